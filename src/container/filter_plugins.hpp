@@ -1,0 +1,33 @@
+// Filter plug-ins as codecs: found on disk, asked once for their client data, called directly.
+//
+// A plug-in's filter callback is an ordinary function; calling it on our own buffers gives the very
+// bytes that HDF5 would have stored. Its set_local runs once per field in a throw-away dataset.
+// Plug-ins known to be re-entrant run on many threads, all others behind one lock per process.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/codec.hpp"
+
+namespace tailrace {
+
+/// Make the codec that `request` names out of an HDF5 filter plug-in: "sz3" (32024), "zfp" (32013),
+/// "zstd" (32015), or "id=NUMBER" with cd=1:2:3. Settings the codec does not know are an error.
+/// `plugin_path` (colon-separated folders) is searched before HDF5_PLUGIN_PATH and HDF5's default.
+/// Not collective. Main thread only (calls HDF5).
+/// @error plugin_missing    names the id and every folder searched.
+/// @error unsupported       dtype or bound that this codec cannot honour.
+/// @error invalid_argument  an unknown setting, or a value out of range.
+Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
+                                                 const std::string& plugin_path);
+
+/// Whether `name` is a plug-in codec's name (known, or "id=...").
+bool is_plugin_codec(const std::string& name);
+
+/// The folders that are searched, in order, for messages and `tailrace info`.
+std::vector<std::string> plugin_folders(const std::string& plugin_path);
+
+}  // namespace tailrace

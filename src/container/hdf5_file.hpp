@@ -1,0 +1,114 @@
+// Hdf5File: the HDF5 metadata of the output, written by one rank with a plain serial HDF5 library.
+//
+// Chunk bytes never pass through here: every rank has written its own, anywhere in the file. This
+// class creates groups, datasets and attributes, puts each chunk's {address, encoded_bytes} into the
+// dataset's chunk index, and commits: the metadata driver (metadata_driver.cpp) keeps all metadata
+// writes in memory until then and writes them in an order that leaves a readable file whenever the
+// job dies. Used by rank 0 only; one thread at a time.
+// Source: shared trial notes on the driver (docs/format.md restates what we rely on).
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/box.hpp"
+#include "core/codec.hpp"
+#include "core/dtype.hpp"
+#include "core/status.hpp"
+#include "core/storage.hpp"
+
+namespace tailrace {
+
+/// Written bytes: where they lie and how many they are.
+struct Extent {
+  std::uint64_t address = 0;
+  std::uint64_t encoded_bytes = 0;
+};
+
+/// An attribute's value: one text, or numbers of one type (one value: scalar; more: 1-D).
+struct AttributeValue {
+  std::variant<std::string, std::vector<std::int64_t>, std::vector<std::uint64_t>,
+               std::vector<double>>
+      value;
+};
+
+/// A dataset as rank 0 creates it.
+struct DatasetDefinition {
+  std::string path;                        ///< Absolute; missing groups on the way are created.
+  DType dtype = DType::f32;
+  Shape shape;                             ///< Empty: scalar.
+  bool extendable = false;                 ///< The first dimension is unlimited.
+  Shape chunk_shape;                       ///< Empty: contiguous storage.
+  std::vector<FilterSpec> filters;         ///< In pipeline order; user-level and final cd_values.
+  std::optional<double> fill_value;
+  std::uint64_t contiguous_address = 0;    ///< Contiguous storage: where the bytes lie.
+};
+
+class Hdf5File {
+ public:
+  /// Hands out file space for metadata: returns the address of `n_bytes` fresh bytes.
+  using Allocate = std::function<std::uint64_t(std::uint64_t n_bytes)>;
+
+  struct Settings {
+    bool sync = true;            ///< fdatasync between the phases of a commit.
+    bool journal = false;        ///< Redo journal (path + ".journal") around in-place writes.
+    std::uint64_t expected_steps = 1024;  ///< Pre-sizes the root group for group-per-step files.
+    bool track_creation_order = true;     ///< netCDF-4 needs it to append.
+  };
+
+  /// A new file's metadata in `storage` (whose bytes may hold chunk data already, behind the first
+  /// `first_address` bytes that create() takes through `allocate`). Nothing is on disk before commit().
+  static Result<std::unique_ptr<Hdf5File>> create(Storage& storage, Allocate allocate,
+                                                  const Settings& settings);
+  /// An existing HDF5 file, to be added to. `end_of_file` receives the first address that is free.
+  /// @error corrupt  not an HDF5 file, or damaged.
+  static Result<std::unique_ptr<Hdf5File>> open(Storage& storage, Allocate allocate,
+                                                const Settings& settings,
+                                                std::uint64_t& end_of_file);
+  virtual ~Hdf5File() = default;
+
+  /// Create a group and the missing groups above it; an existing group is fine.
+  virtual Status create_group(const std::string& path) = 0;
+  /// Create a dataset. @error already_exists, unsupported, plugin_missing
+  virtual Status create_dataset(const DatasetDefinition& definition) = 0;
+  /// Whether a link of this path exists.
+  virtual bool exists(const std::string& path) = 0;
+  /// The current extents of a dataset. @error not_found
+  virtual Result<Shape> dataset_shape(const std::string& path) = 0;
+  /// Give an extendable dataset a larger first extent. @error not_found, invalid_argument
+  virtual Status extend_dataset(const std::string& path, const Shape& shape) = 0;
+
+  /// One chunk's entry in the index of a dataset.
+  struct ChunkRecord {
+    std::uint64_t chunk_index = 0;  ///< Row-major in the grid of the dataset's current shape.
+    Extent extent;
+    std::uint32_t filter_mask = 0;
+  };
+  /// Insert the chunks of one dataset; sorted by chunk_index for speed (container notes: 0.3-1 us
+  /// each sorted, up to 24 us in random order). The bytes may be written before or after.
+  virtual Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) = 0;
+
+  /// Set (create or replace) an attribute of a group ("/" too) or dataset.
+  virtual Status set_attribute(const std::string& object_path, const std::string& name,
+                               const AttributeValue& value) = 0;
+
+  /// HDF5's id of the open file, for the repacker's carry-over of foreign objects (hid_t).
+  virtual std::int64_t hdf5_id() const = 0;
+
+  /// Publish everything since the last commit. All ranks' bytes must have been written (and synced,
+  /// if durability is wanted) before. After it returns, stock readers see the new state.
+  virtual Status commit() = 0;
+  /// Commit and close. Further calls are programmer errors.
+  virtual Status close() = 0;
+  /// Bytes of metadata handed to storage so far, for the report.
+  virtual std::uint64_t metadata_bytes() const = 0;
+};
+
+}  // namespace tailrace

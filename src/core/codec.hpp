@@ -1,0 +1,76 @@
+// Codec: what turns one chunk into bytes and back, exactly as an HDF5 filter pipeline would.
+//
+// A Codec is made for one field: element type, chunk shape and absolute bound are fixed, and so are
+// the filters that the dataset's header will name. encode() may be called from many threads at once;
+// a codec whose plug-in is not re-entrant takes its own lock. The interface lives in core because both
+// src/codec (built-in stages) and src/container (plug-ins found through HDF5) implement it.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/box.hpp"
+#include "core/buffer.hpp"
+#include "core/dtype.hpp"
+#include "core/status.hpp"
+
+namespace tailrace {
+
+/// One filter of an HDF5 pipeline, as it must stand in the dataset's header.
+struct FilterSpec {
+  std::uint32_t filter_id = 0;                ///< HDF5's registered number: 1 deflate, 2 shuffle, ...
+  std::uint32_t flags = 0;                    ///< 0 mandatory, 1 optional (H5Z_FLAG_OPTIONAL).
+  std::vector<std::uint32_t> client_data;     ///< cd_values before the filter's set_local.
+  std::vector<std::uint32_t> final_client_data;  ///< cd_values after it; what the callback gets.
+  std::string name;                           ///< The filter class's name; goes into the file.
+};
+
+/// What a codec is made for.
+struct CodecRequest {
+  std::string name;                         ///< "sz3", "zstd", "none", "id=32028", ...
+  std::vector<std::pair<std::string, std::string>> settings;  ///< Its own keys: level, cd, ...
+  DType dtype = DType::f32;
+  Shape chunk_shape;                        ///< Rank 0 for a scalar.
+  double absolute_bound = 0;                ///< Unit of the field; 0: keep exactly.
+};
+
+/// The encoded form of one chunk.
+struct EncodedBytes {
+  Buffer buffer;
+  std::uint32_t filter_mask = 0;  ///< Bit i set: filter i of the pipeline was skipped (HDF5).
+};
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  /// The registered name, "sz3"; for messages, tables and the dataset's attribute.
+  virtual std::string_view name() const = 0;
+  /// Plug-in file and version, or "built in"; recorded in the dataset's attributes.
+  virtual std::string version() const = 0;
+  /// The dataset's filter pipeline, in the order in which encoding applies it. Empty for none.
+  virtual const std::vector<FilterSpec>& filters() const = 0;
+  /// Whether decoded values may differ from the original ones.
+  virtual bool lossy() const = 0;
+  /// Whether we vouch for the bound (our own code); otherwise verify=on is the default.
+  virtual bool keeps_bound_by_construction() const = 0;
+  /// Upper limit of encode()'s output for `n_bytes` of input, for the memory budget.
+  virtual std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const = 0;
+  /// Memory that one encode() needs besides input and output, for the memory budget.
+  virtual std::uint64_t working_bytes(std::uint64_t n_bytes) const = 0;
+
+  /// Encode one whole chunk; `values` (chunk_shape, row-major, native order) is consumed.
+  /// Not collective. Thread-safe.
+  /// @error codec_failed  the filter refused a mandatory stage.  @error out_of_memory
+  virtual Result<EncodedBytes> encode(Buffer values) const = 0;
+
+  /// Decode; returns exactly the chunk's uncompressed bytes. Thread-safe.
+  /// @error codec_failed  the bytes do not decode to a chunk of this shape.
+  virtual Result<Buffer> decode(EncodedBytes encoded) const = 0;
+};
+
+}  // namespace tailrace

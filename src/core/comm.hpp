@@ -1,0 +1,105 @@
+// Comm: what the engine needs of a group of ranks, and nothing more. Tail: the file's shared end.
+//
+// Implementations: SelfComm (one rank, no MPI), MpiComm (exec), ThreadComm (tests: ranks are threads).
+// Collective calls return plain values: if MPI itself breaks, MPI ends the job, so that no rank is
+// ever left waiting. While a rank waits, it sleeps in short naps instead of polling, because on
+// full nodes its neighbours want the core. Every collective states its cost; none is an all-to-all.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+using Bytes = std::vector<std::byte>;
+
+/// A message between two ranks: `peer` is the destination when sent, the source when received.
+struct Message {
+  int peer = 0;
+  Bytes payload;
+};
+
+enum class Reduction : std::uint8_t { min, max, sum, gcd, bit_or };
+
+/// The end of the output file, from which every rank takes the addresses of its next bytes.
+/// Invariant 1: two claims never overlap. Invariant 2: a claim never lies before the tail's start.
+class Tail {
+ public:
+  virtual ~Tail() = default;
+  /// Take `n_bytes` at the end of the file and return their address. Not collective. Thread-safe.
+  /// Cost: one atomic add within a node; across nodes, one remote operation per 16 MiB.
+  virtual std::uint64_t claim(std::uint64_t n_bytes) = 0;
+  /// Let claims across nodes make progress; called by the main thread while it waits.
+  virtual void service() {}
+  /// Where the file ends now. Collective (a barrier): all claims made before are counted.
+  virtual std::uint64_t end() = 0;
+  /// Set the end. Collective; no claim may be under way. The value of rank 0 counts.
+  virtual void reset(std::uint64_t address) = 0;
+  /// Tell the ranks of this node that the step has failed, so that they stop early. Any thread.
+  virtual void raise_failure() = 0;
+  virtual bool failure_raised() const = 0;
+  /// Forget a raised failure. Collective.
+  virtual void clear_failure() = 0;
+};
+
+/// A collective under way; the rank can do other things until it is complete.
+class PendingSum {
+ public:
+  virtual ~PendingSum() = default;
+  /// True once complete. Main thread only.
+  virtual bool complete() = 0;
+  /// Sum over the ranks before this one (exclusive prefix), per entry. Valid once complete.
+  virtual std::vector<std::uint64_t> before() const = 0;
+  /// Sum over all ranks, per entry. Valid once complete.
+  virtual std::vector<std::uint64_t> total() const = 0;
+};
+
+class Comm {
+ public:
+  virtual ~Comm() = default;
+
+  virtual int rank() const = 0;
+  virtual int n_ranks() const = 0;
+  /// Ranks that share this one's node (and its cores).
+  virtual int n_ranks_on_node() const = 0;
+  bool is_root() const { return rank() == 0; }
+
+  /// Collective. Cost: O(log ranks).
+  virtual void barrier() = 0;
+  /// Elementwise reduction in place, same number of entries everywhere. Collective. O(log ranks).
+  virtual void allreduce(std::span<std::uint64_t> values, Reduction reduction) = 0;
+  virtual void allreduce(std::span<double> values, Reduction reduction) = 0;
+  /// Root's bytes to everybody; resized where needed. Collective. O(log ranks).
+  virtual void broadcast(Bytes& bytes, int root) = 0;
+  /// Everybody's bytes at the root, in rank order; empty elsewhere. Collective. O(bytes) at root.
+  virtual std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) = 0;
+  /// Start an exclusive prefix sum together with the total. Collective, but does not wait.
+  virtual std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) = 0;
+  /// Deliver each message to its peer and return those that were sent here, in no order.
+  /// Collective. Cost: O(own messages + log ranks) (nonblocking consensus, Hoefler et al. 2010).
+  virtual std::vector<Message> exchange(std::vector<Message> outgoing) = 0;
+
+  /// Send without waiting. Main thread only. Delivered in order per pair.
+  virtual void post(Message message) = 0;
+  /// The next message posted to this rank, if one has come. Main thread only.
+  virtual std::optional<Message> poll() = 0;
+  /// Wait until all that this rank posted has left. Main thread only.
+  virtual void finish_posts() = 0;
+
+  /// The shared end of a new file, starting at `address`. Collective.
+  virtual Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) = 0;
+
+  /// The same Status on every rank: the failure of the lowest failing rank, its rank named, or ok.
+  /// Collective. Cost: one allreduce; on failure one broadcast more.
+  Status agree(const Status& mine);
+};
+
+}  // namespace tailrace

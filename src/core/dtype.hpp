@@ -1,0 +1,43 @@
+// The element types that Tailrace moves: f32, f64 and the eight integer types, in native byte order.
+//
+// Everything else that a file may hold (strings, compounds, enums, halves) is carried over verbatim
+// by the container and never reaches a codec.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+enum class DType : std::uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 };
+
+/// Bytes of one element: 1, 2, 4 or 8.
+constexpr std::size_t dtype_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::i8:
+    case DType::u8: return 1;
+    case DType::i16:
+    case DType::u16: return 2;
+    case DType::f32:
+    case DType::i32:
+    case DType::u32: return 4;
+    case DType::f64:
+    case DType::i64:
+    case DType::u64: return 8;
+  }
+  return 0;
+}
+
+constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+
+/// "f32", "i64", ...
+std::string_view dtype_name(DType dtype);
+
+/// The inverse of dtype_name. @error invalid_argument  an unknown name.
+Result<DType> parse_dtype(std::string_view text);
+
+}  // namespace tailrace

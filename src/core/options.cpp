@@ -1,0 +1,253 @@
+// The parsers behind every option text.
+
+#include "core/options.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace tailrace {
+namespace {
+
+Status bad_value(std::string_view key, std::string_view text, std::string_view expected) {
+  return Status(Code::invalid_argument, "option " + std::string(key) + "=" + std::string(text) +
+                                            ": expected " + std::string(expected));
+}
+
+/// The number at the start of `text`; what follows it stays in `rest`.
+std::optional<double> leading_number(std::string_view text, std::string_view& rest) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  rest = text.substr(static_cast<std::size_t>(parsed.ptr - text.data()));
+  return number;
+}
+
+bool whole_glob_matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_text = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[t]))) {
+      ++p, ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Status assign_switch(const KeyValue& entry, bool& target) {
+  Result<bool> parsed = parse_switch(entry.first, entry.second);
+  if (!parsed.ok()) return parsed.status();
+  target = *parsed;
+  return Status();
+}
+
+Status assign_bytes(const KeyValue& entry, std::uint64_t least, std::uint64_t& target) {
+  Result<std::uint64_t> parsed = parse_bytes(entry.second);
+  if (!parsed.ok()) return parsed.status().within("option " + entry.first);
+  if (*parsed < least) {
+    return bad_value(entry.first, entry.second, "at least " + std::to_string(least) + " bytes");
+  }
+  target = *parsed;
+  return Status();
+}
+
+}  // namespace
+
+Result<std::vector<KeyValue>> split_key_values(std::string_view text) {
+  std::vector<KeyValue> entries;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view entry = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    if (entry.empty()) continue;
+    const std::size_t equals = entry.find('=');
+    const std::string_view key = entry.substr(0, equals);
+    if (key.empty()) {
+      return Status(Code::invalid_argument, "option \"" + std::string(entry) + "\" has no name");
+    }
+    entries.emplace_back(key, equals == std::string_view::npos ? "" : entry.substr(equals + 1));
+  }
+  return entries;
+}
+
+Result<std::uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, double>, 16> kUnits = {{
+      {"", 1.0},         {"B", 1.0},           {"k", 0x1p10},   {"K", 0x1p10},
+      {"M", 0x1p20},     {"G", 0x1p30},        {"T", 0x1p40},   {"kB", 1e3},
+      {"KB", 1e3},       {"MB", 1e6},          {"GB", 1e9},     {"TB", 1e12},
+      {"KiB", 0x1p10},   {"MiB", 0x1p20},      {"GiB", 0x1p30}, {"TiB", 0x1p40},
+  }};
+  std::string_view unit;
+  const std::optional<double> number = leading_number(text, unit);
+  if (number && *number >= 0) {
+    for (const auto& [name, factor] : kUnits) {
+      if (name == unit && *number * factor < 0x1p63) {
+        return static_cast<std::uint64_t>(std::llround(*number * factor));
+      }
+    }
+  }
+  return Status(Code::invalid_argument,
+                "\"" + std::string(text) + "\" is not a number of bytes such as 8MiB or 256MB");
+}
+
+std::string bytes_text(std::uint64_t n_bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double number = static_cast<double>(n_bytes);
+  std::size_t unit = 0;
+  while (number >= 1000 && unit + 1 < kUnits.size()) {
+    number /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 || number >= 100 ? "%.0f %s" : "%.3g %s",
+                number, kUnits[unit]);
+  return text.data();
+}
+
+Result<bool> parse_switch(std::string_view key, std::string_view text) {
+  if (text == "on" || text == "yes" || text == "true" || text == "1" || text.empty()) return true;
+  if (text == "off" || text == "no" || text == "false" || text == "0") return false;
+  return bad_value(key, text, "on or off");
+}
+
+Result<std::uint64_t> parse_count(std::string_view key, std::string_view text,
+                                  std::uint64_t least) {
+  std::uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number < least) {
+    return bad_value(key, text, "a whole number >= " + std::to_string(least));
+  }
+  return number;
+}
+
+Result<Shape> parse_shape(std::string_view text) {
+  Shape shape;
+  if (text == "scalar") return shape;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t cross = rest.find('x');
+    Result<std::uint64_t> extent = parse_count("shape", rest.substr(0, cross), 0);
+    if (!extent.ok() || shape.size() == max_rank) {
+      return Status(Code::invalid_argument, "\"" + std::string(text) +
+                                                "\" is not a shape such as 512x512x512");
+    }
+    shape.push_back(*extent);
+    if (cross == std::string_view::npos) return shape;
+    rest = rest.substr(cross + 1);
+  }
+}
+
+bool glob_matches(std::string_view pattern, std::string_view text) {
+  if (whole_glob_matches(pattern, text)) return true;
+  if (!text.empty() && text.front() == '/' && whole_glob_matches(pattern, text.substr(1))) {
+    return true;
+  }
+  const std::size_t slash = text.rfind('/');
+  return pattern.find('/') == std::string_view::npos && slash != std::string_view::npos &&
+         whole_glob_matches(pattern, text.substr(slash + 1));
+}
+
+Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
+  const auto& [key, text] = entry;
+  if (key == "codec") {
+    if (text.empty()) return bad_value(key, text, "a codec's name");
+    options.codec = text;
+    options.codec_given = true;
+    options.codec_settings.clear();
+    return Status();
+  }
+  if (key == "bound") {
+    Result<ErrorBound> bound = parse_error_bound(text);
+    if (!bound.ok()) return bound.status();
+    options.bound = *bound;
+    return Status();
+  }
+  if (key == "chunk") {
+    options.chunk_shape.reset();
+    if (text.find('x') != std::string::npos) {
+      Result<Shape> shape = parse_shape(text);
+      if (!shape.ok()) return shape.status().within("option chunk");
+      if (n_elements(*shape) == 0) return bad_value(key, text, "extents >= 1");
+      options.chunk_shape = *shape;
+      return Status();
+    }
+    return assign_bytes(entry, 1, options.chunk_bytes);
+  }
+  if (key == "layout") {
+    options.layout = text;
+    return Status();
+  }
+  if (key == "verify") {
+    if (text == "auto") {
+      options.verify = Verify::automatic;
+      return Status();
+    }
+    bool on = false;
+    TAILRACE_TRY(assign_switch(entry, on));
+    options.verify = on ? Verify::on : Verify::off;
+    return Status();
+  }
+  if (key == "fill") {
+    std::string_view rest;
+    const std::optional<double> number = leading_number(text, rest);
+    if (!number || !rest.empty()) return bad_value(key, text, "a number");
+    options.fill_value = *number;
+    return Status();
+  }
+  if (key == "raw-fallback") return assign_switch(entry, options.fall_back_to_raw);
+  if (key == "holes") return assign_switch(entry, options.allow_holes);
+  if (key == "over-time") return assign_switch(entry, options.over_time);
+  options.codec_settings.push_back(entry);
+  return Status();
+}
+
+Status apply_field_options(std::string_view text, FieldOptions& options) {
+  Result<std::vector<KeyValue>> entries = split_key_values(text);
+  if (!entries.ok()) return entries.status();
+  for (const KeyValue& entry : *entries) TAILRACE_TRY(apply_field_option(entry, options));
+  return Status();
+}
+
+Status apply_file_option(const KeyValue& entry, FileOptions& options) {
+  const auto& [key, text] = entry;
+  if (key == "threads") {
+    Result<std::uint64_t> count = parse_count(key, text, 0);
+    if (!count.ok()) return count.status();
+    options.n_threads = *count;
+    return Status();
+  }
+  if (key == "memory") return assign_bytes(entry, 1U << 20, options.memory_bytes);
+  if (key == "buffer") return assign_bytes(entry, 1, options.write_buffer_bytes);
+  if (key == "align") return assign_bytes(entry, 1, options.alignment_bytes);
+  if (key == "direct") return assign_switch(entry, options.direct_io);
+  if (key == "fsync") return assign_switch(entry, options.sync);
+  if (key == "journal") return assign_switch(entry, options.journal);
+  if (key == "replace") return assign_switch(entry, options.replace);
+  if (key == "trace") return assign_switch(entry, options.trace);
+  if (key == "plugin-path") {
+    options.plugin_path = text;
+    return Status();
+  }
+  return apply_field_option(entry, options.field_defaults);
+}
+
+Status apply_file_options(std::string_view text, FileOptions& options) {
+  Result<std::vector<KeyValue>> entries = split_key_values(text);
+  if (!entries.ok()) return entries.status();
+  for (const KeyValue& entry : *entries) TAILRACE_TRY(apply_file_option(entry, options));
+  return Status();
+}
+
+}  // namespace tailrace

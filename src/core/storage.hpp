@@ -1,0 +1,46 @@
+// Storage: positioned reads and writes on one file. The only way bytes reach the disk.
+//
+// Executor, metadata driver and tests all write through this interface, so that a fault or a limit
+// put into it strikes every kind of write alike. Implementations: PosixStorage (exec), and the
+// fault-injecting one of the tests.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  /// Write all bytes of `bytes` at `address` (absolute, from the start of the file).
+  /// Not collective. Thread-safe. Extends the file where needed.
+  /// @error no_space, io_error  nothing is promised about the bytes of this range then.
+  virtual Status write_at(std::uint64_t address, std::span<const std::byte> bytes) = 0;
+
+  /// Write several pieces one behind the other, starting at `address`: one large write.
+  virtual Status write_pieces_at(std::uint64_t address,
+                                 std::span<const std::span<const std::byte>> pieces);
+
+  /// Fill all of `bytes` from `address`. @error corrupt  the file ends before that.
+  virtual Status read_at(std::uint64_t address, std::span<std::byte> bytes) = 0;
+
+  /// Bytes in the file now.
+  virtual Result<std::uint64_t> file_bytes() = 0;
+
+  /// Make the file at least `n_bytes` long; never shrinks it.
+  virtual Status extend(std::uint64_t n_bytes) = 0;
+
+  /// Make all completed writes durable (fdatasync).
+  virtual Status sync() = 0;
+
+  virtual const std::string& path() const = 0;
+};
+
+}  // namespace tailrace

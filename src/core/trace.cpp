@@ -1,0 +1,22 @@
+// The names of the kinds of trace events.
+
+#include "core/trace.hpp"
+
+namespace tailrace {
+
+const char* trace_kind_name(TraceEvent::Kind kind) {
+  switch (kind) {
+    case TraceEvent::Kind::read: return "read";
+    case TraceEvent::Kind::exchange: return "exchange";
+    case TraceEvent::Kind::encode: return "encode";
+    case TraceEvent::Kind::verify: return "verify";
+    case TraceEvent::Kind::wait: return "wait";
+    case TraceEvent::Kind::write: return "write";
+    case TraceEvent::Kind::index: return "index";
+    case TraceEvent::Kind::commit: return "commit";
+    case TraceEvent::Kind::sync: return "sync";
+  }
+  return "unknown";
+}
+
+}  // namespace tailrace

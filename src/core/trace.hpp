@@ -1,0 +1,47 @@
+// Trace events: what each lane of each rank did when. Collected in memory, written by the frontends.
+
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tailrace {
+
+/// One interval of work on one lane of one rank.
+struct TraceEvent {
+  /// The stages of a field's way that take time.
+  enum class Kind : std::uint8_t { read, exchange, encode, verify, wait, write, index, commit, sync };
+  Kind kind = Kind::encode;
+  std::int32_t rank = 0;
+  std::int32_t lane = 0;            ///< 0 main, 1.. encode threads, 100 I/O lane.
+  std::int32_t field_index = -1;    ///< -1: belongs to no single field.
+  std::int64_t chunk_index = -1;    ///< -1: belongs to no single chunk (a write of many).
+  double start_s = 0;               ///< Seconds since the file was created, rank's own clock.
+  double end_s = 0;
+  std::uint64_t n_bytes = 0;        ///< Encode: uncompressed; write: stored; else as it applies.
+  std::uint64_t address = 0;        ///< Writes only.
+};
+
+/// "encode", "write", ...
+const char* trace_kind_name(TraceEvent::Kind kind);
+
+/// An append-only list that every thread of a rank may add to.
+class Trace {
+ public:
+  void add(const TraceEvent& event) {
+    const std::scoped_lock lock(mutex_);
+    events_.push_back(event);
+  }
+  std::vector<TraceEvent> take() {
+    const std::scoped_lock lock(mutex_);
+    return std::move(events_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<TraceEvent> events_;
+};
+
+}  // namespace tailrace
