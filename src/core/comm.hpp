@@ -46,8 +46,11 @@ class Tail {
   /// Tell the ranks of this node that the step has failed, so that they stop early. Any thread.
   virtual void raise_failure() = 0;
   virtual bool failure_raised() const = 0;
-  /// Forget a raised failure. Collective.
-  virtual void clear_failure() = 0;
+  /// Forget a raised failure and the bytes done. Collective.
+  virtual void start_step() = 0;
+  /// Count uncompressed bytes as encoded, for the progress of this node's ranks. Any thread.
+  virtual void add_done(std::uint64_t n_bytes) = 0;
+  virtual std::uint64_t done() const = 0;
 };
 
 /// A collective under way; the rank can do other things until it is complete.

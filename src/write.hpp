@@ -1,0 +1,161 @@
+// Writer: the story of a write. Fields come in by put(), one ordinary HDF5 file comes out.
+//
+// Reads like a table of contents in write.cpp: agree on the definitions, choose chunks, settle who
+// owns which chunk, resolve bounds, encode and write at once, gather the index, commit. The
+// frontends (C, CLI, Python) translate into these calls and hold no policy of their own.
+//
+// Collectivity. create, open, end_step and close are collective. define_field and set_attribute must
+// be called alike by all ranks in the same order, but only record; end_step checks that the ranks
+// agree. put is not collective. A failure on one rank is returned by end_step on every rank.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "container/hdf5_file.hpp"
+#include "core/box.hpp"
+#include "core/comm.hpp"
+#include "core/dtype.hpp"
+#include "core/options.hpp"
+#include "core/status.hpp"
+#include "core/trace.hpp"
+
+namespace tailrace {
+
+/// A field as the application defines it; the same on every rank.
+struct FieldDefinition {
+  std::string path;  ///< Absolute HDF5 path; missing groups are created.
+  DType dtype = DType::f32;
+  Shape shape;       ///< Global extents (without the time dimension if options.over_time).
+  FieldOptions options;
+  bool extendable = false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
+};
+
+/// Where a pulled field's values come from; read() is called on the rank's main thread only.
+class BoxSource {
+ public:
+  virtual ~BoxSource() = default;
+  /// Fill `values` (row-major, box.n_elements() elements of the field's dtype) with one box.
+  virtual Status read(const Box& box, std::span<std::byte> values) = 0;
+};
+
+/// What became of one field in one step; sums and maxima over all ranks, the same on every rank.
+struct FieldReport {
+  std::string path;
+  DType dtype = DType::f32;
+  Shape shape;
+  Shape chunk_shape;
+  std::string codec;              ///< What was used; "deflate" for a constant field under rel.
+  std::string codec_version;
+  std::string layout;
+  ErrorBound bound;               ///< As asked.
+  double absolute_bound = 0;      ///< As used; 0: kept exactly.
+  bool verified = false;
+  double max_error = 0;           ///< Largest |decoded - original|, if verified.
+  double value_least = 0;         ///< Of the finite, non-fill values; only if they were needed.
+  double value_greatest = 0;
+  std::uint64_t n_chunks = 0;
+  std::uint64_t n_raw_chunks = 0; ///< Stored unfiltered, because the codec broke its bound there.
+  std::uint64_t raw_bytes = 0;    ///< Uncompressed bytes of the field.
+  std::uint64_t encoded_bytes = 0;
+  double encode_s = 0;            ///< Thread-seconds in encode, all ranks.
+  double verify_s = 0;
+};
+
+/// What became of one step.
+struct StepReport {
+  std::uint64_t step_index = 0;
+  std::vector<FieldReport> fields;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t encoded_bytes = 0;
+  std::uint64_t n_writes = 0;          ///< Data writes of all ranks.
+  double read_s = 0;                   ///< Slowest rank, pulling values from a BoxSource.
+  double encode_s = 0;                 ///< Slowest rank: seconds in which it encoded (lane time).
+  double write_s = 0;                  ///< Slowest rank: seconds in which its I/O lane wrote.
+  double makespan_s = 0;               ///< Slowest rank: encode and write together, wall clock.
+  double hidden_share = 0;             ///< Part of the shorter lane that ran behind the longer one.
+  double index_s = 0;                  ///< Rank 0: chunk index, datasets, attributes.
+  double sync_s = 0;                   ///< Slowest rank, fdatasync of the data.
+  double commit_s = 0;                 ///< Rank 0: metadata writes with their syncs, rename.
+  double step_s = 0;                   ///< end_step from call to return, slowest rank.
+  std::uint64_t piece_bytes = 0;       ///< Values that travelled between ranks to chunk owners.
+  std::uint64_t peak_memory_bytes = 0; ///< Largest rank: buffers that Tailrace held at once.
+  std::uint64_t file_bytes = 0;        ///< The file's length after the commit.
+};
+
+/// Called on the main thread from time to time within end_step. Bytes count this node's ranks.
+struct Progress {
+  std::uint64_t bytes_done = 0;   ///< Uncompressed bytes encoded so far.
+  std::uint64_t bytes_total = 0;
+};
+using ProgressCallback = std::function<void(const Progress&)>;
+/// One line for the user's log; never ends in a newline.
+using LogCallback = std::function<void(const std::string&)>;
+/// Rank 0's access to the HDF5 file around the creation of a step's datasets (repack's carry-over).
+using MetadataCallback = std::function<Status(Hdf5File&)>;
+
+/// The suffix of a new file's name until its first commit.
+inline constexpr const char* partial_suffix = ".partial";
+
+class Writer {
+ public:
+  /// Create a file. It appears under `path` at the first commit; until then any older file stays.
+  /// Collective. Cost: O(log ranks).
+  /// @error already_exists  the file exists and options.replace is off.  @error io_error, no_space
+  static Result<std::unique_ptr<Writer>> create(std::unique_ptr<Comm> comm,
+                                                const std::string& path,
+                                                const FileOptions& options);
+  /// Open an existing HDF5 file to add fields and steps. Collective.
+  /// @error not_found, corrupt
+  static Result<std::unique_ptr<Writer>> open(std::unique_ptr<Comm> comm, const std::string& path,
+                                              const FileOptions& options);
+  virtual ~Writer() = default;
+
+  virtual Comm& comm() = 0;
+
+  /// Record a field. Same calls in the same order on every rank. @returns its index, from 0.
+  /// @error invalid_argument  bad path, shape or options.  @error already_exists
+  virtual Result<std::size_t> define_field(const FieldDefinition& definition) = 0;
+  /// Record an attribute of "/", a group, or a field. Same calls on every rank.
+  virtual Status set_attribute(const std::string& object_path, const std::string& name,
+                               AttributeValue value) = 0;
+  /// Record that `values` (row-major, box.count) belong at `box`. Not collective; may be called
+  /// often, or never. The memory must stay untouched until end_step returns, unless `copy`.
+  /// An empty box is ordinary. @error invalid_argument, bad_coverage (box outside the shape)
+  virtual Status put(std::size_t field_index, const Box& box, const void* values,
+                     bool copy = false) = 0;
+  /// As put, but the values are pulled chunk by chunk when they are needed. `source` must live until
+  /// end_step returns. Pulled boxes must be whole chunks (options.chunk_shape must be given).
+  virtual Status put_source(std::size_t field_index, const Box& box, BoxSource& source) = 0;
+
+  /// Write and commit all that was put since the last step. Collective.
+  /// Every field defined since the last end_step must have been put in whole; a field with
+  /// over_time may be put again in each step. On failure nothing of this step is in the file.
+  virtual Result<StepReport> end_step() = 0;
+  /// End a step that is still open, commit, close. Collective. The object is unusable afterwards.
+  virtual Status close() = 0;
+
+  /// Chunk shape that Tailrace would choose for a field of this shape that `n_ranks` ranks share
+  /// in whole chunks. Not collective.
+  static Shape choose_chunk_shape(const Shape& shape, DType dtype, std::uint64_t chunk_bytes,
+                                  int n_ranks);
+
+  virtual void on_progress(ProgressCallback callback) = 0;
+  virtual void on_log(LogCallback callback) = 0;
+  /// Rank 0, once per step: before the step's datasets are created / after they and their
+  /// attributes exist. A failure fails the step on every rank.
+  virtual void on_metadata(MetadataCallback before_datasets, MetadataCallback after_datasets) = 0;
+
+  /// All trace events of all ranks so far, at rank 0 (empty elsewhere). Collective. options.trace.
+  virtual std::vector<TraceEvent> gather_trace() = 0;
+  /// Paths of the fields by index, for traces and tables.
+  virtual std::vector<std::string> field_paths() const = 0;
+};
+
+}  // namespace tailrace
