@@ -1,0 +1,45 @@
+# The libraries that Tailrace stands on, gathered in four interface targets:
+#
+#   tailrace_requirements   what the engine needs: MPI (if on), threads, libdeflate, zlib, fmt
+#   tailrace_hdf5           the one HDF5 of the library and the command line (serial if there is one)
+#   tailrace_hdf5_parallel  the parallel HDF5 of tailrace-bench; absent if there is none
+#   tailrace_tools          what only programs need: CLI11, nlohmann_json
+#
+# TAILRACE_LINK_LIBRARIES lists the engine's libraries by full path, for the exported target.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(fmt REQUIRED)
+pkg_check_modules(TAILRACE_DEFLATE REQUIRED libdeflate)
+
+find_package(MPI COMPONENTS C QUIET)
+option(TAILRACE_MPI "Build with MPI" ${MPI_C_FOUND})
+if(TAILRACE_MPI AND NOT MPI_C_FOUND)
+  message(FATAL_ERROR "TAILRACE_MPI is on, but no MPI was found (libopenmpi-dev or libmpich-dev)")
+endif()
+
+set(TAILRACE_LINK_LIBRARIES ${TAILRACE_DEFLATE_LINK_LIBRARIES} ZLIB::ZLIB fmt::fmt Threads::Threads
+    ${CMAKE_DL_LIBS})
+if(TAILRACE_MPI)
+  list(APPEND TAILRACE_LINK_LIBRARIES MPI::MPI_C)
+endif()
+
+add_library(tailrace_requirements INTERFACE)
+target_link_libraries(tailrace_requirements INTERFACE ${TAILRACE_LINK_LIBRARIES})
+target_include_directories(tailrace_requirements SYSTEM INTERFACE
+                           ${TAILRACE_DEFLATE_INCLUDE_DIRS})
+if(TAILRACE_MPI)
+  # Only the C interface of MPI is used; the old C++ one would drag in another library.
+  target_compile_definitions(tailrace_requirements INTERFACE
+                             TAILRACE_WITH_MPI=1 OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
+endif()
+
+if(TAILRACE_BUILD_CLI OR TAILRACE_BUILD_BENCH)
+  find_package(CLI11 REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  add_library(tailrace_tools INTERFACE)
+  target_link_libraries(tailrace_tools INTERFACE CLI11::CLI11 nlohmann_json::nlohmann_json)
+endif()
+
+include(TailraceHdf5)

@@ -1,0 +1,51 @@
+# Installation: library, headers, programs, the CMake package and tailrace.pc.
+#
+# A project that uses Tailrace needs neither HDF5's nor MPI's headers; a static library passes its
+# link dependencies on, which the package file then looks for.
+
+install(TARGETS tailrace EXPORT tailraceTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/tailrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+foreach(program tailrace_cli tailrace_bench)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tailrace)
+install(EXPORT tailraceTargets NAMESPACE tailrace:: DESTINATION ${package_folder})
+configure_package_config_file(cmake/tailraceConfig.cmake.in
+                              "${PROJECT_BINARY_DIR}/tailraceConfig.cmake"
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tailraceConfigVersion.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tailraceConfig.cmake"
+              "${PROJECT_BINARY_DIR}/tailraceConfigVersion.cmake"
+        DESTINATION ${package_folder})
+
+# pkg-config knows no targets, so the private libraries of a static build are spelt out.
+set(TAILRACE_PC_PRIVATE_LIBS "${TAILRACE_DEFLATE_LDFLAGS};${SERIAL_HDF5_LIBRARIES}")
+if(TAILRACE_MPI)
+  list(APPEND TAILRACE_PC_PRIVATE_LIBS ${MPI_C_LIBRARIES})
+endif()
+list(APPEND TAILRACE_PC_PRIVATE_LIBS -lz -lfmt -lstdc++ -lm -lpthread -ldl)
+list(JOIN TAILRACE_PC_PRIVATE_LIBS " " TAILRACE_PC_PRIVATE_LIBS)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(TAILRACE_PC_LIBDIR "${CMAKE_INSTALL_LIBDIR}")
+else()
+  set(TAILRACE_PC_LIBDIR "\${exec_prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(BUILD_SHARED_LIBS)
+  set(TAILRACE_PC_LIBS "-L\${libdir} -ltailrace")
+else()
+  set(TAILRACE_PC_LIBS "-L\${libdir} -ltailrace ${TAILRACE_PC_PRIVATE_LIBS}")
+  set(TAILRACE_PC_PRIVATE_LIBS "")
+endif()
+# The prefix is found from the file's own place, so that an installed tree can be moved.
+file(RELATIVE_PATH TAILRACE_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+     "${CMAKE_INSTALL_PREFIX}")
+configure_file(cmake/tailrace.pc.in "${PROJECT_BINARY_DIR}/tailrace.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tailrace.pc"
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

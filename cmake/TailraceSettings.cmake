@@ -1,0 +1,73 @@
+# Options, compiler flags and the two helpers that create our targets.
+#
+# Floating-point contraction is off everywhere: a fused multiply-add rounds once where the model of
+# an error bound rounds twice, and has been seen to break bounds by 1 %.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
+endif()
+
+option(BUILD_SHARED_LIBS "Build libtailrace as a shared library" ON)
+option(TAILRACE_BUILD_CLI "Build the command line program tailrace" ON)
+option(TAILRACE_BUILD_BENCH "Build tailrace-bench" ON)
+option(TAILRACE_BUILD_EXAMPLES "Build the examples" ON)
+option(TAILRACE_BUILD_TESTS "Build the tests" ON)
+option(TAILRACE_WERROR "Treat warnings in our code as errors" OFF)
+set(TAILRACE_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
+set(TAILRACE_DEFAULT_PLUGIN_PATH "" CACHE STRING
+    "Folder that is searched last for HDF5 filter plug-ins; compiled in")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+# Installed programs find libtailrace beside them, and an HDF5 of the user's own where it was.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+find_program(TAILRACE_CCACHE ccache)
+mark_as_advanced(TAILRACE_CCACHE)
+if(TAILRACE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${TAILRACE_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TAILRACE_CCACHE}")
+endif()
+
+# Flags that change the code; every object has them.
+add_compile_options(-ffp-contract=off)
+if(TAILRACE_SANITIZE)
+  add_compile_options(-fsanitize=${TAILRACE_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${TAILRACE_SANITIZE})
+endif()
+
+# Flags that only talk to us, and where our own code finds its headers.
+add_library(tailrace_flags INTERFACE)
+target_compile_options(tailrace_flags INTERFACE
+                       -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                       $<$<BOOL:${TAILRACE_WERROR}>:-Werror>)
+target_include_directories(tailrace_flags INTERFACE
+                           "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include"
+                           "${PROJECT_SOURCE_DIR}/frontends")
+target_compile_definitions(tailrace_flags INTERFACE
+                           TAILRACE_VERSION="${PROJECT_VERSION}"
+                           TAILRACE_DEFAULT_PLUGIN_PATH="${TAILRACE_DEFAULT_PLUGIN_PATH}")
+
+# An object library of our own code. A folder that is still empty is fine.
+function(tailrace_object_library name)
+  if(NOT ARGN)
+    file(WRITE "${PROJECT_BINARY_DIR}/empty.cpp" "// Stands in for a folder without sources.\n")
+    set(ARGN "${PROJECT_BINARY_DIR}/empty.cpp")
+  endif()
+  add_library(${name} OBJECT ${ARGN})
+  target_compile_definitions(${name} PRIVATE TAILRACE_BUILDING)
+  target_link_libraries(${name} PRIVATE tailrace_flags PUBLIC tailrace_requirements)
+endfunction()
