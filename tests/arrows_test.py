@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Check the shape of the tree: which folder includes which, and the size of files and lines.
+
+The allowed arrows are those of docs/architecture.md. A new one needs a page in docs/adr/ and a line
+here. Also checked: the pure folders touch no MPI, HDF5, clock, file or print; mpi.h and hdf5.h stay
+in their rooms; file names are unique; files hold at most 500 lines of at most 100 columns.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve()
+ROOT = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parents[1]
+
+PURE = ("codec", "layout", "model", "schedule")
+# A room may include itself and these. "." is what lies directly in src: write, read and their kin.
+ARROWS = {
+    "core": set(),
+    **{folder: {"core"} for folder in PURE},
+    "exec": {"core", *PURE},
+    "container": {"core"},
+    ".": {"core", *PURE, "exec", "container"},
+}
+PUBLIC = "tailrace"
+
+SOURCES = (".c", ".cpp", ".h", ".hpp", ".py")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+
+# Headers and calls that a pure folder must not hold: decisions are made from what is handed in.
+IMPURE_HEADERS = {
+    "chrono", "ctime", "time.h", "sys/time.h", "iostream", "fstream", "print", "filesystem",
+    "stdio.h", "fcntl.h", "unistd.h", "sys/stat.h", "sys/mman.h", "dlfcn.h",
+}
+IMPURE_CALLS = re.compile(
+    r"\b(?:printf|fprintf|puts|putchar|perror|fopen|fwrite|fread|clock_gettime|gettimeofday"
+    r"|std::cout|std::cerr|std::chrono|std::time|fmt::print)\b")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+MAX_LINES = 500
+MAX_COLUMNS = 100
+# Names that a tool demands, and that may therefore occur more than once.
+FREE_NAMES = {"CMakeLists.txt", "conftest.py", "__init__.py", "README.md"}
+
+problems = []
+
+
+def complain(path, message):
+    problems.append(f"{path.relative_to(ROOT)}: {message}")
+
+
+def room_of(path):
+    """The folder below src that a file belongs to, or "." for a file directly in src."""
+    parts = path.relative_to(ROOT / "src").parts
+    return parts[0] if len(parts) > 1 else "."
+
+
+def room_of_header(header):
+    parts = header.split("/")
+    return parts[0] if len(parts) > 1 else "."
+
+
+def check_library_file(path, text):
+    room = room_of(path)
+    if room not in ARROWS:
+        complain(path, f"src/{room} is not a room of the plan; see docs/architecture.md")
+        return
+    for kind, header in INCLUDE.findall(text):
+        if kind == "<":
+            continue
+        target = room_of_header(header)
+        if target != room and target not in ARROWS[room]:
+            complain(path, f'includes "{header}": {room} -> {target} is not an allowed arrow')
+        if not (ROOT / "src" / header).exists():
+            complain(path, f'includes "{header}", which is not a file under src')
+    system = {header for kind, header in INCLUDE.findall(text) if kind == "<"}
+    if "mpi.h" in system and not (room == "exec" and path.name.startswith("mpi_")):
+        complain(path, "includes <mpi.h>; only src/exec/mpi_* may")
+    if any(header.startswith("H5") or header.startswith("hdf5") for header in system):
+        if room != "container" or path.suffix != ".cpp":
+            complain(path, "includes HDF5's header; only src/container/*.cpp may")
+    if room in PURE:
+        for header in sorted(system & IMPURE_HEADERS):
+            complain(path, f"is in a pure folder and includes <{header}>")
+        for call in sorted(set(IMPURE_CALLS.findall(COMMENT.sub("", text)))):
+            complain(path, f"is in a pure folder and uses {call}")
+
+
+def check_outer_file(path, text, top):
+    """Frontends may use all of src; examples see the public headers only."""
+    for kind, header in INCLUDE.findall(text):
+        if top == "examples" and kind == '"':
+            complain(path, f'includes "{header}"; an example sees <tailrace/...> only')
+        if top == "include" and kind == '"' and not header.startswith(PUBLIC):
+            complain(path, f'includes "{header}"; a public header stands on public headers only')
+        if top == "include" and header in ("mpi.h", "hdf5.h"):
+            complain(path, f"includes <{header}>; the public headers need neither MPI nor HDF5")
+        if path.is_relative_to(ROOT / "frontends" / "c") and header.startswith(("hdf5", "H5")):
+            complain(path, "includes HDF5's header; the C API is shared by programs of both HDF5s")
+
+
+def check_size(path, text):
+    lines = text.split("\n")
+    n_lines = len(lines) - (1 if lines and lines[-1] == "" else 0)
+    if n_lines > MAX_LINES:
+        complain(path, f"{n_lines} lines; at most {MAX_LINES}: this room wants to be two")
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS:
+            complain(path, f"line {number} has {len(line)} columns; at most {MAX_COLUMNS}")
+
+
+def main():
+    places = collections.defaultdict(list)
+    n_files = 0
+    for top in ("include", "src", "frontends", "examples", "bench", "tests"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if not path.is_file() or "__pycache__" in path.parts:
+                continue
+            if path.name not in FREE_NAMES and not path.is_relative_to(ROOT / "tests" / "golden"):
+                places[path.name].append(path)
+            if path.suffix not in SOURCES:
+                continue
+            n_files += 1
+            text = path.read_text(encoding="utf-8")
+            if top == "src":
+                check_library_file(path, text)
+            else:
+                check_outer_file(path, text, top)
+            check_size(path, text)
+    for name, paths in places.items():
+        for path in paths[1:]:
+            complain(path, f"the name {name} is taken by {paths[0].relative_to(ROOT)}")
+    for problem in problems:
+        print(problem)
+    print(f"{n_files} files read, {len(problems)} problems")
+    return 1 if problems or n_files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
