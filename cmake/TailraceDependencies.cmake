@@ -1,7 +1,7 @@
 # The libraries that Tailrace stands on, gathered in four interface targets:
 #
-#   tailrace_requirements   what the engine needs: MPI (if on), threads, libdeflate, zlib, fmt
-#   tailrace_hdf5           the one HDF5 of the library and the command line (serial if there is one)
+#   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, fmt
+#   tailrace_hdf5           the one HDF5 of the library and the command line (serial if possible)
 #   tailrace_hdf5_parallel  the parallel HDF5 of tailrace-bench; absent if there is none
 #   tailrace_tools          what only programs need: CLI11, nlohmann_json
 #

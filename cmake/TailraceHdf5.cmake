@@ -1,9 +1,9 @@
 # Choose the HDF5 libraries.
 #
-# The engine wants a serial HDF5: rank 0 alone writes metadata, and a serial library starts no MPI of
-# its own. Order: HDF5_ROOT (cache or environment), pkg-config hdf5-serial (Debian), then CMake's own
-# search. Debian installs serial and parallel side by side and FindHDF5 may pick either, hence the
-# order. The parallel one, for tailrace-bench: TAILRACE_PARALLEL_HDF5_ROOT, then pkg-config.
+# The engine wants a serial HDF5: rank 0 alone writes metadata, and a serial library starts no MPI
+# of its own. Order: HDF5_ROOT (cache or environment), pkg-config hdf5-serial (Debian), then CMake's
+# own search. Debian installs serial and parallel side by side and FindHDF5 may pick either, hence
+# this order. The parallel one, for tailrace-bench: TAILRACE_PARALLEL_HDF5_ROOT, then pkg-config.
 
 set(TAILRACE_PARALLEL_HDF5_ROOT "" CACHE PATH "Prefix of a parallel HDF5, for tailrace-bench")
 

@@ -1,8 +1,9 @@
 # The environment in which everything of this repository runs. To be sourced, not run.
 #
-# Sets: preset, build_dir, venv, PYTHON, TAILRACE (the command line program), PATH, HDF5_PLUGIN_PATH,
-# and what Open MPI needs to start more ranks than cores, also as root in a container, without
-# waiting ranks burning the cores of their neighbours. TAILRACE_PRESET chooses another CMake preset.
+# Sets: preset, build_dir, venv, PYTHON, TAILRACE (the command line program), PATH,
+# HDF5_PLUGIN_PATH, and what Open MPI needs to start more ranks than cores, also as root in a
+# container, without waiting ranks burning the cores of their neighbours. TAILRACE_PRESET chooses
+# another CMake preset.
 
 repo="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 preset="${TAILRACE_PRESET:-default}"
@@ -15,7 +16,7 @@ export PYTHON TAILRACE PATH
 
 # The folder of the hdf5plugin wheel, for h5dump and friends; empty before the set-up. A folder of
 # the user's own comes first.
-plugin_dir="$(compgen -G "$venv/lib/python3.*/site-packages/hdf5plugin/plugins" | head -n 1 || true)"
+plugin_dir="$(compgen -G "$venv"/lib/python3.\*/site-packages/hdf5plugin/plugins || true)"
 if [ -n "$plugin_dir" ]; then
   case ":${HDF5_PLUGIN_PATH:-}:" in
     *":$plugin_dir:"*) ;;
