@@ -1,0 +1,154 @@
+// Fields and attributes of the C API: define, put, set.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "c_handle.hpp"
+
+namespace tailrace {
+namespace {
+
+std::optional<DType> dtype_of(tailrace_dtype dtype) {
+  switch (dtype) {
+    case TAILRACE_F32: return DType::f32;
+    case TAILRACE_F64: return DType::f64;
+    case TAILRACE_I8: return DType::i8;
+    case TAILRACE_I16: return DType::i16;
+    case TAILRACE_I32: return DType::i32;
+    case TAILRACE_I64: return DType::i64;
+    case TAILRACE_U8: return DType::u8;
+    case TAILRACE_U16: return DType::u16;
+    case TAILRACE_U32: return DType::u32;
+    case TAILRACE_U64: return DType::u64;
+  }
+  return std::nullopt;
+}
+
+Status bad_field(const std::string& path, const std::string& why) {
+  return Status(Code::invalid_argument, "field \"" + path + "\": " + why);
+}
+
+Status define(tailrace_file& file, const char* path, tailrace_dtype dtype, std::size_t n_dims,
+              const std::uint64_t* shape, const char* options_text, tailrace_field* field) {
+  if (path == nullptr) return bad_field("", "the path is NULL");
+  if (field == nullptr) return bad_field(path, "the place for the field's number is NULL");
+  if (n_dims > 0 && shape == nullptr) return bad_field(path, "the shape is NULL");
+  if (n_dims > max_rank) {
+    return bad_field(path, "it has " + std::to_string(n_dims) + " dimensions, at most " +
+                               std::to_string(max_rank) + " are possible");
+  }
+  const std::optional<DType> known_dtype = dtype_of(dtype);
+  if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is no tailrace_dtype");
+
+  FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), file.field_defaults};
+  TAILRACE_TRY(apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
+                   .within("field \"" + definition.path + "\""));
+  const Result<std::size_t> index = file.writer->define_field(definition);
+  if (!index.ok()) return index.status();
+  if (file.shapes.size() <= *index) file.shapes.resize(*index + 1);
+  file.shapes[*index] = std::move(definition.shape);
+  file.field_of_path[definition.path] = *index;
+  *field = *index;
+  return Status();
+}
+
+/// The box that start and count mean for a field of this shape; see tailrace_field_put. A start
+/// beyond the shape keeps a count of 0 there; the writer refuses it if it matters.
+Box box_of(const Shape& shape, const std::uint64_t* start, const std::uint64_t* count) {
+  Box box{Shape(shape.size(), 0), Shape(shape.size(), 0)};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (start != nullptr) box.start[d] = start[d];
+    const std::uint64_t rest = shape[d] > box.start[d] ? shape[d] - box.start[d] : 0;
+    box.count[d] = count != nullptr ? count[d] : rest;
+  }
+  return box;
+}
+
+tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
+                   const std::uint64_t* count, const void* values, bool copy) {
+  return guarded_on(file, [&] {
+    // A number that is no field goes to the writer too, which remembers the failure for end_step.
+    const bool known = field < file->shapes.size();
+    const Box box = known ? box_of(file->shapes[field], start, count) : Box{};
+    return file->writer->put(field, box, values, copy);
+  });
+}
+
+template <class Number>
+tailrace_error set_numbers(tailrace_file* file, const char* object_path, const char* name,
+                           std::size_t n_values, const Number* values) {
+  return guarded_on(file, [&]() -> Status {
+    if (object_path == nullptr || name == nullptr || values == nullptr || n_values == 0) {
+      return Status(Code::invalid_argument, "attribute \"" + std::string(name ? name : "") +
+                                                "\": path, name and at least one value are needed");
+    }
+    return file->writer->set_attribute(
+        object_path, name, AttributeValue{std::vector<Number>(values, values + n_values)});
+  });
+}
+
+}  // namespace
+}  // namespace tailrace
+
+extern "C" {
+
+size_t tailrace_dtype_bytes(tailrace_dtype dtype) {
+  const std::optional<tailrace::DType> known = tailrace::dtype_of(dtype);
+  return known ? tailrace::dtype_bytes(*known) : 0;
+}
+
+tailrace_error tailrace_field_define(tailrace_file* file, const char* path, tailrace_dtype dtype,
+                                     size_t n_dims, const uint64_t* shape, const char* options,
+                                     tailrace_field* field) {
+  if (field != nullptr) *field = TAILRACE_NO_FIELD;
+  return tailrace::guarded_on(file, [&] {
+    return tailrace::define(*file, path, dtype, n_dims, shape, options, field);
+  });
+}
+
+tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field, const uint64_t* start,
+                                  const uint64_t* count, const void* values) {
+  return tailrace::put(file, field, start, count, values, false);
+}
+
+tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field,
+                                       const uint64_t* start, const uint64_t* count,
+                                       const void* values) {
+  return tailrace::put(file, field, start, count, values, true);
+}
+
+tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* object_path,
+                                           const char* name, const char* text) {
+  return tailrace::guarded_on(file, [&]() -> tailrace::Status {
+    if (object_path == nullptr || name == nullptr || text == nullptr) {
+      return tailrace::Status(tailrace::Code::invalid_argument,
+                              "attribute \"" + std::string(name ? name : "") +
+                                  "\": path, name and text are needed");
+    }
+    return file->writer->set_attribute(object_path, name,
+                                       tailrace::AttributeValue{std::string(text)});
+  });
+}
+
+tailrace_error tailrace_attribute_set_i64(tailrace_file* file, const char* object_path,
+                                          const char* name, size_t n_values,
+                                          const int64_t* values) {
+  return tailrace::set_numbers(file, object_path, name, n_values, values);
+}
+
+tailrace_error tailrace_attribute_set_u64(tailrace_file* file, const char* object_path,
+                                          const char* name, size_t n_values,
+                                          const uint64_t* values) {
+  return tailrace::set_numbers(file, object_path, name, n_values, values);
+}
+
+tailrace_error tailrace_attribute_set_f64(tailrace_file* file, const char* object_path,
+                                          const char* name, size_t n_values,
+                                          const double* values) {
+  return tailrace::set_numbers(file, object_path, name, n_values, values);
+}
+
+}  // extern "C"

@@ -1,0 +1,71 @@
+// What stands behind a tailrace_file, and the one place where failures become numbers and texts.
+//
+// Every function of the C API runs its body through guarded(): a Status is remembered (for the
+// thread, and for the file if there is one) and becomes its pinned number; an exception from the
+// standard library, of which only bad_alloc is to be expected, never crosses into C. Translation
+// only: what is allowed, and what it means, is decided by tailrace::Writer.
+
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tailrace/tailrace.h"
+#include "write.hpp"
+
+namespace tailrace {
+
+/// A StepReport in the shape of the C API: plain structs that point into what is kept here.
+struct HeldReport {
+  StepReport step;
+  std::vector<std::string> bounds;
+  std::vector<tailrace_field_report> fields;
+  std::vector<const tailrace_field_report*> field_pointers;
+  tailrace_step_report report{};
+};
+
+/// Keep a failure's text for tailrace_thread_error and, unless `file` is NULL, tailrace_file_error.
+/// Not collective. Thread-safe for different files. Never throws.
+tailrace_error remember(tailrace_file* file, Code code, const char* message) noexcept;
+
+}  // namespace tailrace
+
+struct tailrace_file {
+  std::unique_ptr<tailrace::Writer> writer;
+  tailrace::FieldOptions field_defaults;
+  std::vector<tailrace::Shape> shapes;  ///< By field number, without the time dimension.
+  std::unordered_map<std::string, tailrace_field> field_of_path;
+  std::unique_ptr<tailrace::HeldReport> last_report;
+  std::string error;
+};
+
+namespace tailrace {
+
+/// Run `action`, which returns a Status, and remember its failure. Never throws.
+template <class Action>
+tailrace_error guarded(tailrace_file* file, Action&& action) noexcept {
+  try {
+    const Status status = std::forward<Action>(action)();
+    return status.ok() ? TAILRACE_OK : remember(file, status.code(), status.message().c_str());
+  } catch (const std::bad_alloc&) {
+    return remember(file, Code::out_of_memory, "out of memory");
+  } catch (const std::exception& exception) {
+    return remember(file, Code::internal, exception.what());
+  } catch (...) {
+    return remember(file, Code::internal, "unknown exception");
+  }
+}
+
+/// The same for an action on a file, which must not be NULL.
+template <class Action>
+tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
+  if (file == nullptr) return remember(nullptr, Code::invalid_argument, "the file is NULL");
+  return guarded(file, std::forward<Action>(action));
+}
+
+}  // namespace tailrace

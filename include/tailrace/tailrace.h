@@ -1,0 +1,377 @@
+/* Tailrace: parallel compressed output that every HDF5 tool reads. The C API.
+ *
+ * The ranks of a parallel program hand over their parts of N-dimensional fields; Tailrace
+ * compresses and writes them at the same time and leaves one ordinary HDF5 file, which h5dump, h5py,
+ * netCDF-4 and ParaView open as any other. This header is the whole manual of the library;
+ * tailrace.hpp puts C++20 on top of it.
+ *
+ * ===== The shortest program =====
+ *
+ *   tailrace_file* file;
+ *   tailrace_field temperature;
+ *   const uint64_t shape[2] = {1024, 1024};              // of the whole field, over all ranks
+ *   const uint64_t start[2] = {my_first_row, 0};         // of this rank's part of it
+ *   const uint64_t count[2] = {my_n_rows, 1024};
+ *
+ *   tailrace_file_create("out.h5", TAILRACE_MPI(MPI_COMM_WORLD), "codec=sz3,bound=rel=1e-3",
+ *                        &file);
+ *   tailrace_field_define(file, "/temperature", TAILRACE_F64, 2, shape, NULL, &temperature);
+ *   tailrace_field_put(file, temperature, start, count, my_values);
+ *   if (tailrace_file_close(file) != TAILRACE_OK) fprintf(stderr, "%s\n", tailrace_thread_error());
+ *
+ * Without MPI, write TAILRACE_SERIAL in place of TAILRACE_MPI(...); nothing else changes.
+ *
+ * ===== How it works =====
+ *
+ * Steps.  define and put only record. tailrace_file_end_step writes everything that was put since
+ *   the last step and commits it: from then on readers see it, whatever happens to the program. A
+ *   step that fails leaves nothing in the file, and the next step starts afresh.
+ *   tailrace_file_close ends a step that is still open.
+ * Fields.  A field belongs to one step: it must be put in whole, over all ranks, between its
+ *   definition and the next end_step. For a field that grows by one entry in each step, say
+ *   over-time=on: it is defined once and put again in every step.
+ * Boxes.  A rank puts any number of rectangular boxes {start, count}, or none. Together the boxes of
+ *   all ranks must cover the field once: no element twice, none left out (unless holes=on).
+ * Arrays  are dense and row-major (C order: the last index runs fastest), in native byte order.
+ * Memory.  The values given to put must stay untouched until end_step or close returns;
+ *   tailrace_field_put_copy takes a copy instead.
+ *
+ * ===== Collectivity =====
+ *
+ * Every declaration says one of these:
+ *   Collective          All ranks of the file's communicator call it, in the same order. It returns
+ *                       the same error on every rank, also when only one rank had a reason to fail.
+ *   Alike on all ranks  It only records and does not communicate, but every rank must make the same
+ *                       calls with the same arguments in the same order. The next end_step checks
+ *                       that they did and otherwise fails with TAILRACE_ERROR_DISAGREEMENT.
+ *   Not collective      A rank may call it or not.
+ *
+ * ===== Threads =====
+ *
+ * Call from one thread at a time in a process, over all files: HDF5 below is one library with one
+ * state. With MPI that is the thread that initialised MPI; MPI_Init_thread with MPI_THREAD_FUNNELED
+ * suffices. Tailrace starts threads of its own inside end_step and close and joins them before these
+ * return. The functions named Thread-safe below are free of these rules.
+ *
+ * ===== Errors =====
+ *
+ * Functions return a tailrace_error. The text behind it names the object, what was expected and what
+ * came; see tailrace_file_error. A put that fails is also remembered: the end_step that
+ * follows fails with the same text on every rank, so checking end_step and close is enough.
+ * A NULL file is refused with TAILRACE_ERROR_INVALID_ARGUMENT everywhere. Tailrace never prints,
+ * never exits, and neither initialises nor finalises MPI.
+ */
+
+#ifndef TAILRACE_TAILRACE_H
+#define TAILRACE_TAILRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define TAILRACE_API
+#elif defined(TAILRACE_BUILDING)
+#define TAILRACE_API __attribute__((visibility("default")))
+#else
+#define TAILRACE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ===== Version ===== */
+
+#define TAILRACE_VERSION_MAJOR 0
+#define TAILRACE_VERSION_MINOR 1
+#define TAILRACE_VERSION_PATCH 0
+#define TAILRACE_VERSION_STRING "0.1.0"
+/* One number that grows with every release: 0.1.0 is 100, 1.2.3 is 10203. */
+#define TAILRACE_VERSION_NUMBER \
+  (TAILRACE_VERSION_MAJOR * 10000 + TAILRACE_VERSION_MINOR * 100 + TAILRACE_VERSION_PATCH)
+
+/* The version of the library that is linked, which may be newer than this header.
+ * Not collective. Thread-safe. */
+TAILRACE_API int tailrace_version_number(void);
+TAILRACE_API const char* tailrace_version_string(void);
+
+/* ===== Errors ===== */
+
+/* What went wrong. The numbers are pinned: they never change their meaning. */
+typedef enum tailrace_error {
+  TAILRACE_OK = 0,
+  TAILRACE_ERROR_INVALID_ARGUMENT = 1, /* a value, shape or option that cannot be meant */
+  TAILRACE_ERROR_UNSUPPORTED = 2,      /* meant, but this codec, layout or build cannot do it */
+  TAILRACE_ERROR_NOT_FOUND = 3,        /* a file, path, dataset or attribute that is not there */
+  TAILRACE_ERROR_ALREADY_EXISTS = 4,   /* a file or dataset that is there and must stay */
+  TAILRACE_ERROR_DISAGREEMENT = 5,     /* ranks gave different definitions or options */
+  TAILRACE_ERROR_BAD_COVERAGE = 6,     /* boxes overlap, leave holes or leave the field's shape */
+  TAILRACE_ERROR_PLUGIN_MISSING = 7,   /* an HDF5 filter plug-in cannot be found or loaded */
+  TAILRACE_ERROR_CODEC_FAILED = 8,     /* a codec refused, or returned what does not decode */
+  TAILRACE_ERROR_BOUND_BROKEN = 9,     /* a decoded value is further away than its bound */
+  TAILRACE_ERROR_CORRUPT = 10,         /* a file that is not what it says, or truncated */
+  TAILRACE_ERROR_IO = 11,              /* the storage refused a read or a write */
+  TAILRACE_ERROR_NO_SPACE = 12,        /* the storage is full, or a quota is exhausted */
+  TAILRACE_ERROR_OUT_OF_MEMORY = 13,   /* the memory cap, or the machine's memory, is too small */
+  TAILRACE_ERROR_INTERNAL = 14         /* a mistake of Tailrace itself; please report it */
+} tailrace_error;
+
+/* The error's name, such as "bad_coverage"; "unknown" for a number that is none.
+ * Not collective. Thread-safe. The text is static. */
+TAILRACE_API const char* tailrace_error_name(tailrace_error error);
+
+/* The text of the last call that failed on this thread, whatever it was called on; "" before the
+ * first. The way to the text of a failed create, open or close.
+ * Not collective. Thread-safe. The text stays until the thread's next failing call. */
+TAILRACE_API const char* tailrace_thread_error(void);
+
+/* ===== Which ranks share a file ===== */
+
+/* Both macros stand for the two arguments (mpi_comm, mpi_comm_bytes) of create and open. This
+ * header needs no mpi.h: the library gets the address and the size of your MPI_Comm, and the size tells it
+ * apart from another MPI's. The library works on a duplicate; the original may be freed or used in
+ * any way afterwards. */
+#define TAILRACE_SERIAL NULL, 0 /* this process alone */
+#ifdef __cplusplus
+#define TAILRACE_MPI(comm) tailrace_mpi_handle<MPI_Comm>{comm}.address(), sizeof(MPI_Comm)
+#else
+#define TAILRACE_MPI(comm) (const void*)&(MPI_Comm){comm}, sizeof(MPI_Comm)
+#endif
+
+/* ===== Options =====
+ *
+ * One text of "key=value" entries with commas between them. NULL and "" mean the defaults. All keys
+ * may stand in the text of a file; the keys of fields are then the defaults of all its fields, and
+ * a field's own text wins over them. Switches take on or off. Bytes take units: 64k, 8MiB, 256MB.
+ *
+ * Of a field
+ *   codec=NAME      none, deflate, portable, or a filter plug-in: sz3, zfp, zstd, ..., id=NUMBER.
+ *                   Default: deflate; if a bound is given, portable, which needs no plug-in.
+ *   bound=MODE=X    The largest error of any value. Default: none, every value exactly.
+ *                   abs=X: X, in the unit of the field. rel=X: X times the range of the field's
+ *                   values in this step. psnr=X: at least X dB. none: exactly.
+ *                   NaN and infinities, and the fill value, are always kept exactly.
+ *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
+ *   chunk=64x64x64  Exactly this shape of chunks.
+ *   layout=NAME     Where chunks go in the file: claimed (default), dense, contiguous.
+ *   verify=on       Decode every chunk after encoding and check the bound. Default: auto, which is
+ *                   on for lossy codecs that are not Tailrace's own.
+ *   raw-fallback=on A chunk that its codec cannot keep within the bound is stored as it is; off
+ *                   makes it an error. Default: on.
+ *   fill=X          The dataset's fill value. It is kept exactly and left out of the value range.
+ *   holes=on        Elements that no rank puts get the fill value. Default: off, an error.
+ *   over-time=on    One entry more of an unlimited first dimension in every step. Default: off.
+ *   level=5, ...    Any other key goes to the codec, which refuses what it does not know.
+ *
+ * Of a file
+ *   replace=on      An existing file may be replaced; it stays until the first commit. Default: off.
+ *   threads=N       Encode threads of each rank. Default: 0, the node's cores over its ranks.
+ *   memory=1GiB     Most that Tailrace allocates on each rank, copies of values included.
+ *   buffer=16MiB    Largest single write.
+ *   align=1         Writes start at multiples of this many bytes.
+ *   direct=on       O_DIRECT, past the system's page cache. Default: off.
+ *   fsync=on        A step is on stable storage when end_step returns. Default: on.
+ *   journal=on      A redo journal against torn writes of metadata. Default: off.
+ *   plugin-path=DIR Where filter plug-ins are looked for before HDF5_PLUGIN_PATH.
+ */
+
+/* ===== Files ===== */
+
+/* An open file. Made by create or open, freed by close or abandon. */
+typedef struct tailrace_file tailrace_file;
+
+/* Create a file. It appears under its name with the first step that is committed; until then its
+ * bytes are in path + ".partial", and an older file of that name stays as it is.
+ * Collective. `path` and `options` are the same on every rank.
+ *   path      of the file; its folder must exist.
+ *   options   see above; NULL for the defaults.
+ *   file      receives the handle, or NULL if the call fails.
+ * Errors: already_exists (and no replace=on), not_found (the folder), io, no_space, disagreement,
+ *   unsupported (the library was built without MPI, or with another MPI), invalid_argument. */
+TAILRACE_API tailrace_error tailrace_file_create(const char* path, const void* mpi_comm,
+                                                 size_t mpi_comm_bytes, const char* options,
+                                                 tailrace_file** file);
+
+/* Open an existing HDF5 file, from whatever program, to add fields and steps to it. What is in the
+ * file stays readable throughout. A field with over-time=on that the file already has is continued
+ * when it is defined again with the same dtype and shape.
+ * Collective. Arguments as for create. Errors: not_found, corrupt (not HDF5, or damaged), io. */
+TAILRACE_API tailrace_error tailrace_file_open(const char* path, const void* mpi_comm,
+                                               size_t mpi_comm_bytes, const char* options,
+                                               tailrace_file** file);
+
+/* End the step that is open, if any, and close. Frees the handle in every case; after a failure
+ * tailrace_thread_error has the text, and the file holds the steps committed before.
+ * Collective. Errors: those of end_step. */
+TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
+
+/* Drop what was not committed and free the handle. A created file without a committed step leaves
+ * nothing behind. The way out when the program must stop without finishing its step.
+ * Collective if other ranks are still alive in the same program; never fails. NULL is allowed. */
+TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
+
+/* The text of the last call on this file that failed; "" before the first.
+ * Not collective. The text is the file's and stays until the next failing call or close. */
+TAILRACE_API const char* tailrace_file_error(const tailrace_file* file);
+
+/* ===== Fields ===== */
+
+/* The type of a field's elements. The numbers are pinned. */
+typedef enum tailrace_dtype {
+  TAILRACE_F32 = 1, /* float */
+  TAILRACE_F64 = 2, /* double */
+  TAILRACE_I8 = 3,  /* int8_t, and so on */
+  TAILRACE_I16 = 4,
+  TAILRACE_I32 = 5,
+  TAILRACE_I64 = 6,
+  TAILRACE_U8 = 7,
+  TAILRACE_U16 = 8,
+  TAILRACE_U32 = 9,
+  TAILRACE_U64 = 10
+} tailrace_dtype;
+
+/* Bytes of one element: 1, 2, 4 or 8; 0 for a number that is no dtype.
+ * Not collective. Thread-safe. */
+TAILRACE_API size_t tailrace_dtype_bytes(tailrace_dtype dtype);
+
+/* A field of one file: a plain number, good until the file is closed. */
+typedef uint64_t tailrace_field;
+#define TAILRACE_NO_FIELD UINT64_MAX
+
+/* Most dimensions of a field. */
+#define TAILRACE_RANK_MAX 32
+
+/* Define a field.
+ * Alike on all ranks.
+ *   path      absolute path in the file, such as "/step_10/density"; missing groups are created.
+ *   n_dims    0 for a scalar (one value), at most TAILRACE_RANK_MAX.
+ *   shape     n_dims extents of the whole field, slowest first; 0 makes an empty dataset. With
+ *             over-time=on, of one entry: the file gets the time dimension in front.
+ *   options   on top of the file's; NULL for none.
+ *   field     receives the field, or TAILRACE_NO_FIELD if the call fails.
+ * Errors: invalid_argument (path, dtype, shape, options), already_exists (the path is defined). */
+TAILRACE_API tailrace_error tailrace_field_define(tailrace_file* file, const char* path,
+                                                  tailrace_dtype dtype, size_t n_dims,
+                                                  const uint64_t* shape, const char* options,
+                                                  tailrace_field* field);
+
+/* Say that `values` lie at the box {start, count} of the field. The memory must stay untouched until
+ * end_step or close returns. As many boxes as you like; a box with a count of 0 is allowed.
+ * Not collective.
+ *   start     first index in each dimension; NULL for the origin.
+ *   count     elements in each dimension; NULL for all from start to the end of the field.
+ *   values    the box's elements, dense and row-major, of the field's dtype; NULL if there are none.
+ * Errors: invalid_argument (no such field, values is NULL), bad_coverage (outside the shape). That
+ *   boxes overlap or leave holes is found by end_step. */
+TAILRACE_API tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field,
+                                               const uint64_t* start, const uint64_t* count,
+                                               const void* values);
+
+/* As tailrace_field_put, but takes a copy: the memory is yours again at once. The copy counts
+ * against the option memory=. Errors: also out_of_memory. */
+TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field,
+                                                    const uint64_t* start, const uint64_t* count,
+                                                    const void* values);
+
+/* ===== Attributes =====
+ *
+ * Attributes of the file ("/"), of a group, or of a field, by path; written with the step that is
+ * open. The object must exist by then; an attribute that is there is replaced.
+ * Alike on all ranks. The values are copied. Numbers: n_values = 1 makes a scalar, more a 1-D array.
+ * Errors: invalid_argument (no values, an empty name). An object that is not there: end_step. */
+TAILRACE_API tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* object_path,
+                                                        const char* name, const char* text);
+TAILRACE_API tailrace_error tailrace_attribute_set_i64(tailrace_file* file, const char* object_path,
+                                                       const char* name, size_t n_values,
+                                                       const int64_t* values);
+TAILRACE_API tailrace_error tailrace_attribute_set_u64(tailrace_file* file, const char* object_path,
+                                                       const char* name, size_t n_values,
+                                                       const uint64_t* values);
+TAILRACE_API tailrace_error tailrace_attribute_set_f64(tailrace_file* file, const char* object_path,
+                                                       const char* name, size_t n_values,
+                                                       const double* values);
+
+/* ===== Steps and their reports ===== */
+
+/* What became of one field in one step: over all ranks, and the same on every rank. */
+typedef struct tailrace_field_report {
+  size_t struct_bytes;      /* bytes of this struct as the library knows it; it may only grow */
+  tailrace_field field;
+  const char* path;
+  const char* codec;        /* as used; a field that needs no codec may get a simpler one */
+  const char* codec_version;
+  const char* layout;
+  const char* bound;        /* as asked: "rel=0.001", "none" */
+  double absolute_bound;    /* as used, in the unit of the field; 0: kept exactly */
+  int verified;             /* 1: every chunk was decoded and compared */
+  double max_error;         /* if verified: largest |decoded - original|, unit of the field */
+  uint64_t raw_bytes;       /* uncompressed */
+  uint64_t encoded_bytes;
+  double ratio;             /* raw_bytes / encoded_bytes; 1 for an empty field */
+  uint64_t n_chunks;
+  uint64_t n_raw_chunks;    /* of these, stored as they are because the codec broke the bound */
+  double encode_s;          /* seconds in the codec, all threads of all ranks together */
+} tailrace_field_report;
+
+/* What became of one step: the same on every rank. Seconds are wall-clock of the slowest rank. */
+typedef struct tailrace_step_report {
+  size_t struct_bytes;      /* bytes of this struct as the library knows it; it may only grow */
+  uint64_t step_index;      /* steps committed through this handle before this one */
+  uint64_t n_fields;
+  const tailrace_field_report* const* fields; /* n_fields of them, in the order of definition */
+  uint64_t raw_bytes;       /* uncompressed, all fields */
+  uint64_t encoded_bytes;
+  double ratio;             /* raw_bytes / encoded_bytes; 1 if nothing was put */
+  uint64_t file_bytes;      /* length of the file after the step */
+  uint64_t n_writes;        /* writes of data, all ranks */
+  uint64_t moved_bytes;     /* values that travelled to another rank, because a chunk was shared */
+  uint64_t peak_memory_bytes; /* most that Tailrace held on one rank */
+  double step_s;            /* end_step, from call to return */
+  double encode_s;          /* in which a rank encoded */
+  double write_s;           /* in which a rank wrote */
+  double makespan_s;        /* both together, from the first encode to the last write */
+  double hidden_share;      /* 0 to 1: part of the shorter of the two that the longer one hid */
+  double sync_s;            /* waiting for stable storage (fsync=on) */
+  double commit_s;          /* writing the metadata */
+} tailrace_step_report;
+
+/* Write and commit all that was put since the last step. When it returns, the step is in the file
+ * completely, or, if it returns an error, not at all; with fsync=on it is also on stable storage.
+ * After a failure the puts, fields and attributes of the step are dropped; over-time fields that
+ * an earlier step has written stay defined, and the file can be used on.
+ * Collective.
+ *   report    receives a report, which is the file's and stays until the next end_step, close or
+ *             abandon; NULL on failure. Pass NULL if you do not want it.
+ * Errors: bad_coverage, disagreement, plugin_missing, codec_failed, bound_broken, io, no_space,
+ *   out_of_memory, unsupported, and whatever a put of any rank failed with. */
+TAILRACE_API tailrace_error tailrace_file_end_step(tailrace_file* file,
+                                                   const tailrace_step_report** report);
+
+/* ===== Callbacks ===== */
+
+/* Called from time to time within end_step and close, on the calling thread. Bytes are uncompressed
+ * and count the ranks of this node. It must not call Tailrace or MPI, nor throw. */
+typedef void (*tailrace_progress_callback)(void* user, uint64_t bytes_done, uint64_t bytes_total);
+
+/* One line for the log, without a newline; the line is valid during the call. As above. */
+typedef void (*tailrace_log_callback)(void* user, const char* line);
+
+/* Set or (NULL) remove a callback; `user` is handed to it untouched. Not collective. */
+TAILRACE_API tailrace_error tailrace_file_on_progress(tailrace_file* file,
+                                                      tailrace_progress_callback callback,
+                                                      void* user);
+TAILRACE_API tailrace_error tailrace_file_on_log(tailrace_file* file,
+                                                 tailrace_log_callback callback, void* user);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+/* What TAILRACE_MPI needs in C++: a place for the handle, alive until the call returns. */
+template <class MpiComm>
+struct tailrace_mpi_handle {
+  MpiComm comm;
+  const void* address() const { return &comm; }
+};
+#endif
+
+#endif /* TAILRACE_TAILRACE_H */

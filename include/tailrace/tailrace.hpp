@@ -1,0 +1,479 @@
+// Tailrace for C++20: the C API of tailrace.h with RAII, types, spans and exceptions.
+//
+//   auto file = tailrace::File::create("out.h5", tailrace::mpi(MPI_COMM_WORLD),
+//                                      "codec=sz3,bound=rel=1e-3");
+//   auto density = file.define<double>("/density", {1024, 1024});
+//   density.put({{first_row, 0}, {n_rows, 1024}}, values);    // start, count; any contiguous range
+//   tailrace::StepReport report = file.end_step();
+//   file.close();
+//
+// Header only. Read tailrace.h first: what steps, fields, boxes and options are, which calls are
+// collective, and the rules for threads are said there and hold here; a comment below says only
+// what C++ adds. Every failure is a tailrace::Error; nothing else is thrown but std::bad_alloc.
+//
+// Scope exit. A File that is destroyed without close() is abandoned: the steps that were ended
+// stay, a step that was not is dropped, and nothing is thrown. So an exception on the way never
+// publishes half a step; but call close() where all is well. If one rank alone leaves by an exception, end the
+// job (MPI_Abort): the others may be waiting for it in a collective call of their own.
+
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tailrace/tailrace.h>
+
+namespace tailrace {
+// An inline namespace: users write tailrace::File, and the names of these classes in object code
+// differ from those that a static libtailrace has inside.
+inline namespace api {
+
+/// A failure: what() is the library's text, code() its pinned number.
+class Error : public std::runtime_error {
+ public:
+  Error(tailrace_error code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  tailrace_error code() const noexcept { return code_; }
+  /// "bad_coverage", ...
+  const char* name() const noexcept { return tailrace_error_name(code_); }
+
+ private:
+  tailrace_error code_;
+};
+
+/// Throw an Error if a call of the C API failed on this thread just now. Thread-safe.
+inline void check(tailrace_error error) {
+  if (error != TAILRACE_OK) throw Error(error, tailrace_thread_error());
+}
+
+/// The ranks that share a file: this process alone, or those of an MPI communicator. See mpi().
+class Comm {
+ public:
+  Comm() = default;
+  template <class MpiComm>
+    requires std::is_trivially_copyable_v<MpiComm>
+  static Comm of(MpiComm mpi_comm) {
+    static_assert(sizeof(MpiComm) <= sizeof(void*), "an MPI_Comm is an int or a pointer");
+    Comm comm;
+    comm.n_bytes_ = sizeof mpi_comm;
+    std::memcpy(comm.handle_.data(), &mpi_comm, sizeof mpi_comm);
+    return comm;
+  }
+  const void* address() const { return n_bytes_ == 0 ? nullptr : handle_.data(); }
+  std::size_t n_bytes() const { return n_bytes_; }
+
+ private:
+  alignas(void*) std::array<std::byte, sizeof(void*)> handle_{};
+  std::size_t n_bytes_ = 0;
+};
+
+/// The ranks of an MPI communicator: tailrace::mpi(MPI_COMM_WORLD). A duplicate is worked on.
+template <class MpiComm>
+Comm mpi(MpiComm mpi_comm) {
+  return Comm::of(mpi_comm);
+}
+
+/// This process alone.
+inline Comm serial() { return Comm(); }
+
+/// Options of a file or field: the text of tailrace.h, or built key by key.
+///   tailrace::Options().codec("sz3").relative_bound(1e-3).set("threads", 2)
+class Options {
+ public:
+  Options() = default;
+  Options(const char* text) : text_(text == nullptr ? "" : text) {}
+  Options(std::string text) : text_(std::move(text)) {}
+
+  Options& set(std::string_view key, std::string_view value) {
+    if (!text_.empty()) text_ += ',';
+    text_.append(key).append("=").append(value);
+    return *this;
+  }
+  Options& set(std::string_view key, const char* value) {
+    return set(key, std::string_view(value));
+  }
+  Options& set(std::string_view key, bool on) { return set(key, on ? "on" : "off"); }
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>)
+  Options& set(std::string_view key, Number number) {
+    return set(key, number_text(number));
+  }
+
+  Options& codec(std::string_view name) { return set("codec", name); }
+  Options& absolute_bound(double bound) { return set("bound", "abs=" + number_text(bound)); }
+  Options& relative_bound(double bound) { return set("bound", "rel=" + number_text(bound)); }
+  Options& psnr(double decibels) { return set("bound", "psnr=" + number_text(decibels)); }
+  Options& chunk_shape(std::initializer_list<std::uint64_t> extents) {
+    std::string text;
+    for (const std::uint64_t extent : extents) {
+      text += (text.empty() ? "" : "x") + std::to_string(extent);
+    }
+    return set("chunk", text);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  /// The shortest text that reads back as the same number.
+  template <class Number>
+  static std::string number_text(Number number) {
+    std::array<char, 64> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+    return std::string(text.data(), end);
+  }
+
+  std::string text_;
+};
+
+/// Extents or positions per dimension, slowest first.
+using Shape = std::vector<std::uint64_t>;
+
+/// A rectangular part of a field: {{first row, first column}, {rows, columns}}; in one dimension
+/// also {first, count}.
+struct Box {
+  Shape start;
+  Shape count;
+
+  Box() = default;
+  Box(Shape box_start, Shape box_count)
+      : start(std::move(box_start)), count(std::move(box_count)) {}
+  Box(std::uint64_t first, std::uint64_t n) : start{first}, count{n} {}
+
+  std::uint64_t n_elements() const {
+    std::uint64_t product = 1;
+    for (const std::uint64_t extent : count) product *= extent;
+    return product;
+  }
+};
+
+/// A type that can be a field's element: float, double, and integers but bool.
+template <class T>
+concept Element =
+    (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_integral_v<T>) &&
+    !std::is_same_v<T, bool> && std::is_same_v<T, std::remove_cv_t<T>>;
+
+template <Element T>
+constexpr tailrace_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return TAILRACE_F32;
+  if constexpr (std::is_same_v<T, double>) return TAILRACE_F64;
+  constexpr bool is_signed = std::is_signed_v<T>;
+  if constexpr (sizeof(T) == 1) return is_signed ? TAILRACE_I8 : TAILRACE_U8;
+  if constexpr (sizeof(T) == 2) return is_signed ? TAILRACE_I16 : TAILRACE_U16;
+  if constexpr (sizeof(T) == 4) return is_signed ? TAILRACE_I32 : TAILRACE_U32;
+  return is_signed ? TAILRACE_I64 : TAILRACE_U64;
+}
+
+/// What became of one field in one step; see tailrace_field_report for units.
+struct FieldReport {
+  std::string path;
+  std::string codec;
+  std::string codec_version;
+  std::string layout;
+  std::string bound;
+  double absolute_bound = 0;
+  bool verified = false;
+  double max_error = 0;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t encoded_bytes = 0;
+  double ratio = 1;
+  std::uint64_t n_chunks = 0;
+  std::uint64_t n_raw_chunks = 0;
+  double encode_s = 0;
+};
+
+/// What became of one step; see tailrace_step_report for units.
+struct StepReport {
+  std::uint64_t step_index = 0;
+  std::vector<FieldReport> fields;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t encoded_bytes = 0;
+  double ratio = 1;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t n_writes = 0;
+  std::uint64_t moved_bytes = 0;
+  std::uint64_t peak_memory_bytes = 0;
+  double step_s = 0;
+  double encode_s = 0;
+  double write_s = 0;
+  double makespan_s = 0;
+  double hidden_share = 0;
+  double sync_s = 0;
+  double commit_s = 0;
+};
+
+/// Set an attribute of "/", a group or a field: a text, a number, or a range of numbers of one
+/// type. Alike on all ranks.
+inline void set_attribute(tailrace_file* file, const std::string& object_path,
+                          const std::string& name, std::string_view text) {
+  const std::string with_zero(text);
+  check(tailrace_attribute_set_text(file, object_path.c_str(), name.c_str(), with_zero.c_str()));
+}
+
+template <class Numbers>
+  requires(std::ranges::contiguous_range<Numbers> && std::ranges::sized_range<Numbers> &&
+           std::is_arithmetic_v<std::ranges::range_value_t<Numbers>> &&
+           !std::is_same_v<std::ranges::range_value_t<Numbers>, char>)
+void set_attribute(tailrace_file* file, const std::string& object_path, const std::string& name,
+                   const Numbers& numbers) {
+  using Number = std::ranges::range_value_t<Numbers>;
+  const char* path = object_path.c_str();
+  if constexpr (std::is_floating_point_v<Number>) {
+    const std::vector<double> wide(std::ranges::begin(numbers), std::ranges::end(numbers));
+    check(tailrace_attribute_set_f64(file, path, name.c_str(), wide.size(), wide.data()));
+  } else if constexpr (std::is_signed_v<Number>) {
+    const std::vector<std::int64_t> wide(std::ranges::begin(numbers), std::ranges::end(numbers));
+    check(tailrace_attribute_set_i64(file, path, name.c_str(), wide.size(), wide.data()));
+  } else {
+    const std::vector<std::uint64_t> wide(std::ranges::begin(numbers), std::ranges::end(numbers));
+    check(tailrace_attribute_set_u64(file, path, name.c_str(), wide.size(), wide.data()));
+  }
+}
+
+template <class Number>
+  requires std::is_arithmetic_v<Number>
+void set_attribute(tailrace_file* file, const std::string& object_path, const std::string& name,
+                   Number number) {
+  set_attribute(file, object_path, name, std::span<const Number>(&number, 1));
+}
+
+/// A field whose elements are of type T; std::byte where the type is known at run time only.
+/// A small value to copy and pass around; it must not outlive its File.
+template <class T>
+class Field {
+ public:
+  /// Put a box. `values` is read until end_step() or close() returns: keep it unchanged till then.
+  /// Not collective. Errors: also invalid_argument if there are not box.n_elements() values.
+  void put(const Box& box, std::span<const T> values) const {
+    check_box(box, values.size());
+    check(tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data()));
+  }
+  /// Put the whole field.
+  void put(std::span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
+
+  /// As put, but a copy is taken, and `values` may change or go at once.
+  void put_copy(const Box& box, std::span<const T> values) const {
+    check_box(box, values.size());
+    check(tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(),
+                                  values.data()));
+  }
+  void put_copy(std::span<const T> values) const {
+    put_copy(Box(Shape(shape_.size(), 0), shape_), values);
+  }
+
+  template <class Value>
+  void set_attribute(const std::string& name, const Value& value) const {
+    api::set_attribute(file_, path_, name, value);
+  }
+
+  const std::string& path() const { return path_; }
+  const Shape& shape() const { return shape_; }
+  tailrace_field number() const { return field_; }
+
+ private:
+  friend class File;
+  Field(tailrace_file* file, tailrace_field field, std::string path, Shape shape,
+        std::size_t element_bytes)
+      : file_(file),
+        field_(field),
+        path_(std::move(path)),
+        shape_(std::move(shape)),
+        element_bytes_(element_bytes) {}
+
+  /// The C API trusts its pointers, so what a span and a vector know is checked here.
+  void check_box(const Box& box, std::size_t n_values) const {
+    std::string wrong;
+    const std::uint64_t n_expected = box.n_elements() * (element_bytes_ / sizeof(T));
+    if (box.start.size() != shape_.size() || box.count.size() != shape_.size()) {
+      wrong = "the box has " + std::to_string(box.start.size()) + " and " +
+              std::to_string(box.count.size()) + " numbers, the field has " +
+              std::to_string(shape_.size()) + " dimensions";
+    } else if (n_values != n_expected) {
+      wrong = "the box needs " + std::to_string(n_expected) + " values, " +
+              std::to_string(n_values) + " were given";
+    }
+    if (!wrong.empty()) {
+      throw Error(TAILRACE_ERROR_INVALID_ARGUMENT, "field \"" + path_ + "\": " + wrong);
+    }
+  }
+
+  tailrace_file* file_;
+  tailrace_field field_;
+  std::string path_;
+  Shape shape_;
+  std::size_t element_bytes_;
+};
+
+/// An open file; see tailrace_file. Movable, not copyable.
+class File {
+ public:
+  using Progress = std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
+  using Log = std::function<void(std::string_view line)>;
+
+  /// Collective over comm.
+  static File create(const std::string& path, const Comm& comm, const Options& options = {}) {
+    tailrace_file* file = nullptr;
+    check(tailrace_file_create(path.c_str(), comm.address(), comm.n_bytes(),
+                               options.text().c_str(), &file));
+    return File(file);
+  }
+  /// For this process alone.
+  static File create(const std::string& path, const Options& options = {}) {
+    return create(path, serial(), options);
+  }
+
+  /// Collective over comm.
+  static File open(const std::string& path, const Comm& comm, const Options& options = {}) {
+    tailrace_file* file = nullptr;
+    check(tailrace_file_open(path.c_str(), comm.address(), comm.n_bytes(), options.text().c_str(),
+                             &file));
+    return File(file);
+  }
+  static File open(const std::string& path, const Options& options = {}) {
+    return open(path, serial(), options);
+  }
+
+  /// Define a field of elements T. Alike on all ranks.
+  template <Element T>
+  Field<T> define(const std::string& path, const Shape& shape, const Options& options = {}) {
+    return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape, options), path, shape,
+                    sizeof(T));
+  }
+  /// The same with a type that is known at run time only; values are put as bytes.
+  Field<std::byte> define(const std::string& path, tailrace_dtype dtype, const Shape& shape,
+                          const Options& options = {}) {
+    return Field<std::byte>(handle_.get(), define_any(path, dtype, shape, options), path, shape,
+                            tailrace_dtype_bytes(dtype));
+  }
+
+  template <class Value>
+  void set_attribute(const std::string& object_path, const std::string& name, const Value& value) {
+    api::set_attribute(handle_.get(), object_path, name, value);
+  }
+
+  /// Collective. Rethrows what a callback threw, after the step has ended.
+  StepReport end_step() {
+    const tailrace_step_report* report = nullptr;
+    const tailrace_error error = tailrace_file_end_step(handle_.get(), &report);
+    check(error);
+    rethrow_from_callbacks();
+    return copy_of(*report);
+  }
+
+  /// Collective. The File is empty afterwards, also when this throws; Fields are dead.
+  void close() {
+    const std::unique_ptr<Callbacks> callbacks = std::move(callbacks_);
+    check(tailrace_file_close(handle_.release()));
+    if (callbacks && callbacks->thrown) std::rethrow_exception(callbacks->thrown);
+  }
+
+  /// Drop the step that is open; what the destructor does.
+  void abandon() noexcept { handle_.reset(); }
+
+  /// Whether there is a file: false after close(), abandon() or a move.
+  explicit operator bool() const { return handle_ != nullptr; }
+
+  /// Called within end_step() and close() on the calling thread; empty removes it.
+  void on_progress(Progress callback) {
+    callbacks().progress = std::move(callback);
+    check(tailrace_file_on_progress(handle_.get(),
+                                    callbacks_->progress ? &Callbacks::call_progress : nullptr,
+                                    callbacks_.get()));
+  }
+  void on_log(Log callback) {
+    callbacks().log = std::move(callback);
+    check(tailrace_file_on_log(handle_.get(), callbacks_->log ? &Callbacks::call_log : nullptr,
+                               callbacks_.get()));
+  }
+
+  /// The C handle, for mixing both APIs; it stays this object's.
+  tailrace_file* handle() const { return handle_.get(); }
+
+ private:
+  struct Abandon {
+    void operator()(tailrace_file* file) const noexcept { tailrace_file_abandon(file); }
+  };
+
+  /// Lives on the heap, because the library keeps its address while a File may move.
+  struct Callbacks {
+    Progress progress;
+    Log log;
+    std::exception_ptr thrown;
+
+    static void call_progress(void* user, std::uint64_t bytes_done, std::uint64_t bytes_total) {
+      auto& self = *static_cast<Callbacks*>(user);
+      self.guard([&] { self.progress(bytes_done, bytes_total); });
+    }
+    static void call_log(void* user, const char* line) {
+      auto& self = *static_cast<Callbacks*>(user);
+      self.guard([&] { self.log(line); });
+    }
+    /// No exception may cross the C API: the first one waits for end_step or close.
+    template <class Call>
+    void guard(Call&& call) noexcept {
+      try {
+        call();
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
+      }
+    }
+  };
+
+  explicit File(tailrace_file* file) : handle_(file) {}
+
+  Callbacks& callbacks() {
+    if (!callbacks_) callbacks_ = std::make_unique<Callbacks>();
+    return *callbacks_;
+  }
+
+  void rethrow_from_callbacks() {
+    if (!callbacks_ || !callbacks_->thrown) return;
+    std::rethrow_exception(std::exchange(callbacks_->thrown, nullptr));
+  }
+
+  tailrace_field define_any(const std::string& path, tailrace_dtype dtype, const Shape& shape,
+                            const Options& options) {
+    tailrace_field field = TAILRACE_NO_FIELD;
+    check(tailrace_field_define(handle_.get(), path.c_str(), dtype, shape.size(), shape.data(),
+                                options.text().c_str(), &field));
+    return field;
+  }
+
+  static FieldReport copy_of(const tailrace_field_report& from) {
+    return FieldReport{from.path,      from.codec,          from.codec_version, from.layout,
+                       from.bound,     from.absolute_bound, from.verified != 0, from.max_error,
+                       from.raw_bytes, from.encoded_bytes,  from.ratio,         from.n_chunks,
+                       from.n_raw_chunks, from.encode_s};
+  }
+
+  static StepReport copy_of(const tailrace_step_report& from) {
+    StepReport to{from.step_index,  {},
+                  from.raw_bytes,   from.encoded_bytes, from.ratio,
+                  from.file_bytes,  from.n_writes,      from.moved_bytes,
+                  from.peak_memory_bytes, from.step_s,  from.encode_s,
+                  from.write_s,     from.makespan_s,    from.hidden_share,
+                  from.sync_s,      from.commit_s};
+    for (std::uint64_t i = 0; i < from.n_fields; ++i) to.fields.push_back(copy_of(*from.fields[i]));
+    return to;
+  }
+
+  std::unique_ptr<Callbacks> callbacks_;  // destroyed after the handle that may still call them
+  std::unique_ptr<tailrace_file, Abandon> handle_;
+};
+
+}  // namespace api
+}  // namespace tailrace
