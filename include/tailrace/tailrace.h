@@ -1,8 +1,8 @@
 /* Tailrace: parallel compressed output that every HDF5 tool reads. The C API.
  *
  * The ranks of a parallel program hand over their parts of N-dimensional fields; Tailrace
- * compresses and writes them at the same time and leaves one ordinary HDF5 file, which h5dump, h5py,
- * netCDF-4 and ParaView open as any other. This header is the whole manual of the library;
+ * compresses and writes them at the same time and leaves one ordinary HDF5 file, which h5dump,
+ * h5py, netCDF-4 and ParaView open as any other. This header is the whole manual of the library;
  * tailrace.hpp puts C++20 on top of it.
  *
  * ===== The shortest program =====
@@ -30,8 +30,8 @@
  * Fields.  A field belongs to one step: it must be put in whole, over all ranks, between its
  *   definition and the next end_step. For a field that grows by one entry in each step, say
  *   over-time=on: it is defined once and put again in every step.
- * Boxes.  A rank puts any number of rectangular boxes {start, count}, or none. Together the boxes of
- *   all ranks must cover the field once: no element twice, none left out (unless holes=on).
+ * Boxes.  A rank puts any number of rectangular boxes {start, count}, or none. Together the boxes
+ *   of all ranks must cover the field once: no element twice, none left out (unless holes=on).
  * Arrays  are dense and row-major (C order: the last index runs fastest), in native byte order.
  * Memory.  The values given to put must stay untouched until end_step or close returns;
  *   tailrace_field_put_copy takes a copy instead.
@@ -50,13 +50,13 @@
  *
  * Call from one thread at a time in a process, over all files: HDF5 below is one library with one
  * state. With MPI that is the thread that initialised MPI; MPI_Init_thread with MPI_THREAD_FUNNELED
- * suffices. Tailrace starts threads of its own inside end_step and close and joins them before these
- * return. The functions named Thread-safe below are free of these rules.
+ * suffices. Tailrace starts threads of its own inside end_step and close and joins them before
+ * these return. The functions named Thread-safe below are free of these rules.
  *
  * ===== Errors =====
  *
- * Functions return a tailrace_error. The text behind it names the object, what was expected and what
- * came; see tailrace_file_error. A put that fails is also remembered: the end_step that
+ * Functions return a tailrace_error. The text behind it names the object, what was expected and
+ * what came; see tailrace_file_error. A put that fails is also remembered: the end_step that
  * follows fails with the same text on every rank, so checking end_step and close is enough.
  * A NULL file is refused with TAILRACE_ERROR_INVALID_ARGUMENT everywhere. Tailrace never prints,
  * never exits, and neither initialises nor finalises MPI.
@@ -128,9 +128,9 @@ TAILRACE_API const char* tailrace_thread_error(void);
 /* ===== Which ranks share a file ===== */
 
 /* Both macros stand for the two arguments (mpi_comm, mpi_comm_bytes) of create and open. This
- * header needs no mpi.h: the library gets the address and the size of your MPI_Comm, and the size tells it
- * apart from another MPI's. The library works on a duplicate; the original may be freed or used in
- * any way afterwards. */
+ * header needs no mpi.h: the library gets the address and the size of your MPI_Comm, and the size
+ * tells it apart from another MPI's. The library works on a duplicate; the original may be freed or
+ * used in any way afterwards. */
 #define TAILRACE_SERIAL NULL, 0 /* this process alone */
 #ifdef __cplusplus
 #define TAILRACE_MPI(comm) tailrace_mpi_handle<MPI_Comm>{comm}.address(), sizeof(MPI_Comm)
@@ -164,7 +164,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   level=5, ...    Any other key goes to the codec, which refuses what it does not know.
  *
  * Of a file
- *   replace=on      An existing file may be replaced; it stays until the first commit. Default: off.
+ *   replace=on      An existing file may be replaced; it stays until the first commit. Default off.
  *   threads=N       Encode threads of each rank. Default: 0, the node's cores over its ranks.
  *   memory=1GiB     Most that Tailrace allocates on each rank, copies of values included.
  *   buffer=16MiB    Largest single write.
@@ -255,12 +255,12 @@ TAILRACE_API tailrace_error tailrace_field_define(tailrace_file* file, const cha
                                                   const uint64_t* shape, const char* options,
                                                   tailrace_field* field);
 
-/* Say that `values` lie at the box {start, count} of the field. The memory must stay untouched until
- * end_step or close returns. As many boxes as you like; a box with a count of 0 is allowed.
+/* Say that `values` lie at the box {start, count} of the field. The memory must stay untouched
+ * until end_step or close returns. As many boxes as you like; a box with a count of 0 is allowed.
  * Not collective.
  *   start     first index in each dimension; NULL for the origin.
  *   count     elements in each dimension; NULL for all from start to the end of the field.
- *   values    the box's elements, dense and row-major, of the field's dtype; NULL if there are none.
+ *   values    the box's elements, dense and row-major, of the field's dtype; NULL if none.
  * Errors: invalid_argument (no such field, values is NULL), bad_coverage (outside the shape). That
  *   boxes overlap or leave holes is found by end_step. */
 TAILRACE_API tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field,
@@ -277,10 +277,11 @@ TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrac
  *
  * Attributes of the file ("/"), of a group, or of a field, by path; written with the step that is
  * open. The object must exist by then; an attribute that is there is replaced.
- * Alike on all ranks. The values are copied. Numbers: n_values = 1 makes a scalar, more a 1-D array.
+ * Alike on all ranks. The values are copied. Numbers: n_values = 1 makes a scalar, more a list.
  * Errors: invalid_argument (no values, an empty name). An object that is not there: end_step. */
-TAILRACE_API tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* object_path,
-                                                        const char* name, const char* text);
+TAILRACE_API tailrace_error tailrace_attribute_set_text(tailrace_file* file,
+                                                        const char* object_path, const char* name,
+                                                        const char* text);
 TAILRACE_API tailrace_error tailrace_attribute_set_i64(tailrace_file* file, const char* object_path,
                                                        const char* name, size_t n_values,
                                                        const int64_t* values);

@@ -13,8 +13,9 @@
 //
 // Scope exit. A File that is destroyed without close() is abandoned: the steps that were ended
 // stay, a step that was not is dropped, and nothing is thrown. So an exception on the way never
-// publishes half a step; but call close() where all is well. If one rank alone leaves by an exception, end the
-// job (MPI_Abort): the others may be waiting for it in a collective call of their own.
+// publishes half a step; but call close() where all is well. If one rank alone leaves by an
+// exception, end the job (MPI_Abort): the others may be waiting for it in a collective call of
+// their own.
 
 #pragma once
 
