@@ -61,6 +61,12 @@ class Hdf5File {
     bool journal = false;        ///< Redo journal (path + ".journal") around in-place writes.
     std::uint64_t expected_steps = 1024;  ///< Pre-sizes the root group for group-per-step files.
     bool track_creation_order = true;     ///< netCDF-4 needs it to append.
+    /// Empty: storage.path() + ".journal", a ".partial" ending left out. Set it when the file will
+    /// be renamed to something else after its first commit.
+    std::string journal_path;
+    /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a page
+    /// where every allocation is rounded up (O_DIRECT), so that small blocks share one.
+    std::uint64_t metadata_extent_bytes = 1;
   };
 
   /// A new file's metadata in `storage` (whose bytes may hold chunk data already, behind the first

@@ -1,0 +1,129 @@
+// Planning and writing of one commit.
+
+#include "container/commit_order.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "container/journal.hpp"
+#include "container/superblock.hpp"
+
+namespace tailrace {
+namespace {
+
+struct SignatureRank {
+  std::string_view signature;
+  BlockRank rank;
+};
+
+/// Blocks that other blocks point to go first: leaves, then the heads that count their entries, then
+/// object headers. A version 1 object header has no signature; it is told by its first bytes.
+constexpr std::array signature_ranks = {
+    SignatureRank{"EADB", BlockRank::index_leaf},    SignatureRank{"EASB", BlockRank::index_leaf},
+    SignatureRank{"FADB", BlockRank::index_leaf},    SignatureRank{"BTLF", BlockRank::index_leaf},
+    SignatureRank{"BTIN", BlockRank::index_leaf},    SignatureRank{"FHDB", BlockRank::index_leaf},
+    SignatureRank{"FHIB", BlockRank::index_leaf},    SignatureRank{"HEAP", BlockRank::index_leaf},
+    SignatureRank{"GCOL", BlockRank::index_leaf},    SignatureRank{"EAIB", BlockRank::index_head},
+    SignatureRank{"EAHD", BlockRank::index_head},    SignatureRank{"FAHD", BlockRank::index_head},
+    SignatureRank{"BTHD", BlockRank::index_head},    SignatureRank{"FRHP", BlockRank::index_head},
+    SignatureRank{"SNOD", BlockRank::index_head},    SignatureRank{"TREE", BlockRank::index_head},
+    SignatureRank{"OHDR", BlockRank::object_header}, SignatureRank{"OCHK", BlockRank::object_header},
+};
+
+/// Version 1 object header: version 1, a reserved zero, message count, reference count.
+bool looks_like_old_header(std::span<const std::byte> block) {
+  return block.size() >= 16 && block[0] == std::byte{1} && block[1] == std::byte{0};
+}
+
+/// Write pieces that follow each other in the file with one call each.
+Status write_joined(Storage& storage, const std::vector<PlannedWrite>& writes) {
+  std::vector<std::span<const std::byte>> run;
+  for (std::size_t i = 0; i < writes.size();) {
+    run.clear();
+    std::uint64_t end = writes[i].address;
+    std::size_t next = i;
+    for (; next < writes.size() && writes[next].address == end; ++next) {
+      run.push_back(writes[next].bytes);
+      end += writes[next].bytes.size();
+    }
+    TAILRACE_TRY(run.size() == 1 ? storage.write_at(writes[i].address, run.front())
+                                 : storage.write_pieces_at(writes[i].address, run));
+    i = next;
+  }
+  return Status();
+}
+
+/// One phase of in-place writes, made durable before the next begins.
+Status write_phase(Storage& storage, const std::vector<PlannedWrite>& writes, bool sync) {
+  if (writes.empty()) return Status();
+  for (const PlannedWrite& write : writes) {
+    TAILRACE_TRY(storage.write_at(write.address, write.bytes));
+  }
+  return sync ? storage.sync() : Status();
+}
+
+Journal journal_of(const CommitPlan& plan) {
+  Journal journal;
+  journal.file_bytes = plan.file_bytes;
+  for (const auto* phase : {&plan.superblock, &plan.index_blocks, &plan.object_headers}) {
+    for (const PlannedWrite& write : *phase) {
+      journal.entries.push_back({write.address, {write.bytes.begin(), write.bytes.end()}});
+    }
+  }
+  return journal;
+}
+
+}  // namespace
+
+BlockRank rank_block(std::span<const std::byte> block) {
+  if (block.size() < 4) return BlockRank::other;
+  for (const SignatureRank& known : signature_ranks) {
+    if (std::memcmp(block.data(), known.signature.data(), 4) == 0) return known.rank;
+  }
+  return looks_like_old_header(block) ? BlockRank::object_header : BlockRank::other;
+}
+
+CommitPlan plan_commit(const DirtyBytes& dirty, const SpanSet& fresh, std::uint64_t file_bytes) {
+  CommitPlan plan;
+  plan.file_bytes = file_bytes;
+  std::vector<std::pair<BlockRank, PlannedWrite>> old;
+  for (const auto& [address, segment] : dirty.segments()) {
+    const PlannedWrite write{address, segment.bytes};
+    if (segment.superblock) {
+      // Version 3 says "open for write" while HDF5 has the file open, and after a crash readers would
+      // refuse it for ever. Committed states are whole, so the mark is never true on disk.
+      std::vector<std::byte>& bytes = plan.owned.emplace_back(segment.bytes);
+      clear_open_for_write(bytes);
+      plan.superblock.push_back({address, bytes});
+    } else if (fresh.contains(address, segment.bytes.size())) {
+      plan.fresh.push_back(write);
+    } else {
+      old.emplace_back(rank_block(segment.bytes), write);
+    }
+  }
+  std::stable_sort(old.begin(), old.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [rank, write] : old) {
+    (rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks).push_back(write);
+  }
+  return plan;
+}
+
+Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettings& settings) {
+  TAILRACE_TRY(write_joined(storage, plan.fresh));
+  TAILRACE_TRY(storage.extend(plan.file_bytes));
+  const bool in_place =
+      !plan.superblock.empty() || !plan.index_blocks.empty() || !plan.object_headers.empty();
+  if (settings.sync) TAILRACE_TRY(storage.sync());
+  if (!in_place) return Status();
+  if (settings.journal) TAILRACE_TRY(write_journal(settings.journal_path, journal_of(plan)));
+  TAILRACE_TRY(write_phase(storage, plan.superblock, settings.sync));
+  TAILRACE_TRY(write_phase(storage, plan.index_blocks, settings.sync));
+  TAILRACE_TRY(write_phase(storage, plan.object_headers, settings.sync));
+  return settings.journal ? remove_journal(settings.journal_path) : Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,506 @@
+// Hdf5File over the metadata driver: groups, datasets, chunk indexes and commits.
+//
+//   create / open -> (create_*, insert_chunks, set_attribute, ... -> commit)* -> close
+//
+// Invariants (tests/unit/hdf5_file_test.cpp and commit_order_test.cpp cite the numbers):
+//  1. Nothing a call before commit() did is visible on disk; after commit() all of it is.
+//  2. A chunk's index entry holds exactly the address and length that were given; the bytes that
+//     HDF5 gets to see in place of the chunk lie in memory that cannot be read.
+//  3. After a failed commit nothing more is written, and closing or destroying the object is safe.
+//  4. Files need no special reader: superblock version 2 and chunk indexes of HDF5 1.10.
+// What is relied on in HDF5, and why each property list is set as it is: docs/format.md.
+
+#include "container/hdf5_file.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "container/hdf5_attributes.hpp"
+#include "container/hdf5_handle.hpp"
+#include "container/hdf5_pipeline.hpp"
+#include "container/journal.hpp"
+#include "container/metadata_driver.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Length of a step's name that the root group is pre-sized for; longer names only waste the effort.
+constexpr unsigned step_name_bytes = 12;
+/// A link's size in an object header beside its name.
+constexpr std::uint64_t link_overhead_bytes = 22;
+/// Object header chunks above 64 KiB are split by HDF5 2.x, so pre-size below that.
+constexpr std::uint64_t root_header_bytes_max = 60000;
+/// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
+/// spends 4 KiB and more on a heap and B-trees per dataset.
+constexpr unsigned compact_attributes_max = 64;
+/// Links up to this number stay in a (not the root) group's header.
+constexpr unsigned compact_links_max = 32;
+/// HDF5 stores a chunk's length in 32 bits.
+constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
+
+/// Memory that looks long enough and faults when touched: stands in for a chunk's bytes.
+class GuardBuffer {
+ public:
+  explicit GuardBuffer(std::uint64_t n_bytes) : n_bytes_(std::max<std::uint64_t>(n_bytes, 1)) {
+    address_ = ::mmap(nullptr, n_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                      0);
+  }
+  GuardBuffer(const GuardBuffer&) = delete;
+  GuardBuffer& operator=(const GuardBuffer&) = delete;
+  ~GuardBuffer() {
+    if (valid()) ::munmap(address_, n_bytes_);
+  }
+  bool valid() const { return address_ != MAP_FAILED; }
+  const void* data() const { return address_; }
+
+ private:
+  std::uint64_t n_bytes_;
+  void* address_;
+};
+
+/// "/a/b/c" -> {"/a", "/a/b", "/a/b/c"}; empty components are skipped.
+std::vector<std::string> path_prefixes(const std::string& path) {
+  std::vector<std::string> prefixes;
+  std::string so_far;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t slash = std::min(path.find('/', at), path.size());
+    if (slash > at) {
+      so_far += "/" + path.substr(at, slash - at);
+      prefixes.push_back(so_far);
+    }
+    at = slash + 1;
+  }
+  return prefixes;
+}
+
+std::string quoted(const char* kind, const std::string& path) {
+  return std::string(kind) + " \"" + path + "\"";
+}
+
+/// Settings that all objects of a new file share; `group` adds those of groups.
+bool set_object_properties(hid_t list, bool track_order) {
+  // No time stamps: equal inputs give equal files, and headers are smaller.
+  bool done = H5Pset_obj_track_times(list, false) >= 0 &&
+              H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
+  if (track_order) {
+    done = done &&
+           H5Pset_attr_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
+  }
+  return done;
+}
+
+bool set_group_properties(hid_t list, bool track_order) {
+  if (!set_object_properties(list, track_order)) return false;
+  if (!track_order) return true;
+  return H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
+}
+
+/// Links in the root group's own header, with room for all steps: then adding a step rewrites one
+/// old block only, and a commit has one in-place write that a crash could tear.
+bool set_root_properties(hid_t list, const Hdf5File::Settings& settings) {
+  const std::uint64_t n_links = std::min(settings.expected_steps,
+                                         root_header_bytes_max /
+                                             (step_name_bytes + link_overhead_bytes));
+  return set_group_properties(list, settings.track_creation_order) &&
+         H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
+         H5Pset_est_link_info(list, unsigned(std::max<std::uint64_t>(n_links, 4)),
+                              step_name_bytes) >= 0;
+}
+
+class Hdf5FileOnDriver final : public Hdf5File {
+ public:
+  Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings)
+      : settings_(settings), path_(storage.path()) {
+    MetadataDriver::Settings driver;
+    driver.sync = settings.sync;
+    driver.journal = settings.journal;
+    driver.journal_path =
+        settings.journal_path.empty() ? journal_path_of(path_) : settings.journal_path;
+    driver.extent_bytes = settings.metadata_extent_bytes;
+    driver_ = std::make_shared<MetadataDriver>(storage, std::move(allocate), driver);
+  }
+  ~Hdf5FileOnDriver() override {
+    if (!file_.valid()) return;
+    const Hdf5Scope scope;
+    driver_->abandon();
+    (void)close_hdf5();
+  }
+
+  Status start_create();
+  Status start_open(std::uint64_t& end_of_file);
+
+  Status create_group(const std::string& path) override;
+  Status create_dataset(const DatasetDefinition& definition) override;
+  bool exists(const std::string& path) override;
+  Result<Shape> dataset_shape(const std::string& path) override;
+  Status extend_dataset(const std::string& path, const Shape& shape) override;
+  Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) override;
+  Status set_attribute(const std::string& object_path, const std::string& name,
+                       const AttributeValue& value) override;
+  std::int64_t hdf5_id() const override { return file_.get(); }
+  Status commit() override;
+  Status close() override;
+  std::uint64_t metadata_bytes() const override { return driver_->metadata_bytes(); }
+
+ private:
+  Status close_hdf5();
+  Status create_parents(const std::string& path);
+  Result<Hdf5Id> creation_list_of(const DatasetDefinition& definition);
+  Result<Hdf5Id> open_dataset(const std::string& path);
+  Result<Shape> shape_of(hid_t dataset, const std::string& path);
+  Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
+                    const void* guard);
+
+  Settings settings_;
+  std::string path_;
+  StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
+  std::shared_ptr<MetadataDriver> driver_;
+  Hdf5Id file_;
+};
+
+Status Hdf5FileOnDriver::start_create() {
+  const Hdf5Scope scope;
+  const std::string what = quoted("file", path_);
+  Result<Hdf5Id> access = driver_->access_list();
+  if (!access.ok()) return access.status();
+  const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE));
+  if (!creation.valid() || !set_root_properties(creation.get(), settings_)) {
+    return hdf5_failure(Code::internal, what);
+  }
+  file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation.get(), access->get()));
+  if (!driver_->failure().ok()) return driver_->failure();
+  if (!file_.valid()) return hdf5_failure(Code::internal, what);
+  driver_->finish_create();
+  // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
+  // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot read.
+  if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
+  const Hdf5Scope scope;
+  const std::string what = quoted("file", path_);
+  Result<Hdf5Id> access = driver_->access_list();
+  if (!access.ok()) return access.status();
+  file_ = Hdf5Id(H5Fopen(path_.c_str(), H5F_ACC_RDWR, access->get()));
+  if (!file_.valid()) return hdf5_failure(Code::corrupt, what + " does not open as HDF5");
+  const Result<std::uint64_t> end = driver_->finish_open();
+  if (!end.ok()) return end.status();
+  end_of_file = *end;
+  if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  return Status();
+}
+
+bool Hdf5FileOnDriver::exists(const std::string& path) {
+  const Hdf5Scope scope;
+  const std::vector<std::string> prefixes = path_prefixes(path);
+  return std::all_of(prefixes.begin(), prefixes.end(), [this](const std::string& prefix) {
+    return H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0;
+  });
+}
+
+Status Hdf5FileOnDriver::create_group(const std::string& path) {
+  const Hdf5Scope scope;
+  for (const std::string& prefix : path_prefixes(path)) {
+    if (H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0) {
+      const Hdf5Id there(H5Oopen(file_.get(), prefix.c_str(), H5P_DEFAULT));
+      if (there.valid() && H5Iget_type(there.get()) == H5I_GROUP) continue;
+      return Status(Code::already_exists, quoted("group", path) + ": " +
+                                              quoted("object", prefix) + " is not a group");
+    }
+    const Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
+    if (!list.valid() || !set_group_properties(list.get(), settings_.track_creation_order) ||
+        H5Pset_link_phase_change(list.get(), compact_links_max, compact_links_max / 2) < 0) {
+      return hdf5_failure(Code::internal, quoted("group", prefix));
+    }
+    const Hdf5Id group(
+        H5Gcreate2(file_.get(), prefix.c_str(), H5P_DEFAULT, list.get(), H5P_DEFAULT));
+    if (!group.valid()) return hdf5_failure(Code::internal, quoted("group", prefix));
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::create_parents(const std::string& path) {
+  std::vector<std::string> prefixes = path_prefixes(path);
+  if (prefixes.size() < 2) return Status();
+  return create_group(prefixes[prefixes.size() - 2]);
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::creation_list_of(const DatasetDefinition& definition) {
+  Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+  bool done = list.valid() && set_object_properties(list.get(), settings_.track_creation_order);
+  const Shape& chunk_shape = definition.chunk_shape;
+  if (done && chunk_shape.empty()) {
+    // The address is planned, so space is taken at creation, and nothing fills it.
+    done = H5Pset_layout(list.get(), H5D_CONTIGUOUS) >= 0;
+    if (done && definition.contiguous_address != 0) {
+      done = H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY) >= 0 &&
+             H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
+    }
+  } else if (done) {
+    const std::vector<hsize_t> extents(chunk_shape.begin(), chunk_shape.end());
+    done = H5Pset_chunk(list.get(), int(extents.size()), extents.data()) >= 0;
+  }
+  if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
+  if (definition.fill_value) {
+    TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
+  }
+  TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs_));
+  return list;
+}
+
+/// What HDF5 would refuse with less telling words.
+Status check_definition(const DatasetDefinition& definition) {
+  const Shape& shape = definition.shape;
+  const Shape& chunk_shape = definition.chunk_shape;
+  if (shape.size() > max_rank) {
+    return Status(Code::unsupported, "rank is " + std::to_string(shape.size()) +
+                                         ", HDF5 allows " + std::to_string(max_rank));
+  }
+  if (chunk_shape.empty()) {
+    if (definition.extendable || !definition.filters.empty()) {
+      return Status(Code::invalid_argument, "extendable or filtered datasets need a chunk shape");
+    }
+    return Status();
+  }
+  if (chunk_shape.size() != shape.size()) {
+    return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
+                                              " must have the rank of shape " + shape_text(shape));
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const bool unlimited = d == 0 && definition.extendable;
+    if (chunk_shape[d] == 0 || (!unlimited && chunk_shape[d] > shape[d])) {
+      return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
+                                                " must be at least 1 and at most the shape, " +
+                                                shape_text(shape));
+    }
+  }
+  const std::uint64_t n = n_elements(chunk_shape);
+  if (n >= chunk_bytes_limit / dtype_bytes(definition.dtype)) {
+    return Status(Code::unsupported,
+                  "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
+  const Hdf5Scope scope;
+  const std::string what = quoted("dataset", definition.path);
+  if (path_prefixes(definition.path).empty()) {
+    return Status(Code::invalid_argument, what + ": the path names no dataset");
+  }
+  if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
+  TAILRACE_TRY(check_definition(definition).within(what));
+  TAILRACE_TRY(create_parents(definition.path));
+  Result<Hdf5Id> list = creation_list_of(definition);
+  if (!list.ok()) return list.status().within(what);
+
+  const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
+  std::vector<hsize_t> extents_max = extents;
+  if (definition.extendable && !extents.empty()) extents_max[0] = H5S_UNLIMITED;
+  const Hdf5Id space(extents.empty() ? H5Screate(H5S_SCALAR)
+                                     : H5Screate_simple(int(extents.size()), extents.data(),
+                                                        extents_max.data()));
+  const std::uint64_t n_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
+  const bool planned =
+      definition.chunk_shape.empty() && definition.contiguous_address != 0 && n_bytes > 0;
+  if (planned) driver_->arm(definition.contiguous_address, n_bytes);
+  const Hdf5Id dataset(H5Dcreate2(file_.get(), definition.path.c_str(),
+                                  hdf5_native_type(definition.dtype), space.get(), H5P_DEFAULT,
+                                  list->get(), H5P_DEFAULT));
+  const MetadataDriver::PlanOutcome outcome = driver_->disarm();
+  if (!dataset.valid()) {
+    const bool filtered = !definition.filters.empty();
+    return hdf5_failure(filtered ? Code::unsupported : Code::internal, what);
+  }
+  Status checked = check_stored_filters(dataset.get(), definition.filters);
+  if (checked.ok() && planned && (!outcome.allocated || outcome.written)) {
+    checked = Status(Code::internal, "HDF5 did not take the planned address");
+  }
+  if (!checked.ok()) H5Ldelete(file_.get(), definition.path.c_str(), H5P_DEFAULT);
+  return checked.within(what);
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::open_dataset(const std::string& path) {
+  if (!exists(path)) return Status(Code::not_found, quoted("dataset", path) + " is not there");
+  Hdf5Id dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::not_found, quoted("dataset", path));
+  return dataset;
+}
+
+Result<Shape> Hdf5FileOnDriver::shape_of(hid_t dataset, const std::string& path) {
+  const Hdf5Id space(H5Dget_space(dataset));
+  const int rank = space.valid() ? H5Sget_simple_extent_ndims(space.get()) : -1;
+  if (rank < 0) return hdf5_failure(Code::corrupt, quoted("dataset", path));
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  return Shape(extents.begin(), extents.end());
+}
+
+Result<Shape> Hdf5FileOnDriver::dataset_shape(const std::string& path) {
+  const Hdf5Scope scope;
+  const Result<Hdf5Id> dataset = open_dataset(path);
+  if (!dataset.ok()) return dataset.status();
+  return shape_of(dataset->get(), path);
+}
+
+Status Hdf5FileOnDriver::extend_dataset(const std::string& path, const Shape& shape) {
+  const Hdf5Scope scope;
+  const Result<Hdf5Id> dataset = open_dataset(path);
+  if (!dataset.ok()) return dataset.status();
+  const Result<Shape> now = shape_of(dataset->get(), path);
+  if (!now.ok()) return now.status();
+  const bool same_rank = shape.size() == now->size() && !shape.empty();
+  if (!same_rank || shape[0] < (*now)[0] ||
+      !std::equal(shape.begin() + 1, shape.end(), now->begin() + 1)) {
+    return Status(Code::invalid_argument,
+                  quoted("dataset", path) + ": new shape is " + shape_text(shape) +
+                      ", must be as " + shape_text(*now) + " with a larger first extent");
+  }
+  const std::vector<hsize_t> extents(shape.begin(), shape.end());
+  if (H5Dset_extent(dataset->get(), extents.data()) < 0) {
+    return hdf5_failure(Code::invalid_argument, quoted("dataset", path) + " cannot be extended");
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record,
+                                    const hsize_t* offset, const void* guard) {
+  driver_->arm(record.extent.address, record.extent.encoded_bytes);
+  const herr_t written = H5Dwrite_chunk(dataset, H5P_DEFAULT, record.filter_mask, offset,
+                                        record.extent.encoded_bytes, guard);
+  const MetadataDriver::PlanOutcome outcome = driver_->disarm();
+  const std::string what = "chunk " + std::to_string(record.chunk_index);
+  if (written < 0) return hdf5_failure(Code::internal, what);
+  // Without a write HDF5 kept the guard memory in a buffer of its own: the chunk would be lost.
+  if (!outcome.written) return Status(Code::internal, what + ": HDF5 did not write it at once");
+  return Status();
+}
+
+Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
+                                       std::span<const ChunkRecord> records) {
+  if (records.empty()) return Status();
+  const Hdf5Scope scope;
+  const std::string what = quoted("dataset", path);
+  const Result<Hdf5Id> dataset = open_dataset(path);
+  if (!dataset.ok()) return dataset.status();
+  Result<Shape> shape = shape_of(dataset->get(), path);
+  if (!shape.ok()) return shape.status();
+  const Hdf5Id list(H5Dget_create_plist(dataset->get()));
+  if (shape->empty() || H5Pget_layout(list.get()) != H5D_CHUNKED) {
+    return Status(Code::invalid_argument, what + " is not chunked");
+  }
+  std::vector<hsize_t> chunk_extents(shape->size());
+  H5Pget_chunk(list.get(), int(chunk_extents.size()), chunk_extents.data());
+  const ChunkGrid grid{*shape, Shape(chunk_extents.begin(), chunk_extents.end())};
+  const std::uint64_t n_chunks = grid.n_chunks();
+
+  std::uint64_t longest = 0;
+  for (const ChunkRecord& record : records) {
+    const std::uint64_t n_bytes = record.extent.encoded_bytes;
+    longest = std::max(longest, n_bytes);
+    if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= chunk_bytes_limit) {
+      return Status(Code::invalid_argument,
+                    what + ": chunk " + std::to_string(record.chunk_index) + " of " +
+                        std::to_string(n_bytes) + " bytes, must be one of " +
+                        std::to_string(n_chunks) + " chunks and have 1 to 2^32-1 bytes");
+    }
+  }
+  std::vector<ChunkRecord> sorted(records.begin(), records.end());
+  const auto earlier = [](const ChunkRecord& a, const ChunkRecord& b) {
+    return a.chunk_index < b.chunk_index;
+  };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) {
+    std::stable_sort(sorted.begin(), sorted.end(), earlier);
+  }
+  const GuardBuffer guard(longest);
+  if (!guard.valid()) return Status(Code::out_of_memory, what + ": no address space");
+  std::vector<hsize_t> offset(shape->size());
+  const Shape n_per_dimension = grid.n_per_dimension();
+  for (const ChunkRecord& record : sorted) {
+    std::uint64_t rest = record.chunk_index;
+    for (std::size_t d = offset.size(); d-- > 0;) {
+      offset[d] = rest % n_per_dimension[d] * chunk_extents[d];
+      rest /= n_per_dimension[d];
+    }
+    TAILRACE_TRY(insert_one(dataset->get(), record, offset.data(), guard.data()).within(what));
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std::string& name,
+                                       const AttributeValue& value) {
+  const Hdf5Scope scope;
+  const std::string what = quoted("object", object_path);
+  if (!exists(object_path)) return Status(Code::not_found, what + " is not there");
+  const bool is_root = path_prefixes(object_path).empty();
+  const Hdf5Id object(
+      H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
+  if (!object.valid()) return hdf5_failure(Code::internal, what);
+  return write_attribute(object.get(), name, value).within(what);
+}
+
+Status Hdf5FileOnDriver::commit() {
+  const Hdf5Scope scope;
+  TAILRACE_TRY(driver_->failure());
+  if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
+    return hdf5_failure(Code::internal, quoted("file", path_));
+  }
+  return driver_->publish();
+}
+
+Status Hdf5FileOnDriver::close_hdf5() {
+  if (H5Fclose(file_.get()) < 0) {
+    // HDF5 keeps the file and closes it when the process ends; the driver has to be there then.
+    const Status failure = hdf5_failure(Code::internal, quoted("file", path_));
+    driver_->detach();
+    (void)new std::shared_ptr<MetadataDriver>(driver_);
+    file_.forget();
+    return failure;
+  }
+  file_.forget();
+  stubs_.release();
+  return Status();
+}
+
+Status Hdf5FileOnDriver::close() {
+  const Hdf5Scope scope;
+  const Status committed = commit();
+  if (!committed.ok()) driver_->abandon();
+  const Status closed = close_hdf5();
+  if (!committed.ok()) return committed;
+  TAILRACE_TRY(closed);
+  return driver_->publish();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate allocate,
+                                                   const Settings& settings) {
+  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings);
+  TAILRACE_TRY(file->start_create());
+  return std::unique_ptr<Hdf5File>(std::move(file));
+}
+
+Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allocate,
+                                                 const Settings& settings,
+                                                 std::uint64_t& end_of_file) {
+  const std::string journal =
+      settings.journal_path.empty() ? journal_path_of(storage.path()) : settings.journal_path;
+  if (::access(journal.c_str(), F_OK) == 0) {
+    return Status(Code::corrupt, quoted("file", storage.path()) + " has a journal, \"" + journal +
+                                     "\": an earlier commit was interrupted; recover it first");
+  }
+  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings);
+  TAILRACE_TRY(file->start_open(end_of_file));
+  return std::unique_ptr<Hdf5File>(std::move(file));
+}
+
+}  // namespace tailrace

@@ -1,0 +1,70 @@
+// HDF5 handles that close themselves, HDF5's error text, and the one lock around HDF5 calls.
+//
+// A serial HDF5 library is not thread-safe, and its error stack is printed to stderr unless told
+// otherwise. Whoever in src/container calls HDF5 holds an Hdf5Scope meanwhile: it takes the process's
+// lock (recursive, so that scopes nest) and silences the automatic printing until it ends, without
+// changing what the application has set for its own HDF5 calls.
+
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+/// The lock that every HDF5 call of the process goes under. Prefer Hdf5Scope.
+std::recursive_mutex& hdf5_mutex();
+
+/// Holds the lock and keeps HDF5 from printing. Not collective. Any thread.
+class Hdf5Scope {
+ public:
+  Hdf5Scope();
+  ~Hdf5Scope();
+  Hdf5Scope(const Hdf5Scope&) = delete;
+  Hdf5Scope& operator=(const Hdf5Scope&) = delete;
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+  H5E_auto2_t printer_ = nullptr;
+  void* printer_data_ = nullptr;
+};
+
+/// What HDF5's error stack says: the outermost message and, where it differs, the innermost.
+/// Valid directly after the failed call; the next HDF5 call empties the stack.
+std::string hdf5_error_text();
+
+/// The Status of a failed HDF5 call: `what`, then HDF5's own words.
+Status hdf5_failure(Code code, const std::string& what);
+
+/// Owns one hid_t of any kind and gives it back to HDF5 exactly once.
+class Hdf5Id {
+ public:
+  Hdf5Id() = default;
+  explicit Hdf5Id(hid_t id) : id_(id) {}
+  Hdf5Id(Hdf5Id&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)) {}
+  Hdf5Id& operator=(Hdf5Id&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Hdf5Id() { reset(); }
+
+  bool valid() const { return id_ >= 0; }
+  hid_t get() const { return id_; }
+  /// Give the id back now. Dropping a reference closes files, datasets, types and lists alike.
+  void reset() {
+    if (id_ >= 0) H5Idec_ref(id_);
+    forget();
+  }
+  /// Stop owning the id: somebody else has closed it.
+  void forget() { id_ = H5I_INVALID_HID; }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+};
+
+}  // namespace tailrace

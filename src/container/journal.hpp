@@ -1,0 +1,45 @@
+// The redo journal of a commit: the in-place writes, durable beside the file before they are made.
+//
+// A write that replaces committed metadata can be torn by a power loss. With the journal on, all such
+// writes of a commit first go to FILE.journal together with a checksum; a crash after that is repaired
+// by writing them again, a crash before it has changed nothing in place. recover.cpp does the repair.
+// The journal is a plain file of its own, so it does not pass through Storage.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+/// One in-place write.
+struct JournalEntry {
+  std::uint64_t address = 0;
+  std::vector<std::byte> bytes;
+};
+
+struct Journal {
+  std::vector<JournalEntry> entries;
+  std::uint64_t file_bytes = 0;  ///< How long the file must be once the entries are applied.
+};
+
+/// The journal's place for an output file; a ".partial" ending of `path` is left out.
+std::string journal_path_of(const std::string& path);
+
+/// Write the journal and make it durable, together with its name in the folder.
+/// @error no_space, io_error  no journal is left behind then.
+Status write_journal(const std::string& journal_path, const Journal& journal);
+
+/// Read a journal back. @error not_found  there is none.
+/// @error corrupt  cut short or a wrong checksum: the commit had not begun to write in place.
+Result<Journal> read_journal(const std::string& journal_path);
+
+/// Remove the journal and make that durable; a missing one is fine.
+Status remove_journal(const std::string& journal_path);
+
+}  // namespace tailrace
