@@ -3,7 +3,8 @@
 // Formats: HDF5 with any layout and filters (netCDF-4 included), netCDF classic (CDF-1, 2 and 5),
 // NumPy .npy, and raw binary with a given dtype and shape. Each rank opens the file by itself and
 // reads what it needs; nothing is collective. What is not an array of a plain number type (strings,
-// compounds, enums, attributes, links) is carried over by rank 0 with carry_over().
+// compounds, enums, attributes, links) is carried over by rank 0 with carry_over_objects()
+// and carry_over_attributes().
 
 #pragma once
 
@@ -25,15 +26,15 @@ class Hdf5File;
 
 /// One array of an input file.
 struct InputField {
-  std::string path;                   ///< "/group/name"; for .npy and raw: "/" + the file's stem.
+  std::string path;  ///< "/group/name"; for .npy and raw: "/" + the file's stem.
   DType dtype = DType::f32;
   Shape shape;
-  Shape chunk_shape;                  ///< The input's own chunks; empty if it has none.
-  std::optional<double> fill_value;   ///< _FillValue or missing_value, else a non-zero HDF5 fill.
-  bool coordinate = false;            ///< A dimension scale or coordinate variable: kept lossless.
-  bool extendable = false;            ///< The first dimension is unlimited.
-  std::uint64_t stored_bytes = 0;     ///< Bytes that the input spends on it.
-  bool lossy_attribute = false;       ///< Already lossy by its attributes (tailrace_codec, ...).
+  Shape chunk_shape;                 ///< The input's own chunks; empty if it has none.
+  std::optional<double> fill_value;  ///< _FillValue or missing_value, else a non-zero HDF5 fill.
+  bool coordinate = false;           ///< A dimension scale or coordinate variable: kept lossless.
+  bool extendable = false;           ///< The first dimension is unlimited.
+  std::uint64_t stored_bytes = 0;    ///< Bytes that the input spends on it.
+  bool lossy_attribute = false;      ///< Already lossy: by tailrace_bound_mode, its filters, ...
 };
 
 /// How to read a file that does not describe itself.
@@ -52,7 +53,9 @@ class InputFile {
 
   /// "HDF5", "netCDF-4", "netCDF classic", "npy", "raw".
   virtual const std::string& format() const = 0;
-  /// The number arrays, sorted by path. Everything else is carry_over's.
+  /// The number arrays, in the file's own order: creation order for HDF5 groups that track it (else
+  /// by name), definition order for netCDF classic. A group's members follow the group, depth
+  /// first; an object with several hard links stands at its first. Everything else is carry_over's.
   virtual const std::vector<InputField>& fields() const = 0;
   /// Read one box, row-major in native byte order. One thread at a time per process (HDF5).
   /// `values` holds box.n_elements() elements. @error io_error, corrupt, plugin_missing

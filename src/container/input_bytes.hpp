@@ -1,0 +1,79 @@
+// InputBytes: positioned, bounds-checked reads of one input file; StridedArray: an array inside it.
+//
+// The formats that we parse by ourselves (netCDF classic, .npy, raw) store their arrays as plain
+// values at computed places. One function reads a box of such an array with few large reads,
+// whether rows are dense or interleaved with other variables' records, and turns the bytes to
+// native order.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/box.hpp"
+#include "core/status.hpp"
+
+namespace tailrace {
+
+class InputBytes {
+ public:
+  /// Open for reading. Not collective. @error not_found, io_error (unreadable),
+  /// invalid_argument (a directory or another thing that is not a file)
+  static Result<std::shared_ptr<InputBytes>> open(const std::string& path);
+  InputBytes(const InputBytes&) = delete;
+  InputBytes& operator=(const InputBytes&) = delete;
+  ~InputBytes();
+
+  const std::string& path() const { return path_; }
+  /// Bytes in the file when it was opened.
+  std::uint64_t file_bytes() const { return file_bytes_; }
+
+  /// Fill all of `bytes` from `address`. Thread-safe.
+  /// @error corrupt  the file ends before that.  @error io_error
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) const;
+
+ private:
+  InputBytes(std::string path, int descriptor, std::uint64_t file_bytes)
+      : path_(std::move(path)), descriptor_(descriptor), file_bytes_(file_bytes) {}
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t file_bytes_ = 0;
+};
+
+/// An array of plain values inside a file.
+struct StridedArray {
+  std::uint64_t address = 0;             ///< Byte position of the first value.
+  Shape shape;                           ///< Slowest dimension first, as the file stores it.
+  std::uint64_t outer_stride_bytes = 0;  ///< Between entries of the first dimension; inner: dense.
+  std::size_t element_bytes = 1;         ///< 1, 2, 4 or 8.
+  bool swap_bytes = false;               ///< The file's byte order is not this machine's.
+
+  /// Bytes of one entry of the first dimension (of the scalar, for rank 0).
+  std::uint64_t entry_bytes() const;
+};
+
+/// Read one box, row-major in native order. Not collective. Thread-safe.
+/// Memory: 4 MiB of scratch at most. Rows that lie near one another share one read.
+/// @error corrupt  the file ends before the box does.  @error io_error  @error invalid_argument
+Status read_strided_box(const InputBytes& input, const StridedArray& array, const Box& box,
+                        std::span<std::byte> values);
+
+/// Reverse the bytes of each element in place. element_bytes: 1, 2, 4 or 8.
+void swap_elements(std::span<std::byte> values, std::size_t element_bytes);
+
+/// a * b, or no value if that overflows 64 bits: for sizes that come from untrusted headers.
+bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product);
+
+/// Check that `box` lies in `shape` and `values_bytes` fits it; the message names `what`.
+/// @error invalid_argument
+Status check_read_request(const std::string& what, const Shape& shape, const Box& box,
+                          std::size_t element_bytes, std::size_t values_bytes);
+
+/// "/" and the file's name without folder and last extension: the field path of .npy and raw files.
+std::string field_path_of_file(const std::string& path);
+
+}  // namespace tailrace

@@ -1,0 +1,204 @@
+// Parser of the .npy head.
+
+#include "container/npy_header.hpp"
+
+#include <array>
+#include <bit>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tailrace {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+/// numpy.load itself refuses heads above 10 000 bytes; 1 MiB is far beyond any real one.
+constexpr std::uint64_t kHeaderBytesMax = 1U << 20;
+
+/// Walks over the literal; every take_... leaves the place unchanged when it does not match.
+class Literal {
+ public:
+  explicit Literal(std::string_view text) : text_(text) {}
+
+  void skip_space() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+  }
+  bool take(char expected) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != expected) return false;
+    ++at_;
+    return true;
+  }
+  bool take_word(std::string_view word) {
+    skip_space();
+    if (text_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  std::optional<std::string> take_string() {
+    skip_space();
+    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) return std::nullopt;
+    const std::size_t end = text_.find(text_[at_], at_ + 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    std::string taken(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return taken;
+  }
+  std::optional<std::uint64_t> take_number() {
+    skip_space();
+    std::uint64_t number = 0;
+    const char* const first = text_.data() + at_;
+    const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), number);
+    if (error != std::errc() || end == first) return std::nullopt;
+    at_ += static_cast<std::size_t>(end - first);
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;
+    return number;
+  }
+  bool finished() {
+    skip_space();
+    return at_ == text_.size();
+  }
+  std::string_view rest() const { return text_.substr(at_, 60); }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+std::optional<Shape> take_shape(Literal& literal) {
+  if (!literal.take('(')) return std::nullopt;
+  Shape shape;
+  while (!literal.take(')')) {
+    const std::optional<std::uint64_t> extent = literal.take_number();
+    if (!extent || shape.size() == max_rank) return std::nullopt;
+    shape.push_back(*extent);
+    if (!literal.take(',')) {
+      if (!literal.take(')')) return std::nullopt;
+      break;
+    }
+  }
+  return shape;
+}
+
+Status read_descr(const std::string& descr, NpyHeader& header) {
+  const Status refused(
+      Code::unsupported,
+      "npy dtype \"" + descr + "\" is not one that Tailrace moves (f4, f8, i1 to i8, u1 to u8)");
+  if (descr.size() != 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
+    return refused;
+  }
+  constexpr std::array<std::pair<std::string_view, DType>, 10> kTypes = {{{"f4", DType::f32},
+                                                                          {"f8", DType::f64},
+                                                                          {"i1", DType::i8},
+                                                                          {"i2", DType::i16},
+                                                                          {"i4", DType::i32},
+                                                                          {"i8", DType::i64},
+                                                                          {"u1", DType::u8},
+                                                                          {"u2", DType::u16},
+                                                                          {"u4", DType::u32},
+                                                                          {"u8", DType::u64}}};
+  for (const auto& [name, dtype] : kTypes) {
+    if (descr.substr(1) != name) continue;
+    header.dtype = dtype;
+    const bool little = descr[0] == '<';
+    const bool big = descr[0] == '>';
+    constexpr bool kNativeIsLittle = std::endian::native == std::endian::little;
+    header.swap_bytes = dtype_bytes(dtype) > 1 && (kNativeIsLittle ? big : little);
+    return Status();
+  }
+  return refused;
+}
+
+}  // namespace
+
+bool is_npy(std::string_view first_bytes) { return first_bytes.substr(0, 6) == kMagic; }
+
+Result<NpyHeader> parse_npy_literal(std::string_view text) {
+  Literal literal(text);
+  NpyHeader header;
+  bool has_descr = false;
+  bool has_order = false;
+  bool has_shape = false;
+  const auto malformed = [&](const std::string& expected) {
+    return Status(Code::corrupt, "npy head: expected " + expected + ", found \"" +
+                                     std::string(literal.rest()) + "\"");
+  };
+  if (!literal.take('{')) return malformed("a dict literal");
+  while (!literal.take('}')) {
+    const std::optional<std::string> key = literal.take_string();
+    if (!key || !literal.take(':')) return malformed("a key and a colon");
+    if (*key == "descr") {
+      if (literal.take('[')) {
+        return Status(Code::unsupported,
+                      "npy dtype is a record of several fields; expected one plain number type");
+      }
+      const std::optional<std::string> descr = literal.take_string();
+      if (!descr) return malformed("a dtype string");
+      TAILRACE_TRY(read_descr(*descr, header));
+      has_descr = true;
+    } else if (*key == "fortran_order") {
+      header.fortran_order = literal.take_word("True");
+      if (!header.fortran_order && !literal.take_word("False")) return malformed("True or False");
+      has_order = true;
+    } else if (*key == "shape") {
+      std::optional<Shape> shape = take_shape(literal);
+      if (!shape) return malformed("a tuple of at most 32 extents");
+      header.shape = std::move(*shape);
+      has_shape = true;
+    } else {
+      return malformed("the keys descr, fortran_order and shape, not \"" + *key + "\"");
+    }
+    if (!literal.take(',')) {
+      if (!literal.take('}')) return malformed("a comma or the dict's end");
+      break;
+    }
+  }
+  if (!literal.finished()) return malformed("nothing behind the dict");
+  if (!has_descr || !has_order || !has_shape) {
+    return Status(Code::corrupt, "npy head: one of descr, fortran_order and shape is missing");
+  }
+  return header;
+}
+
+Result<NpyHeader> read_npy_header(const InputBytes& input) {
+  std::array<std::byte, 12> preamble = {};
+  const std::span<std::byte> first(preamble);
+  TAILRACE_TRY(input.read_at(0, first.first(10)));
+  const unsigned major = std::to_integer<unsigned>(preamble[6]);
+  if (major < 1 || major > 3) {
+    return Status(Code::unsupported,
+                  input.path() + ": npy version " + std::to_string(major) + "; expected 1, 2 or 3");
+  }
+  const std::size_t n_length_bytes = major == 1 ? 2 : 4;
+  TAILRACE_TRY(input.read_at(8, first.subspan(8, n_length_bytes)));
+  std::uint64_t literal_bytes = 0;
+  for (std::size_t i = n_length_bytes; i-- > 0;) {
+    literal_bytes = literal_bytes << 8U | std::to_integer<std::uint64_t>(preamble[8 + i]);
+  }
+  const std::uint64_t literal_address = 8 + n_length_bytes;
+  if (literal_bytes > kHeaderBytesMax || literal_address + literal_bytes > input.file_bytes()) {
+    return Status(Code::corrupt, input.path() + ": npy head of " + std::to_string(literal_bytes) +
+                                     " bytes in a file of " + std::to_string(input.file_bytes()));
+  }
+  std::string literal(literal_bytes, '\0');
+  TAILRACE_TRY(input.read_at(literal_address, std::as_writable_bytes(std::span(literal))));
+
+  Result<NpyHeader> header = parse_npy_literal(literal);
+  if (!header.ok()) return header.status().within(input.path());
+  header->data_address = literal_address + literal_bytes;
+  std::uint64_t values_bytes = 0;
+  if (!multiply_checked(n_elements(header->shape), dtype_bytes(header->dtype), values_bytes) ||
+      values_bytes != input.file_bytes() - header->data_address) {
+    return Status(Code::corrupt, input.path() + ": " + std::string(dtype_name(header->dtype)) +
+                                     " of shape " + shape_text(header->shape) +
+                                     " does not match the " +
+                                     std::to_string(input.file_bytes() - header->data_address) +
+                                     " bytes behind the npy head (truncated?)");
+  }
+  return header;
+}
+
+}  // namespace tailrace
