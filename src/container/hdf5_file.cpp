@@ -21,23 +21,13 @@
 #include "container/hdf5_attributes.hpp"
 #include "container/hdf5_handle.hpp"
 #include "container/hdf5_pipeline.hpp"
+#include "container/hdf5_properties.hpp"
 #include "container/journal.hpp"
 #include "container/metadata_driver.hpp"
 
 namespace tailrace {
 namespace {
 
-/// Length of a step's name that the root group is pre-sized for; longer names only waste the effort.
-constexpr unsigned step_name_bytes = 12;
-/// A link's size in an object header beside its name.
-constexpr std::uint64_t link_overhead_bytes = 22;
-/// Object header chunks above 64 KiB are split by HDF5 2.x, so pre-size below that.
-constexpr std::uint64_t root_header_bytes_max = 60000;
-/// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
-/// spends 4 KiB and more on a heap and B-trees per dataset.
-constexpr unsigned compact_attributes_max = 64;
-/// Links up to this number stay in a (not the root) group's header.
-constexpr unsigned compact_links_max = 32;
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
 
@@ -80,36 +70,6 @@ std::string quoted(const char* kind, const std::string& path) {
   return std::string(kind) + " \"" + path + "\"";
 }
 
-/// Settings that all objects of a new file share; `group` adds those of groups.
-bool set_object_properties(hid_t list, bool track_order) {
-  // No time stamps: equal inputs give equal files, and headers are smaller.
-  bool done = H5Pset_obj_track_times(list, false) >= 0 &&
-              H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
-  if (track_order) {
-    done = done &&
-           H5Pset_attr_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
-  }
-  return done;
-}
-
-bool set_group_properties(hid_t list, bool track_order) {
-  if (!set_object_properties(list, track_order)) return false;
-  if (!track_order) return true;
-  return H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
-}
-
-/// Links in the root group's own header, with room for all steps: then adding a step rewrites one
-/// old block only, and a commit has one in-place write that a crash could tear.
-bool set_root_properties(hid_t list, const Hdf5File::Settings& settings) {
-  const std::uint64_t n_links = std::min(settings.expected_steps,
-                                         root_header_bytes_max /
-                                             (step_name_bytes + link_overhead_bytes));
-  return set_group_properties(list, settings.track_creation_order) &&
-         H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
-         H5Pset_est_link_info(list, unsigned(std::max<std::uint64_t>(n_links, 4)),
-                              step_name_bytes) >= 0;
-}
-
 class Hdf5FileOnDriver final : public Hdf5File {
  public:
   Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings)
@@ -148,7 +108,6 @@ class Hdf5FileOnDriver final : public Hdf5File {
  private:
   Status close_hdf5();
   Status create_parents(const std::string& path);
-  Result<Hdf5Id> creation_list_of(const DatasetDefinition& definition);
   Result<Hdf5Id> open_dataset(const std::string& path);
   Result<Shape> shape_of(hid_t dataset, const std::string& path);
   Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
@@ -166,11 +125,10 @@ Status Hdf5FileOnDriver::start_create() {
   const std::string what = quoted("file", path_);
   Result<Hdf5Id> access = driver_->access_list();
   if (!access.ok()) return access.status();
-  const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE));
-  if (!creation.valid() || !set_root_properties(creation.get(), settings_)) {
-    return hdf5_failure(Code::internal, what);
-  }
-  file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation.get(), access->get()));
+  const Result<Hdf5Id> creation =
+      file_creation_list(settings_.track_creation_order, settings_.expected_steps);
+  if (!creation.ok()) return creation.status();
+  file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
   if (!driver_->failure().ok()) return driver_->failure();
   if (!file_.valid()) return hdf5_failure(Code::internal, what);
   driver_->finish_create();
@@ -215,13 +173,10 @@ Status Hdf5FileOnDriver::create_group(const std::string& path) {
       return Status(Code::already_exists, quoted("group", path) + ": " +
                                               quoted("object", prefix) + " is not a group");
     }
-    const Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
-    if (!list.valid() || !set_group_properties(list.get(), settings_.track_creation_order) ||
-        H5Pset_link_phase_change(list.get(), compact_links_max, compact_links_max / 2) < 0) {
-      return hdf5_failure(Code::internal, quoted("group", prefix));
-    }
+    const Result<Hdf5Id> list = group_creation_list(settings_.track_creation_order);
+    if (!list.ok()) return list.status();
     const Hdf5Id group(
-        H5Gcreate2(file_.get(), prefix.c_str(), H5P_DEFAULT, list.get(), H5P_DEFAULT));
+        H5Gcreate2(file_.get(), prefix.c_str(), H5P_DEFAULT, list->get(), H5P_DEFAULT));
     if (!group.valid()) return hdf5_failure(Code::internal, quoted("group", prefix));
   }
   return Status();
@@ -233,63 +188,6 @@ Status Hdf5FileOnDriver::create_parents(const std::string& path) {
   return create_group(prefixes[prefixes.size() - 2]);
 }
 
-Result<Hdf5Id> Hdf5FileOnDriver::creation_list_of(const DatasetDefinition& definition) {
-  Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
-  bool done = list.valid() && set_object_properties(list.get(), settings_.track_creation_order);
-  const Shape& chunk_shape = definition.chunk_shape;
-  if (done && chunk_shape.empty()) {
-    // The address is planned, so space is taken at creation, and nothing fills it.
-    done = H5Pset_layout(list.get(), H5D_CONTIGUOUS) >= 0;
-    if (done && definition.contiguous_address != 0) {
-      done = H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY) >= 0 &&
-             H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
-    }
-  } else if (done) {
-    const std::vector<hsize_t> extents(chunk_shape.begin(), chunk_shape.end());
-    done = H5Pset_chunk(list.get(), int(extents.size()), extents.data()) >= 0;
-  }
-  if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
-  if (definition.fill_value) {
-    TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
-  }
-  TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs_));
-  return list;
-}
-
-/// What HDF5 would refuse with less telling words.
-Status check_definition(const DatasetDefinition& definition) {
-  const Shape& shape = definition.shape;
-  const Shape& chunk_shape = definition.chunk_shape;
-  if (shape.size() > max_rank) {
-    return Status(Code::unsupported, "rank is " + std::to_string(shape.size()) +
-                                         ", HDF5 allows " + std::to_string(max_rank));
-  }
-  if (chunk_shape.empty()) {
-    if (definition.extendable || !definition.filters.empty()) {
-      return Status(Code::invalid_argument, "extendable or filtered datasets need a chunk shape");
-    }
-    return Status();
-  }
-  if (chunk_shape.size() != shape.size()) {
-    return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
-                                              " must have the rank of shape " + shape_text(shape));
-  }
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const bool unlimited = d == 0 && definition.extendable;
-    if (chunk_shape[d] == 0 || (!unlimited && chunk_shape[d] > shape[d])) {
-      return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
-                                                " must be at least 1 and at most the shape, " +
-                                                shape_text(shape));
-    }
-  }
-  const std::uint64_t n = n_elements(chunk_shape);
-  if (n >= chunk_bytes_limit / dtype_bytes(definition.dtype)) {
-    return Status(Code::unsupported,
-                  "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
-  }
-  return Status();
-}
-
 Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   const Hdf5Scope scope;
   const std::string what = quoted("dataset", definition.path);
@@ -299,7 +197,8 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
   TAILRACE_TRY(check_definition(definition).within(what));
   TAILRACE_TRY(create_parents(definition.path));
-  Result<Hdf5Id> list = creation_list_of(definition);
+  Result<Hdf5Id> list =
+      dataset_creation_list(definition, settings_.track_creation_order, stubs_);
   if (!list.ok()) return list.status().within(what);
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
