@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct CodecRequest {
   DType dtype = DType::f32;
   Shape chunk_shape;                        ///< Rank 0 for a scalar.
   double absolute_bound = 0;                ///< Unit of the field; 0: keep exactly.
+  std::optional<double> fill_value = std::nullopt;  ///< Kept bit-exactly by lossy codecs of our own.
 };
 
 /// The encoded form of one chunk.

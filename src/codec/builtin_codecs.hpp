@@ -1,0 +1,21 @@
+// The make functions of the built-in codecs; used by registry.cpp alone.
+//
+// Each reads its settings from the request and returns a codec for that field, or says why not.
+// Not collective. Thread-safe. @error invalid_argument, unsupported: see codec/registry.hpp.
+
+#pragma once
+
+#include <memory>
+
+#include "core/codec.hpp"
+
+namespace tailrace {
+
+/// none: null_codec.cpp. No settings.
+Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request);
+/// deflate: deflate.cpp. level, shuffle, engine.
+Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request);
+/// portable: portable.cpp. level, shuffle, engine.
+Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request);
+
+}  // namespace tailrace

@@ -1,0 +1,19 @@
+// none: the values as they are. The template to copy for a codec of your own.
+//
+// A codec is one file with a make function, one line in registry.cpp, a golden file and a row in
+// docs/codecs.md. The make function reads the codec's settings, refuses what it cannot honour, and
+// returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own (portable.cpp).
+
+#include "codec/builtin_codecs.hpp"
+#include "core/codec_settings.hpp"
+#include "core/filter_pipeline.hpp"
+
+namespace tailrace {
+
+Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request) {
+  CodecSettings settings(request);
+  TAILRACE_TRY(settings.finish());
+  return make_pipeline_codec({.name = "none"}, request, {});
+}
+
+}  // namespace tailrace

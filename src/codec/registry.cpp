@@ -1,0 +1,36 @@
+// The built-in codecs, one line each.
+
+#include "codec/registry.hpp"
+
+#include <array>
+#include <string>
+
+#include "codec/builtin_codecs.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::array<CodecEntry, 3> kRegistry = {{
+    {"none", "the values as they are", make_null_codec},
+    {"deflate", "lossless: byte shuffle and deflate (level=0..9, shuffle=on|off, engine=libdeflate|zlib)",
+     make_deflate_codec},
+    {"portable",
+     "lossy within the bound, readable without any plug-in: rounded values, byte shuffle, deflate",
+     make_portable_codec},
+}};
+
+}  // namespace
+
+std::span<const CodecEntry> codec_registry() { return kRegistry; }
+
+Result<std::unique_ptr<Codec>> make_builtin_codec(const CodecRequest& request) {
+  std::string known;
+  for (const CodecEntry& entry : kRegistry) {
+    if (entry.name == request.name) return entry.make(request);
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return Status(Code::not_found,
+                "codec \"" + request.name + "\" is not built in; built in are " + known);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,144 @@
+// Rounding within an absolute bound, so that mantissas end in zeros and neighbours repeat.
+//
+// Values go to multiples of a power of two, the step S: the largest with S <= 2 bound. Rounding to the
+// nearest multiple then errs by at most S/2 <= bound, and every result is a number of few mantissa
+// bits, which is what shuffle and deflate can shorten. (A step of exactly 2 bound would give fewer
+// distinct values but full mantissas: measured, half the ratio.) Two refinements use what the bound
+// leaves over, since S may be as small as just above the bound:
+//   coarse  a multiple of 2 S within the bound is preferred (4 S never differs from it: bound < S),
+//   held    the previous value is repeated while it is within the bound, which makes runs.
+// They cost accuracy (errors up to the bound rather than S/2) and so must pay: portable.cpp measures.
+// Kept bit for bit: NaN, infinities, both zeros, the fill value, values too large for the step, and
+// any value that rounding would turn into the fill value. Source: ours; rounding to few mantissa bits
+// within a bound is the idea of bit grooming (Zender 2016) and of granular bit rounding.
+
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include "core/error_bound.hpp"
+
+namespace tailrace {
+
+enum class Rounding : std::uint8_t { nearest, coarse, held };
+
+/// Rounds f32 and f64. Immutable; thread-safe.
+template <class T>
+class Lattice {
+ public:
+  /// @returns nothing if the bound is too small for any rounding: values are to be kept as they are.
+  /// @param absolute_bound  > 0, may exceed every value.
+  static std::optional<Lattice> within(double absolute_bound) {
+    using Limits = std::numeric_limits<T>;
+    // The step's magic number, 1.5 * 2^(digits - 1) * S, must stay finite.
+    constexpr int exponent_max = Limits::max_exponent - 2 - Limits::digits - 1;
+    constexpr int exponent_min = Limits::min_exponent - Limits::digits;
+    if (!(absolute_bound > 0)) return std::nullopt;
+    int exponent = 0;
+    std::frexp(absolute_bound, &exponent);  // 2^(exponent-1) <= bound < 2^exponent, so S = 2^exponent.
+    if (exponent <= exponent_min) return std::nullopt;
+    return Lattice(absolute_bound, exponent < exponent_max ? exponent : exponent_max);
+  }
+
+  T nearest(T x) const { return snap(x, magic_, reach_); }
+  /// The nearest multiple of 2 S where that is within the bound, else of S.
+  T coarse(T x) const {
+    const T candidate = snap(x, 2 * magic_, 2 * reach_);
+    return close(x, candidate) ? candidate : nearest(x);
+  }
+  bool close(T x, T y) const {
+    return !exceeds_bound(static_cast<double>(x), static_cast<double>(y), bound_);
+  }
+  /// Whether a value is to be left alone: NaN, infinite, zero (either sign).
+  static bool special(T x) { return !(std::fabs(x) <= std::numeric_limits<T>::max()) || x == 0; }
+
+ private:
+  Lattice(double bound, int exponent)
+      : bound_(bound),
+        magic_(std::ldexp(static_cast<T>(1.5), exponent + std::numeric_limits<T>::digits - 1)),
+        reach_(std::ldexp(static_cast<T>(1), exponent + std::numeric_limits<T>::digits - 2)) {}
+
+  /// Below `reach` the sum x + magic has an ulp of S, so the addition itself rounds x to a multiple
+  /// of S (ties to even) and the subtraction is exact. At and above it, x is a multiple of S/2 already.
+  static T snap(T x, T magic, T reach) { return std::fabs(x) < reach ? (x + magic) - magic : x; }
+
+  double bound_;
+  T magic_;
+  T reach_;
+};
+
+/// Rounds integers; the bound is rounded down to a whole number first.
+template <std::integral T>
+class Lattice<T> {
+ public:
+  static std::optional<Lattice> within(double absolute_bound) {
+    if (!(absolute_bound >= 1)) return std::nullopt;
+    constexpr double most = static_cast<double>(std::numeric_limits<T>::max() / 4);
+    return Lattice(static_cast<Unsigned>(absolute_bound < most ? absolute_bound : most));
+  }
+
+  T nearest(T x) const { return snap(x, step_); }
+  T coarse(T x) const {
+    const T candidate = snap(x, static_cast<Unsigned>(2 * step_));
+    return close(x, candidate) ? candidate : nearest(x);
+  }
+  bool close(T x, T y) const {
+    const auto a = static_cast<Unsigned>(x);
+    const auto b = static_cast<Unsigned>(y);
+    return static_cast<Unsigned>(x < y ? b - a : a - b) <= bound_;
+  }
+  static bool special(T) { return false; }
+
+ private:
+  using Unsigned = std::make_unsigned_t<T>;
+
+  explicit Lattice(Unsigned bound) : bound_(bound) {
+    while (step_ <= bound_) step_ = static_cast<Unsigned>(2 * step_);
+  }
+
+  /// Multiples of a power of two are words that end in zeros, in two's complement as well. Where the
+  /// nearest one is not a number of this type the value stays.
+  static T snap(T x, Unsigned step) {
+    const auto half = static_cast<Unsigned>(step / 2);
+    const auto mask = static_cast<Unsigned>(~static_cast<Unsigned>(step - 1));
+    const auto raised = static_cast<Unsigned>(static_cast<Unsigned>(x) + half);
+    const auto candidate = static_cast<T>(static_cast<Unsigned>(raised & mask));
+    const bool wrapped = x >= 0 && candidate < 0;
+    const bool overflowed = std::is_signed_v<T> ? wrapped : raised < half;
+    return overflowed ? x : candidate;
+  }
+
+  Unsigned bound_ = 1;
+  Unsigned step_ = 1;  // Largest power of two <= 2 bound.
+};
+
+/// Round `n` values in place. Not collective. Thread-safe. Cost: one pass.
+/// @param fill  kept, and never produced out of another value.
+template <class T>
+void round_values(const Lattice<T>& lattice, Rounding rounding, std::optional<T> fill, T* values,
+                  std::size_t n) {
+  const bool has_fill = fill.has_value() && *fill == *fill;
+  const T fill_value = has_fill ? *fill : T{};
+  bool has_previous = false;
+  T previous{};
+  for (std::size_t i = 0; i < n; ++i) {
+    const T x = values[i];
+    if (Lattice<T>::special(x) || (has_fill && x == fill_value)) continue;
+    if (rounding == Rounding::held && has_previous && lattice.close(x, previous)) {
+      values[i] = previous;
+      continue;
+    }
+    const T rounded = rounding == Rounding::nearest ? lattice.nearest(x) : lattice.coarse(x);
+    const bool keep = !lattice.close(x, rounded) || (has_fill && rounded == fill_value);
+    previous = keep ? x : rounded;
+    has_previous = true;
+    values[i] = previous;
+  }
+}
+
+}  // namespace tailrace

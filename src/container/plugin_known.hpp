@@ -1,0 +1,51 @@
+// The filter plug-ins that we know by name: their ids, what they can do, and how they are told.
+//
+// A plug-in takes its settings as a row of 32-bit words (cd_values) in a layout of its own. This table
+// turns a field's settings and bound into that row, and refuses what the plug-in would drop silently
+// or answer by ending the process. How the rows are packed is that of the Python package hdf5plugin
+// 7.1.0 and of the plug-ins' own headers.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "container/plugin_library.hpp"
+#include "core/codec.hpp"
+#include "core/codec_settings.hpp"
+
+namespace tailrace {
+
+/// How a plug-in is to be called for one field.
+struct PluginPlan {
+  std::vector<std::uint32_t> client_data;  ///< cd_values before set_local.
+  bool lossy = false;
+  bool shuffle_first = false;   ///< HDF5's byte shuffle goes in front.
+  std::string version_note;     ///< Appended to file name and class name; may be empty.
+};
+
+/// One row of the table.
+struct KnownPlugin {
+  std::string_view name;                 ///< Codec name; empty: known by id only.
+  std::uint32_t filter_id;
+  std::vector<std::string_view> hints;   ///< Parts of likely file names, lower case.
+  bool reentrant;                        ///< Its callback may run on many threads at once.
+  bool lossless;                         ///< Whatever its client data are.
+  std::uint64_t working_per_byte;        ///< Bytes it allocates while encoding, per byte of input.
+  /// Read the settings; nullptr: known by id only.
+  Result<PluginPlan> (*plan)(const CodecRequest& request, CodecSettings& settings,
+                             const PluginLibrary& library);
+};
+
+/// The row of this codec name, or of this id; nullptr if there is none.
+const KnownPlugin* find_known_plugin(std::string_view name);
+const KnownPlugin* find_known_plugin(std::uint32_t filter_id);
+
+/// The plan of "id=NUMBER" with the setting cd. @param known  that id's row, or nullptr.
+/// @error invalid_argument  words that this plug-in is known to answer by ending the process.
+Result<PluginPlan> plan_by_id(const CodecRequest& request, CodecSettings& settings,
+                              const PluginLibrary& library, const KnownPlugin* known);
+
+}  // namespace tailrace

@@ -1,0 +1,44 @@
+// Filter plug-ins on disk: which folders are searched, and how one is found and loaded.
+//
+// A plug-in is a shared library with H5PLget_plugin_type and H5PLget_plugin_info. It is opened with
+// dlopen and stays open until the process ends (its code may have started threads). Its init_filter,
+// where there is one, is never called: it is meant for processes whose HDF5 is private (Python) and
+// would overwrite ids that HDF5 owns. Files whose name fits the filter are tried before all others,
+// since merely opening every plug-in of a folder can cost hundreds of megabytes.
+
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+/// A loaded plug-in. Lives as long as the process.
+struct PluginLibrary {
+  std::string file_name;                       ///< Without its folder, which differs per machine.
+  std::string file_path;
+  void* handle = nullptr;                      ///< dlopen's.
+  const H5Z_class2_t* filter_class = nullptr;
+
+  /// Whether the library exports a symbol of this name.
+  bool exports(const char* symbol) const;
+  /// What an exported `const char* symbol(void)` returns; empty if there is none.
+  std::string text_of(const char* symbol) const;
+};
+
+/// Find and load the plug-in of a filter. Loaded ones are remembered, per set of folders.
+/// Not collective. Main thread only.
+/// @param hints    parts of file names ("sz3") that make a file worth trying first.
+/// @param folders  in order of preference; those that do not exist are passed over.
+/// @error plugin_missing  names the id, all folders, and every file that fits but does not load.
+Result<const PluginLibrary*> load_plugin(std::uint32_t filter_id,
+                                         const std::vector<std::string_view>& hints,
+                                         const std::vector<std::string>& folders);
+
+}  // namespace tailrace
