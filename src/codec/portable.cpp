@@ -13,6 +13,7 @@
 #include "codec/builtin_codecs.hpp"
 #include "codec/deflate.hpp"
 #include "codec/rounding.hpp"
+#include "codec/value_lanes.hpp"
 #include "core/codec_settings.hpp"
 #include "core/filter_pipeline.hpp"
 
@@ -21,18 +22,6 @@ namespace {
 
 constexpr std::size_t kPieces = 4;
 constexpr std::size_t kPieceValuesMin = 1024;  // Shorter pieces tell little about runs.
-
-/// The fill value in the field's type; nothing if there is none or the type cannot hold it.
-template <class T>
-std::optional<T> fill_in_dtype(const std::optional<double>& fill) {
-  if (!fill) return std::nullopt;
-  if constexpr (std::is_integral_v<T>) {
-    const double least = static_cast<double>(std::numeric_limits<T>::min());
-    const double past = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (!(*fill >= least && *fill < past) || *fill != std::floor(*fill)) return std::nullopt;
-  }
-  return static_cast<T>(*fill);
-}
 
 template <class T>
 class PortableCodec final : public Codec {
@@ -122,7 +111,7 @@ Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
   std::unique_ptr<Codec> sampler = make_pipeline_codec({.name = "portable"}, sample, std::move(stages));
   return std::unique_ptr<Codec>(std::make_unique<PortableCodec<T>>(
       std::move(pipeline), std::move(sampler), sample.chunk_shape[0], *lattice,
-      fill_in_dtype<T>(request.fill_value)));
+      fill_as<T>(request.fill_value)));
 }
 
 }  // namespace
@@ -132,19 +121,9 @@ Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request) 
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
   TAILRACE_TRY(settings.finish());
   std::unique_ptr<Codec> pipeline = make_pipeline_codec({.name = "portable"}, request, std::move(stages));
-  switch (request.dtype) {
-    case DType::f32: return make_for_type<float>(request, std::move(pipeline));
-    case DType::f64: return make_for_type<double>(request, std::move(pipeline));
-    case DType::i8: return make_for_type<std::int8_t>(request, std::move(pipeline));
-    case DType::i16: return make_for_type<std::int16_t>(request, std::move(pipeline));
-    case DType::i32: return make_for_type<std::int32_t>(request, std::move(pipeline));
-    case DType::i64: return make_for_type<std::int64_t>(request, std::move(pipeline));
-    case DType::u8: return make_for_type<std::uint8_t>(request, std::move(pipeline));
-    case DType::u16: return make_for_type<std::uint16_t>(request, std::move(pipeline));
-    case DType::u32: return make_for_type<std::uint32_t>(request, std::move(pipeline));
-    case DType::u64: return make_for_type<std::uint64_t>(request, std::move(pipeline));
-  }
-  return Status(Code::internal, "codec portable: unknown dtype");
+  return visit_dtype(request.dtype, [&]<class T>() {
+    return make_for_type<T>(request, std::move(pipeline));
+  });
 }
 
 }  // namespace tailrace

@@ -1,0 +1,253 @@
+// Chunk verifier.
+//
+// Values are compared in blocks. A branch-free pass over a block holds while everything is ordinary:
+// every finite value's difference strictly below the bound, every other value the same bit for bit.
+// (Rounding is monotone: a difference that exceeds the bound cannot round to below it, so "strictly
+// below" needs no exact comparison.) Only a block in which that fails is redone value by value with
+// exceeds_bound.
+
+#include "codec/verify.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "codec/value_lanes.hpp"
+#include "core/error_bound.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::size_t kBlockValues = 1024;
+
+template <class T>
+bool same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+template <class T>
+bool is_finite(T x) {
+  if constexpr (std::is_integral_v<T>) return true;
+  else return std::isfinite(x);
+}
+
+/// |x - y| as a double, and whether it exceeds the bound, exactly.
+template <class T>
+std::pair<double, bool> distance(T x, T y, double bound) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    const auto a = static_cast<std::uint64_t>(x);
+    const auto b = static_cast<std::uint64_t>(y);
+    const std::uint64_t gap = x > y ? a - b : b - a;
+    constexpr double past_u64 = 18446744073709551616.0;
+    const bool beyond = bound < past_u64 && gap > static_cast<std::uint64_t>(bound);
+    return {static_cast<double>(gap), beyond};
+  } else {
+    const auto a = static_cast<double>(x);
+    const auto b = static_cast<double>(y);
+    return {std::fabs(a - b), exceeds_bound(a, b, bound)};
+  }
+}
+
+/// What the fast pass learns about a block.
+struct BlockErrors {
+  std::uint64_t n_finite = 0;
+  double largest = 0;
+  double sum_squares = 0;
+  bool ordinary = false;  ///< The figures hold; otherwise they mean nothing.
+};
+
+using Doubles = Lanes<double>;
+
+/// Differences of one vector of each, in double, in two or one vectors.
+std::array<Doubles::Values, 1> differences(Lanes<double>::Values x, Lanes<double>::Values y) {
+  return {Doubles::magnitude(x - y)};
+}
+std::array<Doubles::Values, 2> differences(Lanes<float>::Values x, Lanes<float>::Values y) {
+  using Pair = float __attribute__((vector_size(8)));
+  const auto widen = [](Pair pair) { return __builtin_convertvector(pair, Doubles::Values); };
+  const Pair x_low = __builtin_shufflevector(x, x, 0, 1);
+  const Pair y_low = __builtin_shufflevector(y, y, 0, 1);
+  const Pair x_high = __builtin_shufflevector(x, x, 2, 3);
+  const Pair y_high = __builtin_shufflevector(y, y, 2, 3);
+  return {Doubles::magnitude(widen(x_low) - widen(y_low)),
+          Doubles::magnitude(widen(x_high) - widen(y_high))};
+}
+
+/// The branch-free pass over n values, n a multiple of the lanes. limit > 0.
+template <class T>
+BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fill) {
+  using L = Lanes<T>;
+  constexpr std::size_t parts = sizeof(double) / sizeof(T);
+  const typename L::Values fills = L::all(fill);
+  const Doubles::Values limits = Doubles::all(limit);
+  std::array<Doubles::Values, parts> largest{};
+  std::array<Doubles::Values, parts> squares{};
+  Doubles::Mask beyond{};
+  typename L::Mask changed{};
+  typename L::Mask n_counted{};
+  for (std::size_t i = 0; i < n; i += L::count) {
+    const auto a = L::load(x + i);
+    const auto b = L::load(y + i);
+    const typename L::Mask counted = L::counted(a, fills);
+    n_counted -= counted;
+    changed |= ~counted & (L::bits(a) ^ L::bits(b));
+    const auto gaps = differences(L::where(counted, a), L::where(counted, b));
+    for (std::size_t part = 0; part < parts; ++part) {
+      largest[part] = Doubles::select(gaps[part] > largest[part], gaps[part], largest[part]);
+      squares[part] += gaps[part] * gaps[part];
+      beyond |= ~(gaps[part] < limits);
+    }
+  }
+  BlockErrors result;
+  result.ordinary = !Doubles::any(beyond) && !L::any(changed);
+  result.n_finite = static_cast<std::uint64_t>(L::sum(n_counted));
+  for (std::size_t part = 0; part < parts; ++part) {
+    for (std::size_t lane = 0; lane < Doubles::count; ++lane) {
+      result.largest = std::max(result.largest, double{largest[part][lane]});
+      result.sum_squares += squares[part][lane];
+    }
+  }
+  return result;
+}
+
+/// One field type's comparison.
+template <class T>
+class Comparer {
+ public:
+  Comparer(const T* original, const T* decoded, double bound, std::optional<T> fill)
+      : original_(original), decoded_(decoded), bound_(bound), fill_(fill) {}
+
+  ChunkComparison compare(std::size_t n) {
+    result_.n_values = n;
+    for (std::size_t start = 0; start < n; start += kBlockValues) {
+      const std::size_t n_block = std::min(kBlockValues, n - start);
+      if (!compare_fast(start, n_block)) compare_exactly(start, n_block);
+    }
+    return result_;
+  }
+
+ private:
+  bool is_fill(T x) const { return fill_ && x == *fill_; }
+
+  bool compare_fast(std::size_t start, std::size_t n_block) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!(bound_ > 0) || n_block % Lanes<T>::count != 0) return false;
+      const T no_fill = std::numeric_limits<T>::quiet_NaN();
+      const BlockErrors block = scan_block(original_ + start, decoded_ + start, n_block, bound_,
+                                           fill_.value_or(no_fill));
+      if (!block.ordinary) return false;
+      result_.n_finite += block.n_finite;
+      result_.sum_squared_errors += block.sum_squares;
+      if (block.largest > result_.largest_error) find_worst(start, n_block, block.largest);
+      return true;
+    } else {
+      // Integers come back unchanged from almost every codec.
+      if (std::memcmp(original_ + start, decoded_ + start, n_block * sizeof(T)) != 0) return false;
+      const auto n_fill = std::count_if(original_ + start, original_ + start + n_block,
+                                        [this](T x) { return is_fill(x); });
+      result_.n_finite += n_block - static_cast<std::size_t>(n_fill);
+      return true;
+    }
+  }
+
+  void find_worst(std::size_t start, std::size_t n_block, double largest) {
+    result_.largest_error = largest;
+    for (std::size_t i = start; i < start + n_block; ++i) {
+      const T x = original_[i];
+      if (!is_finite(x) || is_fill(x)) continue;
+      if (distance(x, decoded_[i], bound_).first == largest) {
+        result_.worst_index = i;
+        return;
+      }
+    }
+  }
+
+  void compare_exactly(std::size_t start, std::size_t n_block) {
+    for (std::size_t i = start; i < start + n_block; ++i) {
+      const T x = original_[i];
+      const T y = decoded_[i];
+      if (!is_finite(x) || is_fill(x)) {
+        if (!same_bits(x, y)) fail(i, result_.n_special_changed);
+        continue;
+      }
+      ++result_.n_finite;
+      if (!is_finite(y)) {
+        fail(i, result_.n_beyond_bound);
+        if (result_.largest_error < std::numeric_limits<double>::infinity()) {
+          result_.largest_error = std::numeric_limits<double>::infinity();
+          result_.worst_index = i;
+        }
+        continue;
+      }
+      const auto [error, beyond] = distance(x, y, bound_);
+      if (beyond || (bound_ == 0 && !same_bits(x, y))) fail(i, result_.n_beyond_bound);
+      result_.sum_squared_errors += error * error;
+      if (error > result_.largest_error) {
+        result_.largest_error = error;
+        result_.worst_index = i;
+      }
+    }
+  }
+
+  void fail(std::size_t index, std::uint64_t& counter) {
+    ++counter;
+    if (result_.first_bad_index != ChunkComparison::no_index) return;
+    result_.first_bad_index = index;
+    result_.first_bad_original = static_cast<double>(original_[index]);
+    result_.first_bad_decoded = static_cast<double>(decoded_[index]);
+  }
+
+  const T* original_;
+  const T* decoded_;
+  double bound_;
+  std::optional<T> fill_;
+  ChunkComparison result_;
+};
+
+/// Index plus shift; "none" stays none.
+std::uint64_t shifted(std::uint64_t index, std::uint64_t shift) {
+  return index == ChunkComparison::no_index ? index : index + shift;
+}
+
+}  // namespace
+
+void ChunkComparison::merge(const ChunkComparison& other, std::uint64_t index_shift) {
+  n_values += other.n_values;
+  n_finite += other.n_finite;
+  sum_squared_errors += other.sum_squared_errors;
+  n_beyond_bound += other.n_beyond_bound;
+  n_special_changed += other.n_special_changed;
+  const std::uint64_t other_worst = shifted(other.worst_index, index_shift);
+  if (other.largest_error > largest_error ||
+      (other.largest_error == largest_error && other_worst < worst_index)) {
+    largest_error = other.largest_error;
+    worst_index = other_worst;
+  }
+  const std::uint64_t other_bad = shifted(other.first_bad_index, index_shift);
+  if (other_bad < first_bad_index) {
+    first_bad_index = other_bad;
+    first_bad_original = other.first_bad_original;
+    first_bad_decoded = other.first_bad_decoded;
+  }
+}
+
+ChunkComparison compare_values(DType dtype, std::span<const std::byte> original,
+                               std::span<const std::byte> decoded, double absolute_bound,
+                               std::optional<double> fill_value) {
+  const std::size_t n = original.size() / dtype_bytes(dtype);
+  if (original.size() != decoded.size() || original.size() % dtype_bytes(dtype) != 0) {
+    ChunkComparison all_bad;
+    all_bad.n_values = all_bad.n_finite = all_bad.n_beyond_bound = std::max<std::size_t>(n, 1);
+    all_bad.largest_error = std::numeric_limits<double>::infinity();
+    all_bad.worst_index = all_bad.first_bad_index = 0;
+    return all_bad;
+  }
+  return visit_dtype(dtype, [&]<class T>() {
+    return Comparer<T>(reinterpret_cast<const T*>(original.data()),
+                       reinterpret_cast<const T*>(decoded.data()), absolute_bound,
+                       fill_as<T>(fill_value))
+        .compare(n);
+  });
+}
+
+}  // namespace tailrace
