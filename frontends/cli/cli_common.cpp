@@ -1,0 +1,206 @@
+// Exit codes, rank 0's voice, and the look of numbers.
+
+#include "cli_common.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+namespace tailrace::cli {
+
+int exit_code(Code code) {
+  switch (code) {
+    case Code::ok: return exit_done;
+    case Code::bound_broken: return exit_check_failed;
+    case Code::invalid_argument:
+    case Code::unsupported:
+    case Code::not_found:
+    case Code::already_exists:
+    case Code::disagreement:
+    case Code::bad_coverage:
+    case Code::plugin_missing:
+    case Code::corrupt: return exit_usage;
+    case Code::codec_failed:
+    case Code::io_error:
+    case Code::no_space:
+    case Code::out_of_memory:
+    case Code::internal: return exit_resources;
+  }
+  return exit_resources;
+}
+
+Status Session::settle(const Status& mine) const {
+  const Status agreed = comm.agree(mine);
+  constexpr std::string_view first_rank = "rank 0: ";
+  if (agreed.ok() || !agreed.message().starts_with(first_rank)) return agreed;
+  return Status(agreed.code(), agreed.message().substr(first_rank.size()));
+}
+
+int Session::fail(const Status& failure) const {
+  remark(failure.message());
+  return exit_code(failure.code());
+}
+
+void Session::remark(std::string_view text) const {
+  if (!speaks()) return;
+  std::cout.flush();
+  fmt::print(stderr, "tailrace {}: {}\n", command, text);
+  std::fflush(stderr);
+}
+
+Status ReportFile::open(const std::string& path, bool speaks) {
+  path_ = path;
+  if (path.empty() || !speaks) return Status();
+  wanted_ = true;
+  to_stdout_ = path == "-";
+  if (to_stdout_) return Status();
+  errno = 0;
+  stream_.open(path, std::ios::binary | std::ios::trunc);
+  if (!stream_) return status_from_errno(errno, "cannot write " + path);
+  return Status();
+}
+
+Status ReportFile::finish(std::string_view text) {
+  if (!wanted_) return Status();
+  errno = 0;
+  std::ostream& stream = to_stdout_ ? static_cast<std::ostream&>(std::cout) : stream_;
+  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  stream.flush();
+  const bool good = stream.good();
+  if (!to_stdout_) stream_.close();
+  if (good) return Status();
+  return status_from_errno(errno != 0 ? errno : EIO, "cannot write " + path_);
+}
+
+std::string size_text(std::uint64_t n_bytes) {
+  constexpr std::array<const char*, 6> units = {"B", "kB", "MB", "GB", "TB", "PB"};
+  double number = static_cast<double>(n_bytes);
+  std::size_t unit = 0;
+  while (number >= 999.5 && unit + 1 < units.size()) {
+    number /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{} B", n_bytes);
+  const int decimals = number < 9.995 ? 2 : (number < 99.95 ? 1 : 0);
+  return fmt::format("{:.{}f} {}", number, decimals, units[unit]);
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 120) {
+    const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  }
+  const int decimals = seconds < 9.9995 ? 3 : (seconds < 99.995 ? 2 : 1);
+  return fmt::format("{:.{}f} s", seconds, decimals);
+}
+
+std::string throughput_text(std::uint64_t n_bytes, double seconds) {
+  if (seconds <= 1e-7 || n_bytes == 0) return "-";
+  const double megabytes = static_cast<double>(n_bytes) / seconds / 1e6;
+  return fmt::format("{:.{}f}", megabytes, megabytes < 9.95 ? 1 : 0);
+}
+
+std::string ratio_text(std::uint64_t raw_bytes, std::uint64_t encoded_bytes) {
+  if (encoded_bytes == 0) return "-";
+  const double ratio = static_cast<double>(raw_bytes) / static_cast<double>(encoded_bytes);
+  return fmt::format("{:.{}f}", ratio, ratio < 99.95 ? 2 : (ratio < 999.5 ? 1 : 0));
+}
+
+std::string share_text(double error, double bound) {
+  if (error == 0) return "0";
+  if (!(bound > 0)) return "-";
+  const double percent = 100 * error / bound;
+  if (!std::isfinite(percent)) return "inf";
+  if (percent >= 1e4) return fmt::format("{:.2g}x", percent / 100);
+  // Never let rounding show "100.0%" for an error that is beyond its bound, or within it.
+  if (percent > 100 && percent < 100.05) return ">100%";
+  return fmt::format("{:.1f}%", percent > 99.95 && percent < 100 ? 99.9 : percent);
+}
+
+std::string bound_column_text(const ErrorBound& bound) {
+  return bound.lossless() ? "exact" : error_bound_text(bound);
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string position_text(const Shape& shape, std::uint64_t index) {
+  Shape position(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    position[d] = shape[d] == 0 ? 0 : index % shape[d];
+    index = shape[d] == 0 ? 0 : index / shape[d];
+  }
+  return fmt::format("[{}]", fmt::join(position, ", "));
+}
+
+namespace {
+
+bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
+
+/// Byte position of the character number `n_characters`.
+std::size_t byte_of_character(std::string_view text, std::size_t n_characters) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (starts_character(text[at]) && n_characters-- == 0) break;
+    ++at;
+  }
+  return at;
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+std::string shorten_middle(std::string_view text, std::size_t width) {
+  const std::size_t n_characters = display_width(text);
+  if (n_characters <= width || width < 3) return std::string(text);
+  // The end of a path tells more than its beginning, so it keeps the larger half.
+  const std::size_t n_head = (width - 1) / 3;
+  const std::size_t n_end = width - 1 - n_head;
+  return fmt::format("{}~{}", text.substr(0, byte_of_character(text, n_head)),
+                     text.substr(byte_of_character(text, n_characters - n_end)));
+}
+
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string lines;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+    const std::size_t word_width = display_width(word);
+    if (column > indent && column + 1 + word_width > width) {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!lines.empty()) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word_width;
+  }
+  return lines;
+}
+
+bool is_directory(const std::string& path) {
+  struct stat entry{};
+  return ::stat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode);
+}
+
+std::uint64_t file_bytes_of(const std::string& path) {
+  struct stat entry{};
+  return ::stat(path.c_str(), &entry) == 0 ? static_cast<std::uint64_t>(entry.st_size) : 0;
+}
+
+}  // namespace tailrace::cli

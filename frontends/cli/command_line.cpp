@@ -1,0 +1,269 @@
+// Every option with its unit and default; examples first.
+
+#include "command_line.hpp"
+
+#include <fmt/format.h>
+
+#include "codec/registry.hpp"
+#include "help_formatter.hpp"
+#include "layout/layout.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+constexpr const char* main_description =
+    R"(tailrace: parallel compressed output into one ordinary HDF5 file
+
+  tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
+  mpiexec -n 4 tailrace repack snapshot.nc -o small.h5 --codec zfp --bound abs=0.01
+  tailrace verify snapshot.h5 small.h5
+  tailrace info small.h5
+)";
+
+constexpr const char* repack_description =
+    R"(Compress existing files into HDF5, in parallel, within an error bound
+  tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
+      every field of floating point numbers within 1/1000 of its value range; integers, coordinates
+      and small arrays exactly; groups, attributes and dimension scales carried over
+  mpiexec -n 4 tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01
+      on four ranks, with the portable codec, which every HDF5 reads without a plug-in
+  tailrace repack a.h5 -o b.h5 --codec zstd,level=5
+      without loss
+  tailrace repack a.h5 -o b.h5 --codec sz3 --bound rel=1e-4 \
+      --field 'temperature:codec=zfp,bound=abs=1e3' --field 'velocity_?:bound=rel=1e-3'
+      other settings for some fields
+  tailrace repack u.bin --raw f32:512x512x512 -o u.h5 --codec sz3 --bound psnr=80 --memory 256MB
+      an array larger than memory, read and written piece by piece
+
+Inputs: HDF5 (any layout and filters), netCDF-4, netCDF classic, NumPy .npy, raw binary (--raw).
+The output appears at the end, whole; if anything fails, an older file of that name stays.
+)";
+
+constexpr const char* repack_footer =
+    R"(Error bounds (--bound MODE=VALUE):
+  abs=V     no value changes by more than V, in the field's own unit
+  rel=V     ... by more than V times the range (greatest - least) of the field's values
+  psnr=V    ... by so little that the PSNR is at least V dB
+  NaN, infinite and fill values come back exactly, or the chunk is stored without compression.
+
+Keys of --field 'GLOB:key=value,...':
+  codec=NAME   bound=MODE=VALUE or none   chunk=SIZE or SHAPE   verify=on|off|auto
+  layout=NAME  fill=NUMBER (kept exactly, and left out of the range)  raw-fallback=on|off
+  and the codec's own: level=5, id=32028,cd=1:2:3, ...
+  GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
+
+Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
+needs about 100 bytes for each of its own chunks, for the chunk index.
+
+Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or memory gave out.)";
+
+constexpr const char* verify_description =
+    R"(Check that a compressed file keeps its error bounds
+  tailrace verify snapshot.h5 small.h5
+      every field against the bound that small.h5 records; fields without one must be equal
+  mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
+      a file that another tool wrote, against a bound given here
+  tailrace verify a.h5 b.h5 --bound psnr=80 --field 'density:bound=abs=1e-6'
+
+Compares in exact arithmetic, piece by piece; the ranks share the work. Where a value is beyond its
+bound, prints its coordinates, its original and its decoded value.
+)";
+
+constexpr const char* verify_footer =
+    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken or a field is missing or of another
+shape, 2 usage or bad input, 3 storage or memory gave out.)";
+
+constexpr const char* info_description =
+    R"(Tell what a file holds: fields, chunks, filters, bounds, ratios
+  tailrace info small.h5
+  tailrace info small.h5 --chunks /native_fields/temperature
+)";
+
+constexpr const char* recover_description =
+    R"(Look at what a killed job left behind, and repair it
+  tailrace recover small.h5            say what is wrong, change nothing
+  tailrace recover small.h5 --apply    repair: back to the last committed step
+)";
+
+std::string codec_help() {
+  std::string text = "Codec and its settings, NAME[,key=value...].\nBuilt in:";
+  for (const CodecEntry& codec : codec_registry()) {
+    text += fmt::format("\n  {}: {}", codec.name, codec.summary);
+  }
+  return text +
+         "\nPlug-ins of HDF5 (see --plugin-path): sz3, zfp, zstd, or any by number: "
+         "id=32028,cd=1:2:3."
+         "\nDefault: portable if there is a --bound, else deflate.";
+}
+
+std::string layout_help() {
+  std::string text = "Where chunks go in the file. Default claimed.";
+  for (const LayoutEntry& layout : layout_registry()) {
+    text += fmt::format("\n  {}: {}", layout.name, layout.summary);
+  }
+  return text;
+}
+
+CLI::Option* text_option(CLI::App* app, const std::string& name, std::string& target,
+                         const std::string& unit, const std::string& group,
+                         const std::string& text) {
+  return app->add_option(name, target, text)->type_name(unit)->group(group)->take_last();
+}
+
+CLI::Option* list_option(CLI::App* app, const std::string& name, std::vector<std::string>& target,
+                         const std::string& unit, const std::string& group,
+                         const std::string& text) {
+  // One value for each mention of the option: a list must not swallow the inputs that follow it.
+  return app->add_option(name, target, text)
+      ->type_name(unit)
+      ->group(group)
+      ->expected(1)
+      ->take_all();
+}
+
+/// An option whose text goes to core/options.hpp under the name `key`.
+void file_option(CLI::App* app, std::vector<KeyValue>& target, const std::string& key,
+                 const std::string& unit, const std::string& group, const std::string& text) {
+  app->add_option_function<std::string>(
+         "--" + key,
+         [&target, key](const std::string& value) { target.emplace_back(key, value); }, text)
+      ->type_name(unit)
+      ->group(group)
+      ->take_last();
+}
+
+void file_flag(CLI::App* app, std::vector<KeyValue>& target, const std::string& flag,
+               const std::string& key, const std::string& group, const std::string& text) {
+  app->add_flag_callback(
+         flag, [&target, key] { target.emplace_back(key, "on"); }, text)
+      ->group(group);
+}
+
+void common_options(CLI::App* app, std::string& json_path) {
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Other");
+  text_option(app, "--json", json_path, "FILE", "Reports",
+              "Write the same numbers as JSON; '-' is stdout, in place of the table.");
+}
+
+void add_repack(CLI::App& app, RepackArguments& repack) {
+  CLI::App* sub = app.add_subcommand("repack", repack_description);
+  sub->footer(repack_footer);
+  sub->add_option("INPUT", repack.inputs, "Files to compress. Several need a folder as --output.")
+      ->required();
+  std::vector<KeyValue>& file = repack.file_options;
+  text_option(sub, "-o,--output", repack.output, "OUT", "Output",
+              "The HDF5 file to create, or an existing folder.")
+      ->required();
+  file_flag(sub, file, "--force", "replace", "Output", "Replace an existing file.");
+  text_option(sub, "--raw", repack.raw_format, "TYPE:SHAPE", "Input",
+              "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
+              "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");
+  list_option(sub, "--only", repack.fields.only, "GLOB", "Input",
+              "Repack only fields whose path matches. Repeatable. Default: all.");
+  list_option(sub, "--exclude", repack.fields.exclude, "GLOB", "Input",
+              "Leave out fields whose path matches. Repeatable.");
+
+  const char* compression = "Compression";
+  text_option(sub, "-c,--codec", repack.fields.codec, "CODEC", compression, codec_help());
+  text_option(sub, "-b,--bound", repack.fields.bound, "MODE=VALUE", compression,
+              "Largest error allowed: abs=, rel= or psnr= (below). Default: none, lossless.");
+  list_option(sub, "-f,--field", repack.fields.per_field, "GLOB:k=v,...", compression,
+              "Settings for the fields that match, over all others (below). Repeatable; a later "
+              "one wins. A pattern that matches nothing is an error.");
+  text_option(sub, "--lossless-codec", repack.fields.lossless_codec, "CODEC", compression,
+              "For what a --bound leaves exact: integers, coordinates, arrays under 4 KiB. "
+              "Default: deflate.");
+  file_option(sub, file, "chunk", "SIZE|SHAPE", compression,
+              "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "
+              "(64x64x64). Default 8MiB, less where --memory or the number of ranks ask for it.");
+  file_option(sub, file, "verify", "on|off|auto", compression,
+              "Decode every chunk again and check its bound. auto: for lossy codecs whose code is "
+              "not ours. Default auto.");
+  file_option(sub, file, "plugin-path", "FOLDERS", compression,
+              "Folders of HDF5 filter plug-ins, separated by colons, searched before "
+              "HDF5_PLUGIN_PATH.");
+
+  const char* resources = "Resources and storage";
+  file_option(sub, file, "threads", "N", resources,
+              "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
+  file_option(sub, file, "memory", "SIZE", resources,
+              "Most memory for buffers in each rank. Default 1GiB.");
+  file_option(sub, file, "buffer", "SIZE", resources,
+              "Encoded chunks are gathered into writes of up to this. Default 16MiB.");
+  file_option(sub, file, "layout", "NAME", resources, layout_help());
+  file_option(sub, file, "fsync", "on|off", resources,
+              "Make the data durable before the file appears. Default on.");
+  file_flag(sub, file, "--direct", "direct", resources,
+            "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
+  file_option(sub, file, "align", "SIZE", resources,
+              "Let writes begin at multiples of this, such as a stripe. Default 1.");
+  file_flag(sub, file, "--journal", "journal", resources,
+            "Keep a redo journal against torn metadata writes.");
+
+  text_option(sub, "--trace", repack.trace_path, "FILE", "Reports",
+              "Write what every lane of every rank did, for ui.perfetto.dev (Chrome trace JSON).");
+  common_options(sub, repack.json_path);
+  sub->add_flag("-q,--quiet", repack.quiet, "No table, no progress, no remarks.")->group("Reports");
+}
+
+void add_verify(CLI::App& app, VerifyArguments& verify) {
+  CLI::App* sub = app.add_subcommand("verify", verify_description);
+  sub->footer(verify_footer);
+  sub->add_option("ORIGINAL", verify.original, "The file before compression.")->required();
+  sub->add_option("COMPRESSED", verify.compressed, "The file after it.")->required();
+  const char* checks = "What to check";
+  text_option(sub, "-b,--bound", verify.bound, "MODE=VALUE", checks,
+              "abs=, rel= or psnr= for all fields of floating point numbers that are not recorded "
+              "as exact. Default: what the compressed file records.");
+  list_option(sub, "-f,--field", verify.per_field, "GLOB:k=v,...", checks,
+              "bound= (none: exact) or fill= for the fields that match. Repeatable.");
+  list_option(sub, "--only", verify.only, "GLOB", checks,
+              "Compare only fields whose path matches. Repeatable. Default: all of the original.");
+  list_option(sub, "--exclude", verify.exclude, "GLOB", checks,
+              "Leave out fields whose path matches. Repeatable.");
+  text_option(sub, "--raw", verify.raw_format, "TYPE:SHAPE", "Input",
+              "The original is raw binary, such as f32:512x512x512.");
+  common_options(sub, verify.json_path);
+  sub->add_flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.")
+      ->group("Reports");
+}
+
+void add_info(CLI::App& app, InfoArguments& info) {
+  CLI::App* sub = app.add_subcommand("info", info_description);
+  sub->add_option("FILE", info.file, "HDF5, netCDF, .npy, or raw binary.")->required();
+  text_option(sub, "--chunks", info.chunks_of, "FIELD", "What to tell",
+              "List every chunk of this field: position, address, bytes, filter mask.");
+  text_option(sub, "--raw", info.raw_format, "TYPE:SHAPE", "Input",
+              "The file is raw binary, such as f32:512x512x512.");
+  common_options(sub, info.json_path);
+}
+
+void add_recover(CLI::App& app, RecoverArguments& recover) {
+  CLI::App* sub = app.add_subcommand("recover", recover_description);
+  sub->add_option("FILE", recover.file, "The output of a job that died.")->required();
+  sub->add_flag("--apply", recover.apply, "Change the file. Default: only report.")
+      ->group("What to do");
+  common_options(sub, recover.json_path);
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
+  auto app = std::make_unique<CLI::App>(main_description, "tailrace");
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Options");
+  app->add_flag("--version", line.version,
+                "Versions of Tailrace, HDF5 and MPI; codecs; plug-in folders.")
+      ->group("Options");
+  app->require_subcommand(0, 1);
+  add_repack(*app, line.repack);
+  add_verify(*app, line.verify);
+  add_info(*app, line.info);
+  add_recover(*app, line.recover);
+  // Listed for --help only: main() hands over to tailrace-bench before anything is parsed.
+  app->add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
+  for (CLI::App* sub : app->get_subcommands({})) sub->group("Commands");
+  return app;
+}
+
+}  // namespace tailrace::cli

@@ -1,0 +1,27 @@
+// The command line's grammar and its help: which options each command takes, what they mean.
+//
+// Options that the engine knows by name are handed on as texts (core/options.hpp parses them), so
+// that the CLI, the C API and the Python binding accept the same words and give the same errors.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "commands.hpp"
+
+namespace tailrace::cli {
+
+/// What was asked. The chosen command is the one whose CLI::App was parsed.
+struct CommandLine {
+  bool version = false;
+  RepackArguments repack;
+  VerifyArguments verify;
+  InfoArguments info;
+  RecoverArguments recover;
+};
+
+/// The parser; it writes into `line`, which must outlive it.
+std::unique_ptr<CLI::App> make_parser(CommandLine& line);
+
+}  // namespace tailrace::cli

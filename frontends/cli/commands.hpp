@@ -1,0 +1,68 @@
+// The commands of `tailrace`: what the command line says, as structs, and the functions that do it.
+//
+// main.cpp fills the structs; each command lives in a file of its own. All functions are collective
+// over the session's ranks and return the exit code, the same on every rank.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli_common.hpp"
+#include "core/options.hpp"
+#include "repack_plan.hpp"
+
+namespace tailrace::cli {
+
+struct RepackArguments {
+  std::vector<std::string> inputs;
+  std::string output;                  ///< A file, or an existing folder.
+  FieldRequests fields;
+  std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
+  std::string raw_format;              ///< "f32:512x512x512"; empty: the inputs say what they are.
+  std::string trace_path;
+  std::string json_path;
+  bool quiet = false;
+};
+int run_repack(Session& session, const RepackArguments& arguments);
+
+struct VerifyArguments {
+  std::string original;
+  std::string compressed;
+  std::string bound;                   ///< For all fields, over what the file says; empty: none.
+  std::vector<std::string> per_field;  ///< "GLOB:bound=...,fill=..."
+  std::vector<std::string> only;
+  std::vector<std::string> exclude;
+  std::string raw_format;
+  std::string json_path;
+  bool quiet = false;
+};
+int run_verify(Session& session, const VerifyArguments& arguments);
+
+struct InfoArguments {
+  std::string file;
+  std::string chunks_of;   ///< List this field's chunks; empty: none.
+  std::string raw_format;
+  std::string json_path;
+};
+int run_info(Session& session, const InfoArguments& arguments);
+
+struct RecoverArguments {
+  std::string file;
+  bool apply = false;
+  std::string json_path;
+};
+int run_recover(Session& session, const RecoverArguments& arguments);
+
+/// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
+std::string version_text();
+
+/// Parse --raw "f32:512x512x512". @error invalid_argument
+Result<RawFormat> parse_raw_format(const std::string& text);
+
+/// Open an input; an empty `raw_format` means that the file says what it is.
+Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
+                                              const std::string& raw_format);
+
+}  // namespace tailrace::cli

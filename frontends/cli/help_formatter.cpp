@@ -1,0 +1,67 @@
+// Layout of --help.
+
+#include "help_formatter.hpp"
+
+#include <fmt/format.h>
+
+#include "cli_common.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+constexpr std::size_t text_column = 27;
+
+/// "  name        text", the text wrapped in its own column; each '\n' in it begins a new line.
+std::string entry(const std::string& name, const std::string& text) {
+  std::string out = "  " + name;
+  if (out.size() + 1 > text_column) {
+    out += "\n" + std::string(text_column, ' ');
+  } else {
+    out.resize(text_column, ' ');
+  }
+  const std::string indent(text_column, ' ');
+  std::size_t from = 0;
+  while (from <= text.size()) {
+    const std::size_t to = std::min(text.find('\n', from), text.size());
+    // wrapped() counts from column 0 on, but this text begins at the column that it indents to.
+    const std::string lines =
+        wrapped(indent + text.substr(from, to - from), text_column, 100);
+    out += (from == 0 ? "" : "\n" + indent) + lines.substr(text_column);
+    from = to + 1;
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
+HelpFormatter::HelpFormatter() { label("Positionals", "Arguments"); }
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string name = make_option_name(option, is_positional);
+  if (!is_positional && option->get_type_size() != 0) name += " " + option->get_type_name();
+  return entry(name, option->get_description());
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
+  // The first line of a command's description is its summary.
+  const std::string text = command->get_description();
+  return entry(command->get_name(), text.substr(0, text.find('\n')));
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  if (app->get_parent() == nullptr) {
+    return "Usage: tailrace COMMAND ...     (tailrace COMMAND --help tells more)\n";
+  }
+  std::string usage = fmt::format("Usage: {}", name);
+  for (const CLI::Option* option :
+       app->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
+    usage += " " + make_option_usage(option);
+  }
+  for (const CLI::Option* option :
+       app->get_options([](const CLI::Option* o) { return o->nonpositional() && o->get_required(); })) {
+    usage += " " + make_option_name(option, false) + " " + option->get_type_name();
+  }
+  return usage + " [OPTION...]\n";
+}
+
+}  // namespace tailrace::cli

@@ -1,0 +1,18 @@
+// HelpFormatter: option texts broken at 100 columns, one blank line between groups.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace tailrace::cli {
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter();
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_usage(const CLI::App* app, std::string name) const override;
+};
+
+}  // namespace tailrace::cli

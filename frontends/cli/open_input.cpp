@@ -1,0 +1,31 @@
+// Opening inputs as the command line describes them.
+
+#include <fmt/format.h>
+
+#include "commands.hpp"
+
+namespace tailrace::cli {
+
+Result<RawFormat> parse_raw_format(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--raw {}: expected TYPE:SHAPE such as f32:512x512x512", text));
+  }
+  const std::string where = fmt::format("--raw {}", text);
+  Result<DType> dtype = parse_dtype(text.substr(0, colon));
+  if (!dtype.ok()) return dtype.status().within(where);
+  Result<Shape> shape = parse_shape(text.substr(colon + 1));
+  if (!shape.ok()) return shape.status().within(where);
+  return RawFormat{*dtype, *shape};
+}
+
+Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
+                                              const std::string& raw_format) {
+  if (raw_format.empty()) return InputFile::open(path);
+  Result<RawFormat> raw = parse_raw_format(raw_format);
+  if (!raw.ok()) return raw.status();
+  return InputFile::open(path, *raw);
+}
+
+}  // namespace tailrace::cli

@@ -1,0 +1,230 @@
+// The rules of the plan.
+
+#include "repack_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tailrace::cli {
+namespace {
+
+/// Below this an array saves nothing and may hold anything: coefficients, levels, tables.
+constexpr std::uint64_t small_array_bytes = 4096;
+/// A chunk, its encoded form, the codec's scratch and the verifier's copy, for each encode thread,
+/// must fit the memory cap: chunks of more than this share of it would not.
+constexpr std::uint64_t memory_over_chunk = 32;
+
+Status unknown_pattern(std::string_view option, const std::string& text,
+                       std::span<const InputField> fields) {
+  return Status(Code::invalid_argument,
+                fmt::format("{} '{}' matches no field; the fields are: {}", option, text,
+                            field_list_text(fields)));
+}
+
+/// Why a bound that is meant for all fields does not concern this one; empty if it does.
+std::string reason_to_keep_exact(const InputField& field) {
+  if (!is_floating(field.dtype)) return "integers";
+  if (field.coordinate) return "coordinate";
+  if (n_elements(field.shape) * dtype_bytes(field.dtype) < small_array_bytes) return "small";
+  return "";
+}
+
+/// The options that the patterns set for one field, in order.
+std::vector<KeyValue> own_options(const InputField& field,
+                                  std::span<const FieldPattern> patterns) {
+  std::vector<KeyValue> own;
+  for (const FieldPattern& pattern : patterns) {
+    if (!glob_matches(pattern.glob, field.path)) continue;
+    own.insert(own.end(), pattern.options.begin(), pattern.options.end());
+  }
+  return own;
+}
+
+/// The last value given for a key: later patterns win. nullptr: not given.
+const std::string* last_value(const std::vector<KeyValue>& options, std::string_view key) {
+  const auto found = std::find_if(options.rbegin(), options.rend(),
+                                  [&](const KeyValue& entry) { return entry.first == key; });
+  return found == options.rend() ? nullptr : &found->second;
+}
+
+/// A chunk shape given for all fields, fitted to one of them: only fields of as many dimensions
+/// take it, and none gets chunks larger than itself.
+void fit_common_chunk_shape(const InputField& field, FieldOptions& options) {
+  if (!options.chunk_shape) return;
+  if (options.chunk_shape->size() != field.shape.size()) {
+    options.chunk_shape.reset();
+    return;
+  }
+  for (std::size_t d = 0; d < field.shape.size(); ++d) {
+    std::uint64_t& extent = (*options.chunk_shape)[d];
+    extent = std::clamp<std::uint64_t>(field.shape[d], 1, extent);
+  }
+}
+
+Status check_own_chunk_shape(const InputField& field, const Shape& chunk_shape) {
+  bool fits = chunk_shape.size() == field.shape.size();
+  for (std::size_t d = 0; fits && d < chunk_shape.size(); ++d) {
+    fits = chunk_shape[d] <= field.shape[d] || (d == 0 && field.extendable);
+  }
+  if (fits) return Status();
+  return Status(Code::invalid_argument,
+                fmt::format("field \"{}\": chunk={} does not fit its shape {}", field.path,
+                            shape_text(chunk_shape), shape_text(field.shape)));
+}
+
+struct Defaults {
+  FieldOptions lossy;     ///< As --codec and --bound say.
+  FieldOptions lossless;  ///< For what must stay exact.
+  std::vector<FieldPattern> patterns;
+};
+
+Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptions& file,
+                                  bool chunk_given) {
+  Defaults defaults;
+  defaults.lossy = file.field_defaults;
+  if (!chunk_given) {
+    const std::uint64_t fitting = std::max<std::uint64_t>(file.memory_bytes / memory_over_chunk, 1);
+    defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
+  }
+  defaults.lossless = defaults.lossy;
+  if (!requests.codec.empty()) {
+    TAILRACE_TRY(apply_field_options("codec=" + requests.codec, defaults.lossy).within("--codec"));
+  }
+  if (!requests.bound.empty()) {
+    TAILRACE_TRY(apply_field_option({"bound", requests.bound}, defaults.lossy).within("--bound"));
+  }
+  // Without a bound --codec is a lossless codec, and then nothing speaks against it for everything.
+  const bool codec_serves_all = requests.lossless_codec.empty() && defaults.lossy.bound.lossless();
+  if (codec_serves_all) {
+    defaults.lossless = defaults.lossy;
+  } else {
+    const std::string name = requests.lossless_codec.empty() ? "deflate" : requests.lossless_codec;
+    TAILRACE_TRY(apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
+  }
+  for (const std::string& text : requests.per_field) {
+    Result<FieldPattern> pattern = parse_field_pattern(text);
+    if (!pattern.ok()) return pattern.status();
+    defaults.patterns.push_back(*pattern);
+  }
+  return defaults;
+}
+
+Result<PlannedField> plan_field(const InputField& field, const Defaults& defaults, int n_ranks) {
+  PlannedField planned;
+  FieldDefinition& definition = planned.definition;
+  definition.path = field.path;
+  definition.dtype = field.dtype;
+  definition.shape = field.shape;
+  definition.extendable = field.extendable;
+  planned.lossy_before = field.lossy_attribute;
+
+  const std::vector<KeyValue> own = own_options(field, defaults.patterns);
+  const std::string reason = reason_to_keep_exact(field);
+  const std::string* own_bound = last_value(own, "bound");
+  const bool exact_on_request = own_bound != nullptr && *own_bound == "none";
+  const bool protect = exact_on_request || (own_bound == nullptr && !reason.empty());
+  if (protect && !defaults.lossy.bound.lossless()) {
+    planned.exact_reason = exact_on_request ? "as asked" : reason;
+  }
+  definition.options = protect ? defaults.lossless : defaults.lossy;
+  FieldOptions& options = definition.options;
+  if (field.fill_value) options.fill_value = field.fill_value;
+
+  fit_common_chunk_shape(field, options);
+  for (const KeyValue& entry : own) {
+    TAILRACE_TRY(apply_field_option(entry, options).within("field \"" + field.path + "\""));
+  }
+  if (!is_floating(field.dtype) && !options.bound.lossless()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("field \"{}\" holds integers ({}), which are kept exactly: remove "
+                              "bound={} from its --field",
+                              field.path, dtype_name(field.dtype),
+                              error_bound_text(options.bound)));
+  }
+  if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
+    TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
+  }
+  if (!options.chunk_shape) {
+    options.chunk_shape =
+        Writer::choose_chunk_shape(field.shape, field.dtype, options.chunk_bytes, n_ranks);
+  }
+  return planned;
+}
+
+}  // namespace
+
+Result<FieldPattern> parse_field_pattern(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--field '{}': expected 'GLOB:key=value,...', for example "
+                              "'temperature:codec=zfp,bound=abs=1e3'",
+                              text));
+  }
+  FieldPattern pattern;
+  pattern.glob = text.substr(0, colon);
+  const std::string where = fmt::format("--field '{}'", text);
+  Result<std::vector<KeyValue>> options = split_key_values(text.substr(colon + 1));
+  if (!options.ok()) return options.status().within(where);
+  pattern.options = *options;
+  // Values are checked here, where the message can quote the argument, not only where they apply.
+  FieldOptions trial;
+  for (const KeyValue& entry : pattern.options) {
+    TAILRACE_TRY(apply_field_option(entry, trial).within(where));
+  }
+  return pattern;
+}
+
+std::string field_list_text(std::span<const InputField> fields) {
+  constexpr std::size_t most = 20;
+  std::string list;
+  for (std::size_t f = 0; f < std::min(fields.size(), most); ++f) {
+    list += (f == 0 ? "" : ", ") + fields[f].path;
+  }
+  if (fields.size() > most) list += fmt::format(" and {} more", fields.size() - most);
+  return fields.empty() ? "(none)" : list;
+}
+
+Status check_patterns_match(std::span<const std::string> globs, std::string_view option,
+                            std::span<const InputField> fields) {
+  for (const std::string& glob : globs) {
+    const bool found = std::any_of(fields.begin(), fields.end(), [&](const InputField& field) {
+      return glob_matches(glob, field.path);
+    });
+    if (!found) return unknown_pattern(option, glob, fields);
+  }
+  return Status();
+}
+
+bool selected(const InputField& field, std::span<const std::string> only,
+              std::span<const std::string> exclude) {
+  const auto matches = [&](const std::string& glob) { return glob_matches(glob, field.path); };
+  if (std::any_of(exclude.begin(), exclude.end(), matches)) return false;
+  return only.empty() || std::any_of(only.begin(), only.end(), matches);
+}
+
+Result<std::vector<PlannedField>> plan_fields(std::span<const InputField> fields,
+                                              const FieldRequests& requests,
+                                              const FileOptions& file, bool chunk_given,
+                                              int n_ranks) {
+  Result<Defaults> defaults = resolve_defaults(requests, file, chunk_given);
+  if (!defaults.ok()) return defaults.status();
+  TAILRACE_TRY(check_patterns_match(requests.only, "--only", fields));
+  TAILRACE_TRY(check_patterns_match(requests.exclude, "--exclude", fields));
+  std::vector<std::string> globs;
+  for (const FieldPattern& pattern : defaults->patterns) globs.push_back(pattern.glob);
+  TAILRACE_TRY(check_patterns_match(globs, "--field", fields));
+
+  std::vector<PlannedField> plan;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (!selected(fields[f], requests.only, requests.exclude)) continue;
+    Result<PlannedField> planned = plan_field(fields[f], *defaults, n_ranks);
+    if (!planned.ok()) return planned.status();
+    planned->input_index = f;
+    plan.push_back(std::move(*planned));
+  }
+  return plan;
+}
+
+}  // namespace tailrace::cli

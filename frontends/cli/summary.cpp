@@ -1,0 +1,254 @@
+// The summary's table, its notes in plain words, and the lines that say where the time went.
+
+#include "summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+
+#include "cli_common.hpp"
+#include "text_table.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+/// More fields than this do not fit one screen: then the biggest are shown.
+constexpr std::size_t most_fields_shown = 30;
+constexpr std::size_t fields_shown_of_many = 25;
+
+/// The fields to show, biggest first if there are too many, else in the order of the file.
+std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
+  std::vector<std::size_t> order(fields.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (fields.size() <= most_fields_shown) return order;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return fields[a].raw_bytes > fields[b].raw_bytes;
+  });
+  order.resize(fields_shown_of_many);
+  return order;
+}
+
+std::string error_cell(const FieldReport& field) {
+  if (!field.verified || field.raw_bytes == 0) return "";
+  if (field.absolute_bound > 0) return share_text(field.max_error, field.absolute_bound);
+  return field.max_error == 0 ? "0" : fmt::format("{:.3g}", field.max_error);
+}
+
+void add_field_row(TextTable& table, const FieldReport& field, bool marked) {
+  const bool lossy = field.absolute_bound > 0;
+  table.add_row({field.path, std::string(dtype_name(field.dtype)), shape_text(field.shape),
+                 field.codec + (marked ? "*" : ""), bound_column_text(field.bound),
+                 lossy ? fmt::format("{:.3g}", field.absolute_bound) : "", error_cell(field),
+                 ratio_text(field.raw_bytes, field.encoded_bytes), size_text(field.encoded_bytes),
+                 throughput_text(field.raw_bytes, field.encode_s)});
+}
+
+std::string field_table(const RepackOutcome& outcome) {
+  const std::vector<FieldReport>& fields = outcome.report.fields;
+  TextTable table({{"field", false, 14},
+                   {"type"},
+                   {"shape", false, 9},
+                   {"codec", false, 8},
+                   {"bound", false, 8},
+                   {"absolute", true},
+                   {"max err", true},
+                   {"ratio", true},
+                   {"encoded", true},
+                   {"MB/s", true}});
+  const std::vector<std::size_t> shown = shown_fields(fields);
+  for (const std::size_t f : shown) add_field_row(table, fields[f], fields[f].n_raw_chunks > 0);
+  if (shown.size() < fields.size()) {
+    FieldReport rest;
+    for (const FieldReport& field : fields) {
+      rest.raw_bytes += field.raw_bytes;
+      rest.encoded_bytes += field.encoded_bytes;
+      rest.encode_s += field.encode_s;
+    }
+    for (const std::size_t f : shown) {
+      rest.raw_bytes -= fields[f].raw_bytes;
+      rest.encoded_bytes -= fields[f].encoded_bytes;
+      rest.encode_s -= fields[f].encode_s;
+    }
+    table.add_row({fmt::format("{} more", fields.size() - shown.size()), "", "", "", "", "", "",
+                   ratio_text(rest.raw_bytes, rest.encoded_bytes), size_text(rest.encoded_bytes),
+                   throughput_text(rest.raw_bytes, rest.encode_s)});
+  }
+  return table.text();
+}
+
+/// "a, b and 3 more".
+std::string joined_names(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), most), ", "));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
+}
+
+std::vector<std::string> notes(const RepackOutcome& outcome) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<std::string>> kept_exact;
+  std::vector<std::string> constant;
+  std::vector<std::string> lossy_before;
+  for (std::size_t f = 0; f < outcome.report.fields.size(); ++f) {
+    const FieldReport& field = outcome.report.fields[f];
+    if (field.n_raw_chunks > 0) {
+      lines.push_back(fmt::format(
+          "* {}: {} of {} stored without compression, because {} could not keep the bound there",
+          field.path, field.n_raw_chunks, counted(field.n_chunks, "chunk"), field.codec));
+    }
+    if (!field.bound.lossless() && field.absolute_bound == 0 && field.raw_bytes > 0) {
+      constant.push_back(field.path);
+    }
+    if (f >= outcome.plan.size()) continue;
+    const PlannedField& planned = outcome.plan[f];
+    if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
+    if (planned.lossy_before && field.absolute_bound > 0) lossy_before.push_back(field.path);
+  }
+  for (const auto& [reason, names] : kept_exact) {
+    lines.push_back(fmt::format("kept exactly ({}): {}", reason, joined_names(names)));
+  }
+  if (!constant.empty()) {
+    lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
+                                joined_names(constant)));
+  }
+  if (!lossy_before.empty()) {
+    lines.push_back(fmt::format("the input was lossy already, so the errors add up: {}",
+                                joined_names(lossy_before)));
+  }
+  return lines;
+}
+
+std::string hidden_text(const StepReport& report) {
+  if (report.write_s <= 0 || report.encode_s <= 0) return "";
+  const bool write_is_shorter = report.write_s <= report.encode_s;
+  return fmt::format("{} hidden behind {}: {:.0f} %", write_is_shorter ? "write" : "encode",
+                     write_is_shorter ? "encode" : "write", 100 * report.hidden_share);
+}
+
+std::string with_unit(const std::string& throughput) {
+  return throughput == "-" ? "" : throughput + " MB/s";
+}
+
+std::string time_lines(const RepackOutcome& outcome) {
+  const StepReport& report = outcome.report;
+  TextTable table({{""}, {"", true}, {"", true}, {""}});
+  const auto line = [&](const char* what, double seconds, const std::string& speed,
+                        const std::string& remark) {
+    table.add_row({what, seconds_text(seconds), speed, remark});
+  };
+  line("read", report.read_s, with_unit(throughput_text(report.raw_bytes, report.read_s)),
+       fmt::format("{} in, as stored values", size_text(report.raw_bytes)));
+  line("encode", report.encode_s,
+       with_unit(throughput_text(report.raw_bytes, report.encode_s)),
+       fmt::format("{} x {}, to 1/{} of the bytes", counted(
+                       static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
+                   counted(outcome.n_threads, "thread"),
+                   ratio_text(report.raw_bytes, report.encoded_bytes)));
+  line("write", report.write_s,
+       with_unit(throughput_text(report.encoded_bytes, report.write_s)),
+       fmt::format("{} in {}", size_text(report.encoded_bytes), counted(report.n_writes, "write")));
+  line("together", report.makespan_s,
+       with_unit(throughput_text(report.raw_bytes, report.makespan_s)), hidden_text(report));
+  const bool sync = outcome.options.sync;
+  line("finish", report.index_s + report.sync_s + report.commit_s, "",
+       fmt::format("index {}, {}commit {}", seconds_text(report.index_s),
+                   sync ? "fsync " + seconds_text(report.sync_s) + ", " : "no fsync, ",
+                   seconds_text(report.commit_s)));
+  line("all", outcome.total_s, with_unit(throughput_text(report.raw_bytes, outcome.total_s)),
+       fmt::format("peak memory {} of {} a rank", size_text(report.peak_memory_bytes),
+                   size_text(outcome.options.memory_bytes)));
+  // The columns explain themselves, so their empty headings are dropped.
+  const std::string text = table.text();
+  return text.substr(text.find('\n') + 1);
+}
+
+nlohmann::ordered_json field_json(const FieldReport& field) {
+  nlohmann::ordered_json entry;
+  entry["path"] = field.path;
+  entry["dtype"] = std::string(dtype_name(field.dtype));
+  entry["shape"] = field.shape;
+  entry["chunk_shape"] = field.chunk_shape;
+  entry["codec"] = field.codec;
+  entry["codec_version"] = field.codec_version;
+  entry["layout"] = field.layout;
+  entry["bound_mode"] = std::string(bound_mode_name(field.bound.mode));
+  entry["bound_asked"] = field.bound.value;
+  entry["absolute_bound"] = field.absolute_bound;
+  entry["verified"] = field.verified;
+  // A number that was not measured is null, not 0.
+  entry["max_error"] = field.verified ? nlohmann::ordered_json(field.max_error) : nullptr;
+  const bool has_share = field.verified && field.absolute_bound > 0;
+  entry["max_error_over_bound"] =
+      has_share ? nlohmann::ordered_json(field.max_error / field.absolute_bound) : nullptr;
+  entry["n_chunks"] = field.n_chunks;
+  entry["n_raw_chunks"] = field.n_raw_chunks;
+  entry["raw_bytes"] = field.raw_bytes;
+  entry["encoded_bytes"] = field.encoded_bytes;
+  entry["encode_s"] = field.encode_s;
+  entry["verify_s"] = field.verify_s;
+  return entry;
+}
+
+}  // namespace
+
+std::string summary_text(const RepackOutcome& outcome) {
+  const StepReport& report = outcome.report;
+  std::string out = fmt::format("{} ({}, {})\n  -> {} ({}): {}\n\n", outcome.input_path, outcome.input_format,
+                    size_text(outcome.input_bytes), outcome.output_path,
+                    size_text(report.file_bytes),
+                    fmt::format("{} of values in {}, ratio {}", size_text(report.raw_bytes),
+                                counted(report.fields.size(), "field"),
+                                ratio_text(report.raw_bytes, report.encoded_bytes)));
+  if (!report.fields.empty()) out += field_table(outcome) + "\n";
+  const std::vector<std::string> remarks = notes(outcome);
+  for (const std::string& note : remarks) out += wrapped(note, 2) + "\n";
+  if (!remarks.empty()) out += "\n";
+  return out + time_lines(outcome);
+}
+
+nlohmann::ordered_json summary_json(const RepackOutcome& outcome) {
+  const StepReport& report = outcome.report;
+  nlohmann::ordered_json document;
+  document["input"] = outcome.input_path;
+  document["input_format"] = outcome.input_format;
+  document["input_bytes"] = outcome.input_bytes;
+  document["output"] = outcome.output_path;
+  document["file_bytes"] = report.file_bytes;
+  document["n_ranks"] = outcome.n_ranks;
+  document["n_threads"] = outcome.n_threads;
+  document["fsync"] = outcome.options.sync;
+  document["memory_cap_bytes"] = outcome.options.memory_bytes;
+  document["peak_memory_bytes"] = report.peak_memory_bytes;
+  document["raw_bytes"] = report.raw_bytes;
+  document["encoded_bytes"] = report.encoded_bytes;
+  document["ratio"] = report.encoded_bytes == 0
+                          ? nlohmann::ordered_json(nullptr)
+                          : nlohmann::ordered_json(static_cast<double>(report.raw_bytes) /
+                                                   static_cast<double>(report.encoded_bytes));
+  document["n_writes"] = report.n_writes;
+  document["read_s"] = report.read_s;
+  document["encode_s"] = report.encode_s;
+  document["write_s"] = report.write_s;
+  document["makespan_s"] = report.makespan_s;
+  document["hidden_share"] = report.hidden_share;
+  document["index_s"] = report.index_s;
+  document["sync_s"] = report.sync_s;
+  document["commit_s"] = report.commit_s;
+  document["step_s"] = report.step_s;
+  document["total_s"] = outcome.total_s;
+  document["remarks"] = outcome.remarks;
+  document["fields"] = nlohmann::ordered_json::array();
+  for (std::size_t f = 0; f < report.fields.size(); ++f) {
+    document["fields"].push_back(field_json(report.fields[f]));
+    if (f < outcome.plan.size()) {
+      document["fields"].back()["kept_exact_because"] = outcome.plan[f].exact_reason;
+    }
+  }
+  return document;
+}
+
+}  // namespace tailrace::cli
