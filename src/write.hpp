@@ -25,6 +25,7 @@
 #include "core/options.hpp"
 #include "core/status.hpp"
 #include "core/trace.hpp"
+#include "exec/box_source.hpp"
 
 namespace tailrace {
 
@@ -35,14 +36,6 @@ struct FieldDefinition {
   Shape shape;       ///< Global extents (without the time dimension if options.over_time).
   FieldOptions options;
   bool extendable = false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
-};
-
-/// Where a pulled field's values come from; read() is called on the rank's main thread only.
-class BoxSource {
- public:
-  virtual ~BoxSource() = default;
-  /// Fill `values` (row-major, box.n_elements() elements of the field's dtype) with one box.
-  virtual Status read(const Box& box, std::span<std::byte> values) = 0;
 };
 
 /// What became of one field in one step; sums and maxima over all ranks, the same on every rank.

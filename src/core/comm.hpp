@@ -39,6 +39,8 @@ class Tail {
   virtual std::uint64_t claim(std::uint64_t n_bytes) = 0;
   /// Let claims across nodes make progress; called by the main thread while it waits.
   virtual void service() {}
+  /// Whether service() must be called now and then: true if the ranks span several nodes.
+  virtual bool needs_service() const { return false; }
   /// Where the file ends now. Collective (a barrier): all claims made before are counted.
   virtual std::uint64_t end() = 0;
   /// Set the end. Collective; no claim may be under way. The value of rank 0 counts.

@@ -64,7 +64,9 @@ double absolute_bound(const ErrorBound& bound, double least, double greatest) {
   switch (bound.mode) {
     case BoundMode::none: return 0;
     case BoundMode::abs: return bound.value;
-    case BoundMode::rel: return bound.value * range;
+    case BoundMode::rel:  // the range of huge values of both signs may overflow; its share does not
+      return std::isfinite(range) ? bound.value * range
+                                  : bound.value * greatest - bound.value * least;
     case BoundMode::psnr: return range * std::pow(10.0, -bound.value / 20.0);
   }
   return 0;

@@ -165,6 +165,7 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
     if (text.empty()) return bad_value(key, text, "a codec's name");
     options.codec = text;
     options.codec_given = true;
+    options.codec_given_for_field = true;
     options.codec_settings.clear();
     return Status();
   }
@@ -240,7 +241,9 @@ Status apply_file_option(const KeyValue& entry, FileOptions& options) {
     options.plugin_path = text;
     return Status();
   }
-  return apply_field_option(entry, options.field_defaults);
+  TAILRACE_TRY(apply_field_option(entry, options.field_defaults));
+  options.field_defaults.codec_given_for_field = false;
+  return Status();
 }
 
 Status apply_file_options(std::string_view text, FileOptions& options) {

@@ -64,6 +64,7 @@ struct FieldOptions {
   std::optional<double> fill_value;  ///< Kept exactly, and left out of the value range.
   bool over_time = false;        ///< A leading unlimited dimension; each end_step adds one entry.
   bool codec_given = false;      ///< False: "portable" takes over when a bound is given.
+  bool codec_given_for_field = false;  ///< False: integers are spared a lossy default codec.
 };
 
 /// Apply "codec=zfp,bound=abs=1e3" on top of `options`.

@@ -9,13 +9,16 @@
 
 namespace tailrace {
 
+/// The I/O lane's number in traces; 0 is the main lane, 1 and up are encode threads.
+inline constexpr std::int32_t io_lane_number = 100;
+
 /// One interval of work on one lane of one rank.
 struct TraceEvent {
   /// The stages of a field's way that take time.
   enum class Kind : std::uint8_t { read, exchange, encode, verify, wait, write, index, commit, sync };
   Kind kind = Kind::encode;
   std::int32_t rank = 0;
-  std::int32_t lane = 0;            ///< 0 main, 1.. encode threads, 100 I/O lane.
+  std::int32_t lane = 0;            ///< 0 main, 1.. encode threads, or io_lane_number.
   std::int32_t field_index = -1;    ///< -1: belongs to no single field.
   std::int64_t chunk_index = -1;    ///< -1: belongs to no single chunk (a write of many).
   double start_s = 0;               ///< Seconds since the file was created, rank's own clock.

@@ -1,0 +1,12 @@
+// The version of Tailrace, as the files that it writes say it. CMakeLists.txt and tailrace.h carry the
+// same number; a unit test compares them.
+
+#pragma once
+
+#include <string_view>
+
+namespace tailrace {
+
+inline constexpr std::string_view version_text = "0.1.0";
+
+}  // namespace tailrace

@@ -1,0 +1,359 @@
+// MpiComm: Comm over a duplicate of the caller's communicator.
+//
+// Every collective is started in its nonblocking form and then waited for in naps that grow to half a
+// millisecond: MPI libraries poll while they wait, and on a node with more ranks than cores that takes
+// the processor away from the very ranks that are waited for. Only the thread that created the object
+// calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own errors end the job (MPI_ERRORS_ARE_FATAL), but
+// for the creation of windows, which is checked.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <list>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "exec/comm_factory.hpp"
+#include "exec/mpi_tail.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr int kExchangeTag = 7001;  // and 7002: consecutive exchanges must not mix
+constexpr int kPostTag = 7003;
+constexpr int kGatherTag = 7004;
+constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
+
+/// Waits longer and longer, so that a short wait is quick and a long one costs no processor time.
+class Nap {
+ public:
+  void take() {
+    if (n_spins_ < 64) {
+      ++n_spins_;
+      std::this_thread::yield();
+      return;
+    }
+    std::this_thread::sleep_for(length_);
+    if (length_ < std::chrono::microseconds(500)) length_ *= 2;
+  }
+
+ private:
+  int n_spins_ = 0;
+  std::chrono::microseconds length_{10};
+};
+
+void wait_politely(MPI_Request* request) {
+  Nap nap;
+  int complete = 0;
+  while (true) {
+    MPI_Test(request, &complete, MPI_STATUS_IGNORE);
+    if (complete != 0) return;
+    nap.take();
+  }
+}
+
+void gcd_op(void* in, void* inout, int* n, MPI_Datatype*) {
+  const auto* a = static_cast<const std::uint64_t*>(in);
+  auto* b = static_cast<std::uint64_t*>(inout);
+  for (int i = 0; i < *n; ++i) b[i] = std::gcd(a[i], b[i]);
+}
+
+int byte_count(std::size_t n_bytes) {
+  TAILRACE_CHECK(n_bytes <= INT_MAX);
+  return static_cast<int>(n_bytes);
+}
+
+class MpiSum final : public PendingSum {
+ public:
+  MpiSum(MPI_Comm comm, std::vector<std::uint64_t> values)
+      : values_(std::move(values)), before_(values_.size(), 0), total_(values_.size(), 0) {
+    const int n = static_cast<int>(values_.size());
+    MPI_Iexscan(values_.data(), before_.data(), n, MPI_UINT64_T, MPI_SUM, comm, &requests_[0]);
+    MPI_Iallreduce(values_.data(), total_.data(), n, MPI_UINT64_T, MPI_SUM, comm, &requests_[1]);
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    first_ = rank == 0;
+  }
+  bool complete() override {
+    int complete = 0;
+    MPI_Testall(2, requests_, &complete, MPI_STATUSES_IGNORE);
+    return complete != 0;
+  }
+  /// MPI leaves the first rank's exclusive prefix undefined; it is zero.
+  std::vector<std::uint64_t> before() const override {
+    return first_ ? std::vector<std::uint64_t>(values_.size(), 0) : before_;
+  }
+  std::vector<std::uint64_t> total() const override { return total_; }
+
+ private:
+  std::vector<std::uint64_t> values_;
+  std::vector<std::uint64_t> before_;
+  std::vector<std::uint64_t> total_;
+  MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  bool first_ = false;
+};
+
+class MpiComm final : public Comm {
+ public:
+  explicit MpiComm(MPI_Comm parent) {
+    MPI_Comm_dup(parent, &comm_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &n_ranks_);
+    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_comm_);
+    MPI_Comm_size(node_comm_, &n_ranks_on_node_);
+    split_for_tests();
+    MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN);
+    MPI_Op_create(&gcd_op, 1, &gcd_);
+  }
+
+  ~MpiComm() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized != 0) return;
+    finish_posts();
+    MPI_Op_free(&gcd_);
+    MPI_Comm_free(&node_comm_);
+    MPI_Comm_free(&comm_);
+  }
+
+  int rank() const override { return rank_; }
+  int n_ranks() const override { return n_ranks_; }
+  int n_ranks_on_node() const override { return n_ranks_on_node_; }
+
+  void barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibarrier(comm_, &request);
+    wait_politely(&request);
+  }
+
+  void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
+    reduce(values.data(), values.size(), MPI_UINT64_T, op_of(reduction));
+  }
+  void allreduce(std::span<double> values, Reduction reduction) override {
+    TAILRACE_CHECK(reduction != Reduction::gcd && reduction != Reduction::bit_or);
+    reduce(values.data(), values.size(), MPI_DOUBLE, op_of(reduction));
+  }
+
+  void broadcast(Bytes& bytes, int root) override {
+    std::uint64_t n_bytes = bytes.size();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(&n_bytes, 1, MPI_UINT64_T, root, comm_, &request);
+    wait_politely(&request);
+    bytes.resize(n_bytes);
+    for (std::uint64_t at = 0; at < n_bytes; at += kMessageLimit) {
+      const int part = byte_count(std::min(kMessageLimit, n_bytes - at));
+      MPI_Ibcast(bytes.data() + at, part, MPI_BYTE, root, comm_, &request);
+      wait_politely(&request);
+    }
+  }
+
+  /// Sizes first; then the root takes each rank's bytes in turn, straight into their place.
+  std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
+    std::uint64_t n_bytes = bytes.size();
+    std::vector<std::uint64_t> sizes(rank_ == root ? static_cast<std::size_t>(n_ranks_) : 0);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Igather(&n_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, root, comm_, &request);
+    wait_politely(&request);
+    std::vector<Bytes> all;
+    if (rank_ != root) {
+      for (std::uint64_t at = 0; at < n_bytes; at += kMessageLimit) {
+        const int part = byte_count(std::min(kMessageLimit, n_bytes - at));
+        MPI_Isend(bytes.data() + at, part, MPI_BYTE, root, kGatherTag, comm_, &request);
+        wait_politely(&request);
+      }
+      return all;
+    }
+    all.resize(static_cast<std::size_t>(n_ranks_));
+    for (int source = 0; source < n_ranks_; ++source) {
+      Bytes& target = all[static_cast<std::size_t>(source)];
+      if (source == root) {
+        target.assign(bytes.begin(), bytes.end());
+        continue;
+      }
+      target.resize(sizes[static_cast<std::size_t>(source)]);
+      for (std::uint64_t at = 0; at < target.size(); at += kMessageLimit) {
+        const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, target.size() - at));
+        MPI_Irecv(target.data() + at, part, MPI_BYTE, source, kGatherTag, comm_, &request);
+        wait_politely(&request);
+      }
+    }
+    return all;
+  }
+
+  std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
+    return std::make_unique<MpiSum>(comm_, std::move(values));
+  }
+
+  /// Nonblocking consensus: synchronous sends, then a barrier that each rank joins once its sends
+  /// have been received; when the barrier is through, nothing is under way any more.
+  std::vector<Message> exchange(std::vector<Message> outgoing) override {
+    const int tag = kExchangeTag + (exchange_parity_ ^= 1);
+    std::vector<MPI_Request> sends(outgoing.size(), MPI_REQUEST_NULL);
+    for (std::size_t i = 0; i < outgoing.size(); ++i) {
+      MPI_Issend(outgoing[i].payload.data(), byte_count(outgoing[i].payload.size()), MPI_BYTE,
+                 outgoing[i].peer, tag, comm_, &sends[i]);
+    }
+    std::vector<Message> incoming;
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    bool in_barrier = false;
+    Nap nap;
+    while (true) {
+      if (std::optional<Message> message = receive(tag)) {
+        incoming.push_back(std::move(*message));
+        continue;
+      }
+      int complete = 0;
+      if (in_barrier) {
+        MPI_Test(&barrier, &complete, MPI_STATUS_IGNORE);
+        if (complete != 0) return incoming;
+      } else {
+        MPI_Testall(static_cast<int>(sends.size()), sends.data(), &complete, MPI_STATUSES_IGNORE);
+        if (complete != 0) {
+          MPI_Ibarrier(comm_, &barrier);
+          in_barrier = true;
+        }
+      }
+      nap.take();
+    }
+  }
+
+  void post(Message message) override {
+    posts_.push_back({std::move(message.payload), MPI_REQUEST_NULL});
+    Post& post = posts_.back();
+    MPI_Isend(post.payload.data(), byte_count(post.payload.size()), MPI_BYTE, message.peer, kPostTag,
+              comm_, &post.request);
+    drop_finished_posts();
+  }
+
+  std::optional<Message> poll() override {
+    drop_finished_posts();
+    return receive(kPostTag);
+  }
+
+  void finish_posts() override {
+    for (Post& post : posts_) wait_politely(&post.request);
+    posts_.clear();
+  }
+
+  Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    Result<std::unique_ptr<Tail>> tail = make_mpi_tail(comm_, node_comm_, address);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
+    return tail;
+  }
+
+ private:
+  struct Post {
+    Bytes payload;
+    MPI_Request request;
+  };
+
+  /// TAILRACE_RANKS_PER_NODE=N pretends that every N ranks are a node of their own, so that the
+  /// paths between nodes can be tested on one machine.
+  void split_for_tests() {
+    const char* text = std::getenv("TAILRACE_RANKS_PER_NODE");
+    const int n_per_node = text != nullptr ? std::atoi(text) : 0;
+    if (n_per_node <= 0) return;
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(node_comm_, rank_ / n_per_node, rank_, &part);
+    MPI_Comm_free(&node_comm_);
+    node_comm_ = part;
+  }
+
+  MPI_Op op_of(Reduction reduction) const {
+    switch (reduction) {
+      case Reduction::min: return MPI_MIN;
+      case Reduction::max: return MPI_MAX;
+      case Reduction::sum: return MPI_SUM;
+      case Reduction::gcd: return gcd_;
+      case Reduction::bit_or: return MPI_BOR;
+    }
+    return MPI_OP_NULL;
+  }
+
+  void reduce(void* values, std::size_t n, MPI_Datatype type, MPI_Op op) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(n), type, op, comm_, &request);
+    wait_politely(&request);
+  }
+
+  std::optional<Message> receive(int tag) {
+    int found = 0;
+    MPI_Message handle = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &found, &handle, &status);
+    if (found == 0) return std::nullopt;
+    int n_bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &n_bytes);
+    Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Imrecv(message.payload.data(), n_bytes, MPI_BYTE, &handle, &request);
+    wait_politely(&request);
+    return message;
+  }
+
+  void drop_finished_posts() {
+    for (auto post = posts_.begin(); post != posts_.end();) {
+      int complete = 0;
+      MPI_Test(&post->request, &complete, MPI_STATUS_IGNORE);
+      post = complete != 0 ? posts_.erase(post) : std::next(post);
+    }
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm node_comm_ = MPI_COMM_NULL;
+  MPI_Op gcd_ = MPI_OP_NULL;
+  int rank_ = 0;
+  int n_ranks_ = 1;
+  int n_ranks_on_node_ = 1;
+  int exchange_parity_ = 0;
+  std::list<Post> posts_;
+};
+
+/// Whether this process was started by an MPI launcher (Open MPI, MPICH, Slurm).
+bool launched_by_mpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALNRANKS"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t handle_bytes) {
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  if (mpi_comm == nullptr || handle_bytes != sizeof(MPI_Comm) || initialised == 0) {
+    return Status(Code::unsupported,
+                  "the communicator is not one of the MPI library that Tailrace was built with, or "
+                  "MPI is not initialised");
+  }
+  return std::unique_ptr<Comm>(std::make_unique<MpiComm>(*static_cast<const MPI_Comm*>(mpi_comm)));
+}
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  int already = 0;
+  MPI_Initialized(&already);
+  if (already != 0 || !launched_by_mpi()) return;
+  int provided = 0;
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  initialised_ = true;
+}
+
+MpiSession::~MpiSession() {
+  if (initialised_) MPI_Finalize();
+}
+
+std::unique_ptr<Comm> MpiSession::world() {
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  if (initialised == 0) return make_self_comm();
+  return std::make_unique<MpiComm>(MPI_COMM_WORLD);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,218 @@
+// MpiTail: claims are an atomic add in shared memory; nodes take large extents from rank 0's counter.
+//
+// Invariant 1: an address is handed out once. Within a node `cursor` only grows inside [.., extent_end);
+//   between nodes the counter at rank 0 only grows, by MPI_Fetch_and_op.
+// Invariant 2: only main threads call MPI. A worker whose node's extent is used up states its need and
+//   naps until some main thread of its node has fetched the next extent in service().
+// Invariant 3: with a single node there is no extent and no MPI: the cursor is the file's end.
+// A fetch across nodes makes progress whenever rank 0's main thread is inside MPI; the executor and all
+// waits of MpiComm poll, so that is soon. Extents are fetched ahead of need, at half of the last one.
+// An extent's unused rest is a gap in the file, at most kExtentBytes per node and step.
+
+#include "exec/mpi_tail.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+
+namespace tailrace {
+namespace {
+
+constexpr std::uint64_t kExtentBytes = 16U << 20;  // large enough to hide a fetch of milliseconds
+constexpr auto kNap = std::chrono::microseconds(50);
+
+/// What the ranks of a node share. Lives in an MPI shared-memory window, zeroed by the node's first
+/// rank; lock-free atomics work between processes.
+struct NodeState {
+  std::atomic<std::uint64_t> cursor;
+  std::atomic<std::uint64_t> extent_end;
+  std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
+  std::atomic<std::uint64_t> done_bytes;
+  std::atomic<std::uint32_t> failed;
+  std::atomic<std::uint32_t> locked;      ///< Guards cursor and extent_end with several nodes.
+  std::atomic<std::uint32_t> refilling;   ///< One main thread of the node is fetching an extent.
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+class NodeLock {
+ public:
+  explicit NodeLock(NodeState& node) : node_(node) {
+    while (node_.locked.exchange(1, std::memory_order_acquire) != 0) std::this_thread::yield();
+  }
+  ~NodeLock() { node_.locked.store(0, std::memory_order_release); }
+  NodeLock(const NodeLock&) = delete;
+  NodeLock& operator=(const NodeLock&) = delete;
+
+ private:
+  NodeState& node_;
+};
+
+class MpiTail final : public Tail {
+ public:
+  MpiTail(MPI_Comm world, MPI_Comm node_comm) : world_(world), node_comm_(node_comm) {
+    int n_world = 1;
+    int n_node = 1;
+    MPI_Comm_size(world_, &n_world);
+    MPI_Comm_size(node_comm_, &n_node);
+    MPI_Comm_rank(world_, &world_rank_);
+    MPI_Comm_rank(node_comm_, &node_rank_);
+    int single = n_node == n_world ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &single, 1, MPI_INT, MPI_MIN, world_);
+    single_node_ = single != 0;
+  }
+
+  ~MpiTail() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized != 0) return;
+    if (node_window_ != MPI_WIN_NULL) {
+      MPI_Win_unlock_all(node_window_);
+      MPI_Win_free(&node_window_);
+    }
+    if (counter_window_ != MPI_WIN_NULL) {
+      MPI_Win_unlock_all(counter_window_);
+      MPI_Win_free(&counter_window_);
+    }
+  }
+
+  /// Make the windows. Collective. Every rank learns whether all of them succeeded.
+  Status prepare(std::uint64_t address) {
+    bool failed = false;
+    void* memory = nullptr;
+    const MPI_Aint own_bytes = node_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(NodeState)) : 0;
+    failed = MPI_Win_allocate_shared(own_bytes, 1, MPI_INFO_NULL, node_comm_, &memory,
+                                     &node_window_) != MPI_SUCCESS;
+    if (!failed) {
+      MPI_Aint shared_bytes = 0;
+      int unit = 0;
+      void* shared = nullptr;
+      failed = MPI_Win_shared_query(node_window_, 0, &shared_bytes, &unit, &shared) != MPI_SUCCESS;
+      if (!failed) {
+        MPI_Win_lock_all(MPI_MODE_NOCHECK, node_window_);
+        node_ = static_cast<NodeState*>(shared);
+        if (node_rank_ == 0) new (node_) NodeState{};
+      }
+    } else {
+      node_window_ = MPI_WIN_NULL;
+    }
+    if (!single_node_) {
+      const MPI_Aint counter_bytes = world_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(std::uint64_t)) : 0;
+      failed = MPI_Win_allocate(counter_bytes, 1, MPI_INFO_NULL, world_, &counter_,
+                                &counter_window_) != MPI_SUCCESS || failed;
+      if (!failed) MPI_Win_lock_all(MPI_MODE_NOCHECK, counter_window_);
+    }
+    int any_failed = failed ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
+    if (any_failed != 0) {
+      return Status(Code::unsupported, "this MPI cannot create the shared windows of the file's tail");
+    }
+    reset(address);
+    return Status();
+  }
+
+  std::uint64_t claim(std::uint64_t n_bytes) override {
+    if (single_node_) return node_->cursor.fetch_add(n_bytes);
+    while (true) {
+      {
+        const NodeLock lock(*node_);
+        const std::uint64_t address = node_->cursor.load();
+        if (address + n_bytes <= node_->extent_end.load()) {
+          node_->cursor.store(address + n_bytes);
+          return address;
+        }
+        if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
+      }
+      if (std::this_thread::get_id() == main_thread_) {
+        service();
+      } else {
+        std::this_thread::sleep_for(kNap);
+      }
+    }
+  }
+
+  bool needs_service() const override { return !single_node_; }
+  void service() override {
+    if (single_node_) return;
+    const std::uint64_t needed = node_->needed_bytes.load();
+    if (needed == 0) return;
+    if (node_->refilling.exchange(1) != 0) return;
+    const std::uint64_t fetched_bytes = std::max(kExtentBytes, needed);
+    const std::uint64_t base = fetch_add(fetched_bytes);
+    {
+      const NodeLock lock(*node_);
+      if (node_->extent_end.load() != base) node_->cursor.store(base);
+      node_->extent_end.store(base + fetched_bytes);
+      node_->needed_bytes.store(0);
+    }
+    node_->refilling.store(0);
+  }
+
+  std::uint64_t end() override {
+    MPI_Barrier(world_);
+    if (single_node_) return node_->cursor.load();
+    std::uint64_t address = world_rank_ == 0 ? fetch_add(0) : 0;
+    MPI_Bcast(&address, 1, MPI_UINT64_T, 0, world_);
+    return address;
+  }
+
+  void reset(std::uint64_t address) override {
+    MPI_Bcast(&address, 1, MPI_UINT64_T, 0, world_);  // also: nobody claims any more
+    MPI_Barrier(world_);
+    if (node_rank_ == 0) {
+      node_->cursor.store(address);
+      node_->extent_end.store(single_node_ ? UINT64_MAX : address);
+      node_->needed_bytes.store(0);
+    }
+    if (!single_node_ && world_rank_ == 0) {
+      std::uint64_t before = 0;
+      MPI_Fetch_and_op(&address, &before, MPI_UINT64_T, 0, 0, MPI_REPLACE, counter_window_);
+      MPI_Win_flush(0, counter_window_);
+    }
+    MPI_Barrier(world_);
+  }
+
+  void raise_failure() override { node_->failed.store(1); }
+  bool failure_raised() const override { return node_->failed.load() != 0; }
+  void start_step() override {
+    MPI_Barrier(node_comm_);
+    if (node_rank_ == 0) {
+      node_->failed.store(0);
+      node_->done_bytes.store(0);
+    }
+    MPI_Barrier(node_comm_);
+  }
+  void add_done(std::uint64_t n_bytes) override { node_->done_bytes.fetch_add(n_bytes); }
+  std::uint64_t done() const override { return node_->done_bytes.load(); }
+
+ private:
+  std::uint64_t fetch_add(std::uint64_t n_bytes) {
+    std::uint64_t before = 0;
+    MPI_Fetch_and_op(&n_bytes, &before, MPI_UINT64_T, 0, 0, MPI_SUM, counter_window_);
+    MPI_Win_flush(0, counter_window_);
+    return before;
+  }
+
+  MPI_Comm world_;
+  MPI_Comm node_comm_;
+  int world_rank_ = 0;
+  int node_rank_ = 0;
+  bool single_node_ = true;
+  std::thread::id main_thread_ = std::this_thread::get_id();
+  MPI_Win node_window_ = MPI_WIN_NULL;
+  MPI_Win counter_window_ = MPI_WIN_NULL;
+  void* counter_ = nullptr;
+  NodeState* node_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address) {
+  auto tail = std::make_unique<MpiTail>(world, node);
+  if (Status made = tail->prepare(address); !made.ok()) return made;
+  return std::unique_ptr<Tail>(std::move(tail));
+}
+
+}  // namespace tailrace

@@ -1,0 +1,197 @@
+// PosixStorage: pwrite and pread on one file, whole or not at all, optionally past the page cache.
+//
+// With direct I/O a second descriptor is open with O_DIRECT. Runs of at least one aligned block are
+// copied into an aligned bounce buffer and written through it; heads and tails that are not aligned
+// go through the page cache on the first descriptor.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "exec/comm_factory.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::uint64_t kDirectBlock = 4096;          // what every local file system accepts
+constexpr std::size_t kBounceBytes = std::size_t{4} << 20;  // container notes: 4 MiB writes suffice
+
+class PosixStorage final : public Storage {
+ public:
+  PosixStorage(std::string path, int descriptor, int direct_descriptor)
+      : path_(std::move(path)), descriptor_(descriptor), direct_descriptor_(direct_descriptor) {}
+  ~PosixStorage() override {
+    ::close(descriptor_);
+    if (direct_descriptor_ >= 0) ::close(direct_descriptor_);
+    std::free(bounce_);
+  }
+
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    return write_pieces_at(address, std::span<const std::span<const std::byte>>(&bytes, 1));
+  }
+
+  Status write_pieces_at(std::uint64_t address,
+                         std::span<const std::span<const std::byte>> pieces) override {
+    std::uint64_t n_bytes = 0;
+    for (const std::span<const std::byte> piece : pieces) n_bytes += piece.size();
+    if (direct_descriptor_ >= 0 && n_bytes >= 2 * kDirectBlock) return write_direct(address, pieces);
+    return write_gathered(address, pieces);
+  }
+
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return status_from_errno(errno, "read of \"" + path_ + "\"");
+      if (n == 0) {
+        return Status(Code::corrupt, "\"" + path_ + "\" ends at byte " + std::to_string(address) +
+                                         ", " + std::to_string(bytes.size()) + " bytes too early");
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+      address += static_cast<std::uint64_t>(n);
+    }
+    return Status();
+  }
+
+  Result<std::uint64_t> file_bytes() override {
+    struct stat facts {};
+    if (::fstat(descriptor_, &facts) != 0) return status_from_errno(errno, "stat of \"" + path_ + "\"");
+    return static_cast<std::uint64_t>(facts.st_size);
+  }
+
+  Status extend(std::uint64_t n_bytes) override {
+    Result<std::uint64_t> now = file_bytes();
+    if (!now.ok()) return now.status();
+    if (*now >= n_bytes) return Status();
+    if (::ftruncate(descriptor_, static_cast<off_t>(n_bytes)) != 0) {
+      return status_from_errno(errno, "extending \"" + path_ + "\"");
+    }
+    return Status();
+  }
+
+  Status sync() override {
+    if (::fdatasync(descriptor_) != 0) return status_from_errno(errno, "sync of \"" + path_ + "\"");
+    return Status();
+  }
+
+  const std::string& path() const override { return path_; }
+
+ private:
+  Status write_failed(std::uint64_t address) const {
+    return status_from_errno(errno, "write of \"" + path_ + "\" at byte " + std::to_string(address));
+  }
+
+  /// One pwritev per IOV_MAX pieces; goes on after short writes and signals.
+  Status write_gathered(std::uint64_t address,
+                        std::span<const std::span<const std::byte>> pieces) const {
+    std::vector<iovec> vectors;
+    for (const std::span<const std::byte> piece : pieces) {
+      if (!piece.empty()) vectors.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+    }
+    std::size_t next = 0;
+    while (next < vectors.size()) {
+      const int n_vectors = static_cast<int>(std::min<std::size_t>(vectors.size() - next, IOV_MAX));
+      ssize_t n = ::pwritev(descriptor_, &vectors[next], n_vectors, static_cast<off_t>(address));
+      if (n < 0 && errno == EINTR) continue;
+      if (n == 0) errno = ENOSPC;  // a device that takes nothing will take nothing for ever
+      if (n <= 0) return write_failed(address);
+      address += static_cast<std::uint64_t>(n);
+      while (n > 0) {
+        iovec& first = vectors[next];
+        const std::size_t taken = std::min(first.iov_len, static_cast<std::size_t>(n));
+        first.iov_base = static_cast<std::byte*>(first.iov_base) + taken;
+        first.iov_len -= taken;
+        n -= static_cast<ssize_t>(taken);
+        if (first.iov_len == 0) ++next;
+      }
+    }
+    return Status();
+  }
+
+  Status write_direct(std::uint64_t address, std::span<const std::span<const std::byte>> pieces) {
+    const std::scoped_lock lock(bounce_mutex_);
+    if (bounce_ == nullptr && ::posix_memalign(&bounce_, kDirectBlock, kBounceBytes) != 0) {
+      bounce_ = nullptr;
+      return Status(Code::out_of_memory, "no memory for the buffer of direct writes");
+    }
+    std::size_t held = 0;
+    for (std::span<const std::byte> piece : pieces) {
+      while (!piece.empty()) {
+        const std::size_t taken = std::min(piece.size(), kBounceBytes - held);
+        std::memcpy(static_cast<std::byte*>(bounce_) + held, piece.data(), taken);
+        piece = piece.subspan(taken);
+        held += taken;
+        if (held == kBounceBytes) TAILRACE_TRY(drain_bounce(address, held));
+      }
+    }
+    return drain_bounce(address, held);
+  }
+
+  /// Write the bounce buffer's bytes: unaligned head and tail through the page cache.
+  Status drain_bounce(std::uint64_t& address, std::size_t& held) {
+    auto* bytes = static_cast<std::byte*>(bounce_);
+    const std::uint64_t to_boundary = (kDirectBlock - address % kDirectBlock) % kDirectBlock;
+    const std::size_t head = static_cast<std::size_t>(std::min<std::uint64_t>(to_boundary, held));
+    if (head > 0) {
+      const std::span<const std::byte> piece(bytes, head);
+      TAILRACE_TRY(write_gathered(address, std::span(&piece, 1)));
+      address += head;
+      held -= head;
+      std::memmove(bytes, bytes + head, held);  // O_DIRECT wants aligned memory too
+    }
+    const std::size_t body = held - held % kDirectBlock;
+    std::size_t done = 0;
+    while (done < body) {
+      const ssize_t n = ::pwrite(direct_descriptor_, bytes + done, body - done,
+                                 static_cast<off_t>(address + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return write_failed(address + done);
+      done += static_cast<std::size_t>(n);
+      if (done % kDirectBlock != 0) break;  // a short write: the rest goes through the page cache
+    }
+    if (done < held) {
+      const std::span<const std::byte> rest(bytes + done, held - done);
+      TAILRACE_TRY(write_gathered(address + done, std::span(&rest, 1)));
+    }
+    address += held;
+    held = 0;
+    return Status();
+  }
+
+  std::string path_;
+  int descriptor_;
+  int direct_descriptor_;
+  std::mutex bounce_mutex_;
+  void* bounce_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, bool create,
+                                                    bool direct_io) {
+  const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0);
+  const int descriptor = ::open(path.c_str(), flags, 0666);
+  if (descriptor < 0) return status_from_errno(errno, "opening \"" + path + "\" for writing");
+  int direct_descriptor = -1;
+  if (direct_io) {
+    direct_descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT);
+    if (direct_descriptor < 0) {
+      const Status refused = status_from_errno(errno, "opening \"" + path + "\" with O_DIRECT");
+      ::close(descriptor);
+      return refused;
+    }
+  }
+  return std::unique_ptr<Storage>(
+      std::make_unique<PosixStorage>(path, descriptor, direct_descriptor));
+}
+
+}  // namespace tailrace

@@ -1,0 +1,109 @@
+// The rules that choose chunk shapes.
+
+#include "layout/chunk_shape.hpp"
+
+#include <algorithm>
+
+namespace tailrace {
+namespace {
+
+std::uint64_t chunk_bytes(const Shape& chunk, std::uint64_t element_bytes) {
+  return n_elements(chunk) * element_bytes;
+}
+
+/// The smallest divisor > 1 of `extent`, or `extent` itself if none is below 8.
+std::uint64_t smallest_factor(std::uint64_t extent) {
+  for (const std::uint64_t factor : {2U, 3U, 5U, 7U}) {
+    if (extent % factor == 0) return factor;
+  }
+  return extent;
+}
+
+/// Cut the largest dimension in the fewest equal parts; if it has only large factors, in two unequal
+/// ones where `may_pad` allows that a chunk reaches over the shape's end.
+/// @returns false if no dimension can be cut.
+bool split_once(Shape& chunk, const Shape& may_pad) {
+  std::size_t best = chunk.size();
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    if (chunk[d] > 1 && (best == chunk.size() || chunk[d] > chunk[best])) best = d;
+  }
+  if (best == chunk.size()) return false;
+  const std::uint64_t factor = smallest_factor(chunk[best]);
+  const bool even = factor <= 7 && factor <= chunk[best];
+  chunk[best] = even || may_pad[best] == 0 ? chunk[best] / factor : (chunk[best] + 1) / 2;
+  return true;
+}
+
+void shrink_to(Shape& chunk, const Shape& may_pad, std::uint64_t element_bytes,
+               std::uint64_t limit_bytes) {
+  while (chunk_bytes(chunk, element_bytes) > limit_bytes && split_once(chunk, may_pad)) {
+  }
+}
+
+/// Double the smallest dimension, in whole multiples of its block, until the chunk is large enough.
+void grow_to(Shape& chunk, const Shape& shape, std::uint64_t element_bytes,
+             std::uint64_t wanted_bytes) {
+  while (chunk_bytes(chunk, element_bytes) < wanted_bytes) {
+    std::size_t best = chunk.size();
+    for (std::size_t d = 0; d < chunk.size(); ++d) {
+      const bool can_grow = chunk[d] < shape[d];
+      if (can_grow && (best == chunk.size() || chunk[d] < chunk[best])) best = d;
+    }
+    if (best == chunk.size()) return;
+    chunk[best] = std::min(chunk[best] * 2, shape[best]);
+  }
+}
+
+}  // namespace
+
+Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
+                      const DecompositionFacts& facts) {
+  const std::size_t rank = shape.size();
+  Shape chunk(rank, 1);
+  Shape may_pad(rank, 0);
+  for (std::size_t d = 0; d < rank; ++d) {
+    chunk[d] = std::max<std::uint64_t>(facts.cut_gcd[d], 1);
+    may_pad[d] = facts.cut_gcd[d] == shape[d] ? 1 : 0;
+  }
+  const std::uint64_t whole_bytes = chunk_bytes(shape, element_bytes);
+  const std::uint64_t least_bytes =
+      std::min({smallest_own_chunk_bytes, target_bytes, std::max<std::uint64_t>(whole_bytes, 1)});
+  if (chunk_bytes(chunk, element_bytes) < least_bytes) {
+    if (chunk_bytes(facts.largest_box, element_bytes) >= least_bytes) {
+      for (std::size_t d = 0; d < rank; ++d) {
+        chunk[d] = std::max<std::uint64_t>(std::min(facts.largest_box[d], shape[d]), 1);
+        may_pad[d] = 1;
+      }
+    } else {
+      grow_to(chunk, shape, element_bytes, least_bytes);
+    }
+  }
+  shrink_to(chunk, may_pad, element_bytes, 2 * target_bytes);
+  return chunk;
+}
+
+Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
+                           std::uint64_t target_bytes, std::uint64_t n_owners) {
+  constexpr std::uint64_t kLeastBytes = 1U << 20;  // below this, codecs lose ratio (codec notes, 2)
+  constexpr std::uint64_t kChunksPerOwner = 4;     // enough to balance and to overlap
+  Shape chunk(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) chunk[d] = std::max<std::uint64_t>(shape[d], 1);
+  const std::uint64_t share = chunk_bytes(chunk, element_bytes) / (kChunksPerOwner * n_owners);
+  const std::uint64_t limit = std::clamp(share, std::min(kLeastBytes, target_bytes), 2 * target_bytes);
+  shrink_to(chunk, Shape(shape.size(), 1), element_bytes, limit);
+  return chunk;
+}
+
+Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes) {
+  Shape slab(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) slab[d] = std::max<std::uint64_t>(shape[d], 1);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (chunk_bytes(slab, element_bytes) <= 2 * target_bytes) break;
+    Shape inner(slab.begin() + static_cast<std::ptrdiff_t>(d) + 1, slab.end());
+    slab[d] = std::max<std::uint64_t>(target_bytes / chunk_bytes(inner, element_bytes), 1);
+    slab[d] = std::min(slab[d], std::max<std::uint64_t>(shape[d], 1));
+  }
+  return slab;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,39 @@
+// Chunk shapes: from the decomposition, so that ranks own whole chunks where they can.
+
+#pragma once
+
+#include <cstdint>
+
+#include "core/box.hpp"
+
+namespace tailrace {
+
+/// What all ranks' boxes of one field have in common, from two small allreduces.
+struct DecompositionFacts {
+  /// Per dimension the greatest common divisor of all cuts (box borders that are not the field's
+  /// own); the field's extent where nothing is cut.
+  Shape cut_gcd;
+  /// Per dimension the largest extent of any one box; at least 1.
+  Shape largest_box;
+};
+
+/// Blocks of this size and more are chunks of their own even if they are below the target.
+inline constexpr std::uint64_t smallest_own_chunk_bytes = 64U << 10;
+
+/// Choose a chunk shape of at most 2 * target_bytes.
+/// Blocks between common cuts are kept whole or split evenly, so no box border crosses a chunk. Where
+/// such blocks would be tiny because the cuts are irregular, the largest box serves as the measure
+/// and borders do cross chunks; where they are tiny because there are very many ranks, neighbouring
+/// blocks are merged. Not collective. @param element_bytes 1, 2, 4 or 8. @returns extents >= 1.
+Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
+                      const DecompositionFacts& facts);
+
+/// Chunk shape for a field that nobody has cut yet and `n_owners` will share in whole chunks: like
+/// chunk_shape_for, but made smaller (down to 1 MiB) until every owner has several chunks.
+Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
+                           std::uint64_t target_bytes, std::uint64_t n_owners);
+
+/// Slab shape for contiguous storage: whole in all dimensions behind the first that is cut.
+Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes);
+
+}  // namespace tailrace

@@ -1,0 +1,126 @@
+// The index gather, the datasets and attributes of a step, and the rename of a new file.
+
+#include "write_publish.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/version.hpp"
+
+namespace tailrace {
+namespace {
+
+AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
+AttributeValue number_value(double number) { return {std::vector<double>{number}}; }
+
+/// What every dataset says about itself: docs/format.md lists these attributes.
+Status set_provenance(Hdf5File& file, const FieldState& field) {
+  const FieldDefinition& definition = field.definition;
+  const std::string& path = definition.path;
+  const ErrorBound& bound = definition.options.bound;
+  TAILRACE_TRY(file.set_attribute(path, "tailrace_codec", text_value(field.codec->name())));
+  TAILRACE_TRY(
+      file.set_attribute(path, "tailrace_codec_version", text_value(field.codec->version())));
+  const BoundMode mode = field.codec->lossy() ? bound.mode : BoundMode::none;
+  TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_mode", text_value(bound_mode_name(mode))));
+  if (mode != BoundMode::none) {
+    TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_asked", number_value(bound.value)));
+  }
+  TAILRACE_TRY(
+      file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
+  if (field.verify) {
+    TAILRACE_TRY(file.set_attribute(path, "tailrace_max_error", number_value(field.max_error)));
+  }
+  return file.set_attribute(path, "tailrace_version", text_value(version_text));
+}
+
+DatasetDefinition dataset_definition(const FieldState& field,
+                                     std::span<const WrittenChunk> chunks) {
+  const FieldDefinition& definition = field.definition;
+  DatasetDefinition dataset;
+  dataset.path = definition.path;
+  dataset.dtype = definition.dtype;
+  dataset.shape = field.dataset_shape(1);
+  dataset.extendable = definition.extendable || definition.options.over_time;
+  dataset.fill_value = definition.options.fill_value;
+  if (field.layout->contiguous()) {
+    dataset.contiguous_address = chunks.empty() ? 0 : field.base_address;
+  } else {
+    dataset.chunk_shape = field.dataset_chunk_shape();
+    dataset.filters = field.codec->filters();
+  }
+  return dataset;
+}
+
+}  // namespace
+
+std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
+                                                      const std::vector<WrittenChunk>& mine,
+                                                      std::size_t n_plans) {
+  const std::vector<Bytes> all = comm.gather(std::as_bytes(std::span(mine)), 0);
+  std::vector<std::vector<WrittenChunk>> by_plan(n_plans);
+  for (const Bytes& bytes : all) {
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(WrittenChunk)) {
+      WrittenChunk chunk;
+      std::memcpy(&chunk, bytes.data() + at, sizeof chunk);
+      by_plan[static_cast<std::size_t>(chunk.field)].push_back(chunk);
+    }
+  }
+  for (std::vector<WrittenChunk>& chunks : by_plan) {
+    std::sort(chunks.begin(), chunks.end(), [](const WrittenChunk& a, const WrittenChunk& b) {
+      return a.chunk_index < b.chunk_index;
+    });
+  }
+  return by_plan;
+}
+
+Status publish_field(Hdf5File& file, const FieldState& field,
+                     std::span<const WrittenChunk> chunks) {
+  const FieldDefinition& definition = field.definition;
+  if (!field.in_file) {
+    TAILRACE_TRY(file.create_dataset(dataset_definition(field, chunks)));
+  } else {
+    TAILRACE_TRY(file.extend_dataset(definition.path, field.dataset_shape(field.n_entries + 1)));
+  }
+  if (!field.layout->contiguous()) {
+    const std::uint64_t first = field.n_entries * field.grid().n_chunks();
+    std::vector<Hdf5File::ChunkRecord> records;
+    records.reserve(chunks.size());
+    for (const WrittenChunk& chunk : chunks) {
+      records.push_back({first + chunk.chunk_index, {chunk.address, chunk.encoded_bytes},
+                         static_cast<std::uint32_t>(chunk.filter_mask)});
+    }
+    TAILRACE_TRY(file.insert_chunks(definition.path, records));
+  }
+  return set_provenance(file, field);
+}
+
+Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes) {
+  for (const PendingAttribute& attribute : attributes) {
+    if (!file.exists(attribute.object_path)) TAILRACE_TRY(file.create_group(attribute.object_path));
+    TAILRACE_TRY(file.set_attribute(attribute.object_path, attribute.name, attribute.value));
+  }
+  return Status();
+}
+
+Status rename_durably(const std::string& from, const std::string& to, bool sync) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) {
+    return status_from_errno(errno, "renaming \"" + from + "\" to \"" + to + "\"");
+  }
+  if (!sync) return Status();
+  const std::size_t slash = to.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : to.substr(0, slash + 1);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return status_from_errno(errno, "opening folder \"" + folder + "\"");
+  const int synced = ::fsync(descriptor);
+  const Status failure = status_from_errno(errno, "sync of folder \"" + folder + "\"");
+  ::close(descriptor);
+  return synced == 0 ? Status() : failure;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,39 @@
+// Publishing a step: from the ranks' lists of written chunks to a committed file. Rank 0's work.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "container/hdf5_file.hpp"
+#include "exec/field_plan.hpp"
+#include "write_fields.hpp"
+
+namespace tailrace {
+
+/// An attribute that the application set and that is not in the file yet.
+struct PendingAttribute {
+  std::string object_path;
+  std::string name;
+  AttributeValue value;
+};
+
+/// Bring all ranks' written chunks to rank 0, per plan, sorted by chunk index; empty elsewhere.
+/// Collective. Cost: O(chunks of the step) time and memory at rank 0, O(own chunks) elsewhere.
+std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
+                                                      const std::vector<WrittenChunk>& mine,
+                                                      std::size_t n_plans);
+
+/// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
+/// Rank 0 only. @param chunks  sorted by chunk_index.
+Status publish_field(Hdf5File& file, const FieldState& field,
+                     std::span<const WrittenChunk> chunks);
+
+/// Set the application's attributes; groups that do not exist are created. Rank 0 only.
+Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes);
+
+/// Rename `from` to `to` and make that durable. Rank 0 only. @error io_error
+Status rename_durably(const std::string& from, const std::string& to, bool sync);
+
+}  // namespace tailrace
