@@ -73,6 +73,9 @@ Journal journal_of(const CommitPlan& plan) {
       journal.entries.push_back({write.address, {write.bytes.begin(), write.bytes.end()}});
     }
   }
+  for (const PlannedWrite& write : plan.fresh) {
+    journal.witnesses.push_back({write.address, write.bytes.size(), lookup3(write.bytes)});
+  }
   return journal;
 }
 

@@ -1,6 +1,7 @@
-// Journal format, little-endian: "TRJOURN1", file_bytes, n_entries, n_payload_bytes (u64 each), then
-// per entry address and length (u64) and its bytes, and at the end two lookup3 sums (u32) of all
-// before them with different seeds, so that 64 bits must agree before anything is replayed.
+// Journal format, little-endian, numbers as u64: "TRJOURN1", file_bytes, n_entries, n_witnesses,
+// n_payload_bytes; per entry address, length and its bytes; per witness address, length and lookup3;
+// at the end two lookup3 sums (u32) of all before them with different seeds, so that 64 bits must
+// agree before anything is replayed.
 
 #include "container/journal.hpp"
 
@@ -18,7 +19,7 @@ namespace tailrace {
 namespace {
 
 constexpr std::string_view magic = "TRJOURN1";
-constexpr std::size_t head_bytes = 32;
+constexpr std::size_t head_bytes = 40;
 constexpr std::size_t sum_bytes = 8;
 constexpr std::uint32_t second_seed = 0x7a11ace5;  // Any value other than 0.
 
@@ -37,21 +38,54 @@ std::uint64_t u64_at(std::span<const std::byte> bytes, std::size_t at, std::size
 std::vector<std::byte> encode_journal(const Journal& journal) {
   std::vector<std::byte> out;
   for (const char c : magic) out.push_back(std::byte(c));
-  std::uint64_t n_payload = 0;
+  std::uint64_t n_payload = 24 * journal.witnesses.size();
   for (const JournalEntry& entry : journal.entries) n_payload += 16 + entry.bytes.size();
   append_u64(out, journal.file_bytes);
   append_u64(out, journal.entries.size());
+  append_u64(out, journal.witnesses.size());
   append_u64(out, n_payload);
   for (const JournalEntry& entry : journal.entries) {
     append_u64(out, entry.address);
     append_u64(out, entry.bytes.size());
     out.insert(out.end(), entry.bytes.begin(), entry.bytes.end());
   }
+  for (const JournalWitness& witness : journal.witnesses) {
+    append_u64(out, witness.address);
+    append_u64(out, witness.n_bytes);
+    append_u64(out, witness.sum);
+  }
   const std::uint32_t first = lookup3(out);
   const std::uint32_t second = lookup3(out, second_seed);
   append_u64(out, first, 4);
   append_u64(out, second, 4);
   return out;
+}
+
+Result<Journal> decode_journal(std::span<const std::byte> bytes, const std::string& path) {
+  const Status torn(Code::corrupt, "journal \"" + path + "\" is incomplete");
+  if (bytes.size() < head_bytes + sum_bytes) return torn;
+  if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return torn;
+  const std::size_t end = bytes.size() - sum_bytes;
+  if (u64_at(bytes, 32) != end - head_bytes) return torn;
+  if (lookup3(bytes.first(end)) != u64_at(bytes, end, 4)) return torn;
+  if (lookup3(bytes.first(end), second_seed) != u64_at(bytes, end + 4, 4)) return torn;
+  Journal journal;
+  journal.file_bytes = u64_at(bytes, 8);
+  std::size_t from = head_bytes;
+  for (std::uint64_t i = u64_at(bytes, 16); i > 0; --i) {
+    if (end - from < 16) return torn;
+    const std::uint64_t n_bytes = u64_at(bytes, from + 8);
+    if (end - from - 16 < n_bytes) return torn;
+    const std::span<const std::byte> held = bytes.subspan(from + 16, n_bytes);
+    journal.entries.push_back({u64_at(bytes, from), {held.begin(), held.end()}});
+    from += 16 + n_bytes;
+  }
+  for (std::uint64_t i = u64_at(bytes, 24); i > 0; --i, from += 24) {
+    if (end - from < 24) return torn;
+    journal.witnesses.push_back(
+        {u64_at(bytes, from), u64_at(bytes, from + 8), u64_at(bytes, from + 16)});
+  }
+  return journal;
 }
 
 /// An open file descriptor that closes itself.
@@ -122,30 +156,7 @@ Result<Journal> read_journal(const std::string& journal_path) {
     done += std::size_t(n);
   }
   bytes.resize(done);
-  const Status torn(Code::corrupt, "journal \"" + journal_path + "\" is incomplete");
-  if (bytes.size() < head_bytes + sum_bytes) return torn;
-  if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return torn;
-  const std::size_t end = bytes.size() - sum_bytes;
-  if (u64_at(bytes, 24) != end - head_bytes) return torn;
-  const std::span<const std::byte> summed = std::span(bytes).first(end);
-  if (lookup3(summed) != u64_at(bytes, end, 4)) return torn;
-  if (lookup3(summed, second_seed) != u64_at(bytes, end + 4, 4)) return torn;
-  Journal journal;
-  journal.file_bytes = u64_at(bytes, 8);
-  std::size_t from = head_bytes;
-  for (std::uint64_t i = u64_at(bytes, 16); i > 0; --i) {
-    if (end - from < 16) return torn;
-    JournalEntry entry;
-    entry.address = u64_at(bytes, from);
-    const std::uint64_t n_bytes = u64_at(bytes, from + 8);
-    from += 16;
-    if (end - from < n_bytes) return torn;
-    entry.bytes.assign(bytes.begin() + std::ptrdiff_t(from),
-                       bytes.begin() + std::ptrdiff_t(from + n_bytes));
-    from += n_bytes;
-    journal.entries.push_back(std::move(entry));
-  }
-  return journal;
+  return decode_journal(bytes, journal_path);
 }
 
 Status remove_journal(const std::string& journal_path) {

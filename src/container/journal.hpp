@@ -23,8 +23,17 @@ struct JournalEntry {
   std::vector<std::byte> bytes;
 };
 
+/// Bytes that the same commit had written and synced before the journal: they tell whether a journal
+/// belongs to the file beside it, which may have been replaced since.
+struct JournalWitness {
+  std::uint64_t address = 0;
+  std::uint64_t n_bytes = 0;
+  std::uint64_t sum = 0;  ///< lookup3.
+};
+
 struct Journal {
   std::vector<JournalEntry> entries;
+  std::vector<JournalWitness> witnesses;
   std::uint64_t file_bytes = 0;  ///< How long the file must be once the entries are applied.
 };
 

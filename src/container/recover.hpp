@@ -1,0 +1,39 @@
+// Recovery: what a crash can leave behind, found, said in sentences and, if asked, put right.
+//
+// Commits are ordered so that stock readers see the last committed step without any help; what stays
+// is debris. Nothing here ever removes committed data. The caller makes sure that no job still writes
+// the file: a running job's temporary file looks like a dead one's.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+enum class FileState : std::uint8_t {
+  whole,       ///< Every stock tool can read it. Debris beside it may have been found.
+  repairable,  ///< Recovery would put it right (or has done so, if it was asked to).
+  absent,      ///< No such file; only the unreadable remains of a job that never committed.
+  damaged      ///< Committed data is missing; the findings say what.
+};
+
+struct RecoverReport {
+  FileState state = FileState::whole;
+  std::vector<std::string> findings;  ///< What is there, as sentences.
+  std::vector<std::string> actions;   ///< What was done, or would be done; empty: nothing to do.
+  bool applied = false;               ///< The actions have been carried out.
+};
+
+/// Look at an output file and at what may lie beside it: FILE.journal of an interrupted commit and
+/// FILE.partial of a job that died before its first commit, bytes behind the end that the superblock
+/// states, the "open for write" mark of other writers, and a file that is too short.
+/// Not collective. @param apply  carry out the actions, too.
+/// @error not_found  neither the file nor a trace of it.  @error corrupt  not an HDF5 file.
+/// @error io_error, no_space  while repairing; running it again continues.
+Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply);
+
+}  // namespace tailrace
