@@ -275,14 +275,19 @@ Result<std::vector<StoredChunk>> ReaderOverDriver::read_chunked(hid_t dataset, h
     noted_.noting = true;
     const herr_t read = read_stored_chunk(dataset, offset.data(), &filter_mask);
     noted_.noting = false;
-    if (read >= 0 && noted_.noted) {
-      chunks.push_back({index, *noted_.noted, filter_mask});
-      continue;
-    }
-    // A chunk that was never written fails like a damaged index; its stored length tells them apart.
-    hsize_t n_bytes = 0;
-    if (H5Dget_chunk_storage_size(dataset, offset.data(), &n_bytes) >= 0 && n_bytes == 0) continue;
-    return hdf5_failure(Code::corrupt, what + ": chunk " + std::to_string(index));
+    if (read >= 0 && noted_.noted) chunks.push_back({index, *noted_.noted, filter_mask});
+  }
+  if (chunks.size() == n_chunks) return chunks;
+  // A chunk that was never written fails like one whose entry is damaged; the index's own count of
+  // its entries, one walk over all of it, tells them apart.
+  const Hdf5Id space(H5Dget_space(dataset));
+  hsize_t n_stored = 0;
+  if (H5Dget_num_chunks(dataset, space.get(), &n_stored) < 0) {
+    return hdf5_failure(Code::corrupt, what);
+  }
+  if (n_stored != chunks.size()) {
+    return Status(Code::corrupt, what + ": only " + std::to_string(chunks.size()) + " of its " +
+                                     std::to_string(n_stored) + " chunks can be found");
   }
   return chunks;
 }

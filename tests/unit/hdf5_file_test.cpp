@@ -1,0 +1,427 @@
+// Hdf5File: every chunk index and kind of dataset, read back with stock HDF5 and its tools.
+// Numbers in the test names cite the invariants at the top of hdf5_file.cpp.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "container/chunk_index_reader.hpp"
+#include "container/hdf5_file.hpp"
+#include "container/hdf5_handle.hpp"
+#include "container/superblock.hpp"
+#include "container_support.hpp"
+
+namespace tailrace::test {
+namespace {
+
+std::unique_ptr<Hdf5File> create_file(Storage& storage, ScatteringTail& tail,
+                                      Hdf5File::Settings settings = {}) {
+  settings.expected_steps = 0;
+  Result<std::unique_ptr<Hdf5File>> file = Hdf5File::create(storage, tail.allocate(), settings);
+  EXPECT_TRUE(file.ok()) << text_of(file.status());
+  return file.ok() ? std::move(*file) : nullptr;
+}
+
+struct IndexCase {
+  const char* name;
+  Shape shape;
+  Shape chunk_shape;
+  bool extendable;
+};
+
+class EveryIndex : public ::testing::TestWithParam<std::tuple<IndexCase, bool, bool, bool>> {};
+
+TEST_P(EveryIndex, ReadsBackWithStockHdf5AndTools_Invariants2And4) {
+  const auto [index_case, filtered, insert_first, scattered] = GetParam();
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const ChunkGrid grid{index_case.shape, index_case.chunk_shape};
+  RecordingStorage storage(path, false);
+  ScatteringTail tail(0, scattered ? 500 : 0);
+  {
+    auto file = create_file(storage, tail);
+    DatasetDefinition definition;
+    definition.path = "/group/sub/values";
+    definition.shape = index_case.shape;
+    definition.chunk_shape = index_case.chunk_shape;
+    definition.extendable = index_case.extendable;
+    if (filtered) definition.filters = shuffle_deflate(4);
+    ASSERT_DONE(file->create_dataset(definition));
+    ASSERT_DONE(write_test_chunks(*file, storage, tail, definition.path, grid, filtered, 1,
+                                  insert_first));
+    ASSERT_DONE(file->close());
+  }
+  EXPECT_TRUE(holds_test_values(path, "/group/sub/values", 1));
+  const auto chunks = read_chunk_index(path, "/group/sub/values");
+  ASSERT_TRUE(chunks.ok()) << text_of(chunks.status());
+  EXPECT_EQ(chunks->size(), grid.n_chunks());
+  for (const StoredChunk& chunk : *chunks) {
+    EXPECT_EQ(chunk.filter_mask, filtered && chunk.chunk_index % 3 == 2 ? 3U : 0U);
+  }
+  for (const char* tool : {"h5dump", "h5stat", "h5ls"}) {
+    const std::string option = std::string(tool) == "h5ls" ? "-r" : "--enable-error-stack";
+    const int status = run_tool({tool, option, path});
+    EXPECT_TRUE(status == 0 || status == -1) << tool << " exits with " << status;
+  }
+  const std::string packed = folder / "packed.h5";
+  if (run_tool({"h5repack", path, packed}) == 0) {
+    EXPECT_EQ(run_tool({"h5diff", path, packed}), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Indexes, EveryIndex,
+    ::testing::Combine(
+        ::testing::Values(IndexCase{"single", {7, 9}, {7, 9}, false},
+                          IndexCase{"fixed", {64, 50}, {8, 10}, false},
+                          IndexCase{"fixed_edges", {65, 33, 5}, {16, 10, 2}, false},
+                          IndexCase{"fixed_paged", {3000}, {2}, false},
+                          IndexCase{"extensible", {30, 9}, {1, 4}, true},
+                          IndexCase{"extensible_long", {700}, {3}, true}),
+        ::testing::Bool(), ::testing::Bool(), ::testing::Bool()),
+    [](const auto& given) {
+      return std::string(std::get<0>(given.param).name) +
+             (std::get<1>(given.param) ? "_filtered" : "_plain") +
+             (std::get<2>(given.param) ? "_index_first" : "_bytes_first") +
+             (std::get<3>(given.param) ? "_scattered" : "_dense");
+    });
+
+TEST(Hdf5File, SmallAndEmptyDatasetsAndFillValues) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail(0, 64);
+  auto file = create_file(storage, tail);
+  const std::vector<float> three = {test_value(0, 5), test_value(1, 5), test_value(2, 5)};
+  DatasetDefinition scalar;
+  scalar.path = "/scalar";
+  scalar.contiguous_address = tail.claim(4);
+  ASSERT_DONE(storage.write_at(scalar.contiguous_address, std::as_bytes(std::span(three).first(1))));
+  ASSERT_DONE(file->create_dataset(scalar));
+  DatasetDefinition row;
+  row.path = "/row";
+  row.shape = {3};
+  row.fill_value = 9;
+  row.contiguous_address = tail.claim(12);
+  ASSERT_DONE(file->create_dataset(row));
+  ASSERT_DONE(storage.write_at(row.contiguous_address, std::as_bytes(std::span(three))));
+  DatasetDefinition empty;
+  empty.path = "/empty";
+  empty.shape = {0, 4};
+  ASSERT_DONE(file->create_dataset(empty));
+  DatasetDefinition growing;
+  growing.path = "/growing";
+  growing.shape = {0, 4};
+  growing.chunk_shape = {2, 4};
+  growing.extendable = true;
+  growing.fill_value = -7.5;
+  ASSERT_DONE(file->create_dataset(growing));
+  ASSERT_DONE(file->extend_dataset("/growing", {5, 4}));
+  EXPECT_EQ(file->dataset_shape("/growing").value(), (Shape{5, 4}));
+  ASSERT_DONE(file->close());
+  EXPECT_TRUE(holds_test_values(path, "/scalar", 5, 1));
+  EXPECT_TRUE(holds_test_values(path, "/row", 5, 3));
+  EXPECT_EQ(read_stock(path, "/empty")->size(), 0U);
+  EXPECT_EQ(read_stock(path, "/growing"), std::vector<float>(20, -7.5F));
+  EXPECT_EQ(read_chunk_index(path, "/row").value().front().extent.address, row.contiguous_address);
+  EXPECT_TRUE(read_chunk_index(path, "/growing").value().empty());
+}
+
+TEST(Hdf5File, EveryElementTypeKeepsItsFillValue) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  constexpr DType all[] = {DType::f32, DType::f64, DType::i8,  DType::i16, DType::i32,
+                           DType::i64, DType::u8,  DType::u16, DType::u32, DType::u64};
+  for (const DType dtype : all) {
+    DatasetDefinition definition;
+    definition.path = "/" + std::string(dtype_name(dtype));
+    definition.dtype = dtype;
+    definition.shape = definition.chunk_shape = {3};
+    definition.fill_value = 101;
+    ASSERT_DONE(file->create_dataset(definition));
+    definition.path += "_bad";
+    definition.fill_value = 0.5;
+    EXPECT_EQ(file->create_dataset(definition).ok(), is_floating(dtype));
+    definition.fill_value = 1e30;
+    definition.path += "_big";
+    EXPECT_EQ(file->create_dataset(definition).ok(), is_floating(dtype));
+  }
+  ASSERT_DONE(file->close());
+  for (const DType dtype : all) {
+    EXPECT_EQ(read_stock(path, "/" + std::string(dtype_name(dtype))),
+              std::vector<float>(3, 101.0F));
+  }
+}
+
+TEST(Hdf5File, RefusesWhatCannotBeMeant) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  DatasetDefinition definition;
+  definition.path = "/a/b";
+  definition.shape = {4, 4};
+  definition.chunk_shape = {2, 5};
+  EXPECT_EQ(file->create_dataset(definition).code(), Code::invalid_argument);
+  definition.chunk_shape = {2};
+  EXPECT_EQ(file->create_dataset(definition).code(), Code::invalid_argument);
+  definition.chunk_shape = {2, 0};
+  EXPECT_EQ(file->create_dataset(definition).code(), Code::invalid_argument);
+  definition.shape = {1ULL << 33, 4};
+  definition.chunk_shape = {1ULL << 31, 1};
+  EXPECT_EQ(file->create_dataset(definition).code(), Code::unsupported);
+  definition.shape = {4, 4};
+  definition.chunk_shape = {2, 2};
+  ASSERT_DONE(file->create_dataset(definition));
+  EXPECT_EQ(file->create_dataset(definition).code(), Code::already_exists);
+  EXPECT_EQ(file->create_group("/a/b/c").code(), Code::already_exists);
+  ASSERT_DONE(file->create_group("/a"));
+  EXPECT_TRUE(file->exists("/a/b"));
+  EXPECT_TRUE(file->exists("/"));
+  EXPECT_FALSE(file->exists("/x/y"));
+  EXPECT_EQ(file->dataset_shape("/x").status().code(), Code::not_found);
+  EXPECT_EQ(file->extend_dataset("/a/b", {8, 4}).code(), Code::invalid_argument);
+  EXPECT_EQ(file->set_attribute("/x", "n", {std::string("v")}).code(), Code::not_found);
+  const Hdf5File::ChunkRecord beyond{4, {100, 16}, 0};
+  EXPECT_EQ(file->insert_chunks("/a/b", {&beyond, 1}).code(), Code::invalid_argument);
+  const Hdf5File::ChunkRecord nothing{0, {100, 0}, 0};
+  EXPECT_EQ(file->insert_chunks("/a/b", {&nothing, 1}).code(), Code::invalid_argument);
+  const Hdf5File::ChunkRecord huge{0, {100, 1ULL << 32}, 0};
+  EXPECT_EQ(file->insert_chunks("/a/b", {&huge, 1}).code(), Code::invalid_argument);
+}
+
+TEST(Hdf5File, SuperblockMustGetAddressZero) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail(4096);
+  const auto file = Hdf5File::create(storage, tail.allocate(), {});
+  EXPECT_EQ(file.status().code(), Code::internal);
+  EXPECT_EQ(storage.n_operations, 0U);
+}
+
+TEST(Hdf5File, NothingIsWrittenWithoutCommit_Invariant1) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail;
+  {
+    auto file = create_file(storage, tail);
+    ASSERT_DONE(file->create_group("/a/b"));
+    ASSERT_DONE(file->set_attribute("/a", "n", {std::vector<double>{1.0}}));
+  }
+  EXPECT_EQ(storage.n_operations, 0U);
+}
+
+TEST(Hdf5File, AttributesAreReplacedAndTyped) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  ASSERT_DONE(file->set_attribute("/", "codec", {std::string("sz3")}));
+  ASSERT_DONE(file->set_attribute("/", "codec", {std::string("a longer name")}));
+  ASSERT_DONE(file->set_attribute("/", "codec", {std::string("another name!")}));
+  ASSERT_DONE(file->set_attribute("/", "empty", {std::string()}));
+  ASSERT_DONE(file->set_attribute("/", "none", {std::vector<double>{}}));
+  ASSERT_DONE(file->set_attribute("/", "many", {std::vector<std::int64_t>{1, -2}}));
+  ASSERT_DONE(file->set_attribute("/", "one", {std::vector<std::uint64_t>{~0ULL}}));
+  ASSERT_DONE(file->set_attribute("/", "long", {std::string(100000, 'x')}));
+  for (int i = 0; i < 80; ++i) {
+    ASSERT_DONE(file->set_attribute("/", "n" + std::to_string(i), {std::vector<double>{0.5}}));
+  }
+  ASSERT_DONE(file->close());
+  const Hdf5Scope scope;
+  const Hdf5Id opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const Hdf5Id codec(H5Aopen(opened.get(), "codec", H5P_DEFAULT));
+  ASSERT_TRUE(codec.valid());
+  const Hdf5Id type(H5Aget_type(codec.get()));
+  std::string text(H5Tget_size(type.get()), '?');
+  H5Aread(codec.get(), type.get(), text.data());
+  EXPECT_EQ(text, "another name!");
+  EXPECT_EQ(H5Tget_cset(type.get()), H5T_CSET_UTF8);
+  std::int64_t many[2] = {};
+  const Hdf5Id many_attribute(H5Aopen(opened.get(), "many", H5P_DEFAULT));
+  H5Aread(many_attribute.get(), H5T_NATIVE_INT64, many);
+  EXPECT_EQ(many[1], -2);
+  const Hdf5Id last(H5Aopen(opened.get(), "n79", H5P_DEFAULT));
+  EXPECT_TRUE(last.valid());
+}
+
+TEST(Hdf5File, MissingPluginIsEnteredByNumberAndForgotten) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  constexpr std::uint32_t foreign = 31999;  // Reserved for testing by The HDF Group's numbering.
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  DatasetDefinition definition;
+  definition.path = "/values";
+  definition.shape = {8};
+  definition.chunk_shape = {4};
+  FilterSpec filter;
+  filter.filter_id = foreign;
+  filter.client_data = {1};
+  filter.final_client_data = {1, 2, 3, 4, 5};
+  filter.name = "a codec of our own";
+  definition.filters = {filter};
+  ASSERT_DONE(file->create_dataset(definition));
+  const std::vector<std::byte> bytes(11, std::byte{5});
+  const Hdf5File::ChunkRecord record{1, {tail.claim(11), 11}, 0};
+  ASSERT_DONE(storage.write_at(record.extent.address, bytes));
+  ASSERT_DONE(file->insert_chunks("/values", {&record, 1}));
+  ASSERT_DONE(file->close());
+  const Hdf5Scope scope;
+  EXPECT_LE(H5Zfilter_avail(foreign), 0);
+  const Hdf5Id opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const Hdf5Id dataset(H5Dopen2(opened.get(), "/values", H5P_DEFAULT));
+  const Hdf5Id list(H5Dget_create_plist(dataset.get()));
+  unsigned flags = 0;
+  unsigned config = 0;
+  unsigned values[8] = {};
+  std::size_t n_values = 8;
+  char name[32] = {};
+  EXPECT_EQ(H5Pget_filter2(list.get(), 0, &flags, &n_values, values, sizeof(name), name, &config),
+            int(foreign));
+  EXPECT_EQ(n_values, 5U);
+  EXPECT_EQ(values[4], 5U);
+  EXPECT_STREQ(name, "a codec of our own");
+  const auto chunks = read_chunk_index(path, "/values");
+  ASSERT_TRUE(chunks.ok()) << text_of(chunks.status());
+  ASSERT_EQ(chunks.value().size(), 1U);
+  EXPECT_EQ(chunks.value()[0].chunk_index, 1U);
+  EXPECT_EQ(chunks.value()[0].extent.encoded_bytes, 11U);
+}
+
+TEST(Hdf5File, ClientDataThatHdf5WouldStoreOtherwiseIsRefused) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  DatasetDefinition definition;
+  definition.path = "/values";
+  definition.shape = definition.chunk_shape = {8};
+  definition.filters = shuffle_deflate(8);  // Elements have 4 bytes; shuffle's set_local knows.
+  EXPECT_EQ(file->create_dataset(definition).code(), Code::unsupported);
+  EXPECT_FALSE(file->exists("/values"));
+  ASSERT_DONE(file->close());
+}
+
+/// The same chunk bytes written by HDF5 alone, default settings.
+std::uint64_t stock_file_bytes(const std::string& path, const ChunkGrid& grid) {
+  const Hdf5Scope scope;
+  {
+    const Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+    const std::vector<hsize_t> extents(grid.shape.begin(), grid.shape.end());
+    const std::vector<hsize_t> chunk(grid.chunk_shape.begin(), grid.chunk_shape.end());
+    H5Pset_chunk(list.get(), int(chunk.size()), chunk.data());
+    H5Pset_shuffle(list.get());
+    H5Pset_deflate(list.get(), 6);
+    const Hdf5Id space(H5Screate_simple(int(extents.size()), extents.data(), nullptr));
+    const Hdf5Id data(H5Dcreate2(file.get(), "/values", H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
+                                 list.get(), H5P_DEFAULT));
+    for (std::uint64_t index = 0; index < grid.n_chunks(); ++index) {
+      const Box box = grid.full_box(index);
+      const std::vector<hsize_t> offset(box.start.begin(), box.start.end());
+      const auto bytes = encode_stored(chunk_values(grid, index, 1), unsigned(index));
+      H5Dwrite_chunk(data.get(), H5P_DEFAULT, 0, offset.data(), bytes.size(), bytes.data());
+    }
+  }
+  return std::filesystem::file_size(path);
+}
+
+TEST(Hdf5File, IsNoLargerThanWhatHdf5WritesForTheSameChunks) {
+  const TestFolder folder;
+  for (const std::uint64_t n_chunks : {1, 2, 16, 1000}) {
+    const ChunkGrid grid{{n_chunks * 64}, {64}};
+    const std::string path = folder / "out.h5";
+    RecordingStorage storage(path, false);
+    ScatteringTail tail;
+    auto file = create_file(storage, tail);
+    DatasetDefinition definition;
+    definition.path = "/values";
+    definition.shape = grid.shape;
+    definition.chunk_shape = grid.chunk_shape;
+    definition.filters = shuffle_deflate(4);
+    ASSERT_DONE(file->create_dataset(definition));
+    std::vector<Hdf5File::ChunkRecord> records;
+    for (std::uint64_t index = 0; index < n_chunks; ++index) {
+      const auto bytes = encode_stored(chunk_values(grid, index, 1), unsigned(index));
+      records.push_back({index, {tail.claim(bytes.size()), bytes.size()}, 0});
+      ASSERT_DONE(storage.write_at(records.back().extent.address, bytes));
+    }
+    ASSERT_DONE(file->insert_chunks("/values", records));
+    ASSERT_DONE(file->close());
+    const std::uint64_t ours = std::filesystem::file_size(path);
+    const std::uint64_t theirs = stock_file_bytes(folder / "stock.h5", grid);
+    EXPECT_LE(ours, theirs) << n_chunks << " chunks";
+    std::printf("[ size     ] %llu chunks: %llu bytes, HDF5 alone %llu\n",
+                static_cast<unsigned long long>(n_chunks), static_cast<unsigned long long>(ours),
+                static_cast<unsigned long long>(theirs));
+  }
+}
+
+TEST(Hdf5File, SuperblockIsOfVersion2_Invariant4) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  ASSERT_DONE(file->close());
+  std::vector<char> head(superblock_bytes_max);
+  std::ifstream(path, std::ios::binary).read(head.data(), std::streamsize(head.size()));
+  const auto superblock = parse_superblock(std::as_bytes(std::span(head)), 0);
+  ASSERT_TRUE(superblock.ok());
+  EXPECT_EQ(superblock->version, 2);
+  EXPECT_TRUE(superblock->checksum_good);
+  EXPECT_EQ(superblock->end_of_file, std::filesystem::file_size(path));
+}
+
+TEST(Hdf5File, InsertionCostAt100000Chunks) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  constexpr std::uint64_t n_chunks = 100000;
+  for (const bool extendable : {false, true}) {
+    RecordingStorage storage(path, false);
+    ScatteringTail tail;
+    auto file = create_file(storage, tail);
+    DatasetDefinition definition;
+    definition.path = "/values";
+    definition.shape = {n_chunks * 4};
+    definition.chunk_shape = {4};
+    definition.extendable = extendable;
+    definition.filters = shuffle_deflate(4);
+    ASSERT_DONE(file->create_dataset(definition));
+    std::vector<Hdf5File::ChunkRecord> records(n_chunks);
+    for (std::uint64_t i = 0; i < n_chunks; ++i) {
+      records[i] = {i, {tail.claim(20 + i % 7), 20 + i % 7}, 0};
+    }
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_DONE(file->insert_chunks("/values", records));
+    const auto inserted = std::chrono::steady_clock::now();
+    ASSERT_DONE(file->commit());
+    const auto committed = std::chrono::steady_clock::now();
+    ASSERT_DONE(file->close());
+    const auto chunks = read_chunk_index(path, "/values");
+    ASSERT_TRUE(chunks.ok()) << text_of(chunks.status());
+    const auto reread = std::chrono::steady_clock::now();
+    ASSERT_EQ(chunks.value().size(), n_chunks);
+    for (std::uint64_t i = 0; i < n_chunks; ++i) {
+      ASSERT_EQ(chunks.value()[i].extent.address, records[i].extent.address);
+      ASSERT_EQ(chunks.value()[i].extent.encoded_bytes, records[i].extent.encoded_bytes);
+    }
+    const auto per_chunk_us = [](auto from, auto to) {
+      return std::chrono::duration<double, std::micro>(to - from).count() / double(n_chunks);
+    };
+    std::printf("[ cost     ] %s: insert %.2f us, commit %.2f us, read back %.2f us a chunk\n",
+                extendable ? "extensible array" : "fixed array", per_chunk_us(start, inserted),
+                per_chunk_us(inserted, committed), per_chunk_us(committed, reread));
+  }
+}
+
+}  // namespace
+}  // namespace tailrace::test
