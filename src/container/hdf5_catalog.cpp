@@ -267,7 +267,7 @@ class Walk {
       field.path = node.path;
       field.dtype = *dtype;
       field.coordinate = node.scale;
-      describe(dataset, space.get(), creation.get(), field);
+      node.grows_inner = describe(dataset, space.get(), creation.get(), field);
       node.kind = Hdf5Node::Kind::field;
       node.field_index = catalog_.fields.size();
       catalog_.fields.push_back(std::move(field));
@@ -276,7 +276,8 @@ class Walk {
     return Status();
   }
 
-  static void describe(hid_t dataset, hid_t space, hid_t creation, InputField& field) {
+  /// Fill in a field's facts. @returns whether a dimension other than the first could grow.
+  static bool describe(hid_t dataset, hid_t space, hid_t creation, InputField& field) {
     std::array<hsize_t, max_rank> extents = {};
     std::array<hsize_t, max_rank> limits = {};
     const int rank = H5Sget_simple_extent_dims(space, extents.data(), limits.data());
@@ -292,6 +293,10 @@ class Walk {
     if (!field.fill_value) field.fill_value = fill_attribute(dataset, "missing_value", field.dtype);
     if (!field.fill_value) field.fill_value = hdf5_fill(creation, field.dtype);
     field.lossy_attribute = says_lossy(dataset, creation);
+    for (int d = 1; d < rank; ++d) {
+      if (limits[static_cast<std::size_t>(d)] != extents[static_cast<std::size_t>(d)]) return true;
+    }
+    return false;
   }
 
   hid_t file_;
@@ -304,22 +309,6 @@ class Walk {
 }  // namespace
 
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file) { return Walk(file).run(); }
-
-hid_t native_hdf5_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return H5T_NATIVE_FLOAT;
-    case DType::f64: return H5T_NATIVE_DOUBLE;
-    case DType::i8: return H5T_NATIVE_INT8;
-    case DType::i16: return H5T_NATIVE_INT16;
-    case DType::i32: return H5T_NATIVE_INT32;
-    case DType::i64: return H5T_NATIVE_INT64;
-    case DType::u8: return H5T_NATIVE_UINT8;
-    case DType::u16: return H5T_NATIVE_UINT16;
-    case DType::u32: return H5T_NATIVE_UINT32;
-    case DType::u64: return H5T_NATIVE_UINT64;
-  }
-  return H5I_INVALID_HID;
-}
 
 std::string hdf5_text_attribute(hid_t object, const char* name) {
   if (H5Aexists(object, name) <= 0) return std::string();

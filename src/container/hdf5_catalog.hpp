@@ -34,7 +34,8 @@ struct Hdf5Node {
   std::string target;
   std::string target_file;
   std::size_t field_index = 0;
-  bool scale = false;  ///< A dimension scale (CLASS=DIMENSION_SCALE).
+  bool scale = false;        ///< A dimension scale (CLASS=DIMENSION_SCALE).
+  bool grows_inner = false;  ///< A field with a later dimension that could grow; see carry-over.
 };
 
 struct Hdf5Catalog {
@@ -46,9 +47,6 @@ struct Hdf5Catalog {
 /// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file);
-
-/// The native HDF5 type of a dtype (an HDF5 constant; not to be closed).
-hid_t native_hdf5_type(DType dtype);
 
 /// The text of a string attribute (fixed or variable length, first element); empty if there is no
 /// such attribute or it is no text. Call with HDF5 locked.

@@ -19,6 +19,7 @@
 #include "container/carry_over_hdf5.hpp"
 #include "container/hdf5_catalog.hpp"
 #include "container/hdf5_handle.hpp"
+#include "container/hdf5_pipeline.hpp"
 #include "container/input_bytes.hpp"
 
 namespace tailrace {
@@ -145,7 +146,7 @@ class Hdf5Input final : public InputFile {
                                         count.data(), nullptr) < 0) {
       return hdf5_failure(Code::internal, read_text(field, box));
     }
-    if (H5Dread(dataset_.get(), native_hdf5_type(field.dtype), memory_space.get(), file_space.get(),
+    if (H5Dread(dataset_.get(), hdf5_native_type(field.dtype), memory_space.get(), file_space.get(),
                 H5P_DEFAULT, values.data()) < 0) {
       return read_failure(field, box);
     }
