@@ -108,6 +108,8 @@ class Writer {
   /// @error not_found, corrupt
   static Result<std::unique_ptr<Writer>> open(std::unique_ptr<Comm> comm, const std::string& path,
                                               const FileOptions& options);
+  /// Without a close() before: the step under way is lost, a file that was never committed is removed.
+  /// Not collective then, so that a rank can give up alone.
   virtual ~Writer() = default;
 
   virtual Comm& comm() = 0;

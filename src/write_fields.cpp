@@ -314,4 +314,23 @@ Status prepare_codecs(std::vector<FieldState>& fields, const std::string& plugin
   return Status();
 }
 
+void reserve_contiguous(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
+                        std::span<FieldState* const> active) {
+  constexpr std::uint64_t kElementAlignment = 8;  // so that a reader may map the values in place
+  std::uint64_t n_bytes = 0;
+  for (FieldState* field : active) {
+    if (!field->layout->contiguous()) continue;
+    field->base_address = n_bytes;
+    n_bytes += (field->raw_bytes() + kElementAlignment - 1) / kElementAlignment * kElementAlignment;
+  }
+  if (n_bytes == 0) return;
+  const std::uint64_t alignment = std::max(alignment_bytes, kElementAlignment);
+  std::uint64_t base = 0;
+  if (comm.is_root()) base = (tail.claim(n_bytes + alignment - 1) + alignment - 1) / alignment;
+  comm.allreduce(std::span<std::uint64_t>(&base, 1), Reduction::max);
+  for (FieldState* field : active) {
+    if (field->layout->contiguous()) field->base_address += base * alignment;
+  }
+}
+
 }  // namespace tailrace

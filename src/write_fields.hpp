@@ -75,4 +75,9 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields);
 Status prepare_codecs(std::vector<FieldState>& fields, const std::string& plugin_path,
                       const LogCallback& log);
 
+/// Take one run of the file's tail for all contiguous fields among `active`.
+/// Collective. Cost: one allreduce if there are any.
+void reserve_contiguous(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
+                        std::span<FieldState* const> active);
+
 }  // namespace tailrace

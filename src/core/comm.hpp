@@ -53,6 +53,8 @@ class Tail {
   /// Count uncompressed bytes as encoded, for the progress of this node's ranks. Any thread.
   virtual void add_done(std::uint64_t n_bytes) = 0;
   virtual std::uint64_t done() const = 0;
+  /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
+  virtual void abandon() {}
 };
 
 /// A collective under way; the rank can do other things until it is complete.
@@ -101,6 +103,10 @@ class Comm {
 
   /// The shared end of a new file, starting at `address`. Collective.
   virtual Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) = 0;
+
+  /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
+  /// For a rank that gives up alone; waiting for the others there would hang it.
+  virtual void abandon() {}
 
   /// The same Status on every rank: the failure of the lowest failing rank, its rank named, or ok.
   /// Collective. Cost: one allreduce; on failure one broadcast more.

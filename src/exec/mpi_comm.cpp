@@ -114,7 +114,7 @@ class MpiComm final : public Comm {
   ~MpiComm() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0) return;
+    if (finalized != 0 || abandoned_) return;
     finish_posts();
     MPI_Op_free(&gcd_);
     MPI_Comm_free(&node_comm_);
@@ -240,6 +240,8 @@ class MpiComm final : public Comm {
     posts_.clear();
   }
 
+  void abandon() override { abandoned_ = true; }
+
   Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     Result<std::unique_ptr<Tail>> tail = make_mpi_tail(comm_, node_comm_, address);
@@ -312,6 +314,7 @@ class MpiComm final : public Comm {
   int n_ranks_ = 1;
   int n_ranks_on_node_ = 1;
   int exchange_parity_ = 0;
+  bool abandoned_ = false;
   std::list<Post> posts_;
 };
 

@@ -67,7 +67,7 @@ class MpiTail final : public Tail {
   ~MpiTail() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0) return;
+    if (finalized != 0 || abandoned_) return;
     if (node_window_ != MPI_WIN_NULL) {
       MPI_Win_unlock_all(node_window_);
       MPI_Win_free(&node_window_);
@@ -186,6 +186,7 @@ class MpiTail final : public Tail {
   }
   void add_done(std::uint64_t n_bytes) override { node_->done_bytes.fetch_add(n_bytes); }
   std::uint64_t done() const override { return node_->done_bytes.load(); }
+  void abandon() override { abandoned_ = true; }
 
  private:
   std::uint64_t fetch_add(std::uint64_t n_bytes) {
@@ -200,6 +201,7 @@ class MpiTail final : public Tail {
   int world_rank_ = 0;
   int node_rank_ = 0;
   bool single_node_ = true;
+  bool abandoned_ = false;
   std::thread::id main_thread_ = std::this_thread::get_id();
   MPI_Win node_window_ = MPI_WIN_NULL;
   MPI_Win counter_window_ = MPI_WIN_NULL;

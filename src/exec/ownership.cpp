@@ -289,4 +289,20 @@ Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> field
   return settlement.take();
 }
 
+Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& ownership) {
+  const auto check = [&](std::size_t f, const std::vector<LocalPart>& parts) {
+    const bool pulled = std::any_of(parts.begin(), parts.end(), [&](const LocalPart& part) {
+      return fields[f].puts[part.put_index].source != nullptr;
+    });
+    if (!pulled) return Status();
+    return Status(Code::invalid_argument, "field \"" + fields[f].path +
+                                              "\": values from a source must be whole chunks");
+  };
+  for (const ChunkJob& job : ownership.jobs) {
+    if (job.local.size() > 1 || !job.remote.empty()) TAILRACE_TRY(check(job.field, job.local));
+  }
+  for (const auto& [key, parts] : ownership.owed) TAILRACE_TRY(check(key.field, parts));
+  return Status();
+}
+
 }  // namespace tailrace

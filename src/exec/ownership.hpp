@@ -82,4 +82,8 @@ struct Ownership {
 /// may be on some ranks only: the caller agrees.
 Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> fields);
 
+/// Values from a BoxSource cannot travel in pieces: each such put must be whole chunks.
+/// Not collective. @error invalid_argument  a pulled part shares its chunk; names the field.
+Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& ownership);
+
 }  // namespace tailrace

@@ -1,0 +1,90 @@
+// Creating and opening the output: rank 0 first, then the others, each step agreed.
+
+#include "write_open.hpp"
+
+#include <sys/stat.h>
+
+#include "exec/comm_factory.hpp"
+#include "write.hpp"
+
+namespace tailrace {
+namespace {
+
+Hdf5File::Settings metadata_settings(const std::string& path, const FileOptions& options) {
+  Hdf5File::Settings settings;
+  settings.sync = options.sync;
+  settings.journal = options.journal;
+  settings.journal_path = path + ".journal";
+  return settings;
+}
+
+Status refuse_existing(const std::string& path, bool replace) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return Status();
+  if (S_ISDIR(facts.st_mode)) return Status(Code::invalid_argument, "\"" + path + "\" is a folder");
+  if (replace) return Status();
+  return Status(Code::already_exists, "\"" + path + "\" exists; option replace=on replaces it");
+}
+
+/// Open the storage on this rank. @returns this rank's own status.
+Status open_storage(const std::string& path, bool create, const FileOptions& options,
+                    OutputFile& output) {
+  Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, create, options.direct_io);
+  if (storage.ok()) output.storage = std::move(*storage);
+  return storage.status();
+}
+
+Status make_tail(Comm& comm, OutputFile& output) {
+  Result<std::unique_ptr<Tail>> tail = comm.create_tail(0);
+  if (tail.ok()) output.tail = std::move(*tail);
+  return comm.agree(tail.status());
+}
+
+Hdf5File::Allocate allocator(const OutputFile& output) {
+  return [tail = output.tail.get()](std::uint64_t n_bytes) { return tail->claim(n_bytes); };
+}
+
+}  // namespace
+
+Status create_output(Comm& comm, const std::string& path, const FileOptions& options,
+                     OutputFile& output) {
+  const std::string partial = path + partial_suffix;
+  Status opened;
+  if (comm.is_root()) {
+    opened = refuse_existing(path, options.replace);
+    if (opened.ok()) opened = open_storage(partial, true, options, output);
+  }
+  TAILRACE_TRY(comm.agree(opened));
+  if (!comm.is_root()) opened = open_storage(partial, false, options, output);
+  TAILRACE_TRY(comm.agree(opened));
+  TAILRACE_TRY(make_tail(comm, output));
+  Status created;
+  if (comm.is_root()) {
+    Result<std::unique_ptr<Hdf5File>> file =
+        Hdf5File::create(*output.storage, allocator(output), metadata_settings(path, options));
+    created = file.status();
+    if (file.ok()) output.file = std::move(*file);
+  }
+  TAILRACE_TRY(comm.agree(created));
+  output.committed_end = output.tail->end();
+  return Status();
+}
+
+Status open_output(Comm& comm, const std::string& path, const FileOptions& options,
+                   OutputFile& output) {
+  TAILRACE_TRY(comm.agree(open_storage(path, false, options, output)));
+  TAILRACE_TRY(make_tail(comm, output));
+  Status opened;
+  if (comm.is_root()) {
+    Result<std::unique_ptr<Hdf5File>> file =
+        Hdf5File::open(*output.storage, allocator(output), metadata_settings(path, options),
+                       output.committed_end);
+    opened = file.status();
+    if (file.ok()) output.file = std::move(*file);
+  }
+  TAILRACE_TRY(comm.agree(opened));
+  output.tail->reset(output.committed_end);
+  return Status();
+}
+
+}  // namespace tailrace

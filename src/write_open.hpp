@@ -1,0 +1,33 @@
+// OutputFile: the file that a Writer writes, opened on every rank, with its shared end.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "container/hdf5_file.hpp"
+#include "core/comm.hpp"
+#include "core/options.hpp"
+#include "core/status.hpp"
+#include "core/storage.hpp"
+
+namespace tailrace {
+
+struct OutputFile {
+  std::unique_ptr<Storage> storage;
+  std::unique_ptr<Tail> tail;
+  std::unique_ptr<Hdf5File> file;   ///< Rank 0 only; takes its space from `tail`.
+  std::uint64_t committed_end = 0;  ///< First address after the last commit; counts at rank 0.
+};
+
+/// Create a file under `path` + partial_suffix; an older file of the final name stays as it is.
+/// Collective. @error already_exists, invalid_argument (a folder), io_error, no_space
+Status create_output(Comm& comm, const std::string& path, const FileOptions& options,
+                     OutputFile& output);
+
+/// Open an existing HDF5 file to add to it. Collective. @error not_found, corrupt, io_error
+Status open_output(Comm& comm, const std::string& path, const FileOptions& options,
+                   OutputFile& output);
+
+}  // namespace tailrace

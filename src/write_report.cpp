@@ -1,0 +1,75 @@
+// Sums and maxima of a step over the ranks.
+
+#include "write_report.hpp"
+
+#include <algorithm>
+
+namespace tailrace {
+namespace {
+
+void add_up_fields(Comm& comm, std::span<FieldState* const> active,
+                   const std::vector<FieldTally>& tallies, StepReport& report) {
+  std::vector<double> sums;
+  std::vector<double> maxima;
+  for (const FieldTally& tally : tallies) {
+    sums.insert(sums.end(), {static_cast<double>(tally.n_chunks),
+                             static_cast<double>(tally.n_raw_chunks),
+                             static_cast<double>(tally.encoded_bytes), tally.encode_s,
+                             tally.verify_s});
+    maxima.push_back(tally.max_error);
+  }
+  comm.allreduce(std::span<double>(sums), Reduction::sum);
+  comm.allreduce(std::span<double>(maxima), Reduction::max);
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    FieldState& field = *active[p];
+    const double* sum = sums.data() + 5 * p;
+    field.max_error = std::max(field.max_error, maxima[p]);
+    FieldReport entry;
+    entry.path = field.definition.path;
+    entry.dtype = field.definition.dtype;
+    entry.shape = field.definition.shape;
+    entry.chunk_shape = field.chunk_shape;
+    entry.codec = field.codec->name();
+    entry.codec_version = field.codec->version();
+    entry.layout = field.layout->name();
+    entry.bound = field.definition.options.bound;
+    entry.absolute_bound = field.absolute_bound;
+    entry.verified = field.verify;
+    entry.max_error = maxima[p];
+    entry.value_least = field.value_least;
+    entry.value_greatest = field.value_greatest;
+    entry.n_chunks = static_cast<std::uint64_t>(sum[0]);
+    entry.n_raw_chunks = static_cast<std::uint64_t>(sum[1]);
+    entry.raw_bytes = field.raw_bytes();
+    entry.encoded_bytes = static_cast<std::uint64_t>(sum[2]);
+    entry.encode_s = sum[3];
+    entry.verify_s = sum[4];
+    report.raw_bytes += entry.raw_bytes;
+    report.encoded_bytes += entry.encoded_bytes;
+    report.fields.push_back(std::move(entry));
+  }
+}
+
+}  // namespace
+
+void add_up_step(Comm& comm, std::span<FieldState* const> active, const ExecutorReport& done,
+                 double sync_s, StepReport& report) {
+  add_up_fields(comm, active, done.tallies, report);
+  double slowest[6] = {done.read_s,     done.encode_s, done.write_s,
+                       done.makespan_s, sync_s,        static_cast<double>(done.peak_memory_bytes)};
+  comm.allreduce(std::span<double>(slowest), Reduction::max);
+  report.read_s = slowest[0];
+  report.encode_s = slowest[1];
+  report.write_s = slowest[2];
+  report.makespan_s = slowest[3];
+  report.sync_s = slowest[4];
+  report.peak_memory_bytes = static_cast<std::uint64_t>(slowest[5]);
+  double sums[4] = {done.hidden_s, std::min(done.encode_s, done.write_s),
+                    static_cast<double>(done.n_writes), static_cast<double>(done.piece_bytes)};
+  comm.allreduce(std::span<double>(sums), Reduction::sum);
+  report.hidden_share = sums[1] > 0 ? sums[0] / sums[1] : 1;
+  report.n_writes = static_cast<std::uint64_t>(sums[2]);
+  report.piece_bytes = static_cast<std::uint64_t>(sums[3]);
+}
+
+}  // namespace tailrace
