@@ -50,7 +50,15 @@ struct Lanes {
   /// All ones where the value is finite and not `fill` (NaN for no fill).
   static Mask counted(Values values, Values fill) {
     const Values most = all(std::numeric_limits<T>::max());
-    return (magnitude(values) <= most) & ~(values == fill);
+    return opaque(magnitude(values) <= most) & ~opaque(values == fill);
+  }
+  /// The same mask, of which the compiler does not know that it came out of a comparison: gcc 12
+  /// turns bit operations on two such masks of f64 into scalar code where SSE2 has no 64-bit compare.
+  static Mask opaque(Mask mask) {
+#if defined(__SSE2__)
+    asm("" : "+x"(mask));
+#endif
+    return mask;
   }
   static bool any(Mask mask) {
     std::int64_t halves[2];

@@ -28,10 +28,12 @@ void scan_block(const T* values, std::size_t n, T fill, ValueRange& range) {
     const auto x = L::load(values + i);
     const typename L::Mask counted = L::counted(x, fills);
     n_counted -= counted;
-    n_nan -= x != x;
-    n_fill -= x == fills;
-    least = L::select(counted & (x < least), x, least);
-    greatest = L::select(counted & (x > greatest), x, greatest);
+    n_nan -= L::opaque(x != x);
+    n_fill -= L::opaque(x == fills);
+    const auto low = L::select(counted, x, least);
+    const auto high = L::select(counted, x, greatest);
+    least = low < least ? low : least;
+    greatest = high > greatest ? high : greatest;
   }
   ValueRange block;
   for (std::size_t lane = 0; lane < L::count; ++lane) {

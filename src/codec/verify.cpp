@@ -74,15 +74,14 @@ std::array<Doubles::Values, 2> differences(Lanes<float>::Values x, Lanes<float>:
 }
 
 /// The branch-free pass over n values, n a multiple of the lanes. limit > 0.
+/// A decoded NaN or Inf where a number was makes the sum NaN or Inf.
 template <class T>
 BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fill) {
   using L = Lanes<T>;
   constexpr std::size_t parts = sizeof(double) / sizeof(T);
   const typename L::Values fills = L::all(fill);
-  const Doubles::Values limits = Doubles::all(limit);
   std::array<Doubles::Values, parts> largest{};
   std::array<Doubles::Values, parts> squares{};
-  Doubles::Mask beyond{};
   typename L::Mask changed{};
   typename L::Mask n_counted{};
   for (std::size_t i = 0; i < n; i += L::count) {
@@ -93,13 +92,11 @@ BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fi
     changed |= ~counted & (L::bits(a) ^ L::bits(b));
     const auto gaps = differences(L::where(counted, a), L::where(counted, b));
     for (std::size_t part = 0; part < parts; ++part) {
-      largest[part] = Doubles::select(gaps[part] > largest[part], gaps[part], largest[part]);
+      largest[part] = gaps[part] > largest[part] ? gaps[part] : largest[part];
       squares[part] += gaps[part] * gaps[part];
-      beyond |= ~(gaps[part] < limits);
     }
   }
   BlockErrors result;
-  result.ordinary = !Doubles::any(beyond) && !L::any(changed);
   result.n_finite = static_cast<std::uint64_t>(L::sum(n_counted));
   for (std::size_t part = 0; part < parts; ++part) {
     for (std::size_t lane = 0; lane < Doubles::count; ++lane) {
@@ -107,6 +104,8 @@ BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fi
       result.sum_squares += squares[part][lane];
     }
   }
+  result.ordinary =
+      result.largest < limit && std::isfinite(result.sum_squares) && !L::any(changed);
   return result;
 }
 

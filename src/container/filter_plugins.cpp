@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "container/hdf5_handle.hpp"
+#include "container/hdf5_pipeline.hpp"
 #include "container/plugin_known.hpp"
 #include "container/plugin_library.hpp"
 #include "core/filter_pipeline.hpp"
@@ -33,12 +34,15 @@ std::mutex& not_reentrant_mutex() {
 
 class PluginStage final : public FilterStage {
  public:
-  PluginStage(const PluginLibrary& library, FilterSpec spec, bool reentrant,
-              std::uint64_t working_per_byte)
+  PluginStage(const PluginLibrary& library, FilterSpec spec, const KnownPlugin* known,
+              const CodecRequest& request)
       : library_(library),
         spec_(std::move(spec)),
-        reentrant_(reentrant),
-        working_per_byte_(working_per_byte) {}
+        reentrant_(known != nullptr && known->reentrant),
+        working_per_byte_(known != nullptr ? known->working_per_byte : 8),
+        guard_(known != nullptr ? known->guard : nullptr),
+        dtype_(request.dtype),
+        absolute_bound_(request.absolute_bound) {}
 
   const FilterSpec& spec() const override { return spec_; }
 
@@ -50,7 +54,13 @@ class PluginStage final : public FilterStage {
     return working_per_byte_ * n_bytes + (1U << 20);
   }
 
-  Status encode(Buffer& bytes) const override { return call(0, bytes); }
+  Status encode(Buffer& bytes) const override {
+    if (guard_ != nullptr) {
+      const char* why = guard_(dtype_, std::as_const(bytes).bytes(), absolute_bound_);
+      if (why != nullptr) return failed(why);
+    }
+    return call(0, bytes);
+  }
 
   Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
     TAILRACE_TRY(call(H5Z_FLAG_REVERSE, bytes));
@@ -102,23 +112,10 @@ class PluginStage final : public FilterStage {
   FilterSpec spec_;
   bool reentrant_;
   std::uint64_t working_per_byte_;
+  PluginGuard guard_;
+  DType dtype_;
+  double absolute_bound_;
 };
-
-hid_t native_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return H5T_NATIVE_FLOAT;
-    case DType::f64: return H5T_NATIVE_DOUBLE;
-    case DType::i8: return H5T_NATIVE_INT8;
-    case DType::i16: return H5T_NATIVE_INT16;
-    case DType::i32: return H5T_NATIVE_INT32;
-    case DType::i64: return H5T_NATIVE_INT64;
-    case DType::u8: return H5T_NATIVE_UINT8;
-    case DType::u16: return H5T_NATIVE_UINT16;
-    case DType::u32: return H5T_NATIVE_UINT32;
-    case DType::u64: return H5T_NATIVE_UINT64;
-  }
-  return H5I_INVALID_HID;
-}
 
 /// What a refusal of a plug-in is worth telling: the field's chunk and type, and its own words.
 Status refused(const CodecRequest& request, const PluginLibrary& library, const std::string& words) {
@@ -157,14 +154,15 @@ Status run_set_local(const CodecRequest& request, const PluginLibrary& library, 
     return Status(Code::unsupported,
                   "codec " + request.name + ": a scalar cannot be chunked; take codec none");
   }
-  if (H5Zregister(library.filter_class) < 0) {
+  // A stub that stands in for this filter in an open file must stay: its datasets carry final data.
+  if (!StubFilters::is_stub(spec.filter_id) && H5Zregister(library.filter_class) < 0) {
     return hdf5_failure(Code::plugin_missing, library.file_name + " cannot be registered");
   }
   const std::vector<hsize_t> extents(request.chunk_shape.begin(), request.chunk_shape.end());
   const int rank = static_cast<int>(extents.size());
   const Hdf5Id dcpl(H5Pcreate(H5P_DATASET_CREATE));
   const Hdf5Id space(H5Screate_simple(rank, extents.data(), nullptr));
-  const Hdf5Id type(H5Tcopy(native_type(request.dtype)));
+  const Hdf5Id type(H5Tcopy(hdf5_native_type(request.dtype)));
   const auto id = static_cast<H5Z_filter_t>(spec.filter_id);
   if (H5Pset_chunk(dcpl.get(), rank, extents.data()) < 0 ||
       H5Pset_filter(dcpl.get(), id, spec.flags, spec.client_data.size(), spec.client_data.data()) <
@@ -251,8 +249,7 @@ Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
   std::vector<std::unique_ptr<FilterStage>> stages;
   const std::size_t element_bytes = dtype_bytes(request.dtype);
   if (plan->shuffle_first && element_bytes > 1) stages.push_back(make_shuffle_stage(element_bytes));
-  stages.push_back(std::make_unique<PluginStage>(library, std::move(spec), reentrant,
-                                                 known ? known->working_per_byte : 8));
+  stages.push_back(std::make_unique<PluginStage>(library, std::move(spec), known, request));
   PipelineTraits traits;
   traits.name = request.name;
   traits.version = version_text(library, *plan, reentrant);

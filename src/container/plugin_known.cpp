@@ -203,18 +203,18 @@ Result<PluginPlan> plan_bitshuffle(const CodecRequest&, CodecSettings& settings,
 /// and crashes there; blosc is safe because it takes a lock of its own.
 const std::vector<KnownPlugin>& known_plugins() {
   static const std::vector<KnownPlugin> table = {
-      {"sz3", kSz3Id, {"sz3"}, true, false, 8, plan_sz3},
-      {"zfp", 32013, {"zfp"}, true, false, 2, plan_zfp},
-      {"zstd", 32015, {"zstd"}, true, true, 2, plan_zstd},
-      {"lz4", 32004, {"lz4"}, true, true, 2, plan_lz4},
-      {"bzip2", 307, {"bzip2", "bz2"}, true, true, 2, plan_bzip2},
-      {"blosc", 32001, {"blosc"}, true, true, 2, plan_blosc},
-      {"blosc2", kBlosc2Id, {"blosc2"}, true, true, 2, plan_blosc},
-      {"bitshuffle", 32008, {"bshuf", "bitshuffle"}, true, true, 2, plan_bitshuffle},
-      {"sperr", 32028, {"sperr"}, true, false, 12, plan_sperr},
-      {"", 32017, {"sz"}, false, false, 8, nullptr},
-      {"", 32018, {"fcidecomp", "jpegls"}, false, false, 4, nullptr},
-      {"", 32033, {"htj2k"}, false, false, 4, nullptr},
+      {"sz3", kSz3Id, {"sz3"}, true, false, 8, guard_sz3, plan_sz3},
+      {"zfp", 32013, {"zfp"}, true, false, 2, nullptr, plan_zfp},
+      {"zstd", 32015, {"zstd"}, true, true, 2, nullptr, plan_zstd},
+      {"lz4", 32004, {"lz4"}, true, true, 2, nullptr, plan_lz4},
+      {"bzip2", 307, {"bzip2", "bz2"}, true, true, 2, nullptr, plan_bzip2},
+      {"blosc", 32001, {"blosc"}, true, true, 2, nullptr, plan_blosc},
+      {"blosc2", kBlosc2Id, {"blosc2"}, true, true, 2, nullptr, plan_blosc},
+      {"bitshuffle", 32008, {"bshuf", "bitshuffle"}, true, true, 2, nullptr, plan_bitshuffle},
+      {"sperr", 32028, {"sperr"}, true, false, 12, guard_sperr, plan_sperr},
+      {"", 32017, {"sz"}, false, false, 8, nullptr, nullptr},
+      {"", 32018, {"fcidecomp", "jpegls"}, false, false, 4, nullptr, nullptr},
+      {"", 32033, {"htj2k"}, false, false, 4, nullptr, nullptr},
   };
   return table;
 }

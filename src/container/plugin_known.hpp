@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "container/plugin_guards.hpp"
 #include "container/plugin_library.hpp"
 #include "core/codec.hpp"
 #include "core/codec_settings.hpp"
@@ -34,6 +35,7 @@ struct KnownPlugin {
   bool reentrant;                        ///< Its callback may run on many threads at once.
   bool lossless;                         ///< Whatever its client data are.
   std::uint64_t working_per_byte;        ///< Bytes it allocates while encoding, per byte of input.
+  PluginGuard guard;                     ///< Values it does not survive; nullptr: it takes all.
   /// Read the settings; nullptr: known by id only.
   Result<PluginPlan> (*plan)(const CodecRequest& request, CodecSettings& settings,
                              const PluginLibrary& library);
