@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -17,26 +18,69 @@ namespace {
 struct SignatureRank {
   std::string_view signature;
   BlockRank rank;
+  bool orderly;  ///< Rewriting it in its turn leaves a file that reads right.
 };
 
-/// Blocks that other blocks point to go first: leaves, then the heads that count their entries, then
-/// object headers. A version 1 object header has no signature; it is told by its first bytes.
+constexpr std::size_t signature_bytes = 4;
+
+/// A version 1 object header has no signature; it is told by its first bytes.
 constexpr std::array signature_ranks = {
-    SignatureRank{"EADB", BlockRank::index_leaf},    SignatureRank{"EASB", BlockRank::index_leaf},
-    SignatureRank{"FADB", BlockRank::index_leaf},    SignatureRank{"BTLF", BlockRank::index_leaf},
-    SignatureRank{"BTIN", BlockRank::index_leaf},    SignatureRank{"FHDB", BlockRank::index_leaf},
-    SignatureRank{"FHIB", BlockRank::index_leaf},    SignatureRank{"HEAP", BlockRank::index_leaf},
-    SignatureRank{"GCOL", BlockRank::index_leaf},    SignatureRank{"EAIB", BlockRank::index_head},
-    SignatureRank{"EAHD", BlockRank::index_head},    SignatureRank{"FAHD", BlockRank::index_head},
-    SignatureRank{"BTHD", BlockRank::index_head},    SignatureRank{"FRHP", BlockRank::index_head},
-    SignatureRank{"SNOD", BlockRank::index_head},    SignatureRank{"TREE", BlockRank::index_head},
-    SignatureRank{"OHDR", BlockRank::object_header}, SignatureRank{"OCHK", BlockRank::object_header},
+    SignatureRank{"EADB", BlockRank::index_leaf, true},
+    SignatureRank{"EASB", BlockRank::index_leaf, true},
+    SignatureRank{"FADB", BlockRank::index_leaf, true},
+    SignatureRank{"BTLF", BlockRank::index_leaf, false},
+    SignatureRank{"BTIN", BlockRank::index_leaf, false},
+    SignatureRank{"FHDB", BlockRank::index_leaf, false},
+    SignatureRank{"FHIB", BlockRank::index_leaf, false},
+    SignatureRank{"HEAP", BlockRank::index_leaf, false},
+    SignatureRank{"GCOL", BlockRank::index_leaf, true},
+    SignatureRank{"EAIB", BlockRank::index_head, true},
+    SignatureRank{"EAHD", BlockRank::index_head, true},
+    SignatureRank{"FAHD", BlockRank::index_head, true},
+    SignatureRank{"BTHD", BlockRank::index_head, false},
+    SignatureRank{"FRHP", BlockRank::index_head, false},
+    SignatureRank{"TREE", BlockRank::tree_node, true},
+    SignatureRank{"SNOD", BlockRank::symbol_node, false},
+    SignatureRank{"OHDR", BlockRank::object_header, true},
+    SignatureRank{"OCHK", BlockRank::object_header, true},
 };
 
 /// Version 1 object header: version 1, a reserved zero, message count, reference count.
 bool looks_like_old_header(std::span<const std::byte> block) {
   return block.size() >= 16 && block[0] == std::byte{1} && block[1] == std::byte{0};
 }
+
+const SignatureRank* find_signature(std::span<const std::byte> block) {
+  if (block.size() < signature_bytes) return nullptr;
+  for (const SignatureRank& known : signature_ranks) {
+    if (std::memcmp(block.data(), known.signature.data(), signature_bytes) == 0) return &known;
+  }
+  return nullptr;
+}
+
+/// Whether an old block of a kind that can be ordered takes the place of one of the same kind.
+Result<bool> is_orderly(Storage& storage, const PlannedWrite& write) {
+  const SignatureRank* known = find_signature(write.bytes);
+  if (known == nullptr) return looks_like_old_header(write.bytes);
+  if (!known->orderly) return false;
+  std::array<std::byte, signature_bytes> now{};
+  TAILRACE_TRY(storage.read_at(write.address, now));
+  return std::memcmp(now.data(), write.bytes.data(), signature_bytes) == 0;
+}
+
+/// The order of old blocks: by rank, version 1 B-tree nodes by descending level.
+struct RewriteOrder {
+  BlockRank rank = BlockRank::other;
+  unsigned depth = 0;  ///< 255 - level.
+
+  explicit RewriteOrder(std::span<const std::byte> block) : rank(rank_block(block)) {
+    constexpr std::size_t level_at = 5;
+    if (rank == BlockRank::tree_node && block.size() > level_at) {
+      depth = 255 - std::to_integer<unsigned>(block[level_at]);
+    }
+  }
+  auto operator<=>(const RewriteOrder&) const = default;
+};
 
 /// Write pieces that follow each other in the file with one call each.
 Status write_joined(Storage& storage, const std::vector<PlannedWrite>& writes) {
@@ -82,17 +126,15 @@ Journal journal_of(const CommitPlan& plan) {
 }  // namespace
 
 BlockRank rank_block(std::span<const std::byte> block) {
-  if (block.size() < 4) return BlockRank::other;
-  for (const SignatureRank& known : signature_ranks) {
-    if (std::memcmp(block.data(), known.signature.data(), 4) == 0) return known.rank;
-  }
+  if (const SignatureRank* known = find_signature(block)) return known->rank;
   return looks_like_old_header(block) ? BlockRank::object_header : BlockRank::other;
 }
 
-CommitPlan plan_commit(const DirtyBytes& dirty, const SpanSet& fresh, std::uint64_t file_bytes) {
+Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const SpanSet& fresh,
+                               std::uint64_t file_bytes) {
   CommitPlan plan;
   plan.file_bytes = file_bytes;
-  std::vector<std::pair<BlockRank, PlannedWrite>> old;
+  std::vector<std::pair<RewriteOrder, PlannedWrite>> old;
   for (const auto& [address, segment] : dirty.segments()) {
     const PlannedWrite write{address, segment.bytes};
     if (segment.superblock) {
@@ -104,13 +146,16 @@ CommitPlan plan_commit(const DirtyBytes& dirty, const SpanSet& fresh, std::uint6
     } else if (fresh.contains(address, segment.bytes.size())) {
       plan.fresh.push_back(write);
     } else {
-      old.emplace_back(rank_block(segment.bytes), write);
+      old.emplace_back(RewriteOrder(segment.bytes), write);
     }
   }
   std::stable_sort(old.begin(), old.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [rank, write] : old) {
-    (rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks).push_back(write);
+  for (const auto& [order, write] : old) {
+    const Result<bool> orderly = is_orderly(storage, write);
+    if (!orderly.ok()) return orderly.status();
+    plan.orderly = plan.orderly && *orderly;
+    (order.rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks).push_back(write);
   }
   return plan;
 }
@@ -122,11 +167,12 @@ Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettin
       !plan.superblock.empty() || !plan.index_blocks.empty() || !plan.object_headers.empty();
   if (settings.sync) TAILRACE_TRY(storage.sync());
   if (!in_place) return Status();
-  if (settings.journal) TAILRACE_TRY(write_journal(settings.journal_path, journal_of(plan)));
+  const bool journal = !settings.journal_path.empty() && (settings.journal || !plan.orderly);
+  if (journal) TAILRACE_TRY(write_journal(settings.journal_path, journal_of(plan)));
   TAILRACE_TRY(write_phase(storage, plan.superblock, settings.sync));
   TAILRACE_TRY(write_phase(storage, plan.index_blocks, settings.sync));
   TAILRACE_TRY(write_phase(storage, plan.object_headers, settings.sync));
-  return settings.journal ? remove_journal(settings.journal_path) : Status();
+  return journal ? remove_journal(settings.journal_path) : Status();
 }
 
 }  // namespace tailrace

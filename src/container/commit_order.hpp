@@ -8,6 +8,9 @@
 //   5. object headers    old headers rewritten: the new state becomes visible            then sync
 //
 // A file that is created has no old blocks: its superblock is the last write and makes it one.
+// Files that Tailrace made and that grow by groups under the root or along a dimension need no more.
+// Other changes cannot be ordered: heaps and B-trees whose blocks check each other's counts, and freed
+// blocks whose space HDF5 has used again. Such a commit is made under the journal, asked for or not.
 // Splitting the plan from its execution lets tests look at the order without a disk.
 // Source: measured crash behaviour, docs/format.md; block signatures: HDF5 File Format Specification.
 
@@ -25,7 +28,18 @@
 namespace tailrace {
 
 /// How far at the end of a commit an old block is rewritten; smaller goes first.
-enum class BlockRank : std::uint8_t { other, index_leaf, index_head, object_header };
+///
+/// Arrays (EA, FA) and heaps only gain entries: leaves before heads. Version 1 B-trees lose entries to
+/// fresh siblings when a node splits: whoever points at the siblings goes first, so that for a moment
+/// entries can be found twice rather than not at all; that is, upper levels before lower ones.
+enum class BlockRank : std::uint8_t {
+  other,
+  index_leaf,
+  index_head,
+  tree_node,      ///< Among themselves by descending level.
+  symbol_node,
+  object_header
+};
 
 /// Tell a metadata block by its signature. Unknown ones count as `other` and go first.
 BlockRank rank_block(std::span<const std::byte> block);
@@ -42,19 +56,23 @@ struct CommitPlan {
   std::vector<PlannedWrite> superblock;
   std::vector<PlannedWrite> index_blocks;
   std::vector<PlannedWrite> object_headers;
+  bool orderly = true;  ///< No order of the in-place writes is needed beyond the steps above.
   std::vector<std::vector<std::byte>> owned;  ///< Superblocks with the open-for-write mark cleared.
 };
 
-/// Sort what is dirty into the steps of a commit. `dirty` must outlive the plan, unchanged.
-CommitPlan plan_commit(const DirtyBytes& dirty, const SpanSet& fresh, std::uint64_t file_bytes);
+/// Sort what is dirty into the steps of a commit. `dirty` must outlive the plan, unchanged. `storage`
+/// is asked what stands in the place of old blocks: another kind of block means reused space.
+/// @error whatever Storage answers.
+Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const SpanSet& fresh,
+                               std::uint64_t file_bytes);
 
 struct CommitSettings {
   bool sync = true;
-  bool journal = false;
-  std::string journal_path;
+  bool journal = false;      ///< Always; else only for plans that are not orderly.
+  std::string journal_path;  ///< Empty: never.
 };
 
-/// Execute the plan. Cost: at most four syncs, and two more with the journal.
+/// Execute the plan. Cost: at most four syncs; the journal takes two to four more.
 /// @error whatever Storage or the journal's file answers; a journal that was begun stays for recover.
 Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettings& settings);
 

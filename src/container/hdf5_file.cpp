@@ -72,9 +72,10 @@ std::string quoted(const char* kind, const std::string& path) {
 
 class Hdf5FileOnDriver final : public Hdf5File {
  public:
-  Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings)
+  Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings, bool existing)
       : settings_(settings), path_(storage.path()) {
     MetadataDriver::Settings driver;
+    driver.existing = existing;
     driver.sync = settings.sync;
     driver.journal = settings.journal;
     driver.journal_path =
@@ -383,7 +384,7 @@ Status Hdf5FileOnDriver::close() {
 
 Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate allocate,
                                                    const Settings& settings) {
-  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings);
+  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, false);
   TAILRACE_TRY(file->start_create());
   return std::unique_ptr<Hdf5File>(std::move(file));
 }
@@ -397,7 +398,11 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allo
     return Status(Code::corrupt, quoted("file", storage.path()) + " has a journal, \"" + journal +
                                      "\": an earlier commit was interrupted; recover it first");
   }
-  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings);
+  const Result<std::uint64_t> n_bytes = storage.file_bytes();
+  if (!n_bytes.ok()) return n_bytes.status();
+  // HDF5 would take an empty file for one that it is asked to create.
+  if (*n_bytes == 0) return Status(Code::corrupt, quoted("file", storage.path()) + " is empty");
+  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, true);
   TAILRACE_TRY(file->start_open(end_of_file));
   return std::unique_ptr<Hdf5File>(std::move(file));
 }

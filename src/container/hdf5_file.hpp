@@ -58,7 +58,9 @@ class Hdf5File {
 
   struct Settings {
     bool sync = true;            ///< fdatasync between the phases of a commit.
-    bool journal = false;        ///< Redo journal (path + ".journal") around in-place writes.
+    /// Redo journal (path + ".journal") around the in-place writes of every commit. Without it, only
+    /// commits that cannot be ordered safely have one (old or foreign files, very large groups).
+    bool journal = false;
     std::uint64_t expected_steps = 1024;  ///< Pre-sizes the root group for group-per-step files.
     bool track_creation_order = true;     ///< netCDF-4 needs it to append.
     /// Empty: storage.path() + ".journal", a ".partial" ending left out. Set it when the file will

@@ -171,6 +171,7 @@ bool is_raw(H5FD_mem_t type) { return type == H5FD_MEM_DRAW || type == H5FD_MEM_
 MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings settings)
     : storage_(&storage), allocate_(std::move(allocate)), settings_(std::move(settings)) {
   settings_.extent_bytes = std::max<std::uint64_t>(1, settings_.extent_bytes);
+  creating_ = !settings_.existing;
 }
 
 Result<Hdf5Id> MetadataDriver::access_list() {
@@ -189,7 +190,6 @@ Result<Hdf5Id> MetadataDriver::access_list() {
 void MetadataDriver::finish_create() { phase_ = Phase::running; }
 
 Result<std::uint64_t> MetadataDriver::finish_open() {
-  creating_ = false;
   phase_ = Phase::running;
   eoa_ += end_pad_bytes;
   const Result<std::uint64_t> on_disk = stored_bytes();
@@ -347,9 +347,12 @@ Status MetadataDriver::publish() {
   if (!failure_.ok()) return failure_;
   if (phase_ == Phase::abandoned || (dirty_.empty() && copies_.empty())) return Status();
   if (const Status copied = copy_moved_chunks(); !copied.ok()) return fail(copied);
-  const CommitSettings how{settings_.sync, settings_.journal && !creating_, settings_.journal_path};
-  const CommitPlan plan = plan_commit(dirty_, fresh_, eoa_);
-  if (const Status done = write_commit(*storage_, plan, how); !done.ok()) return fail(done);
+  // A new file has a temporary name until its first commit is complete: nothing to protect.
+  const CommitSettings how{settings_.sync, settings_.journal,
+                           creating_ ? std::string() : settings_.journal_path};
+  const Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
+  if (!plan.ok()) return fail(plan.status());
+  if (const Status done = write_commit(*storage_, *plan, how); !done.ok()) return fail(done);
   for (const auto& [address, segment] : dirty_.segments()) metadata_bytes_ += segment.bytes.size();
   dirty_.clear();
   fresh_.clear();

@@ -26,6 +26,7 @@ class MetadataDriver {
   using Allocate = std::function<std::uint64_t(std::uint64_t n_bytes)>;
 
   struct Settings {
+    bool existing = false;  ///< The file is opened, not created.
     bool sync = true;
     bool journal = false;
     std::string journal_path;
@@ -110,7 +111,7 @@ class MetadataDriver {
   Allocate allocate_;
   Settings settings_;
   Phase phase_ = Phase::opening;
-  bool creating_ = true;       ///< No commit has happened to a file that is being created.
+  bool creating_ = true;       ///< A new file that has not been committed yet.
   Status failure_;
   Plan plan_;
   DirtyBytes dirty_;
