@@ -1,8 +1,9 @@
 // deflate: byte shuffle and zlib streams, the pipeline that every HDF5 in the world can read.
 //
-// Two engines write the same format. zlib gives the very bytes of HDF5's own filter. libdeflate, the
-// default, is two to three times as fast at the same level and ratio (docs/codecs.md has the numbers);
-// readers cannot tell. Decoding always uses libdeflate, which also checks the Adler-32 sum.
+// Two engines write the same format. zlib gives the very bytes of HDF5's own filter. libdeflate,
+// the default, is two to three times as fast at the same level and ratio (docs/codecs.md has the
+// numbers); readers cannot tell. Decoding always uses libdeflate, which also checks the Adler-32
+// sum.
 
 #include "codec/deflate.hpp"
 
@@ -30,8 +31,8 @@ struct DecompressorDeleter {
   }
 };
 
-/// This thread's compressor. One is kept, that of the level used last (up to 9 MB at level 12, under
-/// 1 MB up to level 9); making one costs far less than compressing a chunk.
+/// This thread's compressor. One is kept, that of the level used last (up to 9 MB at level 12,
+/// under 1 MB up to level 9); making one costs far less than compressing a chunk.
 libdeflate_compressor* thread_compressor(int level) {
   thread_local std::unique_ptr<libdeflate_compressor, CompressorDeleter> compressor;
   thread_local int compressor_level = -1;
@@ -69,7 +70,8 @@ class DeflateStage final : public FilterStage {
   }
 
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    constexpr std::uint64_t compressor_bytes = 1U << 20;  // libdeflate 1.14 below level 10; zlib 268 KB.
+    constexpr std::uint64_t compressor_bytes =
+        1U << 20;  // libdeflate 1.14 below level 10; zlib 268 KB.
     return encoded_bytes_max(n_bytes) + compressor_bytes;
   }
 
@@ -84,8 +86,9 @@ class DeflateStage final : public FilterStage {
                                           packed.capacity());
     } else {
       uLongf n_written = packed.capacity();
-      const int rc = compress2(reinterpret_cast<Bytef*>(packed.data()), &n_written,
-                               reinterpret_cast<const Bytef*>(bytes.data()), bytes.n_bytes(), level_);
+      const int rc =
+          compress2(reinterpret_cast<Bytef*>(packed.data()), &n_written,
+                    reinterpret_cast<const Bytef*>(bytes.data()), bytes.n_bytes(), level_);
       if (rc == Z_MEM_ERROR) return out_of_memory(bytes.n_bytes());
       if (rc == Z_OK) n_packed = n_written;
     }
@@ -116,7 +119,8 @@ class DeflateStage final : public FilterStage {
 
  private:
   static Status out_of_memory(std::size_t n_bytes) {
-    return Status(Code::out_of_memory, "deflate: no memory for " + std::to_string(n_bytes) + " bytes");
+    return Status(Code::out_of_memory,
+                  "deflate: no memory for " + std::to_string(n_bytes) + " bytes");
   }
 
   int level_;
@@ -126,7 +130,8 @@ class DeflateStage final : public FilterStage {
 
 }  // namespace
 
-std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings, DType dtype) {
+std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings,
+                                                              DType dtype) {
   const int level = static_cast<int>(settings.integer("level", 0, 9, 4));
   const bool shuffle = settings.flag("shuffle", true);
   const auto engine = static_cast<Engine>(settings.choice("engine", {"libdeflate", "zlib"}, 0));

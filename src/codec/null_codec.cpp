@@ -2,7 +2,8 @@
 //
 // A codec is one file with a make function, one line in registry.cpp, a golden file and a row in
 // docs/codecs.md. The make function reads the codec's settings, refuses what it cannot honour, and
-// returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own (portable.cpp).
+// returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own
+// (portable.cpp).
 
 #include "codec/builtin_codecs.hpp"
 #include "core/codec_settings.hpp"

@@ -1,10 +1,10 @@
 // portable: lossy within the bound, and readable by every HDF5 without a plug-in.
 //
-// Values are rounded (rounding.hpp), then go through HDF5's own shuffle and deflate. A reader sees an
-// ordinary gzip dataset; nothing has to be undone. Which of the three roundings a chunk gets is
-// measured: four pieces of it, 1/32 together, are rounded and deflated at level 1 in each way, and the
-// smallest wins, the more accurate one unless another saves 1 %. The choice depends on the chunk's
-// values alone, so the bytes are the same whatever thread encodes it.
+// Values are rounded (rounding.hpp), then go through HDF5's own shuffle and deflate. A reader sees
+// an ordinary gzip dataset; nothing has to be undone. Which of the three roundings a chunk gets is
+// measured: four pieces of it, 1/32 together, are rounded and deflated at level 1 in each way, and
+// the smallest wins, the more accurate one unless another saves 1 %. The choice depends on the
+// chunk's values alone, so the bytes are the same whatever thread encodes it.
 
 #include <algorithm>
 #include <array>
@@ -108,7 +108,8 @@ Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
   sample.settings.emplace_back("level", "1");
   CodecSettings settings(sample);
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
-  std::unique_ptr<Codec> sampler = make_pipeline_codec({.name = "portable"}, sample, std::move(stages));
+  std::unique_ptr<Codec> sampler =
+      make_pipeline_codec({.name = "portable"}, sample, std::move(stages));
   return std::unique_ptr<Codec>(std::make_unique<PortableCodec<T>>(
       std::move(pipeline), std::move(sampler), sample.chunk_shape[0], *lattice,
       fill_as<T>(request.fill_value)));
@@ -120,10 +121,10 @@ Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request) 
   CodecSettings settings(request);
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
   TAILRACE_TRY(settings.finish());
-  std::unique_ptr<Codec> pipeline = make_pipeline_codec({.name = "portable"}, request, std::move(stages));
-  return visit_dtype(request.dtype, [&]<class T>() {
-    return make_for_type<T>(request, std::move(pipeline));
-  });
+  std::unique_ptr<Codec> pipeline =
+      make_pipeline_codec({.name = "portable"}, request, std::move(stages));
+  return visit_dtype(request.dtype,
+                     [&]<class T>() { return make_for_type<T>(request, std::move(pipeline)); });
 }
 
 }  // namespace tailrace

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::array<CodecEntry, 3> kRegistry = {{
     {"none", "the values as they are", make_null_codec},
-    {"deflate", "lossless: byte shuffle and deflate (level=0..9, shuffle=on|off, engine=libdeflate|zlib)",
+    {"deflate",
+     "lossless: byte shuffle and deflate (level=0..9, shuffle=on|off, engine=libdeflate|zlib)",
      make_deflate_codec},
     {"portable",
      "lossy within the bound, readable without any plug-in: rounded values, byte shuffle, deflate",

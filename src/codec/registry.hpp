@@ -22,7 +22,8 @@ std::span<const CodecEntry> codec_registry();
 
 /// Make the built-in codec that `request` names: none, deflate, portable.
 /// Not collective. Thread-safe. @error not_found  no such built-in codec.
-/// @error unsupported  a bound > 0 asked of a lossless codec is fine (it is kept); a dtype it cannot.
+/// @error unsupported  a bound > 0 asked of a lossless codec is fine (it is kept); a dtype it
+/// cannot.
 /// @error invalid_argument  unknown setting or value out of range.
 Result<std::unique_ptr<Codec>> make_builtin_codec(const CodecRequest& request);
 

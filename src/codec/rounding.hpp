@@ -1,16 +1,17 @@
 // Rounding within an absolute bound, so that mantissas end in zeros and neighbours repeat.
 //
-// Values go to multiples of a power of two, the step S: the largest with S <= 2 bound. Rounding to the
-// nearest multiple then errs by at most S/2 <= bound, and every result is a number of few mantissa
-// bits, which is what shuffle and deflate can shorten. (A step of exactly 2 bound would give fewer
-// distinct values but full mantissas: measured, half the ratio.) Two refinements use what the bound
-// leaves over, since S may be as small as just above the bound:
+// Values go to multiples of a power of two, the step S: the largest with S <= 2 bound. Rounding to
+// the nearest multiple then errs by at most S/2 <= bound, and every result is a number of few
+// mantissa bits, which is what shuffle and deflate can shorten. (A step of exactly 2 bound would
+// give fewer distinct values but full mantissas: measured, half the ratio.) Two refinements use
+// what the bound leaves over, since S may be as small as just above the bound:
 //   coarse  a multiple of 2 S within the bound is preferred (4 S never differs from it: bound < S),
 //   held    the previous value is repeated while it is within the bound, which makes runs.
-// They cost accuracy (errors up to the bound rather than S/2) and so must pay: portable.cpp measures.
-// Kept bit for bit: NaN, infinities, both zeros, the fill value, values too large for the step, and
-// any value that rounding would turn into the fill value. Source: ours; rounding to few mantissa bits
-// within a bound is the idea of bit grooming (Zender 2016) and of granular bit rounding.
+// They cost accuracy (errors up to the bound rather than S/2) and so must pay: portable.cpp
+// measures. Kept bit for bit: NaN, infinities, both zeros, the fill value, values too large for the
+// step, and any value that rounding would turn into the fill value. Source: ours; rounding to few
+// mantissa bits within a bound is the idea of bit grooming (Zender 2016) and of granular bit
+// rounding.
 
 #pragma once
 
@@ -31,7 +32,8 @@ enum class Rounding : std::uint8_t { nearest, coarse, held };
 template <class T>
 class Lattice {
  public:
-  /// @returns nothing if the bound is too small for any rounding: values are to be kept as they are.
+  /// @returns nothing if the bound is too small for any rounding: values are to be kept as they
+  /// are.
   /// @param absolute_bound  > 0, may exceed every value.
   static std::optional<Lattice> within(double absolute_bound) {
     using Limits = std::numeric_limits<T>;
@@ -40,7 +42,8 @@ class Lattice {
     constexpr int exponent_min = Limits::min_exponent - Limits::digits;
     if (!(absolute_bound > 0)) return std::nullopt;
     int exponent = 0;
-    std::frexp(absolute_bound, &exponent);  // 2^(exponent-1) <= bound < 2^exponent, so S = 2^exponent.
+    std::frexp(absolute_bound,
+               &exponent);  // 2^(exponent-1) <= bound < 2^exponent, so S = 2^exponent.
     if (exponent <= exponent_min) return std::nullopt;
     return Lattice(absolute_bound, exponent < exponent_max ? exponent : exponent_max);
   }
@@ -64,7 +67,8 @@ class Lattice {
         reach_(std::ldexp(static_cast<T>(1), exponent + std::numeric_limits<T>::digits - 2)) {}
 
   /// Below `reach` the sum x + magic has an ulp of S, so the addition itself rounds x to a multiple
-  /// of S (ties to even) and the subtraction is exact. At and above it, x is a multiple of S/2 already.
+  /// of S (ties to even) and the subtraction is exact. At and above it, x is a multiple of S/2
+  /// already.
   static T snap(T x, T magic, T reach) { return std::fabs(x) < reach ? (x + magic) - magic : x; }
 
   double bound_;
@@ -101,8 +105,8 @@ class Lattice<T> {
     while (step_ <= bound_) step_ = static_cast<Unsigned>(2 * step_);
   }
 
-  /// Multiples of a power of two are words that end in zeros, in two's complement as well. Where the
-  /// nearest one is not a number of this type the value stays.
+  /// Multiples of a power of two are words that end in zeros, in two's complement as well. Where
+  /// the nearest one is not a number of this type the value stays.
   static T snap(T x, Unsigned step) {
     const auto half = static_cast<Unsigned>(step / 2);
     const auto mask = static_cast<Unsigned>(~static_cast<Unsigned>(step - 1));

@@ -1,7 +1,9 @@
-// Vectors of 16 bytes over f32 and f64, for the branch-free passes of verify.cpp and value_range.cpp.
+// Vectors of 16 bytes over f32 and f64, for the branch-free passes of verify.cpp and
+// value_range.cpp.
 //
 // Written with the compiler's vector types, so that the passes are fast at -O2 on every machine and
-// give the same figures everywhere: the order of all sums is fixed by the lanes, not by the optimiser.
+// give the same figures everywhere: the order of all sums is fixed by the lanes, not by the
+// optimiser.
 
 #pragma once
 
@@ -53,7 +55,8 @@ struct Lanes {
     return opaque(magnitude(values) <= most) & ~opaque(values == fill);
   }
   /// The same mask, of which the compiler does not know that it came out of a comparison: gcc 12
-  /// turns bit operations on two such masks of f64 into scalar code where SSE2 has no 64-bit compare.
+  /// turns bit operations on two such masks of f64 into scalar code where SSE2 has no 64-bit
+  /// compare.
   static Mask opaque(Mask mask) {
 #if defined(__SSE2__)
     asm("" : "+x"(mask));

@@ -1,10 +1,10 @@
 // Chunk verifier.
 //
-// Values are compared in blocks. A branch-free pass over a block holds while everything is ordinary:
-// every finite value's difference strictly below the bound, every other value the same bit for bit.
-// (Rounding is monotone: a difference that exceeds the bound cannot round to below it, so "strictly
-// below" needs no exact comparison.) Only a block in which that fails is redone value by value with
-// exceeds_bound.
+// Values are compared in blocks. A branch-free pass over a block holds while everything is
+// ordinary: every finite value's difference strictly below the bound, every other value the same
+// bit for bit. (Rounding is monotone: a difference that exceeds the bound cannot round to below it,
+// so "strictly below" needs no exact comparison.) Only a block in which that fails is redone value
+// by value with exceeds_bound.
 
 #include "codec/verify.hpp"
 
@@ -27,8 +27,10 @@ bool same_bits(T a, T b) {
 
 template <class T>
 bool is_finite(T x) {
-  if constexpr (std::is_integral_v<T>) return true;
-  else return std::isfinite(x);
+  if constexpr (std::is_integral_v<T>)
+    return true;
+  else
+    return std::isfinite(x);
 }
 
 /// |x - y| as a double, and whether it exceeds the bound, exactly.
@@ -104,8 +106,7 @@ BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fi
       result.sum_squares += squares[part][lane];
     }
   }
-  result.ordinary =
-      result.largest < limit && std::isfinite(result.sum_squares) && !L::any(changed);
+  result.ordinary = result.largest < limit && std::isfinite(result.sum_squares) && !L::any(changed);
   return result;
 }
 
@@ -132,8 +133,8 @@ class Comparer {
     if constexpr (std::is_floating_point_v<T>) {
       if (!(bound_ > 0) || n_block % Lanes<T>::count != 0) return false;
       const T no_fill = std::numeric_limits<T>::quiet_NaN();
-      const BlockErrors block = scan_block(original_ + start, decoded_ + start, n_block, bound_,
-                                           fill_.value_or(no_fill));
+      const BlockErrors block =
+          scan_block(original_ + start, decoded_ + start, n_block, bound_, fill_.value_or(no_fill));
       if (!block.ordinary) return false;
       result_.n_finite += block.n_finite;
       result_.sum_squared_errors += block.sum_squares;

@@ -1,9 +1,9 @@
 // Chunk verifier: how far decoded values lie from the original ones, exactly.
 //
-// A codec's promise is checked after encoding, on the very bytes that a reader will decode. Pure: no
-// HDF5, no file, no clock. Values that are finite and not fill are held to the bound in exact
-// arithmetic (exceeds_bound); NaN, Inf and fill values must come back bit for bit; under a bound of 0
-// every value must. Results of parts of a field merge in any order.
+// A codec's promise is checked after encoding, on the very bytes that a reader will decode. Pure:
+// no HDF5, no file, no clock. Values that are finite and not fill are held to the bound in exact
+// arithmetic (exceeds_bound); NaN, Inf and fill values must come back bit for bit; under a bound of
+// 0 every value must. Results of parts of a field merge in any order.
 
 #pragma once
 
@@ -21,16 +21,16 @@ namespace tailrace {
 struct ChunkComparison {
   static constexpr std::uint64_t no_index = UINT64_MAX;
 
-  std::uint64_t n_values = 0;           ///< Values compared.
-  std::uint64_t n_finite = 0;           ///< Originals that are finite and not fill.
-  double largest_error = 0;             ///< Largest |decoded - original| of those; unit of the field.
+  std::uint64_t n_values = 0;  ///< Values compared.
+  std::uint64_t n_finite = 0;  ///< Originals that are finite and not fill.
+  double largest_error = 0;    ///< Largest |decoded - original| of those; unit of the field.
   std::uint64_t worst_index = no_index;  ///< Where; no_index if every error is 0.
-  double sum_squared_errors = 0;        ///< Of the same values; for PSNR. Unit squared.
-  std::uint64_t n_beyond_bound = 0;     ///< Finite values beyond the bound, or decoded to NaN or Inf.
-  std::uint64_t n_special_changed = 0;  ///< NaN, Inf or fill values that came back different.
+  double sum_squared_errors = 0;         ///< Of the same values; for PSNR. Unit squared.
+  std::uint64_t n_beyond_bound = 0;  ///< Finite values beyond the bound, or decoded to NaN or Inf.
+  std::uint64_t n_special_changed = 0;       ///< NaN, Inf or fill values that came back different.
   std::uint64_t first_bad_index = no_index;  ///< The first value of either kind of failure.
-  double first_bad_original = 0;        ///< That value, ...
-  double first_bad_decoded = 0;         ///< ... and what it became.
+  double first_bad_original = 0;             ///< That value, ...
+  double first_bad_decoded = 0;              ///< ... and what it became.
 
   /// Every value within its bound and every special value exact.
   bool within_bound() const { return n_beyond_bound == 0 && n_special_changed == 0; }
@@ -41,12 +41,13 @@ struct ChunkComparison {
 
 /// Compare a decoded chunk with its original. Both spans hold whole elements in native byte order.
 /// Not collective. Thread-safe. Cost: one pass; vectorised while nothing is out of the ordinary.
-/// @param absolute_bound  unit of the field; 0: bit-exact equality is demanded (so -0.0 is not 0.0).
+/// @param absolute_bound  unit of the field; 0: bit-exact equality is demanded (so -0.0 is not
+/// 0.0).
 /// @param fill_value      values equal to it (after rounding to the dtype) must return bit-exactly
 ///                        and stay out of the error figures; nothing for none. NaN is allowed and
 ///                        changes nothing, since NaN must return exactly anyway.
-/// If the spans differ in length, or are no whole number of elements, every original value counts as
-/// beyond the bound. 64-bit integers beyond 2^53 are compared in integer arithmetic; only the
+/// If the spans differ in length, or are no whole number of elements, every original value counts
+/// as beyond the bound. 64-bit integers beyond 2^53 are compared in integer arithmetic; only the
 /// reported magnitudes are rounded to double.
 ChunkComparison compare_values(DType dtype, std::span<const std::byte> original,
                                std::span<const std::byte> decoded, double absolute_bound,
@@ -54,8 +55,8 @@ ChunkComparison compare_values(DType dtype, std::span<const std::byte> original,
 
 /// Least and greatest of the values that are finite and not fill, and how many are neither.
 struct ValueRange {
-  double least = 0;       ///< +Inf while n_finite is 0. Exact but for 64-bit integers above 2^53.
-  double greatest = 0;    ///< -Inf while n_finite is 0.
+  double least = 0;     ///< +Inf while n_finite is 0. Exact but for 64-bit integers above 2^53.
+  double greatest = 0;  ///< -Inf while n_finite is 0.
   std::uint64_t n_finite = 0;
   std::uint64_t n_nan = 0;
   std::uint64_t n_inf = 0;

@@ -1,15 +1,16 @@
 // Filter plug-ins as codecs.
 //
-// A filter's can_apply and set_local are called once per field, directly, with the same three ids that
-// H5Dcreate would pass (a dataset creation list with chunk shape and filter, the element type, the
-// chunk's data space); what they leave in the list are the final client data. Calling them without a
-// dataset means that a plug-in which throws does so into our frames, not into HDF5's, and that no file
-// is needed. The class is registered with HDF5 first: some set_local functions ask H5Zfilter_avail.
+// A filter's can_apply and set_local are called once per field, directly, with the same three ids
+// that H5Dcreate would pass (a dataset creation list with chunk shape and filter, the element type,
+// the chunk's data space); what they leave in the list are the final client data. Calling them
+// without a dataset means that a plug-in which throws does so into our frames, not into HDF5's, and
+// that no file is needed. The class is registered with HDF5 first: some set_local functions ask
+// H5Zfilter_avail.
 //
-// The filter callback itself runs on our threads. Its contract (H5Zpublic.h): it may replace the block
-// by another malloc'ed one and frees its input then; 0 means failure with the input untouched. A
-// plug-in that fails may push to HDF5's error stack, which a serial HDF5 does not guard; that is why
-// everything that can be refused is refused here, before any thread starts.
+// The filter callback itself runs on our threads. Its contract (H5Zpublic.h): it may replace the
+// block by another malloc'ed one and frees its input then; 0 means failure with the input
+// untouched. A plug-in that fails may push to HDF5's error stack, which a serial HDF5 does not
+// guard; that is why everything that can be refused is refused here, before any thread starts.
 
 #include "container/filter_plugins.hpp"
 
@@ -83,9 +84,9 @@ class PluginStage final : public FilterStage {
     std::size_t n_result = 0;
     std::string thrown;
     try {
-      n_result = library_.filter_class->filter(flags, spec_.final_client_data.size(),
-                                               spec_.final_client_data.data(), n_given, &capacity,
-                                               &block);
+      n_result =
+          library_.filter_class->filter(flags, spec_.final_client_data.size(),
+                                        spec_.final_client_data.data(), n_given, &capacity, &block);
     } catch (const std::exception& exception) {
       thrown = exception.what();
     } catch (...) {
@@ -118,10 +119,11 @@ class PluginStage final : public FilterStage {
 };
 
 /// What a refusal of a plug-in is worth telling: the field's chunk and type, and its own words.
-Status refused(const CodecRequest& request, const PluginLibrary& library, const std::string& words) {
+Status refused(const CodecRequest& request, const PluginLibrary& library,
+               const std::string& words) {
   std::string text = "codec " + request.name + ": " + library.file_name +
-                     " does not take chunks of shape " + shape_text(request.chunk_shape) + " and type " +
-                     std::string(dtype_name(request.dtype));
+                     " does not take chunks of shape " + shape_text(request.chunk_shape) +
+                     " and type " + std::string(dtype_name(request.dtype));
   if (!words.empty()) text += ": " + words;
   return Status(Code::unsupported, text);
 }
@@ -226,9 +228,8 @@ Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
   const bool by_id = known == nullptr;
   if (by_id) known = find_known_plugin(*id);
 
-  Result<const PluginLibrary*> found =
-      load_plugin(*id, known ? known->hints : std::vector<std::string_view>(),
-                  plugin_folders(plugin_path));
+  Result<const PluginLibrary*> found = load_plugin(
+      *id, known ? known->hints : std::vector<std::string_view>(), plugin_folders(plugin_path));
   if (!found.ok()) return found.status().within("codec " + request.name);
   const PluginLibrary& library = **found;
 

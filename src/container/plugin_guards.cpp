@@ -46,8 +46,8 @@ const char* guard_sz3(DType dtype, std::span<const std::byte> values, double) {
 }
 
 const char* guard_sperr(DType dtype, std::span<const std::byte> values, double absolute_bound) {
-  const double most = absolute_bound > 0 ? absolute_bound * 0x1p48
-                                         : std::numeric_limits<double>::max();
+  const double most =
+      absolute_bound > 0 ? absolute_bound * 0x1p48 : std::numeric_limits<double>::max();
   const bool good =
       (dtype == DType::f32 && all_within(as_values<float>(values), at_most<float>(most))) ||
       (dtype == DType::f64 && all_within(as_values<double>(values), at_most<double>(most)));

@@ -1,9 +1,9 @@
 // Values that would make a lossy plug-in hang or crash, found before it sees them.
 //
-// Measured on the plug-ins of hdf5plugin 7.1.0, 4096 values each: SZ3 3.1 never returns from a chunk
-// that holds a single NaN (or crashes on it); SPERR crashes on NaN, on Inf and on values some 2^53
-// times the bound. ZFP survives everything and loses such values silently, which is the verifier's
-// business. A chunk that is refused here can still be stored raw.
+// Measured on the plug-ins of hdf5plugin 7.1.0, 4096 values each: SZ3 3.1 never returns from a
+// chunk that holds a single NaN (or crashes on it); SPERR crashes on NaN, on Inf and on values some
+// 2^53 times the bound. ZFP survives everything and loses such values silently, which is the
+// verifier's business. A chunk that is refused here can still be stored raw.
 
 #pragma once
 

@@ -64,14 +64,16 @@ Result<PluginPlan> plan_sz3(const CodecRequest& request, CodecSettings& settings
   TAILRACE_TRY(settings.finish());
   TAILRACE_TRY(check_lossy(request));
   if (!is_sz3_3_1(library)) {
-    return unsupported(request, library.file_path +
-                                    " is not SZ3 3.1 (that of hdf5plugin 7), and later versions take "
-                                    "other client data; give theirs with id=32024,cd=...");
+    return unsupported(request,
+                       library.file_path +
+                           " is not SZ3 3.1 (that of hdf5plugin 7), and later versions take "
+                           "other client data; give theirs with id=32024,cd=...");
   }
-  constexpr std::size_t rank_max = 4;  // Its set_local overruns an array beyond 5, its kernels stop at 4.
+  constexpr std::size_t rank_max =
+      4;  // Its set_local overruns an array beyond 5, its kernels stop at 4.
   if (request.chunk_shape.size() > rank_max) {
-    return unsupported(request, "it takes chunks of 1 to 4 dimensions, not " +
-                                    shape_text(request.chunk_shape));
+    return unsupported(
+        request, "it takes chunks of 1 to 4 dimensions, not " + shape_text(request.chunk_shape));
   }
   PluginPlan plan;
   plan.lossy = true;
@@ -94,8 +96,9 @@ Result<PluginPlan> plan_zfp(const CodecRequest& request, CodecSettings& settings
                   "codec zfp: rate, precision and reversible exclude each other");
   }
   if ((rate || precision > 0) && request.absolute_bound > 0) {
-    return Status(Code::invalid_argument,
-                  "codec zfp: rate and precision keep no bound; give either one of them or a bound");
+    return Status(
+        Code::invalid_argument,
+        "codec zfp: rate and precision keep no bound; give either one of them or a bound");
   }
   const bool whole_words = request.dtype == DType::i32 || request.dtype == DType::i64;
   if (!is_floating(request.dtype) && !(whole_words && reversible)) {
@@ -130,9 +133,8 @@ Result<PluginPlan> plan_sperr(const CodecRequest& request, CodecSettings& settin
   TAILRACE_TRY(check_lossy(request));
   const double logarithm = std::log2(bound_in_dtype(request.absolute_bound, request.dtype)) * 65536;
   // Towards the tighter bound on either side.
-  std::uint32_t word = logarithm < 0
-                           ? static_cast<std::uint32_t>(std::ceil(-logarithm)) | 1U << 27
-                           : static_cast<std::uint32_t>(std::floor(logarithm));
+  std::uint32_t word = logarithm < 0 ? static_cast<std::uint32_t>(std::ceil(-logarithm)) | 1U << 27
+                                     : static_cast<std::uint32_t>(std::floor(logarithm));
   word |= 3U << 28;
   if (swap) word |= 1U << 31;
   PluginPlan plan;
@@ -190,8 +192,8 @@ Result<PluginPlan> plan_bitshuffle(const CodecRequest&, CodecSettings& settings,
   const auto level = static_cast<std::uint32_t>(settings.integer("level", 0, 22, 3));
   TAILRACE_TRY(settings.finish());
   if (block % 8 != 0) {
-    return Status(Code::invalid_argument, "codec bitshuffle: block must be a multiple of 8, got " +
-                                              std::to_string(block));
+    return Status(Code::invalid_argument,
+                  "codec bitshuffle: block must be a multiple of 8, got " + std::to_string(block));
   }
   PluginPlan plan;
   plan.client_data = {static_cast<std::uint32_t>(block), compressors[inner]};
@@ -199,8 +201,8 @@ Result<PluginPlan> plan_bitshuffle(const CodecRequest&, CodecSettings& settings,
   return plan;
 }
 
-/// Who is re-entrant was tried with 8 threads on each (docs/codecs.md). SZ2 (32017) gave wrong bytes
-/// and crashes there; blosc is safe because it takes a lock of its own.
+/// Who is re-entrant was tried with 8 threads on each (docs/codecs.md). SZ2 (32017) gave wrong
+/// bytes and crashes there; blosc is safe because it takes a lock of its own.
 const std::vector<KnownPlugin>& known_plugins() {
   static const std::vector<KnownPlugin> table = {
       {"sz3", kSz3Id, {"sz3"}, true, false, 8, guard_sz3, plan_sz3},
@@ -230,12 +232,13 @@ Status check_sz3_words(const CodecRequest& request, const PluginLibrary& library
   const bool fits = is_sz3_3_1(library) ? words.size() == 9 && words[0] <= mode_max
                                         : words.size() > 1 && words[0] == magic_of_later_versions;
   if (fits) return Status();
-  return Status(Code::invalid_argument,
-                "codec " + request.name + ": cd has " + std::to_string(words.size()) + " words; " +
-                    library.file_name +
-                    (is_sz3_3_1(library)
-                         ? " (SZ3 3.1) takes 9: mode (0..5), then four doubles as high and low word"
-                         : " takes a serialised SZ3 configuration that starts with its magic number"));
+  return Status(
+      Code::invalid_argument,
+      "codec " + request.name + ": cd has " + std::to_string(words.size()) + " words; " +
+          library.file_name +
+          (is_sz3_3_1(library)
+               ? " (SZ3 3.1) takes 9: mode (0..5), then four doubles as high and low word"
+               : " takes a serialised SZ3 configuration that starts with its magic number"));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // The filter plug-ins that we know by name: their ids, what they can do, and how they are told.
 //
-// A plug-in takes its settings as a row of 32-bit words (cd_values) in a layout of its own. This table
-// turns a field's settings and bound into that row, and refuses what the plug-in would drop silently
-// or answer by ending the process. How the rows are packed is that of the Python package hdf5plugin
-// 7.1.0 and of the plug-ins' own headers.
+// A plug-in takes its settings as a row of 32-bit words (cd_values) in a layout of its own. This
+// table turns a field's settings and bound into that row, and refuses what the plug-in would drop
+// silently or answer by ending the process. How the rows are packed is that of the Python package
+// hdf5plugin 7.1.0 and of the plug-ins' own headers.
 
 #pragma once
 
@@ -23,19 +23,19 @@ namespace tailrace {
 struct PluginPlan {
   std::vector<std::uint32_t> client_data;  ///< cd_values before set_local.
   bool lossy = false;
-  bool shuffle_first = false;   ///< HDF5's byte shuffle goes in front.
-  std::string version_note;     ///< Appended to file name and class name; may be empty.
+  bool shuffle_first = false;  ///< HDF5's byte shuffle goes in front.
+  std::string version_note;    ///< Appended to file name and class name; may be empty.
 };
 
 /// One row of the table.
 struct KnownPlugin {
-  std::string_view name;                 ///< Codec name; empty: known by id only.
+  std::string_view name;  ///< Codec name; empty: known by id only.
   std::uint32_t filter_id;
-  std::vector<std::string_view> hints;   ///< Parts of likely file names, lower case.
-  bool reentrant;                        ///< Its callback may run on many threads at once.
-  bool lossless;                         ///< Whatever its client data are.
-  std::uint64_t working_per_byte;        ///< Bytes it allocates while encoding, per byte of input.
-  PluginGuard guard;                     ///< Values it does not survive; nullptr: it takes all.
+  std::vector<std::string_view> hints;  ///< Parts of likely file names, lower case.
+  bool reentrant;                       ///< Its callback may run on many threads at once.
+  bool lossless;                        ///< Whatever its client data are.
+  std::uint64_t working_per_byte;       ///< Bytes it allocates while encoding, per byte of input.
+  PluginGuard guard;                    ///< Values it does not survive; nullptr: it takes all.
   /// Read the settings; nullptr: known by id only.
   Result<PluginPlan> (*plan)(const CodecRequest& request, CodecSettings& settings,
                              const PluginLibrary& library);

@@ -60,9 +60,8 @@ bool name_fits(const fs::path& file, const std::vector<std::string_view>& hints)
   std::string name = file.filename().string();
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::any_of(hints.begin(), hints.end(), [&](std::string_view hint) {
-    return name.find(hint) != std::string::npos;
-  });
+  return std::any_of(hints.begin(), hints.end(),
+                     [&](std::string_view hint) { return name.find(hint) != std::string::npos; });
 }
 
 /// Open one file. `problem` says why it is no plug-in that we can use.
@@ -81,8 +80,7 @@ const PluginLibrary* open_library(const fs::path& file, std::string& problem) {
   const auto get_info = reinterpret_cast<GetInfo>(dlsym(handle, "H5PLget_plugin_info"));
   const bool is_filter =
       get_type != nullptr && get_info != nullptr && get_type() == H5PL_TYPE_FILTER;
-  const auto* filter_class =
-      is_filter ? static_cast<const H5Z_class2_t*>(get_info()) : nullptr;
+  const auto* filter_class = is_filter ? static_cast<const H5Z_class2_t*>(get_info()) : nullptr;
   if (filter_class == nullptr || filter_class->version != H5Z_CLASS_T_VERS ||
       filter_class->filter == nullptr) {
     dlclose(handle);
@@ -113,9 +111,7 @@ Status missing(std::uint32_t filter_id, const std::vector<std::string>& folders,
 
 }  // namespace
 
-bool PluginLibrary::exports(const char* symbol) const {
-  return dlsym(handle, symbol) != nullptr;
-}
+bool PluginLibrary::exports(const char* symbol) const { return dlsym(handle, symbol) != nullptr; }
 
 std::string PluginLibrary::text_of(const char* symbol) const {
   using GetText = const char* (*)();

@@ -1,10 +1,10 @@
 // Filter plug-ins on disk: which folders are searched, and how one is found and loaded.
 //
 // A plug-in is a shared library with H5PLget_plugin_type and H5PLget_plugin_info. It is opened with
-// dlopen and stays open until the process ends (its code may have started threads). Its init_filter,
-// where there is one, is never called: it is meant for processes whose HDF5 is private (Python) and
-// would overwrite ids that HDF5 owns. Files whose name fits the filter are tried before all others,
-// since merely opening every plug-in of a folder can cost hundreds of megabytes.
+// dlopen and stays open until the process ends (its code may have started threads). Its
+// init_filter, where there is one, is never called: it is meant for processes whose HDF5 is private
+// (Python) and would overwrite ids that HDF5 owns. Files whose name fits the filter are tried
+// before all others, since merely opening every plug-in of a folder can cost hundreds of megabytes.
 
 #pragma once
 
@@ -21,9 +21,9 @@ namespace tailrace {
 
 /// A loaded plug-in. Lives as long as the process.
 struct PluginLibrary {
-  std::string file_name;                       ///< Without its folder, which differs per machine.
+  std::string file_name;  ///< Without its folder, which differs per machine.
   std::string file_path;
-  void* handle = nullptr;                      ///< dlopen's.
+  void* handle = nullptr;  ///< dlopen's.
   const H5Z_class2_t* filter_class = nullptr;
 
   /// Whether the library exports a symbol of this name.

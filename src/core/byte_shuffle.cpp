@@ -1,10 +1,11 @@
 // Byte shuffle by perfect interleaving.
 //
-// Sixteen elements of K bytes are 16 K bytes, K registers. A byte's address in the block has the bits
-// eeee b..b (element, then byte within it). Interleaving the block's lower and upper half byte by byte
-// rotates every address left by one bit, so four rounds turn eeee b..b into b..b eeee (the shuffle)
-// and log2(K) rounds turn b..b eeee back (its inverse). One round is K unpack instructions. Written
-// with the compiler's vector types: SSE2, NEON and others get their own instructions from one source.
+// Sixteen elements of K bytes are 16 K bytes, K registers. A byte's address in the block has the
+// bits eeee b..b (element, then byte within it). Interleaving the block's lower and upper half byte
+// by byte rotates every address left by one bit, so four rounds turn eeee b..b into b..b eeee (the
+// shuffle) and log2(K) rounds turn b..b eeee back (its inverse). One round is K unpack
+// instructions. Written with the compiler's vector types: SSE2, NEON and others get their own
+// instructions from one source.
 
 #include "core/byte_shuffle.hpp"
 
@@ -30,7 +31,8 @@ inline Vector interleave_low(Vector a, Vector b) {
 }
 
 inline Vector interleave_high(Vector a, Vector b) {
-  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
 }
 
 /// Rotate the byte addresses of a block of K registers left by `n_rounds` bits.

@@ -1,9 +1,9 @@
 // Byte shuffle: HDF5's filter 2, byte k of every element gathered in plane k.
 //
 // Equal bytes of neighbouring numbers (sign and exponent above all) come to lie side by side, which
-// deflate and zstd need to see them. The layout is exactly that of H5Zshuffle.c: planes one after the
-// other, then the bytes of an incomplete last element as they are; nothing is moved where there is at
-// most one element or elements are single bytes. In core because built-in codecs and plug-in
+// deflate and zstd need to see them. The layout is exactly that of H5Zshuffle.c: planes one after
+// the other, then the bytes of an incomplete last element as they are; nothing is moved where there
+// is at most one element or elements are single bytes. In core because built-in codecs and plug-in
 // pipelines both put it in front of their compressor.
 
 #pragma once

@@ -37,8 +37,8 @@ const std::string* CodecSettings::find(std::string_view key) {
 void CodecSettings::fail(std::string_view key, std::string_view expected, std::string_view got) {
   if (!first_error_.ok()) return;
   first_error_ = Status(Code::invalid_argument, "codec " + request_.name + ": " + std::string(key) +
-                                                    " must be " + std::string(expected) + ", got \"" +
-                                                    std::string(got) + "\"");
+                                                    " must be " + std::string(expected) +
+                                                    ", got \"" + std::string(got) + "\"");
 }
 
 bool CodecSettings::has(std::string_view key) { return find(key) != nullptr; }
@@ -49,7 +49,8 @@ std::int64_t CodecSettings::integer(std::string_view key, std::int64_t least, st
   if (text == nullptr) return otherwise;
   const std::optional<std::int64_t> value = parse_integer(*text);
   if (value && *value >= least && *value <= greatest) return *value;
-  fail(key, "a whole number from " + std::to_string(least) + " to " + std::to_string(greatest), *text);
+  fail(key, "a whole number from " + std::to_string(least) + " to " + std::to_string(greatest),
+       *text);
   return otherwise;
 }
 
@@ -117,9 +118,9 @@ Status CodecSettings::finish() const {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     std::string keys;
     for (const std::string& key : known_) keys += (keys.empty() ? "" : ", ") + key;
-    return Status(Code::invalid_argument,
-                  "codec " + request_.name + ": unknown setting \"" + name + "\"; " +
-                      (keys.empty() ? "it has none" : "it knows: " + keys));
+    return Status(Code::invalid_argument, "codec " + request_.name + ": unknown setting \"" + name +
+                                              "\"; " +
+                                              (keys.empty() ? "it has none" : "it knows: " + keys));
   }
   return Status();
 }

@@ -1,8 +1,8 @@
 // CodecSettings: reads a codec's own keys (level=5, shuffle=off, cd=1:2:3) out of a CodecRequest.
 //
 // Here rather than in src/codec because built-in codecs and plug-ins read their settings the same
-// way. A setting is never dropped: what the codec did not ask for is an error that names the keys it
-// knows. The first error is kept and handed out by finish(), so a codec reads all keys in a row.
+// way. A setting is never dropped: what the codec did not ask for is an error that names the keys
+// it knows. The first error is kept and handed out by finish(), so a codec reads all keys in a row.
 
 #pragma once
 

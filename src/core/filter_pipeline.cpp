@@ -45,7 +45,8 @@ class ShuffleStage final : public FilterStage {
 
  private:
   static Status out_of_memory(std::size_t n_bytes) {
-    return Status(Code::out_of_memory, "shuffle: no memory for " + std::to_string(n_bytes) + " bytes");
+    return Status(Code::out_of_memory,
+                  "shuffle: no memory for " + std::to_string(n_bytes) + " bytes");
   }
 
   std::size_t element_bytes_;
@@ -69,7 +70,8 @@ class PipelineCodec final : public Codec {
   bool keeps_bound_by_construction() const override { return traits_.keeps_bound_by_construction; }
 
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
-    for (const auto& stage : stages_) n_bytes = std::max(n_bytes, stage->encoded_bytes_max(n_bytes));
+    for (const auto& stage : stages_)
+      n_bytes = std::max(n_bytes, stage->encoded_bytes_max(n_bytes));
     return n_bytes;
   }
 
@@ -90,10 +92,9 @@ class PipelineCodec final : public Codec {
       const std::uint64_t limit = stages_[i]->encoded_bytes_max(encoded.buffer.n_bytes());
       const Status done = stages_[i]->encode(encoded.buffer);
       if (done.ok() && encoded.buffer.n_bytes() > limit) {
-        return Status(Code::codec_failed, "codec " + traits_.name + ": " +
-                                              std::to_string(encoded.buffer.n_bytes()) +
-                                              " bytes came out, at most " + std::to_string(limit) +
-                                              " were expected");
+        return Status(Code::codec_failed,
+                      "codec " + traits_.name + ": " + std::to_string(encoded.buffer.n_bytes()) +
+                          " bytes came out, at most " + std::to_string(limit) + " were expected");
       }
       if (done.ok()) continue;
       const bool skippable = (stages_[i]->spec().flags & 1U) != 0 && encoded.buffer.allocated() &&

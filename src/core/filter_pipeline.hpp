@@ -1,10 +1,10 @@
 // FilterPipeline: filter stages in a row, with the semantics of HDF5's own pipeline (H5Z.c).
 //
-// Encoding applies the stages first to last. A stage that fails leaves the bytes as they were: if it
-// is optional its bit in the filter mask is set and the next stage goes on, if it is mandatory the
-// chunk fails. Decoding goes last to first and skips the stages whose bit is set. What a stage is made
-// of (deflate, a plug-in's callback) is its own affair. In core because src/codec and src/container
-// both build pipelines.
+// Encoding applies the stages first to last. A stage that fails leaves the bytes as they were: if
+// it is optional its bit in the filter mask is set and the next stage goes on, if it is mandatory
+// the chunk fails. Decoding goes last to first and skips the stages whose bit is set. What a stage
+// is made of (deflate, a plug-in's callback) is its own affair. In core because src/codec and
+// src/container both build pipelines.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // Conformance of every codec: the registry's, and the plug-ins' where they are installed.
 //
-// A new codec needs no test of its own to be held to this: what comes back is within the bound (exact
-// for a lossless codec), nothing is larger than encoded_bytes_max, threads give the same bytes, and a
-// built-in codec refuses damaged input.
+// A new codec needs no test of its own to be held to this: what comes back is within the bound
+// (exact for a lossless codec), nothing is larger than encoded_bytes_max, threads give the same
+// bytes, and a built-in codec refuses damaged input.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,8 @@ struct Candidate {
     for (const auto& [key, value] : settings) text += "," + key + "=" + value;
     return text;
   }
-  Result<std::unique_ptr<Codec>> make(const Sample& sample, const Shape& shape, double bound) const {
+  Result<std::unique_ptr<Codec>> make(const Sample& sample, const Shape& shape,
+                                      double bound) const {
     CodecRequest request;
     request.name = name;
     request.settings = settings;
@@ -44,7 +45,8 @@ struct Candidate {
 
 std::vector<Candidate> builtin_candidates() {
   std::vector<Candidate> candidates;
-  for (const CodecEntry& entry : codec_registry()) candidates.push_back({std::string(entry.name), {}});
+  for (const CodecEntry& entry : codec_registry())
+    candidates.push_back({std::string(entry.name), {}});
   candidates.push_back({"deflate", {{"level", "1"}, {"shuffle", "off"}}});
   candidates.push_back({"deflate", {{"level", "0"}}});
   candidates.push_back({"deflate", {{"engine", "zlib"}, {"level", "9"}}});
@@ -54,8 +56,8 @@ std::vector<Candidate> builtin_candidates() {
 
 std::vector<Candidate> plugin_candidates() {
   std::vector<Candidate> candidates;
-  for (const char* name : {"sz3", "zfp", "zstd", "lz4", "bzip2", "blosc", "blosc2", "bitshuffle",
-                           "sperr"}) {
+  for (const char* name :
+       {"sz3", "zfp", "zstd", "lz4", "bzip2", "blosc", "blosc2", "bitshuffle", "sperr"}) {
     candidates.push_back({name, {}});
   }
   candidates.push_back({"zfp", {{"reversible", "on"}}});
@@ -80,12 +82,13 @@ void check_round_trip(const Candidate& candidate, const Codec& codec, const Samp
   const ChunkComparison found = compare_values(
       sample.dtype, sample.bytes, std::as_const(*decoded).bytes(), allowed, sample.fill_value);
   EXPECT_TRUE(found.within_bound())
-      << found.n_beyond_bound << " beyond, " << found.n_special_changed << " special, largest error "
-      << found.largest_error << ", first at " << found.first_bad_index << ": "
-      << found.first_bad_original << " became " << found.first_bad_decoded;
+      << found.n_beyond_bound << " beyond, " << found.n_special_changed
+      << " special, largest error " << found.largest_error << ", first at " << found.first_bad_index
+      << ": " << found.first_bad_original << " became " << found.first_bad_decoded;
 }
 
-const Shape odd_shapes[] = {{1}, {2}, {3}, {17}, {5, 7}, {1, 1, 33}, {16, 16, 16}, {3, 64, 65}, {2, 3, 5, 7}};
+const Shape odd_shapes[] = {{1},        {2},          {3},         {17},        {5, 7},
+                            {1, 1, 33}, {16, 16, 16}, {3, 64, 65}, {2, 3, 5, 7}};
 
 TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
   for (const Candidate& candidate : builtin_candidates()) {
@@ -128,8 +131,9 @@ TEST(CodecConformance, PluginsKeepTheBoundOnOrdinaryValues) {
   if (n_made == 0) GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
 }
 
-/// What a lossy plug-in does to NaN, Inf and fill values is its own affair, but it must not take the
-/// process with it, and the verifier must see the damage (checked where the exact values are known).
+/// What a lossy plug-in does to NaN, Inf and fill values is its own affair, but it must not take
+/// the process with it, and the verifier must see the damage (checked where the exact values are
+/// known).
 TEST(CodecConformance, LossyPluginsSurviveOddValues) {
   for (const char* name : {"sz3", "zfp", "sperr"}) {
     for (const DType dtype : {DType::f32, DType::f64}) {
@@ -171,7 +175,8 @@ TEST(CodecConformance, BuiltInsRefuseDamagedInput) {
         EncodedBytes bent{Buffer::copy_of(whole), encoded->filter_mask};
         bent.buffer.data()[random.next() % whole.size()] ^= std::byte{1} << (random.next() % 8);
         Result<Buffer> decoded = (*codec)->decode(std::move(bent));
-        // Uncompressed bytes carry no check sum; what is refused must say so, the rest has the size.
+        // Uncompressed bytes carry no check sum; what is refused must say so, the rest has the
+        // size.
         if (decoded.ok()) {
           EXPECT_EQ(decoded->n_bytes(), sample.bytes.size());
         } else {
@@ -241,8 +246,13 @@ TEST(CodecRegistry, SaysWhatIsWrongWithARequest) {
   EXPECT_EQ(make_builtin_codec(request).status().code(), Code::not_found);
 
   request.name = "deflate";
-  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-           {"level", "10"}, {"level", "x"}, {"level", ""}, {"shuffle", "maybe"}, {"engine", "gzip"}, {"lvl", "4"}}) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"level", "10"},
+                                                        {"level", "x"},
+                                                        {"level", ""},
+                                                        {"shuffle", "maybe"},
+                                                        {"engine", "gzip"},
+                                                        {"lvl", "4"}}) {
     request.settings = {{key, value}};
     const Status status = make_builtin_codec(request).status();
     EXPECT_EQ(status.code(), Code::invalid_argument) << key << "=" << value;

@@ -82,10 +82,12 @@ void add_odd_floats(DType dtype, std::size_t n, std::vector<Sample>& samples) {
   add("nan", values);
   add("all nan", std::vector<T>(n, Limits::quiet_NaN()));
   values = smooth_values<T>(n);
-  for (std::size_t i = 0; i < n; i += 11) values[i] = i % 2 == 0 ? Limits::infinity() : -Limits::infinity();
+  for (std::size_t i = 0; i < n; i += 11)
+    values[i] = i % 2 == 0 ? Limits::infinity() : -Limits::infinity();
   add("inf", values);
   values.assign(n, 0);
-  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<T>(static_cast<double>(i % 100) - 50) * Limits::denorm_min();
+  for (std::size_t i = 0; i < n; ++i)
+    values[i] = static_cast<T>(static_cast<double>(i % 100) - 50) * Limits::denorm_min();
   add("denormal", values);
   values = smooth_values<T>(n);
   for (std::size_t i = 0; i < n; i += 2) values[i] = T(-1e34);

@@ -132,7 +132,8 @@ TEST(Verify, DifferentLengthsAreAllBad) {
 
 /// The definition, value by value.
 template <class T>
-ChunkComparison reference(const std::vector<T>& x, const std::vector<T>& y, double bound, std::optional<T> fill) {
+ChunkComparison reference(const std::vector<T>& x, const std::vector<T>& y, double bound,
+                          std::optional<T> fill) {
   ChunkComparison found;
   for (std::size_t i = 0; i < x.size(); ++i) {
     ++found.n_values;
@@ -142,7 +143,8 @@ ChunkComparison reference(const std::vector<T>& x, const std::vector<T>& y, doub
       continue;
     }
     ++found.n_finite;
-    if (!std::isfinite(y[i]) || exceeds_bound(double{x[i]}, double{y[i]}, bound)) ++found.n_beyond_bound;
+    if (!std::isfinite(y[i]) || exceeds_bound(double{x[i]}, double{y[i]}, bound))
+      ++found.n_beyond_bound;
     if (std::isfinite(y[i])) {
       found.largest_error = std::max(found.largest_error, std::fabs(double{x[i]} - double{y[i]}));
     }
@@ -183,8 +185,12 @@ TEST(Verify, PartsMergeInAnyOrder) {
   y[2900] += 4;
   const ChunkComparison whole = compare(DType::f32, x, y, 0.5);
   const auto part = [&](std::size_t start) {
-    return compare(DType::f32, std::vector<float>(x.begin() + static_cast<long>(start), x.begin() + static_cast<long>(start) + 1000),
-                   std::vector<float>(y.begin() + static_cast<long>(start), y.begin() + static_cast<long>(start) + 1000), 0.5);
+    return compare(DType::f32,
+                   std::vector<float>(x.begin() + static_cast<long>(start),
+                                      x.begin() + static_cast<long>(start) + 1000),
+                   std::vector<float>(y.begin() + static_cast<long>(start),
+                                      y.begin() + static_cast<long>(start) + 1000),
+                   0.5);
   };
   ChunkComparison merged;
   for (const std::size_t start : {2000U, 0U, 1000U}) merged.merge(part(start), start);

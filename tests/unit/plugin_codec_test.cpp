@@ -1,0 +1,390 @@
+// Codecs against HDF5's own filter pipeline, and what a missing or foreign plug-in is answered
+// with.
+//
+// The same values go through H5Dwrite in a file in memory; H5Dread_chunk gives what HDF5 stored.
+// Our codec must give those bytes and that filter mask, and must decode HDF5's.
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "codec/registry.hpp"
+#include "codec/verify.hpp"
+#include "container/filter_plugins.hpp"
+#include "container/hdf5_handle.hpp"
+#include "unit/codec_samples.hpp"
+
+namespace tailrace {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Sample;
+using testing::samples_of;
+
+hid_t native_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return H5T_NATIVE_FLOAT;
+    case DType::f64: return H5T_NATIVE_DOUBLE;
+    case DType::i16: return H5T_NATIVE_INT16;
+    case DType::i32: return H5T_NATIVE_INT32;
+    default: return H5T_NATIVE_UINT8;
+  }
+}
+
+/// One dataset of one chunk in a file that exists in memory only.
+class MemoryDataset {
+ public:
+  MemoryDataset(DType dtype, const Shape& shape, const std::vector<FilterSpec>& filters)
+      : dtype_(dtype), extents_(shape.begin(), shape.end()), start_(shape.size(), 0) {
+    const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+    H5Pset_fapl_core(access.get(), 1U << 16, false);
+    file_ = Hdf5Id(H5Fcreate("in_memory_only.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
+    const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
+    const int rank = static_cast<int>(extents_.size());
+    H5Pset_chunk(creation.get(), rank, extents_.data());
+    for (const FilterSpec& filter : filters) {
+      H5Pset_filter(creation.get(), static_cast<H5Z_filter_t>(filter.filter_id), filter.flags,
+                    filter.client_data.size(), filter.client_data.data());
+    }
+    const Hdf5Id space(H5Screate_simple(rank, extents_.data(), nullptr));
+    dataset_ = Hdf5Id(H5Dcreate2(file_.get(), "d", native_type(dtype), space.get(), H5P_DEFAULT,
+                                 creation.get(), H5P_DEFAULT));
+  }
+
+  bool valid() const { return dataset_.valid(); }
+
+  /// cd_values in the header of filter number `index`.
+  std::vector<std::uint32_t> client_data(unsigned index) const {
+    const Hdf5Id creation(H5Dget_create_plist(dataset_.get()));
+    std::vector<std::uint32_t> words(64);
+    std::size_t n_words = words.size();
+    unsigned flags = 0;
+    unsigned config = 0;
+    H5Pget_filter2(creation.get(), index, &flags, &n_words, words.data(), 0, nullptr, &config);
+    words.resize(n_words);
+    return words;
+  }
+
+  /// Write through HDF5's pipeline, read the stored bytes.
+  EncodedBytes write(const Sample& sample) {
+    EXPECT_GE(H5Dwrite(dataset_.get(), native_type(dtype_), H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                       sample.bytes.data()),
+              0);
+    H5Fflush(file_.get(), H5F_SCOPE_LOCAL);
+    hsize_t n_stored = 0;
+    EXPECT_GE(H5Dget_chunk_storage_size(dataset_.get(), start_.data(), &n_stored), 0);
+    EncodedBytes stored{Buffer(n_stored), 0};
+#if H5_VERSION_GE(2, 0, 0)
+    std::size_t n_capacity = n_stored;
+    EXPECT_GE(H5Dread_chunk(dataset_.get(), H5P_DEFAULT, start_.data(), &stored.filter_mask,
+                            stored.buffer.data(), &n_capacity),
+              0);
+#else
+    EXPECT_GE(H5Dread_chunk(dataset_.get(), H5P_DEFAULT, start_.data(), &stored.filter_mask,
+                            stored.buffer.data()),
+              0);
+#endif
+    return stored;
+  }
+
+  /// Store encoded bytes as they are and let HDF5 decode them.
+  std::vector<std::byte> read_back(const EncodedBytes& encoded, std::size_t n_bytes) {
+    EXPECT_GE(H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, encoded.filter_mask, start_.data(),
+                             encoded.buffer.n_bytes(), encoded.buffer.data()),
+              0);
+    // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+    dataset_.reset();
+    dataset_ = Hdf5Id(H5Dopen2(file_.get(), "d", H5P_DEFAULT));
+    std::vector<std::byte> values(n_bytes);
+    EXPECT_GE(
+        H5Dread(dataset_.get(), native_type(dtype_), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+        0)
+        << hdf5_error_text();
+    return values;
+  }
+
+ private:
+  DType dtype_;
+  std::vector<hsize_t> extents_;
+  std::vector<hsize_t> start_;
+  Hdf5Id file_;
+  Hdf5Id dataset_;
+};
+
+Result<std::unique_ptr<Codec>> make(const CodecRequest& request) {
+  return is_plugin_codec(request.name) ? make_plugin_codec(request, "")
+                                       : make_builtin_codec(request);
+}
+
+void expect_same_bytes(const EncodedBytes& ours, const EncodedBytes& stored) {
+  EXPECT_EQ(ours.filter_mask, stored.filter_mask);
+  ASSERT_EQ(ours.buffer.n_bytes(), stored.buffer.n_bytes());
+  EXPECT_EQ(std::memcmp(ours.buffer.data(), stored.buffer.data(), ours.buffer.n_bytes()), 0);
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+struct Case {
+  const char* name;
+  Settings settings;
+  std::vector<DType> dtypes;
+};
+
+const std::vector<Case>& cases_with_hdf5_bytes() {
+  static const std::vector<DType> floats = {DType::f32, DType::f64};
+  static const std::vector<DType> any = {DType::f32, DType::f64, DType::i16, DType::i32, DType::u8};
+  static const std::vector<Case> cases = {
+      {"none", {}, any},
+      {"deflate", {{"engine", "zlib"}}, any},
+      {"deflate", {{"engine", "zlib"}, {"level", "9"}, {"shuffle", "off"}}, any},
+      {"sz3", {}, floats},
+      {"zfp", {}, floats},
+      {"zfp", {{"reversible", "on"}}, {DType::f32, DType::f64, DType::i32}},
+      {"zstd", {}, any},
+      {"zstd", {{"level", "9"}, {"shuffle", "off"}}, any},
+      {"lz4", {}, any},
+      {"bzip2", {}, any},
+      {"blosc", {}, any},
+      {"blosc2", {}, any},
+      {"bitshuffle", {}, any},
+      {"sperr", {}, floats},
+      {"id=32015", {{"cd", "5"}}, any},
+      {"id=32024", {{"cd", "0:0x3f947ae1:0x47ae147b:0:0:0:0:0:0"}}, floats},
+  };
+  return cases;
+}
+
+TEST(PluginCodec, GivesTheBytesOfHdf5sOwnPipeline) {
+  const Hdf5Scope scope;
+  for (const Case& each : cases_with_hdf5_bytes()) {
+    for (const DType dtype : each.dtypes) {
+      for (const Shape& shape : {Shape{4096}, Shape{64, 65}, Shape{16, 17, 18}, Shape{1, 32, 32}}) {
+        for (const Sample& sample : samples_of(dtype, n_elements(shape))) {
+          SCOPED_TRACE(std::string(each.name) + " " + sample.name + " " + shape_text(shape));
+          CodecRequest request;
+          request.name = each.name;
+          request.settings = each.settings;
+          request.dtype = dtype;
+          request.chunk_shape = shape;
+          request.absolute_bound = 0.02;
+          Result<std::unique_ptr<Codec>> codec = make(request);
+          if (!codec.ok() && codec.status().code() == Code::plugin_missing) continue;
+          if (!codec.ok() && codec.status().code() == Code::unsupported) continue;  // SPERR in 1-D.
+          ASSERT_TRUE(codec.ok()) << codec.status().message();
+          if ((*codec)->lossy() && !sample.ordinary) continue;
+
+          MemoryDataset dataset(dtype, shape, (*codec)->filters());
+          ASSERT_TRUE(dataset.valid());
+          for (unsigned i = 0; i < (*codec)->filters().size(); ++i) {
+            EXPECT_EQ(dataset.client_data(i), (*codec)->filters()[i].final_client_data);
+          }
+          Result<EncodedBytes> ours = (*codec)->encode(sample.buffer());
+          ASSERT_TRUE(ours.ok()) << ours.status().message();
+          EncodedBytes stored = dataset.write(sample);
+          expect_same_bytes(*ours, stored);
+
+          const std::vector<std::byte> by_hdf5 = dataset.read_back(*ours, sample.bytes.size());
+          Result<Buffer> by_us = (*codec)->decode(std::move(stored));
+          ASSERT_TRUE(by_us.ok()) << by_us.status().message();
+          EXPECT_EQ(std::memcmp(by_us->data(), by_hdf5.data(), by_hdf5.size()), 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(PluginCodec, StockHdf5ReadsLibdeflateAndPortable) {
+  const Hdf5Scope scope;
+  for (const char* name : {"deflate", "portable"}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::i16}) {
+      const Shape shape = {15, 16, 17};
+      for (const Sample& sample : samples_of(dtype, n_elements(shape))) {
+        SCOPED_TRACE(std::string(name) + " " + sample.name);
+        CodecRequest request;
+        request.name = name;
+        request.dtype = dtype;
+        request.chunk_shape = shape;
+        request.absolute_bound = 0.5;
+        request.fill_value = sample.fill_value;
+        Result<std::unique_ptr<Codec>> codec = make(request);
+        ASSERT_TRUE(codec.ok());
+        MemoryDataset dataset(dtype, shape, (*codec)->filters());
+        Result<EncodedBytes> encoded = (*codec)->encode(sample.buffer());
+        ASSERT_TRUE(encoded.ok());
+        const std::vector<std::byte> values = dataset.read_back(*encoded, sample.bytes.size());
+        const double bound = (*codec)->lossy() ? 0.5 : 0.0;
+        EXPECT_TRUE(
+            compare_values(dtype, sample.bytes, values, bound, sample.fill_value).within_bound());
+      }
+    }
+  }
+}
+
+/// With zlib, what HDF5's gzip makes of the rounded values is the very chunk that portable writes.
+TEST(PluginCodec, PortableIsShuffleAndDeflateOfRoundedValues) {
+  const Hdf5Scope scope;
+  const Shape shape = {4096};
+  for (Sample& sample : samples_of(DType::f32, 4096)) {
+    SCOPED_TRACE(sample.name);
+    CodecRequest request;
+    request.name = "portable";
+    request.settings = {{"engine", "zlib"}};
+    request.chunk_shape = shape;
+    request.absolute_bound = 0.25;
+    request.fill_value = sample.fill_value;
+    Result<std::unique_ptr<Codec>> codec = make(request);
+    ASSERT_TRUE(codec.ok());
+    Result<EncodedBytes> ours = (*codec)->encode(sample.buffer());
+    ASSERT_TRUE(ours.ok());
+    EncodedBytes again{Buffer::copy_of(std::as_const(ours->buffer).bytes()), ours->filter_mask};
+    Result<Buffer> rounded = (*codec)->decode(std::move(again));
+    ASSERT_TRUE(rounded.ok());
+    const auto bytes = std::as_const(*rounded).bytes();
+    sample.bytes.assign(bytes.begin(), bytes.end());
+    MemoryDataset dataset(DType::f32, shape, (*codec)->filters());
+    expect_same_bytes(*ours, dataset.write(sample));
+  }
+}
+
+CodecRequest request_of(const char* name, DType dtype, Shape shape, double bound,
+                        Settings settings = {}) {
+  CodecRequest request;
+  request.name = name;
+  request.settings = std::move(settings);
+  request.dtype = dtype;
+  request.chunk_shape = std::move(shape);
+  request.absolute_bound = bound;
+  return request;
+}
+
+/// Whether a plug-in is here; what needs one is skipped otherwise.
+bool installed(const char* name) {
+  return make_plugin_codec(request_of(name, DType::f32, {16, 16, 16}, 0.1), "").ok();
+}
+
+void expect_refusal(const CodecRequest& request, Code code, const std::string& words) {
+  const Status status = make_plugin_codec(request, "").status();
+  EXPECT_EQ(status.code(), code) << status.message();
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+}
+
+TEST(PluginCodec, RefusesWhatALossyCodecCannotPromise) {
+  if (!installed("sz3") || !installed("zfp"))
+    GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
+  const Shape cube = {16, 16, 16};
+  for (const char* name : {"sz3", "zfp"}) {
+    expect_refusal(request_of(name, DType::i32, cube, 2.0), Code::unsupported, "i32");
+    expect_refusal(request_of(name, DType::f32, cube, 0.0), Code::unsupported, "bound");
+    expect_refusal(request_of(name, DType::f32, cube, 1e-60), Code::unsupported,
+                   "least positive f32");
+    expect_refusal(request_of(name, DType::f32, {2, 2, 2, 2, 2}, 0.1), Code::unsupported,
+                   "2x2x2x2x2");
+    expect_refusal(request_of(name, DType::f32, {}, 0.1), Code::unsupported, "scalar");
+    expect_refusal(request_of(name, DType::f32, cube, 0.1, {{"level", "3"}}),
+                   Code::invalid_argument, "level");
+  }
+  expect_refusal(request_of("zfp", DType::f32, {1}, 0.1), Code::unsupported, "shape 1 ");
+  expect_refusal(request_of("zfp", DType::f32, cube, 0.1, {{"rate", "8"}}), Code::invalid_argument,
+                 "rate");
+  expect_refusal(request_of("zfp", DType::f32, cube, 0.0, {{"rate", "8"}, {"precision", "20"}}),
+                 Code::invalid_argument, "exclude");
+  expect_refusal(request_of("zfp", DType::f32, cube, 0.0, {{"rate", "-8"}}), Code::invalid_argument,
+                 "rate");
+}
+
+TEST(PluginCodec, ExpertModesOfZfpWork) {
+  if (!installed("zfp")) GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
+  const Shape cube = {16, 16, 16};
+  const Sample sample = samples_of(DType::f32, 4096)[0];
+  Result<std::unique_ptr<Codec>> rate =
+      make_plugin_codec(request_of("zfp", DType::f32, cube, 0, {{"rate", "8"}}), "");
+  ASSERT_TRUE(rate.ok()) << rate.status().message();
+  EXPECT_NEAR(static_cast<double>((*rate)->encode(sample.buffer())->buffer.n_bytes()), 4096, 16);
+  EXPECT_TRUE(
+      make_plugin_codec(request_of("zfp", DType::f64, cube, 0, {{"precision", "20"}}), "").ok());
+}
+
+/// SZ3's plug-in would print, or end the process, on each of these.
+TEST(PluginCodec, BadClientDataNeverReachSz3) {
+  if (!installed("sz3")) GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
+  for (const char* words : {"", "1", "0:1:2", "9:0:0:0:0:0:0:0:0", "0:0:0:0:0:0:0:0:0:0",
+                            "0x7fffffff:0:0:0:0:0:0:0:0"}) {
+    expect_refusal(request_of("id=32024", DType::f32, {16, 16, 16}, 0.1, {{"cd", words}}),
+                   Code::invalid_argument, "cd");
+  }
+  expect_refusal(
+      request_of("id=32024", DType::f32, {2, 2, 2, 2, 2, 2}, 0.1, {{"cd", "0:0:0:0:0:0:0:0:0"}}),
+      Code::unsupported, "dimensions");
+  for (const char* words : {"1:", "1::2", "x", "99999999999", "1.5"}) {
+    expect_refusal(request_of("id=32015", DType::f32, {64}, 0.1, {{"cd", words}}),
+                   Code::invalid_argument, "cd");
+  }
+}
+
+TEST(PluginCodec, SaysWhereItLookedForAMissingPlugin) {
+  const std::string folder = "/nonexistent/plugins";
+  const Status status =
+      make_plugin_codec(request_of("id=31999", DType::f32, {64}, 0.0), folder).status();
+  EXPECT_EQ(status.code(), Code::plugin_missing);
+  EXPECT_NE(status.message().find("31999"), std::string::npos);
+  for (const std::string& searched : plugin_folders(folder)) {
+    EXPECT_NE(status.message().find(searched), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(plugin_folders(folder).front(), folder);
+  for (const char* name : {"id=", "id=0", "id=65536", "id=12x", "id=-1"}) {
+    EXPECT_TRUE(is_plugin_codec(name));
+    EXPECT_EQ(make_plugin_codec(request_of(name, DType::f32, {64}, 0), "").status().code(),
+              Code::invalid_argument);
+  }
+  EXPECT_FALSE(is_plugin_codec("deflate"));
+  EXPECT_FALSE(is_plugin_codec(""));
+}
+
+class ForeignFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("tailrace_plugins_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(ForeignFiles, AFileThatIsNoLibraryIsNamedWithTheLoadersWords) {
+  std::ofstream(folder_ / "libh5nosuch.so") << "this is text";
+  std::ofstream(folder_ / "libh5zfp.so") << "this is text as well";
+  // By its name this one could have been it.
+  Status status =
+      make_plugin_codec(request_of("zfp", DType::f32, {64}, 0.1), folder_.string()).status();
+  if (!status.ok()) {
+    EXPECT_EQ(status.code(), Code::plugin_missing);
+    EXPECT_NE(status.message().find((folder_ / "libh5zfp.so").string()), std::string::npos)
+        << status.message();
+  }
+  status =
+      make_plugin_codec(request_of("id=31999", DType::f32, {64}, 0.1), folder_.string()).status();
+  EXPECT_EQ(status.code(), Code::plugin_missing);
+}
+
+TEST_F(ForeignFiles, ALibraryThatIsNoPluginIsPassedOver) {
+  // Any shared library will do; this program's C library is surely there.
+  for (const char* library : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6",
+                              "/lib64/libm.so.6"}) {
+    if (!fs::exists(library)) continue;
+    fs::copy_file(library, folder_ / "libh5sz3.so");
+    const Status status =
+        make_plugin_codec(request_of("sz3", DType::f32, {64}, 0.1), folder_.string()).status();
+    if (!status.ok()) {
+      EXPECT_EQ(status.code(), Code::plugin_missing);
+      EXPECT_NE(status.message().find("not an HDF5 filter plug-in"), std::string::npos)
+          << status.message();
+    }
+    return;
+  }
+  GTEST_SKIP() << "no shared library at the usual places";
+}
+
+}  // namespace
+}  // namespace tailrace
