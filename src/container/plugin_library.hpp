@@ -8,14 +8,14 @@
 
 #pragma once
 
-#include <hdf5.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/status.hpp"
+
+struct H5Z_class2_t;  // hdf5.h: a filter's callbacks, id and name.
 
 namespace tailrace {
 
