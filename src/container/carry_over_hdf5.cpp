@@ -30,10 +30,26 @@ void report_failure(Lines& lines, const std::string& what) {
   lines.push_back(what + (reason.empty() ? "" : ": " + reason));
 }
 
+/// Creation properties like those of a group. Not the list that HDF5 gives for it: that one holds
+/// the number and place of the group's links, which a new group must not take over.
+Hdf5Id creation_like(hid_t group) {
+  const Hdf5Id given(H5Gget_create_plist(group));
+  Hdf5Id creation(H5Pcreate(H5P_GROUP_CREATE));
+  unsigned link_order = 0;
+  unsigned attribute_order = 0;
+  if (H5Pget_link_creation_order(given.get(), &link_order) >= 0) {
+    H5Pset_link_creation_order(creation.get(), link_order);
+  }
+  if (H5Pget_attr_creation_order(given.get(), &attribute_order) >= 0) {
+    H5Pset_attr_creation_order(creation.get(), attribute_order);
+  }
+  return creation;
+}
+
 void copy_group(hid_t input, hid_t output, const std::string& path, Lines& lines) {
   if (link_exists(output, path)) return;
   const Hdf5Id from(H5Gopen2(input, path.c_str(), H5P_DEFAULT));
-  const Hdf5Id creation(H5Gget_create_plist(from.get()));
+  const Hdf5Id creation = creation_like(from.get());
   const Hdf5Id links = utf8_link_properties();
   const Hdf5Id made(H5Gcreate2(output, path.c_str(), links.get(), creation.get(), H5P_DEFAULT));
   if (!made.valid()) report_failure(lines, "group \"" + path + "\" cannot be created");

@@ -180,7 +180,13 @@ Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
 }
 
 void Hdf5Copier::copy_named_type(const std::string& path) {
-  if (!copy_object(path)) report("named type \"" + path + "\" cannot be carried over");
+  const Hdf5Id from(H5Topen2(input_, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id creation(H5Tget_create_plist(from.get()));
+  const Hdf5Id type(H5Tcopy(from.get()));
+  const Hdf5Id links = utf8_link_properties();
+  if (H5Tcommit2(output_, path.c_str(), type.get(), links.get(), creation.get(), H5P_DEFAULT) < 0) {
+    report("named type \"" + path + "\" cannot be carried over");
+  }
 }
 
 bool Hdf5Copier::copy_object(const std::string& path) {

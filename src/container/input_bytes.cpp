@@ -86,7 +86,8 @@ void swap_words(std::span<std::byte> values) {
 }  // namespace
 
 Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a pipe would wait for a writer that may never come.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return status_from_errno(errno, "cannot open " + path);
   struct stat facts = {};
   if (::fstat(descriptor, &facts) != 0) {
