@@ -276,9 +276,9 @@ TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrac
 /* ===== Attributes =====
  *
  * Attributes of the file ("/"), of a group, or of a field, by path; written with the step that is
- * open. The object must exist by then; an attribute that is there is replaced.
+ * open. An object that is not there by then becomes a group; an attribute that is there is replaced.
  * Alike on all ranks. The values are copied. Numbers: n_values = 1 makes a scalar, more a list.
- * Errors: invalid_argument (no values, an empty name). An object that is not there: end_step. */
+ * Errors: invalid_argument (no values, an empty name, a path that is not absolute). */
 TAILRACE_API tailrace_error tailrace_attribute_set_text(tailrace_file* file,
                                                         const char* object_path, const char* name,
                                                         const char* text);

@@ -153,7 +153,10 @@ struct Box {
   Box() = default;
   Box(Shape box_start, Shape box_count)
       : start(std::move(box_start)), count(std::move(box_count)) {}
-  Box(std::uint64_t first, std::uint64_t n) : start{first}, count{n} {}
+  /// A template, so that Box({}, {}) means the one box of a scalar.
+  template <std::integral First, std::integral Count>
+  Box(First first, Count n)
+      : start{static_cast<std::uint64_t>(first)}, count{static_cast<std::uint64_t>(n)} {}
 
   std::uint64_t n_elements() const {
     std::uint64_t product = 1;

@@ -1,0 +1,420 @@
+// Failures through the public API: the same error on every rank, a text that names the culprit, a
+// file that is whole or absent, and a file handle that can be used on.
+//
+// In most tests one rank alone has a reason to fail; the others must hear of it. Nothing here may
+// hang: the watchdog of api_support.hpp turns a deadlock into a failure.
+
+#include <fstream>
+
+#include "api_support.hpp"
+
+namespace {
+
+using namespace api_test;
+
+const Shape kShape{24, 18};
+
+/// Define and put one good field in full.
+void put_good(tailrace::File& file, const std::string& path, std::uint64_t seed = 1) {
+  auto field = file.define<float>(path, kShape);
+  put_boxes<float>(field, mine(cut(kShape, n_ranks())), seed, rough_value<float>);
+}
+
+/// After a failed step: the next one works, and the file holds that and nothing else.
+void expect_usable(tailrace::File& file, const std::string& path) {
+  const Outcome next = outcome_of([&] {
+    put_good(file, "/after", 9);
+    file.end_step();
+    file.close();
+  });
+  EXPECT_EQ(next.code, TAILRACE_OK) << next.text;
+  if (!is_root() || next.code != TAILRACE_OK) return;
+  const StockFile stock(path);
+  EXPECT_EQ(differences(stock.read<float>("/after"), all_values<float>(kShape, 9, rough_value)),
+            "");
+  EXPECT_FALSE(stock.has("/bad"));
+}
+
+// --- create and open --------------------------------------------------------------------------
+
+TEST(ApiErrors, CreateWithBadOptionsOnOneRank) {
+  const std::string path = scratch();
+  const char* options = is_last() ? "memory=lots" : "";
+  expect_everywhere(outcome_of([&] { create(path, options); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                    {"memory", "lots"});
+  EXPECT_FALSE(exists(path));
+}
+
+TEST(ApiErrors, CreateWithoutAPathOnOneRank) {
+  const std::string path = scratch();
+  tailrace_file* file = nullptr;
+  const tailrace_error error = tailrace_file_create(is_last() ? nullptr : path.c_str(),
+                                                    TAILRACE_MPI(MPI_COMM_WORLD), nullptr, &file);
+  EXPECT_EQ(error, TAILRACE_ERROR_INVALID_ARGUMENT) << tailrace_thread_error();
+  EXPECT_EQ(file, nullptr);
+  EXPECT_EQ(tailrace_thread_error(), from_root(tailrace_thread_error()));
+}
+
+TEST(ApiErrors, CreateWithAnotherPathOnOneRank) {
+  if (n_ranks() == 1) GTEST_SKIP() << "one rank cannot disagree";
+  const std::string path = scratch(is_last() ? "other.h5" : "out.h5");
+  expect_everywhere(outcome_of([&] { create(path); }), TAILRACE_ERROR_DISAGREEMENT);
+}
+
+TEST(ApiErrors, CreateInAFolderThatIsNotThere) {
+  expect_everywhere(outcome_of([&] { create(scratch_folder() + "/no/such/folder/out.h5"); }),
+                    TAILRACE_ERROR_NOT_FOUND, {"no/such/folder"});
+}
+
+TEST(ApiErrors, CreateOverAnExistingFile) {
+  const std::string path = scratch();
+  auto first = create(path);
+  put_good(first, "/old");
+  first.close();
+  expect_everywhere(outcome_of([&] { create(path); }), TAILRACE_ERROR_ALREADY_EXISTS, {"out.h5"});
+
+  auto second = create(path, "replace=on");
+  if (is_root()) {
+    EXPECT_TRUE(StockFile(path).has("/old"));  // until the first commit
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  put_good(second, "/new");
+  second.close();
+  if (!is_root()) return;
+  EXPECT_TRUE(StockFile(path).has("/new"));
+  EXPECT_FALSE(StockFile(path).has("/old"));
+}
+
+TEST(ApiErrors, OpenWhatIsNotThereOrNotHdf5) {
+  expect_everywhere(outcome_of([&] { open(scratch("absent.h5")); }), TAILRACE_ERROR_NOT_FOUND,
+                    {"absent.h5"});
+  const std::string path = scratch("text.h5");
+  if (is_root()) std::ofstream(path) << "This is no HDF5 file, however long it may go on.\n";
+  MPI_Barrier(MPI_COMM_WORLD);
+  expect_everywhere(outcome_of([&] { open(path); }), TAILRACE_ERROR_CORRUPT, {"text.h5"});
+}
+
+// --- definitions ------------------------------------------------------------------------------
+
+TEST(ApiErrors, DefinitionsThatCannotBeMeant) {
+  auto file = create(scratch());
+  using Call = void (*)(tailrace::File&);
+  const std::vector<std::pair<Call, const char*>> cases = {
+      {[](auto& f) { f.template define<float>("/f", {3}, "bound=abs=0"); }, "/f"},
+      {[](auto& f) { f.template define<float>("/f", {3}, "bound=abs=nan"); }, "/f"},
+      {[](auto& f) { f.template define<float>("/f", {3}, "bound=some=1"); }, "/f"},
+      {[](auto& f) { f.template define<float>("/f", {3}, "fill=much"); }, "fill"},
+      {[](auto& f) { f.template define<float>("", {3}); }, "path"},
+      {[](auto& f) { f.template define<float>("relative", {3}); }, "relative"},
+      {[](auto& f) { f.template define<float>("/f", Shape(33, 1)); }, "33"},
+      {[](auto& f) { f.define("/f", tailrace_dtype(15), {3}); }, "15"}};
+  for (const auto& [call, part] : cases) {
+    const Outcome outcome = outcome_of([&, called = call] { called(file); });
+    expect_everywhere(outcome, TAILRACE_ERROR_INVALID_ARGUMENT, {part});
+  }
+  file.define<float>("/twice", {0});
+  expect_everywhere(outcome_of([&] { file.define<float>("/twice", {0}); }),
+                    TAILRACE_ERROR_ALREADY_EXISTS, {"/twice"});
+  file.abandon();
+}
+
+/// `define` is called on the last rank only, in place of the good definition of the others.
+void expect_disagreement(const std::function<void(tailrace::File&)>& define) {
+  if (n_ranks() == 1) GTEST_SKIP() << "one rank cannot disagree";
+  const std::string path = scratch();
+  auto file = create(path);
+  if (is_last()) {
+    define(file);
+  } else {
+    file.define<float>("/bad", kShape, "codec=deflate");
+  }
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT);
+  EXPECT_FALSE(exists(path));
+  expect_usable(file, path);
+}
+
+TEST(ApiErrors, RanksDisagreeOnShape) {
+  expect_disagreement([](auto& file) { file.template define<float>("/bad", {24, 19}); });
+}
+TEST(ApiErrors, RanksDisagreeOnDtype) {
+  expect_disagreement([](auto& file) { file.template define<double>("/bad", kShape); });
+}
+TEST(ApiErrors, RanksDisagreeOnPath) {
+  expect_disagreement([](auto& file) { file.template define<float>("/other", kShape); });
+}
+TEST(ApiErrors, RanksDisagreeOnBound) {
+  expect_disagreement(
+      [](auto& file) { file.template define<float>("/bad", kShape, "bound=abs=1"); });
+}
+TEST(ApiErrors, RanksDisagreeOnNumberOfFields) {
+  expect_disagreement([](auto&) {});
+}
+TEST(ApiErrors, RanksDisagreeOnAttributes) {
+  expect_disagreement([](auto& file) {
+    file.template define<float>("/bad", kShape, "codec=deflate");
+    file.set_attribute("/", "only on one rank", 1);
+  });
+}
+
+TEST(ApiErrors, DefinitionThatFailsOnOneRank) {
+  const std::string path = scratch();
+  auto file = create(path);
+  const char* options = is_last() ? "bound=abs=-1" : "";
+  const Outcome mine_alone = outcome_of([&] { file.define<float>("/bad", kShape, options); });
+  EXPECT_EQ(mine_alone.code, is_last() ? TAILRACE_ERROR_INVALID_ARGUMENT : TAILRACE_OK);
+  const Outcome step = outcome_of([&] { file.end_step(); });
+  if (n_ranks() > 1) {
+    EXPECT_NE(step.code, TAILRACE_OK);
+  }
+  EXPECT_EQ(step.text, from_root(step.text));
+  expect_usable(file, path);
+}
+
+TEST(ApiErrors, SettingsThatACodecRefuses) {
+  for (const char* options : {"codec=no-such-codec", "codec=deflate,level=77", "codec=deflate,x=1",
+                              "layout=no-such-layout", "codec=deflate,layout=contiguous"}) {
+    SCOPED_TRACE(options);
+    const std::string path = scratch(std::string(options) + ".h5");
+    auto file = create(path);
+    const Outcome outcome = outcome_of([&] {
+      auto field = file.define<float>("/bad", kShape, options);
+      put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+      file.end_step();
+    });
+    EXPECT_NE(outcome.code, TAILRACE_OK);
+    expect_everywhere(outcome, outcome.code, {"/bad"});
+    // What define refused is remembered, and told once more by the step.
+    const Outcome again = outcome_of([&] { file.end_step(); });
+    EXPECT_TRUE(again.code == TAILRACE_OK || again.text.find("/bad") != std::string::npos);
+    expect_usable(file, path);
+  }
+}
+
+// --- coverage ---------------------------------------------------------------------------------
+
+/// Put all but what `spoil` changes of this rank's boxes; end_step must fail.
+void expect_bad_coverage(const char* options, std::initializer_list<const char*> parts,
+                         const std::function<void(std::vector<Box>&)>& spoil) {
+  const std::string path = scratch(std::string(options) + ".h5");
+  auto file = create(path);
+  auto field = file.define<float>("/bad", kShape, options);
+  std::vector<Box> boxes = mine(cut(kShape, 2 * n_ranks()));
+  spoil(boxes);
+  put_boxes<float>(field, boxes, 1, rough_value<float>);
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE, parts);
+  EXPECT_FALSE(exists(path));
+  expect_usable(file, path);
+}
+
+TEST(ApiErrors, Overlap) {
+  for (const char* options : {"", "chunk=5x7", "codec=none,layout=contiguous", "layout=dense"}) {
+    SCOPED_TRACE(options);
+    expect_bad_coverage(options, {"/bad"}, [](auto& boxes) {
+      if (is_last()) boxes.push_back(Box({7, 5}, {3, 2}));
+    });
+  }
+}
+
+TEST(ApiErrors, SameBoxTwice) {
+  expect_bad_coverage("chunk=5x7", {"/bad"}, [](auto& boxes) {
+    if (is_last()) boxes.push_back(boxes.back());
+  });
+}
+
+TEST(ApiErrors, OverlapWhereHolesAreAllowed) {
+  expect_bad_coverage("holes=on,chunk=5x7", {"/bad"}, [](auto& boxes) {
+    if (is_root()) boxes = {Box({0, 0}, {9, 9})};
+    if (is_last()) boxes.push_back(Box({8, 8}, {1, 1}));
+  });
+}
+
+TEST(ApiErrors, Hole) {
+  for (const char* options : {"", "chunk=5x7", "codec=none,layout=contiguous", "layout=dense"}) {
+    SCOPED_TRACE(options);
+    expect_bad_coverage(options, {"/bad"}, [](auto& boxes) {
+      if (is_last()) boxes.pop_back();
+    });
+  }
+}
+
+TEST(ApiErrors, HoleOfOneElement) {
+  expect_bad_coverage("chunk=5x7", {"/bad", "[0:1, 0:1]"}, [](auto& boxes) {
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      if (boxes[i].start != Shape{0, 0}) continue;
+      const Shape count = boxes[i].count;
+      boxes[i] = Box({1, 0}, {count[0] - 1, count[1]});
+      boxes.push_back(Box({0, 1}, {1, count[1] - 1}));
+      break;
+    }
+  });
+}
+
+TEST(ApiErrors, NothingPutAtAll) {
+  expect_bad_coverage("", {"/bad"}, [](auto& boxes) { boxes.clear(); });
+}
+
+TEST(ApiErrors, BoxOutsideTheShapeOnOneRank) {
+  const std::string path = scratch();
+  auto file = create(path);
+  auto field = file.define<float>("/bad", kShape);
+  put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  if (is_last()) {
+    const std::vector<float> values(4);
+    const Outcome outcome = outcome_of([&] { field.put_copy(Box({22, 0}, {4, 1}), values); });
+    EXPECT_EQ(outcome.code, TAILRACE_ERROR_BAD_COVERAGE) << outcome.text;
+    EXPECT_NE(outcome.text.find("/bad"), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("[22:26, 0:1]"), std::string::npos) << outcome.text;
+  }
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE,
+                    {"/bad", "[22:26, 0:1]"});
+  expect_usable(file, path);
+}
+
+TEST(ApiErrors, PutsThatCannotBeMeantOnOneRank) {
+  const std::string path = scratch();
+  auto file = create(path);
+  auto field = file.define<float>("/bad", kShape, "holes=on");
+  if (is_last()) {
+    EXPECT_EQ(tailrace_field_put(file.handle(), 4711, nullptr, nullptr, nullptr),
+              TAILRACE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tailrace_field_put(file.handle(), field.number(), nullptr, nullptr, nullptr),
+              TAILRACE_ERROR_INVALID_ARGUMENT);
+    const std::uint64_t start[2] = {~std::uint64_t{0}, 1};
+    const std::uint64_t count[2] = {2, 1};
+    const float values[2] = {1, 2};
+    EXPECT_EQ(tailrace_field_put(file.handle(), field.number(), start, count, values),
+              TAILRACE_ERROR_BAD_COVERAGE) << "start + count wraps around";
+  }
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                    {"4711"});
+  expect_usable(file, path);
+}
+
+TEST(ApiErrors, RangeOfAnotherLengthThanTheBox) {
+  auto file = create(scratch());
+  auto field = file.define<float>("/bad", kShape);
+  const std::vector<float> values(5);
+  const Outcome outcome = outcome_of([&] { field.put(Box({0, 0}, {2, 3}), values); });
+  EXPECT_EQ(outcome.code, TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(outcome.text.find("/bad"), std::string::npos);
+  EXPECT_EQ(outcome_of([&] { field.put({0, 5}, values); }).code, TAILRACE_ERROR_INVALID_ARGUMENT);
+}
+
+// --- steps and close --------------------------------------------------------------------------
+
+TEST(ApiErrors, FailedStepAfterACommittedOne) {
+  const std::string path = scratch();
+  auto file = create(path);
+  put_good(file, "/good");
+  file.end_step();
+  file.define<float>("/bad", kShape);
+  put_good(file, "/dropped");
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE, {"/bad"});
+  if (is_root()) {
+    const StockFile stock(path);
+    EXPECT_TRUE(stock.has("/good"));
+    EXPECT_FALSE(stock.has("/dropped"));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  expect_usable(file, path);
+  if (!is_root()) return;
+  EXPECT_EQ(differences(StockFile(path).read<float>("/good"),
+                        all_values<float>(kShape, 1, rough_value)), "");
+}
+
+TEST(ApiErrors, SamePathInALaterStep) {
+  auto file = create(scratch());
+  put_good(file, "/bad");
+  file.end_step();
+  const Outcome outcome = outcome_of([&] {
+    put_good(file, "/bad");
+    file.end_step();
+  });
+  expect_everywhere(outcome, TAILRACE_ERROR_ALREADY_EXISTS, {"/bad"});
+}
+
+TEST(ApiErrors, PutOfAFieldWhoseStepHasEnded) {
+  auto file = create(scratch());
+  auto field = file.define<float>("/field", kShape);
+  put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  file.end_step();
+  const std::vector<float> values(Box({0, 0}, kShape).n_elements());
+  const Outcome outcome = outcome_of([&] { field.put(values); });
+  expect_everywhere(outcome, TAILRACE_ERROR_INVALID_ARGUMENT, {"/field"});
+}
+
+TEST(ApiErrors, CloseWithAStepThatFails) {
+  const std::string path = scratch();
+  auto file = create(path);
+  put_good(file, "/good");
+  file.end_step();
+  file.define<float>("/bad", kShape);
+  expect_everywhere(outcome_of([&] { file.close(); }), TAILRACE_ERROR_BAD_COVERAGE, {"/bad"});
+  EXPECT_FALSE(static_cast<bool>(file));
+  if (!is_root()) return;
+  EXPECT_TRUE(StockFile(path).has("/good"));
+  EXPECT_FALSE(StockFile(path).has("/bad"));
+  EXPECT_FALSE(exists(path + ".partial"));
+}
+
+TEST(ApiErrors, CloseWithAFirstStepThatFailsLeavesNoFile) {
+  const std::string path = scratch();
+  auto file = create(path);
+  file.define<float>("/bad", kShape);
+  expect_everywhere(outcome_of([&] { file.close(); }), TAILRACE_ERROR_BAD_COVERAGE, {"/bad"});
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_FALSE(exists(path));
+  EXPECT_FALSE(exists(path + ".partial"));
+}
+
+TEST(ApiErrors, AttributesThatCannotBeMeant) {
+  auto file = create(scratch());
+  expect_everywhere(outcome_of([&] { file.set_attribute("relative", "units", "m"); }),
+                    TAILRACE_ERROR_INVALID_ARGUMENT, {"relative"});
+  expect_everywhere(outcome_of([&] { file.set_attribute("/", "", "m"); }),
+                    TAILRACE_ERROR_INVALID_ARGUMENT);
+  expect_everywhere(outcome_of([&] { file.set_attribute("/", "none", std::vector<int>{}); }),
+                    TAILRACE_ERROR_INVALID_ARGUMENT, {"none"});
+}
+
+TEST(ApiErrors, AbandonLeavesNoFile) {
+  const std::string path = scratch();
+  {
+    auto file = create(path);
+    put_good(file, "/good");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_FALSE(exists(path));
+  EXPECT_FALSE(exists(path + ".partial"));
+}
+
+TEST(ApiErrors, AbandonKeepsTheStepsThatWereEnded) {
+  const std::string path = scratch();
+  {
+    auto file = create(path);
+    put_good(file, "/good");
+    file.end_step();
+    put_good(file, "/dropped");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!is_root()) return;
+  EXPECT_TRUE(StockFile(path).has("/good"));
+  EXPECT_FALSE(StockFile(path).has("/dropped"));
+}
+
+TEST(ApiErrors, BoundThatTheDtypeOrCodecCannotKeep) {
+  const std::string path = scratch();
+  auto file = create(path);
+  const Outcome outcome = outcome_of([&] {
+    auto field = file.define<float>("/bad", kShape, "codec=deflate,bound=abs=1e-3");
+    put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+    file.end_step();
+  });
+  // A lossless codec keeps every bound; if it refuses one, then by name and on every rank.
+  expect_everywhere(outcome, outcome.code);
+  if (outcome.code != TAILRACE_OK) expect_usable(file, path);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -1,0 +1,258 @@
+// The public API on every kind of field and decomposition: what was put is what HDF5 reads.
+
+#include <cmath>
+#include <limits>
+
+#include "api_support.hpp"
+
+namespace {
+
+using namespace api_test;
+
+/// Write one field whose boxes are dealt from `first_rank` on, and compare every value.
+template <class T>
+void round_trip(const Shape& shape, const std::vector<Box>& boxes, const tailrace::Options& options,
+                int first_rank = 0) {
+  const std::string path = scratch();
+  auto file = create(path, "replace=on");
+  auto field = file.define<T>("/group/field", shape, options);
+  put_boxes<T>(field, mine(boxes, first_rank), 5, rough_value<T>);
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(stock.shape("/group/field"), shape);
+  EXPECT_EQ(differences(stock.read<T>("/group/field"), all_values<T>(shape, 5, rough_value<T>)), "")
+      << options.text();
+}
+
+TEST(ApiShapes, OneToFourDimensionsThatDoNotDivide) {
+  for (const Shape& shape : {Shape{1009}, Shape{61, 47}, Shape{13, 17, 11}, Shape{5, 7, 6, 9}}) {
+    round_trip<float>(shape, cut(shape, n_ranks()), "");
+    round_trip<double>(shape, cut(shape, 3 * n_ranks() + 1), "", 1);
+  }
+}
+
+TEST(ApiShapes, BoxesThatCrossChunkBorders) {
+  const std::vector<std::pair<Shape, const char*>> cases = {
+      {{61, 47}, "chunk=16x16"},        {{61, 47}, "chunk=61x1"},
+      {{61, 47}, "chunk=64x64"},        {{61, 47}, "chunk=2k"},
+      {{13, 17, 11}, "chunk=5x4x3"},    {{13, 17, 11}, "chunk=1x17x2"},
+      {{5, 7, 6, 9}, "chunk=2x3x4x5"},  {{1009}, "chunk=256"}};
+  for (const auto& [shape, chunk] : cases) {
+    SCOPED_TRACE(chunk);
+    round_trip<float>(shape, cut(shape, n_ranks()), chunk);
+    round_trip<std::int32_t>(shape, cut(shape, 5 * n_ranks()), chunk, 2);
+  }
+}
+
+TEST(ApiShapes, LayoutsAndCodecs) {
+  const Shape shape{45, 38};
+  for (const char* options :
+       {"layout=claimed,codec=none", "layout=claimed,codec=deflate,level=9", "layout=dense",
+        "layout=dense,codec=none,chunk=8x8", "layout=contiguous,codec=none",
+        "layout=claimed,codec=deflate,chunk=7x9"}) {
+    SCOPED_TRACE(options);
+    round_trip<double>(shape, cut(shape, n_ranks() + 2), options);
+  }
+}
+
+TEST(ApiShapes, OneRankHasEverything) {
+  const Shape shape{40, 30};
+  round_trip<float>(shape, {Box({0, 0}, shape)}, "chunk=16x16", n_ranks() - 1);
+}
+
+TEST(ApiShapes, FileOptionsAreDefaultsOfFields) {
+  const std::string path = scratch();
+  auto file = create(path, "codec=none,chunk=8x8,threads=2,memory=64MiB,buffer=64k,align=512");
+  const Shape shape{33, 20};
+  auto plain = file.define<float>("/plain", shape);
+  auto packed = file.define<float>("/packed", shape, "codec=deflate");
+  put_boxes<float>(plain, mine(cut(shape, n_ranks())), 1, rough_value<float>);
+  put_boxes<float>(packed, mine(cut(shape, n_ranks())), 2, rough_value<float>);
+  const tailrace::StepReport report = file.end_step();
+  file.close();
+  ASSERT_EQ(report.fields.size(), 2U);
+  EXPECT_EQ(report.fields[0].codec, "none");
+  EXPECT_EQ(report.fields[1].codec, "deflate");
+  EXPECT_EQ(report.fields[0].n_chunks, 15U);
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(differences(stock.read<float>("/plain"), all_values<float>(shape, 1, rough_value)), "");
+  EXPECT_EQ(differences(stock.read<float>("/packed"), all_values<float>(shape, 2, rough_value)),
+            "");
+}
+
+template <class T>
+class ApiDtypes : public testing::Test {};
+using Dtypes = testing::Types<float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                              std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+TYPED_TEST_SUITE(ApiDtypes, Dtypes);
+
+TYPED_TEST(ApiDtypes, ValuesSurviveExactly) {
+  const Shape shape{29, 31};
+  round_trip<TypeParam>(shape, cut(shape, n_ranks() + 1), "chunk=10x10");
+  round_trip<TypeParam>({}, cut({}, 1), "", n_ranks() - 1);
+  round_trip<TypeParam>({0, 7}, {}, "");
+}
+
+TYPED_TEST(ApiDtypes, ExtremesSurviveExactly) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const std::vector<TypeParam> values = {Limits::lowest(), Limits::max(), Limits::min(),
+                                         TypeParam(0), TypeParam(1)};
+  const std::string path = scratch();
+  auto file = create(path);
+  auto field = file.define(
+      "/bytes", tailrace::dtype_of<TypeParam>(), {values.size()}, "codec=deflate");
+  if (is_last()) field.put(std::as_bytes(std::span(values)));
+  file.close();
+  if (!is_root()) return;
+  EXPECT_EQ(differences(StockFile(path).read<TypeParam>("/bytes"), values), "");
+}
+
+TEST(ApiShapes, ScalarsAndEmptyDatasets) {
+  const std::string path = scratch();
+  auto file = create(path);
+  const double pi = 3.14159;
+  auto scalar = file.define<double>("/scalar", {});
+  if (is_root()) scalar.put(std::span(&pi, 1));
+  file.define<float>("/nothing", {0});
+  auto none = file.define<std::int32_t>("/none", {3, 0, 5});
+  none.put(Box({0, 0, 0}, {3, 0, 5}), {});
+  const tailrace::StepReport report = file.end_step();
+  EXPECT_EQ(report.raw_bytes, sizeof pi);
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(stock.read<double>("/scalar"), std::vector<double>{pi});
+  EXPECT_EQ(stock.shape("/scalar"), Shape{});
+  EXPECT_EQ(stock.shape("/nothing"), Shape{0});
+  EXPECT_EQ(stock.shape("/none"), (Shape{3, 0, 5}));
+}
+
+TEST(ApiShapes, ParticlesWithAnotherCountOnEachRank) {
+  const std::string path = scratch();
+  auto file = create(path, "chunk=4k");
+  std::mt19937 random(17);
+  for (int step = 0; step < 3; ++step) {
+    std::vector<std::uint64_t> counts;
+    std::uint64_t total = 0;
+    std::uint64_t first = 0;
+    for (int r = 0; r < n_ranks(); ++r) {
+      counts.push_back((r + step) % 3 == 1 ? 0 : random() % 5000);
+      if (r < rank()) first += counts.back();
+      total += counts.back();
+    }
+    const Box box(first, counts[static_cast<std::size_t>(rank())]);
+    const std::string group = "/step_" + std::to_string(step);
+    auto x = file.define<double>(group + "/x", {total});
+    auto id = file.define<std::int64_t>(group + "/id", {total});
+    put_boxes<double>(x, {box}, 1, rough_value<double>);
+    put_boxes<std::int64_t>(id, {box}, 2, rough_value<std::int64_t>);
+    file.end_step();
+    if (!is_root()) continue;
+    const StockFile stock(path);  // while the file is still being written
+    EXPECT_EQ(differences(stock.read<double>(group + "/x"),
+                          all_values<double>({total}, 1, rough_value)), "");
+    EXPECT_EQ(differences(stock.read<std::int64_t>(group + "/id"),
+                          all_values<std::int64_t>({total}, 2, rough_value)), "");
+  }
+  file.close();
+}
+
+TEST(ApiShapes, BoundsHoldOnEveryValue) {
+  const std::string path = scratch();
+  const Shape shape{50, 60};
+  auto file = create(path, "codec=portable,chunk=16x16,verify=on");
+  const std::vector<std::pair<std::string, std::string>> fields = {
+      {"/abs", "bound=abs=1e-3"}, {"/rel", "bound=rel=1e-4"}, {"/psnr", "bound=psnr=70"}};
+  std::vector<tailrace::Field<double>> defined;
+  for (const auto& [name, options] : fields) {
+    defined.push_back(file.define<double>(name, shape, options));
+    put_boxes<double>(defined.back(), mine(cut(shape, 2 * n_ranks())), 3, smooth_value<double>);
+  }
+  auto single = file.define<float>("/single", shape, "bound=abs=1e-2");
+  put_boxes<float>(single, mine(cut(shape, n_ranks())), 4, smooth_value<float>);
+  const tailrace::StepReport report = file.end_step();
+  file.close();
+
+  ASSERT_EQ(report.fields.size(), 4U);
+  const auto expected = all_values<double>(shape, 3, smooth_value);
+  const auto [least, greatest] = std::minmax_element(expected.begin(), expected.end());
+  const double range = *greatest - *least;
+  EXPECT_DOUBLE_EQ(report.fields[0].absolute_bound, 1e-3);
+  EXPECT_NEAR(report.fields[1].absolute_bound, 1e-4 * range, 1e-12);
+  EXPECT_LE(report.fields[2].absolute_bound, range * std::pow(10.0, -70.0 / 20) * (1 + 1e-12));
+  for (const auto& field : report.fields) {
+    EXPECT_TRUE(field.verified);
+    EXPECT_LE(field.max_error, field.absolute_bound);
+    EXPECT_GT(field.max_error, 0);
+    EXPECT_GT(field.ratio, 1);
+  }
+  if (!is_root()) return;
+  const StockFile stock(path);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto found = stock.read<double>(fields[f].first);
+    double largest = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      largest = std::max(largest, std::abs(found[i] - expected[i]));
+    }
+    EXPECT_LE(largest, report.fields[f].absolute_bound) << fields[f].first;
+    EXPECT_NEAR(largest, report.fields[f].max_error, 1e-9) << fields[f].first;
+  }
+}
+
+TEST(ApiShapes, SpecialValuesSurviveALossyCodec) {
+  const std::string path = scratch();
+  const Shape shape{40, 16};
+  auto values = all_values<float>(shape, 1, smooth_value<float>);
+  values[3] = std::numeric_limits<float>::infinity();
+  values[77] = -std::numeric_limits<float>::infinity();
+  values[200] = std::numeric_limits<float>::quiet_NaN();
+  values[300] = -999.0F;
+  auto file = create(path);
+  auto field = file.define<float>("/field", shape, "codec=portable,bound=rel=1e-3,fill=-999");
+  for (const Box& box : mine(cut(shape, n_ranks()))) {
+    std::vector<float> part;
+    for (std::uint64_t i = 0; i < box.count[0]; ++i) {
+      const auto row = values.begin() +
+                       static_cast<std::ptrdiff_t>((box.start[0] + i) * shape[1] + box.start[1]);
+      part.insert(part.end(), row, row + static_cast<std::ptrdiff_t>(box.count[1]));
+    }
+    field.put_copy(box, part);
+  }
+  const tailrace::StepReport report = file.end_step();
+  file.close();
+  EXPECT_LT(report.fields.at(0).absolute_bound, 0.03) << "the fill value is not part of the range";
+  if (!is_root()) return;
+  const auto found = StockFile(path).read<float>("/field");
+  for (const std::size_t i : {3U, 77U, 300U}) EXPECT_EQ(found[i], values[i]);
+  EXPECT_TRUE(std::isnan(found[200]));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (std::isfinite(values[i])) {
+      EXPECT_LE(std::abs(double(found[i]) - double(values[i])), report.fields[0].absolute_bound);
+    }
+  }
+}
+
+TEST(ApiShapes, HolesGetTheFillValue) {
+  const std::string path = scratch();
+  const Shape shape{30, 20};
+  auto file = create(path, "holes=on,chunk=8x8");
+  auto field = file.define<float>("/holes", shape, "fill=-7.5");
+  auto zeros = file.define<std::int32_t>("/untouched", shape);
+  const Box box({5, 3}, {12, 9});
+  const std::vector<float> values(box.n_elements(), 2.0F);
+  if (is_last()) field.put(box, values);
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  std::vector<float> expected(600, -7.5F);
+  for (std::size_t i = 5; i < 17; ++i)
+    for (std::size_t j = 3; j < 12; ++j) expected[i * 20 + j] = 2.0F;
+  EXPECT_EQ(differences(stock.read<float>("/holes"), expected), "");
+  EXPECT_EQ(stock.read<std::int32_t>(zeros.path()), std::vector<std::int32_t>(600, 0));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return api_test::run(argc, argv); }

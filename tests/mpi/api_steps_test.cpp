@@ -1,0 +1,376 @@
+// The life of a file through the public API: steps, growth over time, append, attributes, copies,
+// callbacks, reports.
+
+#include <array>
+#include <filesystem>
+
+#include "api_support.hpp"
+
+namespace {
+
+using namespace api_test;
+
+const Shape kShape{21, 34};
+
+TEST(ApiSteps, AGroupPerStep) {
+  const std::string path = scratch();
+  auto file = create(path);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const std::string group = "/run/step_" + std::to_string(step);
+    auto rho = file.define<float>(group + "/rho", kShape);
+    auto id = file.define<std::int64_t>(group + "/cells/id", kShape, "chunk=8x8");
+    put_boxes<float>(rho, mine(cut(kShape, n_ranks())), step, rough_value<float>);
+    put_boxes<std::int64_t>(id, mine(cut(kShape, 2 * n_ranks()), 1), step + 10,
+                            rough_value<std::int64_t>);
+    file.set_attribute(group, "step", step);
+    const tailrace::StepReport report = file.end_step();
+    EXPECT_EQ(report.step_index, step);
+    ASSERT_EQ(report.fields.size(), 2U);
+    EXPECT_EQ(report.fields[1].path, group + "/cells/id");
+    if (!is_root()) continue;
+    const StockFile stock(path);  // each step is there as soon as end_step returns
+    EXPECT_EQ(stock.numbers<std::uint64_t>(group, "step"), std::vector<std::uint64_t>{step});
+  }
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const std::string group = "/run/step_" + std::to_string(step);
+    EXPECT_EQ(differences(stock.read<float>(group + "/rho"),
+                          all_values<float>(kShape, step, rough_value)), "");
+    EXPECT_EQ(differences(stock.read<std::int64_t>(group + "/cells/id"),
+                          all_values<std::int64_t>(kShape, step + 10, rough_value)), "");
+  }
+}
+
+/// What an over-time field of `n_steps` entries must hold: entry t has the seed first_seed + t.
+template <class T>
+std::vector<T> entries(const Shape& shape, std::uint64_t n_steps, std::uint64_t first_seed) {
+  std::vector<T> all;
+  for (std::uint64_t t = 0; t < n_steps; ++t) {
+    const auto entry = all_values<T>(shape, first_seed + t, rough_value<T>);
+    all.insert(all.end(), entry.begin(), entry.end());
+  }
+  return all;
+}
+
+TEST(ApiSteps, FieldsThatGrowOverTime) {
+  const std::string path = scratch();
+  auto file = create(path, "over-time=on");
+  auto height = file.define<double>("/height", kShape, "chunk=9x9");
+  auto time = file.define<double>("/time", {});
+  auto level = file.define<std::int16_t>("/level", {301}, "codec=none");
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    put_boxes<double>(height, mine(cut(kShape, n_ranks() + 1)), step, rough_value<double>);
+    put_boxes<std::int16_t>(level, mine(cut({301}, n_ranks())), step + 3,
+                            rough_value<std::int16_t>);
+    if (is_last()) time.put_copy(std::array{0.5 * static_cast<double>(step)});
+    EXPECT_EQ(file.end_step().fields.size(), 3U);
+    if (is_root()) {
+      EXPECT_EQ(StockFile(path).shape("/height"), (Shape{step + 1, 21, 34}));
+    }
+  }
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kShape, 5, 0)), "");
+  EXPECT_EQ(differences(stock.read<std::int16_t>("/level"), entries<std::int16_t>({301}, 5, 3)),
+            "");
+  EXPECT_EQ(stock.read<double>("/time"), (std::vector<double>{0, 0.5, 1, 1.5, 2}));
+}
+
+TEST(ApiSteps, FailedStepLeavesGrowingFieldsUsable) {
+  const std::string path = scratch();
+  auto file = create(path, "over-time=on");
+  auto height = file.define<float>("/height", kShape);
+  const auto boxes = mine(cut(kShape, n_ranks()));
+  put_boxes<float>(height, boxes, 0, rough_value<float>);
+  file.end_step();
+  if (is_root()) height.put_copy(Box({0, 0}, {1, 1}), std::array{77.0F});
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE,
+                    {"/height"});
+  put_boxes<float>(height, boxes, 1, rough_value<float>);
+  file.end_step();
+  file.close();
+  if (!is_root()) return;
+  EXPECT_EQ(differences(StockFile(path).read<float>("/height"), entries<float>(kShape, 2, 0)), "");
+}
+
+TEST(ApiSteps, AppendToAnExistingFile) {
+  const std::string path = scratch();
+  for (std::uint64_t part = 0; part < 3; ++part) {
+    auto file = part == 0 ? create(path) : open(path);
+    const std::string name = "/part_" + std::to_string(part) + "/rho";
+    auto rho = file.define<float>(name, kShape);
+    auto height = file.define<double>("/height", kShape, "over-time=on,chunk=9x9");
+    put_boxes<float>(rho, mine(cut(kShape, n_ranks())), part, rough_value<float>);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      put_boxes<double>(height, mine(cut(kShape, n_ranks())), 2 * part + step,
+                        rough_value<double>);
+      file.end_step();
+    }
+    file.close();
+  }
+  if (!is_root()) return;
+  const StockFile stock(path);
+  for (std::uint64_t part = 0; part < 3; ++part) {
+    EXPECT_EQ(differences(stock.read<float>("/part_" + std::to_string(part) + "/rho"),
+                          all_values<float>(kShape, part, rough_value)), "");
+  }
+  EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kShape, 6, 0)), "");
+}
+
+TEST(ApiSteps, OpenRefusesToRedefineADataset) {
+  const std::string path = scratch();
+  auto first = create(path);
+  auto field = first.define<float>("/rho", kShape);
+  put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  first.close();
+  auto again = open(path);
+  const Outcome outcome = outcome_of([&] {
+    auto rho = again.define<float>("/rho", kShape);
+    put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 2, rough_value<float>);
+    again.end_step();
+  });
+  expect_everywhere(outcome, TAILRACE_ERROR_ALREADY_EXISTS, {"/rho"});
+  again.close();
+  if (!is_root()) return;
+  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
+                        all_values<float>(kShape, 1, rough_value)), "");
+}
+
+TEST(ApiSteps, AttributesOfEveryKind) {
+  const std::string path = scratch();
+  auto file = create(path);
+  auto rho = file.define<float>("/group/rho", kShape);
+  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  file.set_attribute("/", "title", "a title with an \u00e4 in it");
+  file.set_attribute("/", "empty", "");
+  file.set_attribute("/group", "count", -5);
+  file.set_attribute("/group", "big", ~std::uint64_t{0});
+  rho.set_attribute("units", "kg/m3");
+  rho.set_attribute("scale", 0.1);
+  rho.set_attribute("spacing", std::array{0.5, 0.25, 0.125});
+  rho.set_attribute("origin", std::vector<int>{-1, 0, 1});
+  rho.set_attribute("extent", std::vector<std::uint32_t>{7, 8});
+  file.end_step();
+  file.set_attribute("/", "title", "replaced");  // a step of attributes alone
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(stock.text("/", "title"), "replaced");
+  EXPECT_EQ(stock.text("/", "empty"), "");
+  EXPECT_EQ(stock.numbers<std::int64_t>("/group", "count"), std::vector<std::int64_t>{-5});
+  EXPECT_EQ(stock.numbers<std::uint64_t>("/group", "big"),
+            std::vector<std::uint64_t>{~std::uint64_t{0}});
+  EXPECT_EQ(stock.text("/group/rho", "units"), "kg/m3");
+  EXPECT_EQ(stock.numbers<double>("/group/rho", "scale"), std::vector<double>{0.1});
+  EXPECT_EQ(stock.numbers<double>("/group/rho", "spacing"),
+            (std::vector<double>{0.5, 0.25, 0.125}));
+  EXPECT_EQ(stock.numbers<std::int64_t>("/group/rho", "origin"),
+            (std::vector<std::int64_t>{-1, 0, 1}));
+  EXPECT_EQ(stock.numbers<std::uint64_t>("/group/rho", "extent"),
+            (std::vector<std::uint64_t>{7, 8}));
+}
+
+TEST(ApiSteps, CopiesAndCallersMemory) {
+  const std::string path = scratch();
+  auto file = create(path, "chunk=8x8");
+  auto copied = file.define<float>("/copied", kShape);
+  auto lent = file.define<float>("/lent", kShape);
+  std::vector<std::vector<float>> kept;
+  for (const Box& box : mine(cut(kShape, 2 * n_ranks()))) {
+    auto values = box_values<float>(kShape, box, 6, rough_value<float>);
+    copied.put_copy(box, values);
+    kept.push_back(values);
+    lent.put(box, kept.back());
+    std::fill(values.begin(), values.end(), -1.0F);  // must not be seen
+  }
+  file.end_step();
+  for (auto& values : kept) std::fill(values.begin(), values.end(), -2.0F);  // ours again
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  const auto expected = all_values<float>(kShape, 6, rough_value<float>);
+  EXPECT_EQ(differences(stock.read<float>("/copied"), expected), "");
+  EXPECT_EQ(differences(stock.read<float>("/lent"), expected), "");
+}
+
+TEST(ApiSteps, CloseEndsTheOpenStep) {
+  const std::string path = scratch();
+  auto file = create(path);
+  auto rho = file.define<float>("/rho", kShape);
+  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  EXPECT_FALSE(exists(path));
+  file.close();
+  EXPECT_TRUE(exists(path));
+  EXPECT_FALSE(exists(path + ".partial"));
+  EXPECT_FALSE(static_cast<bool>(file));
+  if (!is_root()) return;
+  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
+                        all_values<float>(kShape, 1, rough_value)), "");
+}
+
+TEST(ApiSteps, AFileWithoutFields) {
+  const std::string path = scratch();
+  auto file = create(path);
+  file.set_attribute("/", "title", "nothing but this");
+  file.end_step();
+  file.end_step();  // an empty step is ordinary
+  file.close();
+  if (is_root()) {
+    EXPECT_EQ(StockFile(path).text("/", "title"), "nothing but this");
+  }
+}
+
+TEST(ApiSteps, CallbacksAreCalled) {
+  auto file = create(scratch(), "chunk=4x4");
+  std::uint64_t last_done = 0;
+  std::uint64_t last_total = 0;
+  int n_calls = 0;
+  file.on_progress([&](std::uint64_t bytes_done, std::uint64_t bytes_total) {
+    EXPECT_GE(bytes_done, last_done);
+    EXPECT_LE(bytes_done, bytes_total);
+    last_done = bytes_done;
+    last_total = bytes_total;
+    ++n_calls;
+  });
+  file.on_log([](std::string_view line) { EXPECT_EQ(line.find('\n'), std::string_view::npos); });
+  tailrace::File moved = std::move(file);  // the callbacks come along
+  auto rho = moved.define<float>("/rho", {210, 340});
+  put_boxes<float>(rho, mine(cut(rho.shape(), n_ranks())), 1, rough_value<float>);
+  moved.end_step();
+  MPI_Allreduce(MPI_IN_PLACE, &n_calls, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  EXPECT_GT(n_calls, 0);
+  if (last_total != 0) {
+    EXPECT_LE(last_total, 210U * 340 * sizeof(float));
+  }
+  moved.on_progress(nullptr);
+  moved.on_log(nullptr);
+  moved.close();
+}
+
+TEST(ApiSteps, AnExceptionOfACallbackArrivesAfterTheStep) {
+  const std::string path = scratch();
+  auto file = create(path, "chunk=4x4");
+  bool thrown = false;
+  file.on_progress([&](std::uint64_t, std::uint64_t) {
+    thrown = true;
+    throw std::runtime_error("from the callback");
+  });
+  auto rho = file.define<float>("/rho", kShape);
+  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  bool arrived = false;
+  try {
+    file.end_step();
+  } catch (const std::runtime_error& error) {
+    arrived = error.what() == std::string("from the callback");
+  }
+  EXPECT_EQ(arrived, thrown);
+  file.on_progress(nullptr);
+  file.close();
+  if (is_root()) {
+    EXPECT_TRUE(StockFile(path).has("/rho"));
+  }
+}
+
+TEST(ApiSteps, ReportsAreTheSameOnAllRanks) {
+  const std::string path = scratch();
+  auto file = create(path, "chunk=8x8,codec=deflate");
+  auto rho = file.define<float>("/rho", kShape);
+  put_boxes<float>(rho, mine(cut(kShape, 3 * n_ranks())), 1, rough_value<float>);
+  const tailrace::StepReport report = file.end_step();
+  file.close();
+  const std::uint64_t raw_bytes = 21 * 34 * sizeof(float);
+  EXPECT_EQ(report.raw_bytes, raw_bytes);
+  ASSERT_EQ(report.fields.size(), 1U);
+  const tailrace::FieldReport& field = report.fields[0];
+  EXPECT_EQ(field.path, "/rho");
+  EXPECT_EQ(field.codec, "deflate");
+  EXPECT_EQ(field.bound, "none");
+  EXPECT_EQ(field.absolute_bound, 0);
+  EXPECT_EQ(field.n_chunks, 15U);
+  EXPECT_EQ(field.raw_bytes, raw_bytes);
+  EXPECT_GT(field.encoded_bytes, 0U);
+  EXPECT_DOUBLE_EQ(field.ratio, static_cast<double>(raw_bytes) /
+                                    static_cast<double>(field.encoded_bytes));
+  EXPECT_GE(report.step_s, 0);
+  std::array<std::uint64_t, 6> mine_here = {report.encoded_bytes, report.file_bytes,
+                                            report.n_writes,      report.moved_bytes,
+                                            report.peak_memory_bytes, field.encoded_bytes};
+  auto of_root = mine_here;
+  MPI_Bcast(of_root.data(), static_cast<int>(of_root.size()), MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  EXPECT_EQ(mine_here, of_root);
+  if (is_root()) {
+    EXPECT_EQ(std::filesystem::file_size(path), report.file_bytes);
+  }
+}
+
+TEST(ApiSteps, ACommunicatorOfSomeRanks) {
+  const std::string path = scratch(rank() % 2 == 0 ? "even.h5" : "odd.h5");
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, rank(), &half);
+  int half_rank = 0;
+  int n_half = 0;
+  MPI_Comm_rank(half, &half_rank);
+  MPI_Comm_size(half, &n_half);
+  auto file = tailrace::File::create(path, tailrace::mpi(half));
+  MPI_Comm_free(&half);  // Tailrace works on a duplicate
+  auto rho = file.define<float>("/rho", kShape);
+  const std::vector<Box> boxes = cut(kShape, n_half);
+  if (static_cast<std::size_t>(half_rank) < boxes.size()) {
+    put_boxes<float>(rho, {boxes[static_cast<std::size_t>(half_rank)]}, 1, rough_value<float>);
+  }
+  file.close();
+  if (half_rank != 0) return;
+  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
+                        all_values<float>(kShape, 1, rough_value)), "");
+}
+
+TEST(ApiSteps, EveryRankAFileOfItsOwn) {
+  const std::string path = scratch("rank_" + std::to_string(rank()) + ".h5");
+  auto file = tailrace::File::create(path);
+  auto rho = file.define<double>("/rho", kShape);
+  rho.put_copy(all_values<double>(kShape, 3, rough_value));
+  file.close();
+  EXPECT_EQ(differences(StockFile(path).read<double>("/rho"),
+                        all_values<double>(kShape, 3, rough_value)), "");
+}
+
+TEST(ApiSteps, TwoFilesAtOnce) {
+  auto a = create(scratch("a.h5"));
+  auto b = create(scratch("b.h5"));
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    const std::string name = "/step_" + std::to_string(step);
+    auto in_a = a.define<float>(name, kShape);
+    auto in_b = b.define<std::int32_t>(name, kShape);
+    put_boxes<float>(in_a, mine(cut(kShape, n_ranks())), step, rough_value<float>);
+    put_boxes<std::int32_t>(in_b, mine(cut(kShape, n_ranks())), step, rough_value<std::int32_t>);
+    a.end_step();
+    b.end_step();
+  }
+  b.close();
+  a.close();
+  if (!is_root()) return;
+  EXPECT_EQ(differences(StockFile(scratch("a.h5")).read<float>("/step_1"),
+                        all_values<float>(kShape, 1, rough_value)), "");
+  EXPECT_EQ(differences(StockFile(scratch("b.h5")).read<std::int32_t>("/step_1"),
+                        all_values<std::int32_t>(kShape, 1, rough_value)), "");
+}
+
+TEST(ApiSteps, EveryDatasetSaysHowItWasMade) {
+  const std::string path = scratch();
+  auto file = create(path);
+  auto rho = file.define<float>("/rho", kShape, "codec=portable,bound=abs=0.5");
+  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(stock.text("/rho", "tailrace_codec"), "portable");
+  EXPECT_EQ(stock.text("/rho", "tailrace_bound_mode"), "abs");
+  EXPECT_EQ(stock.numbers<double>("/rho", "tailrace_bound_asked"), std::vector<double>{0.5});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return api_test::run(argc, argv); }

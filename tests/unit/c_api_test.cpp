@@ -1,0 +1,206 @@
+// The C API as one process sees it: versions, names, NULLs, default boxes, reports, error texts.
+//
+// What needs ranks is in tests/mpi/api_*_test.cpp. Only the public header is used here.
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <tailrace/tailrace.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+class CApi : public testing::Test {
+ protected:
+  CApi() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "c_api_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data()) == nullptr ? "" : pattern;
+    path_ = folder_ + "/out.h5";
+  }
+  ~CApi() override {
+    tailrace_file_abandon(file_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  tailrace_file* create(const char* options = nullptr) {
+    EXPECT_EQ(tailrace_file_create(path_.c_str(), TAILRACE_SERIAL, options, &file_), TAILRACE_OK)
+        << tailrace_thread_error();
+    return file_;
+  }
+  tailrace_field define(const char* name, const std::vector<std::uint64_t>& shape,
+                        const char* options = nullptr) {
+    tailrace_field field = TAILRACE_NO_FIELD;
+    EXPECT_EQ(tailrace_field_define(file_, name, TAILRACE_F32, shape.size(), shape.data(), options,
+                                    &field),
+              TAILRACE_OK)
+        << tailrace_file_error(file_);
+    return field;
+  }
+  tailrace_error close() {
+    tailrace_file* file = file_;
+    file_ = nullptr;
+    return tailrace_file_close(file);
+  }
+
+  std::string folder_;
+  std::string path_;
+  tailrace_file* file_ = nullptr;
+};
+
+TEST_F(CApi, VersionsOfHeaderAndLibraryAgree) {
+  EXPECT_EQ(tailrace_version_number(), TAILRACE_VERSION_NUMBER);
+  EXPECT_STREQ(tailrace_version_string(), TAILRACE_VERSION_STRING);
+  EXPECT_EQ(std::to_string(TAILRACE_VERSION_MAJOR) + "." + std::to_string(TAILRACE_VERSION_MINOR) +
+                "." + std::to_string(TAILRACE_VERSION_PATCH),
+            TAILRACE_VERSION_STRING);
+}
+
+TEST_F(CApi, NamesOfErrorsAndSizesOfTypes) {
+  EXPECT_STREQ(tailrace_error_name(TAILRACE_OK), "ok");
+  EXPECT_STREQ(tailrace_error_name(TAILRACE_ERROR_BAD_COVERAGE), "bad_coverage");
+  EXPECT_STREQ(tailrace_error_name(TAILRACE_ERROR_INTERNAL), "internal");
+  EXPECT_STREQ(tailrace_error_name(static_cast<tailrace_error>(15)), "unknown");
+  EXPECT_EQ(tailrace_dtype_bytes(TAILRACE_F64), 8U);
+  EXPECT_EQ(tailrace_dtype_bytes(TAILRACE_U8), 1U);
+  EXPECT_EQ(tailrace_dtype_bytes(static_cast<tailrace_dtype>(0)), 0U);
+  EXPECT_EQ(tailrace_dtype_bytes(static_cast<tailrace_dtype>(11)), 0U);
+}
+
+TEST_F(CApi, ANullFileIsRefusedEverywhere) {
+  const std::uint64_t shape[1] = {1};
+  const std::int64_t number = 1;
+  const double real = 1;
+  tailrace_field field = 0;
+  const tailrace_step_report* report = nullptr;
+  const auto refused = TAILRACE_ERROR_INVALID_ARGUMENT;
+  EXPECT_EQ(tailrace_file_close(nullptr), refused);
+  EXPECT_EQ(tailrace_file_end_step(nullptr, &report), refused);
+  EXPECT_EQ(tailrace_field_define(nullptr, "/f", TAILRACE_F32, 1, shape, nullptr, &field), refused);
+  EXPECT_EQ(field, TAILRACE_NO_FIELD);
+  EXPECT_EQ(tailrace_field_put(nullptr, 0, nullptr, nullptr, &real), refused);
+  EXPECT_EQ(tailrace_field_put_copy(nullptr, 0, nullptr, nullptr, &real), refused);
+  EXPECT_EQ(tailrace_attribute_set_text(nullptr, "/", "a", "b"), refused);
+  EXPECT_EQ(tailrace_attribute_set_i64(nullptr, "/", "a", 1, &number), refused);
+  EXPECT_EQ(tailrace_attribute_set_f64(nullptr, "/", "a", 1, &real), refused);
+  EXPECT_EQ(tailrace_file_on_progress(nullptr, nullptr, nullptr), refused);
+  EXPECT_EQ(tailrace_file_on_log(nullptr, nullptr, nullptr), refused);
+  EXPECT_STREQ(tailrace_thread_error(), "the file is NULL");
+  EXPECT_STREQ(tailrace_file_error(nullptr), "the file is NULL");
+  tailrace_file_abandon(nullptr);
+}
+
+TEST_F(CApi, NullArgumentsAreRefused) {
+  const auto refused = TAILRACE_ERROR_INVALID_ARGUMENT;
+  EXPECT_EQ(tailrace_file_create(path_.c_str(), TAILRACE_SERIAL, nullptr, nullptr), refused);
+  EXPECT_EQ(tailrace_file_create(nullptr, TAILRACE_SERIAL, nullptr, &file_), refused);
+  EXPECT_EQ(tailrace_file_create("", TAILRACE_SERIAL, nullptr, &file_), refused);
+  EXPECT_EQ(tailrace_file_open(nullptr, TAILRACE_SERIAL, nullptr, &file_), refused);
+  create();
+  tailrace_field field = 0;
+  const std::uint64_t shape[1] = {1};
+  EXPECT_EQ(tailrace_field_define(file_, nullptr, TAILRACE_F32, 1, shape, "", &field), refused);
+  EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, 1, nullptr, "", &field), refused);
+  EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, 1, shape, "", nullptr), refused);
+  EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, TAILRACE_RANK_MAX + 1, shape, "",
+                                  &field),
+            refused);
+  EXPECT_EQ(tailrace_attribute_set_text(file_, "/", "a", nullptr), refused);
+  EXPECT_EQ(tailrace_attribute_set_text(file_, "/", nullptr, "b"), refused);
+  EXPECT_EQ(tailrace_attribute_set_f64(file_, "/", "a", 0, nullptr), refused);
+  EXPECT_NE(std::string(tailrace_file_error(file_)).find("\"a\""), std::string::npos);
+}
+
+TEST_F(CApi, TextsOfFailures) {
+  EXPECT_EQ(tailrace_file_create((folder_ + "/no/out.h5").c_str(), TAILRACE_SERIAL, nullptr,
+                                 &file_),
+            TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_EQ(file_, nullptr);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("/no/out.h5"), std::string::npos);
+
+  EXPECT_EQ(tailrace_file_create(path_.c_str(), TAILRACE_SERIAL, "threads=many", &file_),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("threads=many"), std::string::npos);
+
+  create();
+  EXPECT_STREQ(tailrace_file_error(file_), "");
+  tailrace_field field = 0;
+  EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, 0, nullptr, "bound=abs=0", &field),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(field, TAILRACE_NO_FIELD);
+  EXPECT_NE(std::string(tailrace_file_error(file_)).find("/f"), std::string::npos);
+  EXPECT_STREQ(tailrace_thread_error(), tailrace_file_error(file_));
+}
+
+TEST_F(CApi, AHandleOfAnotherMpiIsRefused) {
+  const char strange[3] = {1, 2, 3};
+  EXPECT_EQ(tailrace_file_create(path_.c_str(), strange, sizeof strange, nullptr, &file_),
+            TAILRACE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(file_, nullptr);
+}
+
+TEST_F(CApi, BoxesByDefault) {
+  create("holes=on");
+  const tailrace_field whole = define("/whole", {3, 4});
+  const tailrace_field rest = define("/rest", {3, 4});
+  const tailrace_field corner = define("/corner", {3, 4});
+  const std::vector<float> values(12, 1.5F);
+  const std::uint64_t start[2] = {1, 2};
+  const std::uint64_t count[2] = {2, 2};
+  const std::uint64_t none[2] = {0, 4};
+  EXPECT_EQ(tailrace_field_put(file_, whole, nullptr, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(tailrace_field_put(file_, rest, start, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(tailrace_field_put(file_, corner, nullptr, count, values.data()), TAILRACE_OK);
+  EXPECT_EQ(tailrace_field_put(file_, corner, start, none, nullptr), TAILRACE_OK);
+  EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+}
+
+TEST_F(CApi, ReportsPointIntoTheFile) {
+  create("codec=portable,verify=on");
+  std::vector<float> values(100 * 50);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i);
+  const tailrace_field a = define("/a", {100, 50}, "bound=abs=0.25");
+  const tailrace_field b = define("/group/b", {100, 50}, "bound=rel=1e-2");
+  EXPECT_EQ(tailrace_field_put(file_, a, nullptr, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(tailrace_field_put_copy(file_, b, nullptr, nullptr, values.data()), TAILRACE_OK);
+  const tailrace_step_report* report = nullptr;
+  ASSERT_EQ(tailrace_file_end_step(file_, &report), TAILRACE_OK) << tailrace_file_error(file_);
+  ASSERT_NE(report, nullptr);
+  EXPECT_EQ(report->struct_bytes, sizeof *report);
+  EXPECT_EQ(report->step_index, 0U);
+  EXPECT_EQ(report->raw_bytes, 2 * values.size() * sizeof(float));
+  EXPECT_GT(report->ratio, 1);
+  ASSERT_EQ(report->n_fields, 2U);
+  EXPECT_EQ(report->fields[0]->struct_bytes, sizeof *report->fields[0]);
+  EXPECT_EQ(report->fields[0]->field, a);
+  EXPECT_STREQ(report->fields[0]->path, "/a");
+  EXPECT_STREQ(report->fields[0]->bound, "abs=0.25");
+  EXPECT_STREQ(report->fields[1]->bound, "rel=0.01");
+  EXPECT_STREQ(report->fields[1]->codec, "portable");
+  EXPECT_EQ(report->fields[1]->field, b);
+  EXPECT_EQ(report->fields[1]->verified, 1);
+  EXPECT_GT(report->fields[1]->max_error, 0);
+  EXPECT_LE(report->fields[1]->max_error, report->fields[1]->absolute_bound);
+  EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+}
+
+TEST_F(CApi, AnEmptyStepHasARatioOfOne) {
+  create();
+  const tailrace_step_report* report = nullptr;
+  ASSERT_EQ(tailrace_file_end_step(file_, &report), TAILRACE_OK) << tailrace_file_error(file_);
+  EXPECT_EQ(report->n_fields, 0U);
+  EXPECT_EQ(report->ratio, 1);
+  EXPECT_EQ(close(), TAILRACE_OK);
+}
+
+TEST_F(CApi, AbandonLeavesNothing) {
+  create();
+  define("/f", {5});
+  tailrace_file_abandon(file_);
+  file_ = nullptr;
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+}  // namespace
