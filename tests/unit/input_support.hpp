@@ -1,0 +1,93 @@
+// What the tests of input files share: files made byte by byte, reading in boxes, and a carry-over
+// from an input into an output of our own, uncompressed.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "container/input_file.hpp"
+#include "container_support.hpp"
+
+namespace tailrace::test {
+
+inline void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+/// A value's bytes, most significant first.
+template <class T>
+std::string big_endian(T value) {
+  std::array<char, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  std::string text(bytes.begin(), bytes.end());
+  if constexpr (std::endian::native == std::endian::little) text.assign(text.rbegin(), text.rend());
+  return text;
+}
+
+/// A value's bytes, least significant first.
+template <class T>
+std::string little_endian(T value) {
+  const std::string text = big_endian(value);
+  return std::string(text.rbegin(), text.rend());
+}
+
+/// Open, and fail the test if that does not work.
+inline std::unique_ptr<InputFile> open_or_fail(const std::string& path,
+                                               const std::optional<RawFormat>& raw = {}) {
+  Result<std::unique_ptr<InputFile>> input = InputFile::open(path, raw);
+  EXPECT_TRUE(input.ok()) << text_of(input.status());
+  return input.ok() ? std::move(input).value() : nullptr;
+}
+
+/// The failure of opening.
+inline Status open_status(const std::string& path, const std::optional<RawFormat>& raw = {}) {
+  return InputFile::open(path, raw).status();
+}
+
+/// The position of a field by its path; fails the test where there is none.
+std::size_t field_index(const InputFile& input, const std::string& path);
+
+/// One box of a field as numbers.
+template <class T>
+std::vector<T> read_box(InputFile& input, std::size_t field, const Box& box) {
+  EXPECT_EQ(dtype_bytes(input.fields().at(field).dtype), sizeof(T));
+  std::vector<T> values(box.n_elements());
+  const Status status = input.read(field, box, std::as_writable_bytes(std::span(values)));
+  EXPECT_TRUE(status.ok()) << text_of(status);
+  return values;
+}
+
+template <class T>
+std::vector<T> read_whole(InputFile& input, const std::string& path) {
+  const std::size_t field = field_index(input, path);
+  return read_box<T>(input, field, whole_box(input.fields().at(field).shape));
+}
+
+/// Read a field in boxes of `box_shape`, row-major, and compare each with the whole.
+void expect_boxes_match(InputFile& input, std::size_t field, const Shape& box_shape);
+
+/// Copy an input into a new HDF5 file through Hdf5File, fields uncompressed, as repack does.
+/// `lines` receives what the carry-over reports.
+void carry_over(InputFile& input, const std::string& output_path, std::vector<std::string>& lines);
+
+/// What a program prints; empty if it fails or is not installed.
+std::string tool_output(const std::string& command);
+
+}  // namespace tailrace::test
