@@ -47,7 +47,7 @@ Status RecordingStorage::count(Operation::Kind kind, std::uint64_t address,
     return Status(fail_code, "injected failure");
   }
   if (!recording) return Status();
-  Operation operation{kind, address, {bytes.begin(), bytes.end()}, {}, n_commits};
+  Operation operation{kind, address, {bytes.begin(), bytes.end()}, {}, n_commits, committing};
   std::ifstream journal(journal_path_of(path_), std::ios::binary);
   operation.journal.assign(std::istreambuf_iterator<char>(journal), {});
   operations.push_back(std::move(operation));

@@ -36,6 +36,7 @@ struct Operation {
   std::vector<std::byte> bytes;
   std::string journal;             ///< The journal's content before this operation; empty: none.
   std::size_t n_commits = 0;       ///< Commits that had returned before it.
+  bool committing = false;         ///< Made by a commit, not by a rank that writes chunks.
 };
 
 /// A plain file that records operations and can fail from the k-th one on.
@@ -54,6 +55,7 @@ class RecordingStorage final : public Storage {
   bool recording = false;
   std::vector<Operation> operations;
   std::size_t n_commits = 0;               ///< Set by the test; copied into each operation.
+  bool committing = false;                 ///< As n_commits.
   std::optional<std::size_t> fail_at;      ///< Operation number that fails, and all after it.
   Code fail_code = Code::no_space;
   std::size_t n_operations = 0;

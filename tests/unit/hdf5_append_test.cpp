@@ -1,0 +1,177 @@
+// Adding to files that others made: every kind of base file, extended, overwritten and added to.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "container/chunk_index_reader.hpp"
+#include "container/hdf5_file.hpp"
+#include "container/hdf5_handle.hpp"
+#include "container/superblock.hpp"
+#include "container_support.hpp"
+
+namespace tailrace::test {
+namespace {
+
+const ChunkGrid grid{{12, 10}, {1, 5}};
+
+struct BaseFile {
+  const char* name;
+  std::function<void(hid_t creation_list, hid_t access_list)> prepare;
+};
+
+/// A chunked dataset that can grow, a contiguous one, and a variable-length string, by HDF5 alone.
+void make_base(const std::string& path, const BaseFile& base) {
+  const Hdf5Scope scope;
+  const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE));
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  base.prepare(creation.get(), access.get());
+  const Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
+  const Hdf5Id group(H5Gcreate2(file.get(), "/old", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+  const hsize_t chunk[2] = {1, 5};
+  H5Pset_chunk(list.get(), 2, chunk);
+  H5Pset_shuffle(list.get());
+  H5Pset_deflate(list.get(), 6);
+  const hsize_t extents[2] = {12, 10};
+  const hsize_t extents_max[2] = {H5S_UNLIMITED, 10};
+  const Hdf5Id space(H5Screate_simple(2, extents, extents_max));
+  const Hdf5Id data(H5Dcreate2(file.get(), "/old/growing", H5T_NATIVE_FLOAT, space.get(),
+                               H5P_DEFAULT, list.get(), H5P_DEFAULT));
+  std::vector<float> values(120);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = test_value(i, 1);
+  H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  const Hdf5Id flat_space(H5Screate_simple(2, extents, nullptr));
+  const Hdf5Id flat(H5Dcreate2(file.get(), "/old/flat", H5T_NATIVE_FLOAT, flat_space.get(),
+                               H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Dwrite(flat.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  const Hdf5Id text_type(H5Tcopy(H5T_C_S1));
+  H5Tset_size(text_type.get(), H5T_VARIABLE);
+  const Hdf5Id scalar(H5Screate(H5S_SCALAR));
+  const Hdf5Id text(H5Dcreate2(file.get(), "/old/text", text_type.get(), scalar.get(), H5P_DEFAULT,
+                               H5P_DEFAULT, H5P_DEFAULT));
+  const char* words = "variable length";
+  H5Dwrite(text.get(), text_type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &words);
+}
+
+class AppendTo : public ::testing::TestWithParam<BaseFile> {};
+
+TEST_P(AppendTo, ExtendOverwriteAndAdd) {
+  const TestFolder folder;
+  const std::string path = folder / "base.h5";
+  make_base(path, GetParam());
+  RecordingStorage storage(path, true);
+  ScatteringTail tail;
+  std::uint64_t end = 0;
+  auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  EXPECT_GE(end, std::filesystem::file_size(path));
+  tail.reset(end);
+  Hdf5File& file = **opened;
+  EXPECT_TRUE(file.exists("/old/growing"));
+
+  // Overwrite every second chunk (longer and shorter than before) and double the length.
+  const ChunkGrid larger{{24, 10}, {1, 5}};
+  ASSERT_DONE(file.extend_dataset("/old/growing", larger.shape));
+  std::vector<Hdf5File::ChunkRecord> records;
+  for (std::uint64_t index = 0; index < larger.n_chunks(); ++index) {
+    if (index < grid.n_chunks() && index % 2 == 1) continue;
+    const auto bytes = encode_stored(chunk_values(larger, index, 1), unsigned(index));
+    records.push_back({index, {tail.claim(bytes.size()), bytes.size()}, 0});
+    ASSERT_DONE(storage.write_at(records.back().extent.address, bytes));
+  }
+  ASSERT_DONE(file.insert_chunks("/old/growing", records));
+
+  DatasetDefinition definition;
+  definition.path = "/new/values";
+  definition.shape = grid.shape;
+  definition.chunk_shape = grid.chunk_shape;
+  definition.filters = shuffle_deflate(4);
+  ASSERT_DONE(file.create_dataset(definition));
+  ASSERT_DONE(write_test_chunks(file, storage, tail, definition.path, grid, true, 2));
+  ASSERT_DONE(file.set_attribute("/old", "note", {std::string("added")}));
+  ASSERT_DONE(file.commit());
+  definition.path = "/new/later";
+  ASSERT_DONE(file.create_dataset(definition));
+  ASSERT_DONE(write_test_chunks(file, storage, tail, definition.path, grid, true, 3, true));
+  ASSERT_DONE(file.close());
+
+  EXPECT_TRUE(holds_test_values(path, "/old/growing", 1, 240));
+  EXPECT_TRUE(holds_test_values(path, "/old/flat", 1, 120));
+  EXPECT_TRUE(holds_test_values(path, "/new/values", 2, 120));
+  EXPECT_TRUE(holds_test_values(path, "/new/later", 3, 120));
+  EXPECT_FALSE(std::filesystem::exists(path + ".journal"));
+  const std::string packed = folder / "packed.h5";
+  if (run_tool({"h5repack", path, packed}) == 0) {
+    EXPECT_EQ(run_tool({"h5diff", path, packed}), 0);
+  }
+  const int dumped = run_tool({"h5dump", path});
+  EXPECT_TRUE(dumped == 0 || dumped == -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Bases, AppendTo,
+    ::testing::Values(
+        BaseFile{"default_settings", [](hid_t, hid_t) {}},
+        BaseFile{"libver_v18",
+                 [](hid_t, hid_t access) {
+                   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+                 }},
+        BaseFile{"libver_v110",
+                 [](hid_t, hid_t access) {
+                   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+                 }},
+        BaseFile{"paged",
+                 [](hid_t creation, hid_t) {
+                   H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_PAGE, false, 1);
+                 }},
+        BaseFile{"persistent_free_space",
+                 [](hid_t creation, hid_t) {
+                   H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_FSM_AGGR, true, 1);
+                 }},
+        BaseFile{"user_block", [](hid_t creation, hid_t) { H5Pset_userblock(creation, 1024); }}),
+    [](const auto& given) { return std::string(given.param.name); });
+
+TEST(Hdf5Open, RefusesWhatIsNoHdf5File) {
+  const TestFolder folder;
+  for (const std::size_t n_bytes : {std::size_t{0}, std::size_t{5}, std::size_t{5000}}) {
+    RecordingStorage storage(folder / "out.h5", false);
+    const std::vector<std::byte> junk(n_bytes, std::byte{7});
+    if (n_bytes > 0) ASSERT_DONE(storage.write_at(0, junk));
+    const std::size_t n_before = storage.n_operations;
+    ScatteringTail tail;
+    std::uint64_t end = 0;
+    const auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+    EXPECT_EQ(opened.status().code(), Code::corrupt);
+    EXPECT_EQ(storage.n_operations, n_before);
+  }
+}
+
+/// Version 3 superblocks are marked as open while a writer works; committed states are not.
+TEST(Hdf5Open, CommittedStateIsNotMarkedAsOpen) {
+  const TestFolder folder;
+  const std::string path = folder / "base.h5";
+  make_base(path, {"", [](hid_t, hid_t access) {
+                     H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+                   }});
+  RecordingStorage storage(path, true);
+  ScatteringTail tail;
+  std::uint64_t end = 0;
+  auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  tail.reset(end);
+  ASSERT_DONE((*opened)->create_group("/new"));
+  ASSERT_DONE((*opened)->commit());
+  // The job dies here: what is on disk must open.
+  EXPECT_TRUE(holds_test_values(path, "/old/flat", 1, 120));
+  std::vector<std::byte> head(superblock_bytes_max);
+  ASSERT_DONE(storage.read_at(0, head));
+  const auto superblock = parse_superblock(head, 0);
+  EXPECT_EQ(superblock->version, 3);
+  EXPECT_FALSE(superblock->open_for_write);
+  EXPECT_TRUE(superblock->checksum_good);
+}
+
+}  // namespace
+}  // namespace tailrace::test

@@ -1,0 +1,233 @@
+// The metadata driver's invariants, by number (head of metadata_driver.cpp), and its plain parts.
+
+#include "container/metadata_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "container/dirty_bytes.hpp"
+#include "container_support.hpp"
+
+namespace tailrace::test {
+namespace {
+
+std::vector<std::byte> bytes_of(std::size_t n, unsigned value) {
+  return std::vector<std::byte>(n, std::byte(value));
+}
+
+class Driver : public ::testing::Test {
+ protected:
+  TestFolder folder_;
+  RecordingStorage storage_{folder_ / "file", false};
+  ScatteringTail tail_;
+  MetadataDriver driver_{storage_, tail_.allocate(), {}};
+
+  std::uint64_t allocate(H5FD_mem_t type, std::uint64_t n) { return driver_.on_alloc(type, n); }
+  void write(H5FD_mem_t type, std::uint64_t address, const std::vector<std::byte>& bytes) {
+    EXPECT_EQ(driver_.on_write(type, address, bytes.size(), bytes.data()), 0);
+  }
+  std::vector<std::byte> read(std::uint64_t address, std::size_t n) {
+    std::vector<std::byte> bytes(n);
+    EXPECT_EQ(driver_.on_read(address, n, bytes.data()), 0);
+    return bytes;
+  }
+  void SetUp() override {
+    EXPECT_EQ(allocate(H5FD_MEM_SUPER, 48), 0U);
+    driver_.finish_create();
+  }
+};
+
+TEST_F(Driver, MetadataReachesStorageInPublishOnly_Invariants1And5) {
+  const std::uint64_t address = allocate(H5FD_MEM_OHDR, 100);
+  write(H5FD_MEM_OHDR, address, bytes_of(100, 1));
+  write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
+  EXPECT_EQ(storage_.n_operations, 0U);
+  EXPECT_EQ(read(address, 100), bytes_of(100, 1));
+  EXPECT_EQ(read(5000, 10), bytes_of(10, 0));
+  ASSERT_DONE(driver_.publish());
+  EXPECT_EQ(driver_.metadata_bytes(), 148U);
+  EXPECT_EQ(read(address, 100), bytes_of(100, 1));
+  std::vector<std::byte> stored(100);
+  ASSERT_DONE(storage_.read_at(address, stored));
+  EXPECT_EQ(stored, bytes_of(100, 1));
+}
+
+TEST_F(Driver, EndLiesBehindEveryBlock_Invariant2) {
+  const std::uint64_t address = allocate(H5FD_MEM_OHDR, 100);
+  EXPECT_GT(driver_.end_of_allocated(), address + 100);
+  driver_.arm(100000, 50);
+  EXPECT_EQ(allocate(H5FD_MEM_DRAW, 50), 100000U);
+  driver_.disarm();
+  EXPECT_GT(driver_.end_of_allocated(), 100050U);
+  EXPECT_EQ(driver_.on_set_eoa(10), 0);
+  EXPECT_GT(driver_.end_of_allocated(), 100050U);
+  EXPECT_LT(driver_.on_set_eoa(200000), 0);
+}
+
+TEST_F(Driver, PlanIsTakenOnceAndByItsLengthAndTypeOnly_Invariant3) {
+  driver_.arm(7000, 64);
+  EXPECT_NE(allocate(H5FD_MEM_OHDR, 64), 7000U);
+  EXPECT_NE(allocate(H5FD_MEM_DRAW, 65), 7000U);
+  EXPECT_EQ(allocate(H5FD_MEM_DRAW, 64), 7000U);
+  EXPECT_NE(allocate(H5FD_MEM_DRAW, 64), 7000U);
+  EXPECT_TRUE(driver_.disarm().allocated);
+  EXPECT_NE(allocate(H5FD_MEM_DRAW, 64), 7000U);
+}
+
+TEST_F(Driver, PlannedWriteIsDroppedOrCopied_Invariant4) {
+  const std::uint64_t planned = tail_.claim(64);
+  ASSERT_DONE(storage_.write_at(planned, bytes_of(64, 9)));
+  const std::size_t n_before = storage_.n_operations;
+  driver_.arm(planned, 64);
+  EXPECT_EQ(allocate(H5FD_MEM_DRAW, 64), planned);
+  write(H5FD_MEM_DRAW, planned, bytes_of(64, 1));
+  EXPECT_TRUE(driver_.disarm().written);
+  EXPECT_EQ(storage_.n_operations, n_before);
+
+  // HDF5 prefers a place of its own: the planned bytes, written only later, end up there.
+  const std::uint64_t later = tail_.claim(32);
+  const std::uint64_t elsewhere = allocate(H5FD_MEM_DRAW, 32);
+  driver_.arm(later, 32);
+  write(H5FD_MEM_DRAW, elsewhere, bytes_of(32, 1));
+  const MetadataDriver::PlanOutcome outcome = driver_.disarm();
+  EXPECT_TRUE(outcome.written);
+  EXPECT_FALSE(outcome.allocated);
+  ASSERT_DONE(storage_.write_at(later, bytes_of(32, 8)));
+  ASSERT_DONE(driver_.publish());
+  EXPECT_EQ(read(elsewhere, 32), bytes_of(32, 8));
+}
+
+TEST_F(Driver, OldBytesChangeAfterFreshOnes_Invariant6) {
+  const std::uint64_t first = allocate(H5FD_MEM_OHDR, 40);
+  write(H5FD_MEM_OHDR, first, bytes_of(40, 1));
+  write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
+  ASSERT_DONE(driver_.publish());
+  storage_.recording = true;
+  const std::uint64_t second = allocate(H5FD_MEM_OHDR, 40);
+  write(H5FD_MEM_OHDR, first, bytes_of(40, 3));
+  write(H5FD_MEM_SUPER, 0, bytes_of(48, 4));
+  write(H5FD_MEM_OHDR, second, bytes_of(40, 5));
+  ASSERT_DONE(driver_.publish());
+  std::vector<std::uint64_t> order;
+  for (const Operation& operation : storage_.operations) {
+    if (operation.kind == Operation::Kind::write) order.push_back(operation.address);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{second, 0, first}));
+}
+
+TEST_F(Driver, RawBytesOfHdf5GoToFreshSpaceAtOnceAndToOldSpaceAtPublish) {
+  const std::uint64_t raw = allocate(H5FD_MEM_DRAW, 40);
+  write(H5FD_MEM_DRAW, raw, bytes_of(40, 1));
+  EXPECT_EQ(storage_.n_operations, 1U);
+  write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
+  ASSERT_DONE(driver_.publish());
+  const std::size_t n_before = storage_.n_operations;
+  write(H5FD_MEM_DRAW, raw, bytes_of(40, 3));
+  EXPECT_EQ(storage_.n_operations, n_before);
+  EXPECT_EQ(read(raw, 40), bytes_of(40, 3));
+  ASSERT_DONE(driver_.publish());
+  EXPECT_GT(storage_.n_operations, n_before);
+}
+
+TEST_F(Driver, FailuresAreKeptFromHdf5AndNothingFollows_Invariants1And8) {
+  storage_.fail_at = 0;
+  const std::uint64_t raw = allocate(H5FD_MEM_DRAW, 40);
+  write(H5FD_MEM_DRAW, raw, bytes_of(40, 1));  // Fails inside, HDF5 is told that it went well.
+  EXPECT_EQ(driver_.failure().code(), Code::no_space);
+  write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
+  EXPECT_EQ(driver_.publish().code(), Code::no_space);
+  EXPECT_EQ(read(0, 48), bytes_of(48, 2));
+  EXPECT_EQ(storage_.n_operations, 1U);
+}
+
+TEST_F(Driver, AbandonedDriverWritesNothing_Invariant1) {
+  write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
+  driver_.abandon();
+  ASSERT_DONE(driver_.publish());
+  EXPECT_EQ(storage_.n_operations, 0U);
+}
+
+TEST(DriverExtents, SmallBlocksShareAnExtent) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "file", false);
+  ScatteringTail tail(0, 1000);
+  std::size_t n_claims = 0;
+  MetadataDriver::Settings settings;
+  settings.extent_bytes = 4096;
+  MetadataDriver driver(
+      storage,
+      [&](std::uint64_t n) {
+        EXPECT_EQ(n % 4096, 0U);
+        ++n_claims;
+        return tail.claim(n);
+      },
+      settings);
+  std::map<std::uint64_t, std::uint64_t> taken;
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t n = 1 + random() % 300;
+    const std::uint64_t address = driver.on_alloc(H5FD_MEM_OHDR, n);
+    driver.finish_create();
+    taken[address] = n;
+  }
+  ASSERT_EQ(taken.size(), 200U);
+  std::uint64_t end = 0;
+  for (const auto& [address, n] : taken) {
+    EXPECT_GE(address, end);
+    end = address + n;
+  }
+  EXPECT_LT(n_claims, 12U);
+}
+
+TEST(DirtyBytes, AgreesWithAPlainMapOfBytes) {
+  DirtyBytes dirty;
+  std::map<std::uint64_t, std::byte> plain;
+  std::mt19937 random(11);
+  for (int i = 0; i < 4000; ++i) {
+    const std::uint64_t address = random() % 500;
+    const std::uint64_t n = random() % 40;
+    if (random() % 4 == 0) {
+      dirty.drop(address, n);
+      plain.erase(plain.lower_bound(address), plain.lower_bound(address + n));
+    } else {
+      const auto bytes = bytes_of(n, random() % 256);
+      dirty.put(address, bytes, false);
+      for (std::uint64_t k = 0; k < n; ++k) plain[address + k] = bytes[k];
+    }
+    std::vector<std::byte> got = bytes_of(100, 77);
+    std::vector<std::byte> expected = got;
+    const std::uint64_t from = random() % 500;
+    dirty.overlay(from, got);
+    for (auto at = plain.lower_bound(from); at != plain.end() && at->first < from + 100; ++at) {
+      expected[at->first - from] = at->second;
+    }
+    ASSERT_EQ(got, expected);
+    ASSERT_EQ(dirty.end(), plain.empty() ? 0 : plain.rbegin()->first + 1);
+  }
+  std::uint64_t end = 0;
+  for (const auto& [address, segment] : dirty.segments()) {
+    EXPECT_GE(address, end);
+    EXPECT_FALSE(segment.bytes.empty());
+    end = address + segment.bytes.size();
+  }
+}
+
+TEST(SpanSet, JoinsNeighboursAndAnswersForWholeSpans) {
+  SpanSet spans;
+  spans.insert(10, 10);
+  spans.insert(30, 10);
+  EXPECT_TRUE(spans.contains(10, 10));
+  EXPECT_FALSE(spans.contains(15, 20));
+  spans.insert(20, 10);
+  EXPECT_TRUE(spans.contains(10, 30));
+  EXPECT_FALSE(spans.contains(9, 2));
+  EXPECT_FALSE(spans.contains(39, 2));
+  EXPECT_TRUE(spans.contains(99, 0));
+  spans.insert(5, 100);
+  EXPECT_TRUE(spans.contains(5, 100));
+}
+
+}  // namespace
+}  // namespace tailrace::test

@@ -1,0 +1,240 @@
+// Recovery: each kind of debris made by hand, looked at without and with repair.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "container/hdf5_file.hpp"
+#include "container/hdf5_handle.hpp"
+#include "container/journal.hpp"
+#include "container/recover.hpp"
+#include "container/superblock.hpp"
+#include "container_support.hpp"
+
+namespace tailrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const ChunkGrid grid{{64}, {8}};
+
+/// A small committed file with datasets /a and /b.
+void make_file(const std::string& path) {
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  auto file = Hdf5File::create(storage, tail.allocate(), {});
+  ASSERT_TRUE(file.ok());
+  for (const unsigned k : {0U, 1U}) {
+    DatasetDefinition definition;
+    definition.path = k == 0 ? "/a" : "/b";
+    definition.shape = grid.shape;
+    definition.chunk_shape = grid.chunk_shape;
+    ASSERT_DONE((*file)->create_dataset(definition));
+    ASSERT_DONE((*file)->commit());
+    ASSERT_DONE(write_test_chunks(**file, storage, tail, definition.path, grid, false, k));
+  }
+  ASSERT_DONE((*file)->close());
+}
+
+bool mentions(const std::vector<std::string>& sentences, const std::string& text) {
+  return std::any_of(sentences.begin(), sentences.end(),
+                     [&](const auto& s) { return s.find(text) != std::string::npos; });
+}
+
+TEST(Recover, WholeFileNeedsNothing) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  const auto report = inspect_and_recover(path, true);
+  ASSERT_TRUE(report.ok()) << text_of(report.status());
+  EXPECT_EQ(report->state, FileState::whole);
+  EXPECT_TRUE(report->actions.empty());
+  EXPECT_FALSE(report->applied);
+}
+
+TEST(Recover, NothingThereAndForeignFilesAreErrors) {
+  const TestFolder folder;
+  EXPECT_EQ(inspect_and_recover(folder / "no.h5", true).status().code(), Code::not_found);
+  std::ofstream(folder / "foreign") << std::string(3000, 'x');
+  EXPECT_EQ(inspect_and_recover(folder / "foreign", true).status().code(), Code::corrupt);
+  std::ofstream(folder / "empty") << "";
+  EXPECT_EQ(inspect_and_recover(folder / "empty", true).status().code(), Code::corrupt);
+}
+
+TEST(Recover, BytesBehindTheEndAreCutOff) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  const auto n_bytes = fs::file_size(path);
+  fs::resize_file(path, n_bytes + 1000);
+  const auto looked = inspect_and_recover(path, false);
+  EXPECT_EQ(looked->state, FileState::whole);
+  EXPECT_TRUE(mentions(looked->findings, "1000 bytes"));
+  EXPECT_EQ(fs::file_size(path), n_bytes + 1000);
+  EXPECT_TRUE(inspect_and_recover(path, true)->applied);
+  EXPECT_EQ(fs::file_size(path), n_bytes);
+  EXPECT_TRUE(holds_test_values(path, "/b", 1, 64));
+}
+
+TEST(Recover, TruncatedFileNamesWhatIsLostAndIsLeftAlone) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  // A dataset whose bytes end the file and are cut; its metadata lies before them.
+  std::uint64_t cut = 0;
+  {
+    RecordingStorage storage(path, true);
+    ScatteringTail tail;
+    std::uint64_t end = 0;
+    auto file = Hdf5File::open(storage, tail.allocate(), {}, end);
+    ASSERT_TRUE(file.ok());
+    tail.reset(end);
+    DatasetDefinition definition;
+    definition.path = "/last";
+    definition.shape = {64};
+    definition.contiguous_address = end + 10000;
+    ASSERT_DONE((*file)->create_dataset(definition));
+    ASSERT_DONE((*file)->close());
+    cut = definition.contiguous_address + 100;
+  }
+  fs::resize_file(path, cut);
+  const pid_t child = ::fork();  // HDF5 does not always close a damaged file.
+  if (child == 0) {
+    const auto report = inspect_and_recover(path, true);
+    const bool good = report.ok() && report->state == FileState::damaged &&
+                      mentions(report->findings, "its end is missing") &&
+                      mentions(report->findings, "\"/last\" has lost 1 of its 1 chunks") &&
+                      !mentions(report->findings, "\"/a\"");
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(fs::file_size(path), cut);
+}
+
+TEST(Recover, OpenForWriteMarkIsCleared) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const pid_t child = ::fork();
+  if (child == 0) {  // A writer of superblock version 3 that dies.
+    const Hdf5Scope scope;
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    H5Gcreate2(file, "/group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Fflush(file, H5F_SCOPE_GLOBAL);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(inspect_and_recover(path, false)->state, FileState::repairable);
+  const auto report = inspect_and_recover(path, true);
+  ASSERT_TRUE(report.ok()) << text_of(report.status());
+  EXPECT_TRUE(report->applied);
+  EXPECT_EQ(inspect_and_recover(path, false)->state, FileState::whole);
+}
+
+TEST(Recover, TornJournalIsRemovedAndForeignJournalToo) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  std::ofstream(path + ".journal") << "TRJOURN1 and not more";
+  EXPECT_TRUE(mentions(inspect_and_recover(path, false)->findings, "incomplete"));
+  EXPECT_TRUE(fs::exists(path + ".journal"));
+  EXPECT_TRUE(inspect_and_recover(path, true)->applied);
+  EXPECT_FALSE(fs::exists(path + ".journal"));
+
+  Journal journal;
+  journal.entries.push_back({0, std::vector<std::byte>(48)});
+  journal.witnesses.push_back({100, 8, 12345});
+  ASSERT_DONE(write_journal(path + ".journal", journal));
+  const auto report = inspect_and_recover(path, true);
+  EXPECT_TRUE(mentions(report->findings, "earlier file"));
+  EXPECT_FALSE(fs::exists(path + ".journal"));
+  EXPECT_TRUE(holds_test_values(path, "/a", 0, 64));
+}
+
+TEST(Recover, OpenRefusesAFileWithAJournal) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  std::ofstream(path + ".journal") << "x";
+  RecordingStorage storage(path, true);
+  ScatteringTail tail;
+  std::uint64_t end = 0;
+  const auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+  EXPECT_EQ(opened.status().code(), Code::corrupt);
+  EXPECT_NE(opened.status().message().find(".journal"), std::string::npos);
+}
+
+TEST(Recover, JournalSurvivesAByteFlipInNoPlace) {
+  const TestFolder folder;
+  const std::string path = folder / "a.journal";
+  Journal journal;
+  journal.file_bytes = 77;
+  journal.entries.push_back({5, std::vector<std::byte>(9, std::byte{3})});
+  journal.witnesses.push_back({1, 2, 3});
+  ASSERT_DONE(write_journal(path, journal));
+  const auto read = read_journal(path);
+  ASSERT_TRUE(read.ok()) << text_of(read.status());
+  EXPECT_EQ(read->file_bytes, 77U);
+  EXPECT_EQ(read->entries.at(0).bytes.size(), 9U);
+  EXPECT_EQ(read->witnesses.at(0).sum, 3U);
+  const auto n_bytes = fs::file_size(path);
+  for (std::uintmax_t at = 0; at < n_bytes; ++at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(std::streamoff(at));
+    const char byte = char(file.get());
+    file.seekp(std::streamoff(at));
+    file.put(char(byte ^ 0x10));
+    file.close();
+    EXPECT_EQ(read_journal(path).status().code(), Code::corrupt) << "byte " << at;
+    std::fstream back(path, std::ios::in | std::ios::out | std::ios::binary);
+    back.seekp(std::streamoff(at));
+    back.put(byte);
+  }
+  EXPECT_EQ(journal_path_of("/x/out.h5.partial"), "/x/out.h5.journal");
+  EXPECT_EQ(journal_path_of("/x/out.h5"), "/x/out.h5.journal");
+}
+
+TEST(Recover, LeftoverOfAJobThatNeverCommitted) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  std::ofstream(path + ".partial") << std::string(500, '\0');
+  const auto looked = inspect_and_recover(path, false);
+  ASSERT_TRUE(looked.ok()) << text_of(looked.status());
+  EXPECT_EQ(looked->state, FileState::absent);
+  EXPECT_TRUE(fs::exists(path + ".partial"));
+  EXPECT_TRUE(inspect_and_recover(path, true)->applied);
+  EXPECT_FALSE(fs::exists(path + ".partial"));
+}
+
+TEST(Recover, CommittedPartialIsRenamedButNeverOverAFile) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path + ".partial");
+  EXPECT_EQ(inspect_and_recover(path, false)->state, FileState::repairable);
+  EXPECT_TRUE(inspect_and_recover(path, true)->applied);
+  EXPECT_TRUE(holds_test_values(path, "/a", 0, 64));
+  make_file(path + ".partial");
+  const auto both = inspect_and_recover(path, true);
+  EXPECT_EQ(both->state, FileState::whole);
+  EXPECT_TRUE(mentions(both->findings, "Both files are whole"));
+  EXPECT_TRUE(fs::exists(path + ".partial"));
+}
+
+TEST(Superblock, Lookup3MatchesItsPublishedValues) {
+  // Bob Jenkins' own driver5 results for "Four score and seven years ago".
+  const std::string text = "Four score and seven years ago";
+  const auto bytes = std::as_bytes(std::span(text));
+  EXPECT_EQ(lookup3(bytes, 0), 0x17770551U);
+  EXPECT_EQ(lookup3(bytes, 1), 0xcd628161U);
+  EXPECT_EQ(lookup3({}, 0), 0xdeadbeefU);
+}
+
+}  // namespace
+}  // namespace tailrace::test
