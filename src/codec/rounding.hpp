@@ -32,8 +32,7 @@ enum class Rounding : std::uint8_t { nearest, coarse, held };
 template <class T>
 class Lattice {
  public:
-  /// @returns nothing if the bound is too small for any rounding: values are to be kept as they
-  /// are.
+  /// @returns nothing if the bound is too small for any rounding: values are to be kept.
   /// @param absolute_bound  > 0, may exceed every value.
   static std::optional<Lattice> within(double absolute_bound) {
     using Limits = std::numeric_limits<T>;
@@ -41,19 +40,21 @@ class Lattice {
     constexpr int exponent_max = Limits::max_exponent - 2 - Limits::digits - 1;
     constexpr int exponent_min = Limits::min_exponent - Limits::digits;
     if (!(absolute_bound > 0)) return std::nullopt;
+    // 2^(exponent-1) <= bound < 2^exponent, so S = 2^exponent.
     int exponent = 0;
-    std::frexp(absolute_bound,
-               &exponent);  // 2^(exponent-1) <= bound < 2^exponent, so S = 2^exponent.
+    std::frexp(absolute_bound, &exponent);
     if (exponent <= exponent_min) return std::nullopt;
     return Lattice(absolute_bound, exponent < exponent_max ? exponent : exponent_max);
   }
 
-  T nearest(T x) const { return snap(x, magic_, reach_); }
-  /// The nearest multiple of 2 S where that is within the bound, else of S.
-  T coarse(T x) const {
-    const T candidate = snap(x, 2 * magic_, 2 * reach_);
-    return close(x, candidate) ? candidate : nearest(x);
-  }
+  /// Adding and taking away this number rounds x to a multiple of S (ties to even): the sum has an
+  /// ulp of S, and the subtraction is exact. So is x minus the result.
+  T magic() const { return magic_; }
+  /// Where that holds: |x| below it. At and above it, x is a multiple of S/2 already.
+  T reach() const { return reach_; }
+  /// The greatest T that is not above the bound.
+  T bound_below() const { return bound_below_; }
+  /// Exactly: |x - y| <= bound.
   bool close(T x, T y) const {
     return !exceeds_bound(static_cast<double>(x), static_cast<double>(y), bound_);
   }
@@ -63,15 +64,19 @@ class Lattice {
  private:
   Lattice(double bound, int exponent)
       : bound_(bound),
+        bound_below_(round_down(bound)),
         magic_(std::ldexp(static_cast<T>(1.5), exponent + std::numeric_limits<T>::digits - 1)),
         reach_(std::ldexp(static_cast<T>(1), exponent + std::numeric_limits<T>::digits - 2)) {}
 
-  /// Below `reach` the sum x + magic has an ulp of S, so the addition itself rounds x to a multiple
-  /// of S (ties to even) and the subtraction is exact. At and above it, x is a multiple of S/2
-  /// already.
-  static T snap(T x, T magic, T reach) { return std::fabs(x) < reach ? (x + magic) - magic : x; }
+  static T round_down(double bound) {
+    constexpr T most = std::numeric_limits<T>::max();
+    if (bound >= static_cast<double>(most)) return most;
+    const auto rounded = static_cast<T>(bound);
+    return static_cast<double>(rounded) > bound ? std::nextafter(rounded, T(0)) : rounded;
+  }
 
   double bound_;
+  T bound_below_;
   T magic_;
   T reach_;
 };
@@ -96,7 +101,6 @@ class Lattice<T> {
     const auto b = static_cast<Unsigned>(y);
     return static_cast<Unsigned>(x < y ? b - a : a - b) <= bound_;
   }
-  static bool special(T) { return false; }
 
  private:
   using Unsigned = std::make_unsigned_t<T>;
@@ -121,28 +125,10 @@ class Lattice<T> {
   Unsigned step_ = 1;  // Largest power of two <= 2 bound.
 };
 
-/// Round `n` values in place. Not collective. Thread-safe. Cost: one pass.
-/// @param fill  kept, and never produced out of another value.
+/// Round `n` values in place. Not collective. Thread-safe. Cost: one pass; two for `held`.
+/// Defined for all types of DType. @param fill  kept, and never produced out of another value.
 template <class T>
 void round_values(const Lattice<T>& lattice, Rounding rounding, std::optional<T> fill, T* values,
-                  std::size_t n) {
-  const bool has_fill = fill.has_value() && *fill == *fill;
-  const T fill_value = has_fill ? *fill : T{};
-  bool has_previous = false;
-  T previous{};
-  for (std::size_t i = 0; i < n; ++i) {
-    const T x = values[i];
-    if (Lattice<T>::special(x) || (has_fill && x == fill_value)) continue;
-    if (rounding == Rounding::held && has_previous && lattice.close(x, previous)) {
-      values[i] = previous;
-      continue;
-    }
-    const T rounded = rounding == Rounding::nearest ? lattice.nearest(x) : lattice.coarse(x);
-    const bool keep = !lattice.close(x, rounded) || (has_fill && rounded == fill_value);
-    previous = keep ? x : rounded;
-    has_previous = true;
-    values[i] = previous;
-  }
-}
+                  std::size_t n);
 
 }  // namespace tailrace

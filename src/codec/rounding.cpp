@@ -1,0 +1,138 @@
+// The rounding passes.
+//
+// Real numbers go through vectors of 16 bytes without a branch: round to S and to 2 S, take the
+// second where it is within the bound, put back what must be kept. The subtraction of a value and
+// its rounding is exact, so comparing it with the greatest T that is not above the bound is an
+// exact test. Holding the previous value is a second pass, since each value waits for the one
+// before.
+
+#include "codec/rounding.hpp"
+
+#include <algorithm>
+
+#include "codec/value_lanes.hpp"
+
+namespace tailrace {
+namespace {
+
+template <class T>
+class FloatRounder {
+ public:
+  using L = Lanes<T>;
+  using Values = typename L::Values;
+  using Mask = typename L::Mask;
+
+  FloatRounder(const Lattice<T>& lattice, std::optional<T> fill)
+      : lattice_(lattice), fill_(fill.value_or(std::numeric_limits<T>::quiet_NaN())) {}
+
+  static Values snap(Values x, T magic, T reach) {
+    const Values rounded = (x + L::all(magic)) - L::all(magic);
+    return L::select(L::opaque(L::magnitude(x) < L::all(reach)), rounded, x);
+  }
+
+  template <bool prefer_coarse>
+  Values round(Values x) const {
+    const Values fills = L::all(fill_);
+    const Values bounds = L::all(lattice_.bound_below());
+    Values y = snap(x, lattice_.magic(), lattice_.reach());
+    if constexpr (prefer_coarse) {
+      const Values coarse = snap(x, 2 * lattice_.magic(), 2 * lattice_.reach());
+      y = L::select(L::opaque(L::magnitude(x - coarse) <= bounds), coarse, y);
+    }
+    // NaN fails every comparison; an infinity minus itself is NaN; zeros and fill are asked for.
+    const Mask good = L::opaque(L::magnitude(x - y) <= bounds);
+    const Mask kept = L::opaque(x == Values{}) | L::opaque(x == fills) | L::opaque(y == fills);
+    return L::select(good & ~kept, y, x);
+  }
+
+  template <bool prefer_coarse>
+  void round_all(const T* from, T* to, std::size_t n) const {
+    std::size_t i = 0;
+    for (; i + L::count <= n; i += L::count) {
+      const Values y = round<prefer_coarse>(L::load(from + i));
+      std::memcpy(to + i, &y, sizeof y);
+    }
+    if (i == n) return;
+    T rest[L::count] = {};
+    std::copy(from + i, from + n, rest);
+    const Values y = round<prefer_coarse>(L::load(rest));
+    std::memcpy(to + i, &y, (n - i) * sizeof(T));
+  }
+
+  /// Whether `x` may be given as `previous`.
+  bool may_hold(T x, T previous) const {
+    const T gap = std::fabs(x - previous);
+    const T bound = lattice_.bound_below();
+    if (!(gap <= bound) || x == 0 || x == fill_ || previous == fill_) return false;
+    return gap < bound || lattice_.close(x, previous);
+  }
+
+  void round_and_hold(T* values, std::size_t n) const {
+    constexpr std::size_t block_values = 1024;
+    T rounded[block_values];
+    T previous = std::numeric_limits<T>::quiet_NaN();
+    for (std::size_t start = 0; start < n; start += block_values) {
+      const std::size_t n_block = std::min(block_values, n - start);
+      round_all<true>(values + start, rounded, n_block);
+      for (std::size_t i = 0; i < n_block; ++i) {
+        const bool hold = may_hold(values[start + i], previous);
+        previous = hold ? previous : rounded[i];
+        values[start + i] = previous;
+      }
+    }
+  }
+
+  const Lattice<T>& lattice_;
+  T fill_;  ///< NaN for none: it equals nothing.
+};
+
+template <class T>
+void round_integers(const Lattice<T>& lattice, Rounding rounding, std::optional<T> fill, T* values,
+                    std::size_t n) {
+  bool has_previous = false;
+  T previous{};
+  for (std::size_t i = 0; i < n; ++i) {
+    const T x = values[i];
+    if (fill && x == *fill) continue;
+    if (rounding == Rounding::held && has_previous && lattice.close(x, previous)) {
+      values[i] = previous;
+      continue;
+    }
+    const T rounded = rounding == Rounding::nearest ? lattice.nearest(x) : lattice.coarse(x);
+    const bool keep = !lattice.close(x, rounded) || (fill && rounded == *fill);
+    previous = keep ? x : rounded;
+    has_previous = true;
+    values[i] = previous;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void round_values(const Lattice<T>& lattice, Rounding rounding, std::optional<T> fill, T* values,
+                  std::size_t n) {
+  if constexpr (std::is_integral_v<T>) {
+    round_integers(lattice, rounding, fill, values, n);
+  } else {
+    const FloatRounder<T> rounder(lattice, fill);
+    if (rounding == Rounding::nearest) return rounder.template round_all<false>(values, values, n);
+    if (rounding == Rounding::coarse) return rounder.template round_all<true>(values, values, n);
+    rounder.round_and_hold(values, n);
+  }
+}
+
+#define TAILRACE_ROUND_VALUES(T) \
+  template void round_values<T>(const Lattice<T>&, Rounding, std::optional<T>, T*, std::size_t);
+TAILRACE_ROUND_VALUES(float)
+TAILRACE_ROUND_VALUES(double)
+TAILRACE_ROUND_VALUES(std::int8_t)
+TAILRACE_ROUND_VALUES(std::int16_t)
+TAILRACE_ROUND_VALUES(std::int32_t)
+TAILRACE_ROUND_VALUES(std::int64_t)
+TAILRACE_ROUND_VALUES(std::uint8_t)
+TAILRACE_ROUND_VALUES(std::uint16_t)
+TAILRACE_ROUND_VALUES(std::uint32_t)
+TAILRACE_ROUND_VALUES(std::uint64_t)
+#undef TAILRACE_ROUND_VALUES
+
+}  // namespace tailrace
