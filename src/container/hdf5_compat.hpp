@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include <hdf5.h>
-
 #include <cstdint>
 #include <cstring>
 #include <string>
+
+#include "container/hdf5_handle.hpp"
 
 namespace tailrace {
 

@@ -5,8 +5,6 @@
 
 #pragma once
 
-#include <hdf5.h>
-
 #include <string>
 #include <vector>
 

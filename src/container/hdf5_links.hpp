@@ -2,12 +2,11 @@
 
 #pragma once
 
-#include <hdf5.h>
-
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "container/hdf5_handle.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {

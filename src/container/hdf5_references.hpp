@@ -6,8 +6,6 @@
 
 #pragma once
 
-#include <hdf5.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
