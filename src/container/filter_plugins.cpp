@@ -216,6 +216,14 @@ bool is_plugin_codec(const std::string& name) {
   return find_known_plugin(std::string_view(name)) != nullptr || name.starts_with("id=");
 }
 
+std::vector<std::string> plugin_codec_names() {
+  std::vector<std::string> names;
+  for (const KnownPlugin& known : known_plugins()) {
+    if (!known.name.empty()) names.emplace_back(known.name);
+  }
+  return names;
+}
+
 Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
                                                  const std::string& plugin_path) {
   const KnownPlugin* known = find_known_plugin(std::string_view(request.name));

@@ -15,9 +15,9 @@
 namespace tailrace {
 
 /// Make the codec that `request` names out of an HDF5 filter plug-in: "sz3" (32024), "zfp" (32013),
-/// "zstd" (32015), or "id=NUMBER" with cd=1:2:3. Settings the codec does not know are an error.
-/// `plugin_path` (colon-separated folders) is searched before HDF5_PLUGIN_PATH and HDF5's default.
-/// Not collective. Main thread only (calls HDF5).
+/// "zstd" (32015) and the others of plugin_codec_names(), or "id=NUMBER" with cd=1:2:3. Settings
+/// the codec does not know are an error. `plugin_path` (colon-separated folders) is searched before
+/// HDF5_PLUGIN_PATH and HDF5's default. Not collective. Main thread only (calls HDF5).
 /// @error plugin_missing    names the id and every folder searched.
 /// @error unsupported       dtype or bound that this codec cannot honour.
 /// @error invalid_argument  an unknown setting, or a value out of range.
@@ -26,6 +26,9 @@ Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
 
 /// Whether `name` is a plug-in codec's name (known, or "id=...").
 bool is_plugin_codec(const std::string& name);
+
+/// The plug-ins known by name, for --help; installed or not.
+std::vector<std::string> plugin_codec_names();
 
 /// The folders that are searched, in order, for messages and `tailrace info`.
 std::vector<std::string> plugin_folders(const std::string& plugin_path);

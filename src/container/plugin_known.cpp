@@ -201,26 +201,6 @@ Result<PluginPlan> plan_bitshuffle(const CodecRequest&, CodecSettings& settings,
   return plan;
 }
 
-/// Who is re-entrant was tried with 8 threads on each (docs/codecs.md). SZ2 (32017) gave wrong
-/// bytes and crashes there; blosc is safe because it takes a lock of its own.
-const std::vector<KnownPlugin>& known_plugins() {
-  static const std::vector<KnownPlugin> table = {
-      {"sz3", kSz3Id, {"sz3"}, true, false, 8, guard_sz3, plan_sz3},
-      {"zfp", 32013, {"zfp"}, true, false, 2, nullptr, plan_zfp},
-      {"zstd", 32015, {"zstd"}, true, true, 2, nullptr, plan_zstd},
-      {"lz4", 32004, {"lz4"}, true, true, 2, nullptr, plan_lz4},
-      {"bzip2", 307, {"bzip2", "bz2"}, true, true, 2, nullptr, plan_bzip2},
-      {"blosc", 32001, {"blosc"}, true, true, 2, nullptr, plan_blosc},
-      {"blosc2", kBlosc2Id, {"blosc2"}, true, true, 2, nullptr, plan_blosc},
-      {"bitshuffle", 32008, {"bshuf", "bitshuffle"}, true, true, 2, nullptr, plan_bitshuffle},
-      {"sperr", 32028, {"sperr"}, true, false, 12, guard_sperr, plan_sperr},
-      {"", 32017, {"sz"}, false, false, 8, nullptr, nullptr},
-      {"", 32018, {"fcidecomp", "jpegls"}, false, false, 4, nullptr, nullptr},
-      {"", 32033, {"htj2k"}, false, false, 4, nullptr, nullptr},
-  };
-  return table;
-}
-
 /// Words that SZ3's plug-in would answer with exit(), or by printing on stderr.
 Status check_sz3_words(const CodecRequest& request, const PluginLibrary& library,
                        const std::vector<std::uint32_t>& words) {
@@ -242,6 +222,26 @@ Status check_sz3_words(const CodecRequest& request, const PluginLibrary& library
 }
 
 }  // namespace
+
+/// Who is re-entrant was tried with 8 threads on each (docs/codecs.md). SZ2 (32017) gave wrong
+/// bytes and crashes there; blosc is safe because it takes a lock of its own.
+const std::vector<KnownPlugin>& known_plugins() {
+  static const std::vector<KnownPlugin> table = {
+      {"sz3", kSz3Id, {"sz3"}, true, false, 6, guard_sz3, plan_sz3},
+      {"zfp", 32013, {"zfp"}, true, false, 2, nullptr, plan_zfp},
+      {"zstd", 32015, {"zstd"}, true, true, 2, nullptr, plan_zstd},
+      {"lz4", 32004, {"lz4"}, true, true, 2, nullptr, plan_lz4},
+      {"bzip2", 307, {"bzip2", "bz2"}, true, true, 2, nullptr, plan_bzip2},
+      {"blosc", 32001, {"blosc"}, true, true, 2, nullptr, plan_blosc},
+      {"blosc2", kBlosc2Id, {"blosc2"}, true, true, 2, nullptr, plan_blosc},
+      {"bitshuffle", 32008, {"bshuf", "bitshuffle"}, true, true, 2, nullptr, plan_bitshuffle},
+      {"sperr", 32028, {"sperr"}, true, false, 8, guard_sperr, plan_sperr},
+      {"", 32017, {"sz"}, false, false, 8, nullptr, nullptr},
+      {"", 32018, {"fcidecomp", "jpegls"}, false, false, 4, nullptr, nullptr},
+      {"", 32033, {"htj2k"}, false, false, 4, nullptr, nullptr},
+  };
+  return table;
+}
 
 const KnownPlugin* find_known_plugin(std::string_view name) {
   for (const KnownPlugin& known : known_plugins()) {

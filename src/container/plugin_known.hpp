@@ -45,6 +45,9 @@ struct KnownPlugin {
 const KnownPlugin* find_known_plugin(std::string_view name);
 const KnownPlugin* find_known_plugin(std::uint32_t filter_id);
 
+/// The whole table.
+const std::vector<KnownPlugin>& known_plugins();
+
 /// The plan of "id=NUMBER" with the setting cd. @param known  that id's row, or nullptr.
 /// @error invalid_argument  words that this plug-in is known to answer by ending the process.
 Result<PluginPlan> plan_by_id(const CodecRequest& request, CodecSettings& settings,
