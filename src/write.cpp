@@ -3,6 +3,7 @@
 //   put() -> Field -> Chunk -> Placement -> Encoded -> Extent -> chunk index
 //
 //   agree_on_definitions   all ranks mean the same fields
+//   adopt_existing         over-time fields of an opened file go on       (write_append, container)
 //   choose_chunk_shapes    chunks that follow the decomposition           (write_fields, layout)
 //   resolve_bounds         rel and psnr become absolute                   (write_fields)
 //   prepare_codecs         plug-ins loaded, client data fixed             (write_fields, codec)
@@ -29,6 +30,7 @@
 #include "core/agree_on_text.hpp"
 #include "exec/executor.hpp"
 #include "layout/chunk_shape.hpp"
+#include "write_append.hpp"
 #include "write_fields.hpp"
 #include "write_open.hpp"
 #include "write_publish.hpp"
@@ -51,6 +53,7 @@ class FileWriter final : public Writer {
                        AttributeValue value) override;
   Status put(std::size_t field_index, const Box& box, const void* values, bool copy) override;
   Status put_source(std::size_t field_index, const Box& box, BoxSource& source) override;
+  void note_failure(const Status& failure) override { (void)note(failure); }
   Result<StepReport> end_step() override;
   Status close() override;
   void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
@@ -90,6 +93,7 @@ class FileWriter final : public Writer {
   std::vector<PendingAttribute> attributes_;
   Status put_status_;   ///< The first bad call since the last step, on this rank.
   Status broken_;       ///< Set once metadata could not be committed; the same on every rank.
+  bool appended_ = false;          ///< The file was opened, not created.
   bool in_place_ = false;          ///< The file stands under its own name (committed, or appended to).
   std::uint64_t n_steps_ = 0;
   bool closed_ = false;
@@ -116,7 +120,7 @@ Status FileWriter::start(bool append) {
   const std::string text = "path " + path_ + "\noptions " + options_text(options_) + "\n";
   TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", text)));
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
-  in_place_ = append;
+  in_place_ = appended_ = append;
   return append ? open_output(*comm_, path_, options_, output_)
                 : create_output(*comm_, path_, options_, output_);
 }
@@ -223,14 +227,17 @@ Result<StepReport> FileWriter::end_step() {
 
 Status FileWriter::run_step(StepReport& report) {
   TAILRACE_TRY(agree_on_definitions());
+  TAILRACE_TRY(adopt_existing(*comm_, output_.file.get(), path_, appended_, fields_));
   TAILRACE_TRY(comm_->agree(choose_chunk_shapes(*comm_, fields_)));
   active_.clear();
   for (FieldState& field : fields_) {
     if (field.active) active_.push_back(&field);
   }
   TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields_)));
-  TAILRACE_TRY(comm_->agree(
-      prepare_codecs(fields_, options_.plugin_path, comm_->is_root() ? log_ : nullptr)));
+  Status prepared =
+      prepare_codecs(fields_, options_.plugin_path, comm_->is_root() ? log_ : nullptr);
+  if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(fields_);
+  TAILRACE_TRY(comm_->agree(prepared));
   Ownership ownership;
   TAILRACE_TRY(comm_->agree(settle(ownership)));
   reserve_contiguous(*comm_, *output_.tail, options_.alignment_bytes, active_);

@@ -4,9 +4,9 @@
 // owns which chunk, resolve bounds, encode and write at once, gather the index, commit. The
 // frontends (C, CLI, Python) translate into these calls and hold no policy of their own.
 //
-// Collectivity. create, open, end_step and close are collective. define_field and set_attribute must
-// be called alike by all ranks in the same order, but only record; end_step checks that the ranks
-// agree. put is not collective. A failure on one rank is returned by end_step on every rank.
+// Collectivity. create, open, end_step and close are collective. define_field and set_attribute
+// must be called alike by all ranks in the same order, but only record; end_step checks that the
+// ranks agree. put is not collective. A failure on one rank is returned by end_step on every rank.
 
 #pragma once
 
@@ -108,8 +108,8 @@ class Writer {
   /// @error not_found, corrupt
   static Result<std::unique_ptr<Writer>> open(std::unique_ptr<Comm> comm, const std::string& path,
                                               const FileOptions& options);
-  /// Without a close() before: the step under way is lost, a file that was never committed is removed.
-  /// Not collective then, so that a rank can give up alone.
+  /// Without a close() before: the step under way is lost, a file that was never committed is
+  /// removed. Not collective then, so that a rank can give up alone.
   virtual ~Writer() = default;
 
   virtual Comm& comm() = 0;
@@ -125,9 +125,13 @@ class Writer {
   /// An empty box is ordinary. @error invalid_argument, bad_coverage (box outside the shape)
   virtual Status put(std::size_t field_index, const Box& box, const void* values,
                      bool copy = false) = 0;
-  /// As put, but the values are pulled chunk by chunk when they are needed. `source` must live until
-  /// end_step returns. Pulled boxes must be whole chunks (options.chunk_shape must be given).
+  /// As put, but the values are pulled chunk by chunk when they are needed. `source` must live
+  /// until end_step returns. Pulled boxes must be whole chunks (options.chunk_shape must be given).
   virtual Status put_source(std::size_t field_index, const Box& box, BoxSource& source) = 0;
+
+  /// Note a failure of the caller's own: the next end_step returns it on every rank. Not
+  /// collective.
+  virtual void note_failure(const Status& failure) = 0;
 
   /// Write and commit all that was put since the last step. Collective.
   /// Every field defined since the last end_step must have been put in whole; a field with

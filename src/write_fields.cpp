@@ -270,7 +270,9 @@ Status choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields) {
     const DecompositionFacts facts{Shape(cut, cut + n), Shape(maximum, maximum + n)};
     cut += n;
     maximum += n;
-    if (field.active && field.is_new()) TAILRACE_TRY(set_chunk_shape(field, facts));
+    if (field.active && field.is_new() && !field.continued) {
+      TAILRACE_TRY(set_chunk_shape(field, facts));
+    }
   }
   return Status();
 }
@@ -279,7 +281,8 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
   std::vector<double> bounds;  // least and minus greatest, so that one minimum finds both
   Status scanned;
   for (const FieldState& field : fields) {
-    if (!field.is_new() || !field.definition.options.bound.needs_range()) continue;
+    if (!field.is_new() || field.continued) continue;
+    if (!field.definition.options.bound.needs_range()) continue;
     ValueRange range;
     if (Status status = scan_values(field, range); !status.ok() && scanned.ok()) scanned = status;
     bounds.push_back(range.least);
@@ -288,7 +291,7 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
   comm.allreduce(std::span<double>(bounds), Reduction::min);
   auto entry = bounds.begin();
   for (FieldState& field : fields) {
-    if (!field.is_new()) continue;
+    if (!field.is_new() || field.continued) continue;
     const ErrorBound& bound = field.definition.options.bound;
     if (bound.needs_range()) {
       field.value_least = *entry++;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "container/field_attributes.hpp"
 #include "core/codec.hpp"
 #include "core/comm.hpp"
 #include "core/options.hpp"
@@ -30,6 +31,8 @@ struct FieldState {
   bool active = false;               ///< On any rank: takes part in this step.
   bool in_file = false;              ///< Its dataset exists and is committed.
   bool retired = false;              ///< Defined in a step that failed; its path is free again.
+  bool continued = false;            ///< Its dataset was there when the file was opened.
+  std::vector<StoredFilter> stored_filters;  ///< Of a continued field; rank 0 only.
   std::uint64_t n_entries = 0;       ///< over_time: entries committed.
   Shape chunk_shape;                 ///< Without the time dimension.
   std::unique_ptr<Layout> layout;

@@ -82,7 +82,7 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
 Status publish_field(Hdf5File& file, const FieldState& field,
                      std::span<const WrittenChunk> chunks) {
   const FieldDefinition& definition = field.definition;
-  if (!field.in_file) {
+  if (!field.in_file && !field.continued) {
     TAILRACE_TRY(file.create_dataset(dataset_definition(field, chunks)));
   } else {
     TAILRACE_TRY(file.extend_dataset(definition.path, field.dataset_shape(field.n_entries + 1)));
