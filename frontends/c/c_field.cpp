@@ -69,7 +69,7 @@ Box box_of(const Shape& shape, const std::uint64_t* start, const std::uint64_t* 
 
 tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
                    const std::uint64_t* count, const void* values, bool copy) {
-  return guarded_on(file, [&] {
+  return recorded_on(file, [&] {
     // A number that is no field goes to the writer too, which remembers the failure for end_step.
     const bool known = field < file->shapes.size();
     const Box box = known ? box_of(file->shapes[field], start, count) : Box{};
@@ -80,7 +80,7 @@ tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_
 template <class Number>
 tailrace_error set_numbers(tailrace_file* file, const char* object_path, const char* name,
                            std::size_t n_values, const Number* values) {
-  return guarded_on(file, [&]() -> Status {
+  return recorded_on(file, [&]() -> Status {
     if (object_path == nullptr || name == nullptr || values == nullptr || n_values == 0) {
       return Status(Code::invalid_argument, "attribute \"" + std::string(name ? name : "") +
                                                 "\": path, name and at least one value are needed");
@@ -104,7 +104,7 @@ tailrace_error tailrace_field_define(tailrace_file* file, const char* path, tail
                                      size_t n_dims, const uint64_t* shape, const char* options,
                                      tailrace_field* field) {
   if (field != nullptr) *field = TAILRACE_NO_FIELD;
-  return tailrace::guarded_on(file, [&] {
+  return tailrace::recorded_on(file, [&] {
     return tailrace::define(*file, path, dtype, n_dims, shape, options, field);
   });
 }
@@ -122,7 +122,7 @@ tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field
 
 tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* object_path,
                                            const char* name, const char* text) {
-  return tailrace::guarded_on(file, [&]() -> tailrace::Status {
+  return tailrace::recorded_on(file, [&]() -> tailrace::Status {
     if (object_path == nullptr || name == nullptr || text == nullptr) {
       return tailrace::Status(tailrace::Code::invalid_argument,
                               "attribute \"" + std::string(name ? name : "") +

@@ -68,4 +68,15 @@ tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
   return guarded(file, std::forward<Action>(action));
 }
 
+/// The same for an action that only records: the writer hears of its failure too, so that the next
+/// end_step fails on every rank, whoever found the mistake.
+template <class Action>
+tailrace_error recorded_on(tailrace_file* file, Action&& action) noexcept {
+  return guarded_on(file, [&] {
+    const Status status = std::forward<Action>(action)();
+    if (!status.ok()) file->writer->note_failure(status);
+    return status;
+  });
+}
+
 }  // namespace tailrace

@@ -56,8 +56,9 @@
  * ===== Errors =====
  *
  * Functions return a tailrace_error. The text behind it names the object, what was expected and
- * what came; see tailrace_file_error. A put that fails is also remembered: the end_step that
- * follows fails with the same text on every rank, so checking end_step and close is enough.
+ * what came; see tailrace_file_error. A define, put or attribute call that fails on any rank
+ * is remembered: the end_step that follows fails with its text on every rank, so that checking
+ * end_step and close is enough.
  * A NULL file is refused with TAILRACE_ERROR_INVALID_ARGUMENT everywhere. Tailrace never prints,
  * never exits, and neither initialises nor finalises MPI.
  */
@@ -149,7 +150,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   Default: deflate; if a bound is given, portable, which needs no plug-in.
  *   bound=MODE=X    The largest error of any value. Default: none, every value exactly.
  *                   abs=X: X, in the unit of the field. rel=X: X times the range of the field's
- *                   values in this step. psnr=X: at least X dB. none: exactly.
+ *                   values in its first step. psnr=X: at least X dB. none: exactly.
  *                   NaN and infinities, and the fill value, are always kept exactly.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
@@ -194,7 +195,7 @@ TAILRACE_API tailrace_error tailrace_file_create(const char* path, const void* m
 
 /* Open an existing HDF5 file, from whatever program, to add fields and steps to it. What is in the
  * file stays readable throughout. A field with over-time=on that the file already has is continued
- * when it is defined again with the same dtype and shape.
+ * when it is defined again as it was: same dtype, shape, codec and bound.
  * Collective. Arguments as for create. Errors: not_found, corrupt (not HDF5, or damaged), io. */
 TAILRACE_API tailrace_error tailrace_file_open(const char* path, const void* mpi_comm,
                                                size_t mpi_comm_bytes, const char* options,
@@ -207,7 +208,8 @@ TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
 
 /* Drop what was not committed and free the handle. A created file without a committed step leaves
  * nothing behind. The way out when the program must stop without finishing its step.
- * Collective if other ranks are still alive in the same program; never fails. NULL is allowed. */
+ * Not collective, so that a rank can give up alone; but every rank must abandon or close in the end,
+ * and a rank alone cannot end_step. Never fails. NULL is allowed. */
 TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
 
 /* The text of the last call on this file that failed; "" before the first.
@@ -276,9 +278,9 @@ TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrac
 /* ===== Attributes =====
  *
  * Attributes of the file ("/"), of a group, or of a field, by path; written with the step that is
- * open. An object that is not there by then becomes a group; an attribute that is there is replaced.
- * Alike on all ranks. The values are copied. Numbers: n_values = 1 makes a scalar, more a list.
- * Errors: invalid_argument (no values, an empty name, a path that is not absolute). */
+ * open. An object that is not there by then becomes a group; an attribute that is there is
+ * replaced. Alike on all ranks. The values are copied. Numbers: n_values = 1 makes a scalar, more a
+ * list. Errors: invalid_argument (no values, an empty name, a path that is not absolute). */
 TAILRACE_API tailrace_error tailrace_attribute_set_text(tailrace_file* file,
                                                         const char* object_path, const char* name,
                                                         const char* text);

@@ -120,6 +120,40 @@ TEST(ApiSteps, AppendToAnExistingFile) {
   EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kShape, 6, 0)), "");
 }
 
+TEST(ApiSteps, ContinuationMustMeanTheSame) {
+  const std::string path = scratch();
+  const auto boxes = mine(cut(kShape, n_ranks()));
+  auto first = create(path, "over-time=on");
+  auto rough = first.define<float>("/rough", kShape, "codec=portable,bound=abs=0.25");
+  auto level = first.define<std::int32_t>("/level", kShape, "chunk=7x9");
+  put_boxes<float>(rough, boxes, 0, rough_value<float>);
+  put_boxes<std::int32_t>(level, boxes, 0, rough_value<std::int32_t>);
+  first.close();
+  auto again = open(path, "over-time=on");
+  using Define = void (*)(tailrace::File&);
+  const std::vector<std::pair<Define, const char*>> cases = {
+      {[](auto& f) { f.template define<double>("/level", kShape); }, "i32 1x21x34"},
+      {[](auto& f) { f.template define<std::int32_t>("/level", {21, 35}); }, "21x35"},
+      {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "chunk=8x9"); }, "7x9"},
+      {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "codec=none"); }, "filters"},
+      {[](auto& f) { f.template define<float>("/rough", kShape, "bound=abs=0.5"); }, "abs=0.25"}};
+  for (const auto& [define, part] : cases) {
+    const Outcome outcome = outcome_of([&, call = define] {
+      call(again);
+      again.end_step();
+    });
+    expect_everywhere(outcome, TAILRACE_ERROR_INVALID_ARGUMENT, {part});
+  }
+  auto more = again.define<float>("/rough", kShape, "codec=portable,bound=abs=0.25");
+  put_boxes<float>(more, boxes, 1, rough_value<float>);
+  again.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  EXPECT_EQ(stock.shape("/rough"), (Shape{2, 21, 34}));
+  EXPECT_EQ(stock.shape("/level"), (Shape{1, 21, 34}));
+  EXPECT_EQ(stock.numbers<double>("/rough", "tailrace_absolute_bound"), std::vector<double>{0.25});
+}
+
 TEST(ApiSteps, OpenRefusesToRedefineADataset) {
   const std::string path = scratch();
   auto first = create(path);

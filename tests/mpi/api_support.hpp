@@ -322,18 +322,20 @@ std::string differences(const std::vector<T>& found, const std::vector<T>& expec
 
 /// Prints failures with the rank; rank 0 prints the rest as usual. Also the watchdog.
 class RankListener : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo&) override {
+  void OnTestStart(const testing::TestInfo& test) override {
+    name_ = std::string(test.test_suite_name()) + "." + test.name();
     MPI_Barrier(MPI_COMM_WORLD);
     alarm(kTestSeconds);
   }
   void OnTestEnd(const testing::TestInfo&) override { alarm(0); }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (is_root() || !result.failed()) return;
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s.%s: %s:%d\n%s\n", rank(), test ? test->test_suite_name() : "",
-                 test ? test->name() : "", result.file_name() ? result.file_name() : "",
-                 result.line_number(), result.message());
+    std::fprintf(stderr, "rank %d: %s: %s:%d\n%s\n", rank(), name_.c_str(),
+                 result.file_name() ? result.file_name() : "", result.line_number(),
+                 result.message());
   }
+
+  std::string name_;  // googletest holds a lock in the calls above, so it cannot be asked there
 };
 
 inline void on_alarm(int) {
