@@ -172,9 +172,10 @@ std::string shorten_middle(std::string_view text, std::size_t width) {
                      text.substr(byte_of_character(text, n_characters - n_end)));
 }
 
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column,
+                    std::size_t width) {
   std::string lines;
-  std::size_t column = 0;
+  std::size_t column = first_column;
   while (!text.empty()) {
     const std::size_t space = text.find(' ');
     const std::string_view word = text.substr(0, space);
@@ -191,6 +192,44 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
     column += word_width;
   }
   return lines;
+}
+
+std::string common_group(const std::vector<std::string>& paths) {
+  if (paths.empty()) return "";
+  const auto group_of = [](std::string_view path) { return path.substr(0, path.rfind('/')); };
+  std::string_view group = group_of(paths.front());
+  for (const std::string& path : paths) {
+    while (!group.empty() && !path.starts_with(std::string(group) + "/")) group = group_of(group);
+  }
+  return std::string(group);
+}
+
+std::string_view shown_path(std::string_view path, std::string_view group) {
+  if (!group.empty() && path.starts_with(group)) path.remove_prefix(group.size());
+  return path.starts_with('/') ? path.substr(1) : path;
+}
+
+std::string group_remark(std::string_view group) {
+  return group.empty() ? "" : fmt::format(", all in {}", group);
+}
+
+std::string json_text(const nlohmann::ordered_json& document) {
+  const std::string indented =
+      document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string out;
+  for (std::size_t at = 0; at < indented.size(); ++at) {
+    out += indented[at];
+    if (indented[at] != '[') continue;
+    // An array of numbers holds no other bracket and no quote up to its end.
+    const std::size_t end = indented.find_first_of("[]{}\"", at + 1);
+    if (end == std::string::npos || indented[end] != ']') continue;
+    for (++at; at < end; ++at) {
+      if (indented[at] == ',') out += ", ";
+      if (std::string_view(", \n").find(indented[at]) == std::string_view::npos) out += indented[at];
+    }
+    out += ']';
+  }
+  return out + "\n";
 }
 
 bool is_directory(const std::string& path) {

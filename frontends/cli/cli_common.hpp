@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,8 +85,18 @@ std::string position_text(const Shape& shape, std::uint64_t index);
 std::string shorten_middle(std::string_view text, std::size_t width);
 /// Columns that UTF-8 text takes up.
 std::size_t display_width(std::string_view text);
-/// Lines of at most `width` columns, broken at spaces; later lines begin with `indent` spaces.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 100);
+/// Lines of at most `width` columns, broken at spaces; later lines begin with `indent` spaces, and the
+/// first one is taken to begin in column `first_column`.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column = 0,
+                    std::size_t width = 100);
+/// The group that all paths lie in ("/native_fields"), if it is worth naming once; else "".
+std::string common_group(const std::vector<std::string>& paths);
+/// A path as tables print it: without the common group and the slash before it.
+std::string_view shown_path(std::string_view path, std::string_view group);
+/// ", all in /native_fields" for a line above a table of shown_path()s; "" without a group.
+std::string group_remark(std::string_view group);
+/// A JSON document, indented, with each array of plain numbers on one line.
+std::string json_text(const nlohmann::ordered_json& document);
 /// Whether `path` is a directory.
 bool is_directory(const std::string& path);
 /// Bytes in a file; 0 if there is none.

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* main_description =
     R"(tailrace: parallel compressed output into one ordinary HDF5 file
 
+Examples:
   tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
   mpiexec -n 4 tailrace repack snapshot.nc -o small.h5 --codec zfp --bound abs=0.01
   tailrace verify snapshot.h5 small.h5
@@ -22,6 +23,8 @@ constexpr const char* main_description =
 
 constexpr const char* repack_description =
     R"(Compress existing files into HDF5, in parallel, within an error bound
+
+Examples:
   tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
       every field of floating point numbers within 1/1000 of its value range; integers, coordinates
       and small arrays exactly; groups, attributes and dimension scales carried over
@@ -59,6 +62,8 @@ Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or mem
 
 constexpr const char* verify_description =
     R"(Check that a compressed file keeps its error bounds
+
+Examples:
   tailrace verify snapshot.h5 small.h5
       every field against the bound that small.h5 records; fields without one must be equal
   mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
@@ -75,12 +80,16 @@ shape, 2 usage or bad input, 3 storage or memory gave out.)";
 
 constexpr const char* info_description =
     R"(Tell what a file holds: fields, chunks, filters, bounds, ratios
+
+Examples:
   tailrace info small.h5
   tailrace info small.h5 --chunks /native_fields/temperature
 )";
 
 constexpr const char* recover_description =
     R"(Look at what a killed job left behind, and repair it
+
+Examples:
   tailrace recover small.h5            say what is wrong, change nothing
   tailrace recover small.h5 --apply    repair: back to the last committed step
 )";
@@ -140,9 +149,9 @@ void file_flag(CLI::App* app, std::vector<KeyValue>& target, const std::string& 
 }
 
 void common_options(CLI::App* app, std::string& json_path) {
-  app->set_help_flag("-h,--help", "Print this and exit.")->group("Other");
   text_option(app, "--json", json_path, "FILE", "Reports",
               "Write the same numbers as JSON; '-' is stdout, in place of the table.");
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 
 void add_repack(CLI::App& app, RepackArguments& repack) {
@@ -221,6 +230,9 @@ void add_verify(CLI::App& app, VerifyArguments& verify) {
               "Compare only fields whose path matches. Repeatable. Default: all of the original.");
   list_option(sub, "--exclude", verify.exclude, "GLOB", checks,
               "Leave out fields whose path matches. Repeatable.");
+  text_option(sub, "--plugin-path", verify.plugin_path, "FOLDERS", "Input",
+              "Folders of HDF5 filter plug-ins, separated by colons, searched before "
+              "HDF5_PLUGIN_PATH.");
   text_option(sub, "--raw", verify.raw_format, "TYPE:SHAPE", "Input",
               "The original is raw binary, such as f32:512x512x512.");
   common_options(sub, verify.json_path);

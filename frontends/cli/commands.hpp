@@ -35,6 +35,7 @@ struct VerifyArguments {
   std::vector<std::string> only;
   std::vector<std::string> exclude;
   std::string raw_format;
+  std::string plugin_path;
   std::string json_path;
   bool quiet = false;
 };
@@ -57,6 +58,10 @@ int run_recover(Session& session, const RecoverArguments& arguments);
 
 /// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
 std::string version_text();
+
+/// Let HDF5 look for filter plug-ins in these folders first, also when it reads. Must come before the
+/// first HDF5 call, which is when HDF5 looks at its environment.
+void search_plugins_in(const std::string& folders);
 
 /// Parse --raw "f32:512x512x512". @error invalid_argument
 Result<RawFormat> parse_raw_format(const std::string& text);

@@ -9,7 +9,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr std::size_t text_column = 27;
+constexpr std::size_t text_column = 28;
 
 /// "  name        text", the text wrapped in its own column; each '\n' in it begins a new line.
 std::string entry(const std::string& name, const std::string& text) {
@@ -23,10 +23,12 @@ std::string entry(const std::string& name, const std::string& text) {
   std::size_t from = 0;
   while (from <= text.size()) {
     const std::size_t to = std::min(text.find('\n', from), text.size());
-    // wrapped() counts from column 0 on, but this text begins at the column that it indents to.
-    const std::string lines =
-        wrapped(indent + text.substr(from, to - from), text_column, 100);
-    out += (from == 0 ? "" : "\n" + indent) + lines.substr(text_column);
+    // A line that is indented by itself goes on below its own text.
+    const std::string line = text.substr(from, to - from);
+    const std::size_t own = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t column = text_column + own;
+    out += (from == 0 ? "" : "\n" + indent) + line.substr(0, own) +
+           wrapped(line.substr(own), column + (own > 0 ? 2 : 0), column);
     from = to + 1;
   }
   return out + "\n";
@@ -38,6 +40,9 @@ HelpFormatter::HelpFormatter() { label("Positionals", "Arguments"); }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
   std::string name = make_option_name(option, is_positional);
+  if (const std::size_t comma = name.find(','); comma != std::string::npos) {
+    name.insert(comma + 1, " ");
+  }
   if (!is_positional && option->get_type_size() != 0) name += " " + option->get_type_name();
   return entry(name, option->get_description());
 }
@@ -46,6 +51,16 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   // The first line of a command's description is its summary.
   const std::string text = command->get_description();
   return entry(command->get_name(), text.substr(0, text.find('\n')));
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  // CLI11 puts two empty lines between groups, and none behind the text that follows the examples.
+  std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+  for (std::size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n")) {
+    text.erase(at, 1);
+  }
+  return text;
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
@@ -59,7 +74,7 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
   }
   for (const CLI::Option* option :
        app->get_options([](const CLI::Option* o) { return o->nonpositional() && o->get_required(); })) {
-    usage += " " + make_option_name(option, false) + " " + option->get_type_name();
+    usage += " -" + option->get_snames().front() + " " + option->get_type_name();
   }
   return usage + " [OPTION...]\n";
 }

@@ -140,23 +140,26 @@ std::string chunk_count_cell(const FieldFacts& facts) {
 }
 
 std::string info_text(const FileFacts& facts) {
+  std::vector<std::string> paths;
+  for (const FieldFacts& field : facts.fields) paths.push_back(field.field.path);
+  const std::string group = common_group(paths);
   TextTable table({{"field", false, 14},
                    {"type"},
                    {"shape", false, 9},
-                   {"chunk shape", false, 9},
+                   {"chunk\nshape", false, 9},
                    {"chunks", true},
                    {"filters", false, 9},
                    {"stored", true},
                    {"ratio", true},
                    {"bound", false, 9},
-                   {"absolute", true},
-                   {"max err", true}});
+                   {"absolute\nbound", true},
+                   {"error,\nof bound", true}});
   for (const FieldFacts& field : facts.fields) {
     const FieldAttributes& attributes = field.attributes;
     const bool lossy = attributes.absolute_bound > 0;
     // A codec's own name tells more than its filters: "portable" is a shuffle and a deflate.
     const bool own_name = attributes.codec == "portable";
-    table.add_row({field.field.path, std::string(dtype_name(field.field.dtype)),
+    table.add_row({std::string(shown_path(field.field.path, group)), std::string(dtype_name(field.field.dtype)),
                    shape_text(field.field.shape),
                    field.field.chunk_shape.empty() ? attributes.storage
                                                    : shape_text(field.field.chunk_shape),
@@ -172,10 +175,10 @@ std::string info_text(const FileFacts& facts) {
   }
   std::uint64_t raw_bytes = 0;
   for (const FieldFacts& field : facts.fields) raw_bytes += field.raw_bytes();
-  std::string out = fmt::format("{}: {}, {}, {} of {} of values, ratio {}\n\n", facts.path,
+  std::string out = fmt::format("{}: {}, {}, {} of {} of values{}, ratio {}\n\n", facts.path,
                                 facts.format, size_text(facts.file_bytes),
                                 counted(facts.fields.size(), "field"), size_text(raw_bytes),
-                                ratio_text(raw_bytes, facts.file_bytes));
+                                group_remark(group), ratio_text(raw_bytes, facts.file_bytes));
   if (!table.empty()) out += table.text() + "\n";
   if (!facts.hdf5) return out;
   const SpaceFacts& space = facts.space;
@@ -280,7 +283,7 @@ Status print_info(const InfoArguments& arguments) {
     if (!arguments.chunks_of.empty()) fmt::print("{}", chunk_list_text(facts, arguments.chunks_of));
   }
   if (!json.wanted()) return Status();
-  return json.finish(info_json(facts, arguments.chunks_of).dump(2) + "\n");
+  return json.finish(json_text(info_json(facts, arguments.chunks_of)));
 }
 
 }  // namespace

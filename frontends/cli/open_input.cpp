@@ -2,9 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "commands.hpp"
 
 namespace tailrace::cli {
+
+void search_plugins_in(const std::string& folders) {
+  if (folders.empty()) return;
+  const char* before = std::getenv("HDF5_PLUGIN_PATH");
+  const std::string all = before == nullptr ? folders : folders + ":" + before;
+  ::setenv("HDF5_PLUGIN_PATH", all.c_str(), 1);
+}
 
 Result<RawFormat> parse_raw_format(const std::string& text) {
   const std::size_t colon = text.find(':');

@@ -37,10 +37,10 @@ std::string verdict(const std::string& path, const RecoverReport& report) {
 
 std::string report_text(const std::string& path, const RecoverReport& report) {
   std::string out = verdict(path, report) + "\n";
-  for (const std::string& finding : report.findings) out += "  " + wrapped(finding, 4, 98) + "\n";
+  for (const std::string& finding : report.findings) out += "  " + wrapped(finding, 4, 2) + "\n";
   if (report.actions.empty()) return out;
   out += report.applied ? "done:\n" : "would be done (--apply):\n";
-  for (const std::string& action : report.actions) out += "  " + wrapped(action, 4, 98) + "\n";
+  for (const std::string& action : report.actions) out += "  " + wrapped(action, 4, 2) + "\n";
   return out;
 }
 
@@ -61,7 +61,7 @@ Status recover(const RecoverArguments& arguments, bool& good) {
                                            {"applied", report->applied},
                                            {"findings", report->findings},
                                            {"actions", report->actions}};
-  return json.finish(document.dump(2) + "\n");
+  return json.finish(json_text(document));
 }
 
 }  // namespace

@@ -264,6 +264,7 @@ int run_repack(Session& session, const RepackArguments& arguments) {
   if (const Status status = apply_options(arguments, options, chunk_given); !status.ok()) {
     return session.fail(status);
   }
+  search_plugins_in(options.plugin_path);
   const Result<std::vector<std::string>> outputs = output_paths(arguments);
   if (const Status status = session.settle(outputs.status()); !status.ok()) {
     return session.fail(status);
@@ -286,7 +287,7 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     if (!status.ok()) return session.fail(status);
     if (json.wanted()) document["files"].push_back(summary_json(repack.outcome()));
   }
-  const Status saved = session.settle(json.wanted() ? json.finish(document.dump(2) + "\n")
+  const Status saved = session.settle(json.wanted() ? json.finish(json_text(document))
                                                     : Status());
   return saved.ok() ? exit_done : session.fail(saved);
 }

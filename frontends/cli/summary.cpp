@@ -37,29 +37,36 @@ std::string error_cell(const FieldReport& field) {
   return field.max_error == 0 ? "0" : fmt::format("{:.3g}", field.max_error);
 }
 
-void add_field_row(TextTable& table, const FieldReport& field, bool marked) {
+void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
   const bool lossy = field.absolute_bound > 0;
-  table.add_row({field.path, std::string(dtype_name(field.dtype)), shape_text(field.shape),
-                 field.codec + (marked ? "*" : ""), bound_column_text(field.bound),
+  const bool marked = field.n_raw_chunks > 0;
+  table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
+                 shape_text(field.shape), field.codec + (marked ? "*" : ""), bound_column_text(field.bound),
                  lossy ? fmt::format("{:.3g}", field.absolute_bound) : "", error_cell(field),
                  ratio_text(field.raw_bytes, field.encoded_bytes), size_text(field.encoded_bytes),
                  throughput_text(field.raw_bytes, field.encode_s)});
 }
 
-std::string field_table(const RepackOutcome& outcome) {
+std::string group_of_all(const std::vector<FieldReport>& fields) {
+  std::vector<std::string> paths;
+  for (const FieldReport& field : fields) paths.push_back(field.path);
+  return common_group(paths);
+}
+
+std::string field_table(const RepackOutcome& outcome, const std::string& group) {
   const std::vector<FieldReport>& fields = outcome.report.fields;
   TextTable table({{"field", false, 14},
                    {"type"},
                    {"shape", false, 9},
                    {"codec", false, 8},
                    {"bound", false, 8},
-                   {"absolute", true},
-                   {"max err", true},
+                   {"absolute\nbound", true},
+                   {"error,\nof bound", true},
                    {"ratio", true},
                    {"encoded", true},
-                   {"MB/s", true}});
+                   {"encode\nMB/s", true}});
   const std::vector<std::size_t> shown = shown_fields(fields);
-  for (const std::size_t f : shown) add_field_row(table, fields[f], fields[f].n_raw_chunks > 0);
+  for (const std::size_t f : shown) add_field_row(table, fields[f], group);
   if (shown.size() < fields.size()) {
     FieldReport rest;
     for (const FieldReport& field : fields) {
@@ -141,13 +148,12 @@ std::string time_lines(const RepackOutcome& outcome) {
     table.add_row({what, seconds_text(seconds), speed, remark});
   };
   line("read", report.read_s, with_unit(throughput_text(report.raw_bytes, report.read_s)),
-       fmt::format("{} in, as stored values", size_text(report.raw_bytes)));
+       fmt::format("{} of values", size_text(report.raw_bytes)));
   line("encode", report.encode_s,
        with_unit(throughput_text(report.raw_bytes, report.encode_s)),
-       fmt::format("{} x {}, to 1/{} of the bytes", counted(
-                       static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
-                   counted(outcome.n_threads, "thread"),
-                   ratio_text(report.raw_bytes, report.encoded_bytes)));
+       fmt::format("{} x {}",
+                   counted(static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
+                   counted(outcome.n_threads, "thread")));
   line("write", report.write_s,
        with_unit(throughput_text(report.encoded_bytes, report.write_s)),
        fmt::format("{} in {}", size_text(report.encoded_bytes), counted(report.n_writes, "write")));
@@ -197,13 +203,14 @@ nlohmann::ordered_json field_json(const FieldReport& field) {
 
 std::string summary_text(const RepackOutcome& outcome) {
   const StepReport& report = outcome.report;
+  const std::string group = group_of_all(report.fields);
   std::string out = fmt::format("{} ({}, {})\n  -> {} ({}): {}\n\n", outcome.input_path, outcome.input_format,
                     size_text(outcome.input_bytes), outcome.output_path,
                     size_text(report.file_bytes),
-                    fmt::format("{} of values in {}, ratio {}", size_text(report.raw_bytes),
-                                counted(report.fields.size(), "field"),
+                    fmt::format("{} of values in {}{}, ratio {}", size_text(report.raw_bytes),
+                                counted(report.fields.size(), "field"), group_remark(group),
                                 ratio_text(report.raw_bytes, report.encoded_bytes)));
-  if (!report.fields.empty()) out += field_table(outcome) + "\n";
+  if (!report.fields.empty()) out += field_table(outcome, group) + "\n";
   const std::vector<std::string> remarks = notes(outcome);
   for (const std::string& note : remarks) out += wrapped(note, 2) + "\n";
   if (!remarks.empty()) out += "\n";

@@ -3,6 +3,7 @@
 #include "text_table.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "cli_common.hpp"
 
@@ -16,6 +17,13 @@ std::size_t total_width(const std::vector<std::size_t>& widths) {
   std::size_t total = 0;
   for (const std::size_t width : widths) total += width > 0 ? width + column_gap : 0;
   return total > 0 ? total - column_gap : 0;
+}
+
+/// The two lines of a heading; a single one stands in the lower.
+std::pair<std::string, std::string> heading_lines(const std::string& heading) {
+  const std::size_t newline = heading.find('\n');
+  if (newline == std::string::npos) return {"", heading};
+  return {heading.substr(0, newline), heading.substr(newline + 1)};
 }
 
 }  // namespace
@@ -35,7 +43,10 @@ std::vector<std::size_t> TextTable::fitted_widths(std::size_t width) const {
     }
   }
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    if (widths[c] > 0) widths[c] = std::max(widths[c], display_width(columns_[c].heading));
+    const auto [upper, lower] = heading_lines(columns_[c].heading);
+    if (widths[c] > 0) {
+      widths[c] = std::max({widths[c], display_width(upper), display_width(lower)});
+    }
   }
   while (total_width(widths) > width) {
     std::size_t widest = columns_.size();
@@ -55,16 +66,23 @@ std::string TextTable::text(std::size_t width) const {
   std::string out;
   const auto print_line = [&](const auto& cell_of) {
     std::string line;
+    bool first = true;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (widths[c] == 0) continue;
-      if (!line.empty()) line += std::string(column_gap, ' ');
+      if (!first) line += std::string(column_gap, ' ');
+      first = false;
       const std::string cell = shorten_middle(cell_of(c), widths[c]);
       const std::string pad(widths[c] - std::min(widths[c], display_width(cell)), ' ');
       line += columns_[c].right ? pad + cell : cell + pad;
     }
     out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   };
-  print_line([&](std::size_t c) { return columns_[c].heading; });
+  bool two_lines = false;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (widths[c] > 0 && !heading_lines(columns_[c].heading).first.empty()) two_lines = true;
+  }
+  if (two_lines) print_line([&](std::size_t c) { return heading_lines(columns_[c].heading).first; });
+  print_line([&](std::size_t c) { return heading_lines(columns_[c].heading).second; });
   for (const auto& row : rows_) {
     if (row.empty()) {
       out += std::string(std::min(total_width(widths), width), '-') + '\n';

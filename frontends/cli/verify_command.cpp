@@ -176,6 +176,7 @@ Status verify_files(Session& session, const VerifyArguments& arguments, VerifyOu
 }  // namespace
 
 int run_verify(Session& session, const VerifyArguments& arguments) {
+  search_plugins_in(arguments.plugin_path);
   ReportFile json;
   const Status opened = session.settle(json.open(arguments.json_path, session.speaks()));
   if (!opened.ok()) return session.fail(opened);
@@ -192,7 +193,7 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
   if (session.speaks()) {
     n_failed = n_failures(outcome);
     if (!arguments.quiet && !json.to_stdout()) fmt::print("{}", verify_text(outcome));
-    if (json.wanted()) saved = json.finish(verify_json(outcome).dump(2) + "\n");
+    if (json.wanted()) saved = json.finish(json_text(verify_json(outcome)));
   }
   saved = session.settle(saved);
   if (!saved.ok()) return session.fail(saved);

@@ -38,10 +38,11 @@ std::string psnr_cell(const VerifyFinding& finding) {
   return std::isfinite(psnr) ? fmt::format("{:.1f} dB", psnr) : "exact";
 }
 
-void add_row(TextTable& table, const VerifyTask& task, const VerifyFinding& finding) {
+void add_row(TextTable& table, const VerifyTask& task, const VerifyFinding& finding,
+             std::string_view group) {
   const ChunkComparison& found = finding.comparison;
-  table.add_row({task.path, std::string(dtype_name(task.dtype)), shape_text(task.shape),
-                 task.codec, bound_cell(task),
+  table.add_row({std::string(shown_path(task.path, group)), std::string(dtype_name(task.dtype)),
+                 shape_text(task.shape), task.codec, bound_cell(task),
                  found.largest_error > 0 ? fmt::format("{:.4g}", found.largest_error) : "0",
                  share_cell(task, finding),
                  fmt::format("{}", found.n_beyond_bound + found.n_special_changed),
@@ -164,14 +165,17 @@ std::uint64_t n_failures(const VerifyOutcome& outcome) {
 }
 
 std::string verify_text(const VerifyOutcome& outcome) {
+  std::vector<std::string> paths;
+  for (const VerifyTask& task : outcome.tasks) paths.push_back(task.path);
+  const std::string group = common_group(paths);
   TextTable table({{"field", false, 12},
                    {"type"},
                    {"shape", false, 9},
                    {"codec", false, 7},
                    {"bound", true},
-                   {"max error", true},
-                   {"of bound", true},
-                   {"beyond", true},
+                   {"largest\nerror", true},
+                   {"error,\nof bound", true},
+                   {"values\nbeyond", true},
                    {"PSNR", true},
                    {"ratio", true},
                    {"", false}});
@@ -187,13 +191,13 @@ std::string verify_text(const VerifyOutcome& outcome) {
       ++n_left_out;
       continue;
     }
-    add_row(table, task, finding);
+    add_row(table, task, finding, group);
     if (!good) failures += failure_text(task, finding);
   }
   for (const std::string& problem : outcome.problems) failures += "FAILED " + problem + "\n";
 
-  std::string out = fmt::format("{} against {}\n\n", outcome.compressed_path,
-                                outcome.original_path);
+  std::string out = fmt::format("{} against {}{}\n\n", outcome.compressed_path,
+                                outcome.original_path, group_remark(group));
   if (!table.empty()) out += table.text();
   if (n_left_out > 0) out += fmt::format("and {} more, all ok (see --json)\n", n_left_out);
   out += "\n" + failures;

@@ -88,7 +88,10 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   const Hdf5Scope scope;
   std::vector<FieldAttributes> all(field_paths.size());
   if (H5Fis_hdf5(path.c_str()) <= 0) return all;
-  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  // HDF5 refuses to open a file twice with different close degrees, and our readers use this one.
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (!file.valid()) return hdf5_failure(Code::corrupt, "cannot open " + path);
   for (std::size_t f = 0; f < field_paths.size(); ++f) {
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
