@@ -9,14 +9,18 @@
 //   prepare_codecs         plug-ins loaded, client data fixed             (write_fields, codec)
 //   settle_ownership       which rank encodes which chunk                 (exec/ownership)
 //   encode_and_write       compress and write at once                     (exec/executor)
-//   publish                datasets, chunk index, attributes, commit      (write_publish, container)
+//   publish                datasets, chunk index, attributes, commit      (write_publish,
+//   container)
 //
 // Invariant 1: every stage ends in one agreement; all ranks go on, or all return the same error.
-// Invariant 2: until publish, nothing refers to the step's bytes; a failed step only leaves free space
+// Invariant 2: until publish, nothing refers to the step's bytes; a failed step only leaves free
+// space
 //   at the file's end, which the next step overwrites.
-// Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish and close. If that fails,
+// Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish and close. If that
+// fails,
 //   the file stays at its last commit and the writer refuses all further work.
-// Cost of a step, besides the data: about ten allreduces, two sparse exchanges (ownership), one gather
+// Cost of a step, besides the data: about ten allreduces, two sparse exchanges (ownership), one
+// gather
 //   of 40 bytes per chunk to rank 0.
 
 #include "write.hpp"
@@ -91,10 +95,10 @@ class FileWriter final : public Writer {
   std::vector<FieldState> fields_;
   std::vector<FieldState*> active_;  ///< Fields of the step under way, in plan order.
   std::vector<PendingAttribute> attributes_;
-  Status put_status_;   ///< The first bad call since the last step, on this rank.
-  Status broken_;       ///< Set once metadata could not be committed; the same on every rank.
-  bool appended_ = false;          ///< The file was opened, not created.
-  bool in_place_ = false;          ///< The file stands under its own name (committed, or appended to).
+  Status put_status_;      ///< The first bad call since the last step, on this rank.
+  Status broken_;          ///< Set once metadata could not be committed; the same on every rank.
+  bool appended_ = false;  ///< The file was opened, not created.
+  bool in_place_ = false;  ///< The file stands under its own name (committed, or appended to).
   std::uint64_t n_steps_ = 0;
   bool closed_ = false;
 
@@ -111,7 +115,8 @@ std::string options_text(const FileOptions& options) {
          std::to_string(options.alignment_bytes);
 }
 
-// --- opening --------------------------------------------------------------------------------------
+// --- opening
+// --------------------------------------------------------------------------------------
 
 Status FileWriter::start(bool append) {
   if (options_.direct_io) {
@@ -125,7 +130,8 @@ Status FileWriter::start(bool append) {
                 : create_output(*comm_, path_, options_, output_);
 }
 
-// --- recording ------------------------------------------------------------------------------------
+// --- recording
+// ------------------------------------------------------------------------------------
 
 /// Keep the first failure of this rank's calls, for end_step to share.
 Status FileWriter::note(const Status& failure) {
@@ -158,8 +164,8 @@ Status FileWriter::set_attribute(const std::string& object_path, const std::stri
 
 Result<PutRecord> FileWriter::check_put(std::size_t field_index, const Box& box) {
   if (field_index >= fields_.size() || fields_[field_index].retired) {
-    return note(Status(Code::invalid_argument,
-                       "there is no field number " + std::to_string(field_index)));
+    return note(
+        Status(Code::invalid_argument, "there is no field number " + std::to_string(field_index)));
   }
   FieldState& field = fields_[field_index];
   if (Status checked = check_box(field.definition, box); !checked.ok()) return note(checked);
@@ -185,11 +191,11 @@ Status FileWriter::put(std::size_t field_index, const Box& box, const void* valu
   }
   record->values = static_cast<const std::byte*>(values);
   if (copy) {
-    record->copy = Buffer::copy_of(
-        {record->values, box.n_elements() * dtype_bytes(field.definition.dtype)});
+    record->copy =
+        Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(field.definition.dtype)});
     if (!record->copy.allocated()) {
-      return note(Status(Code::out_of_memory, "no memory to copy a box of field \"" +
-                                                  field.definition.path + "\""));
+      return note(Status(Code::out_of_memory,
+                         "no memory to copy a box of field \"" + field.definition.path + "\""));
     }
     record->values = record->copy.data();
   }
@@ -206,7 +212,8 @@ Status FileWriter::put_source(std::size_t field_index, const Box& box, BoxSource
   return Status();
 }
 
-// --- a step ---------------------------------------------------------------------------------------
+// --- a step
+// ---------------------------------------------------------------------------------------
 
 Result<StepReport> FileWriter::end_step() {
   if (!broken_.ok()) return broken_;
@@ -335,7 +342,8 @@ std::uint64_t FileWriter::n_threads() const {
   return std::max(std::thread::hardware_concurrency() / n_ranks, 1U);
 }
 
-// --- publishing -----------------------------------------------------------------------------------
+// --- publishing
+// -----------------------------------------------------------------------------------
 
 Status FileWriter::publish(const std::vector<WrittenChunk>& written, StepReport& report) {
   const auto chunks = gather_written(*comm_, written, active_.size());
@@ -408,17 +416,17 @@ void FileWriter::forget_step(bool failed) {
   if (broken_.ok()) output_.tail->reset(output_.committed_end);
 }
 
-// --- the end --------------------------------------------------------------------------------------
+// --- the end
+// --------------------------------------------------------------------------------------
 
 Status FileWriter::close() {
   if (closed_) return Status(Code::invalid_argument, "the file is closed already");
   Status ended = broken_;
   if (ended.ok()) {
-    const bool open_step =
-        !put_status_.ok() || !attributes_.empty() || !in_place_ ||
-        std::any_of(fields_.begin(), fields_.end(), [](const FieldState& field) {
-          return field.put_called || field.is_new();
-        });
+    const bool open_step = !put_status_.ok() || !attributes_.empty() || !in_place_ ||
+                           std::any_of(fields_.begin(), fields_.end(), [](const FieldState& field) {
+                             return field.put_called || field.is_new();
+                           });
     std::uint64_t any_open = open_step ? 1 : 0;
     comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
     if (any_open != 0) ended = end_step().status();

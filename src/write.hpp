@@ -33,9 +33,10 @@ namespace tailrace {
 struct FieldDefinition {
   std::string path;  ///< Absolute HDF5 path; missing groups are created.
   DType dtype = DType::f32;
-  Shape shape;       ///< Global extents (without the time dimension if options.over_time).
+  Shape shape;  ///< Global extents (without the time dimension if options.over_time).
   FieldOptions options;
-  bool extendable = false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
+  bool extendable =
+      false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
 };
 
 /// What became of one field in one step; sums and maxima over all ranks, the same on every rank.
@@ -44,20 +45,20 @@ struct FieldReport {
   DType dtype = DType::f32;
   Shape shape;
   Shape chunk_shape;
-  std::string codec;              ///< What was used; "deflate" for a constant field under rel.
+  std::string codec;  ///< What was used; "deflate" for a constant field under rel.
   std::string codec_version;
   std::string layout;
-  ErrorBound bound;               ///< As asked.
-  double absolute_bound = 0;      ///< As used; 0: kept exactly.
+  ErrorBound bound;           ///< As asked.
+  double absolute_bound = 0;  ///< As used; 0: kept exactly.
   bool verified = false;
-  double max_error = 0;           ///< Largest |decoded - original|, if verified.
-  double value_least = 0;         ///< Of the finite, non-fill values; only if they were needed.
+  double max_error = 0;    ///< Largest |decoded - original|, if verified.
+  double value_least = 0;  ///< Of the finite, non-fill values; only if they were needed.
   double value_greatest = 0;
   std::uint64_t n_chunks = 0;
-  std::uint64_t n_raw_chunks = 0; ///< Stored unfiltered, because the codec broke its bound there.
-  std::uint64_t raw_bytes = 0;    ///< Uncompressed bytes of the field.
+  std::uint64_t n_raw_chunks = 0;  ///< Stored unfiltered, because the codec broke its bound there.
+  std::uint64_t raw_bytes = 0;     ///< Uncompressed bytes of the field.
   std::uint64_t encoded_bytes = 0;
-  double encode_s = 0;            ///< Thread-seconds in encode, all ranks.
+  double encode_s = 0;  ///< Thread-seconds in encode, all ranks.
   double verify_s = 0;
 };
 
@@ -67,24 +68,24 @@ struct StepReport {
   std::vector<FieldReport> fields;
   std::uint64_t raw_bytes = 0;
   std::uint64_t encoded_bytes = 0;
-  std::uint64_t n_writes = 0;          ///< Data writes of all ranks.
-  double read_s = 0;                   ///< Slowest rank, pulling values from a BoxSource.
-  double encode_s = 0;                 ///< Slowest rank: seconds in which it encoded (lane time).
-  double write_s = 0;                  ///< Slowest rank: seconds in which its I/O lane wrote.
-  double makespan_s = 0;               ///< Slowest rank: encode and write together, wall clock.
-  double hidden_share = 0;             ///< Part of the shorter lane that ran behind the longer one.
-  double index_s = 0;                  ///< Rank 0: chunk index, datasets, attributes.
-  double sync_s = 0;                   ///< Slowest rank, fdatasync of the data.
-  double commit_s = 0;                 ///< Rank 0: metadata writes with their syncs, rename.
-  double step_s = 0;                   ///< end_step from call to return, slowest rank.
-  std::uint64_t piece_bytes = 0;       ///< Values that travelled between ranks to chunk owners.
-  std::uint64_t peak_memory_bytes = 0; ///< Largest rank: buffers that Tailrace held at once.
-  std::uint64_t file_bytes = 0;        ///< The file's length after the commit.
+  std::uint64_t n_writes = 0;     ///< Data writes of all ranks.
+  double read_s = 0;              ///< Slowest rank, pulling values from a BoxSource.
+  double encode_s = 0;            ///< Slowest rank: seconds in which it encoded (lane time).
+  double write_s = 0;             ///< Slowest rank: seconds in which its I/O lane wrote.
+  double makespan_s = 0;          ///< Slowest rank: encode and write together, wall clock.
+  double hidden_share = 0;        ///< Part of the shorter lane that ran behind the longer one.
+  double index_s = 0;             ///< Rank 0: chunk index, datasets, attributes.
+  double sync_s = 0;              ///< Slowest rank, fdatasync of the data.
+  double commit_s = 0;            ///< Rank 0: metadata writes with their syncs, rename.
+  double step_s = 0;              ///< end_step from call to return, slowest rank.
+  std::uint64_t piece_bytes = 0;  ///< Values that travelled between ranks to chunk owners.
+  std::uint64_t peak_memory_bytes = 0;  ///< Largest rank: buffers that Tailrace held at once.
+  std::uint64_t file_bytes = 0;         ///< The file's length after the commit.
 };
 
 /// Called on the main thread from time to time within end_step. Bytes count this node's ranks.
 struct Progress {
-  std::uint64_t bytes_done = 0;   ///< Uncompressed bytes encoded so far.
+  std::uint64_t bytes_done = 0;  ///< Uncompressed bytes encoded so far.
   std::uint64_t bytes_total = 0;
 };
 using ProgressCallback = std::function<void(const Progress&)>;
@@ -101,8 +102,7 @@ class Writer {
   /// Create a file. It appears under `path` at the first commit; until then any older file stays.
   /// Collective. Cost: O(log ranks).
   /// @error already_exists  the file exists and options.replace is off.  @error io_error, no_space
-  static Result<std::unique_ptr<Writer>> create(std::unique_ptr<Comm> comm,
-                                                const std::string& path,
+  static Result<std::unique_ptr<Writer>> create(std::unique_ptr<Comm> comm, const std::string& path,
                                                 const FileOptions& options);
   /// Open an existing HDF5 file to add fields and steps. Collective.
   /// @error not_found, corrupt

@@ -105,8 +105,9 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
   if (is_plugin_codec(request.name)) return make_plugin_codec(request, plugin_path);
   std::string known;
   for (const CodecEntry& entry : codec_registry()) known += std::string(entry.name) + ", ";
-  return Status(Code::invalid_argument, "codec \"" + request.name + "\" is unknown; there are: " +
-                                            known + "sz3, zfp, zstd, and id=NUMBER for any plug-in");
+  return Status(Code::invalid_argument, "codec \"" + request.name +
+                                            "\" is unknown; there are: " + known +
+                                            "sz3, zfp, zstd, and id=NUMBER for any plug-in");
 }
 
 /// What is asked of the codec maker: the field's wish, adapted where the wish is only a default.
@@ -116,8 +117,8 @@ CodecRequest codec_request(const FieldState& field) {
                        field.dataset_chunk_shape(), field.absolute_bound};
   request.fill_value = options.fill_value;
   const bool floating = is_floating(field.definition.dtype);
-  const bool lossless = request.name == "none" || request.name == "deflate" ||
-                        request.name == "zstd";
+  const bool lossless =
+      request.name == "none" || request.name == "deflate" || request.name == "zstd";
   if (stored_plainly(field.definition)) {
     request.name = "none";
     request.settings.clear();
@@ -200,7 +201,8 @@ Status check_definition(const FieldDefinition& definition) {
     if (options.over_time || extendable) return bad("a growing field cannot be contiguous");
     if (options.allow_holes) return bad("a contiguous field cannot have holes");
   }
-  if (options.over_time && n_elements(shape) == 0) return bad("an empty field cannot grow over time");
+  if (options.over_time && n_elements(shape) == 0)
+    return bad("an empty field cannot grow over time");
   if (extendable && (shape.empty() || options.over_time)) {
     return bad("only a field with a first dimension of its own can be extendable");
   }
@@ -210,15 +212,17 @@ Status check_definition(const FieldDefinition& definition) {
 Status check_box(const FieldDefinition& definition, const Box& box) {
   if (box.start.size() != definition.shape.size() || box.count.size() != definition.shape.size()) {
     return bad_field(definition, Code::invalid_argument,
-                     "a box of " + std::to_string(box.count.size()) + " dimensions was put, the field has " +
+                     "a box of " + std::to_string(box.count.size()) +
+                         " dimensions was put, the field has " +
                          std::to_string(definition.shape.size()));
   }
   for (std::size_t d = 0; d < box.rank(); ++d) {
     const std::uint64_t extent = definition.shape[d];
     if (box.count[d] > extent || box.start[d] > extent - box.count[d]) {
       if (box.empty()) return Status();  // nothing is put, wherever it is
-      return bad_field(definition, Code::bad_coverage,
-                       "box " + box_text(box) + " leaves the shape " + shape_text(definition.shape));
+      return bad_field(
+          definition, Code::bad_coverage,
+          "box " + box_text(box) + " leaves the shape " + shape_text(definition.shape));
     }
   }
   return Status();

@@ -26,23 +26,23 @@ inline constexpr std::uint64_t largest_chunk_bytes = 1ULL << 30;
 
 struct FieldState {
   FieldDefinition definition;
-  std::vector<PutRecord> puts;       ///< This rank's, this step's.
-  bool put_called = false;           ///< On this rank, in this step (an empty box counts).
-  bool active = false;               ///< On any rank: takes part in this step.
-  bool in_file = false;              ///< Its dataset exists and is committed.
-  bool retired = false;              ///< Defined in a step that failed; its path is free again.
-  bool continued = false;            ///< Its dataset was there when the file was opened.
+  std::vector<PutRecord> puts;  ///< This rank's, this step's.
+  bool put_called = false;      ///< On this rank, in this step (an empty box counts).
+  bool active = false;          ///< On any rank: takes part in this step.
+  bool in_file = false;         ///< Its dataset exists and is committed.
+  bool retired = false;         ///< Defined in a step that failed; its path is free again.
+  bool continued = false;       ///< Its dataset was there when the file was opened.
   std::vector<StoredFilter> stored_filters;  ///< Of a continued field; rank 0 only.
-  std::uint64_t n_entries = 0;       ///< over_time: entries committed.
-  Shape chunk_shape;                 ///< Without the time dimension.
+  std::uint64_t n_entries = 0;               ///< over_time: entries committed.
+  Shape chunk_shape;                         ///< Without the time dimension.
   std::unique_ptr<Layout> layout;
   std::unique_ptr<Codec> codec;
   double absolute_bound = 0;
   double value_least = 0;
   double value_greatest = 0;
-  double max_error = 0;              ///< Largest over all steps so far.
+  double max_error = 0;  ///< Largest over all steps so far.
   bool verify = false;
-  std::uint64_t base_address = 0;    ///< Contiguous storage.
+  std::uint64_t base_address = 0;  ///< Contiguous storage.
 
   bool is_new() const { return !in_file && !retired; }
   ChunkGrid grid() const { return {definition.shape, chunk_shape}; }
@@ -69,8 +69,8 @@ std::string definition_text(const FieldDefinition& definition);
 Status choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields);
 
 /// Turn the bounds of new active fields into absolute ones.
-/// Collective. Cost: one pass over the values of fields whose bound needs their range; one allreduce
-/// of two numbers per such field.
+/// Collective. Cost: one pass over the values of fields whose bound needs their range; one
+/// allreduce of two numbers per such field.
 Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields);
 
 /// Make the codecs and layouts of new active fields. Not collective; every rank does the same.

@@ -29,7 +29,9 @@ Status refuse_existing(const std::string& path, bool replace) {
 /// Open the storage on this rank. @returns this rank's own status.
 Status open_storage(const std::string& path, bool create, const FileOptions& options,
                     OutputFile& output) {
-  Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, create, options.direct_io);
+  Result<std::unique_ptr<Storage>> storage =
+      options.open_storage ? options.open_storage(path, create)
+                           : open_posix_storage(path, create, options.direct_io);
   if (storage.ok()) output.storage = std::move(*storage);
   return storage.status();
 }
@@ -76,9 +78,8 @@ Status open_output(Comm& comm, const std::string& path, const FileOptions& optio
   TAILRACE_TRY(make_tail(comm, output));
   Status opened;
   if (comm.is_root()) {
-    Result<std::unique_ptr<Hdf5File>> file =
-        Hdf5File::open(*output.storage, allocator(output), metadata_settings(path, options),
-                       output.committed_end);
+    Result<std::unique_ptr<Hdf5File>> file = Hdf5File::open(
+        *output.storage, allocator(output), metadata_settings(path, options), output.committed_end);
     opened = file.status();
     if (file.ok()) output.file = std::move(*file);
   }

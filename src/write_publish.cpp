@@ -92,7 +92,8 @@ Status publish_field(Hdf5File& file, const FieldState& field,
     std::vector<Hdf5File::ChunkRecord> records;
     records.reserve(chunks.size());
     for (const WrittenChunk& chunk : chunks) {
-      records.push_back({first + chunk.chunk_index, {chunk.address, chunk.encoded_bytes},
+      records.push_back({first + chunk.chunk_index,
+                         {chunk.address, chunk.encoded_bytes},
                          static_cast<std::uint32_t>(chunk.filter_mask)});
     }
     TAILRACE_TRY(file.insert_chunks(definition.path, records));

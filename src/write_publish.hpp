@@ -27,8 +27,7 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
 
 /// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
 /// Rank 0 only. @param chunks  sorted by chunk_index.
-Status publish_field(Hdf5File& file, const FieldState& field,
-                     std::span<const WrittenChunk> chunks);
+Status publish_field(Hdf5File& file, const FieldState& field, std::span<const WrittenChunk> chunks);
 
 /// Set the application's attributes; groups that do not exist are created. Rank 0 only.
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes);

@@ -12,10 +12,9 @@ void add_up_fields(Comm& comm, std::span<FieldState* const> active,
   std::vector<double> sums;
   std::vector<double> maxima;
   for (const FieldTally& tally : tallies) {
-    sums.insert(sums.end(), {static_cast<double>(tally.n_chunks),
-                             static_cast<double>(tally.n_raw_chunks),
-                             static_cast<double>(tally.encoded_bytes), tally.encode_s,
-                             tally.verify_s});
+    sums.insert(sums.end(),
+                {static_cast<double>(tally.n_chunks), static_cast<double>(tally.n_raw_chunks),
+                 static_cast<double>(tally.encoded_bytes), tally.encode_s, tally.verify_s});
     maxima.push_back(tally.max_error);
   }
   comm.allreduce(std::span<double>(sums), Reduction::sum);

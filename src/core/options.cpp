@@ -178,7 +178,9 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
   if (key == "chunk") {
     options.chunk_shape.reset();
     if (text.find('x') != std::string::npos) {
-      Result<Shape> shape = parse_shape(text);
+      // "1000x" is a shape of one dimension, which "1000" (bytes) could not say.
+      const bool single = text.back() == 'x';
+      Result<Shape> shape = parse_shape(std::string_view(text).substr(0, text.size() - single));
       if (!shape.ok()) return shape.status().within("option chunk");
       if (n_elements(*shape) == 0) return bad_value(key, text, "extents >= 1");
       options.chunk_shape = *shape;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include "core/box.hpp"
 #include "core/error_bound.hpp"
 #include "core/status.hpp"
+#include "core/storage.hpp"
 
 namespace tailrace {
 
@@ -55,7 +58,7 @@ struct FieldOptions {
   std::string codec = "deflate";
   std::vector<KeyValue> codec_settings;  ///< level=5, cd=1:2:3, ...: the codec's own keys.
   ErrorBound bound;                      ///< none: lossless.
-  std::optional<Shape> chunk_shape;      ///< chunk=64x64x64: exactly this.
+  std::optional<Shape> chunk_shape;      ///< chunk=64x64x64, chunk=1000x: exactly this.
   std::uint64_t chunk_bytes = 8U << 20;  ///< chunk=8MiB: largest preferred chunk is twice this.
   std::string layout = "claimed";
   Verify verify = Verify::automatic;
@@ -85,6 +88,8 @@ struct FileOptions {
   bool replace = false;                        ///< An existing file may be replaced (--force).
   bool trace = false;
   std::string plugin_path;                     ///< Searched before HDF5_PLUGIN_PATH.
+  /// How the output is opened; empty: an ordinary POSIX file. Tests put faults in here.
+  std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)> open_storage;
 };
 
 /// Apply "threads=2,memory=256MB,codec=sz3,bound=rel=1e-3" on top of `options`; field keys become

@@ -13,8 +13,8 @@ namespace tailrace {
 /// A single rank. Always available.
 std::unique_ptr<Comm> make_self_comm();
 
-/// A duplicate of the caller's MPI communicator. Collective over it. `mpi_comm` points to an MPI_Comm
-/// of `handle_bytes` bytes (checked against this build's MPI); MPI must be initialised.
+/// A duplicate of the caller's MPI communicator. Collective over it. `mpi_comm` points to an
+/// MPI_Comm of `handle_bytes` bytes (checked against this build's MPI); MPI must be initialised.
 /// @error unsupported  built without MPI, or with another MPI.
 Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t handle_bytes);
 

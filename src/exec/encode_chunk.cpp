@@ -75,8 +75,8 @@ Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job) {
   Buffer values(plan.values_box(job.chunk_index).n_elements() * plan.element_bytes());
   if (!values.allocated()) {
     return at_chunk(plan, job.chunk_index,
-                    Status(Code::out_of_memory, "no memory for " +
-                                                    bytes_text(plan.chunk_bytes()) + " of values"));
+                    Status(Code::out_of_memory,
+                           "no memory for " + bytes_text(plan.chunk_bytes()) + " of values"));
   }
   if (plan.allow_holes || plan.pad_with_fill) {
     fill_values(plan.dtype, plan.fill_value.value_or(0.0), values.bytes());

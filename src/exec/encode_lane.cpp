@@ -107,7 +107,8 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
   Result<ChunkOutcome> outcome = Status(Code::internal, "not encoded");
   try {
     outcome = gather_and_encode(plan, chunk);
-  } catch (const std::exception& thrown) {  // a plug-in's own, or bad_alloc: it must not end the job
+  } catch (
+      const std::exception& thrown) {  // a plug-in's own, or bad_alloc: it must not end the job
     outcome = Status(Code::codec_failed, "field \"" + plan.path + "\": codec " +
                                              std::string(plan.codec->name()) +
                                              " threw: " + thrown.what());
@@ -139,8 +140,7 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
     tally.verify_s += outcome->verify_s;
     tally.max_error = std::max(tally.max_error, outcome->max_error);
   }
-  tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() *
-                 plan.element_bytes());
+  tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() * plan.element_bytes());
   encoded_(std::move(encoded));
 }
 

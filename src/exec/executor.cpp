@@ -105,7 +105,8 @@ Status Executor::check_memory() const {
 std::uint64_t Executor::job_memory_bytes(const ChunkJob& job) const {
   const FieldPlan& plan = plans_[job.field];
   const Box held = plan.grid.clipped_box(job.chunk_index);
-  const bool pulled = !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
+  const bool pulled =
+      !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
   // An edge chunk is pulled into a buffer of its own first, since the source knows no padding.
   const bool twice = pulled && held != plan.values_box(job.chunk_index);
   return encode_memory_bytes(plan) + (twice ? held.n_elements() * plan.element_bytes() : 0);
@@ -126,7 +127,8 @@ bool Executor::stage_next() {
 
 void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const FieldPlan& plan = plans_[job.field];
-  const bool pulled = !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
+  const bool pulled =
+      !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
   StagedChunk staged{&job, Buffer(), budget_bytes};
   if (job.remote.empty() && !pulled) {
     encode_lane_.push(std::move(staged));

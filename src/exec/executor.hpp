@@ -1,4 +1,5 @@
-// Executor: compress and write at once. One rank's part of a step, from owned chunks to written bytes.
+// Executor: compress and write at once. One rank's part of a step, from owned chunks to written
+// bytes.
 //
 //   main thread        stage: take memory, pull values, ask other ranks for pieces, serve theirs
 //   encode threads     gather, encode, verify                       (encode_lane)
@@ -48,12 +49,12 @@ struct ExecutorSettings {
 
 /// What this rank did.
 struct ExecutorReport {
-  std::vector<FieldTally> tallies;    ///< One per plan.
+  std::vector<FieldTally> tallies;  ///< One per plan.
   std::vector<WrittenChunk> written;
-  double read_s = 0;                  ///< Pulling values from sources.
-  double encode_s = 0;                ///< Time in which at least one thread encoded.
-  double write_s = 0;                 ///< Time in which the I/O lane wrote.
-  double hidden_s = 0;                ///< Time in which both happened.
+  double read_s = 0;    ///< Pulling values from sources.
+  double encode_s = 0;  ///< Time in which at least one thread encoded.
+  double write_s = 0;   ///< Time in which the I/O lane wrote.
+  double hidden_s = 0;  ///< Time in which both happened.
   double makespan_s = 0;
   std::uint64_t n_writes = 0;
   std::uint64_t piece_bytes = 0;

@@ -18,17 +18,17 @@
 namespace tailrace {
 
 struct FieldPlan {
-  std::size_t field_index = 0;     ///< In the writer's numbering, for traces.
+  std::size_t field_index = 0;  ///< In the writer's numbering, for traces.
   std::string path;
   DType dtype = DType::f32;
   ChunkGrid grid;
   std::span<const PutRecord> puts;  ///< This rank's.
   const Codec* codec = nullptr;
   const Layout* layout = nullptr;
-  double absolute_bound = 0;       ///< Unit of the field; 0: exact.
+  double absolute_bound = 0;  ///< Unit of the field; 0: exact.
   std::optional<double> fill_value;
-  bool verify = false;             ///< Decode every chunk after encoding and compare.
-  bool fall_back_to_raw = true;    ///< A chunk that breaks its bound is stored unfiltered, or fails.
+  bool verify = false;           ///< Decode every chunk after encoding and compare.
+  bool fall_back_to_raw = true;  ///< A chunk that breaks its bound is stored unfiltered, or fails.
   bool allow_holes = false;
   bool pad_with_fill = false;      ///< Edge chunks of growing datasets: the pad may become visible.
   std::uint64_t base_address = 0;  ///< BaseFrom::shape only: where the field's chunk 0 lies.

@@ -1,9 +1,10 @@
-// IoLane: the thread of a rank that writes. Encoded chunks gather while it is busy and leave together.
+// IoLane: the thread of a rank that writes. Encoded chunks gather while it is busy and leave
+// together.
 //
-// The lane takes everything that waits, up to the write buffer's size, as one write: while storage is
-// slow the writes grow large by themselves, and while it is fast no byte waits for company. For
-// chunks without an address it claims one at the file's tail per write; chunks that have one (dense,
-// contiguous) are joined with the neighbours that follow them directly.
+// The lane takes everything that waits, up to the write buffer's size, as one write: while storage
+// is slow the writes grow large by themselves, and while it is fast no byte waits for company. For
+// chunks without an address it claims one at the file's tail per write; chunks that have one
+// (dense, contiguous) are joined with the neighbours that follow them directly.
 //
 // Invariant 1: bytes are in the file before their chunk appears in written().
 // Invariant 2: after the first failed write nothing more is written; memory is still given back.
@@ -32,10 +33,10 @@ namespace tailrace {
 
 /// An encoded chunk on its way to storage.
 struct EncodedChunk {
-  WrittenChunk chunk;                     ///< Its address is set by the lane, or with `placed`.
+  WrittenChunk chunk;  ///< Its address is set by the lane, or with `placed`.
   bool placed = false;
   Buffer bytes;
-  std::uint64_t budget_bytes = 0;         ///< To be given back once written.
+  std::uint64_t budget_bytes = 0;  ///< To be given back once written.
 };
 
 class IoLane {

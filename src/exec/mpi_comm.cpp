@@ -1,10 +1,10 @@
 // MpiComm: Comm over a duplicate of the caller's communicator.
 //
-// Every collective is started in its nonblocking form and then waited for in naps that grow to half a
-// millisecond: MPI libraries poll while they wait, and on a node with more ranks than cores that takes
-// the processor away from the very ranks that are waited for. Only the thread that created the object
-// calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own errors end the job (MPI_ERRORS_ARE_FATAL), but
-// for the creation of windows, which is checked.
+// Every collective is started in its nonblocking form and then waited for in naps that grow to half
+// a millisecond: MPI libraries poll while they wait, and on a node with more ranks than cores that
+// takes the processor away from the very ranks that are waited for. Only the thread that created
+// the object calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own errors end the job
+// (MPI_ERRORS_ARE_FATAL), but for the creation of windows, which is checked.
 
 #include <mpi.h>
 
@@ -225,8 +225,8 @@ class MpiComm final : public Comm {
   void post(Message message) override {
     posts_.push_back({std::move(message.payload), MPI_REQUEST_NULL});
     Post& post = posts_.back();
-    MPI_Isend(post.payload.data(), byte_count(post.payload.size()), MPI_BYTE, message.peer, kPostTag,
-              comm_, &post.request);
+    MPI_Isend(post.payload.data(), byte_count(post.payload.size()), MPI_BYTE, message.peer,
+              kPostTag, comm_, &post.request);
     drop_finished_posts();
   }
 

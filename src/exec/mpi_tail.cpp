@@ -1,13 +1,16 @@
-// MpiTail: claims are an atomic add in shared memory; nodes take large extents from rank 0's counter.
+// MpiTail: claims are an atomic add in shared memory; nodes take large extents from rank 0's
+// counter.
 //
-// Invariant 1: an address is handed out once. Within a node `cursor` only grows inside [.., extent_end);
+// Invariant 1: an address is handed out once. Within a node `cursor` only grows inside [..,
+// extent_end);
 //   between nodes the counter at rank 0 only grows, by MPI_Fetch_and_op.
-// Invariant 2: only main threads call MPI. A worker whose node's extent is used up states its need and
+// Invariant 2: only main threads call MPI. A worker whose node's extent is used up states its need
+// and
 //   naps until some main thread of its node has fetched the next extent in service().
 // Invariant 3: with a single node there is no extent and no MPI: the cursor is the file's end.
-// A fetch across nodes makes progress whenever rank 0's main thread is inside MPI; the executor and all
-// waits of MpiComm poll, so that is soon. Extents are fetched ahead of need, at half of the last one.
-// An extent's unused rest is a gap in the file, at most kExtentBytes per node and step.
+// A fetch across nodes makes progress whenever rank 0's main thread is inside MPI; the executor and
+// all waits of MpiComm poll, so that is soon. Extents are fetched ahead of need, at half of the
+// last one. An extent's unused rest is a gap in the file, at most kExtentBytes per node and step.
 
 #include "exec/mpi_tail.hpp"
 
@@ -32,8 +35,8 @@ struct NodeState {
   std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
   std::atomic<std::uint64_t> done_bytes;
   std::atomic<std::uint32_t> failed;
-  std::atomic<std::uint32_t> locked;      ///< Guards cursor and extent_end with several nodes.
-  std::atomic<std::uint32_t> refilling;   ///< One main thread of the node is fetching an extent.
+  std::atomic<std::uint32_t> locked;     ///< Guards cursor and extent_end with several nodes.
+  std::atomic<std::uint32_t> refilling;  ///< One main thread of the node is fetching an extent.
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -99,15 +102,18 @@ class MpiTail final : public Tail {
       node_window_ = MPI_WIN_NULL;
     }
     if (!single_node_) {
-      const MPI_Aint counter_bytes = world_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(std::uint64_t)) : 0;
+      const MPI_Aint counter_bytes =
+          world_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(std::uint64_t)) : 0;
       failed = MPI_Win_allocate(counter_bytes, 1, MPI_INFO_NULL, world_, &counter_,
-                                &counter_window_) != MPI_SUCCESS || failed;
+                                &counter_window_) != MPI_SUCCESS ||
+               failed;
       if (!failed) MPI_Win_lock_all(MPI_MODE_NOCHECK, counter_window_);
     }
     int any_failed = failed ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
     if (any_failed != 0) {
-      return Status(Code::unsupported, "this MPI cannot create the shared windows of the file's tail");
+      return Status(Code::unsupported,
+                    "this MPI cannot create the shared windows of the file's tail");
     }
     reset(address);
     return Status();

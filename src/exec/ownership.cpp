@@ -70,14 +70,15 @@ std::optional<std::pair<HeldBox, HeldBox>> find_overlap(std::vector<HeldBox> box
 
 Status overlap_error(const OwnedField& field, const HeldBox& a, const HeldBox& b) {
   if (field.grid.shape.empty()) {
-    return Status(Code::bad_coverage, "field \"" + field.path + "\" is a scalar and was put by rank " +
+    return Status(Code::bad_coverage, "field \"" + field.path +
+                                          "\" is a scalar and was put by rank " +
                                           std::to_string(a.rank) + " and by rank " +
                                           std::to_string(b.rank) + "; exactly one rank may put it");
   }
-  return Status(Code::bad_coverage,
-                "field \"" + field.path + "\": boxes overlap: " + box_text(a.box) + " of rank " +
-                    std::to_string(a.rank) + " and " + box_text(b.box) + " of rank " +
-                    std::to_string(b.rank));
+  return Status(Code::bad_coverage, "field \"" + field.path +
+                                        "\": boxes overlap: " + box_text(a.box) + " of rank " +
+                                        std::to_string(a.rank) + " and " + box_text(b.box) +
+                                        " of rank " + std::to_string(b.rank));
 }
 
 Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_missing) {
@@ -195,9 +196,10 @@ class Settlement {
       n_held[held.rank] += held.box.n_elements();
       n_covered += held.box.n_elements();
     }
-    const auto owner = std::max_element(n_held.begin(), n_held.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;  // the first of equals: the lowest rank
-    });
+    const auto owner =
+        std::max_element(n_held.begin(), n_held.end(), [](const auto& a, const auto& b) {
+          return a.second < b.second;  // the first of equals: the lowest rank
+        });
     for (const auto& [rank, held] : by_rank) {
       ByteWriter& writer = verdicts_[rank];
       writer.add(static_cast<std::uint64_t>(key.field));
@@ -295,8 +297,8 @@ Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& 
       return fields[f].puts[part.put_index].source != nullptr;
     });
     if (!pulled) return Status();
-    return Status(Code::invalid_argument, "field \"" + fields[f].path +
-                                              "\": values from a source must be whole chunks");
+    return Status(Code::invalid_argument,
+                  "field \"" + fields[f].path + "\": values from a source must be whole chunks");
   };
   for (const ChunkJob& job : ownership.jobs) {
     if (job.local.size() > 1 || !job.remote.empty()) TAILRACE_TRY(check(job.field, job.local));

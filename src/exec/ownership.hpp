@@ -1,15 +1,15 @@
 // Ownership: which rank encodes which chunk, and who must send it what.
 //
-// A chunk that lies wholly within one rank's boxes belongs to that rank, and nobody else hears of it.
-// A chunk that several ranks share is announced to its home rank (chunks are dealt to homes in
+// A chunk that lies wholly within one rank's boxes belongs to that rank, and nobody else hears of
+// it. A chunk that several ranks share is announced to its home rank (chunks are dealt to homes in
 // blocks); the home checks that the boxes neither overlap nor leave holes, makes the rank with the
 // largest part the owner, and tells the owner who holds the rest.
 //
-// Coverage of the chunks that were not announced is proved without talking about each: every chunk has
-// a pseudo-random number; the sum over all chunks as claimed (wholly held, or complete at a home) must
-// equal the sum over all chunks that exist, of which each rank adds up 1/ranks. A hole or a double
-// claim goes unnoticed with probability 2^-64. If the sums differ, everything is announced once more,
-// only to name the culprit.
+// Coverage of the chunks that were not announced is proved without talking about each: every chunk
+// has a pseudo-random number; the sum over all chunks as claimed (wholly held, or complete at a
+// home) must equal the sum over all chunks that exist, of which each rank adds up 1/ranks. A hole
+// or a double claim goes unnoticed with probability 2^-64. If the sums differ, everything is
+// announced once more, only to name the culprit.
 //
 // Cost: O(own chunks + all chunks / ranks) per rank, two sparse exchanges, one allreduce.
 
@@ -78,8 +78,8 @@ struct Ownership {
 };
 
 /// Settle ownership of all chunks of `fields`. Collective.
-/// @error bad_coverage  boxes overlap or leave holes; the text names field, box and ranks. The error
-/// may be on some ranks only: the caller agrees.
+/// @error bad_coverage  boxes overlap or leave holes; the text names field, box and ranks. The
+/// error may be on some ranks only: the caller agrees.
 Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> fields);
 
 /// Values from a BoxSource cannot travel in pieces: each such put must be whole chunks.

@@ -43,8 +43,9 @@ bool PieceExchange::serve() {
     key.field = static_cast<std::size_t>(reader.take<std::uint64_t>());
     key.chunk_index = reader.take<std::uint64_t>();
     if (kind == Kind::pieces) {
-      take_pieces(*message, key, reader.take_bytes(message->payload.size() - sizeof kind -
-                                                   2 * sizeof(std::uint64_t)));
+      take_pieces(
+          *message, key,
+          reader.take_bytes(message->payload.size() - sizeof kind - 2 * sizeof(std::uint64_t)));
       continue;
     }
     TAILRACE_CHECK(n_owed_ > 0);

@@ -1,10 +1,10 @@
 // PieceExchange: values travel from the ranks that hold them to the rank that owns their chunk.
 //
-// The owner asks when it has memory for the chunk (request), the holder answers with all its parts of
-// it (pieces). So nobody is flooded, and each rank needs memory only for the chunks that it works on.
-// A holder knows how many requests will come, one per owed chunk; an owner that has failed asks all
-// the same, with `cancel` set, so that no holder waits for ever.
-// Main thread only. Cost: two messages per shared chunk and holder.
+// The owner asks when it has memory for the chunk (request), the holder answers with all its parts
+// of it (pieces). So nobody is flooded, and each rank needs memory only for the chunks that it
+// works on. A holder knows how many requests will come, one per owed chunk; an owner that has
+// failed asks all the same, with `cancel` set, so that no holder waits for ever. Main thread only.
+// Cost: two messages per shared chunk and holder.
 
 #pragma once
 

@@ -22,7 +22,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::uint64_t kDirectBlock = 4096;          // what every local file system accepts
+constexpr std::uint64_t kDirectBlock = 4096;                // what every local file system accepts
 constexpr std::size_t kBounceBytes = std::size_t{4} << 20;  // container notes: 4 MiB writes suffice
 
 class PosixStorage final : public Storage {
@@ -43,13 +43,15 @@ class PosixStorage final : public Storage {
                          std::span<const std::span<const std::byte>> pieces) override {
     std::uint64_t n_bytes = 0;
     for (const std::span<const std::byte> piece : pieces) n_bytes += piece.size();
-    if (direct_descriptor_ >= 0 && n_bytes >= 2 * kDirectBlock) return write_direct(address, pieces);
+    if (direct_descriptor_ >= 0 && n_bytes >= 2 * kDirectBlock)
+      return write_direct(address, pieces);
     return write_gathered(address, pieces);
   }
 
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
     while (!bytes.empty()) {
-      const ssize_t n = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
+      const ssize_t n =
+          ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return status_from_errno(errno, "read of \"" + path_ + "\"");
       if (n == 0) {
@@ -64,7 +66,8 @@ class PosixStorage final : public Storage {
 
   Result<std::uint64_t> file_bytes() override {
     struct stat facts {};
-    if (::fstat(descriptor_, &facts) != 0) return status_from_errno(errno, "stat of \"" + path_ + "\"");
+    if (::fstat(descriptor_, &facts) != 0)
+      return status_from_errno(errno, "stat of \"" + path_ + "\"");
     return static_cast<std::uint64_t>(facts.st_size);
   }
 
@@ -87,7 +90,8 @@ class PosixStorage final : public Storage {
 
  private:
   Status write_failed(std::uint64_t address) const {
-    return status_from_errno(errno, "write of \"" + path_ + "\" at byte " + std::to_string(address));
+    return status_from_errno(errno,
+                             "write of \"" + path_ + "\" at byte " + std::to_string(address));
   }
 
   /// One pwritev per IOV_MAX pieces; goes on after short writes and signals.

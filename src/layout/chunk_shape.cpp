@@ -19,8 +19,8 @@ std::uint64_t smallest_factor(std::uint64_t extent) {
   return extent;
 }
 
-/// Cut the largest dimension in the fewest equal parts; if it has only large factors, in two unequal
-/// ones where `may_pad` allows that a chunk reaches over the shape's end.
+/// Cut the largest dimension in the fewest equal parts; if it has only large factors, in two
+/// unequal ones where `may_pad` allows that a chunk reaches over the shape's end.
 /// @returns false if no dimension can be cut.
 bool split_once(Shape& chunk, const Shape& may_pad) {
   std::size_t best = chunk.size();
@@ -89,7 +89,8 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
   Shape chunk(shape.size());
   for (std::size_t d = 0; d < shape.size(); ++d) chunk[d] = std::max<std::uint64_t>(shape[d], 1);
   const std::uint64_t share = chunk_bytes(chunk, element_bytes) / (kChunksPerOwner * n_owners);
-  const std::uint64_t limit = std::clamp(share, std::min(kLeastBytes, target_bytes), 2 * target_bytes);
+  const std::uint64_t limit =
+      std::clamp(share, std::min(kLeastBytes, target_bytes), 2 * target_bytes);
   shrink_to(chunk, Shape(shape.size(), 1), element_bytes, limit);
   return chunk;
 }

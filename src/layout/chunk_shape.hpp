@@ -21,10 +21,11 @@ struct DecompositionFacts {
 inline constexpr std::uint64_t smallest_own_chunk_bytes = 64U << 10;
 
 /// Choose a chunk shape of at most 2 * target_bytes.
-/// Blocks between common cuts are kept whole or split evenly, so no box border crosses a chunk. Where
-/// such blocks would be tiny because the cuts are irregular, the largest box serves as the measure
-/// and borders do cross chunks; where they are tiny because there are very many ranks, neighbouring
-/// blocks are merged. Not collective. @param element_bytes 1, 2, 4 or 8. @returns extents >= 1.
+/// Blocks between common cuts are kept whole or split evenly, so no box border crosses a chunk.
+/// Where such blocks would be tiny because the cuts are irregular, the largest box serves as the
+/// measure and borders do cross chunks; where they are tiny because there are very many ranks,
+/// neighbouring blocks are merged. Not collective. @param element_bytes 1, 2, 4 or 8. @returns
+/// extents >= 1.
 Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                       const DecompositionFacts& facts);
 

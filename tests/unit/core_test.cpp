@@ -1,0 +1,112 @@
+// Shapes, boxes, option texts and bounds.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/box.hpp"
+#include "core/error_bound.hpp"
+#include "core/options.hpp"
+
+namespace tailrace {
+namespace {
+
+TEST(Box, CopyMovesExactlyThePart) {
+  const Box from{{2, 3, 4}, {5, 6, 7}};
+  const Box to{{0, 0, 4}, {9, 9, 7}};
+  const Box part{{3, 4, 5}, {3, 4, 2}};
+  std::vector<int> source(from.n_elements());
+  std::iota(source.begin(), source.end(), 1);
+  std::vector<int> target(to.n_elements(), 0);
+  copy_box(part, from, reinterpret_cast<const std::byte*>(source.data()), to,
+           reinterpret_cast<std::byte*>(target.data()), sizeof(int));
+  std::size_t i = 0;
+  for_each_position(to, [&](const Shape& at) {
+    int expected = 0;
+    if (contains(part, Box{at, {1, 1, 1}})) {
+      expected = static_cast<int>(((at[0] - 2) * 6 + at[1] - 3) * 7 + at[2] - 4) + 1;
+    }
+    EXPECT_EQ(target[i++], expected) << box_text(Box{at, {1, 1, 1}});
+  });
+}
+
+TEST(Box, GridKnowsEdgesScalarsAndEmptiness) {
+  const ChunkGrid grid{{10, 7}, {4, 7}};
+  EXPECT_EQ(grid.n_chunks(), 3U);
+  EXPECT_EQ(grid.clipped_box(2), (Box{{8, 0}, {2, 7}}));
+  EXPECT_EQ(grid.full_box(2), (Box{{8, 0}, {4, 7}}));
+  EXPECT_EQ(grid.touched({{3, 0}, {2, 7}}), (Box{{0, 0}, {2, 1}}));
+  EXPECT_EQ((ChunkGrid{{}, {}}).n_chunks(), 1U);
+  EXPECT_EQ((ChunkGrid{{0, 3}, {1, 3}}).n_chunks(), 0U);
+  EXPECT_EQ(n_elements({1ULL << 40, 1ULL << 40}), UINT64_MAX);
+  EXPECT_EQ(n_elements({1ULL << 40, 1ULL << 40, 0}), 0U);
+}
+
+TEST(ErrorBound, ParsesWhatItPrints) {
+  for (const char* text : {"abs=0.001", "rel=1e-05", "psnr=80", "none"}) {
+    const auto bound = parse_error_bound(text);
+    ASSERT_TRUE(bound.ok()) << text;
+    EXPECT_EQ(error_bound_text(*bound), text);
+  }
+  for (const char* text :
+       {"abs=0", "abs=-1", "rel=nan", "abs=inf", "abs=", "1e-3", "max=1", "abs=1x"}) {
+    EXPECT_FALSE(parse_error_bound(text).ok()) << text;
+  }
+}
+
+TEST(ErrorBound, ResolvesToAnAbsoluteOne) {
+  EXPECT_DOUBLE_EQ(absolute_bound({BoundMode::rel, 1e-3}, -2, 8), 1e-2);
+  EXPECT_DOUBLE_EQ(absolute_bound({BoundMode::psnr, 40}, 0, 100), 1.0);
+  EXPECT_EQ(absolute_bound({BoundMode::rel, 1e-3}, 5, 5), 0);
+  EXPECT_TRUE(std::isfinite(absolute_bound({BoundMode::rel, 1e-3}, -1.7e308, 1.7e308)));
+}
+
+TEST(ErrorBound, ComparisonIsExactWhereRoundingIsNot) {
+  EXPECT_FALSE(exceeds_bound(1.5, 1.0, 0.5));
+  EXPECT_TRUE(exceeds_bound(1.5, std::nextafter(1.0, 0.0), 0.5));  // the difference rounds to 0.5
+  EXPECT_FALSE(exceeds_bound(1.5, std::nextafter(1.0, 2.0), 0.5));
+  const double tiny = std::ldexp(1.0, -60);
+  EXPECT_TRUE(exceeds_bound(1.0, -tiny, 1.0));  // 1 + 2^-60 rounds to 1
+  EXPECT_FALSE(exceeds_bound(1.0, tiny, 1.0));
+}
+
+TEST(Options, BytesAndShapesAndGlobs) {
+  EXPECT_EQ(*parse_bytes("8MiB"), 8U << 20);
+  EXPECT_EQ(*parse_bytes("256MB"), 256000000U);
+  EXPECT_EQ(*parse_bytes("1.5k"), 1536U);
+  for (const char* text : {"", "x", "-1", "3 apples", "1e400"})
+    EXPECT_FALSE(parse_bytes(text).ok());
+  EXPECT_EQ(*parse_shape("512x1x3"), (Shape{512, 1, 3}));
+  EXPECT_FALSE(parse_shape("512x").ok());
+  EXPECT_TRUE(glob_matches("temp*", "/native_fields/temperature"));
+  EXPECT_TRUE(glob_matches("native_fields/*", "/native_fields/temperature"));
+  EXPECT_TRUE(glob_matches("velocity_?", "/a/velocity_x"));
+  EXPECT_FALSE(glob_matches("velocity_?", "/a/velocity_xy"));
+  EXPECT_FALSE(glob_matches("a/b", "/c/b"));
+}
+
+TEST(Options, FieldTextsReachTheRightPlaces) {
+  FieldOptions options;
+  ASSERT_TRUE(
+      apply_field_options("codec=id=32028,cd=1:2,bound=abs=1e3,chunk=8x1000,verify=on", options)
+          .ok());
+  EXPECT_EQ(options.codec, "id=32028");
+  EXPECT_EQ(options.codec_settings, (std::vector<KeyValue>{{"cd", "1:2"}}));
+  EXPECT_EQ(options.bound, (ErrorBound{BoundMode::abs, 1000}));
+  EXPECT_EQ(*options.chunk_shape, (Shape{8, 1000}));
+  ASSERT_TRUE(apply_field_options("chunk=1000x", options).ok());
+  EXPECT_EQ(*options.chunk_shape, (Shape{1000}));
+  ASSERT_TRUE(apply_field_options("chunk=1000", options).ok());
+  EXPECT_FALSE(options.chunk_shape.has_value());
+  for (const char* text :
+       {"bound=0", "chunk=0x3", "verify=maybe", "=3", "fill=red", "holes=perhaps"}) {
+    EXPECT_FALSE(apply_field_options(text, options).ok()) << text;
+  }
+  FileOptions file;
+  EXPECT_FALSE(apply_file_options("threads=two", file).ok());
+  EXPECT_FALSE(apply_file_options("memory=1", file).ok());
+}
+
+}  // namespace
+}  // namespace tailrace

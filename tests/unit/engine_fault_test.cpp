@@ -1,0 +1,280 @@
+// What the engine does when something fails: the same error on every rank, no rank left waiting,
+// and a file that is whole or absent. Each collective stage of src/write.cpp has its failing rank
+// here.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "container_support.hpp"
+#include "engine_support.hpp"
+#include "exec/comm_factory.hpp"
+#include "thread_comm.hpp"
+
+namespace tailrace::test {
+namespace {
+
+/// A storage whose writes fail from the k-th one on, counted over all ranks that share the counter.
+class FailingStorage final : public Storage {
+ public:
+  FailingStorage(std::unique_ptr<Storage> inner, std::atomic<int>& countdown, Code code)
+      : inner_(std::move(inner)), countdown_(countdown), code_(code) {}
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    if (countdown_.fetch_sub(1) <= 0) return Status(code_, "write refused by the test");
+    return inner_->write_at(address, bytes);
+  }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    return inner_->read_at(address, bytes);
+  }
+  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
+  Status extend(std::uint64_t n_bytes) override {
+    if (countdown_.load() <= 0) return Status(code_, "extension refused by the test");
+    return inner_->extend(n_bytes);
+  }
+  Status sync() override {
+    if (countdown_.load() <= 0) return Status(code_, "sync refused by the test");
+    return inner_->sync();
+  }
+  const std::string& path() const override { return inner_->path(); }
+
+ private:
+  std::unique_ptr<Storage> inner_;
+  std::atomic<int>& countdown_;
+  Code code_;
+};
+
+FileOptions options_of(const std::string& text) {
+  FileOptions options;
+  EXPECT_TRUE(apply_file_options(text, options).ok());
+  return options;
+}
+
+/// The statuses of all ranks must be the same failure; returns it.
+Status same_failure(const std::vector<Status>& statuses) {
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), statuses[0].code());
+    EXPECT_EQ(status.message(), statuses[0].message());
+  }
+  return statuses[0];
+}
+
+/// Create, define one 8x8 i32 field, let `put` act on each rank, end the step; gather the statuses.
+template <class Put>
+Status failing_step(int n_ranks, const std::string& options, Put&& put) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  std::vector<Status> statuses(static_cast<std::size_t>(n_ranks));
+  run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+    const int rank = comm->rank();
+    const FileOptions file_options = options_of(options);
+    auto writer = Writer::create(std::move(comm), path, file_options);
+    ASSERT_TRUE(writer.ok());
+    auto index =
+        (*writer)->define_field({"/f", DType::i32, {8, 8}, file_options.field_defaults, false});
+    ASSERT_TRUE(index.ok());
+    put(**writer, *index, rank);
+    statuses[static_cast<std::size_t>(rank)] = (*writer)->end_step().status();
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+  EXPECT_FALSE(std::filesystem::exists(path + partial_suffix));
+  return same_failure(statuses);
+}
+
+const std::vector<std::int32_t> kValues(64, 7);
+
+class EngineFault : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineFault, BoxesThatOverlap) {
+  const Status failure =
+      failing_step(GetParam(), "chunk=4x4", [](Writer& w, std::size_t f, int rank) {
+        if (rank == 0) {
+          ASSERT_TRUE(w.put(f, {{0, 0}, {8, 8}}, kValues.data()).ok());
+        }
+        if (rank == 1) {
+          ASSERT_TRUE(w.put(f, {{3, 3}, {2, 2}}, kValues.data()).ok());
+        }
+      });
+  EXPECT_EQ(failure.code(), Code::bad_coverage);
+  EXPECT_NE(failure.message().find("overlap"), std::string::npos) << failure.message();
+}
+
+TEST_P(EngineFault, WholeChunksHeldTwiceWithAHoleElsewhere) {
+  const Status failure =
+      failing_step(GetParam(), "chunk=4x4", [](Writer& w, std::size_t f, int rank) {
+        if (rank == 0) {
+          ASSERT_TRUE(w.put(f, {{0, 0}, {4, 8}}, kValues.data()).ok());
+        }
+        if (rank == 1) {
+          ASSERT_TRUE(w.put(f, {{0, 0}, {4, 8}}, kValues.data()).ok());
+        }
+      });
+  EXPECT_EQ(failure.code(), Code::bad_coverage) << failure.message();
+}
+
+TEST_P(EngineFault, AHoleNobodyTouched) {
+  const Status failure =
+      failing_step(GetParam(), "chunk=4x4", [](Writer& w, std::size_t f, int rank) {
+        if (rank == 0) {
+          ASSERT_TRUE(w.put(f, {{0, 0}, {4, 8}}, kValues.data()).ok());
+        }
+      });
+  EXPECT_EQ(failure.code(), Code::bad_coverage);
+  EXPECT_NE(failure.message().find("holes=on"), std::string::npos) << failure.message();
+}
+
+TEST_P(EngineFault, ABoxOutsideTheShapeOnOneRank) {
+  const Status failure = failing_step(GetParam(), "", [](Writer& w, std::size_t f, int rank) {
+    if (rank == 0) {
+      ASSERT_TRUE(w.put(f, {{0, 0}, {8, 8}}, kValues.data()).ok());
+    }
+    if (rank == 1) {
+      EXPECT_FALSE(w.put(f, {{7, 7}, {2, 2}}, kValues.data()).ok());
+    }
+  });
+  EXPECT_EQ(failure.code(), Code::bad_coverage);
+  EXPECT_NE(failure.message().find("rank 1"), std::string::npos) << failure.message();
+}
+
+TEST_P(EngineFault, RanksThatDisagreeOnADefinition) {
+  const Status failure = failing_step(GetParam(), "", [](Writer& w, std::size_t, int rank) {
+    const std::uint64_t extent = rank == 1 ? 3 : 2;
+    (void)w.define_field({"/g", DType::f32, {extent}, FieldOptions(), false});
+  });
+  EXPECT_EQ(failure.code(), Code::disagreement);
+  EXPECT_NE(failure.message().find("/g"), std::string::npos) << failure.message();
+}
+
+TEST_P(EngineFault, AMissingPlugin) {
+  const Status failure =
+      failing_step(GetParam(), "codec=id=32099", [](Writer& w, std::size_t f, int rank) {
+        if (rank == 0) {
+          ASSERT_TRUE(w.put(f, {{0, 0}, {8, 8}}, kValues.data()).ok());
+        }
+      });
+  EXPECT_EQ(failure.code(), Code::plugin_missing);
+  EXPECT_NE(failure.message().find("32099"), std::string::npos) << failure.message();
+}
+
+TEST_P(EngineFault, ASourceThatCannotBeRead) {
+  class BrokenSource final : public BoxSource {
+   public:
+    Status read(const Box&, std::span<std::byte>) override {
+      return Status(Code::corrupt, "the source is torn");
+    }
+  };
+  BrokenSource source;
+  const Status failure =
+      failing_step(GetParam(), "chunk=4x4", [&](Writer& w, std::size_t f, int rank) {
+        if (rank == 0) {
+          ASSERT_TRUE(w.put(f, {{0, 0}, {4, 8}}, kValues.data()).ok());
+        }
+        if (rank != 1) return;
+        ASSERT_TRUE(w.put_source(f, {{4, 0}, {4, 4}}, source).ok());
+        ASSERT_TRUE(w.put_source(f, {{4, 4}, {4, 4}}, source).ok());
+      });
+  EXPECT_EQ(failure.code(), Code::corrupt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EngineFault, ::testing::Values(2, 3, 4, 7),
+                         [](const auto& info) { return std::to_string(info.param) + "ranks"; });
+
+struct StorageCase {
+  int n_ranks;
+  std::string layout;
+  Code code;
+};
+
+class EngineStorageFault : public ::testing::TestWithParam<StorageCase> {};
+
+/// Fail the k-th write for every k, in the middle of data or metadata: all ranks get the error, an
+/// older file of that name is untouched, and the pieces in flight keep nobody waiting.
+TEST_P(EngineStorageFault, EveryWriteFailsOnce) {
+  const auto& [n_ranks, layout, code] = GetParam();
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const Shape shape = {12, 20};
+  bool succeeded = false;
+  for (int k = 0; k < 200 && !succeeded; ++k) {
+    std::ofstream(path) << "an older file";
+    std::atomic<int> countdown = k;
+    std::vector<Status> statuses(static_cast<std::size_t>(n_ranks));
+    run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+      const auto rank = static_cast<std::size_t>(comm->rank());
+      FileOptions options = options_of("replace=on,chunk=5x7,buffer=100,layout=" + layout);
+      options.open_storage = [&](const std::string& name,
+                                 bool create) -> Result<std::unique_ptr<Storage>> {
+        auto inner = open_posix_storage(name, create, false);
+        if (!inner.ok()) return inner.status();
+        return std::unique_ptr<Storage>(
+            std::make_unique<FailingStorage>(std::move(*inner), countdown, code));
+      };
+      auto writer = Writer::create(std::move(comm), path, options);
+      statuses[rank] = writer.status();
+      if (!writer.ok()) return;
+      auto index =
+          (*writer)->define_field({"/f", DType::i32, shape, options.field_defaults, false});
+      const std::uint64_t n_rows = 12 / static_cast<std::uint64_t>(n_ranks);
+      const Box box{{rank * n_rows, 0}, {n_rows, 20}};
+      const std::vector<std::byte> values = values_of(shape, box, DType::i32);
+      ASSERT_TRUE((*writer)->put(*index, box, values.data()).ok());
+      statuses[rank] = (*writer)->end_step().status();
+      const Status closed = (*writer)->close();
+      if (statuses[rank].ok()) statuses[rank] = closed;
+    });
+    const Status failure = same_failure(statuses);
+    if (failure.ok()) {
+      succeeded = true;
+      EXPECT_EQ(read_field(path, "/f"), values_of(shape, whole_box(shape), DType::i32));
+    } else {
+      EXPECT_EQ(failure.code(), code) << failure.message();
+    }
+    EXPECT_FALSE(std::filesystem::exists(path + partial_suffix)) << "after write " << k;
+  }
+  EXPECT_TRUE(succeeded);
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, EngineStorageFault,
+                         ::testing::Values(StorageCase{1, "claimed", Code::no_space},
+                                           StorageCase{2, "claimed", Code::io_error},
+                                           StorageCase{3, "dense", Code::no_space},
+                                           StorageCase{4, "claimed", Code::no_space}),
+                         [](const auto& info) {
+                           return info.param.layout + std::to_string(info.param.n_ranks) + "ranks";
+                         });
+
+TEST(EngineRecovery, AStepAfterAFailedStepWrites) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  run_ranks(2, [&](std::unique_ptr<Comm> comm) {
+    const int rank = comm->rank();
+    auto writer = Writer::create(std::move(comm), path, options_of(""));
+    ASSERT_TRUE(writer.ok());
+    for (const bool good : {false, true}) {
+      auto index = (*writer)->define_field({"/f", DType::i32, {8, 8}, FieldOptions(), false});
+      ASSERT_TRUE(index.ok()) << index.status().message();
+      if (rank == 0 || !good) {
+        ASSERT_TRUE((*writer)->put(*index, {{0, 0}, {8, 8}}, kValues.data()).ok());
+      }
+      EXPECT_EQ((*writer)->end_step().ok(), good);
+    }
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+  EXPECT_EQ(read_field(path, "/f").size(), 64 * sizeof(std::int32_t));
+}
+
+TEST(EngineRecovery, AWriterThatIsDroppedLeavesNothing) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  run_ranks(3, [&](std::unique_ptr<Comm> comm) {
+    auto writer = Writer::create(std::move(comm), path, options_of(""));
+    ASSERT_TRUE(writer.ok());
+    (void)(*writer)->define_field({"/f", DType::i32, {8}, FieldOptions(), false});
+  });
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(std::filesystem::exists(path + partial_suffix));
+}
+
+}  // namespace
+}  // namespace tailrace::test

@@ -1,0 +1,193 @@
+// The engine from put() to a file that HDF5 reads, on 1 to 7 ranks that are threads.
+// Cites the invariants of src/write.cpp and src/exec/executor.hpp.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "container_support.hpp"
+#include "engine_support.hpp"
+#include "thread_comm.hpp"
+
+namespace tailrace::test {
+namespace {
+
+struct Case {
+  int n_ranks;
+  std::string layout;
+  std::string codec;
+};
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  return info.param.layout + "_" + info.param.codec + "_" + std::to_string(info.param.n_ranks) +
+         "ranks";
+}
+
+class EngineWrite : public ::testing::TestWithParam<Case> {};
+
+/// Write one field in a random decomposition and compare every value.
+void write_and_compare(const Case& test, const Shape& shape, DType dtype, const std::string& chunk,
+                       unsigned seed) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  std::mt19937 random(seed);
+  const std::vector<Box> boxes =
+      random_boxes(shape, static_cast<std::size_t>(test.n_ranks) * 2, random);
+  std::vector<int> owners;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    owners.push_back(static_cast<int>(random() % static_cast<unsigned>(test.n_ranks)));
+  }
+  run_ranks(test.n_ranks, [&](std::unique_ptr<Comm> comm) {
+    const int rank = comm->rank();
+    FileOptions options;
+    options.sync = false;
+    options.n_threads = 2;
+    ASSERT_TRUE(apply_file_options("codec=" + test.codec + ",layout=" + test.layout, options).ok());
+    auto writer = Writer::create(std::move(comm), path, options);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    FieldDefinition field{"/group/field", dtype, shape, options.field_defaults, false};
+    if (!chunk.empty()) {
+      ASSERT_TRUE(apply_field_options("chunk=" + chunk, field.options).ok());
+    }
+    auto index = (*writer)->define_field(field);
+    ASSERT_TRUE(index.ok()) << index.status().message();
+    std::vector<std::vector<std::byte>> held;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      if (owners[i] != rank) continue;
+      held.push_back(values_of(shape, boxes[i], dtype));
+      ASSERT_TRUE((*writer)->put(*index, boxes[i], held.back().data()).ok());
+    }
+    auto report = (*writer)->end_step();
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->raw_bytes, n_elements(shape) * dtype_bytes(dtype));
+    const Status closed = (*writer)->close();
+    EXPECT_TRUE(closed.ok()) << closed.message();
+  });
+  EXPECT_EQ(read_field(path, "/group/field"), values_of(shape, whole_box(shape), dtype));
+  EXPECT_FALSE(std::filesystem::exists(path + partial_suffix));
+}
+
+TEST_P(EngineWrite, RandomBoxesThatCrossChunkBorders) {
+  write_and_compare(GetParam(), {23, 17, 19}, DType::f32, "7x5x19", 1);
+}
+TEST_P(EngineWrite, ChunksFromTheDecomposition) {
+  write_and_compare(GetParam(), {64, 32}, DType::f64, "", 2);
+}
+TEST_P(EngineWrite, ParticlesWithAnotherCountOnEachRank) {
+  write_and_compare(GetParam(), {10007}, DType::i32, "1000x", 3);
+}
+TEST_P(EngineWrite, FourDimensions) {
+  write_and_compare(GetParam(), {3, 5, 7, 11}, DType::u16, "2x2x4x8", 4);
+}
+TEST_P(EngineWrite, ScalarsAndEmptyFields) {
+  write_and_compare(GetParam(), {}, DType::i64, "", 5);
+  write_and_compare(GetParam(), {0}, DType::f32, "", 6);
+  write_and_compare(GetParam(), {4, 0, 3}, DType::f32, "", 7);
+}
+TEST_P(EngineWrite, OneElement) { write_and_compare(GetParam(), {1}, DType::u8, "", 8); }
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const int n_ranks : {1, 2, 3, 4, 7}) {
+    cases.push_back({n_ranks, "claimed", "deflate"});
+    cases.push_back({n_ranks, "dense", "deflate"});
+    cases.push_back({n_ranks, "dense", "none"});
+    cases.push_back({n_ranks, "contiguous", "none"});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, EngineWrite, ::testing::ValuesIn(all_cases()), case_name);
+
+/// Values that a source makes up when they are asked for.
+class CountingSource final : public BoxSource {
+ public:
+  explicit CountingSource(Shape shape) : shape_(std::move(shape)) {}
+  Status read(const Box& box, std::span<std::byte> values) override {
+    const std::vector<std::byte> made = values_of(shape_, box, DType::f32);
+    std::memcpy(values.data(), made.data(), made.size());
+    return Status();
+  }
+
+ private:
+  Shape shape_;
+};
+
+TEST(EngineMemory, PulledFieldStaysUnderTheCap) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const Shape shape = {256, 128, 70};  // 9.2 MB, edge chunks in the last dimension
+  run_ranks(2, [&](std::unique_ptr<Comm> comm) {
+    const auto rank = static_cast<std::uint64_t>(comm->rank());
+    FileOptions options;
+    options.sync = false;
+    ASSERT_TRUE(apply_file_options("memory=2MiB,chunk=32x32x32,threads=2", options).ok());
+    auto writer = Writer::create(std::move(comm), path, options);
+    ASSERT_TRUE(writer.ok());
+    auto index = (*writer)->define_field({"/f", DType::f32, shape, options.field_defaults, false});
+    ASSERT_TRUE(index.ok());
+    CountingSource source(shape);
+    const ChunkGrid grid{shape, {32, 32, 32}};
+    for (std::uint64_t c = rank; c < grid.n_chunks(); c += 2) {
+      ASSERT_TRUE((*writer)->put_source(*index, grid.clipped_box(c), source).ok());
+    }
+    auto report = (*writer)->end_step();
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_LE(report->peak_memory_bytes, 2U << 20);
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+  EXPECT_EQ(read_field(path, "/f"), values_of(shape, whole_box(shape), DType::f32));
+}
+
+TEST(EngineMemory, CapBelowOneChunkIsAnErrorOnEveryRank) {
+  const TestFolder folder;
+  run_ranks(3, [&](std::unique_ptr<Comm> comm) {
+    const auto rank = static_cast<std::uint64_t>(comm->rank());
+    FileOptions options;
+    ASSERT_TRUE(apply_file_options("memory=1MiB,chunk=1x1024x1024", options).ok());
+    auto writer = Writer::create(std::move(comm), folder / "out.h5", options);
+    ASSERT_TRUE(writer.ok());
+    const Shape shape = {3, 1024, 1024};
+    auto index = (*writer)->define_field({"/f", DType::f32, shape, options.field_defaults, false});
+    const Box box{{rank, 0, 0}, {1, 1024, 1024}};
+    const std::vector<float> values(1 << 20, 1.0F);
+    ASSERT_TRUE((*writer)->put(*index, box, values.data()).ok());
+    auto report = (*writer)->end_step();
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.status().code(), Code::out_of_memory);
+    EXPECT_NE(report.status().message().find("memory cap"), std::string::npos);
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+}
+
+TEST(EngineSteps, FieldOverTimeGrowsByOneEntryAStep) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const Shape shape = {8, 6};
+  run_ranks(2, [&](std::unique_ptr<Comm> comm) {
+    const auto rank = static_cast<std::uint64_t>(comm->rank());
+    FileOptions options;
+    options.sync = false;
+    ASSERT_TRUE(apply_file_options("over-time=on,chunk=4x3", options).ok());
+    auto writer = Writer::create(std::move(comm), path, options);
+    ASSERT_TRUE(writer.ok());
+    auto index = (*writer)->define_field({"/f", DType::i32, shape, options.field_defaults, false});
+    for (std::int32_t step = 0; step < 5; ++step) {
+      const std::vector<std::int32_t> values(24, step);
+      ASSERT_TRUE((*writer)->put(*index, {{4 * rank, 0}, {4, 6}}, values.data(), true).ok());
+      auto report = (*writer)->end_step();
+      ASSERT_TRUE(report.ok()) << report.status().message();
+    }
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+  const std::vector<std::byte> bytes = read_field(path, "/f");
+  ASSERT_EQ(bytes.size(), 5 * 48 * sizeof(std::int32_t));
+  for (std::size_t i = 0; i < 5 * 48; ++i) {
+    std::int32_t value = -1;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    EXPECT_EQ(value, static_cast<std::int32_t>(i / 48));
+  }
+}
+
+}  // namespace
+}  // namespace tailrace::test

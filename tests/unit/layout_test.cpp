@@ -1,0 +1,122 @@
+// Every layout of the registry: places never overlap, honour capacity, cover all; and chunk shapes.
+
+#include "layout/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "layout/chunk_shape.hpp"
+
+namespace tailrace {
+namespace {
+
+class LayoutConformance : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LayoutConformance, PlacesNeverOverlapAndHoldTheirChunks) {
+  auto layout = make_layout(GetParam());
+  ASSERT_TRUE(layout.ok());
+  std::mt19937 random(1);
+  std::vector<ChunkSizes> sizes;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const std::uint64_t encoded = 1 + random() % 1000;
+    sizes.push_back({i, 1000, encoded, encoded});
+  }
+  std::shuffle(sizes.begin(), sizes.end(), random);
+  const std::uint64_t base = 4096;
+  std::vector<Placement> places = (*layout)->place(sizes, base);
+  ASSERT_EQ(places.size(), sizes.size());
+  const bool knows_size = (*layout)->sizes_needed() == SizesNeeded::actual;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    EXPECT_EQ(places[i].capacity, (*layout)->capacity(sizes[i]));
+    if (knows_size) {
+      EXPECT_GE(places[i].capacity, sizes[i].encoded_bytes);
+    }
+    EXPECT_GE(places[i].address, base);
+  }
+  std::sort(places.begin(), places.end(),
+            [](const Placement& a, const Placement& b) { return a.address < b.address; });
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    EXPECT_GE(places[i].address, places[i - 1].address + places[i - 1].capacity);
+  }
+}
+
+std::vector<std::string> layout_names() {
+  std::vector<std::string> names;
+  for (const LayoutEntry& entry : layout_registry()) names.emplace_back(entry.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LayoutConformance, ::testing::ValuesIn(layout_names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(LayoutRegistry, UnknownNameListsTheKnownOnes) {
+  const auto layout = make_layout("spare");
+  ASSERT_FALSE(layout.ok());
+  EXPECT_NE(layout.status().message().find("claimed"), std::string::npos);
+}
+
+constexpr std::uint64_t kTarget = 8U << 20;
+
+std::uint64_t bytes_of(const Shape& chunk) { return n_elements(chunk) * 4; }
+
+TEST(ChunkShape, BlocksOfTheDecompositionAreNeverCrossed) {
+  // 2 x 2 x 1 blocks of 256 x 256 x 512 f32: 128 MiB each, to be split evenly.
+  const Shape shape = {512, 512, 512};
+  const Shape chunk = chunk_shape_for(shape, 4, kTarget, {{256, 256, 512}, {256, 256, 512}});
+  EXPECT_EQ(256 % chunk[0], 0U);
+  EXPECT_EQ(256 % chunk[1], 0U);
+  EXPECT_LE(bytes_of(chunk), 2 * kTarget);
+  EXPECT_GT(bytes_of(chunk), kTarget / 2);
+}
+
+TEST(ChunkShape, OddBlocksAreSplitAlongTheirFactors) {
+  const Shape chunk =
+      chunk_shape_for({900, 900, 900}, 4, kTarget, {{300, 450, 900}, {300, 450, 900}});
+  EXPECT_EQ(300 % chunk[0], 0U);
+  EXPECT_EQ(450 % chunk[1], 0U);
+  EXPECT_LE(bytes_of(chunk), 2 * kTarget);
+}
+
+TEST(ChunkShape, IrregularCutsTakeTheLargestBoxAsMeasure) {
+  const Shape chunk = chunk_shape_for({1000003}, 4, kTarget, {{1}, {260000}});
+  EXPECT_GT(chunk[0], 100000U);
+}
+
+TEST(ChunkShape, ManyTinyBlocksAreMerged) {
+  const Shape chunk = chunk_shape_for({512, 512}, 4, kTarget, {{8, 8}, {8, 8}});
+  EXPECT_GE(bytes_of(chunk), smallest_own_chunk_bytes);
+  EXPECT_EQ(chunk[0] % 8, 0U);
+}
+
+TEST(ChunkShape, AnyShapeGivesAPossibleChunk) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 2000; ++i) {
+    Shape shape(1 + random() % 4);
+    DecompositionFacts facts;
+    for (std::uint64_t& extent : shape) {
+      extent = 1 + random() % 5000;
+      facts.cut_gcd.push_back(1 + random() % extent);
+      facts.largest_box.push_back(1 + random() % extent);
+    }
+    for (const Shape& chunk :
+         {chunk_shape_for(shape, 4, kTarget, facts), chunk_shape_to_share(shape, 4, kTarget, 5),
+          slab_shape_for(shape, 4, kTarget)}) {
+      ASSERT_EQ(chunk.size(), shape.size());
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        EXPECT_GE(chunk[d], 1U);
+        EXPECT_LE(chunk[d], shape[d]);
+      }
+      EXPECT_LE(bytes_of(chunk), 2 * kTarget);
+    }
+  }
+}
+
+TEST(ChunkShape, SlabsAreRunsOfTheFile) {
+  const Shape slab = slab_shape_for({100, 2000, 3000}, 4, kTarget);
+  EXPECT_EQ(slab, (Shape{1, 699, 3000}));
+}
+
+}  // namespace
+}  // namespace tailrace

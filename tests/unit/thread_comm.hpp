@@ -1,0 +1,16 @@
+// ThreadComm: ranks as threads of one process, so that the engine's parallel paths run in unit
+// tests and under the sanitizers, without MPI.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/comm.hpp"
+
+namespace tailrace::test {
+
+/// Run `body` on `n_ranks` threads at once, each with its own Comm of one group, and join them.
+void run_ranks(int n_ranks, const std::function<void(std::unique_ptr<Comm>)>& body);
+
+}  // namespace tailrace::test
