@@ -1,8 +1,8 @@
 // The noting file driver, and chunk indexes read through it.
 //
-// Relies on: reading one stored chunk makes HDF5 look its entry up and issue exactly one raw read of
-// the stored length at the stored address (H5Dread_chunk, HDF5 1.10.3 to 2.x). H5Dchunk_iter of 1.14
-// would also do, but one way for all versions is one behaviour to test.
+// Relies on: reading one stored chunk makes HDF5 look its entry up and issue exactly one raw read
+// of the stored length at the stored address (H5Dread_chunk, HDF5 1.10.3 to 2.x). H5Dchunk_iter
+// of 1.14 would also do, but one way for all versions is one behaviour to test.
 
 #include "container/chunk_index_reader.hpp"
 
@@ -32,8 +32,8 @@ constexpr haddr_t address_max = haddr_t{1} << 62;
 struct NotedFile {
   int fd = -1;
   std::uint64_t file_bytes = 0;
-  bool truncated = false;          ///< Pretend that the file is as long as HDF5 believes.
-  bool noting = false;             ///< Raw reads are noted instead of made.
+  bool truncated = false;  ///< Pretend that the file is as long as HDF5 believes.
+  bool noting = false;     ///< Raw reads are noted instead of made.
   std::optional<Extent> noted;
 };
 
@@ -98,8 +98,8 @@ herr_t read_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::si
   }
   std::size_t done = 0;
   while (done < n) {
-    const ssize_t n_read = ::pread(noted.fd, static_cast<char*>(bytes) + done, n - done,
-                                   off_t(address + done));
+    const ssize_t n_read =
+        ::pread(noted.fd, static_cast<char*>(bytes) + done, n - done, off_t(address + done));
     if (n_read < 0 && errno == EINTR) continue;
     if (n_read < 0) return -1;
     if (n_read == 0) break;
@@ -191,7 +191,7 @@ class ReaderOverDriver final : public ChunkIndexReader {
     path_ = path;
     noted_.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (noted_.fd < 0) return status_from_errno(errno, "file \"" + path + "\"");
-    struct stat info{};
+    struct stat info {};
     if (::fstat(noted_.fd, &info) != 0) return status_from_errno(errno, path);
     noted_.file_bytes = std::uint64_t(info.st_size);
     noted_.truncated = truncated == Truncated::accept;

@@ -1,9 +1,10 @@
 // Reading back where the chunks of a dataset lie, fast, with any HDF5 version and any chunk index.
 //
 // HDF5's own query of a chunk's address walks the whole index on every call (milliseconds per chunk
-// at 1e5 chunks). Here HDF5 reads every chunk through a file driver that notes address and length and
-// reads nothing: 0.2 us a chunk. The same driver can pretend that a truncated file is whole, so that
-// recovery can say which datasets have lost data. Read-only; the file may be written by others.
+// at 1e5 chunks). Here HDF5 reads every chunk through a file driver that notes address and length
+// and reads nothing: 0.2 us a chunk. The same driver can pretend that a truncated file is whole, so
+// that recovery can say which datasets have lost data. Read-only; the file may be written by
+// others.
 
 #pragma once
 

@@ -138,8 +138,8 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
   for (const auto& [address, segment] : dirty.segments()) {
     const PlannedWrite write{address, segment.bytes};
     if (segment.superblock) {
-      // Version 3 says "open for write" while HDF5 has the file open, and after a crash readers would
-      // refuse it for ever. Committed states are whole, so the mark is never true on disk.
+      // Version 3 says "open for write" while HDF5 has the file open, and after a crash readers
+      // would refuse it for ever. Committed states are whole, so the mark is never true on disk.
       std::vector<std::byte>& bytes = plan.owned.emplace_back(segment.bytes);
       clear_open_for_write(bytes);
       plan.superblock.push_back({address, bytes});
@@ -155,7 +155,8 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
     const Result<bool> orderly = is_orderly(storage, write);
     if (!orderly.ok()) return orderly.status();
     plan.orderly = plan.orderly && *orderly;
-    (order.rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks).push_back(write);
+    (order.rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks)
+        .push_back(write);
   }
   return plan;
 }

@@ -8,11 +8,12 @@
 //   5. object headers    old headers rewritten: the new state becomes visible            then sync
 //
 // A file that is created has no old blocks: its superblock is the last write and makes it one.
-// Files that Tailrace made and that grow by groups under the root or along a dimension need no more.
-// Other changes cannot be ordered: heaps and B-trees whose blocks check each other's counts, and freed
-// blocks whose space HDF5 has used again. Such a commit is made under the journal, asked for or not.
-// Splitting the plan from its execution lets tests look at the order without a disk.
-// Source: measured crash behaviour, docs/format.md; block signatures: HDF5 File Format Specification.
+// Files that Tailrace made and that grow by groups under the root or along a dimension need no
+// more. Other changes cannot be ordered: heaps and B-trees whose blocks check each other's counts,
+// and freed blocks whose space HDF5 has used again. Such a commit is made under the journal, asked
+// for or not. Splitting the plan from its execution lets tests look at the order without a disk.
+// Source: measured crash behaviour, docs/format.md; block signatures: HDF5 File Format
+// Specification.
 
 #pragma once
 
@@ -29,14 +30,15 @@ namespace tailrace {
 
 /// How far at the end of a commit an old block is rewritten; smaller goes first.
 ///
-/// Arrays (EA, FA) and heaps only gain entries: leaves before heads. Version 1 B-trees lose entries to
-/// fresh siblings when a node splits: whoever points at the siblings goes first, so that for a moment
-/// entries can be found twice rather than not at all; that is, upper levels before lower ones.
+/// Arrays (EA, FA) and heaps only gain entries: leaves before heads. Version 1 B-trees lose entries
+/// to fresh siblings when a node splits: whoever points at the siblings goes first, so that for a
+/// moment entries can be found twice rather than not at all; that is, upper levels before lower
+/// ones.
 enum class BlockRank : std::uint8_t {
   other,
   index_leaf,
   index_head,
-  tree_node,      ///< Among themselves by descending level.
+  tree_node,  ///< Among themselves by descending level.
   symbol_node,
   object_header
 };
@@ -51,8 +53,8 @@ struct PlannedWrite {
 };
 
 struct CommitPlan {
-  std::vector<PlannedWrite> fresh;       ///< By address.
-  std::uint64_t file_bytes = 0;          ///< The file's length after step 2.
+  std::vector<PlannedWrite> fresh;  ///< By address.
+  std::uint64_t file_bytes = 0;     ///< The file's length after step 2.
   std::vector<PlannedWrite> superblock;
   std::vector<PlannedWrite> index_blocks;
   std::vector<PlannedWrite> object_headers;
@@ -60,8 +62,9 @@ struct CommitPlan {
   std::vector<std::vector<std::byte>> owned;  ///< Superblocks with the open-for-write mark cleared.
 };
 
-/// Sort what is dirty into the steps of a commit. `dirty` must outlive the plan, unchanged. `storage`
-/// is asked what stands in the place of old blocks: another kind of block means reused space.
+/// Sort what is dirty into the steps of a commit. `dirty` must outlive the plan, unchanged.
+/// `storage` is asked what stands in the place of old blocks: another kind of block means reused
+/// space.
 /// @error whatever Storage answers.
 Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const SpanSet& fresh,
                                std::uint64_t file_bytes);
@@ -73,7 +76,8 @@ struct CommitSettings {
 };
 
 /// Execute the plan. Cost: at most four syncs; the journal takes two to four more.
-/// @error whatever Storage or the journal's file answers; a journal that was begun stays for recover.
+/// @error whatever Storage or the journal's file answers; a journal that was begun stays for
+/// recover.
 Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettings& settings);
 
 }  // namespace tailrace

@@ -32,7 +32,7 @@ TypedValue typed_text(const std::string& text) {
 template <class T>
 TypedValue typed_numbers(const std::vector<T>& numbers) {
   TypedValue typed;
-  const hid_t native = std::is_same_v<T, double>          ? H5T_NATIVE_DOUBLE
+  const hid_t native = std::is_same_v<T, double>         ? H5T_NATIVE_DOUBLE
                        : std::is_same_v<T, std::int64_t> ? H5T_NATIVE_INT64
                                                          : H5T_NATIVE_UINT64;
   typed.type = Hdf5Id(H5Tcopy(native));

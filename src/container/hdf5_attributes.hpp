@@ -1,4 +1,5 @@
-// Writing of plain attributes: texts and numbers. Helper of hdf5_file.cpp; callers hold an Hdf5Scope.
+// Writing of plain attributes: texts and numbers. Helper of hdf5_file.cpp; callers hold an
+// Hdf5Scope.
 
 #pragma once
 

@@ -35,8 +35,8 @@ constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
 class GuardBuffer {
  public:
   explicit GuardBuffer(std::uint64_t n_bytes) : n_bytes_(std::max<std::uint64_t>(n_bytes, 1)) {
-    address_ = ::mmap(nullptr, n_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                      0);
+    address_ =
+        ::mmap(nullptr, n_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   GuardBuffer(const GuardBuffer&) = delete;
   GuardBuffer& operator=(const GuardBuffer&) = delete;
@@ -134,7 +134,8 @@ Status Hdf5FileOnDriver::start_create() {
   if (!file_.valid()) return hdf5_failure(Code::internal, what);
   driver_->finish_create();
   // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
-  // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot read.
+  // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot
+  // read.
   if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
     return hdf5_failure(Code::internal, what);
   }
@@ -171,8 +172,8 @@ Status Hdf5FileOnDriver::create_group(const std::string& path) {
     if (H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0) {
       const Hdf5Id there(H5Oopen(file_.get(), prefix.c_str(), H5P_DEFAULT));
       if (there.valid() && H5Iget_type(there.get()) == H5I_GROUP) continue;
-      return Status(Code::already_exists, quoted("group", path) + ": " +
-                                              quoted("object", prefix) + " is not a group");
+      return Status(Code::already_exists,
+                    quoted("group", path) + ": " + quoted("object", prefix) + " is not a group");
     }
     const Result<Hdf5Id> list = group_creation_list(settings_.track_creation_order);
     if (!list.ok()) return list.status();
@@ -198,16 +199,15 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
   TAILRACE_TRY(check_definition(definition).within(what));
   TAILRACE_TRY(create_parents(definition.path));
-  Result<Hdf5Id> list =
-      dataset_creation_list(definition, settings_.track_creation_order, stubs_);
+  Result<Hdf5Id> list = dataset_creation_list(definition, settings_.track_creation_order, stubs_);
   if (!list.ok()) return list.status().within(what);
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
   std::vector<hsize_t> extents_max = extents;
   if (definition.extendable && !extents.empty()) extents_max[0] = H5S_UNLIMITED;
-  const Hdf5Id space(extents.empty() ? H5Screate(H5S_SCALAR)
-                                     : H5Screate_simple(int(extents.size()), extents.data(),
-                                                        extents_max.data()));
+  const Hdf5Id space(
+      extents.empty() ? H5Screate(H5S_SCALAR)
+                      : H5Screate_simple(int(extents.size()), extents.data(), extents_max.data()));
   const std::uint64_t n_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
   const bool planned =
       definition.chunk_shape.empty() && definition.contiguous_address != 0 && n_bytes > 0;
@@ -260,9 +260,9 @@ Status Hdf5FileOnDriver::extend_dataset(const std::string& path, const Shape& sh
   const bool same_rank = shape.size() == now->size() && !shape.empty();
   if (!same_rank || shape[0] < (*now)[0] ||
       !std::equal(shape.begin() + 1, shape.end(), now->begin() + 1)) {
-    return Status(Code::invalid_argument,
-                  quoted("dataset", path) + ": new shape is " + shape_text(shape) +
-                      ", must be as " + shape_text(*now) + " with a larger first extent");
+    return Status(Code::invalid_argument, quoted("dataset", path) + ": new shape is " +
+                                              shape_text(shape) + ", must be as " +
+                                              shape_text(*now) + " with a larger first extent");
   }
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
   if (H5Dset_extent(dataset->get(), extents.data()) < 0) {
@@ -271,8 +271,8 @@ Status Hdf5FileOnDriver::extend_dataset(const std::string& path, const Shape& sh
   return Status();
 }
 
-Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record,
-                                    const hsize_t* offset, const void* guard) {
+Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
+                                    const void* guard) {
   driver_->arm(record.extent.address, record.extent.encoded_bytes);
   const herr_t written = H5Dwrite_chunk(dataset, H5P_DEFAULT, record.filter_mask, offset,
                                         record.extent.encoded_bytes, guard);
@@ -341,8 +341,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
   const std::string what = quoted("object", object_path);
   if (!exists(object_path)) return Status(Code::not_found, what + " is not there");
   const bool is_root = path_prefixes(object_path).empty();
-  const Hdf5Id object(
-      H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
+  const Hdf5Id object(H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
   if (!object.valid()) return hdf5_failure(Code::internal, what);
   return write_attribute(object.get(), name, value).within(what);
 }

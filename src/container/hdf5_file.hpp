@@ -1,11 +1,11 @@
 // Hdf5File: the HDF5 metadata of the output, written by one rank with a plain serial HDF5 library.
 //
 // Chunk bytes never pass through here: every rank has written its own, anywhere in the file. This
-// class creates groups, datasets and attributes, puts each chunk's {address, encoded_bytes} into the
-// dataset's chunk index, and commits: the metadata driver (metadata_driver.cpp) keeps all metadata
-// writes in memory until then and writes them in an order that leaves a readable file whenever the
-// job dies. Used by rank 0 only; one thread at a time.
-// Source: shared trial notes on the driver (docs/format.md restates what we rely on).
+// class creates groups, datasets and attributes, puts each chunk's {address, encoded_bytes} into
+// the dataset's chunk index, and commits: the metadata driver (metadata_driver.cpp) keeps all
+// metadata writes in memory until then and writes them in an order that leaves a readable file
+// whenever the job dies. Used by rank 0 only; one thread at a time. Source: shared trial notes on
+// the driver (docs/format.md restates what we rely on).
 
 #pragma once
 
@@ -41,14 +41,14 @@ struct AttributeValue {
 
 /// A dataset as rank 0 creates it.
 struct DatasetDefinition {
-  std::string path;                        ///< Absolute; missing groups on the way are created.
+  std::string path;  ///< Absolute; missing groups on the way are created.
   DType dtype = DType::f32;
-  Shape shape;                             ///< Empty: scalar.
-  bool extendable = false;                 ///< The first dimension is unlimited.
-  Shape chunk_shape;                       ///< Empty: contiguous storage.
-  std::vector<FilterSpec> filters;         ///< In pipeline order; user-level and final cd_values.
+  Shape shape;                      ///< Empty: scalar.
+  bool extendable = false;          ///< The first dimension is unlimited.
+  Shape chunk_shape;                ///< Empty: contiguous storage.
+  std::vector<FilterSpec> filters;  ///< In pipeline order; user-level and final cd_values.
   std::optional<double> fill_value;
-  std::uint64_t contiguous_address = 0;    ///< Contiguous storage: where the bytes lie.
+  std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
 };
 
 class Hdf5File {
@@ -57,22 +57,24 @@ class Hdf5File {
   using Allocate = std::function<std::uint64_t(std::uint64_t n_bytes)>;
 
   struct Settings {
-    bool sync = true;            ///< fdatasync between the phases of a commit.
-    /// Redo journal (path + ".journal") around the in-place writes of every commit. Without it, only
-    /// commits that cannot be ordered safely have one (old or foreign files, very large groups).
+    bool sync = true;  ///< fdatasync between the phases of a commit.
+    /// Redo journal (path + ".journal") around the in-place writes of every commit. Without it,
+    /// only commits that cannot be ordered safely have one (old or foreign files, very large
+    /// groups).
     bool journal = false;
     std::uint64_t expected_steps = 1024;  ///< Pre-sizes the root group for group-per-step files.
     bool track_creation_order = true;     ///< netCDF-4 needs it to append.
     /// Empty: storage.path() + ".journal", a ".partial" ending left out. Set it when the file will
     /// be renamed to something else after its first commit.
     std::string journal_path;
-    /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a page
-    /// where every allocation is rounded up (O_DIRECT), so that small blocks share one.
+    /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
+    /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
     std::uint64_t metadata_extent_bytes = 1;
   };
 
   /// A new file's metadata in `storage` (whose bytes may hold chunk data already, behind the first
-  /// `first_address` bytes that create() takes through `allocate`). Nothing is on disk before commit().
+  /// `first_address` bytes that create() takes through `allocate`). Nothing is on disk before
+  /// commit().
   static Result<std::unique_ptr<Hdf5File>> create(Storage& storage, Allocate allocate,
                                                   const Settings& settings);
   /// An existing HDF5 file, to be added to. `end_of_file` receives the first address that is free.

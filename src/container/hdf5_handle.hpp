@@ -1,9 +1,9 @@
 // HDF5 handles that close themselves, HDF5's error text, and the one lock around HDF5 calls.
 //
 // A serial HDF5 library is not thread-safe, and its error stack is printed to stderr unless told
-// otherwise. Whoever in src/container calls HDF5 holds an Hdf5Scope meanwhile: it takes the process's
-// lock (recursive, so that scopes nest) and silences the automatic printing until it ends, without
-// changing what the application has set for its own HDF5 calls.
+// otherwise. Whoever in src/container calls HDF5 holds an Hdf5Scope meanwhile: it takes the
+// process's lock (recursive, so that scopes nest) and silences the automatic printing until it
+// ends, without changing what the application has set for its own HDF5 calls.
 
 #pragma once
 

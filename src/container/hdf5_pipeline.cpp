@@ -134,8 +134,7 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
                       StubFilters& stubs) {
   for (const FilterSpec& filter : filters) {
     const auto id = H5Z_filter_t(filter.filter_id);
-    const bool is_stub =
-        StubFilters::is_stub(filter.filter_id) || H5Zfilter_avail(id) <= 0;
+    const bool is_stub = StubFilters::is_stub(filter.filter_id) || H5Zfilter_avail(id) <= 0;
     if (is_stub) TAILRACE_TRY(stubs.add(filter));
     const bool final_known = is_stub && !filter.final_client_data.empty();
     const std::vector<std::uint32_t>& data =
@@ -161,16 +160,17 @@ Status check_stored_filters(hid_t dataset, const std::vector<FilterSpec>& filter
     unsigned config = 0;
     std::size_t n_values = 0;
     char name[8] = {};
-    H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values, nullptr, sizeof(name), name, &config);
+    H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values, nullptr, sizeof(name), name,
+                   &config);
     std::vector<std::uint32_t> stored(n_values);
     const H5Z_filter_t id = H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values,
                                            stored.data(), sizeof(name), name, &config);
     if (id != H5Z_filter_t(filters[i].filter_id) || stored != filters[i].final_client_data) {
-      return Status(Code::unsupported,
-                    "filter " + std::to_string(filters[i].filter_id) + " was stored as filter " +
-                        std::to_string(id) + " with client data " + client_data_text(stored) +
-                        ", chunks are encoded with " +
-                        client_data_text(filters[i].final_client_data));
+      return Status(Code::unsupported, "filter " + std::to_string(filters[i].filter_id) +
+                                           " was stored as filter " + std::to_string(id) +
+                                           " with client data " + client_data_text(stored) +
+                                           ", chunks are encoded with " +
+                                           client_data_text(filters[i].final_client_data));
     }
   }
   return Status();

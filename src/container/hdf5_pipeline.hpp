@@ -1,8 +1,8 @@
 // What a dataset's creation list needs: element types, fill values and the filter pipeline.
 //
 // Helpers of hdf5_file.cpp. A filter that HDF5 cannot load is entered by a stub class of its number
-// and name: HDF5 asks for a registered class when a dataset is created, but chunks arrive encoded and
-// the class is never called. Callers hold an Hdf5Scope.
+// and name: HDF5 asks for a registered class when a dataset is created, but chunks arrive encoded
+// and the class is never called. Callers hold an Hdf5Scope.
 
 #pragma once
 
@@ -22,8 +22,8 @@ hid_t hdf5_native_type(DType dtype);
 /// Set the fill value of `creation_list`. @error invalid_argument  `dtype` cannot hold it exactly.
 Status set_fill_value(hid_t creation_list, DType dtype, double fill_value);
 
-/// The stub filter classes that one file has caused to be registered; gives them back at its end, so
-/// that a later search for the real plug-in is not answered by a stub.
+/// The stub filter classes that one file has caused to be registered; gives them back at its end,
+/// so that a later search for the real plug-in is not answered by a stub.
 class StubFilters {
  public:
   StubFilters() = default;

@@ -9,7 +9,8 @@
 namespace tailrace {
 namespace {
 
-/// Length of a step's name that the root group is pre-sized for; longer names only waste the effort.
+/// Length of a step's name that the root group is pre-sized for; longer names only waste the
+/// effort.
 constexpr unsigned step_name_bytes = 12;
 /// A link's size in an object header beside its name.
 constexpr std::uint64_t link_overhead_bytes = 22;
@@ -18,8 +19,8 @@ constexpr std::uint64_t root_header_bytes_max = 60000;
 /// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
 /// spends 4 KiB and more on a heap and B-trees per dataset.
 constexpr unsigned compact_attributes_max = 64;
-/// Links up to this number stay in a (not the root) group's header; more go into a heap and a B-tree,
-/// which later commits can only change under the journal.
+/// Links up to this number stay in a (not the root) group's header; more go into a heap and a
+/// B-tree, which later commits can only change under the journal.
 constexpr unsigned compact_links_max = 512;
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
@@ -27,8 +28,9 @@ constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
 /// Settings that all objects of a new file share.
 bool set_object_properties(hid_t list, bool track_order) {
   // No time stamps: equal inputs give equal files, and headers are smaller.
-  bool done = H5Pset_obj_track_times(list, false) >= 0 &&
-              H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
+  bool done =
+      H5Pset_obj_track_times(list, false) >= 0 &&
+      H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
   if (track_order) {
     done = done &&
            H5Pset_attr_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
@@ -74,8 +76,8 @@ Status check_definition(const DatasetDefinition& definition) {
   const Shape& shape = definition.shape;
   const Shape& chunk_shape = definition.chunk_shape;
   if (shape.size() > max_rank) {
-    return Status(Code::unsupported, "rank is " + std::to_string(shape.size()) +
-                                         ", HDF5 allows " + std::to_string(max_rank));
+    return Status(Code::unsupported, "rank is " + std::to_string(shape.size()) + ", HDF5 allows " +
+                                         std::to_string(max_rank));
   }
   if (chunk_shape.empty()) {
     if (definition.extendable || !definition.filters.empty()) {

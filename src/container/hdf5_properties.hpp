@@ -1,7 +1,7 @@
 // Property lists of a new file's objects: what is set on each, and why.
 //
-// Helpers of hdf5_file.cpp; callers hold an Hdf5Scope. docs/format.md says what each setting does to
-// the file.
+// Helpers of hdf5_file.cpp; callers hold an Hdf5Scope. docs/format.md says what each setting does
+// to the file.
 
 #pragma once
 

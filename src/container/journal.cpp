@@ -1,7 +1,7 @@
 // Journal format, little-endian, numbers as u64: "TRJOURN1", file_bytes, n_entries, n_witnesses,
-// n_payload_bytes; per entry address, length and its bytes; per witness address, length and lookup3;
-// at the end two lookup3 sums (u32) of all before them with different seeds, so that 64 bits must
-// agree before anything is replayed.
+// n_payload_bytes; per entry address, length and its bytes; per witness address, length and
+// lookup3; at the end two lookup3 sums (u32) of all before them with different seeds, so that 64
+// bits must agree before anything is replayed.
 
 #include "container/journal.hpp"
 
@@ -144,7 +144,7 @@ Status write_journal(const std::string& journal_path, const Journal& journal) {
 Result<Journal> read_journal(const std::string& journal_path) {
   const Descriptor at{::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (at.fd < 0) return status_from_errno(errno, "journal \"" + journal_path + "\"");
-  struct stat info{};
+  struct stat info {};
   if (::fstat(at.fd, &info) != 0) return status_from_errno(errno, journal_path);
   std::vector<std::byte> bytes(std::size_t(info.st_size));
   std::size_t done = 0;

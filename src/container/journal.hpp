@@ -1,9 +1,9 @@
 // The redo journal of a commit: the in-place writes, durable beside the file before they are made.
 //
-// A write that replaces committed metadata can be torn by a power loss. With the journal on, all such
-// writes of a commit first go to FILE.journal together with a checksum; a crash after that is repaired
-// by writing them again, a crash before it has changed nothing in place. recover.cpp does the repair.
-// The journal is a plain file of its own, so it does not pass through Storage.
+// A write that replaces committed metadata can be torn by a power loss. With the journal on, all
+// such writes of a commit first go to FILE.journal together with a checksum; a crash after that is
+// repaired by writing them again, a crash before it has changed nothing in place. recover.cpp does
+// the repair. The journal is a plain file of its own, so it does not pass through Storage.
 
 #pragma once
 
@@ -23,8 +23,8 @@ struct JournalEntry {
   std::vector<std::byte> bytes;
 };
 
-/// Bytes that the same commit had written and synced before the journal: they tell whether a journal
-/// belongs to the file beside it, which may have been replaced since.
+/// Bytes that the same commit had written and synced before the journal: they tell whether a
+/// journal belongs to the file beside it, which may have been replaced since.
 struct JournalWitness {
   std::uint64_t address = 0;
   std::uint64_t n_bytes = 0;

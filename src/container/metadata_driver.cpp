@@ -37,7 +37,8 @@
 namespace tailrace {
 namespace {
 
-/// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 would do.
+/// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 would
+/// do.
 constexpr std::uint64_t end_pad_bytes = 8;
 /// Largest address that HDF5 may use.
 constexpr haddr_t address_max = haddr_t{1} << 62;
@@ -83,8 +84,8 @@ int compare_files(const H5FD_t* a, const H5FD_t* b) {
 }
 
 herr_t query_features(const H5FD_t*, unsigned long* flags) {
-  // No aggregation of metadata or small data: every block asks `alloc` for itself, so that a chunk's
-  // request arrives with the chunk's own length.
+  // No aggregation of metadata or small data: every block asks `alloc` for itself, so that a
+  // chunk's request arrives with the chunk's own length.
   *flags = H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }

@@ -1,10 +1,11 @@
-// MetadataDriver: an HDF5 file driver that plans raw addresses and holds metadata back until commit.
+// MetadataDriver: an HDF5 file driver that plans raw addresses and holds metadata back until
+// commit.
 //
-// HDF5 believes that it writes a file. In truth the driver's `alloc` answers with addresses at which
-// other ranks' chunk bytes already lie, its `write` drops the raw bytes of such chunks, and metadata
-// stays in memory until publish() writes it to Storage in an order that keeps the file readable
-// whenever the job dies. Invariants and states: metadata_driver.cpp; order: commit_order.hpp.
-// Used by Hdf5File only. One thread at a time, under an Hdf5Scope.
+// HDF5 believes that it writes a file. In truth the driver's `alloc` answers with addresses at
+// which other ranks' chunk bytes already lie, its `write` drops the raw bytes of such chunks, and
+// metadata stays in memory until publish() writes it to Storage in an order that keeps the file
+// readable whenever the job dies. Invariants and states: metadata_driver.cpp; order:
+// commit_order.hpp. Used by Hdf5File only. One thread at a time, under an Hdf5Scope.
 
 #pragma once
 
@@ -111,12 +112,12 @@ class MetadataDriver {
   Allocate allocate_;
   Settings settings_;
   Phase phase_ = Phase::opening;
-  bool creating_ = true;       ///< A new file that has not been committed yet.
+  bool creating_ = true;  ///< A new file that has not been committed yet.
   Status failure_;
   Plan plan_;
   DirtyBytes dirty_;
-  SpanSet fresh_;              ///< Allocated since the last commit: not yet referenced on disk.
-  std::vector<Copy> copies_;   ///< Chunks that HDF5 wants elsewhere than where they were written.
+  SpanSet fresh_;             ///< Allocated since the last commit: not yet referenced on disk.
+  std::vector<Copy> copies_;  ///< Chunks that HDF5 wants elsewhere than where they were written.
   std::vector<Remnant> remnants_;
   std::uint64_t opening_end_ = 0;  ///< Where allocations before the tail exists come from.
   std::uint64_t eoa_ = 0;

@@ -1,4 +1,5 @@
-// Recovery, in the order in which a crash can have happened: journal, superblock, length, leftovers.
+// Recovery, in the order in which a crash can have happened: journal, superblock, length,
+// leftovers.
 //
 //   journal complete  -> write its entries again -> remove it        (then look at the file)
 //   journal torn      -> remove it: the file was not touched in place
@@ -48,7 +49,7 @@ class OpenFile {
 
   Status opened() const { return fd_ >= 0 ? Status() : status_from_errno(errno_, quoted(path_)); }
   std::uint64_t n_bytes() const {
-    struct stat info{};
+    struct stat info {};
     return ::fstat(fd_, &info) == 0 ? std::uint64_t(info.st_size) : 0;
   }
   /// As many bytes as there are.
@@ -100,8 +101,8 @@ class Recovery {
     const bool there = file_exists(path_);
     const std::string journal = journal_path_of(path_);
     if (!there && !file_exists(partial_)) {
-      return Status(Code::not_found, "file " + quoted(path_) + " is not there, nor is " +
-                                         quoted(partial_));
+      return Status(Code::not_found,
+                    "file " + quoted(path_) + " is not there, nor is " + quoted(partial_));
     }
     if (there) {
       if (file_exists(journal)) TAILRACE_TRY(look_at_journal(journal));
@@ -230,8 +231,9 @@ Status Recovery::look_at_superblock(const OpenFile& file, const Superblock& supe
   }
   if (n_bytes > superblock.end_of_file) {
     const std::string surplus = std::to_string(n_bytes - superblock.end_of_file);
-    found(surplus + " bytes of a step that was never committed lie behind the file's end; they do "
-                    "no harm.");
+    found(surplus +
+          " bytes of a step that was never committed lie behind the file's end; they do "
+          "no harm.");
     does("Cut off the " + surplus + " bytes behind the end.");
     if (apply_) TAILRACE_TRY(file.resize(superblock.end_of_file));
   }
@@ -250,7 +252,8 @@ void Recovery::name_lost_datasets(std::uint64_t n_bytes) {
   for (const std::string& dataset : *datasets) {
     const Result<std::vector<StoredChunk>> chunks = (*reader)->read(dataset);
     if (!chunks.ok()) {
-      found("Dataset " + quoted(dataset) + " cannot be read: its metadata was in the missing part.");
+      found("Dataset " + quoted(dataset) +
+            " cannot be read: its metadata was in the missing part.");
       continue;
     }
     const auto lost = std::count_if(chunks->begin(), chunks->end(), [n_bytes](const auto& chunk) {

@@ -1,8 +1,8 @@
 // Recovery: what a crash can leave behind, found, said in sentences and, if asked, put right.
 //
-// Commits are ordered so that stock readers see the last committed step without any help; what stays
-// is debris. Nothing here ever removes committed data. The caller makes sure that no job still writes
-// the file: a running job's temporary file looks like a dead one's.
+// Commits are ordered so that stock readers see the last committed step without any help; what
+// stays is debris. Nothing here ever removes committed data. The caller makes sure that no job
+// still writes the file: a running job's temporary file looks like a dead one's.
 
 #pragma once
 
@@ -29,9 +29,9 @@ struct RecoverReport {
 };
 
 /// Look at an output file and at what may lie beside it: FILE.journal of an interrupted commit and
-/// FILE.partial of a job that died before its first commit, bytes behind the end that the superblock
-/// states, the "open for write" mark of other writers, and a file that is too short.
-/// Not collective. @param apply  carry out the actions, too.
+/// FILE.partial of a job that died before its first commit, bytes behind the end that the
+/// superblock states, the "open for write" mark of other writers, and a file that is too short. Not
+/// collective. @param apply  carry out the actions, too.
 /// @error not_found  neither the file nor a trace of it.  @error corrupt  not an HDF5 file.
 /// @error io_error, no_space  while repairing; running it again continues.
 Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array<unsigned char, 8> signature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 constexpr std::size_t version_at = 8;
-constexpr std::size_t status_flags_at = 11;       // versions 2 and 3
-constexpr unsigned open_for_write_flags = 0x05;   // bit 0: write access, bit 2: SWMR write access
+constexpr std::size_t status_flags_at = 11;      // versions 2 and 3
+constexpr unsigned open_for_write_flags = 0x05;  // bit 0: write access, bit 2: SWMR write access
 
 std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, std::size_t n) {
   std::uint64_t value = 0;

@@ -1,5 +1,5 @@
-// The HDF5 superblock, as far as commits and recovery need it: where it is, where the file ends, and
-// whether a writer left its "open for write" mark in it.
+// The HDF5 superblock, as far as commits and recovery need it: where it is, where the file ends,
+// and whether a writer left its "open for write" mark in it.
 //
 // Everything else about the format is HDF5's business. Source: HDF5 File Format Specification 3.0,
 // section II.A (versions 0 to 3); the checksum is Bob Jenkins' lookup3, which HDF5 uses throughout.

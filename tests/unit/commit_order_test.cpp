@@ -1,6 +1,6 @@
-// Crash safety of commits: every operation on storage is recorded over several commits, and for every
-// prefix of them (and with the last write torn in half) the file is rebuilt and read by stock HDF5.
-// The steps' numbers refer to the head of commit_order.hpp, invariants to hdf5_file.cpp.
+// Crash safety of commits: every operation on storage is recorded over several commits, and for
+// every prefix of them (and with the last write torn in half) the file is rebuilt and read by stock
+// HDF5. The steps' numbers refer to the head of commit_order.hpp, invariants to hdf5_file.cpp.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -166,8 +166,8 @@ Verdict verdict_apart(Series& series, const std::string& path, std::size_t n_com
 void judge(Series& series, const std::string& path, std::size_t n_commits, Tally& tally) {
   if (n_commits == 0) return;
   ++tally.n_points;
-  const Verdict verdict = tally.apart ? verdict_apart(series, path, n_commits)
-                                      : verdict_on(series, path, n_commits);
+  const Verdict verdict =
+      tally.apart ? verdict_apart(series, path, n_commits) : verdict_on(series, path, n_commits);
   if (verdict == damaged) ++tally.n_damaged;
   if (verdict == half_step) ++tally.n_half_steps;
 }
@@ -334,7 +334,8 @@ void judge_recovered(Series& series, const std::string& path, const Recording& r
     }
     image.apply(operation, false);
     // The journal outlives the last write and sync of its commit for a moment.
-    if (!operation.journal.empty()) recover_and_judge(image, operation.journal, operation.n_commits);
+    if (!operation.journal.empty())
+      recover_and_judge(image, operation.journal, operation.n_commits);
     journal_before = operation.journal;
   }
 }
@@ -356,8 +357,8 @@ TYPED_TEST(Journalled, EveryPointIsGoodAfterRecoveryEvenTorn) {
   EXPECT_EQ(tally.n_half_steps, 0U);
 }
 
-/// Power loss: writes since the last sync reach the disk in any order. Tried: each of them alone, and
-/// all but each of them.
+/// Power loss: writes since the last sync reach the disk in any order. Tried: each of them alone,
+/// and all but each of them.
 TEST(CommitOrder, ReorderedUnsyncedWritesDamageNothing) {
   const TestFolder folder;
   GrowingDatasets series;

@@ -66,7 +66,7 @@ Status RecordingStorage::read_at(std::uint64_t address, std::span<std::byte> byt
 }
 
 Result<std::uint64_t> RecordingStorage::file_bytes() {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd_, &info) != 0) return status_from_errno(errno, path_);
   return std::uint64_t(info.st_size);
 }
@@ -192,8 +192,8 @@ std::optional<std::vector<float>> read_stock(const std::string& file, const std:
   if (!data.valid()) return {};
   const Hdf5Id space(H5Dget_space(data.get()));
   std::vector<float> values(std::size_t(H5Sget_simple_extent_npoints(space.get())), -1.0F);
-  if (!values.empty() && H5Dread(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                                 values.data()) < 0) {
+  if (!values.empty() &&
+      H5Dread(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
     return {};
   }
   return values;

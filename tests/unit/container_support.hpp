@@ -32,11 +32,11 @@ class TestFolder {
 struct Operation {
   enum class Kind : std::uint8_t { write, extend, sync };
   Kind kind = Kind::write;
-  std::uint64_t address = 0;       ///< Write: where. Extend: the new length.
+  std::uint64_t address = 0;  ///< Write: where. Extend: the new length.
   std::vector<std::byte> bytes;
-  std::string journal;             ///< The journal's content before this operation; empty: none.
-  std::size_t n_commits = 0;       ///< Commits that had returned before it.
-  bool committing = false;         ///< Made by a commit, not by a rank that writes chunks.
+  std::string journal;        ///< The journal's content before this operation; empty: none.
+  std::size_t n_commits = 0;  ///< Commits that had returned before it.
+  bool committing = false;    ///< Made by a commit, not by a rank that writes chunks.
 };
 
 /// A plain file that records operations and can fail from the k-th one on.
@@ -54,12 +54,12 @@ class RecordingStorage final : public Storage {
 
   bool recording = false;
   std::vector<Operation> operations;
-  std::size_t n_commits = 0;               ///< Set by the test; copied into each operation.
-  bool committing = false;                 ///< As n_commits.
-  std::optional<std::size_t> fail_at;      ///< Operation number that fails, and all after it.
+  std::size_t n_commits = 0;           ///< Set by the test; copied into each operation.
+  bool committing = false;             ///< As n_commits.
+  std::optional<std::size_t> fail_at;  ///< Operation number that fails, and all after it.
   Code fail_code = Code::no_space;
   std::size_t n_operations = 0;
-  std::size_t n_after_failure = 0;         ///< Operations asked for after the failing one.
+  std::size_t n_after_failure = 0;  ///< Operations asked for after the failing one.
 
  private:
   Status count(Operation::Kind kind, std::uint64_t address, std::span<const std::byte> bytes);
@@ -87,8 +87,8 @@ class ScatteringTail {
 
 /// HDF5's shuffle + deflate pipeline as FilterSpecs.
 std::vector<FilterSpec> shuffle_deflate(std::size_t element_bytes);
-/// Bytes that the pipeline above decodes to `values`: shuffled, then a zlib stream of stored blocks,
-/// whose number (and so the length) depends on `variation`.
+/// Bytes that the pipeline above decodes to `values`: shuffled, then a zlib stream of stored
+/// blocks, whose number (and so the length) depends on `variation`.
 std::vector<std::byte> encode_stored(std::span<const float> values, unsigned variation);
 
 /// Deterministic contents of a dataset: element `index` of series `salt`.
@@ -119,8 +119,8 @@ inline std::string text_of(const Status& status) {
 
 }  // namespace tailrace::test
 
-#define ASSERT_DONE(expression)                                       \
-  do {                                                                \
-    const ::tailrace::Status done_ = (expression);                    \
-    ASSERT_TRUE(done_.ok()) << ::tailrace::test::text_of(done_);      \
+#define ASSERT_DONE(expression)                                  \
+  do {                                                           \
+    const ::tailrace::Status done_ = (expression);               \
+    ASSERT_TRUE(done_.ok()) << ::tailrace::test::text_of(done_); \
   } while (false)

@@ -49,8 +49,8 @@ TEST_P(EveryIndex, ReadsBackWithStockHdf5AndTools_Invariants2And4) {
     definition.extendable = index_case.extendable;
     if (filtered) definition.filters = shuffle_deflate(4);
     ASSERT_DONE(file->create_dataset(definition));
-    ASSERT_DONE(write_test_chunks(*file, storage, tail, definition.path, grid, filtered, 1,
-                                  insert_first));
+    ASSERT_DONE(
+        write_test_chunks(*file, storage, tail, definition.path, grid, filtered, 1, insert_first));
     ASSERT_DONE(file->close());
   }
   EXPECT_TRUE(holds_test_values(path, "/group/sub/values", 1));
@@ -73,14 +73,13 @@ TEST_P(EveryIndex, ReadsBackWithStockHdf5AndTools_Invariants2And4) {
 
 INSTANTIATE_TEST_SUITE_P(
     Indexes, EveryIndex,
-    ::testing::Combine(
-        ::testing::Values(IndexCase{"single", {7, 9}, {7, 9}, false},
-                          IndexCase{"fixed", {64, 50}, {8, 10}, false},
-                          IndexCase{"fixed_edges", {65, 33, 5}, {16, 10, 2}, false},
-                          IndexCase{"fixed_paged", {3000}, {2}, false},
-                          IndexCase{"extensible", {30, 9}, {1, 4}, true},
-                          IndexCase{"extensible_long", {700}, {3}, true}),
-        ::testing::Bool(), ::testing::Bool(), ::testing::Bool()),
+    ::testing::Combine(::testing::Values(IndexCase{"single", {7, 9}, {7, 9}, false},
+                                         IndexCase{"fixed", {64, 50}, {8, 10}, false},
+                                         IndexCase{"fixed_edges", {65, 33, 5}, {16, 10, 2}, false},
+                                         IndexCase{"fixed_paged", {3000}, {2}, false},
+                                         IndexCase{"extensible", {30, 9}, {1, 4}, true},
+                                         IndexCase{"extensible_long", {700}, {3}, true}),
+                       ::testing::Bool(), ::testing::Bool(), ::testing::Bool()),
     [](const auto& given) {
       return std::string(std::get<0>(given.param).name) +
              (std::get<1>(given.param) ? "_filtered" : "_plain") +
@@ -98,7 +97,8 @@ TEST(Hdf5File, SmallAndEmptyDatasetsAndFillValues) {
   DatasetDefinition scalar;
   scalar.path = "/scalar";
   scalar.contiguous_address = tail.claim(4);
-  ASSERT_DONE(storage.write_at(scalar.contiguous_address, std::as_bytes(std::span(three).first(1))));
+  ASSERT_DONE(
+      storage.write_at(scalar.contiguous_address, std::as_bytes(std::span(three).first(1))));
   ASSERT_DONE(file->create_dataset(scalar));
   DatasetDefinition row;
   row.path = "/row";
