@@ -3,6 +3,7 @@
 #include "write_fields.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -117,14 +118,14 @@ CodecRequest codec_request(const FieldState& field) {
                        field.dataset_chunk_shape(), field.absolute_bound};
   request.fill_value = options.fill_value;
   const bool floating = is_floating(field.definition.dtype);
-  const bool lossless =
-      request.name == "none" || request.name == "deflate" || request.name == "zstd";
+  const std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
+  const bool lossy_codec = std::find(lossy.begin(), lossy.end(), request.name) != lossy.end();
   if (stored_plainly(field.definition)) {
     request.name = "none";
     request.settings.clear();
   } else if (floating && !options.bound.lossless() && !options.codec_given) {
     request.name = "portable";
-  } else if (!floating && !options.codec_given_for_field && !lossless) {
+  } else if (!floating && !options.codec_given_for_field && lossy_codec) {
     request.name = "deflate";  // a lossy default is meant for measurements, not for counts and ids
     request.settings.clear();
   }

@@ -283,10 +283,11 @@ Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> field
   const Status judged = settlement.settle(false);
   std::uint64_t facts[2] = {settlement.imbalance(), judged.ok() ? 0U : 1U};
   comm.allreduce(std::span<std::uint64_t>(facts), Reduction::sum);
-  if (!judged.ok()) return judged;
-  if (facts[1] == 0 && facts[0] != 0) {
-    // Some chunk is held twice or by nobody, and no home saw it: announce all, to name it.
-    if (const Status named = settlement.settle(true); !named.ok()) return named;
+  if (facts[0] != 0 || facts[1] != 0) {
+    // Some chunk is held twice, in part or by nobody. Announce all, so that its home sees every box
+    // of it and can name the culprit: a part alone looks like a hole where it is an overlap.
+    TAILRACE_TRY(settlement.settle(true));
+    TAILRACE_TRY(judged);
   }
   return settlement.take();
 }
