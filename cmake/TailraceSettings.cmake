@@ -7,6 +7,13 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
 endif()
 
+# Line numbers suffice for a backtrace; full debug information costs a third of the build's time.
+if(NOT DEFINED CACHE{TAILRACE_FLAGS_SET} AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
+  set(TAILRACE_FLAGS_SET ON CACHE INTERNAL "Our defaults are in; what the user sets later stays")
+endif()
+
 option(BUILD_SHARED_LIBS "Build libtailrace as a shared library" ON)
 option(TAILRACE_BUILD_CLI "Build the command line program tailrace" ON)
 option(TAILRACE_BUILD_BENCH "Build tailrace-bench" ON)
@@ -37,8 +44,10 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 find_program(TAILRACE_CCACHE ccache)
 mark_as_advanced(TAILRACE_CCACHE)
 if(TAILRACE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER "${TAILRACE_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${TAILRACE_CCACHE}")
+  # Paths in our commands are absolute, so build folders can share what they compiled.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1 "${TAILRACE_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # Flags that change the code; every object has them.
@@ -58,8 +67,7 @@ target_include_directories(tailrace_flags INTERFACE
                            "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include"
                            "${PROJECT_SOURCE_DIR}/frontends")
 target_compile_definitions(tailrace_flags INTERFACE
-                           TAILRACE_VERSION="${PROJECT_VERSION}"
-                           TAILRACE_DEFAULT_PLUGIN_PATH="${TAILRACE_DEFAULT_PLUGIN_PATH}")
+                           TAILRACE_VERSION="${PROJECT_VERSION}")
 
 # An object library of our own code. A folder that is still empty is fine.
 function(tailrace_object_library name)
@@ -69,5 +77,12 @@ function(tailrace_object_library name)
   endif()
   add_library(${name} OBJECT ${ARGN})
   target_compile_definitions(${name} PRIVATE TAILRACE_BUILDING)
+  # Only the files that use it get the default folder of plug-ins, so that build folders which
+  # differ in it share the rest. Properties of sources hold per directory, hence here.
+  set_source_files_properties(
+    "${PROJECT_SOURCE_DIR}/src/container/plugin_library.cpp"
+    "${PROJECT_SOURCE_DIR}/src/container/input_hdf5.cpp"
+    PROPERTIES COMPILE_DEFINITIONS
+    "TAILRACE_DEFAULT_PLUGIN_PATH=\"${TAILRACE_DEFAULT_PLUGIN_PATH}\"")
   target_link_libraries(${name} PRIVATE tailrace_flags PUBLIC tailrace_requirements)
 endfunction()
