@@ -133,6 +133,34 @@ INSTANTIATE_TEST_SUITE_P(
         BaseFile{"user_block", [](hid_t creation, hid_t) { H5Pset_userblock(creation, 1024); }}),
     [](const auto& given) { return std::string(given.param.name); });
 
+/// tests/golden/netcdf4_python_1.7.nc: netCDF4-python 1.7.5 on HDF5 2.2.0, an unlimited time
+/// dimension.
+TEST(Hdf5Open, NetcdfFileGrowsAlongTime) {
+  const TestFolder folder;
+  const std::string path = folder / "base.nc";
+  std::filesystem::copy_file(
+      std::filesystem::path(__FILE__).parent_path() / "../golden/netcdf4_python_1.7.nc", path);
+  RecordingStorage storage(path, true);
+  ScatteringTail tail(0, 100);
+  std::uint64_t end = 0;
+  auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  tail.reset(end);
+  const ChunkGrid larger{{9, 10}, {1, 5}};
+  ASSERT_DONE((*opened)->extend_dataset("/field", larger.shape));
+  std::vector<Hdf5File::ChunkRecord> records;
+  for (std::uint64_t index = 8; index < larger.n_chunks(); ++index) {
+    const auto bytes = encode_stored(chunk_values(larger, index, 1), unsigned(index));
+    records.push_back({index, {tail.claim(bytes.size()), bytes.size()}, 0});
+    ASSERT_DONE(storage.write_at(records.back().extent.address, bytes));
+  }
+  ASSERT_DONE((*opened)->insert_chunks("/field", records));
+  ASSERT_DONE((*opened)->set_attribute("/field", "codec", {std::string("deflate")}));
+  ASSERT_DONE((*opened)->close());
+  EXPECT_TRUE(holds_test_values(path, "/field", 1, 90));
+  EXPECT_EQ(read_stock(path, "/x")->at(9), 9.0F);
+}
+
 TEST(Hdf5Open, RefusesWhatIsNoHdf5File) {
   const TestFolder folder;
   for (const std::size_t n_bytes : {std::size_t{0}, std::size_t{5}, std::size_t{5000}}) {
