@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
+#include <sstream>
 #include <utility>
 
 #include "codec/registry.hpp"
@@ -133,7 +135,24 @@ CodecRequest codec_request(const FieldState& field) {
   return request;
 }
 
+/// A range that only a fill value explains makes a rel bound meaningless: every real value would be
+/// free to become any other. The caller may mean it, so it is said and not refused.
+void warn_of_unnamed_fill(const FieldState& field, const LogCallback& log) {
+  constexpr double kLeastFill = 1e19;  // the customary ones: 1e20, 1e30, 9.97e36, -1e34
+  const double least = field.value_least;
+  const double greatest = field.value_greatest;
+  if (!log || !field.definition.options.bound.needs_range()) return;
+  if (std::abs(least) < kLeastFill && std::abs(greatest) < kLeastFill) return;
+  const double suspect = std::abs(least) > std::abs(greatest) ? least : greatest;
+  std::ostringstream text;
+  text << "field \"" << field.definition.path << "\": values reach " << suspect << ", so the bound "
+       << error_bound_text(field.definition.options.bound) << " comes to " << field.absolute_bound
+       << "; if that is a fill value, name it with fill=" << suspect;
+  log(text.str());
+}
+
 Status prepare_codec(FieldState& field, const std::string& plugin_path, const LogCallback& log) {
+  warn_of_unnamed_fill(field, log);
   CodecRequest request = codec_request(field);
   Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
   const bool constant = field.definition.options.bound.needs_range() && field.absolute_bound == 0;
