@@ -1,0 +1,214 @@
+// Rows as text and as JSON.
+
+#include "bench_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/cli_common.hpp"
+#include "cli/text_table.hpp"
+#include "core/options.hpp"
+#include "core/version.hpp"
+
+namespace tailrace::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int schema_version = 1;
+
+/// The part of a row's name that says what the values went through: "sz3" of
+/// "tailrace-claimed-sz3-verified", so that rows are compared with those of the same codec.
+std::string codec_of(const std::string& method) {
+  constexpr std::string_view verified = "-verified";
+  std::string core = method;
+  if (core.ends_with(verified)) core.resize(core.size() - verified.size());
+  if (core.starts_with("ideal-")) return core.substr(6);
+  const std::size_t second = core.find('-', core.find('-') + 1);
+  return second == std::string::npos ? "" : core.substr(second + 1);
+}
+
+const Row* find_row(const std::vector<Row>& rows, const std::string& method) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Row& row) { return row.method == method; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+/// This row's median over that of the ideal with its codec; 0 if that was not run.
+double over_ideal(const std::vector<Row>& rows, const Row& row) {
+  const Row* ideal = find_row(rows, "ideal-" + codec_of(row.method));
+  return ideal == nullptr ? 0 : row.median_s() / ideal->median_s();
+}
+
+/// How many times faster than HDF5's own collective write with this codec, or, for codecs that HDF5
+/// does not have, than the one with the run's codec; 0 if neither was run.
+double speed_up(const BenchContext& context, const std::vector<Row>& rows, const Row& row) {
+  const Row* native = find_row(rows, "hdf5-collective-" + codec_of(row.method));
+  if (native == nullptr) native = find_row(rows, "hdf5-collective-" + context.options.codec);
+  return native == nullptr ? 0 : native->median_s() / row.median_s();
+}
+
+double over_longer_lane(const Row& row) {
+  return row.details.longer_lane_s > 0 ? row.details.makespan_s / row.details.longer_lane_s : 0;
+}
+
+std::string factor_text(double factor) { return factor > 0 ? fmt::format("{:.2f}", factor) : ""; }
+
+std::string bandwidth_text(std::uint64_t bytes_per_s) {
+  return bytes_per_s == 0 ? "not limited" : "limited to " + cli::size_text(bytes_per_s) + "/s for all ranks";
+}
+
+std::string table_text(const BenchContext& context, const std::vector<Row>& rows) {
+  cli::TextTable table({{"method", false, 24},
+                        {"median s", true},
+                        {"spread", true},
+                        {"MB/s", true},
+                        {"ratio", true},
+                        {"file", true},
+                        {"error", true},
+                        {"x hdf5", true},
+                        {"/ ideal", true},
+                        {"/ lane", true}});
+  for (const Row& row : rows) {
+    const double error = row.checked.error_over_bound;
+    table.add_row({row.method, fmt::format("{:.3f}", row.median_s()),
+                   fmt::format("{:.0f} %", 100 * (row.max_s() - row.min_s()) / row.median_s()),
+                   cli::throughput_text(context.work.raw_bytes, row.median_s()),
+                   cli::ratio_text(context.work.raw_bytes, row.checked.encoded_bytes),
+                   cli::size_text(row.checked.file_bytes),
+                   error > 0 ? fmt::format("{:.3f}", error) : "exact",
+                   factor_text(speed_up(context, rows, row)), factor_text(over_ideal(rows, row)),
+                   row.has_lanes ? factor_text(over_longer_lane(row)) : ""});
+  }
+  return table.text();
+}
+
+ordered_json number_or_null(double number) {
+  return number > 0 ? ordered_json(number) : ordered_json(nullptr);
+}
+
+ordered_json row_json(const BenchContext& context, const std::vector<Row>& rows, const Row& row) {
+  const std::uint64_t raw_bytes = context.work.raw_bytes;
+  ordered_json entry;
+  entry["method"] = row.method;
+  entry["seconds"] = row.seconds;
+  entry["median_s"] = row.median_s();
+  entry["min_s"] = row.min_s();
+  entry["max_s"] = row.max_s();
+  entry["throughput_bytes_per_s"] = static_cast<double>(raw_bytes) / row.median_s();
+  entry["file_bytes"] = row.checked.file_bytes;
+  entry["encoded_bytes"] = row.checked.encoded_bytes;
+  entry["ratio"] = row.checked.encoded_bytes > 0
+                       ? static_cast<double>(raw_bytes) /
+                             static_cast<double>(row.checked.encoded_bytes)
+                       : 0.0;
+  entry["max_error_over_bound"] = row.checked.error_over_bound;
+  entry["peak_memory_bytes"] = row.peak_memory_bytes;
+  entry["written_bytes"] = row.written_bytes;
+  const std::uint64_t bandwidth = context.options.bandwidth_bytes_per_s;
+  entry["storage_least_s"] =
+      bandwidth > 0
+          ? ordered_json(static_cast<double>(row.written_bytes) / static_cast<double>(bandwidth))
+          : ordered_json(nullptr);
+  entry["speed_up_over_hdf5_collective"] = number_or_null(speed_up(context, rows, row));
+  entry["over_ideal"] = number_or_null(over_ideal(rows, row));
+  entry["codec_version"] = row.codec_version;
+  if (!row.has_lanes) return entry;
+  entry["encode_s"] = row.details.encode_s;
+  entry["write_s"] = row.details.write_s;
+  entry["makespan_s"] = row.details.makespan_s;
+  entry["makespan_over_longer_lane"] = number_or_null(over_longer_lane(row));
+  entry["hidden_share"] = row.details.hidden_share;
+  entry["index_s"] = row.details.index_s;
+  entry["sync_s"] = row.details.sync_s;
+  entry["commit_s"] = row.details.commit_s;
+  entry["n_writes"] = row.details.n_writes;
+  entry["buffer_bytes"] = row.details.buffer_bytes;
+  return entry;
+}
+
+ordered_json fields_json(const Workload& work) {
+  ordered_json fields = ordered_json::array();
+  for (const BenchField& field : work.fields) {
+    fields.push_back({{"path", field.path},
+                      {"dtype", std::string(dtype_name(field.dtype))},
+                      {"shape", field.shape},
+                      {"block", field.box.count},
+                      {"chunk_shape", field.chunk_shape},
+                      {"absolute_bound", field.absolute_bound}});
+  }
+  return fields;
+}
+
+}  // namespace
+
+std::string report_text(const BenchContext& context, const MachineFacts& machine,
+                        const std::vector<Row>& rows) {
+  const BenchOptions& options = context.options;
+  const Workload& work = context.work;
+  const BenchField& first = work.fields.front();
+  std::string out = cli::wrapped(fmt::format("{}: {}", cli::counted(work.fields.size(), "field"),
+                                             work.source), 2) + "\n";
+  out += fmt::format("  {} on {} ({} a rank), {} of {} a rank, bound {}\n",
+                     cli::size_text(work.raw_bytes),
+                     cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
+                     cli::counted(options.n_threads, "encode thread"),
+                     cli::counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
+                     error_bound_text(options.bound));
+  out += fmt::format("  {}, {}, fsync {}; {} after a checked warm-up\n\n",
+                     machine.file_system, bandwidth_text(options.bandwidth_bytes_per_s),
+                     options.fsync ? "inside the time" : "off",
+                     cli::counted(options.n_repeats, "counted run"));
+  out += table_text(context, rows);
+  out += "\n" + cli::wrapped(
+      "spread: (largest - smallest) / median. MB/s: uncompressed. error: largest over the bound. "
+      "x hdf5: times as fast as hdf5-collective with this codec (portable: with the run's). "
+      "/ ideal: median over the ideal's. / lane: encode and write together, over the longer one.",
+      0) + "\n";
+  return out;
+}
+
+ordered_json report_json(const BenchContext& context, const MachineFacts& machine,
+                         const std::vector<Row>& rows) {
+  const BenchOptions& options = context.options;
+  const Workload& work = context.work;
+  ordered_json document = {{"schema_version", schema_version}, {"command", "bench"}};
+  document["ranks"] = context.comm.n_ranks();
+  document["threads"] = options.n_threads;
+  document["W"] = options.bandwidth_bytes_per_s > 0 ? ordered_json(options.bandwidth_bytes_per_s)
+                                                    : ordered_json(nullptr);
+  document["S"] = work.raw_bytes;
+  document["R"] = options.n_repeats;
+  document["units"] = {{"W", "bytes per second that the storage takes from all ranks together; "
+                             "null: unlimited"},
+                       {"S", "uncompressed bytes of all ranks"},
+                       {"R", "counted runs of each method"}};
+  document["fsync"] = options.fsync;
+  document["bound"] = error_bound_text(options.bound);
+  document["chunks_per_rank"] = work.chunks_per_rank;
+  document["data"] = {{"source", work.source},
+                      {"checksum_fnv1a", fmt::format("{:016x}", work.checksum)},
+                      {"fields", fields_json(work)}};
+  document["versions"] = {{"tailrace", std::string(version_text)},
+                          {"hdf5", machine.hdf5},
+                          {"mpi", machine.mpi}};
+  for (const Row& row : rows) {
+    if (!row.codec_version.empty()) {
+      document["versions"]["codec_" + codec_of(row.method)] = row.codec_version;
+    }
+  }
+  document["machine"] = {{"processor", machine.processor},
+                         {"cores", machine.n_cores},
+                         {"memory_gib", machine.memory_gib},
+                         {"kernel", machine.kernel},
+                         {"load_average", machine.load_average},
+                         {"compiler", machine.compiler}};
+  document["file_system"] = machine.file_system;
+  document["date"] = machine.date;
+  document["rows"] = ordered_json::array();
+  for (const Row& row : rows) document["rows"].push_back(row_json(context, rows, row));
+  return document;
+}
+
+}  // namespace tailrace::bench

@@ -1,0 +1,145 @@
+// The clock, the memory meter, and the turns.
+
+#include "measure.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+namespace tailrace::bench {
+namespace {
+
+/// A line such as "VmHWM:     1234 kB" of this process's status, in bytes; 0 if it is not there.
+std::uint64_t status_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with(key + ":")) continue;
+    std::istringstream words(line.substr(key.size() + 1));
+    std::uint64_t kilobytes = 0;
+    words >> kilobytes;
+    return kilobytes << 10;
+  }
+  return 0;
+}
+
+/// Growth of this process's resident memory from construction to its peak, as the kernel counts it.
+/// Includes libraries and MPI's own buffers that the first use brings in.
+class MemoryMeter {
+ public:
+  MemoryMeter() {
+    ::malloc_trim(0);
+    std::ofstream("/proc/self/clear_refs") << "5";  // resets the kernel's high-water mark
+    start_bytes_ = status_bytes("VmRSS");
+  }
+  std::uint64_t peak_bytes() const {
+    const std::uint64_t peak = status_bytes("VmHWM");
+    return peak > start_bytes_ ? peak - start_bytes_ : 0;
+  }
+
+ private:
+  std::uint64_t start_bytes_ = 0;
+};
+
+struct Run {
+  double seconds = 0;
+  RunDetails details;
+};
+
+/// One write of one method, timed. Collective.
+Result<Run> run_once(const BenchContext& context, Method& method, const std::string& path) {
+  Run run;
+  context.comm.barrier();
+  const auto start = std::chrono::steady_clock::now();
+  const Status written = method.write(path, run.details);
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  context.comm.allreduce(std::span<double>(&run.seconds, 1), Reduction::max);
+  TAILRACE_TRY(context.comm.agree(written));
+  method.combine_details(context.comm, run.details);
+  return run;
+}
+
+/// Delete what a run left; when this returns, it is gone for all ranks. Collective.
+Status clean(const BenchContext& context, Method& method, const std::string& path) {
+  return context.comm.agree(method.remove(path));
+}
+
+/// The first run of a method: not timed, but checked, and its memory is watched.
+Status warm_up(const BenchContext& context, Method& method, const std::string& path, Row& row) {
+  row.method = method.name();
+  row.has_lanes = method.has_lanes();
+  const MemoryMeter meter;
+  Result<Run> run = run_once(context, method, path);
+  if (!run.ok()) return run.status();
+  row.peak_memory_bytes = meter.peak_bytes();
+  context.comm.allreduce(std::span<std::uint64_t>(&row.peak_memory_bytes, 1), Reduction::max);
+  row.codec_version = method.codec_version();
+  Result<ReadBack> checked = method.read_back(path);
+  TAILRACE_TRY(context.comm.agree(checked.status()));
+  row.checked = *checked;
+  combine(context.comm, row.checked);
+  if (row.checked.n_bad > 0) {
+    return Status(Code::bound_broken,
+                  fmt::format("{} values of the output are beyond their bounds, the worst by {:.4g} x",
+                              row.checked.n_bad, row.checked.error_over_bound));
+  }
+  return clean(context, method, path);
+}
+
+/// Indices of `values` in the order of their size.
+std::vector<std::size_t> ranking(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  return order;
+}
+
+}  // namespace
+
+double Row::median_s() const {
+  const std::vector<std::size_t> order = ranking(seconds);
+  const std::size_t n = order.size();
+  return 0.5 * (seconds[order[(n - 1) / 2]] + seconds[order[n / 2]]);
+}
+
+double Row::min_s() const { return *std::min_element(seconds.begin(), seconds.end()); }
+double Row::max_s() const { return *std::max_element(seconds.begin(), seconds.end()); }
+
+Result<std::vector<Row>> measure(const BenchContext& context,
+                                 std::vector<std::unique_ptr<Method>>& methods,
+                                 const WriteLimit& limit, const std::string& folder) {
+  std::vector<Row> rows(methods.size());
+  const std::string path = folder + "/out.h5";
+  for (std::size_t m = 0; m < methods.size(); ++m) {
+    const Status warm = warm_up(context, *methods[m], path, rows[m]);
+    if (!warm.ok()) {
+      const Status cleaned = clean(context, *methods[m], path);
+      return (cleaned.ok() ? warm : cleaned).within(methods[m]->name());
+    }
+  }
+  std::vector<std::vector<RunDetails>> details(methods.size());
+  for (std::uint64_t r = 0; r < context.options.n_repeats; ++r) {
+    for (std::size_t m = 0; m < methods.size(); ++m) {
+      const std::uint64_t n_before = limit.n_bytes();
+      Result<Run> run = run_once(context, *methods[m], path);
+      const Status cleaned = clean(context, *methods[m], path);
+      if (!run.ok()) return run.status().within(methods[m]->name());
+      if (!cleaned.ok()) return cleaned;
+      rows[m].seconds.push_back(run->seconds);
+      rows[m].written_bytes = limit.n_bytes() - n_before;
+      details[m].push_back(run->details);
+    }
+  }
+  for (std::size_t m = 0; m < methods.size(); ++m) {
+    const std::vector<std::size_t> order = ranking(rows[m].seconds);
+    rows[m].details = details[m][order[(order.size() - 1) / 2]];
+  }
+  return rows;
+}
+
+}  // namespace tailrace::bench
