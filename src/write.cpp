@@ -31,6 +31,7 @@
 #include <cstring>
 #include <thread>
 
+#include "container/journal.hpp"
 #include "core/agree_on_text.hpp"
 #include "exec/executor.hpp"
 #include "layout/chunk_shape.hpp"
@@ -108,13 +109,6 @@ class FileWriter final : public Writer {
   MetadataCallback after_datasets_;
 };
 
-std::string options_text(const FileOptions& options) {
-  FieldDefinition defaults{"/defaults", DType::f32, {}, options.field_defaults, false};
-  return definition_text(defaults) + std::to_string(options.sync) +
-         std::to_string(options.journal) + std::to_string(options.replace) +
-         std::to_string(options.alignment_bytes);
-}
-
 // --- opening
 // --------------------------------------------------------------------------------------
 
@@ -122,8 +116,7 @@ Status FileWriter::start(bool append) {
   if (options_.direct_io) {
     options_.alignment_bytes = std::max<std::uint64_t>(options_.alignment_bytes, 4096);
   }
-  const std::string text = "path " + path_ + "\noptions " + options_text(options_) + "\n";
-  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", text)));
+  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", output_text(path_, options_))));
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
   in_place_ = appended_ = append;
   return append ? open_output(*comm_, path_, options_, output_)
@@ -386,7 +379,10 @@ Status FileWriter::publish_at_root(const std::vector<std::vector<WrittenChunk>>&
 Status FileWriter::commit_at_root(StepReport& report) {
   const double start_s = clock_.now_s();
   TAILRACE_TRY(output_.file->commit());
-  if (!in_place_) TAILRACE_TRY(rename_durably(path_ + partial_suffix, path_, options_.sync));
+  if (!in_place_) {
+    TAILRACE_TRY(rename_durably(path_ + partial_suffix, path_, options_.sync));
+    TAILRACE_TRY(remove_journal(journal_path_of(path_)));  // an older file's, if there is one
+  }
   report.commit_s = clock_.now_s() - start_s;
   trace_root(TraceEvent::Kind::commit, start_s, start_s + report.commit_s);
   Result<std::uint64_t> n_bytes = output_.storage->file_bytes();

@@ -21,6 +21,9 @@ struct OutputFile {
   std::uint64_t committed_end = 0;  ///< First address after the last commit; counts at rank 0.
 };
 
+/// A text that is equal on two ranks exactly if they mean the same file and options.
+std::string output_text(const std::string& path, const FileOptions& options);
+
 /// Create a file under `path` + partial_suffix; an older file of the final name stays as it is.
 /// Collective. @error already_exists, invalid_argument (a folder), io_error, no_space
 Status create_output(Comm& comm, const std::string& path, const FileOptions& options,

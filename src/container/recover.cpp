@@ -10,6 +10,7 @@
 #include "container/recover.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,6 +92,15 @@ class OpenFile {
   int errno_ = 0;
 };
 
+/// Whether somebody holds a lock on the file, as every rank of a job does that writes it.
+bool in_use(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return held;
+}
+
 /// One look at one output file.
 class Recovery {
  public:
@@ -103,6 +113,12 @@ class Recovery {
     if (!there && !file_exists(partial_)) {
       return Status(Code::not_found,
                     "file " + quoted(path_) + " is not there, nor is " + quoted(partial_));
+    }
+    for (const std::string& name : {path_, partial_}) {
+      if (!in_use(name)) continue;
+      const std::string sentence = quoted(name) + " is open in a program that is still running";
+      if (apply_) return Status(Code::io_error, sentence + "; nothing was changed");
+      found(sentence + ".");
     }
     if (there) {
       if (file_exists(journal)) TAILRACE_TRY(look_at_journal(journal));

@@ -1,8 +1,9 @@
 // Recovery: what a crash can leave behind, found, said in sentences and, if asked, put right.
 //
 // Commits are ordered so that stock readers see the last committed step without any help; what
-// stays is debris. Nothing here ever removes committed data. The caller makes sure that no job
-// still writes the file: a running job's temporary file looks like a dead one's.
+// stays is debris. Nothing here ever removes committed data. A running job's temporary file looks
+// like a dead one's, but every rank of a job holds a lock on it; where the file system has no locks
+// the caller makes sure that the job is dead.
 
 #pragma once
 
@@ -33,6 +34,7 @@ struct RecoverReport {
 /// superblock states, the "open for write" mark of other writers, and a file that is too short. Not
 /// collective. @param apply  carry out the actions, too.
 /// @error not_found  neither the file nor a trace of it.  @error corrupt  not an HDF5 file.
+/// @error io_error  a job still has the file open (only with apply).
 /// @error io_error, no_space  while repairing; running it again continues.
 Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply);
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "container/recover.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
@@ -178,7 +179,7 @@ TEST_P(EngineFault, ASourceThatCannotBeRead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EngineFault, ::testing::Values(2, 3, 4, 7),
-                         [](const auto& info) { return std::to_string(info.param) + "ranks"; });
+                         [](const auto& test) { return std::to_string(test.param) + "ranks"; });
 
 struct StorageCase {
   int n_ranks;
@@ -240,8 +241,8 @@ INSTANTIATE_TEST_SUITE_P(Storage, EngineStorageFault,
                                            StorageCase{2, "claimed", Code::io_error},
                                            StorageCase{3, "dense", Code::no_space},
                                            StorageCase{4, "claimed", Code::no_space}),
-                         [](const auto& info) {
-                           return info.param.layout + std::to_string(info.param.n_ranks) + "ranks";
+                         [](const auto& test) {
+                           return test.param.layout + std::to_string(test.param.n_ranks) + "ranks";
                          });
 
 TEST(EngineRecovery, AStepAfterAFailedStepWrites) {
@@ -262,6 +263,32 @@ TEST(EngineRecovery, AStepAfterAFailedStepWrites) {
     EXPECT_TRUE((*writer)->close().ok());
   });
   EXPECT_EQ(read_field(path, "/f").size(), 64 * sizeof(std::int32_t));
+}
+
+TEST(EngineRecovery, ARunningJobIsNotTakenForADeadOne) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  auto writer = Writer::create(make_self_comm(), path, options_of(""));
+  ASSERT_TRUE(writer.ok());
+  const auto second = Writer::create(make_self_comm(), path, options_of(""));
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find("another job"), std::string::npos);
+  EXPECT_FALSE(inspect_and_recover(path, true).ok());
+  EXPECT_TRUE(std::filesystem::exists(path + partial_suffix));
+  EXPECT_TRUE((*writer)->close().ok());
+  EXPECT_TRUE(inspect_and_recover(path, true).ok());
+}
+
+TEST(EngineRecovery, AStaleJournalGoesWithTheFileThatItBelongedTo) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  std::ofstream(path) << "an older file";
+  std::ofstream(path + ".journal") << "its journal";
+  auto writer = Writer::create(make_self_comm(), path, options_of("replace=on"));
+  ASSERT_TRUE(writer.ok());
+  EXPECT_TRUE((*writer)->close().ok());
+  EXPECT_FALSE(std::filesystem::exists(path + ".journal"));
+  EXPECT_TRUE(Writer::open(make_self_comm(), path, options_of("")).ok());
 }
 
 TEST(EngineRecovery, AWriterThatIsDroppedLeavesNothing) {

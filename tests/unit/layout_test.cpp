@@ -49,7 +49,7 @@ std::vector<std::string> layout_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LayoutConformance, ::testing::ValuesIn(layout_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(LayoutRegistry, UnknownNameListsTheKnownOnes) {
   const auto layout = make_layout("spare");
