@@ -115,7 +115,11 @@ bool PluginLibrary::exports(const char* symbol) const { return dlsym(handle, sym
 
 std::string PluginLibrary::text_of(const char* symbol) const {
   using GetText = const char* (*)();
-  const auto get_text = reinterpret_cast<GetText>(dlsym(handle, symbol));
+  // A library that the program itself is linked to wins over the one inside a plug-in: symbols are
+  // looked up in the program first, by the plug-in's own calls as well.
+  void* address = dlsym(RTLD_DEFAULT, symbol);
+  if (address == nullptr) address = dlsym(handle, symbol);
+  const auto get_text = reinterpret_cast<GetText>(address);
   const char* text = get_text != nullptr ? get_text() : nullptr;
   return text != nullptr ? text : "";
 }

@@ -28,7 +28,7 @@ struct PluginLibrary {
 
   /// Whether the library exports a symbol of this name.
   bool exports(const char* symbol) const;
-  /// What an exported `const char* symbol(void)` returns; empty if there is none.
+  /// What `const char* symbol(void)` returns to the plug-in's own calls; empty if there is none.
   std::string text_of(const char* symbol) const;
 };
 

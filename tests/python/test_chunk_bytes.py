@@ -21,6 +21,13 @@ CHUNK = (16, 32, 32)
 SHAPE = (32, 64, 64)
 BOUND = 0.0625  # a power of two: the same number in every packing
 
+
+def has_own_zstd():
+    """Whether the program is linked to a libzstd (by MPI, say), which then serves plug-ins as well."""
+    listed = subprocess.run(["ldd", str(TAILRACE)], capture_output=True, text=True)
+    return "libzstd" in listed.stdout
+
+
 pytestmark = pytest.mark.skipif(not TAILRACE.exists(), reason=f"{TAILRACE} is not built")
 
 
@@ -87,7 +94,12 @@ def test_same_bytes_as_h5py(codec, source, tmp_path):
     with h5py.File(source) as file, h5py.File(theirs, "w") as out:
         out.create_dataset("u", data=file["u"][...], chunks=CHUNK, **CASES[codec])
     assert [(f[0], f[2]) for f in filters_of(ours)] == [(f[0], f[2]) for f in filters_of(theirs)]
-    assert chunks_of(ours) == chunks_of(theirs)
+    if codec.startswith(("zstd", "sz3")) and has_own_zstd():
+        # Another version of zstd gives other bytes; plugin_codec_test compares within one process.
+        with h5py.File(ours) as file, h5py.File(theirs) as out:
+            np.testing.assert_array_equal(file["u"][...], out["u"][...])
+    else:
+        assert chunks_of(ours) == chunks_of(theirs)
 
 
 @pytest.mark.parametrize("source", ["f4", "f8"], indirect=True)
