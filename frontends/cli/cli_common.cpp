@@ -210,7 +210,7 @@ std::string_view shown_path(std::string_view path, std::string_view group) {
 }
 
 std::string group_remark(std::string_view group) {
-  return group.empty() ? "" : fmt::format(", all in {}", group);
+  return group.empty() ? "" : fmt::format(" (all in {})", group);
 }
 
 std::string json_text(const nlohmann::ordered_json& document) {

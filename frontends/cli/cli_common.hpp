@@ -93,7 +93,7 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t first
 std::string common_group(const std::vector<std::string>& paths);
 /// A path as tables print it: without the common group and the slash before it.
 std::string_view shown_path(std::string_view path, std::string_view group);
-/// ", all in /native_fields" for a line above a table of shown_path()s; "" without a group.
+/// " (all in /native_fields)" for a line above a table of shown_path()s; "" without a group.
 std::string group_remark(std::string_view group);
 /// A JSON document, indented, with each array of plain numbers on one line.
 std::string json_text(const nlohmann::ordered_json& document);

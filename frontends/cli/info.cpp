@@ -175,7 +175,7 @@ std::string info_text(const FileFacts& facts) {
   }
   std::uint64_t raw_bytes = 0;
   for (const FieldFacts& field : facts.fields) raw_bytes += field.raw_bytes();
-  std::string out = fmt::format("{}: {}, {}, {} of {} of values{}, ratio {}\n\n", facts.path,
+  std::string out = fmt::format("{}\n{}, {}, {} with {} of values{}, ratio {}\n\n", facts.path,
                                 facts.format, size_text(facts.file_bytes),
                                 counted(facts.fields.size(), "field"), size_text(raw_bytes),
                                 group_remark(group), ratio_text(raw_bytes, facts.file_bytes));

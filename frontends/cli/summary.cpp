@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -18,6 +19,7 @@ namespace {
 /// More fields than this do not fit one screen: then the biggest are shown.
 constexpr std::size_t most_fields_shown = 30;
 constexpr std::size_t fields_shown_of_many = 25;
+constexpr std::size_t most_path_columns = 64;
 
 /// The fields to show, biggest first if there are too many, else in the order of the file.
 std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
@@ -95,11 +97,37 @@ std::string joined_names(const std::vector<std::string>& names) {
   return text;
 }
 
+/// 1e20, 1e34, 1e10 and the netCDF library's own fill value, as far as an f32 can say them.
+bool is_fill_magnitude(double magnitude) {
+  constexpr float netcdf_fill = 9.9692099683868690e+36F;
+  const double power = std::pow(10.0, std::round(std::log10(magnitude)));
+  const auto rounded = static_cast<float>(magnitude);
+  return rounded == static_cast<float>(power) || rounded == netcdf_fill;
+}
+
+/// An end of the value range that looks like a fill value which nobody declared; 0: none does. Such a
+/// value makes a relative bound useless, and real files are full of them. Far beyond all others is
+/// 1000 times the other end; a power of ten, or -999, -9999 and so on, is a number that someone chose.
+double suspected_fill(const FieldReport& field) {
+  if (!field.bound.needs_range()) return 0;
+  const double least = field.value_least;
+  const double greatest = field.value_greatest;
+  constexpr double far = 1000;
+  constexpr double least_high_fill = 1e15;
+  if (greatest >= least_high_fill && greatest > far * std::fabs(least) && least != 0 &&
+      is_fill_magnitude(greatest)) {
+    return greatest;
+  }
+  const bool low = least <= -999 && -least > far / 100 * std::fabs(greatest);
+  return low && (is_fill_magnitude(-least) || is_fill_magnitude(1 - least)) ? least : 0;
+}
+
 std::vector<std::string> notes(const RepackOutcome& outcome) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<std::string>> kept_exact;
   std::vector<std::string> constant;
   std::vector<std::string> lossy_before;
+  std::map<double, std::vector<std::string>> suspects;
   for (std::size_t f = 0; f < outcome.report.fields.size(); ++f) {
     const FieldReport& field = outcome.report.fields[f];
     if (field.n_raw_chunks > 0) {
@@ -110,6 +138,7 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
     if (!field.bound.lossless() && field.absolute_bound == 0 && field.raw_bytes > 0) {
       constant.push_back(field.path);
     }
+    if (const double fill = suspected_fill(field); fill != 0) suspects[fill].push_back(field.path);
     if (f >= outcome.plan.size()) continue;
     const PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
@@ -117,6 +146,11 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
   }
   for (const auto& [reason, names] : kept_exact) {
     lines.push_back(fmt::format("kept exactly ({}): {}", reason, joined_names(names)));
+  }
+  for (const auto& [fill, names] : suspects) {
+    lines.push_back(fmt::format("{:g} is taken for a value and widens the range of {}: if it is a "
+                                "fill value, say --field '{}:fill={:g}'",
+                                fill, joined_names(names), names.front(), fill));
   }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
@@ -204,12 +238,17 @@ nlohmann::ordered_json field_json(const FieldReport& field) {
 std::string summary_text(const RepackOutcome& outcome) {
   const StepReport& report = outcome.report;
   const std::string group = group_of_all(report.fields);
-  std::string out = fmt::format("{} ({}, {})\n  -> {} ({}): {}\n\n", outcome.input_path, outcome.input_format,
-                    size_text(outcome.input_bytes), outcome.output_path,
-                    size_text(report.file_bytes),
-                    fmt::format("{} of values in {}{}, ratio {}", size_text(report.raw_bytes),
-                                counted(report.fields.size(), "field"), group_remark(group),
-                                ratio_text(report.raw_bytes, report.encoded_bytes)));
+  std::string out =
+      fmt::format("from  {} ({}, {})\n", shorten_middle(outcome.input_path, most_path_columns),
+                  outcome.input_format, size_text(outcome.input_bytes));
+  out += fmt::format("to    {} ({})\n", shorten_middle(outcome.output_path, most_path_columns),
+                     size_text(report.file_bytes));
+  out += fmt::format("{}\n\n", wrapped(fmt::format("{} of values in {}{}, ratio {}",
+                                                  size_text(report.raw_bytes),
+                                                  counted(report.fields.size(), "field"),
+                                                  group_remark(group),
+                                                  ratio_text(report.raw_bytes,
+                                                             report.encoded_bytes)), 2));
   if (!report.fields.empty()) out += field_table(outcome, group) + "\n";
   const std::vector<std::string> remarks = notes(outcome);
   for (const std::string& note : remarks) out += wrapped(note, 2) + "\n";

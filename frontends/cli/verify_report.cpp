@@ -196,8 +196,11 @@ std::string verify_text(const VerifyOutcome& outcome) {
   }
   for (const std::string& problem : outcome.problems) failures += "FAILED " + problem + "\n";
 
-  std::string out = fmt::format("{} against {}{}\n\n", outcome.compressed_path,
-                                outcome.original_path, group_remark(group));
+  std::string out = 
+      fmt::format("original    {}\ncompressed  {}\n", shorten_middle(outcome.original_path, 88),
+                  shorten_middle(outcome.compressed_path, 88));
+  if (!group.empty()) out += fmt::format("all fields in {}\n", group);
+  out += "\n";
   if (!table.empty()) out += table.text();
   if (n_left_out > 0) out += fmt::format("and {} more, all ok (see --json)\n", n_left_out);
   out += "\n" + failures;

@@ -1,0 +1,137 @@
+"""How the tests of the command line run it, alone and on several ranks, and where data comes from.
+
+TAILRACE is the program, MPIEXEC the launcher (default: mpiexec). Real data lies in ../shared/data
+beside the repository; where that folder is absent, generated stand-ins of the same kinds take its
+place, and the test's output says so.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import warnings
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+REAL_DATA = ROOT.parent / "shared" / "data"
+ENVIRONMENT = {
+    **os.environ,
+    "HDF5_PLUGIN_PATH": hdf5plugin.PLUGINS_PATH,
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+
+
+def program():
+    path = os.environ.get("TAILRACE", str(ROOT / "build" / "bin" / "tailrace"))
+    if not pathlib.Path(path).exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def launcher():
+    path = shutil.which(os.environ.get("MPIEXEC", "mpiexec"))
+    if path is None:
+        pytest.skip("no mpiexec")
+    return path
+
+
+def command(*arguments, ranks=1):
+    words = [program(), *map(str, arguments)]
+    return [launcher(), "-n", str(ranks), *words] if ranks > 1 else words
+
+
+def tailrace(*arguments, ranks=1, code=0, timeout=120, environment=None):
+    """Run to the end and check the exit code; stdout and stderr are in the result."""
+    done = subprocess.run(command(*arguments, ranks=ranks), capture_output=True, text=True,
+                          timeout=timeout, env=environment or ENVIRONMENT)
+    assert done.returncode == code, f"exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def numbers(*arguments, **keywords):
+    """The JSON that a command prints with --json -."""
+    return json.loads(tailrace(*arguments, "--json", "-", **keywords).stdout)
+
+
+def own_lines(text):
+    """What tailrace itself said on stderr, without the launcher's words about exit codes."""
+    return [line for line in text.splitlines() if line.startswith("tailrace")]
+
+
+def smooth(shape, seed=0):
+    """A random but smooth field, as simulations make them."""
+    axes = np.meshgrid(*[np.linspace(0, 3, n) for n in shape], indexing="ij")
+    generator = np.random.default_rng(seed)
+    values = sum(np.sin(generator.uniform(1, 4) * a + generator.uniform(0, 6)) for a in axes)
+    return (values + 0.01 * generator.standard_normal(shape)).astype("f4")
+
+
+def stand_in(path, name):
+    """A file of the kinds that the real one `name` holds: fields, particles, fills, integers."""
+    with h5py.File(path, "w") as file:
+        if name.startswith("hep"):
+            file.create_dataset("spill/evt", data=np.arange(1706, dtype="u4")[:, None],
+                                maxshape=(None, 1), chunks=(128, 1), compression="gzip")
+            file.create_dataset("neutrino/vtx.x", (0, 1), "f4", maxshape=(None, 1))
+        elif name.startswith("climate"):
+            values = smooth((20, 90, 180))
+            values[:, :20] = -1e10
+            file.create_dataset("levitus_temp", data=values, chunks=(3, 23, 45),
+                                compression="gzip", shuffle=True)
+            values[:, :20] = np.nan
+            file.create_dataset("levitus_salt_nan", data=values)
+        elif "particles" in name or "lammps" in name:
+            file["x"] = np.random.default_rng(1).standard_normal(100000).astype("f4")
+        else:
+            for i, field in enumerate(["baryon_density", "temperature", "velocity_x"]):
+                dataset = file.create_dataset(f"native_fields/{field}", data=smooth((64,) * 3, i))
+                dataset.attrs["units"] = "K"
+
+
+def data_file(name, folder):
+    """The real data file, or its stand-in in `folder`."""
+    real = REAL_DATA / name
+    if real.exists():
+        return real
+    warnings.warn(f"{real} is absent: a generated file takes its place")
+    path = folder / ("in_" + pathlib.Path(name).name)
+    if not path.exists():
+        stand_in(path, name)
+    return path
+
+
+def datasets(path):
+    """All datasets of an HDF5 file by path, as h5py reads them."""
+    found = {}
+    with h5py.File(path, "r") as file:
+        file.visititems(lambda name, item: found.update({name: item[()]})
+                        if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def attributes(path, dataset):
+    with h5py.File(path, "r") as file:
+        return dict(file[dataset].attrs)
+
+
+def largest_error(original, decoded):
+    """Largest |decoded - original| of the finite values; special values must be equal."""
+    original = np.asarray(original)
+    if original.size == 0:
+        return 0.0
+    if original.dtype.kind != "f":
+        assert np.array_equal(original, decoded)
+        return 0.0
+    finite = np.isfinite(original)
+    assert np.array_equal(original[~finite], decoded[~finite], equal_nan=True)
+    if not finite.any():
+        return 0.0
+    return float(np.max(np.abs(original[finite].astype("f16") - decoded[finite].astype("f16"))))

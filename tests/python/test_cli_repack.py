@@ -1,0 +1,277 @@
+"""tailrace repack: real files, every codec, 1 to 4 ranks, and what stock readers find afterwards."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+from cli_tools import (ENVIRONMENT, attributes, command, data_file, datasets, largest_error, numbers,
+                       own_lines, smooth, tailrace)
+
+# A covering subset: every file, every codec, every number of ranks.
+CASES = [
+    ("nyx64_s060.h5", "sz3", "rel=1e-3", 1),
+    ("nyx64_s140.h5", "zfp", "rel=1e-4", 2),
+    ("nyx128_s040.h5", "sz3", "rel=1e-2", 4),
+    ("nyx64_steps090_099.h5", "none", "", 3),
+    ("nyx64_steps090_099.h5", "portable", "psnr=70", 2),
+    ("nyx64_particles_s090.h5", "zstd", "", 3),
+    ("nyx64_particles_s090.h5", "sz3", "rel=1e-3", 4),
+    ("lammps_lj_early.h5", "portable", "rel=1e-4", 1),
+    ("lammps_lj_early.h5", "zfp", "abs=1e-2", 3),
+    ("climate.h5", "portable", "abs=0.01", 4),
+    ("climate.h5", "sz3", "abs=0.01", 2),
+    ("climate.h5", "deflate", "", 1),
+    ("hep/sample_r11981_s06.h5", "deflate", "", 4),
+    ("hep/sample_r11981_s07.h5", "zfp", "rel=1e-2", 2),
+    ("hep/sample_r11981_s08.h5", "zstd", "", 1),
+    ("hep/sample_r11981_s09.h5", "portable", "rel=1e-3", 3),
+]
+
+
+@pytest.mark.parametrize("name,codec,bound,ranks", CASES)
+def test_real_file(tmp_path, name, codec, bound, ranks):
+    source = data_file(name, tmp_path)
+    target = tmp_path / "out.h5"
+    options = ["--codec", codec] + (["--bound", bound] if bound else [])
+    report = numbers("repack", source, "-o", target, *options, ranks=ranks)["files"][0]
+    tailrace("verify", source, target, ranks=1 + ranks % 2)
+
+    before, after = datasets(source), datasets(target)
+    assert sorted(before) == sorted(after)
+    assert [f["path"] for f in report["fields"]] == ["/" + path for path in before]
+    assert report["file_bytes"] == target.stat().st_size
+    for field in report["fields"]:
+        path = field["path"][1:]
+        error = largest_error(before[path], after[path])
+        assert error <= field["absolute_bound"], path
+        recorded = attributes(target, path)
+        assert recorded["tailrace_codec"].decode() == field["codec"]
+        assert recorded["tailrace_absolute_bound"] == field["absolute_bound"]
+        if field["verified"]:
+            assert error == pytest.approx(field["max_error"], rel=1e-6)
+
+
+def test_stock_tools_take_the_output(tmp_path):
+    source = data_file("nyx64_s060.h5", tmp_path)
+    target = tmp_path / "out.h5"
+    tailrace("repack", source, "-o", target, "--codec", "sz3", "--bound", "rel=1e-3", ranks=2)
+    copied = tmp_path / "copied.h5"
+    for words in (["h5dump", "-d", "/native_fields/temperature", "-s", "0,0,0", "-c", "1,1,4", target],
+                  ["h5stat", target], ["h5ls", "-r", target],
+                  ["h5repack", "-f", "GZIP=1", target, copied],
+                  ["h5diff", target, copied]):
+        if shutil.which(words[0]) is None:
+            pytest.skip(f"{words[0]} is not installed")
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
+                              env=ENVIRONMENT)
+        assert done.returncode == 0, words[0] + done.stdout + done.stderr
+        assert "error" not in done.stderr.lower(), done.stderr
+
+
+def test_layouts_hold_the_same_values(tmp_path):
+    source = data_file("nyx64_s060.h5", tmp_path)
+    before = datasets(source)
+    for layout, codec in (("claimed", "zstd"), ("dense", "zstd"), ("contiguous", "none")):
+        target = tmp_path / f"{layout}.h5"
+        tailrace("repack", source, "-o", target, "--layout", layout, "--codec", codec, ranks=3)
+        after = datasets(target)
+        assert all(np.array_equal(before[path], after[path]) for path in before), layout
+    with h5py.File(tmp_path / "contiguous.h5") as file:
+        assert file["native_fields/temperature"].chunks is None
+
+
+def mixed_input(path):
+    """Floats, integers, a coordinate, a small table and a text in one file."""
+    with h5py.File(path, "w") as file:
+        file["run/temperature"] = 1000 * smooth((40, 48, 56), 1)
+        file["run/velocity_x"] = smooth((40, 48, 56), 2)
+        file["run/velocity_y"] = smooth((40, 48, 56), 3)
+        file["run/cell_kind"] = np.arange(40 * 48 * 56, dtype="i4").reshape(40, 48, 56) % 7
+        file["coefficients"] = np.linspace(0, 1, 12)
+        file["run/z"] = np.linspace(0, 1, 4000)
+        file["run/z"].make_scale("z")
+        file["run"].attrs["title"] = "a run"
+        file["names"] = np.array([b"one", b"two"])
+        file["step"] = np.float64(3.5)
+
+
+def test_field_patterns(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    mixed_input(source)
+    report = numbers("repack", source, "-o", target, "--codec", "sz3", "--bound", "rel=1e-3",
+                     "--field", "velocity_?:codec=zfp,bound=abs=0.02",
+                     "--field", "/run/velocity_y:bound=abs=0.05,chunk=20x24x28",
+                     "--field", "coeff*:bound=abs=1e-6", ranks=2)["files"][0]
+    by_path = {field["path"]: field for field in report["fields"]}
+    assert by_path["/run/temperature"]["codec"] == "sz3"
+    assert (by_path["/run/velocity_x"]["codec"], by_path["/run/velocity_x"]["absolute_bound"]) == (
+        "zfp", 0.02)
+    assert (by_path["/run/velocity_y"]["codec"], by_path["/run/velocity_y"]["absolute_bound"]) == (
+        "zfp", 0.05)
+    assert by_path["/run/velocity_y"]["chunk_shape"] == [20, 24, 28]
+    assert by_path["/run/cell_kind"]["kept_exact_because"] == "integers"
+    assert by_path["/run/z"]["kept_exact_because"] == "coordinate"
+    assert by_path["/step"]["kept_exact_because"] == "small"
+    assert by_path["/coefficients"]["absolute_bound"] == 1e-6
+    tailrace("verify", source, target)
+    with h5py.File(target) as file:
+        assert file["run"].attrs["title"] == "a run"
+        assert list(file["names"]) == [b"one", b"two"]
+        assert file["step"][()] == 3.5
+
+
+def test_only_and_exclude(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    mixed_input(source)
+    tailrace("repack", source, "-o", target, "--only", "velocity_*", "--exclude", "*_y")
+    with h5py.File(target) as file:
+        assert list(file["run"]) == ["velocity_x"]
+    tailrace("verify", source, target, "--only", "velocity_x")
+    tailrace("verify", source, target, code=1)
+
+
+def test_raw_and_npy(tmp_path):
+    values = smooth((30, 40, 50))
+    values.tofile(tmp_path / "u.bin")
+    np.save(tmp_path / "u.npy", values)
+    for name, options in (("u.bin", ["--raw", "f32:30x40x50"]), ("u.npy", [])):
+        target = tmp_path / (name + ".h5")
+        tailrace("repack", tmp_path / name, "-o", target, *options, "--bound", "abs=0.001", ranks=2)
+        assert largest_error(values, datasets(target)["u"]) <= 0.001
+        tailrace("verify", tmp_path / name, target, *options)
+    # Several inputs into a folder take the inputs' names.
+    np.save(tmp_path / "v.npy", values + 1)
+    (tmp_path / "many").mkdir()
+    tailrace("repack", tmp_path / "u.npy", tmp_path / "v.npy", "-o", tmp_path / "many")
+    assert sorted(p.name for p in (tmp_path / "many").iterdir()) == ["u.h5", "v.h5"]
+    assert np.array_equal(datasets(tmp_path / "many" / "v.h5")["v"], values + 1)
+
+
+CDL = """netcdf ocean {
+dimensions: time = UNLIMITED ; lat = 30 ; lon = 40 ;
+variables:
+  double lat(lat) ; lat:units = "degrees_north" ;
+  double lon(lon) ; lon:units = "degrees_east" ;
+  double time(time) ; time:units = "days since 2000-01-01" ;
+  float sst(time, lat, lon) ; sst:units = "K" ; sst:_FillValue = 1.e+20f ;
+  :title = "made by ncgen" ;
+data:
+  lat = %s ; lon = %s ; time = 0, 1, 2 ; sst = %s ;
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["classic", "64-bit data", "nc4"])
+def test_netcdf(tmp_path, kind):
+    if shutil.which("ncgen") is None:
+        pytest.skip("ncgen is not installed")
+    sst = 280 + 10 * smooth((3, 30, 40))
+    texts = ["_" if i % 11 == 0 else repr(float(v)) for i, v in enumerate(sst.ravel())]
+    (tmp_path / "ocean.cdl").write_text(CDL % (", ".join(str(i) for i in range(30)),
+                                               ", ".join(str(i) for i in range(40)),
+                                               ", ".join(texts)))
+    source, target = tmp_path / "ocean.nc", tmp_path / "small.nc"
+    subprocess.run(["ncgen", "-k", kind, "-o", source, tmp_path / "ocean.cdl"], check=True)
+    report = numbers("repack", source, "-o", target, "--bound", "abs=0.01", ranks=2)["files"][0]
+    by_path = {field["path"]: field for field in report["fields"]}
+    assert by_path["/lat"]["kept_exact_because"] == "coordinate"
+    assert by_path["/sst"]["absolute_bound"] == 0.01
+    tailrace("verify", source, target)
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(source) as before, netCDF4.Dataset(target) as after:
+        assert after.dimensions["time"].isunlimited()
+        assert after.title == "made by ncgen"
+        assert np.array_equal(before["sst"][:].mask, after["sst"][:].mask)
+        assert np.ma.max(np.ma.abs(before["sst"][:] - after["sst"][:])) <= 0.01
+        assert np.array_equal(before["lat"][:], after["lat"][:])
+
+
+def test_more_ranks_than_chunks(tmp_path):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["u"] = smooth((16, 16))
+        file["empty"] = np.zeros((0, 5), "f8")
+        file["scalar"] = 4.25
+    tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--codec", "zstd", ranks=4)
+    tailrace("verify", tmp_path / "in.h5", tmp_path / "out.h5", ranks=3)
+    after = datasets(tmp_path / "out.h5")
+    assert after["empty"].shape == (0, 5) and after["scalar"] == 4.25
+
+
+def peak_resident_bytes(process_id):
+    """The process and its children: the largest VmHWM among them."""
+    ids, peak = [process_id], 0
+    while ids:
+        entry = pathlib.Path("/proc") / str(ids.pop())
+        try:
+            ids += map(int, (entry / "task" / entry.name / "children").read_text().split())
+            if "tailrace" not in (entry / "comm").read_text():
+                continue
+            for line in (entry / "status").read_text().splitlines():
+                if line.startswith("VmHWM"):
+                    peak = max(peak, 1024 * int(line.split()[1]))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return peak
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_input_larger_than_the_memory_cap(tmp_path, ranks):
+    block = smooth((16, 256, 256)).tobytes()
+    n_blocks = 600_000_000 // len(block)
+    with open(tmp_path / "big.bin", "wb") as file:
+        for _ in range(n_blocks):
+            file.write(block)
+    target, report = tmp_path / "big.h5", tmp_path / "report.json"
+    words = command("repack", tmp_path / "big.bin", "--raw", f"f32:{16 * n_blocks}x256x256", "-o",
+                    target, "--codec", "zstd,level=1", "--memory", "256MB", "--fsync", "off",
+                    "--json", report, "--quiet", ranks=ranks)
+    process = subprocess.Popen(words, env=ENVIRONMENT)
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, peak_resident_bytes(process.pid))
+        time.sleep(0.02)
+    assert process.returncode == 0
+    assert 0 < peak < 256_000_000
+    entry = json.loads(report.read_text())["files"][0]
+    assert entry["peak_memory_bytes"] <= entry["memory_cap_bytes"] == 256_000_000
+    with h5py.File(target) as file:
+        for first in (0, 16 * (n_blocks // 2), 16 * (n_blocks - 1)):
+            assert file["big"][first:first + 16].tobytes() == block
+
+
+def test_trace(tmp_path):
+    source = data_file("nyx64_s060.h5", tmp_path)
+    tailrace("repack", source, "-o", tmp_path / "out.h5", "--codec", "zstd", "--threads", "1",
+             "--trace", tmp_path / "trace.json", ranks=2)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {(e["pid"], e["args"]["name"]) for e in events if e["name"] == "process_name"}
+    assert names == {(0, "rank 0"), (1, "rank 1")}
+    lanes = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert {"main", "encode 1", "I/O"} <= lanes
+    spans = [e for e in events if e["ph"] == "X"]
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans)
+    encoded = [e for e in spans if e["cat"] == "encode"]
+    n_bytes = sum(values.nbytes for values in datasets(source).values())
+    assert sum(e["args"]["bytes"] for e in encoded) == n_bytes
+    writes = sorted((e["args"]["address"], e["args"]["bytes"]) for e in spans if e["cat"] == "write")
+    assert all(a + n <= b for (a, n), (b, _) in zip(writes, writes[1:]))
+
+
+def test_table_fits_a_terminal(tmp_path):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        for i in range(40):
+            name = f"a/group/with/quite/a/long/path/and_a_long_field_name_number_{i}"
+            file[name] = smooth((20, 20, 20 + i), i)
+    done = tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--bound", "rel=1e-3",
+                    ranks=2)
+    assert max(len(line) for line in done.stdout.splitlines()) <= 100
+    assert len(done.stdout.splitlines()) < 50
+    assert "15 more" in done.stdout and "hidden behind" in done.stdout
+    assert done.stderr == ""  # No progress bar where stderr is no terminal.
+    assert own_lines(done.stderr) == []

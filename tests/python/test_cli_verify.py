@@ -1,0 +1,151 @@
+"""tailrace verify, info and recover: what they find, what they print, what they return."""
+
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from cli_tools import data_file, datasets, numbers, own_lines, smooth, tailrace
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """An original with two fields, and its repack (plain chunks that h5py can change in place)."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["g/u"] = smooth((30, 40, 50), 1)
+        file["g/v"] = smooth((20, 30), 2)
+        file["g/n"] = np.arange(5000, dtype="i8") + 2**60
+    tailrace("repack", source, "-o", target, "--bound", "abs=0.001", "--chunk", "16x16x16", ranks=2)
+    return source, target
+
+
+def change(path, dataset, index, value):
+    with h5py.File(path, "r+") as file:
+        file[dataset][index] = value
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_one_broken_value(pair, ranks):
+    source, target = pair
+    original = datasets(source)["g/u"][17, 3, 42]
+    change(target, "g/u", (17, 3, 42), original + 0.5)
+    done = tailrace("verify", source, target, ranks=ranks, code=1)
+    line = next(line for line in done.stdout.splitlines() if "[17, 3, 42]" in line)
+    assert f"original {original}" in line
+    assert "= 500" in line and "x bound" in line
+    assert "1 of 60000 values beyond the bound 0.001" in done.stdout
+    assert "1 of 3 fields failed" in done.stdout
+
+    report = numbers("verify", source, target, ranks=ranks, code=1)
+    fields = {field["path"]: field for field in report["fields"]}
+    assert report["n_failed"] == 1
+    assert [fields[path]["kept"] for path in ("/g/u", "/g/v", "/g/n")] == [False, True, True]
+    assert fields["/g/u"]["n_beyond_bound"] == 1
+    assert fields["/g/u"]["worst"]["index"] == [17, 3, 42]
+    assert fields["/g/u"]["max_error"] == pytest.approx(0.5, rel=1e-5)
+
+
+def test_many_broken_values_show_the_first_and_the_worst(pair):
+    source, target = pair
+    values = datasets(target)["g/u"][:, 7, 7]
+    change(target, "g/u", (slice(None), 7, 7), values + np.linspace(0.1, 0.9, 30, dtype="f4"))
+    field = numbers("verify", source, target, ranks=2, code=1, )["fields"]
+    field = next(f for f in field if f["path"] == "/g/u")
+    assert field["n_beyond_bound"] == 30
+    assert [o["index"] for o in field["offenders"]] == [[i, 7, 7] for i in range(5)]
+    assert field["worst"]["index"] == [29, 7, 7]
+    text = tailrace("verify", source, target, code=1).stdout
+    assert "[0, 7, 7]" in text and "[29, 7, 7]" in text and "(largest)" in text
+
+
+def test_integers_must_be_equal(pair):
+    source, target = pair
+    change(target, "g/n", 4711, 2**60 + 4712)
+    done = tailrace("verify", source, target, code=1)
+    assert f"[4711]  original {2**60 + 4711}  decoded {2**60 + 4712}  error 1" in done.stdout
+    assert "exact values expected" in done.stdout
+
+
+def test_special_values_must_stay(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = smooth((40, 50))
+    values[3, 4], values[5, 6] = np.nan, np.inf
+    with h5py.File(source, "w") as file:
+        file["u"] = values
+    tailrace("repack", source, "-o", target, "--bound", "abs=0.01")
+    assert numbers("verify", source, target)["fields"][0]["n_nan"] == 1
+    change(target, "u", (3, 4), 0)
+    done = tailrace("verify", source, target, code=1)
+    assert "1 special value" in done.stdout and "[3, 4]  original nan  decoded 0" in done.stdout
+
+
+def test_missing_field_and_other_shape(pair):
+    source, target = pair
+    with h5py.File(target, "r+") as file:
+        del file["g/v"]
+        del file["g/u"]
+        file["g/u"] = np.zeros((30, 40), "f4")
+    done = tailrace("verify", source, target, ranks=2, code=1)
+    assert 'field "/g/v" is missing in the compressed file' in done.stdout
+    assert 'field "/g/u": shape 30x40x50 in the original, 30x40' in done.stdout
+
+
+def test_file_of_another_tool(tmp_path):
+    values = smooth((40, 50))
+    for name, noise in (("a.h5", 0), ("b.h5", 0.01)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["u"] = values + np.float32(noise)
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    assert "records no error bound" in tailrace("verify", source, target, code=1).stdout
+    tailrace("verify", source, target, "--bound", "abs=0.011")
+    tailrace("verify", source, target, "--bound", "rel=0.01", ranks=2)
+    tailrace("verify", source, target, "--bound", "rel=1e-4", ranks=2, code=1)
+    tailrace("verify", source, target, "--bound", "psnr=40")
+    assert "80 dB asked" in tailrace("verify", source, target, "--bound", "psnr=80", code=1).stdout
+    tailrace("verify", source, target, "--field", "u:bound=abs=0.011")
+    tailrace("verify", source, target, "--field", "u:level=3", code=2)
+    tailrace("verify", source, source)
+
+
+def test_info(pair):
+    source, target = pair
+    report = numbers("info", target, "--chunks", "/g/u")
+    field = next(f for f in report["fields"] if f["path"] == "/g/u")
+    assert field["n_chunks"] == 2 * 3 * 4 == len(field["chunks"])
+    assert field["codec"] == "portable" and field["absolute_bound"] == 0.001
+    assert [f["name"] for f in field["filters"]] == ["shuffle", "deflate"]
+    with h5py.File(target) as file:
+        for chunk in field["chunks"]:
+            known = file["g/u"].id.get_chunk_info_by_coord(tuple(chunk["start"]))
+            assert (known.byte_offset, known.size) == (chunk["address"], chunk["bytes"])
+    assert report["file_bytes"] == target.stat().st_size
+    assert report["data_bytes"] + report["other_bytes"] == report["file_bytes"]
+    text = tailrace("info", target).stdout
+    assert "portable" in text and "abs=0.001" in text
+    assert max(map(len, text.splitlines())) <= 100
+    # Under mpiexec there is one answer, not one a rank.
+    assert tailrace("info", target, ranks=3).stdout == text
+
+
+def test_info_takes_every_format(tmp_path):
+    np.save(tmp_path / "u.npy", smooth((10, 20)))
+    (tmp_path / "u.bin").write_bytes(bytes(800))
+    assert "npy" in tailrace("info", tmp_path / "u.npy").stdout
+    assert "raw" in tailrace("info", tmp_path / "u.bin", "--raw", "f32:10x20").stdout
+    assert "HDF5" in tailrace("info", data_file("climate.h5", tmp_path)).stdout
+
+
+def test_recover(pair):
+    _, target = pair
+    assert "is whole" in tailrace("recover", target).stdout
+    assert numbers("recover", target, ranks=2)["state"] == "whole"
+    cut = target.with_name("cut.h5")
+    shutil.copy(target, cut)
+    with open(cut, "r+b") as file:
+        file.truncate(target.stat().st_size // 2)
+    report = numbers("recover", cut, code=1)
+    assert report["state"] == "damaged" and report["findings"]
+    done = tailrace("recover", target.with_name("absent.h5"), code=2)
+    assert len(own_lines(done.stderr)) == 1
