@@ -19,12 +19,14 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <thread>
 
 namespace tailrace {
 namespace {
 
-constexpr std::uint64_t kExtentBytes = 16U << 20;  // large enough to hide a fetch of milliseconds
+constexpr std::uint64_t kFirstExtentBytes = 512U << 10;
+constexpr std::uint64_t kLargestExtentBytes = 16U << 20;  // hides a fetch of milliseconds
 constexpr auto kNap = std::chrono::microseconds(50);
 
 /// What the ranks of a node share. Lives in an MPI shared-memory window, zeroed by the node's first
@@ -32,10 +34,14 @@ constexpr auto kNap = std::chrono::microseconds(50);
 struct NodeState {
   std::atomic<std::uint64_t> cursor;
   std::atomic<std::uint64_t> extent_end;
+  std::atomic<std::uint64_t>
+      extent_bytes;                  ///< Length of the extent that was fetched last; 0: none.
+  std::atomic<std::uint64_t> spare;  ///< Next extent, if spare_end is not 0.
+  std::atomic<std::uint64_t> spare_end;
   std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
   std::atomic<std::uint64_t> done_bytes;
   std::atomic<std::uint32_t> failed;
-  std::atomic<std::uint32_t> locked;     ///< Guards cursor and extent_end with several nodes.
+  std::atomic<std::uint32_t> locked;     ///< Guards cursor, extent and spare with several nodes.
   std::atomic<std::uint32_t> refilling;  ///< One main thread of the node is fetching an extent.
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -122,15 +128,7 @@ class MpiTail final : public Tail {
   std::uint64_t claim(std::uint64_t n_bytes) override {
     if (single_node_) return node_->cursor.fetch_add(n_bytes);
     while (true) {
-      {
-        const NodeLock lock(*node_);
-        const std::uint64_t address = node_->cursor.load();
-        if (address + n_bytes <= node_->extent_end.load()) {
-          node_->cursor.store(address + n_bytes);
-          return address;
-        }
-        if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
-      }
+      if (std::optional<std::uint64_t> address = take_from_extent(n_bytes)) return *address;
       if (std::this_thread::get_id() == main_thread_) {
         service();
       } else {
@@ -143,14 +141,19 @@ class MpiTail final : public Tail {
   void service() override {
     if (single_node_) return;
     const std::uint64_t needed = node_->needed_bytes.load();
-    if (needed == 0) return;
+    const std::uint64_t left = node_->extent_end.load() - node_->cursor.load();
+    const bool running_out = node_->spare_end.load() == 0 && left < node_->extent_bytes.load() / 2;
+    if (needed == 0 && !running_out) return;
     if (node_->refilling.exchange(1) != 0) return;
-    const std::uint64_t fetched_bytes = std::max(kExtentBytes, needed);
-    const std::uint64_t base = fetch_add(fetched_bytes);
+    const std::uint64_t wanted =
+        std::clamp(2 * node_->extent_bytes.load(), kFirstExtentBytes, kLargestExtentBytes);
+    const std::uint64_t n_bytes = std::max(wanted, needed);
+    const std::uint64_t base = fetch_add(n_bytes);
     {
       const NodeLock lock(*node_);
-      if (node_->extent_end.load() != base) node_->cursor.store(base);
-      node_->extent_end.store(base + fetched_bytes);
+      node_->spare.store(base);
+      node_->spare_end.store(base + n_bytes);
+      node_->extent_bytes.store(n_bytes);
       node_->needed_bytes.store(0);
     }
     node_->refilling.store(0);
@@ -170,6 +173,7 @@ class MpiTail final : public Tail {
     if (node_rank_ == 0) {
       node_->cursor.store(address);
       node_->extent_end.store(single_node_ ? UINT64_MAX : address);
+      node_->spare_end.store(0);
       node_->needed_bytes.store(0);
     }
     if (!single_node_ && world_rank_ == 0) {
@@ -195,6 +199,24 @@ class MpiTail final : public Tail {
   void abandon() override { abandoned_ = true; }
 
  private:
+  /// From the node's extent, or from its spare if the claim does not fit the rest of that; a spare
+  /// that begins where the extent ends just makes it longer.
+  std::optional<std::uint64_t> take_from_extent(std::uint64_t n_bytes) {
+    const NodeLock lock(*node_);
+    if (node_->cursor.load() + n_bytes > node_->extent_end.load() && node_->spare_end.load() != 0) {
+      if (node_->spare.load() != node_->extent_end.load()) node_->cursor.store(node_->spare.load());
+      node_->extent_end.store(node_->spare_end.load());
+      node_->spare_end.store(0);
+    }
+    const std::uint64_t address = node_->cursor.load();
+    if (address + n_bytes <= node_->extent_end.load()) {
+      node_->cursor.store(address + n_bytes);
+      return address;
+    }
+    if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
+    return std::nullopt;
+  }
+
   std::uint64_t fetch_add(std::uint64_t n_bytes) {
     std::uint64_t before = 0;
     MPI_Fetch_and_op(&n_bytes, &before, MPI_UINT64_T, 0, 0, MPI_SUM, counter_window_);
