@@ -256,9 +256,7 @@ Status FileWriter::agree_on_definitions() {
   for (const FieldState& field : fields_) {
     if (field.is_new()) text += definition_text(field.definition);
   }
-  for (const PendingAttribute& attribute : attributes_) {
-    text += "attribute \"" + attribute.name + "\" of \"" + attribute.object_path + "\"\n";
-  }
+  for (const PendingAttribute& attribute : attributes_) text += attribute_text(attribute);
   return comm_->agree(agree_on_text(*comm_, "the definitions", text));
 }
 

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #include "core/version.hpp"
 
@@ -58,6 +61,25 @@ DatasetDefinition dataset_definition(const FieldState& field,
 }
 
 }  // namespace
+
+std::string attribute_text(const PendingAttribute& attribute) {
+  std::string text = "attribute \"" + attribute.name + "\" of \"" + attribute.object_path + "\" =";
+  if (const auto* words = std::get_if<std::string>(&attribute.value.value)) {
+    return text + " \"" + *words + "\"\n";
+  }
+  std::visit(
+      [&](const auto& values) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(values)>, std::string>) {
+          std::array<char, 32> digits{};
+          for (const auto value : values) {
+            const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+            text.append(" ").append(digits.data(), end);
+          }
+        }
+      },
+      attribute.value.value);
+  return text + "\n";
+}
 
 std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
                                                       const std::vector<WrittenChunk>& mine,

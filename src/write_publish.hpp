@@ -19,6 +19,9 @@ struct PendingAttribute {
   AttributeValue value;
 };
 
+/// A text that is equal on two ranks exactly if they set the same attribute.
+std::string attribute_text(const PendingAttribute& attribute);
+
 /// Bring all ranks' written chunks to rank 0, per plan, sorted by chunk index; empty elsewhere.
 /// Collective. Cost: O(chunks of the step) time and memory at rank 0, O(own chunks) elsewhere.
 std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
