@@ -151,7 +151,8 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   bound=MODE=X    The largest error of any value. Default: none, every value exactly.
  *                   abs=X: X, in the unit of the field. rel=X: X times the range of the field's
  *                   values in its first step. psnr=X: at least X dB. none: exactly.
- *                   NaN and infinities, and the fill value, are always kept exactly.
+ *                   NaN and infinities, and the fill value, are always kept exactly. So are
+ *                   integer fields, unless their own text names a lossy codec.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
  *   layout=NAME     Where chunks go in the file: claimed (default), dense, contiguous.
@@ -167,7 +168,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
  * Of a file
  *   replace=on      An existing file may be replaced; it stays until the first commit. Default off.
  *   threads=N       Encode threads of each rank. Default: 0, the node's cores over its ranks.
- *   memory=1GiB     Most that Tailrace allocates on each rank, copies of values included.
+ *   memory=1GiB     Most that a step allocates on each rank; the copies of put_copy come on top.
  *   buffer=16MiB    Largest single write.
  *   align=1         Writes start at multiples of this many bytes.
  *   direct=on       O_DIRECT, past the system's page cache. Default: off.
@@ -208,8 +209,8 @@ TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
 
 /* Drop what was not committed and free the handle. A created file without a committed step leaves
  * nothing behind. The way out when the program must stop without finishing its step.
- * Not collective, so that a rank can give up alone; but every rank must abandon or close in the end,
- * and a rank alone cannot end_step. Never fails. NULL is allowed. */
+ * Not collective, so that a rank can give up alone; the others can then only abandon too. Never
+ * fails. NULL is allowed. */
 TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
 
 /* The text of the last call on this file that failed; "" before the first.
@@ -269,8 +270,8 @@ TAILRACE_API tailrace_error tailrace_field_put(tailrace_file* file, tailrace_fie
                                                const uint64_t* start, const uint64_t* count,
                                                const void* values);
 
-/* As tailrace_field_put, but takes a copy: the memory is yours again at once. The copy counts
- * against the option memory=. Errors: also out_of_memory. */
+/* As tailrace_field_put, but takes a copy: the memory is yours again at once. The copy lives until
+ * the step has ended. Errors: also out_of_memory. */
 TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field,
                                                     const uint64_t* start, const uint64_t* count,
                                                     const void* values);

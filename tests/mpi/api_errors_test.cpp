@@ -94,6 +94,18 @@ TEST(ApiErrors, OpenWhatIsNotThereOrNotHdf5) {
   expect_everywhere(outcome_of([&] { open(path); }), TAILRACE_ERROR_CORRUPT, {"text.h5"});
 }
 
+TEST(ApiErrors, OpenWithBadOptionsOnOneRank) {
+  const std::string path = scratch();
+  auto first = create(path);
+  put_good(first, "/good");
+  first.close();
+  const char* options = is_last() ? "journal=perhaps" : "";
+  expect_everywhere(outcome_of([&] { open(path, options); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                    {"journal", "perhaps"});
+  auto again = open(path);
+  expect_usable(again, path);
+}
+
 // --- definitions ------------------------------------------------------------------------------
 
 TEST(ApiErrors, DefinitionsThatCannotBeMeant) {
@@ -368,6 +380,25 @@ TEST(ApiErrors, CloseWithAStepThatFails) {
   EXPECT_TRUE(StockFile(path).has("/good"));
   EXPECT_FALSE(StockFile(path).has("/bad"));
   EXPECT_FALSE(exists(path + ".partial"));
+}
+
+TEST(ApiErrors, CloseWithABadPutOnOneRank) {
+  const std::string path = scratch();
+  auto file = create(path);
+  put_good(file, "/bad");
+  if (is_last()) tailrace_field_put(file.handle(), 12345, nullptr, nullptr, nullptr);
+  expect_everywhere(outcome_of([&] { file.close(); }), TAILRACE_ERROR_INVALID_ARGUMENT, {"12345"});
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_FALSE(exists(path));
+}
+
+TEST(ApiErrors, AttributesThatOneRankSetsOtherwise) {
+  if (n_ranks() == 1) GTEST_SKIP() << "one rank cannot disagree";
+  const std::string path = scratch();
+  auto file = create(path);
+  file.set_attribute("/", "time", is_last() ? 2.5 : 1.5);
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT, {"time"});
+  expect_usable(file, path);
 }
 
 TEST(ApiErrors, CloseWithAFirstStepThatFailsLeavesNoFile) {

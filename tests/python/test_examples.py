@@ -35,6 +35,7 @@ def run(name, ranks, path):
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
         **os.environ,
     }
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
