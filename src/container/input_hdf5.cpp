@@ -21,6 +21,7 @@
 #include "container/hdf5_handle.hpp"
 #include "container/hdf5_pipeline.hpp"
 #include "container/input_bytes.hpp"
+#include "container/virtual_sources.hpp"
 
 namespace tailrace {
 namespace {
@@ -178,7 +179,9 @@ class Hdf5Input final : public InputFile {
       return hdf5_failure(Code::corrupt, path_ + ": opening field \"" + field.path + "\"");
     }
     open_field_ = field_index;
-    return Status();
+    const Status sources = check_virtual_sources(dataset_.get(), path_);
+    if (!sources.ok()) dataset_.reset();
+    return sources.within(path_ + ": reading field \"" + field.path + "\"");
   }
 
   /// Say why H5Dread failed; called directly after it.

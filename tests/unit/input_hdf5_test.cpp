@@ -392,6 +392,30 @@ TEST(InputHdf5, RefusesTruncatedFilesAndFindsAUserBlock) {
   }
 }
 
+TEST(InputHdf5, ReportsTheMissingSourceOfAVirtualDataset) {
+  const TestFolder folder;
+  const std::string path = folder / "virtual.h5";
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id source = new_file(folder / "source.h5");
+    counting_dataset(source.get(), "/values", H5T_STD_I32LE, {8});
+    const Hdf5Id file = new_file(path);
+    const Hdf5Id space = simple_space({8});
+    const Hdf5Id mapped(H5Pcreate(H5P_DATASET_CREATE));
+    H5Pset_virtual(mapped.get(), space.get(), "source.h5", "/values", space.get());
+    const Hdf5Id view(H5Dcreate2(file.get(), "/view", H5T_STD_I32LE, space.get(), H5P_DEFAULT,
+                                 mapped.get(), H5P_DEFAULT));
+  }
+  expect_counts<std::int32_t>(*open_or_fail(path), "/view");
+  std::remove((folder / "source.h5").c_str());
+  const std::unique_ptr<InputFile> input = open_or_fail(path);
+  ASSERT_NE(input, nullptr);
+  std::vector<std::byte> values(32);
+  const Status status = input->read(0, Box{{0}, {8}}, values);
+  EXPECT_EQ(status.code(), Code::not_found) << text_of(status);
+  EXPECT_NE(status.message().find("source.h5"), std::string::npos) << status.message();
+}
+
 TEST(InputHdf5, ReportsAnExternalFileThatIsGone) {
   const TestFolder folder;
   const std::string path = folder / "outside.h5";
