@@ -24,7 +24,9 @@ static const double gravity = 9.81, dx = 10.0, dt = 0.5; /* m/s2, m, s */
 
 static int rank = 0, n_ranks = 1;
 
-typedef struct { double height, discharge; } Cell; /* m, m2/s */
+typedef struct {
+  double height, discharge;
+} Cell; /* m, m2/s */
 
 static void check(tailrace_error error) {
   if (error == TAILRACE_OK) return;

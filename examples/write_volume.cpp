@@ -22,8 +22,8 @@
 
 namespace {
 
-constexpr int kCells = 45;           // in each direction of the whole box
-constexpr double kCourant2 = 0.09;   // (c dt / dx)^2; stable below 1/3
+constexpr int kCells = 45;          // in each direction of the whole box
+constexpr double kCourant2 = 0.09;  // (c dt / dx)^2; stable below 1/3
 constexpr double kTwoPi = 6.283185307179586;
 
 // Which block is ours, who lives beside it, and how faces travel.
@@ -88,7 +88,8 @@ struct Grid {
         values(std::size_t(n[0] + 2) * std::size_t(n[1] + 2) * std::size_t(n[2] + 2)) {}
   double& operator()(int i, int j, int k) {
     return values[(std::size_t(i + 1) * std::size_t(n[1] + 2) + std::size_t(j + 1)) *
-                      std::size_t(n[2] + 2) + std::size_t(k + 1)];
+                      std::size_t(n[2] + 2) +
+                  std::size_t(k + 1)];
   }
 
   // Visit the layer of cells whose index along `dimension` is `index`.

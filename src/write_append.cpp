@@ -65,6 +65,7 @@ Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes
 
 Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known) {
   std::vector<std::string> paths;
+  paths.reserve(known.size());
   for (const FieldState* field : known) paths.push_back(field->definition.path);
   const Result<std::unique_ptr<InputFile>> input = InputFile::open(path);
   if (!input.ok()) return input.status();
@@ -108,8 +109,7 @@ Status look_up(Hdf5File& file, const std::string& path, bool appended,
 
 Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool appended,
                       std::vector<FieldState>& fields) {
-  TAILRACE_TRY(
-      comm.agree(comm.is_root() ? look_up(*file, path, appended, fields) : Status()));
+  TAILRACE_TRY(comm.agree(comm.is_root() ? look_up(*file, path, appended, fields) : Status()));
   if (!appended) return Status();
   ByteWriter writer;
   for (std::size_t f = 0; f < fields.size(); ++f) {

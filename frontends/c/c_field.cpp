@@ -104,9 +104,8 @@ tailrace_error tailrace_field_define(tailrace_file* file, const char* path, tail
                                      size_t n_dims, const uint64_t* shape, const char* options,
                                      tailrace_field* field) {
   if (field != nullptr) *field = TAILRACE_NO_FIELD;
-  return tailrace::recorded_on(file, [&] {
-    return tailrace::define(*file, path, dtype, n_dims, shape, options, field);
-  });
+  return tailrace::recorded_on(
+      file, [&] { return tailrace::define(*file, path, dtype, n_dims, shape, options, field); });
 }
 
 tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field, const uint64_t* start,
@@ -124,9 +123,9 @@ tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* obje
                                            const char* name, const char* text) {
   return tailrace::recorded_on(file, [&]() -> tailrace::Status {
     if (object_path == nullptr || name == nullptr || text == nullptr) {
-      return tailrace::Status(tailrace::Code::invalid_argument,
-                              "attribute \"" + std::string(name ? name : "") +
-                                  "\": path, name and text are needed");
+      return tailrace::Status(
+          tailrace::Code::invalid_argument,
+          "attribute \"" + std::string(name ? name : "") + "\": path, name and text are needed");
     }
     return file->writer->set_attribute(object_path, name,
                                        tailrace::AttributeValue{std::string(text)});
@@ -146,8 +145,7 @@ tailrace_error tailrace_attribute_set_u64(tailrace_file* file, const char* objec
 }
 
 tailrace_error tailrace_attribute_set_f64(tailrace_file* file, const char* object_path,
-                                          const char* name, size_t n_values,
-                                          const double* values) {
+                                          const char* name, size_t n_values, const double* values) {
   return tailrace::set_numbers(file, object_path, name, n_values, values);
 }
 

@@ -299,44 +299,44 @@ TAILRACE_API tailrace_error tailrace_attribute_set_f64(tailrace_file* file, cons
 
 /* What became of one field in one step: over all ranks, and the same on every rank. */
 typedef struct tailrace_field_report {
-  size_t struct_bytes;      /* bytes of this struct as the library knows it; it may only grow */
+  size_t struct_bytes; /* bytes of this struct as the library knows it; it may only grow */
   tailrace_field field;
   const char* path;
-  const char* codec;        /* as used; a field that needs no codec may get a simpler one */
+  const char* codec; /* as used; a field that needs no codec may get a simpler one */
   const char* codec_version;
   const char* layout;
-  const char* bound;        /* as asked: "rel=0.001", "none" */
-  double absolute_bound;    /* as used, in the unit of the field; 0: kept exactly */
-  int verified;             /* 1: every chunk was decoded and compared */
-  double max_error;         /* if verified: largest |decoded - original|, unit of the field */
-  uint64_t raw_bytes;       /* uncompressed */
+  const char* bound;     /* as asked: "rel=0.001", "none" */
+  double absolute_bound; /* as used, in the unit of the field; 0: kept exactly */
+  int verified;          /* 1: every chunk was decoded and compared */
+  double max_error;      /* if verified: largest |decoded - original|, unit of the field */
+  uint64_t raw_bytes;    /* uncompressed */
   uint64_t encoded_bytes;
-  double ratio;             /* raw_bytes / encoded_bytes; 1 for an empty field */
+  double ratio; /* raw_bytes / encoded_bytes; 1 for an empty field */
   uint64_t n_chunks;
-  uint64_t n_raw_chunks;    /* of these, stored as they are because the codec broke the bound */
-  double encode_s;          /* seconds in the codec, all threads of all ranks together */
+  uint64_t n_raw_chunks; /* of these, stored as they are because the codec broke the bound */
+  double encode_s;       /* seconds in the codec, all threads of all ranks together */
 } tailrace_field_report;
 
 /* What became of one step: the same on every rank. Seconds are wall-clock of the slowest rank. */
 typedef struct tailrace_step_report {
-  size_t struct_bytes;      /* bytes of this struct as the library knows it; it may only grow */
-  uint64_t step_index;      /* steps committed through this handle before this one */
+  size_t struct_bytes; /* bytes of this struct as the library knows it; it may only grow */
+  uint64_t step_index; /* steps committed through this handle before this one */
   uint64_t n_fields;
   const tailrace_field_report* const* fields; /* n_fields of them, in the order of definition */
-  uint64_t raw_bytes;       /* uncompressed, all fields */
+  uint64_t raw_bytes;                         /* uncompressed, all fields */
   uint64_t encoded_bytes;
-  double ratio;             /* raw_bytes / encoded_bytes; 1 if nothing was put */
-  uint64_t file_bytes;      /* length of the file after the step */
-  uint64_t n_writes;        /* writes of data, all ranks */
-  uint64_t moved_bytes;     /* values that travelled to another rank, because a chunk was shared */
+  double ratio;         /* raw_bytes / encoded_bytes; 1 if nothing was put */
+  uint64_t file_bytes;  /* length of the file after the step */
+  uint64_t n_writes;    /* writes of data, all ranks */
+  uint64_t moved_bytes; /* values that travelled to another rank, because a chunk was shared */
   uint64_t peak_memory_bytes; /* most that Tailrace held on one rank */
-  double step_s;            /* end_step, from call to return */
-  double encode_s;          /* in which a rank encoded */
-  double write_s;           /* in which a rank wrote */
-  double makespan_s;        /* both together, from the first encode to the last write */
-  double hidden_share;      /* 0 to 1: part of the shorter of the two that the longer one hid */
-  double sync_s;            /* waiting for stable storage (fsync=on) */
-  double commit_s;          /* writing the metadata */
+  double step_s;              /* end_step, from call to return */
+  double encode_s;            /* in which a rank encoded */
+  double write_s;             /* in which a rank wrote */
+  double makespan_s;          /* both together, from the first encode to the last write */
+  double hidden_share;        /* 0 to 1: part of the shorter of the two that the longer one hid */
+  double sync_s;              /* waiting for stable storage (fsync=on) */
+  double commit_s;            /* writing the metadata */
 } tailrace_step_report;
 
 /* Write and commit all that was put since the last step. When it returns, the step is in the file

@@ -67,7 +67,7 @@ class Comm {
  public:
   Comm() = default;
   template <class MpiComm>
-    requires std::is_trivially_copyable_v<MpiComm>
+  requires std::is_trivially_copyable_v<MpiComm>
   static Comm of(MpiComm mpi_comm) {
     static_assert(sizeof(MpiComm) <= sizeof(void*), "an MPI_Comm is an int or a pointer");
     Comm comm;
@@ -110,8 +110,8 @@ class Options {
   }
   Options& set(std::string_view key, bool on) { return set(key, on ? "on" : "off"); }
   template <class Number>
-    requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>)
-  Options& set(std::string_view key, Number number) {
+  requires(std::is_arithmetic_v<Number> &&
+           !std::is_same_v<Number, bool>) Options& set(std::string_view key, Number number) {
     return set(key, number_text(number));
   }
 
@@ -167,9 +167,9 @@ struct Box {
 
 /// A type that can be a field's element: float, double, and integers but bool.
 template <class T>
-concept Element =
-    (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_integral_v<T>) &&
-    !std::is_same_v<T, bool> && std::is_same_v<T, std::remove_cv_t<T>>;
+concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                   std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
+                  std::is_same_v<T, std::remove_cv_t<T>>;
 
 template <Element T>
 constexpr tailrace_dtype dtype_of() {
@@ -229,11 +229,13 @@ inline void set_attribute(tailrace_file* file, const std::string& object_path,
 }
 
 template <class Numbers>
-  requires(std::ranges::contiguous_range<Numbers> && std::ranges::sized_range<Numbers> &&
-           std::is_arithmetic_v<std::ranges::range_value_t<Numbers>> &&
-           !std::is_same_v<std::ranges::range_value_t<Numbers>, char>)
-void set_attribute(tailrace_file* file, const std::string& object_path, const std::string& name,
-                   const Numbers& numbers) {
+requires(std::ranges::contiguous_range<Numbers>&& std::ranges::sized_range<Numbers>&&
+             std::is_arithmetic_v<std::ranges::range_value_t<Numbers>> &&
+         !std::is_same_v<std::ranges::range_value_t<Numbers>,
+                         char>) void set_attribute(tailrace_file* file,
+                                                   const std::string& object_path,
+                                                   const std::string& name,
+                                                   const Numbers& numbers) {
   using Number = std::ranges::range_value_t<Numbers>;
   const char* path = object_path.c_str();
   if constexpr (std::is_floating_point_v<Number>) {
@@ -249,7 +251,7 @@ void set_attribute(tailrace_file* file, const std::string& object_path, const st
 }
 
 template <class Number>
-  requires std::is_arithmetic_v<Number>
+requires std::is_arithmetic_v<Number>
 void set_attribute(tailrace_file* file, const std::string& object_path, const std::string& name,
                    Number number) {
   set_attribute(file, object_path, name, std::span<const Number>(&number, 1));
@@ -272,8 +274,8 @@ class Field {
   /// As put, but a copy is taken, and `values` may change or go at once.
   void put_copy(const Box& box, std::span<const T> values) const {
     check_box(box, values.size());
-    check(tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(),
-                                  values.data()));
+    check(
+        tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data()));
   }
   void put_copy(std::span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);
@@ -331,8 +333,8 @@ class File {
   /// Collective over comm.
   static File create(const std::string& path, const Comm& comm, const Options& options = {}) {
     tailrace_file* file = nullptr;
-    check(tailrace_file_create(path.c_str(), comm.address(), comm.n_bytes(),
-                               options.text().c_str(), &file));
+    check(tailrace_file_create(path.c_str(), comm.address(), comm.n_bytes(), options.text().c_str(),
+                               &file));
     return File(file);
   }
   /// For this process alone.
@@ -458,19 +460,29 @@ class File {
   }
 
   static FieldReport copy_of(const tailrace_field_report& from) {
-    return FieldReport{from.path,      from.codec,          from.codec_version, from.layout,
-                       from.bound,     from.absolute_bound, from.verified != 0, from.max_error,
-                       from.raw_bytes, from.encoded_bytes,  from.ratio,         from.n_chunks,
+    return FieldReport{from.path,         from.codec,          from.codec_version, from.layout,
+                       from.bound,        from.absolute_bound, from.verified != 0, from.max_error,
+                       from.raw_bytes,    from.encoded_bytes,  from.ratio,         from.n_chunks,
                        from.n_raw_chunks, from.encode_s};
   }
 
   static StepReport copy_of(const tailrace_step_report& from) {
-    StepReport to{from.step_index,  {},
-                  from.raw_bytes,   from.encoded_bytes, from.ratio,
-                  from.file_bytes,  from.n_writes,      from.moved_bytes,
-                  from.peak_memory_bytes, from.step_s,  from.encode_s,
-                  from.write_s,     from.makespan_s,    from.hidden_share,
-                  from.sync_s,      from.commit_s};
+    StepReport to{from.step_index,
+                  {},
+                  from.raw_bytes,
+                  from.encoded_bytes,
+                  from.ratio,
+                  from.file_bytes,
+                  from.n_writes,
+                  from.moved_bytes,
+                  from.peak_memory_bytes,
+                  from.step_s,
+                  from.encode_s,
+                  from.write_s,
+                  from.makespan_s,
+                  from.hidden_share,
+                  from.sync_s,
+                  from.commit_s};
     for (std::uint64_t i = 0; i < from.n_fields; ++i) to.fields.push_back(copy_of(*from.fields[i]));
     return to;
   }

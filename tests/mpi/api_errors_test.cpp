@@ -292,7 +292,8 @@ TEST(ApiErrors, PutsThatCannotBeMeantOnOneRank) {
     const std::uint64_t count[2] = {2, 1};
     const float values[2] = {1, 2};
     EXPECT_EQ(tailrace_field_put(file.handle(), field.number(), start, count, values),
-              TAILRACE_ERROR_BAD_COVERAGE) << "start + count wraps around";
+              TAILRACE_ERROR_BAD_COVERAGE)
+        << "start + count wraps around";
   }
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
                     {"4711"});
@@ -327,8 +328,9 @@ TEST(ApiErrors, FailedStepAfterACommittedOne) {
   MPI_Barrier(MPI_COMM_WORLD);
   expect_usable(file, path);
   if (!is_root()) return;
-  EXPECT_EQ(differences(StockFile(path).read<float>("/good"),
-                        all_values<float>(kShape, 1, rough_value)), "");
+  EXPECT_EQ(
+      differences(StockFile(path).read<float>("/good"), all_values<float>(kShape, 1, rough_value)),
+      "");
 }
 
 TEST(ApiErrors, SamePathInALaterStep) {

@@ -55,10 +55,10 @@ TEST(ApiShapes, OneToFourDimensionsThatDoNotDivide) {
 
 TEST(ApiShapes, BoxesThatCrossChunkBorders) {
   const std::vector<std::pair<Shape, const char*>> cases = {
-      {{61, 47}, "chunk=16x16"},        {{61, 47}, "chunk=61x1"},
-      {{61, 47}, "chunk=64x64"},        {{61, 47}, "chunk=2k"},
-      {{13, 17, 11}, "chunk=5x4x3"},    {{13, 17, 11}, "chunk=1x17x2"},
-      {{5, 7, 6, 9}, "chunk=2x3x4x5"},  {{1009}, "chunk=256"}};
+      {{61, 47}, "chunk=16x16"},       {{61, 47}, "chunk=61x1"},
+      {{61, 47}, "chunk=64x64"},       {{61, 47}, "chunk=2k"},
+      {{13, 17, 11}, "chunk=5x4x3"},   {{13, 17, 11}, "chunk=1x17x2"},
+      {{5, 7, 6, 9}, "chunk=2x3x4x5"}, {{1009}, "chunk=256"}};
   RoundTrip trip;
   for (const auto& [shape, chunk] : cases) {
     trip.add<float>(shape, cut(shape, n_ranks()), chunk);
@@ -206,10 +206,12 @@ TEST(ApiShapes, ParticlesWithAnotherCountOnEachRank) {
     file.end_step();
     if (!is_root()) continue;
     const StockFile stock(path);  // while the file is still being written
-    EXPECT_EQ(differences(stock.read<double>(group + "/x"),
-                          all_values<double>({total}, 1, rough_value)), "");
+    EXPECT_EQ(
+        differences(stock.read<double>(group + "/x"), all_values<double>({total}, 1, rough_value)),
+        "");
     EXPECT_EQ(differences(stock.read<std::int64_t>(group + "/id"),
-                          all_values<std::int64_t>({total}, 2, rough_value)), "");
+                          all_values<std::int64_t>({total}, 2, rough_value)),
+              "");
   }
   file.close();
 }

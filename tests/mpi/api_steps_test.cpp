@@ -37,9 +37,11 @@ TEST(ApiSteps, AGroupPerStep) {
   for (std::uint64_t step = 0; step < 4; ++step) {
     const std::string group = "/run/step_" + std::to_string(step);
     EXPECT_EQ(differences(stock.read<float>(group + "/rho"),
-                          all_values<float>(kShape, step, rough_value)), "");
+                          all_values<float>(kShape, step, rough_value)),
+              "");
     EXPECT_EQ(differences(stock.read<std::int64_t>(group + "/cells/id"),
-                          all_values<std::int64_t>(kShape, step + 10, rough_value)), "");
+                          all_values<std::int64_t>(kShape, step + 10, rough_value)),
+              "");
   }
 }
 
@@ -87,8 +89,7 @@ TEST(ApiSteps, FailedStepLeavesGrowingFieldsUsable) {
   put_boxes<float>(height, boxes, 0, rough_value<float>);
   file.end_step();
   if (is_root()) height.put_copy(Box({0, 0}, {1, 1}), std::array{77.0F});
-  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE,
-                    {"/height"});
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE, {"/height"});
   put_boxes<float>(height, boxes, 1, rough_value<float>);
   file.end_step();
   file.close();
@@ -105,8 +106,7 @@ TEST(ApiSteps, AppendToAnExistingFile) {
     auto height = file.define<double>("/height", kShape, "over-time=on,chunk=9x9");
     put_boxes<float>(rho, mine(cut(kShape, n_ranks())), part, rough_value<float>);
     for (std::uint64_t step = 0; step < 2; ++step) {
-      put_boxes<double>(height, mine(cut(kShape, n_ranks())), 2 * part + step,
-                        rough_value<double>);
+      put_boxes<double>(height, mine(cut(kShape, n_ranks())), 2 * part + step, rough_value<double>);
       file.end_step();
     }
     file.close();
@@ -115,7 +115,8 @@ TEST(ApiSteps, AppendToAnExistingFile) {
   const StockFile stock(path);
   for (std::uint64_t part = 0; part < 3; ++part) {
     EXPECT_EQ(differences(stock.read<float>("/part_" + std::to_string(part) + "/rho"),
-                          all_values<float>(kShape, part, rough_value)), "");
+                          all_values<float>(kShape, part, rough_value)),
+              "");
   }
   EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kShape, 6, 0)), "");
 }
@@ -133,7 +134,10 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
   using Define = void (*)(tailrace::File&);
   const std::vector<std::pair<Define, const char*>> cases = {
       {[](auto& f) { f.template define<double>("/level", kShape); }, "i32 1x21x34"},
-      {[](auto& f) { f.template define<std::int32_t>("/level", {21, 35}); }, "21x35"},
+      {[](auto& f) {
+         f.template define<std::int32_t>("/level", {21, 35});
+       },
+       "21x35"},
       {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "chunk=8x9"); }, "7x9"},
       {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "codec=none"); }, "filters"},
       {[](auto& f) { f.template define<float>("/rough", kShape, "bound=abs=0.5"); }, "abs=0.25"}};
@@ -169,8 +173,9 @@ TEST(ApiSteps, OpenRefusesToRedefineADataset) {
   expect_everywhere(outcome, TAILRACE_ERROR_ALREADY_EXISTS, {"/rho"});
   again.close();
   if (!is_root()) return;
-  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
-                        all_values<float>(kShape, 1, rough_value)), "");
+  EXPECT_EQ(
+      differences(StockFile(path).read<float>("/rho"), all_values<float>(kShape, 1, rough_value)),
+      "");
 }
 
 TEST(ApiSteps, AttributesOfEveryKind) {
@@ -241,8 +246,9 @@ TEST(ApiSteps, CloseEndsTheOpenStep) {
   EXPECT_FALSE(exists(path + ".partial"));
   EXPECT_FALSE(static_cast<bool>(file));
   if (!is_root()) return;
-  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
-                        all_values<float>(kShape, 1, rough_value)), "");
+  EXPECT_EQ(
+      differences(StockFile(path).read<float>("/rho"), all_values<float>(kShape, 1, rough_value)),
+      "");
 }
 
 TEST(ApiSteps, AFileWithoutFields) {
@@ -326,11 +332,11 @@ TEST(ApiSteps, ReportsAreTheSameOnAllRanks) {
   EXPECT_EQ(field.n_chunks, 15U);
   EXPECT_EQ(field.raw_bytes, raw_bytes);
   EXPECT_GT(field.encoded_bytes, 0U);
-  EXPECT_DOUBLE_EQ(field.ratio, static_cast<double>(raw_bytes) /
-                                    static_cast<double>(field.encoded_bytes));
+  EXPECT_DOUBLE_EQ(field.ratio,
+                   static_cast<double>(raw_bytes) / static_cast<double>(field.encoded_bytes));
   EXPECT_GE(report.step_s, 0);
-  std::array<std::uint64_t, 6> mine_here = {report.encoded_bytes, report.file_bytes,
-                                            report.n_writes,      report.moved_bytes,
+  std::array<std::uint64_t, 6> mine_here = {report.encoded_bytes,     report.file_bytes,
+                                            report.n_writes,          report.moved_bytes,
                                             report.peak_memory_bytes, field.encoded_bytes};
   auto of_root = mine_here;
   MPI_Bcast(of_root.data(), static_cast<int>(of_root.size()), MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -357,8 +363,9 @@ TEST(ApiSteps, ACommunicatorOfSomeRanks) {
   }
   file.close();
   if (half_rank != 0) return;
-  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
-                        all_values<float>(kShape, 1, rough_value)), "");
+  EXPECT_EQ(
+      differences(StockFile(path).read<float>("/rho"), all_values<float>(kShape, 1, rough_value)),
+      "");
 }
 
 TEST(ApiSteps, EveryRankAFileOfItsOwn) {
@@ -367,8 +374,9 @@ TEST(ApiSteps, EveryRankAFileOfItsOwn) {
   auto rho = file.define<double>("/rho", kShape);
   rho.put_copy(all_values<double>(kShape, 3, rough_value));
   file.close();
-  EXPECT_EQ(differences(StockFile(path).read<double>("/rho"),
-                        all_values<double>(kShape, 3, rough_value)), "");
+  EXPECT_EQ(
+      differences(StockFile(path).read<double>("/rho"), all_values<double>(kShape, 3, rough_value)),
+      "");
 }
 
 TEST(ApiSteps, TwoFilesAtOnce) {
@@ -387,9 +395,11 @@ TEST(ApiSteps, TwoFilesAtOnce) {
   a.close();
   if (!is_root()) return;
   EXPECT_EQ(differences(StockFile(scratch("a.h5")).read<float>("/step_1"),
-                        all_values<float>(kShape, 1, rough_value)), "");
+                        all_values<float>(kShape, 1, rough_value)),
+            "");
   EXPECT_EQ(differences(StockFile(scratch("b.h5")).read<std::int32_t>("/step_1"),
-                        all_values<std::int32_t>(kShape, 1, rough_value)), "");
+                        all_values<std::int32_t>(kShape, 1, rough_value)),
+            "");
 }
 
 TEST(ApiSteps, EveryDatasetSaysHowItWasMade) {

@@ -101,8 +101,9 @@ inline void expect_everywhere(const Outcome& outcome, tailrace_error code,
                               std::initializer_list<const char*> parts = {}) {
   EXPECT_STREQ(tailrace_error_name(outcome.code), tailrace_error_name(code)) << outcome.text;
   EXPECT_EQ(outcome.text, from_root(outcome.text));
-  for (const char* part : parts) EXPECT_NE(outcome.text.find(part), std::string::npos)
-      << '"' << part << "\" is not in: " << outcome.text;
+  for (const char* part : parts)
+    EXPECT_NE(outcome.text.find(part), std::string::npos)
+        << '"' << part << "\" is not in: " << outcome.text;
 }
 
 // --- decompositions ---------------------------------------------------------------------------
@@ -311,8 +312,8 @@ std::string differences(const std::vector<T>& found, const std::vector<T>& expec
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (std::memcmp(&found[i], &expected[i], sizeof(T)) == 0) continue;
     if (n++ == 0) {
-      first = "first at " + std::to_string(i) + ": " + std::to_string(found[i]) +
-              " in place of " + std::to_string(expected[i]);
+      first = "first at " + std::to_string(i) + ": " + std::to_string(found[i]) + " in place of " +
+              std::to_string(expected[i]);
     }
   }
   return n == 0 ? "" : std::to_string(n) + " values differ, " + first;

@@ -104,9 +104,9 @@ TEST_F(CApi, NullArgumentsAreRefused) {
   EXPECT_EQ(tailrace_field_define(file_, nullptr, TAILRACE_F32, 1, shape, "", &field), refused);
   EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, 1, nullptr, "", &field), refused);
   EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, 1, shape, "", nullptr), refused);
-  EXPECT_EQ(tailrace_field_define(file_, "/f", TAILRACE_F32, TAILRACE_RANK_MAX + 1, shape, "",
-                                  &field),
-            refused);
+  EXPECT_EQ(
+      tailrace_field_define(file_, "/f", TAILRACE_F32, TAILRACE_RANK_MAX + 1, shape, "", &field),
+      refused);
   EXPECT_EQ(tailrace_attribute_set_text(file_, "/", "a", nullptr), refused);
   EXPECT_EQ(tailrace_attribute_set_text(file_, "/", nullptr, "b"), refused);
   EXPECT_EQ(tailrace_attribute_set_f64(file_, "/", "a", 0, nullptr), refused);
@@ -114,9 +114,9 @@ TEST_F(CApi, NullArgumentsAreRefused) {
 }
 
 TEST_F(CApi, TextsOfFailures) {
-  EXPECT_EQ(tailrace_file_create((folder_ + "/no/out.h5").c_str(), TAILRACE_SERIAL, nullptr,
-                                 &file_),
-            TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_EQ(
+      tailrace_file_create((folder_ + "/no/out.h5").c_str(), TAILRACE_SERIAL, nullptr, &file_),
+      TAILRACE_ERROR_NOT_FOUND);
   EXPECT_EQ(file_, nullptr);
   EXPECT_NE(std::string(tailrace_thread_error()).find("/no/out.h5"), std::string::npos);
 
