@@ -90,7 +90,9 @@ def test_rows_and_keys(tmp_path, ranks):
 
 
 def test_equal_bytes_of_equal_codecs(tmp_path):
-    document, _ = rows_of(tmp_path, *SMALL, "--methods", "*-deflate,*-none", ranks=2)
+    """Layouts move bytes, they change none. (HDF5's own deflate is another library's.)"""
+    document, _ = rows_of(tmp_path, *SMALL, "--methods",
+                          "tailrace-*-deflate,ideal-deflate,*-none", ranks=2)
     encoded = {}
     for row in document["rows"]:
         codec = row["method"].rsplit("-", 1)[1]
