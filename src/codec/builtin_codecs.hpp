@@ -1,4 +1,4 @@
-// The make functions of the built-in codecs; used by registry.cpp alone.
+// The make functions of the built-in codecs; used by codec_registry.cpp alone.
 //
 // Each reads its settings from the request and returns a codec for that field, or says why not.
 // Not collective. Thread-safe. @error invalid_argument, unsupported: see codec/registry.hpp.

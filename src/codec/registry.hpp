@@ -1,4 +1,4 @@
-// The registry of built-in codecs. A new codec is one file and one line in registry.cpp.
+// The registry of built-in codecs. A new codec is one file and one line in codec_registry.cpp.
 
 #pragma once
 

@@ -1,8 +1,8 @@
-"""Chunk bytes of our files against those that h5py and hdf5plugin write, and what stock readers see.
+"""Chunk bytes of our files against those that h5py and hdf5plugin write, and what stock tools see.
 
-The same values, filters and chunks, once through `tailrace repack` and once through h5py (HDF5's own
-pipeline with the plug-ins of the hdf5plugin package): every chunk must be the same bytes under the
-same filter mask. Lossy codecs of our own are read back with h5py alone.
+The same values, filters and chunks, once through `tailrace repack` and once through h5py (HDF5's
+own pipeline with the plug-ins of the hdf5plugin package): every chunk must be the same bytes under
+the same filter mask. Lossy codecs of our own are read back with h5py alone.
 """
 
 import os
@@ -23,7 +23,7 @@ BOUND = 0.0625  # a power of two: the same number in every packing
 
 
 def has_own_zstd():
-    """Whether the program is linked to a libzstd (by MPI, say), which then serves plug-ins as well."""
+    """Whether the program is linked to a libzstd (by MPI, say), which then serves plug-ins too."""
     listed = subprocess.run(["ldd", str(TAILRACE)], capture_output=True, text=True)
     return "libzstd" in listed.stdout
 
@@ -39,10 +39,15 @@ def smooth_field(dtype):
 
 
 def repack(source, target, *options):
-    command = [str(TAILRACE), "repack", str(source), "-o", str(target), "--chunk", "x".join(map(str, CHUNK))]
-    environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **os.environ}
-    environment["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120, env=environment)
+    chunk = "x".join(map(str, CHUNK))
+    command = [str(TAILRACE), "repack", str(source), "-o", str(target), "--chunk", chunk, *options]
+    environment = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        **os.environ,
+        "HDF5_PLUGIN_PATH": hdf5plugin.PLUGIN_PATH,
+    }
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -50,8 +55,9 @@ def chunks_of(path, name="u"):
     """Offset -> (filter mask, stored bytes) of every chunk."""
     with h5py.File(path, "r") as file:
         dataset = file[name]
-        infos = [dataset.id.get_chunk_info(i) for i in range(dataset.id.get_num_chunks())]
-        return {info.chunk_offset: dataset.id.read_direct_chunk(info.chunk_offset) for info in infos}
+        n_chunks = dataset.id.get_num_chunks()
+        offsets = [dataset.id.get_chunk_info(i).chunk_offset for i in range(n_chunks)]
+        return {offset: dataset.id.read_direct_chunk(offset) for offset in offsets}
 
 
 def filters_of(path, name="u"):
