@@ -1,9 +1,8 @@
 # The environment in which everything of this repository runs. To be sourced, not run.
 #
-# Sets: preset, build_dir, venv, PYTHON, TAILRACE (the command line program), PATH,
-# HDF5_PLUGIN_PATH, and what Open MPI needs to start more ranks than cores, also as root in a
-# container, without waiting ranks burning the cores of their neighbours. TAILRACE_PRESET chooses
-# another CMake preset.
+# Sets: preset, build_dir, venv, plugin_dir, PYTHON, TAILRACE (the command line program), PATH, and
+# what Open MPI needs to start more ranks than cores, also as root in a container, without waiting
+# ranks burning the cores of their neighbours. TAILRACE_PRESET chooses another CMake preset.
 
 repo="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 preset="${TAILRACE_PRESET:-default}"
@@ -14,15 +13,10 @@ TAILRACE="$build_dir/bin/tailrace"
 PATH="$build_dir/bin:$venv/bin:$PATH"
 export PYTHON TAILRACE PATH
 
-# The folder of the hdf5plugin wheel, for h5dump and friends; empty before the set-up. A folder of
-# the user's own comes first.
+# The plug-ins of the hdf5plugin wheel; empty before the set-up. Not exported as HDF5_PLUGIN_PATH:
+# h5py has an HDF5 of its own, and a plug-in that it loads by that path calls another one when a
+# dataset is created ("error during user callback"). hdf5plugin loads them rightly by itself.
 plugin_dir="$(compgen -G "$venv"/lib/python3.\*/site-packages/hdf5plugin/plugins || true)"
-if [ -n "$plugin_dir" ]; then
-  case ":${HDF5_PLUGIN_PATH:-}:" in
-    *":$plugin_dir:"*) ;;
-    *) export HDF5_PLUGIN_PATH="${HDF5_PLUGIN_PATH:+$HDF5_PLUGIN_PATH:}$plugin_dir" ;;
-  esac
-fi
 
 # Names of Open MPI 4, then of Open MPI 5.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
