@@ -53,7 +53,8 @@ Status set_chunk_shape(FieldState& field, DecompositionFacts facts) {
     facts.largest_box[d] = std::max<std::uint64_t>(facts.largest_box[d], 1);
   }
   if (stored_plainly(definition) || definition.options.layout == "contiguous") {
-    field.chunk_shape = slab_shape_for(shape, element, definition.options.chunk_bytes);
+    field.chunk_shape =
+        slab_shape_for(shape, element, definition.options.chunk_bytes, facts.cut_gcd);
   } else if (definition.options.chunk_shape) {
     field.chunk_shape = *definition.options.chunk_shape;
     for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -117,6 +117,23 @@ void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
   }
 }
 
+std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job) {
+  if (!plan.codec->filters().empty() || plan.verify) return {};
+  if (!job.remote.empty() || job.local.size() != 1) return {};
+  const Box& part = job.local.front().box;
+  const PutRecord& put = plan.puts[job.local.front().put_index];
+  if (put.values == nullptr || part != plan.values_box(job.chunk_index)) return {};
+  // One run: behind the first dimension of more than one row, the part spans the put whole.
+  std::uint64_t first = 0;
+  bool inner = false;
+  for (std::size_t d = 0; d < part.rank(); ++d) {
+    if (inner && part.count[d] != put.box.count[d]) return {};
+    inner = inner || part.count[d] > 1;
+    first = first * put.box.count[d] + part.start[d] - put.box.start[d];
+  }
+  return {put.values + first * plan.element_bytes(), part.n_elements() * plan.element_bytes()};
+}
+
 Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values) {
   ChunkOutcome outcome;
   if (!plan.verify) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/buffer.hpp"
 #include "core/status.hpp"
@@ -20,6 +21,10 @@ void gather_local_parts(const FieldPlan& plan, const ChunkJob& job, Buffer& valu
 /// Repeat the last values of each row, plane, ... into the part of an edge chunk that lies beyond
 /// the field's shape, so that the pad costs next to nothing to encode.
 void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values);
+
+/// The chunk's values where they already lie, if they can be written from there: no filter, nothing
+/// to verify, and one run of one put's memory. Empty otherwise.
+std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job);
 
 struct ChunkOutcome {
   EncodedBytes encoded;

@@ -104,11 +104,17 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
     return;
   }
   const double start_s = clock_.now_s();
+  if (const auto borrowed = borrow_values(plan, *chunk.job); !borrowed.empty()) {
+    EncodedChunk written_from_place;
+    written_from_place.borrowed = borrowed;
+    hand_on(chunk, std::move(written_from_place), ChunkOutcome(), 0);
+    return;
+  }
   Result<ChunkOutcome> outcome = Status(Code::internal, "not encoded");
   try {
     outcome = gather_and_encode(plan, chunk);
-  } catch (
-      const std::exception& thrown) {  // a plug-in's own, or bad_alloc: it must not end the job
+  } catch (const std::exception& thrown) {
+    // A plug-in's own, or bad_alloc: it must not end the job.
     outcome = Status(Code::codec_failed, "field \"" + plan.path + "\": codec " +
                                              std::string(plan.codec->name()) +
                                              " threw: " + thrown.what());
@@ -125,22 +131,29 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
 
   EncodedChunk encoded;
   encoded.bytes = std::move(outcome->encoded.buffer);
-  const std::uint64_t n_bytes = encoded.bytes.n_bytes();
+  hand_on(chunk, std::move(encoded), *outcome, end_s - start_s - outcome->verify_s);
+}
+
+/// Account for a finished chunk, shrink its budget to what it still holds, pass it on.
+void EncodeLane::hand_on(const StagedChunk& chunk, EncodedChunk encoded,
+                         const ChunkOutcome& outcome, double encode_s) {
+  const FieldPlan& plan = plans_[chunk.job->field];
+  const std::uint64_t n_bytes = encoded.data().size();
   encoded.chunk = {chunk.job->field, chunk.job->chunk_index, 0, n_bytes,
-                   outcome->encoded.filter_mask};
-  encoded.budget_bytes = std::min<std::uint64_t>(n_bytes, chunk.budget_bytes);
+                   outcome.encoded.filter_mask};
+  encoded.budget_bytes = std::min<std::uint64_t>(encoded.bytes.n_bytes(), chunk.budget_bytes);
   budget_.give_back(chunk.budget_bytes - encoded.budget_bytes);
   {
     const std::scoped_lock lock(mutex_);
     FieldTally& tally = tallies_[chunk.job->field];
     ++tally.n_chunks;
-    tally.n_raw_chunks += outcome->stored_raw ? 1 : 0;
+    tally.n_raw_chunks += outcome.stored_raw ? 1 : 0;
     tally.encoded_bytes += n_bytes;
-    tally.encode_s += end_s - start_s - outcome->verify_s;
-    tally.verify_s += outcome->verify_s;
-    tally.max_error = std::max(tally.max_error, outcome->max_error);
+    tally.encode_s += encode_s;
+    tally.verify_s += outcome.verify_s;
+    tally.max_error = std::max(tally.max_error, outcome.max_error);
   }
-  tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() * plan.element_bytes());
+  tail_.add_done(plan.values_box(chunk.job->chunk_index).n_elements() * plan.element_bytes());
   encoded_(std::move(encoded));
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/comm.hpp"
 #include "core/trace.hpp"
+#include "exec/encode_chunk.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
@@ -56,6 +57,8 @@ class EncodeLane {
  private:
   void run(std::int32_t lane_number);
   void encode(StagedChunk chunk, std::int32_t lane_number);
+  void hand_on(const StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,
+               double encode_s);
   void record(const StagedChunk& chunk, std::int32_t lane_number, double start_s, double end_s,
               double verify_s);
 

@@ -212,7 +212,7 @@ void Executor::advance_round() {
       held_.clear();
     }
     std::uint64_t n_bytes = 0;
-    for (const EncodedChunk& chunk : round_chunks_) n_bytes += chunk.bytes.n_bytes();
+    for (const EncodedChunk& chunk : round_chunks_) n_bytes += chunk.data().size();
     sum_ = comm_.start_sum({n_bytes, all_staged ? 0U : 1U});
     round_ = Round::adding;
   }

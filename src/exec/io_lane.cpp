@@ -80,9 +80,9 @@ std::vector<EncodedChunk> IoLane::take_batch() {
       const WrittenChunk& last = batch.back().chunk;
       const bool joins = next.placed == batch.back().placed &&
                          (!next.placed || last.address + last.encoded_bytes == next.chunk.address);
-      if (!joins || n_bytes + next.bytes.n_bytes() > settings_.write_buffer_bytes) break;
+      if (!joins || n_bytes + next.data().size() > settings_.write_buffer_bytes) break;
     }
-    n_bytes += next.bytes.n_bytes();
+    n_bytes += next.data().size();
     batch.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -111,8 +111,8 @@ Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
   std::vector<std::span<const std::byte>> pieces;
   std::uint64_t n_bytes = 0;
   for (const EncodedChunk& chunk : batch) {
-    pieces.push_back(chunk.bytes.bytes());
-    n_bytes += chunk.bytes.n_bytes();
+    pieces.push_back(chunk.data());
+    n_bytes += chunk.data().size();
   }
   const double start_s = clock_.now_s();
   TAILRACE_TRY(storage_.write_pieces_at(batch.front().chunk.address, pieces));

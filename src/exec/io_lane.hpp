@@ -17,6 +17,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -36,7 +37,10 @@ struct EncodedChunk {
   WrittenChunk chunk;  ///< Its address is set by the lane, or with `placed`.
   bool placed = false;
   Buffer bytes;
-  std::uint64_t budget_bytes = 0;  ///< To be given back once written.
+  std::span<const std::byte> borrowed;  ///< Instead of `bytes`: the caller's own memory.
+  std::uint64_t budget_bytes = 0;       ///< To be given back once written.
+
+  std::span<const std::byte> data() const { return borrowed.empty() ? bytes.bytes() : borrowed; }
 };
 
 class IoLane {

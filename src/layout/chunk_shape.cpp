@@ -95,14 +95,26 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
   return chunk;
 }
 
-Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes) {
+Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
+                     const Shape& cut_gcd) {
   Shape slab(shape.size());
   for (std::size_t d = 0; d < shape.size(); ++d) slab[d] = std::max<std::uint64_t>(shape[d], 1);
+  std::uint64_t row_bytes = chunk_bytes(slab, element_bytes);
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (chunk_bytes(slab, element_bytes) <= 2 * target_bytes) break;
-    Shape inner(slab.begin() + static_cast<std::ptrdiff_t>(d) + 1, slab.end());
-    slab[d] = std::max<std::uint64_t>(target_bytes / chunk_bytes(inner, element_bytes), 1);
-    slab[d] = std::min(slab[d], std::max<std::uint64_t>(shape[d], 1));
+    row_bytes /= slab[d];
+    const std::uint64_t most_rows = std::max<std::uint64_t>(2 * target_bytes / row_bytes, 1);
+    std::uint64_t rows = std::min(most_rows, slab[d]);
+    const std::uint64_t block = std::max<std::uint64_t>(cut_gcd[d], 1);
+    if (block < slab[d] || rows < slab[d]) {
+      const std::uint64_t fewest = (block + most_rows - 1) / most_rows;
+      std::uint64_t n_parts = fewest;
+      while (block % n_parts != 0 && n_parts < 2 * fewest) ++n_parts;
+      const bool tiny = block / n_parts * row_bytes < smallest_own_chunk_bytes;
+      if (block % n_parts == 0 && !tiny) rows = block / n_parts;
+    }
+    const bool cut_here = rows < slab[d];
+    slab[d] = rows;
+    if (cut_here && rows > 1) break;
   }
   return slab;
 }

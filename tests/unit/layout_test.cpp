@@ -102,7 +102,7 @@ TEST(ChunkShape, AnyShapeGivesAPossibleChunk) {
     }
     for (const Shape& chunk :
          {chunk_shape_for(shape, 4, kTarget, facts), chunk_shape_to_share(shape, 4, kTarget, 5),
-          slab_shape_for(shape, 4, kTarget)}) {
+          slab_shape_for(shape, 4, kTarget, facts.cut_gcd)}) {
       ASSERT_EQ(chunk.size(), shape.size());
       for (std::size_t d = 0; d < shape.size(); ++d) {
         EXPECT_GE(chunk[d], 1U);
@@ -113,9 +113,12 @@ TEST(ChunkShape, AnyShapeGivesAPossibleChunk) {
   }
 }
 
-TEST(ChunkShape, SlabsAreRunsOfTheFile) {
-  const Shape slab = slab_shape_for({100, 2000, 3000}, 4, kTarget);
-  EXPECT_EQ(slab, (Shape{1, 699, 3000}));
+TEST(ChunkShape, SlabsAreRunsOfTheFileAndFollowTheBlocks) {
+  EXPECT_EQ(slab_shape_for({100, 2000, 3000}, 4, kTarget, {100, 2000, 3000}),
+            (Shape{1, 1000, 3000}));
+  EXPECT_EQ(slab_shape_for({256, 128, 128}, 4, kTarget, {128, 128, 128}), (Shape{128, 128, 128}));
+  EXPECT_EQ(slab_shape_for({64, 32}, 4, kTarget, {64, 32}), (Shape{64, 32}));
+  EXPECT_EQ(slab_shape_for({}, 4, kTarget, {}), (Shape{}));
 }
 
 }  // namespace
