@@ -125,13 +125,10 @@ TEST(InputHdf5, LeavesOtherTypesToTheCarryOver) {
     counting_dataset(file.get(), "/number", H5T_IEEE_F32LE, {2});
     const Hdf5Id half(H5Tcopy(H5T_IEEE_F32LE));
     H5Tset_fields(half.get(), 15, 10, 5, 0, 10);
-    H5Tset_precision(half.get(), 16);
-    H5Tset_ebias(half.get(), 15);
     H5Tset_size(half.get(), 2);
-    counting_dataset(file.get(), "/half", half.get(), {2});
+    H5Tset_ebias(half.get(), 15);
     const Hdf5Id n_bit(H5Tcopy(H5T_STD_I32LE));
-    H5Tset_precision(n_bit.get(), 12);
-    counting_dataset(file.get(), "/n_bit", n_bit.get(), {2});
+    H5Tset_precision(n_bit.get(), 24);
     const Hdf5Id boolean(H5Tenum_create(H5T_NATIVE_INT8));
     const std::int8_t no = 0;
     H5Tenum_insert(boolean.get(), "FALSE", &no);
@@ -141,12 +138,12 @@ TEST(InputHdf5, LeavesOtherTypesToTheCarryOver) {
     const Hdf5Id opaque(H5Tcreate(H5T_OPAQUE, 3));
     const Hdf5Id space = simple_space({2});
     int n = 0;
-    for (const hid_t type : {boolean.get(), compound.get(), list.get(), opaque.get(), H5T_C_S1,
-                             H5T_STD_REF_OBJ, H5T_STD_B8LE}) {
+    for (const hid_t type : {half.get(), n_bit.get(), boolean.get(), compound.get(), list.get(),
+                             opaque.get(), H5T_C_S1, H5T_STD_REF_OBJ, H5T_STD_B8LE}) {
       const std::string name = "/other" + std::to_string(n++);
       const Hdf5Id dataset(H5Dcreate2(file.get(), name.c_str(), type, space.get(), H5P_DEFAULT,
                                       H5P_DEFAULT, H5P_DEFAULT));
-      EXPECT_TRUE(dataset.valid());
+      EXPECT_TRUE(dataset.valid()) << name;
     }
     const Hdf5Id null_space(H5Screate(H5S_NULL));
     const Hdf5Id nothing(H5Dcreate2(file.get(), "/null", H5T_IEEE_F32LE, null_space.get(),
@@ -369,7 +366,7 @@ TEST(InputHdf5, ReportsACorruptChunk) {
   std::vector<std::byte> values(64);
   const Status status = input->read(0, Box{{0}, {8}}, values);
   EXPECT_EQ(status.code(), Code::corrupt) << text_of(status);
-  EXPECT_NE(status.message().find("checksum"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("/checked"), std::string::npos) << status.message();
 }
 
 TEST(InputHdf5, RefusesTruncatedFilesAndFindsAUserBlock) {
