@@ -18,8 +18,7 @@ std::uint64_t chunks_before(Wide before_bytes, Wide own_bytes, Wide total_bytes,
   const Wide n = n_chunks;
   const Wide step = 2 * own_bytes * n_ranks;
   if (step == 0) return rank == 0 ? 0 : n_chunks;
-  const Wide distance =
-      2 * n * (total_bytes * rank - before_bytes * n_ranks) - own_bytes * n_ranks;
+  const Wide distance = 2 * n * (total_bytes * rank - before_bytes * n_ranks) - own_bytes * n_ranks;
   if (distance <= 0) return 0;
   return static_cast<std::uint64_t>(std::min<Wide>((distance + step - 1) / step, n));
 }

@@ -1,9 +1,9 @@
 // Dealing the chunks of many fields to the ranks of a repack, without communication.
 //
-// Every field is spread evenly: rank r takes the r-th run of n_chunks / n_ranks chunks, so that each
-// rank meets every kind of data and no rank gets all of the slow field. What is left over (fewer
-// chunks than ranks, per field) is dealt contiguously by bytes over all fields' left-overs. Both are
-// closed formulas: O(fields + own chunks) work a rank.
+// Every field is spread evenly: rank r takes the r-th run of n_chunks / n_ranks chunks, so that
+// each rank meets every kind of data and no rank gets all of the slow field. What is left over
+// (fewer chunks than ranks, per field) is dealt contiguously by bytes over all fields' left-overs.
+// Both are closed formulas: O(fields + own chunks) work a rank.
 
 #pragma once
 

@@ -225,7 +225,8 @@ std::string json_text(const nlohmann::ordered_json& document) {
     if (end == std::string::npos || indented[end] != ']') continue;
     for (++at; at < end; ++at) {
       if (indented[at] == ',') out += ", ";
-      if (std::string_view(", \n").find(indented[at]) == std::string_view::npos) out += indented[at];
+      if (std::string_view(", \n").find(indented[at]) == std::string_view::npos)
+        out += indented[at];
     }
     out += ']';
   }
@@ -233,12 +234,12 @@ std::string json_text(const nlohmann::ordered_json& document) {
 }
 
 bool is_directory(const std::string& path) {
-  struct stat entry{};
+  struct stat entry {};
   return ::stat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode);
 }
 
 std::uint64_t file_bytes_of(const std::string& path) {
-  struct stat entry{};
+  struct stat entry {};
   return ::stat(path.c_str(), &entry) == 0 ? static_cast<std::uint64_t>(entry.st_size) : 0;
 }
 

@@ -69,7 +69,8 @@ class ReportFile {
 std::string size_text(std::uint64_t n_bytes);
 /// "0.532 s", "84.1 s", "2 min 05 s".
 std::string seconds_text(double seconds);
-/// Uncompressed bytes per second in MB/s (10^6), without the unit; "-" if there is no time to speak of.
+/// Uncompressed bytes per second in MB/s (10^6), without the unit; "-" if there is no time to speak
+/// of.
 std::string throughput_text(std::uint64_t n_bytes, double seconds);
 /// "13.2"; "-" if the encoded size is 0.
 std::string ratio_text(std::uint64_t raw_bytes, std::uint64_t encoded_bytes);
@@ -85,8 +86,8 @@ std::string position_text(const Shape& shape, std::uint64_t index);
 std::string shorten_middle(std::string_view text, std::size_t width);
 /// Columns that UTF-8 text takes up.
 std::size_t display_width(std::string_view text);
-/// Lines of at most `width` columns, broken at spaces; later lines begin with `indent` spaces, and the
-/// first one is taken to begin in column `first_column`.
+/// Lines of at most `width` columns, broken at spaces; later lines begin with `indent` spaces, and
+/// the first one is taken to begin in column `first_column`.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column = 0,
                     std::size_t width = 100);
 /// The group that all paths lie in ("/native_fields"), if it is worth naming once; else "".

@@ -134,8 +134,8 @@ CLI::Option* list_option(CLI::App* app, const std::string& name, std::vector<std
 void file_option(CLI::App* app, std::vector<KeyValue>& target, const std::string& key,
                  const std::string& unit, const std::string& group, const std::string& text) {
   app->add_option_function<std::string>(
-         "--" + key,
-         [&target, key](const std::string& value) { target.emplace_back(key, value); }, text)
+         "--" + key, [&target, key](const std::string& value) { target.emplace_back(key, value); },
+         text)
       ->type_name(unit)
       ->group(group)
       ->take_last();

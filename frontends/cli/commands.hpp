@@ -17,7 +17,7 @@ namespace tailrace::cli {
 
 struct RepackArguments {
   std::vector<std::string> inputs;
-  std::string output;                  ///< A file, or an existing folder.
+  std::string output;  ///< A file, or an existing folder.
   FieldRequests fields;
   std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
   std::string raw_format;              ///< "f32:512x512x512"; empty: the inputs say what they are.
@@ -43,7 +43,7 @@ int run_verify(Session& session, const VerifyArguments& arguments);
 
 struct InfoArguments {
   std::string file;
-  std::string chunks_of;   ///< List this field's chunks; empty: none.
+  std::string chunks_of;  ///< List this field's chunks; empty: none.
   std::string raw_format;
   std::string json_path;
 };
@@ -59,8 +59,8 @@ int run_recover(Session& session, const RecoverArguments& arguments);
 /// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
 std::string version_text();
 
-/// Let HDF5 look for filter plug-ins in these folders first, also when it reads. Must come before the
-/// first HDF5 call, which is when HDF5 looks at its environment.
+/// Let HDF5 look for filter plug-ins in these folders first, also when it reads. Must come before
+/// the first HDF5 call, which is when HDF5 looks at its environment.
 void search_plugins_in(const std::string& folders);
 
 /// Parse --raw "f32:512x512x512". @error invalid_argument

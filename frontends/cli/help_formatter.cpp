@@ -72,8 +72,8 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
        app->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
     usage += " " + make_option_usage(option);
   }
-  for (const CLI::Option* option :
-       app->get_options([](const CLI::Option* o) { return o->nonpositional() && o->get_required(); })) {
+  for (const CLI::Option* option : app->get_options(
+           [](const CLI::Option* o) { return o->nonpositional() && o->get_required(); })) {
     usage += " -" + option->get_snames().front() + " " + option->get_type_name();
   }
   return usage + " [OPTION...]\n";

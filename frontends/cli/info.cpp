@@ -1,7 +1,7 @@
 // tailrace info: one screen about a file, of any format that Tailrace reads.
 //
-// Rank 0 looks, the others wait for its verdict. Only headers and the chunk index are read, no values,
-// so no plug-in is needed.
+// Rank 0 looks, the others wait for its verdict. Only headers and the chunk index are read, no
+// values, so no plug-in is needed.
 
 #include <fmt/format.h>
 
@@ -30,10 +30,10 @@ struct FieldFacts {
 /// How the bytes of an HDF5 file are used.
 struct SpaceFacts {
   std::uint64_t n_extents = 0;
-  std::uint64_t data_bytes = 0;    ///< Stored values of all datasets.
-  std::uint64_t n_gaps = 0;        ///< Between stored pieces that do not touch.
-  std::uint64_t gap_bytes = 0;     ///< In these gaps; part of them holds metadata.
-  std::uint64_t other_bytes = 0;   ///< File less data: metadata, attributes, gaps.
+  std::uint64_t data_bytes = 0;   ///< Stored values of all datasets.
+  std::uint64_t n_gaps = 0;       ///< Between stored pieces that do not touch.
+  std::uint64_t gap_bytes = 0;    ///< In these gaps; part of them holds metadata.
+  std::uint64_t other_bytes = 0;  ///< File less data: metadata, attributes, gaps.
 };
 
 struct FileFacts {
@@ -48,10 +48,10 @@ struct FileFacts {
 /// A filter by the name that people know, or by its number.
 std::string filter_text(const StoredFilter& filter) {
   static const std::map<std::uint32_t, const char*> known = {
-      {1, "deflate"},   {2, "shuffle"},    {3, "fletcher32"}, {4, "szip"},
-      {5, "nbit"},      {6, "scaleoffset"}, {32001, "blosc"},  {32004, "lz4"},
-      {32008, "bitshuffle"}, {32013, "zfp"}, {32015, "zstd"},  {32017, "sz2"},
-      {32024, "sz3"},   {32026, "blosc2"}};
+      {1, "deflate"},        {2, "shuffle"},     {3, "fletcher32"}, {4, "szip"},
+      {5, "nbit"},           {6, "scaleoffset"}, {32001, "blosc"},  {32004, "lz4"},
+      {32008, "bitshuffle"}, {32013, "zfp"},     {32015, "zstd"},   {32017, "sz2"},
+      {32024, "sz3"},        {32026, "blosc2"}};
   const auto found = known.find(filter.filter_id);
   if (found != known.end()) return found->second;
   return filter.name.empty() ? fmt::format("id {}", filter.filter_id)
@@ -129,8 +129,8 @@ Status gather_facts(const InfoArguments& arguments, FileFacts& facts) {
   if (facts.hdf5) TAILRACE_TRY(read_hdf5_facts(facts));
   if (arguments.chunks_of.empty()) return Status();
   if (!facts.hdf5) {
-    return Status(Code::unsupported, fmt::format("{}: {} files have no chunks", arguments.file,
-                                                 facts.format));
+    return Status(Code::unsupported,
+                  fmt::format("{}: {} files have no chunks", arguments.file, facts.format));
   }
   return check_patterns_match(std::vector{arguments.chunks_of}, "--chunks", (*opened)->fields());
 }
@@ -159,19 +159,18 @@ std::string info_text(const FileFacts& facts) {
     const bool lossy = attributes.absolute_bound > 0;
     // A codec's own name tells more than its filters: "portable" is a shuffle and a deflate.
     const bool own_name = attributes.codec == "portable";
-    table.add_row({std::string(shown_path(field.field.path, group)), std::string(dtype_name(field.field.dtype)),
-                   shape_text(field.field.shape),
-                   field.field.chunk_shape.empty() ? attributes.storage
-                                                   : shape_text(field.field.chunk_shape),
-                   chunk_count_cell(field),
-                   own_name ? attributes.codec : filters_text(attributes),
-                   size_text(field.field.stored_bytes),
-                   ratio_text(field.raw_bytes(), field.field.stored_bytes),
-                   attributes.by_tailrace ? bound_column_text(attributes.bound) : "",
-                   lossy ? fmt::format("{:.3g}", attributes.absolute_bound) : "",
-                   lossy && attributes.max_error
-                       ? share_text(*attributes.max_error, attributes.absolute_bound)
-                       : ""});
+    table.add_row(
+        {std::string(shown_path(field.field.path, group)),
+         std::string(dtype_name(field.field.dtype)), shape_text(field.field.shape),
+         field.field.chunk_shape.empty() ? attributes.storage : shape_text(field.field.chunk_shape),
+         chunk_count_cell(field), own_name ? attributes.codec : filters_text(attributes),
+         size_text(field.field.stored_bytes),
+         ratio_text(field.raw_bytes(), field.field.stored_bytes),
+         attributes.by_tailrace ? bound_column_text(attributes.bound) : "",
+         lossy ? fmt::format("{:.3g}", attributes.absolute_bound) : "",
+         lossy && attributes.max_error
+             ? share_text(*attributes.max_error, attributes.absolute_bound)
+             : ""});
   }
   std::uint64_t raw_bytes = 0;
   for (const FieldFacts& field : facts.fields) raw_bytes += field.raw_bytes();
@@ -202,8 +201,8 @@ std::string chunk_list_text(const FileFacts& facts, const std::string& glob) {
   for (const FieldFacts& field : facts.fields) {
     if (!glob_matches(glob, field.field.path)) continue;
     out += fmt::format("\n{}\n", field.field.path);
-    TextTable table({{"chunk", true}, {"start"}, {"address", true}, {"bytes", true},
-                     {"filter mask", true}});
+    TextTable table(
+        {{"chunk", true}, {"start"}, {"address", true}, {"bytes", true}, {"filter mask", true}});
     for (const StoredChunk& chunk : field.chunks) {
       table.add_row({fmt::format("{}", chunk.chunk_index),
                      fmt::format("[{}]", fmt::join(chunk_start(field, chunk), ", ")),

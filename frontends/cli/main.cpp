@@ -43,14 +43,16 @@ bool is_later_rank() {
   arguments.push_back(nullptr);
   std::string name = "tailrace-bench";
   arguments[0] = name.data();
-  for (const char* place : {"tailrace-bench", "bench/tailrace-bench",
-                            "../libexec/tailrace/tailrace-bench"}) {
+  for (const char* place :
+       {"tailrace-bench", "bench/tailrace-bench", "../libexec/tailrace/tailrace-bench"}) {
     const std::filesystem::path program = folder / place;
     if (::access(program.c_str(), X_OK) == 0) ::execv(program.c_str(), arguments.data());
   }
   if (!is_later_rank()) {
-    fmt::print(stderr, "tailrace bench: tailrace-bench is neither beside {} nor in "
-                       "../libexec/tailrace\n", self.string());
+    fmt::print(stderr,
+               "tailrace bench: tailrace-bench is neither beside {} nor in "
+               "../libexec/tailrace\n",
+               self.string());
   }
   std::exit(exit_usage);
 }

@@ -44,11 +44,11 @@ void ProgressBar::update(std::uint64_t bytes_done, std::uint64_t bytes_total) {
   const double elapsed_s = std::chrono::duration<double>(now - start_).count();
   const double share =
       std::min(1.0, static_cast<double>(bytes_done) / static_cast<double>(bytes_total));
-  std::string figures = fmt::format(" {:3.0f}%  {} of {}  {} MB/s", 100 * share,
-                                    size_text(bytes_done), size_text(bytes_total),
-                                    throughput_text(bytes_done, elapsed_s));
+  std::string figures =
+      fmt::format(" {:3.0f}%  {} of {}  {} MB/s", 100 * share, size_text(bytes_done),
+                  size_text(bytes_total), throughput_text(bytes_done, elapsed_s));
   if (share > 0 && elapsed_s >= least_elapsed_s) {
-    figures += fmt::format("  {} left", seconds_text(elapsed_s * (1 - share) / share));
+    figures += fmt::format("  {:.0f} s left", elapsed_s * (1 - share) / share);
   }
   const std::size_t width = terminal_width();
   const std::size_t taken = label_.size() + 3 + figures.size() + 1;

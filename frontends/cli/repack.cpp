@@ -1,9 +1,10 @@
 // tailrace repack: existing files in, compressed HDF5 files out, in parallel and in bounded memory.
 //
 // Every rank opens the input by itself and owns whole chunks of the output (chunk_deal.hpp), which
-// the Writer pulls through a BoxSource when it is ready for them: nothing is ever held but the chunks
-// in flight. All ranks check the same arguments, so that a usage error needs no communication; what
-// only one rank can see (its own opening of the input) is settled before anything collective begins.
+// the Writer pulls through a BoxSource when it is ready for them: nothing is ever held but the
+// chunks in flight. All ranks check the same arguments, so that a usage error needs no
+// communication; what only one rank can see (its own opening of the input) is settled before
+// anything collective begins.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -53,11 +54,11 @@ Status check_output(const std::string& input, const std::string& output, bool re
   const std::filesystem::path parent = std::filesystem::path(output).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
   if (!is_directory(folder)) {
-    return Status(Code::not_found, fmt::format("cannot create {}: there is no folder {}", output,
-                                               folder));
+    return Status(Code::not_found,
+                  fmt::format("cannot create {}: there is no folder {}", output, folder));
   }
-  struct stat of_input{};
-  struct stat of_output{};
+  struct stat of_input {};
+  struct stat of_output {};
   if (::stat(output.c_str(), &of_output) == 0) {
     if (::stat(input.c_str(), &of_input) == 0 && of_input.st_dev == of_output.st_dev &&
         of_input.st_ino == of_output.st_ino) {
@@ -84,8 +85,7 @@ std::uint64_t encode_threads(const FileOptions& options, const Comm& comm) {
 /// The repack of one file: the pieces live as long as the Writer needs them.
 class Repack {
  public:
-  Repack(Session& session, const RepackArguments& arguments, FileOptions options,
-         bool chunk_given)
+  Repack(Session& session, const RepackArguments& arguments, FileOptions options, bool chunk_given)
       : session_(session), arguments_(arguments), chunk_given_(chunk_given) {
     outcome_.options = std::move(options);
     outcome_.n_ranks = session.comm.n_ranks();
@@ -124,15 +124,14 @@ Status Repack::prepare(const std::string& input_path, const std::string& output_
   outcome_.input_format = input_->format();
   outcome_.input_bytes = file_bytes_of(input_path);
 
-  Result<std::vector<PlannedField>> plan =
-      plan_fields(input_->fields(), arguments_.fields, outcome_.options, chunk_given_,
-                  session_.comm.n_ranks());
+  Result<std::vector<PlannedField>> plan = plan_fields(
+      input_->fields(), arguments_.fields, outcome_.options, chunk_given_, session_.comm.n_ranks());
   TAILRACE_TRY(session_.settle(plan.status()));
   outcome_.plan = std::move(*plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
-  const Status writable = session_.speaks() ? check_output(input_path, output_path,
-                                                           outcome_.options.replace)
-                                            : Status();
+  const Status writable = session_.speaks()
+                              ? check_output(input_path, output_path, outcome_.options.replace)
+                              : Status();
   return session_.settle(writable);
 }
 
@@ -152,8 +151,7 @@ Status Repack::put_own_chunks(Writer& writer) {
   for (const PlannedField& planned : outcome_.plan) {
     const FieldDefinition& field = planned.definition;
     grids.push_back({field.shape, *field.options.chunk_shape});
-    dealt.push_back({grids.back().n_chunks(),
-                     n_elements(field.shape) * dtype_bytes(field.dtype)});
+    dealt.push_back({grids.back().n_chunks(), n_elements(field.shape) * dtype_bytes(field.dtype)});
   }
   for (const ChunkRun& run : deal_chunks(dealt, session_.comm.rank(), session_.comm.n_ranks())) {
     const std::size_t f = run.field_index;
@@ -287,8 +285,7 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     if (!status.ok()) return session.fail(status);
     if (json.wanted()) document["files"].push_back(summary_json(repack.outcome()));
   }
-  const Status saved = session.settle(json.wanted() ? json.finish(json_text(document))
-                                                    : Status());
+  const Status saved = session.settle(json.wanted() ? json.finish(json_text(document)) : Status());
   return saved.ok() ? exit_done : session.fail(saved);
 }
 

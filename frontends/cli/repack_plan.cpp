@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "layout/chunk_shape.hpp"
+
 namespace tailrace::cli {
 namespace {
 
@@ -17,9 +19,8 @@ constexpr std::uint64_t memory_over_chunk = 32;
 
 Status unknown_pattern(std::string_view option, const std::string& text,
                        std::span<const InputField> fields) {
-  return Status(Code::invalid_argument,
-                fmt::format("{} '{}' matches no field; the fields are: {}", option, text,
-                            field_list_text(fields)));
+  return Status(Code::invalid_argument, fmt::format("{} '{}' matches no field; the fields are: {}",
+                                                    option, text, field_list_text(fields)));
 }
 
 /// Why a bound that is meant for all fields does not concern this one; empty if it does.
@@ -31,8 +32,7 @@ std::string reason_to_keep_exact(const InputField& field) {
 }
 
 /// The options that the patterns set for one field, in order.
-std::vector<KeyValue> own_options(const InputField& field,
-                                  std::span<const FieldPattern> patterns) {
+std::vector<KeyValue> own_options(const InputField& field, std::span<const FieldPattern> patterns) {
   std::vector<KeyValue> own;
   for (const FieldPattern& pattern : patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
@@ -73,6 +73,27 @@ Status check_own_chunk_shape(const InputField& field, const Shape& chunk_shape) 
                             shape_text(chunk_shape), shape_text(field.shape)));
 }
 
+/// The boxes in which the field is read and encoded.
+Status choose_pieces(const InputField& field, FieldOptions& options, int n_ranks) {
+  if (options.layout != "contiguous") {
+    if (!options.chunk_shape) {
+      options.chunk_shape =
+          Writer::choose_chunk_shape(field.shape, field.dtype, options.chunk_bytes, n_ranks);
+    }
+    return Status();
+  }
+  if (options.chunk_shape) {
+    return Status(Code::invalid_argument,
+                  fmt::format("field \"{}\": layout contiguous has no chunks of shape {}; "
+                              "chunk=SIZE says how much is written at once",
+                              field.path, shape_text(*options.chunk_shape)));
+  }
+  // Contiguous storage holds values as they are: who asks for it and names no codec means none.
+  if (!options.codec_given) options.codec = "none";
+  options.chunk_shape = slab_shape_for(field.shape, dtype_bytes(field.dtype), options.chunk_bytes);
+  return Status();
+}
+
 struct Defaults {
   FieldOptions lossy;     ///< As --codec and --bound say.
   FieldOptions lossless;  ///< For what must stay exact.
@@ -90,6 +111,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   defaults.lossless = defaults.lossy;
   if (!requests.codec.empty()) {
     TAILRACE_TRY(apply_field_options("codec=" + requests.codec, defaults.lossy).within("--codec"));
+    // A codec for all fields is not meant for integers where it is lossy; --field can mean that.
+    defaults.lossy.codec_given_for_field = false;
   }
   if (!requests.bound.empty()) {
     TAILRACE_TRY(apply_field_option({"bound", requests.bound}, defaults.lossy).within("--bound"));
@@ -100,7 +123,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossless = defaults.lossy;
   } else {
     const std::string name = requests.lossless_codec.empty() ? "deflate" : requests.lossless_codec;
-    TAILRACE_TRY(apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
+    TAILRACE_TRY(
+        apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
   }
   for (const std::string& text : requests.per_field) {
     Result<FieldPattern> pattern = parse_field_pattern(text);
@@ -136,19 +160,16 @@ Result<PlannedField> plan_field(const InputField& field, const Defaults& default
     TAILRACE_TRY(apply_field_option(entry, options).within("field \"" + field.path + "\""));
   }
   if (!is_floating(field.dtype) && !options.bound.lossless()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("field \"{}\" holds integers ({}), which are kept exactly: remove "
-                              "bound={} from its --field",
-                              field.path, dtype_name(field.dtype),
-                              error_bound_text(options.bound)));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("field \"{}\" holds integers ({}), which are kept exactly: remove "
+                    "bound={} from its --field",
+                    field.path, dtype_name(field.dtype), error_bound_text(options.bound)));
   }
   if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
     TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
   }
-  if (!options.chunk_shape) {
-    options.chunk_shape =
-        Writer::choose_chunk_shape(field.shape, field.dtype, options.chunk_bytes, n_ranks);
-  }
+  TAILRACE_TRY(choose_pieces(field, options, n_ranks));
   return planned;
 }
 

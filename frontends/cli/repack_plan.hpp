@@ -20,20 +20,20 @@ namespace tailrace::cli {
 
 /// What the user asked of the fields.
 struct FieldRequests {
-  std::string codec;                      ///< "sz3,level=2"; empty: not given.
-  std::string bound;                      ///< "rel=1e-3"; empty: not given.
-  std::string lossless_codec;             ///< For what stays exact; empty: deflate.
-  std::vector<std::string> per_field;     ///< "GLOB:key=value,..."; later ones win.
-  std::vector<std::string> only;          ///< Globs of the fields to write; empty: all.
-  std::vector<std::string> exclude;       ///< Globs of the fields to leave out.
+  std::string codec;                   ///< "sz3,level=2"; empty: not given.
+  std::string bound;                   ///< "rel=1e-3"; empty: not given.
+  std::string lossless_codec;          ///< For what stays exact; empty: deflate.
+  std::vector<std::string> per_field;  ///< "GLOB:key=value,..."; later ones win.
+  std::vector<std::string> only;       ///< Globs of the fields to write; empty: all.
+  std::vector<std::string> exclude;    ///< Globs of the fields to leave out.
 };
 
 /// One field of the output.
 struct PlannedField {
-  std::size_t input_index = 0;   ///< Into InputFile::fields().
-  FieldDefinition definition;    ///< With its chunk shape.
-  std::string exact_reason;      ///< Why a global bound was not applied: "integers", ...
-  bool lossy_before = false;     ///< The input's values carry an earlier loss already.
+  std::size_t input_index = 0;  ///< Into InputFile::fields().
+  FieldDefinition definition;   ///< With its chunk shape.
+  std::string exact_reason;     ///< Why a global bound was not applied: "integers", ...
+  bool lossy_before = false;    ///< The input's values carry an earlier loss already.
 };
 
 /// A --field argument in its two halves: what it matches, and what it sets.

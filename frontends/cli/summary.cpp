@@ -43,7 +43,8 @@ void add_field_row(TextTable& table, const FieldReport& field, std::string_view 
   const bool lossy = field.absolute_bound > 0;
   const bool marked = field.n_raw_chunks > 0;
   table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
-                 shape_text(field.shape), field.codec + (marked ? "*" : ""), bound_column_text(field.bound),
+                 shape_text(field.shape), field.codec + (marked ? "*" : ""),
+                 bound_column_text(field.bound),
                  lossy ? fmt::format("{:.3g}", field.absolute_bound) : "", error_cell(field),
                  ratio_text(field.raw_bytes, field.encoded_bytes), size_text(field.encoded_bytes),
                  throughput_text(field.raw_bytes, field.encode_s)});
@@ -97,29 +98,19 @@ std::string joined_names(const std::vector<std::string>& names) {
   return text;
 }
 
-/// 1e20, 1e34, 1e10 and the netCDF library's own fill value, as far as an f32 can say them.
-bool is_fill_magnitude(double magnitude) {
-  constexpr float netcdf_fill = 9.9692099683868690e+36F;
-  const double power = std::pow(10.0, std::round(std::log10(magnitude)));
-  const auto rounded = static_cast<float>(magnitude);
-  return rounded == static_cast<float>(power) || rounded == netcdf_fill;
-}
-
-/// An end of the value range that looks like a fill value which nobody declared; 0: none does. Such a
-/// value makes a relative bound useless, and real files are full of them. Far beyond all others is
-/// 1000 times the other end; a power of ten, or -999, -9999 and so on, is a number that someone chose.
+/// An end of the value range that looks like a fill value which nobody declared; 0: it does not.
+/// Such a value makes a relative bound useless, and real files are full of them. The Writer warns
+/// of the customary huge ones by itself (1e20, -1e34); here it is -1e10, -9999, -999 and so on:
+/// round, and far below everything else.
 double suspected_fill(const FieldReport& field) {
   if (!field.bound.needs_range()) return 0;
-  const double least = field.value_least;
-  const double greatest = field.value_greatest;
-  constexpr double far = 1000;
-  constexpr double least_high_fill = 1e15;
-  if (greatest >= least_high_fill && greatest > far * std::fabs(least) && least != 0 &&
-      is_fill_magnitude(greatest)) {
-    return greatest;
-  }
-  const bool low = least <= -999 && -least > far / 100 * std::fabs(greatest);
-  return low && (is_fill_magnitude(-least) || is_fill_magnitude(1 - least)) ? least : 0;
+  const double depth = -field.value_least;
+  constexpr double least_depth = 999;
+  constexpr double most_depth = 1e19;
+  if (depth < least_depth || depth >= most_depth) return 0;
+  if (depth <= 10 * std::fabs(field.value_greatest)) return 0;
+  const double power = std::pow(10.0, std::round(std::log10(depth)));
+  return depth == power || depth == power - 1 ? -depth : 0;
 }
 
 std::vector<std::string> notes(const RepackOutcome& outcome) {
@@ -132,7 +123,9 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
     const FieldReport& field = outcome.report.fields[f];
     if (field.n_raw_chunks > 0) {
       lines.push_back(fmt::format(
-          "* {}: {} of {} stored without compression, because {} could not keep the bound there",
+          "* {}: {} of {} stored without compression, because {} could not keep the bound, or the "
+          "NaN "
+          "and fill values, there (portable can)",
           field.path, field.n_raw_chunks, counted(field.n_chunks, "chunk"), field.codec));
     }
     if (!field.bound.lossless() && field.absolute_bound == 0 && field.raw_bytes > 0) {
@@ -148,9 +141,10 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
     lines.push_back(fmt::format("kept exactly ({}): {}", reason, joined_names(names)));
   }
   for (const auto& [fill, names] : suspects) {
-    lines.push_back(fmt::format("{:g} is taken for a value and widens the range of {}: if it is a "
-                                "fill value, say --field '{}:fill={:g}'",
-                                fill, joined_names(names), names.front(), fill));
+    lines.push_back(
+        fmt::format("{:g} is taken for a value and widens the range of {}: if it is a "
+                    "fill value, say --field '{}:fill={:g}'",
+                    fill, joined_names(names), names.front(), fill));
   }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
@@ -183,13 +177,10 @@ std::string time_lines(const RepackOutcome& outcome) {
   };
   line("read", report.read_s, with_unit(throughput_text(report.raw_bytes, report.read_s)),
        fmt::format("{} of values", size_text(report.raw_bytes)));
-  line("encode", report.encode_s,
-       with_unit(throughput_text(report.raw_bytes, report.encode_s)),
-       fmt::format("{} x {}",
-                   counted(static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
+  line("encode", report.encode_s, with_unit(throughput_text(report.raw_bytes, report.encode_s)),
+       fmt::format("{} x {}", counted(static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
                    counted(outcome.n_threads, "thread")));
-  line("write", report.write_s,
-       with_unit(throughput_text(report.encoded_bytes, report.write_s)),
+  line("write", report.write_s, with_unit(throughput_text(report.encoded_bytes, report.write_s)),
        fmt::format("{} in {}", size_text(report.encoded_bytes), counted(report.n_writes, "write")));
   line("together", report.makespan_s,
        with_unit(throughput_text(report.raw_bytes, report.makespan_s)), hidden_text(report));
@@ -243,12 +234,11 @@ std::string summary_text(const RepackOutcome& outcome) {
                   outcome.input_format, size_text(outcome.input_bytes));
   out += fmt::format("to    {} ({})\n", shorten_middle(outcome.output_path, most_path_columns),
                      size_text(report.file_bytes));
-  out += fmt::format("{}\n\n", wrapped(fmt::format("{} of values in {}{}, ratio {}",
-                                                  size_text(report.raw_bytes),
-                                                  counted(report.fields.size(), "field"),
-                                                  group_remark(group),
-                                                  ratio_text(report.raw_bytes,
-                                                             report.encoded_bytes)), 2));
+  out += fmt::format(
+      "{}\n\n", wrapped(fmt::format("{} of values in {}{}, ratio {}", size_text(report.raw_bytes),
+                                    counted(report.fields.size(), "field"), group_remark(group),
+                                    ratio_text(report.raw_bytes, report.encoded_bytes)),
+                        2));
   if (!report.fields.empty()) out += field_table(outcome, group) + "\n";
   const std::vector<std::string> remarks = notes(outcome);
   for (const std::string& note : remarks) out += wrapped(note, 2) + "\n";

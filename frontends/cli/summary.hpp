@@ -22,18 +22,18 @@ struct RepackOutcome {
   std::uint64_t input_bytes = 0;
   std::string output_path;
   int n_ranks = 1;
-  std::uint64_t n_threads = 1;      ///< Encode threads a rank.
+  std::uint64_t n_threads = 1;  ///< Encode threads a rank.
   FileOptions options;
-  std::vector<PlannedField> plan;   ///< In the order of report.fields.
+  std::vector<PlannedField> plan;  ///< In the order of report.fields.
   StepReport report;
-  double total_s = 0;               ///< From opening the input to the closed output.
+  double total_s = 0;                ///< From opening the input to the closed output.
   std::vector<std::string> remarks;  ///< What could not be carried over.
 };
 
 /// The tables, at most 100 columns wide and about one screen high.
 std::string summary_text(const RepackOutcome& outcome);
 
-/// The same numbers, and all fields; keys are documented in docs/format.md's neighbour, cli.md.
+/// The same numbers, and all fields. docs/cli.md explains the keys.
 nlohmann::ordered_json summary_json(const RepackOutcome& outcome);
 
 }  // namespace tailrace::cli

@@ -81,7 +81,8 @@ std::string TextTable::text(std::size_t width) const {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     if (widths[c] > 0 && !heading_lines(columns_[c].heading).first.empty()) two_lines = true;
   }
-  if (two_lines) print_line([&](std::size_t c) { return heading_lines(columns_[c].heading).first; });
+  if (two_lines)
+    print_line([&](std::size_t c) { return heading_lines(columns_[c].heading).first; });
   print_line([&](std::size_t c) { return heading_lines(columns_[c].heading).second; });
   for (const auto& row : rows_) {
     if (row.empty()) {

@@ -12,9 +12,9 @@
 namespace tailrace::cli {
 
 struct TableColumn {
-  std::string heading;         ///< One line, or two with a '\n' between them.
-  bool right = false;          ///< Numbers stand to the right.
-  std::size_t least_width = 0; ///< May be shortened in the middle down to this; 0: never.
+  std::string heading;          ///< One line, or two with a '\n' between them.
+  bool right = false;           ///< Numbers stand to the right.
+  std::size_t least_width = 0;  ///< May be shortened in the middle down to this; 0: never.
 };
 
 class TextTable {

@@ -60,12 +60,13 @@ std::string trace_json(std::span<const TraceEvent> events, std::span<const std::
       named_rank = rank;
     }
     separate();
-    fmt::format_to(
-        append, R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
-        rank, lane, lane_name(lane));
+    fmt::format_to(append,
+                   R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+                   rank, lane, lane_name(lane));
     separate();
     fmt::format_to(
-        append, R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
+        append,
+        R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
         rank, lane, lane);
   }
   for (const TraceEvent& event : events) {

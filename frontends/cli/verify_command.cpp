@@ -138,8 +138,8 @@ Result<Pairing> pair_fields(const VerifyArguments& arguments, const VerifyReques
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
     task.codec = (*recorded)[t].codec;
-    TAILRACE_TRY(resolve_bound(original.fields()[task.original_index], requests, (*recorded)[t],
-                               task));
+    TAILRACE_TRY(
+        resolve_bound(original.fields()[task.original_index], requests, (*recorded)[t], task));
   }
   return pairing;
 }

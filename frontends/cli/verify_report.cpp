@@ -72,8 +72,7 @@ std::string failure_text(const VerifyTask& task, const VerifyFinding& finding) {
                              counted(found.n_values, "value"));
   }
   if (found.n_special_changed > 0) {
-    out += fmt::format("{} {} (NaN, infinite or fill) changed",
-                       found.n_beyond_bound > 0 ? "," : "",
+    out += fmt::format("{} {} (NaN, infinite or fill) changed", found.n_beyond_bound > 0 ? "," : "",
                        counted(found.n_special_changed, "special value"));
   }
   if (task.psnr_asked() && finding.psnr() < task.asked.value) {
@@ -81,8 +80,7 @@ std::string failure_text(const VerifyTask& task, const VerifyFinding& finding) {
   }
   out += "\n";
   // The worst one may be far behind the first few; then it is shown on its own.
-  const bool has_worst =
-      found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
+  const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
   bool worst_shown = false;
   for (std::uint64_t i = 0; i < finding.n_first; ++i) {
     const bool worst = has_worst && finding.first[i].index == finding.worst.index;
@@ -196,7 +194,7 @@ std::string verify_text(const VerifyOutcome& outcome) {
   }
   for (const std::string& problem : outcome.problems) failures += "FAILED " + problem + "\n";
 
-  std::string out = 
+  std::string out =
       fmt::format("original    {}\ncompressed  {}\n", shorten_middle(outcome.original_path, 88),
                   shorten_middle(outcome.compressed_path, 88));
   if (!group.empty()) out += fmt::format("all fields in {}\n", group);
@@ -210,8 +208,7 @@ std::string verify_text(const VerifyOutcome& outcome) {
                              counted(outcome.tasks.size() + outcome.problems.size(), "field"));
   }
   return out + fmt::format("{}: 0 values beyond the bound ({} exactly equal)\n",
-                           counted(outcome.tasks.size(), "field"),
-                           outcome.tasks.size() - n_differ);
+                           counted(outcome.tasks.size(), "field"), outcome.tasks.size() - n_differ);
 }
 
 nlohmann::ordered_json verify_json(const VerifyOutcome& outcome) {

@@ -174,8 +174,7 @@ double VerifyFinding::psnr() const {
   if (comparison.n_finite == 0 || comparison.sum_squared_errors == 0) {
     return std::numeric_limits<double>::infinity();
   }
-  const double mean =
-      comparison.sum_squared_errors / static_cast<double>(comparison.n_finite);
+  const double mean = comparison.sum_squared_errors / static_cast<double>(comparison.n_finite);
   return 20 * std::log10((range.greatest - range.least) / std::sqrt(mean));
 }
 
@@ -195,7 +194,9 @@ Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
 }
 
 Status resolve_ranges(InputFile& original, Comm& comm, std::span<VerifyTask> tasks) {
-  const auto needs = [](const VerifyTask& task) { return task.resolve_range && !task.psnr_asked(); };
+  const auto needs = [](const VerifyTask& task) {
+    return task.resolve_range && !task.psnr_asked();
+  };
   if (std::none_of(tasks.begin(), tasks.end(), needs)) return Status();
   std::vector<VerifyTask> subset;
   std::vector<std::size_t> positions;

@@ -1,7 +1,7 @@
 // The comparison behind `tailrace verify`: two arrays, box by box, on any number of ranks.
 //
-// Each rank reads the boxes dealt to it from both files, so nothing is held but two boxes at a time.
-// What it finds are plain numbers, one VerifyFinding per field, which merge in any order.
+// Each rank reads the boxes dealt to it from both files, so nothing is held but two boxes at a
+// time. What it finds are plain numbers, one VerifyFinding per field, which merge in any order.
 
 #pragma once
 
@@ -30,12 +30,12 @@ struct VerifyTask {
   Shape shape;
   std::size_t original_index = 0;    ///< Into the original's fields().
   std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
-  Shape box_shape;                   ///< How much is read at once: whole chunks of the compressed file.
+  Shape box_shape;  ///< How much is read at once: whole chunks of the compressed file.
   std::optional<double> fill_value;
-  ErrorBound asked;                  ///< psnr: checked as a PSNR; else as the absolute bound.
+  ErrorBound asked;  ///< psnr: checked as a PSNR; else as the absolute bound.
   double absolute_bound = 0;
-  bool bound_known = false;          ///< False: neither the file nor the user says a bound.
-  bool resolve_range = false;        ///< The bound is relative to a range that must be measured.
+  bool bound_known = false;    ///< False: neither the file nor the user says a bound.
+  bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;
@@ -55,8 +55,8 @@ struct VerifyFinding {
   static constexpr std::size_t most_offenders = 5;
   ChunkComparison comparison;
   ValueRange range;
-  Offender worst;                                    ///< Valid if comparison.worst_index is.
-  std::array<Offender, most_offenders> first{};      ///< The first ones, by index.
+  Offender worst;                                ///< Valid if comparison.worst_index is.
+  std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
   std::uint64_t n_first = 0;
 
   void merge(const VerifyFinding& other);

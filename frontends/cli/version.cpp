@@ -39,7 +39,8 @@ std::string plugin_state(const std::string& name) {
   request.absolute_bound = name == "zstd" ? 0 : 1e-3;
   Result<std::unique_ptr<Codec>> made = make_plugin_codec(request, "");
   if (made.ok()) return (*made)->version();
-  return made.status().code() == Code::plugin_missing ? "plug-in not found" : made.status().message();
+  return made.status().code() == Code::plugin_missing ? "plug-in not found"
+                                                      : made.status().message();
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ Status read_storage(hid_t dataset, FieldAttributes& attributes) {
     StoredFilter filter;
     filter.client_data.resize(n_client_data);
     if (id >= 0 && n_client_data > 0) {
-      id = H5Pget_filter2(creation.get(), index, &flags, &n_client_data,
-                          filter.client_data.data(), name.size() - 1, name.data(), &config);
+      id = H5Pget_filter2(creation.get(), index, &flags, &n_client_data, filter.client_data.data(),
+                          name.size() - 1, name.data(), &config);
     }
     if (id < 0) return hdf5_failure(Code::corrupt, "filter " + std::to_string(f));
     filter.filter_id = static_cast<std::uint32_t>(id);

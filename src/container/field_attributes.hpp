@@ -1,8 +1,8 @@
 // What an HDF5 file says about how its datasets are stored: Tailrace's own attributes, and the
 // storage and filters that any HDF5 file has. For `tailrace verify` and `tailrace info`.
 //
-// The attributes are those that the Writer sets (docs/format.md). A dataset without them is ordinary:
-// then `by_tailrace` is false, and nothing is known about its error bound.
+// The attributes are those that the Writer sets (docs/format.md). A dataset without them is
+// ordinary: then `by_tailrace` is false, and nothing is known about its error bound.
 
 #pragma once
 
@@ -20,28 +20,28 @@ namespace tailrace {
 /// One filter of a dataset's pipeline, as its header names it.
 struct StoredFilter {
   std::uint32_t filter_id = 0;
-  std::string name;                        ///< May be empty: old files name no filters.
+  std::string name;  ///< May be empty: old files name no filters.
   std::vector<std::uint32_t> client_data;
 };
 
 struct FieldAttributes {
-  bool by_tailrace = false;           ///< tailrace_codec is there.
-  std::string codec;                  ///< "sz3"
-  std::string codec_version;          ///< Plug-in file and version, or "built in".
-  std::string version;                ///< Of the Tailrace that wrote it.
-  ErrorBound bound;                   ///< As asked.
-  double absolute_bound = 0;          ///< As used; 0: kept exactly. Unit of the field.
-  std::optional<double> max_error;    ///< Largest measured error, if it was verified.
+  bool by_tailrace = false;         ///< tailrace_codec is there.
+  std::string codec;                ///< "sz3"
+  std::string codec_version;        ///< Plug-in file and version, or "built in".
+  std::string version;              ///< Of the Tailrace that wrote it.
+  ErrorBound bound;                 ///< As asked.
+  double absolute_bound = 0;        ///< As used; 0: kept exactly. Unit of the field.
+  std::optional<double> max_error;  ///< Largest measured error, if it was verified.
 
   std::string storage;                ///< "contiguous", "chunked", "compact", "virtual".
   std::vector<StoredFilter> filters;  ///< In the order in which encoding applies them.
 };
 
-/// Read them for `field_paths` of the HDF5 file `path`, in that order. A file that is not HDF5 gives
-/// empty entries. Not collective. One thread at a time per process (takes HDF5's lock).
+/// Read them for `field_paths` of the HDF5 file `path`, in that order. A file that is not HDF5
+/// gives empty entries. Not collective. One thread at a time per process (takes HDF5's lock).
 /// @error corrupt  a dataset that is not there, or an attribute of another type than we write.
-Result<std::vector<FieldAttributes>> read_field_attributes(const std::string& path,
-                                                           std::span<const std::string> field_paths);
+Result<std::vector<FieldAttributes>> read_field_attributes(
+    const std::string& path, std::span<const std::string> field_paths);
 
 /// "1.10.8": the version of the HDF5 library in this process.
 std::string hdf5_library_version();
