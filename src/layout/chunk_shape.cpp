@@ -104,7 +104,7 @@ Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint6
     row_bytes /= slab[d];
     const std::uint64_t most_rows = std::max<std::uint64_t>(2 * target_bytes / row_bytes, 1);
     std::uint64_t rows = std::min(most_rows, slab[d]);
-    const std::uint64_t block = std::max<std::uint64_t>(cut_gcd[d], 1);
+    const std::uint64_t block = cut_gcd.empty() ? slab[d] : std::max<std::uint64_t>(cut_gcd[d], 1);
     if (block < slab[d] || rows < slab[d]) {
       const std::uint64_t fewest = (block + most_rows - 1) / most_rows;
       std::uint64_t n_parts = fewest;

@@ -38,6 +38,6 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
 /// that dimension slabs divide the blocks between common cuts, so that ranks own whole slabs,
 /// unless they would be tiny. @param cut_gcd  as in DecompositionFacts.
 Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
-                     const Shape& cut_gcd);
+                     const Shape& cut_gcd = {});
 
 }  // namespace tailrace
