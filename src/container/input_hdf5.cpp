@@ -10,6 +10,7 @@
 #include "container/input_hdf5.hpp"
 
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -30,20 +31,48 @@ namespace {
 /// that the product promises to honour (256 MB).
 constexpr std::uint64_t kChunkCacheBytes = 64U << 20;
 
+/// The folders that HDF5 would have searched if they existed, for messages.
+std::string& missing_plugin_folders() {
+  static std::string text;
+  return text;
+}
+
+/// HDF5's search path for plug-ins, entry `i`.
+std::string plugin_folder(unsigned i) {
+  std::array<char, 4096> folder = {};
+  return H5PLget(i, folder.data(), folder.size()) < 0 ? "" : std::string(folder.data());
+}
+
+/// HDF5 1.10 gives up its whole search at the first folder that is not there, and the default
+/// folder of a distribution's HDF5 often is not. So such entries leave the list.
+void drop_missing_plugin_folders() {
+  unsigned n_folders = 0;
+  if (H5PLsize(&n_folders) < 0) return;
+  for (unsigned i = n_folders; i-- > 0;) {
+    const std::string folder = plugin_folder(i);
+    struct stat facts {};
+    if (folder.empty() || ::stat(folder.c_str(), &facts) == 0) continue;
+    if (H5PLremove(i) < 0) continue;
+    std::string& text = missing_plugin_folders();
+    text = folder + (text.empty() ? "" : ":" + text);
+  }
+}
+
 /// Let HDF5 also look where this build keeps its plug-ins, after the user's HDF5_PLUGIN_PATH.
-void add_default_plugin_folder() {
+void prepare_plugin_folders() {
+  static const bool prepared = [] {
 #ifdef TAILRACE_DEFAULT_PLUGIN_PATH
-  static const bool added = [] {
     const std::string folders = TAILRACE_DEFAULT_PLUGIN_PATH;
     for (std::size_t at = 0; at < folders.size();) {
       const std::size_t end = std::min(folders.find(':', at), folders.size());
       if (end > at) H5PLappend(folders.substr(at, end - at).c_str());
       at = end + 1;
     }
+#endif
+    drop_missing_plugin_folders();
     return true;
   }();
-  (void)added;
-#endif
+  (void)prepared;
 }
 
 /// The folders that HDF5 searches for plug-ins, for messages.
@@ -51,11 +80,9 @@ std::string plugin_folder_text() {
   std::string text;
   unsigned n_folders = 0;
   if (H5PLsize(&n_folders) < 0) return text;
-  for (unsigned i = 0; i < n_folders; ++i) {
-    std::array<char, 4096> folder = {};
-    if (H5PLget(i, folder.data(), folder.size()) < 0) continue;
-    text += (text.empty() ? "" : ":") + std::string(folder.data());
-  }
+  for (unsigned i = 0; i < n_folders; ++i) text += (i == 0 ? "" : ":") + plugin_folder(i);
+  const std::string& missing = missing_plugin_folders();
+  if (!missing.empty()) text += (text.empty() ? "" : "; ") + missing + " (not there)";
   return text;
 }
 
@@ -220,7 +247,7 @@ class Hdf5Input final : public InputFile {
 
 Result<std::unique_ptr<InputFile>> open_hdf5_input(const std::string& path) {
   const Hdf5Scope scope;
-  add_default_plugin_folder();
+  prepare_plugin_folders();
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
   // SEMI would refuse to close the file while an id is open; STRONG closes all that belongs to it.
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
