@@ -80,10 +80,11 @@ void warn_about_noise(const Session& session, const BenchOptions& options,
         "(with Open MPI, --mca mpi_yield_when_idle 1 softens it)",
         n_busy, machine.n_cores));
   } else if (machine.load_average > 0.5) {
-    session.remark(fmt::format("the machine was busy before (load average {:.1f})",
-                               machine.load_average));
+    session.remark(
+        fmt::format("the machine was busy before (load average {:.1f})", machine.load_average));
   }
-  if (options.n_repeats < 5) session.remark("fewer than 5 counted runs tell little about the spread");
+  if (options.n_repeats < 5)
+    session.remark("fewer than 5 counted runs tell little about the spread");
 }
 
 /// Compare the methods, print the table, fill `document`. Collective.
@@ -116,10 +117,16 @@ Status run_index(const Session& session, std::uint64_t n_chunks, const BenchOpti
   Result<std::vector<IndexCost>> costs = std::vector<IndexCost>();
   if (session.speaks()) costs = measure_index_cost(n_chunks, options.n_repeats);
   TAILRACE_TRY(session.comm.agree(costs.status()));
-  cli::TextTable text({{"dataset"}, {"insert, us/chunk", true}, {"min - max", true},
-                       {"commit, us/chunk", true}, {"bytes/chunk", true}});
-  document = {{"schema_version", 1}, {"command", "bench --index"}, {"n_chunks", n_chunks},
-              {"repeat", options.n_repeats}, {"versions", {{"hdf5", find_machine_facts("/").hdf5}}},
+  cli::TextTable text({{"dataset"},
+                       {"insert, us/chunk", true},
+                       {"min - max", true},
+                       {"commit, us/chunk", true},
+                       {"bytes/chunk", true}});
+  document = {{"schema_version", 1},
+              {"command", "bench --index"},
+              {"n_chunks", n_chunks},
+              {"repeat", options.n_repeats},
+              {"versions", {{"hdf5", find_machine_facts("/").hdf5}}},
               {"rows", nlohmann::ordered_json::array()}};
   for (const IndexCost& cost : *costs) {
     const auto [least, most] = std::minmax_element(cost.insert_us.begin(), cost.insert_us.end());
@@ -185,7 +192,8 @@ int main(int argc, char** argv) {
     try {
       code = run(session, argc, argv);
     } catch (const std::exception& error) {
-      // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as well.
+      // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as
+      // well.
       fmt::print(stderr, "tailrace bench: rank {}: {}\n", comm->rank(), error.what());
       std::fflush(nullptr);
       std::_Exit(cli::exit_resources);

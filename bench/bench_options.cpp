@@ -18,8 +18,9 @@ constexpr const char* description =
   tailrace bench --index 100000
       what one chunk costs in the chunk index
 
-Every method writes once to warm up, is read back with stock HDF5 and checked against the bound; then
-all methods take turns, --repeat times. The time is that of the slowest rank from create to close.
+Every method writes once to warm up, is read back with stock HDF5 and checked against the bound;
+then all methods take turns, --repeat times. The time is that of the slowest rank, from create to
+close.
 )";
 
 constexpr const char* footer =
@@ -30,7 +31,7 @@ constexpr const char* footer =
   tailrace-LAYOUT-CODEC     ours; LAYOUT is claimed, dense, or contiguous (with CODEC none only)
   tailrace-LAYOUT-CODEC-verified   the same, every chunk decoded again before it is written
   ideal-CODEC               each rank encodes and writes at once to a file of its own: no container,
-                            no agreement, nobody waits. Not a usable output; a limit to compare with.
+                            no agreement, nobody waits. Not a usable output, but a limit.
 Rows that compress take the same chunk shapes and error bounds. bench/README.md tells how to read
 the numbers.
 
@@ -153,7 +154,8 @@ Result<BenchOptions> understand(const BenchArguments& a) {
   TAILRACE_TRY(take("--bandwidth", parse_bandwidth(a.bandwidth), options.bandwidth_bytes_per_s));
   TAILRACE_TRY(take("--fsync", parse_switch("fsync", a.fsync), options.fsync));
   options.method_patterns = split(a.methods, ',');
-  if (n_elements(options.cells) == 0 || (options.chunk_shape && n_elements(*options.chunk_shape) == 0)) {
+  if (n_elements(options.cells) == 0 ||
+      (options.chunk_shape && n_elements(*options.chunk_shape) == 0)) {
     return Status(Code::invalid_argument, "--cells and --chunk must not be empty");
   }
   return options;

@@ -40,11 +40,11 @@ struct BenchArguments {
 
 /// The same, understood.
 struct BenchOptions {
-  std::string input;                    ///< Empty: synthetic fields.
-  Shape cells;                          ///< Block of one rank; empty: by the input or the default.
+  std::string input;  ///< Empty: synthetic fields.
+  Shape cells;        ///< Block of one rank; empty: by the input or the default.
   std::optional<std::uint64_t> bytes_per_rank;
   std::uint64_t seed = 1;
-  std::string codec;                    ///< Name only.
+  std::string codec;  ///< Name only.
   std::vector<KeyValue> codec_settings;
   ErrorBound bound;
   std::optional<Shape> chunk_shape;

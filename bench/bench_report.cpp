@@ -30,8 +30,8 @@ std::string codec_of(const std::string& method) {
 }
 
 const Row* find_row(const std::vector<Row>& rows, const std::string& method) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Row& row) { return row.method == method; });
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.method == method; });
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -56,7 +56,8 @@ double over_longer_lane(const Row& row) {
 std::string factor_text(double factor) { return factor > 0 ? fmt::format("{:.2f}", factor) : ""; }
 
 std::string bandwidth_text(std::uint64_t bytes_per_s) {
-  return bytes_per_s == 0 ? "not limited" : "limited to " + cli::size_text(bytes_per_s) + "/s for all ranks";
+  return bytes_per_s == 0 ? "not limited"
+                          : "limited to " + cli::size_text(bytes_per_s) + "/s for all ranks";
 }
 
 std::string table_text(const BenchContext& context, const std::vector<Row>& rows) {
@@ -99,10 +100,10 @@ ordered_json row_json(const BenchContext& context, const std::vector<Row>& rows,
   entry["throughput_bytes_per_s"] = static_cast<double>(raw_bytes) / row.median_s();
   entry["file_bytes"] = row.checked.file_bytes;
   entry["encoded_bytes"] = row.checked.encoded_bytes;
-  entry["ratio"] = row.checked.encoded_bytes > 0
-                       ? static_cast<double>(raw_bytes) /
-                             static_cast<double>(row.checked.encoded_bytes)
-                       : 0.0;
+  entry["ratio"] =
+      row.checked.encoded_bytes > 0
+          ? static_cast<double>(raw_bytes) / static_cast<double>(row.checked.encoded_bytes)
+          : 0.0;
   entry["max_error_over_bound"] = row.checked.error_over_bound;
   entry["peak_memory_bytes"] = row.peak_memory_bytes;
   entry["written_bytes"] = row.written_bytes;
@@ -148,24 +149,29 @@ std::string report_text(const BenchContext& context, const MachineFacts& machine
   const BenchOptions& options = context.options;
   const Workload& work = context.work;
   const BenchField& first = work.fields.front();
-  std::string out = cli::wrapped(fmt::format("{}: {}", cli::counted(work.fields.size(), "field"),
-                                             work.source), 2) + "\n";
-  out += fmt::format("  {} on {} ({} a rank), {} of {} a rank, bound {}\n",
-                     cli::size_text(work.raw_bytes),
-                     cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
-                     cli::counted(options.n_threads, "encode thread"),
-                     cli::counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
-                     error_bound_text(options.bound));
-  out += fmt::format("  {}, {}, fsync {}; {} after a checked warm-up\n\n",
-                     machine.file_system, bandwidth_text(options.bandwidth_bytes_per_s),
+  std::string out =
+      cli::wrapped(fmt::format("{}: {}", cli::counted(work.fields.size(), "field"), work.source),
+                   2) +
+      "\n";
+  out += fmt::format(
+      "  {} on {} ({} a rank), {} of {} a rank, bound {}\n", cli::size_text(work.raw_bytes),
+      cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
+      cli::counted(options.n_threads, "encode thread"), cli::counted(work.chunks_per_rank, "chunk"),
+      shape_text(first.chunk_shape), error_bound_text(options.bound));
+  out += fmt::format("  {}, {}, fsync {}; {} after a checked warm-up\n\n", machine.file_system,
+                     bandwidth_text(options.bandwidth_bytes_per_s),
                      options.fsync ? "inside the time" : "off",
                      cli::counted(options.n_repeats, "counted run"));
   out += table_text(context, rows);
-  out += "\n" + cli::wrapped(
-      "spread: (largest - smallest) / median. MB/s: uncompressed. error: largest over the bound. "
-      "x hdf5: times as fast as hdf5-collective with this codec (portable: with the run's). "
-      "/ ideal: median over the ideal's. / lane: encode and write together, over the longer one.",
-      0) + "\n";
+  out += "\n" +
+         cli::wrapped(
+             "spread: (largest - smallest) / median. MB/s: uncompressed. error: largest over the "
+             "bound. "
+             "x hdf5: times as fast as hdf5-collective with this codec (portable: with the run's). "
+             "/ ideal: median over the ideal's. / lane: encode and write together, over the longer "
+             "one.",
+             0) +
+         "\n";
   return out;
 }
 
@@ -180,8 +186,9 @@ ordered_json report_json(const BenchContext& context, const MachineFacts& machin
                                                     : ordered_json(nullptr);
   document["S"] = work.raw_bytes;
   document["R"] = options.n_repeats;
-  document["units"] = {{"W", "bytes per second that the storage takes from all ranks together; "
-                             "null: unlimited"},
+  document["units"] = {{"W",
+                        "bytes per second that the storage takes from all ranks together; "
+                        "null: unlimited"},
                        {"S", "uncompressed bytes of all ranks"},
                        {"R", "counted runs of each method"}};
   document["fsync"] = options.fsync;
@@ -190,20 +197,16 @@ ordered_json report_json(const BenchContext& context, const MachineFacts& machin
   document["data"] = {{"source", work.source},
                       {"checksum_fnv1a", fmt::format("{:016x}", work.checksum)},
                       {"fields", fields_json(work)}};
-  document["versions"] = {{"tailrace", std::string(version_text)},
-                          {"hdf5", machine.hdf5},
-                          {"mpi", machine.mpi}};
+  document["versions"] = {
+      {"tailrace", std::string(version_text)}, {"hdf5", machine.hdf5}, {"mpi", machine.mpi}};
   for (const Row& row : rows) {
     if (!row.codec_version.empty()) {
       document["versions"]["codec_" + codec_of(row.method)] = row.codec_version;
     }
   }
-  document["machine"] = {{"processor", machine.processor},
-                         {"cores", machine.n_cores},
-                         {"memory_gib", machine.memory_gib},
-                         {"kernel", machine.kernel},
-                         {"load_average", machine.load_average},
-                         {"compiler", machine.compiler}};
+  document["machine"] = {{"processor", machine.processor},       {"cores", machine.n_cores},
+                         {"memory_gib", machine.memory_gib},     {"kernel", machine.kernel},
+                         {"load_average", machine.load_average}, {"compiler", machine.compiler}};
   document["file_system"] = machine.file_system;
   document["date"] = machine.date;
   document["rows"] = ordered_json::array();

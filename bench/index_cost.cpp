@@ -86,8 +86,7 @@ Status insert_once(std::uint64_t n_chunks, bool growing, IndexCost& cost) {
   cost.insert_us.push_back(watch.lap_us(n_chunks));
   TAILRACE_TRY(file.commit());
   cost.commit_us = watch.lap_us(n_chunks);
-  cost.metadata_bytes =
-      static_cast<double>(storage.n_written()) / static_cast<double>(n_chunks);
+  cost.metadata_bytes = static_cast<double>(storage.n_written()) / static_cast<double>(n_chunks);
   return file.close();
 }
 
@@ -100,8 +99,7 @@ double IndexCost::median_us() const {
   return 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
 }
 
-Result<std::vector<IndexCost>> measure_index_cost(std::uint64_t n_chunks,
-                                                  std::uint64_t n_repeats) {
+Result<std::vector<IndexCost>> measure_index_cost(std::uint64_t n_chunks, std::uint64_t n_repeats) {
   std::vector<IndexCost> costs(2);
   costs[0].index = "fixed shape";
   costs[1].index = "growing";

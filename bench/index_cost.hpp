@@ -11,10 +11,10 @@
 namespace tailrace::bench {
 
 struct IndexCost {
-  std::string index;               ///< "fixed shape" or "growing".
-  std::vector<double> insert_us;   ///< Microseconds a chunk, one per repeat.
-  double commit_us = 0;            ///< Commit, per chunk; last repeat.
-  double metadata_bytes = 0;       ///< Of the file, per chunk.
+  std::string index;              ///< "fixed shape" or "growing".
+  std::vector<double> insert_us;  ///< Microseconds a chunk, one per repeat.
+  double commit_us = 0;           ///< Commit, per chunk; last repeat.
+  double metadata_bytes = 0;      ///< Of the file, per chunk.
 
   double median_us() const;
 };

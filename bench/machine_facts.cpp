@@ -45,8 +45,8 @@ std::string file_system_of(const std::string& folder) {
     std::string type;
     words >> device >> place >> type;
     if (place == "/") place.clear();
-    const bool covers = folder.starts_with(place) &&
-                        (folder.size() == place.size() || folder[place.size()] == '/');
+    const bool covers =
+        folder.starts_with(place) && (folder.size() == place.size() || folder[place.size()] == '/');
     if (covers && place.size() >= best_length) {
       best_length = place.size();
       best_type = type;

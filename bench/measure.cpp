@@ -27,6 +27,14 @@ std::uint64_t status_bytes(const std::string& key) {
   return 0;
 }
 
+/// Let malloc give large blocks back at once (true), so that what one method has freed does not
+/// count as held before the next; or keep them, as it does by itself after some time (false). The
+/// values are those between which malloc moves its own thresholds.
+void give_memory_back(bool at_once) {
+  ::mallopt(M_MMAP_THRESHOLD, at_once ? 128 << 10 : 32 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, at_once ? 128 << 10 : 64 << 20);
+}
+
 /// Growth of this process's resident memory from construction to its peak, as the kernel counts it.
 /// Includes libraries and MPI's own buffers that the first use brings in.
 class MemoryMeter {
@@ -83,9 +91,10 @@ Status warm_up(const BenchContext& context, Method& method, const std::string& p
   row.checked = *checked;
   combine(context.comm, row.checked);
   if (row.checked.n_bad > 0) {
-    return Status(Code::bound_broken,
-                  fmt::format("{} values of the output are beyond their bounds, the worst by {:.4g} x",
-                              row.checked.n_bad, row.checked.error_over_bound));
+    return Status(
+        Code::bound_broken,
+        fmt::format("{} values of the output are beyond their bounds, the worst by {:.4g} x",
+                    row.checked.n_bad, row.checked.error_over_bound));
   }
   return clean(context, method, path);
 }
@@ -115,6 +124,7 @@ Result<std::vector<Row>> measure(const BenchContext& context,
                                  const WriteLimit& limit, const std::string& folder) {
   std::vector<Row> rows(methods.size());
   const std::string path = folder + "/out.h5";
+  give_memory_back(true);
   for (std::size_t m = 0; m < methods.size(); ++m) {
     const Status warm = warm_up(context, *methods[m], path, rows[m]);
     if (!warm.ok()) {
@@ -122,6 +132,7 @@ Result<std::vector<Row>> measure(const BenchContext& context,
       return (cleaned.ok() ? warm : cleaned).within(methods[m]->name());
     }
   }
+  give_memory_back(false);
   std::vector<std::vector<RunDetails>> details(methods.size());
   for (std::uint64_t r = 0; r < context.options.n_repeats; ++r) {
     for (std::size_t m = 0; m < methods.size(); ++m) {

@@ -17,9 +17,9 @@ struct Row {
   std::string method;
   bool has_lanes = false;
   std::string codec_version;
-  std::vector<double> seconds;      ///< Counted runs, in the order in which they ran.
-  ReadBack checked;                 ///< From the warm-up run.
-  RunDetails details;               ///< Of the median run (of the lower one, if there are two).
+  std::vector<double> seconds;          ///< Counted runs, in the order in which they ran.
+  ReadBack checked;                     ///< From the warm-up run.
+  RunDetails details;                   ///< Of the median run (of the lower one, if there are two).
   std::uint64_t peak_memory_bytes = 0;  ///< Warm-up run, largest rank: growth of resident memory.
   std::uint64_t written_bytes = 0;  ///< What passed the storage limit in the last run, all ranks.
 

@@ -17,9 +17,9 @@ namespace {
 
 /// Rows that are measured unless --methods says otherwise.
 std::vector<std::string> default_names(const std::string& codec) {
-  return {"hdf5-independent-none",    "hdf5-collective-none",      "hdf5-collective-" + codec,
-          "tailrace-claimed-" + codec, "tailrace-dense-" + codec,  "ideal-" + codec,
-          "tailrace-contiguous-none", "tailrace-claimed-none",     "tailrace-claimed-portable"};
+  return {"hdf5-independent-none",     "hdf5-collective-none",    "hdf5-collective-" + codec,
+          "tailrace-claimed-" + codec, "tailrace-dense-" + codec, "ideal-" + codec,
+          "tailrace-contiguous-none",  "tailrace-claimed-none",   "tailrace-claimed-portable"};
 }
 
 /// Rows that a glob finds besides.

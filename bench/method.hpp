@@ -27,11 +27,11 @@ struct BenchContext {
 
 /// What a run says about itself; 0 where the method does not know.
 struct RunDetails {
-  double encode_s = 0;      ///< Slowest rank, time in which it encoded.
-  double write_s = 0;       ///< Slowest rank, time in which it wrote.
-  double makespan_s = 0;    ///< Slowest rank, encode and write together.
-  double longer_lane_s = 0; ///< Largest over the ranks of the longer of encode and write.
-  double hidden_share = 0;  ///< Part of the shorter lane that ran behind the longer one.
+  double encode_s = 0;       ///< Slowest rank, time in which it encoded.
+  double write_s = 0;        ///< Slowest rank, time in which it wrote.
+  double makespan_s = 0;     ///< Slowest rank, encode and write together.
+  double longer_lane_s = 0;  ///< Largest over the ranks of the longer of encode and write.
+  double hidden_share = 0;   ///< Part of the shorter lane that ran behind the longer one.
   double index_s = 0;
   double sync_s = 0;
   double commit_s = 0;
@@ -41,8 +41,8 @@ struct RunDetails {
 
 /// What reading an output back has shown. Sums and maxima over all ranks.
 struct ReadBack {
-  double error_over_bound = 0;     ///< Largest; 0 where values are exact.
-  std::uint64_t n_bad = 0;         ///< Values beyond their bound, or special values changed.
+  double error_over_bound = 0;  ///< Largest; 0 where values are exact.
+  std::uint64_t n_bad = 0;      ///< Values beyond their bound, or special values changed.
   std::uint64_t encoded_bytes = 0;
   std::uint64_t file_bytes = 0;
 };
@@ -85,8 +85,8 @@ void compare_block(const BenchField& field, bool exact, std::span<const std::byt
 /// Combine what the ranks found: the maximum of errors, sums of the rest. Collective.
 void combine(Comm& comm, ReadBack& found);
 
-/// Read the blocks of all fields with this process's stock HDF5 (no driver of ours, each rank alone)
-/// and compare. Not collective; encoded_bytes and file_bytes on rank 0 only.
+/// Read the blocks of all fields with this process's stock HDF5 (no driver of ours, each rank
+/// alone) and compare. Not collective; encoded_bytes and file_bytes on rank 0 only.
 Result<ReadBack> read_back_with_hdf5(const BenchContext& context, const std::string& path,
                                      bool exact);
 

@@ -1,10 +1,10 @@
 // HDF5's own rows: the parallel library as its documentation tells to use it, at its best settings.
 //
-// Datasets are created collectively and written one after the other, one hyperslab per rank, straight
-// from the application's memory. Uncompressed datasets are contiguous: in chunks, independent writes
-// of part of a rank's block would leave in pieces of one row each. Fill values are never written (half
-// the storage time otherwise) and metadata is written collectively, as the HDF Group recommends.
-// Filters run inside H5Dwrite.
+// Datasets are created collectively and written one after the other, one hyperslab per rank,
+// straight from the application's memory. Uncompressed datasets are contiguous: in chunks,
+// independent writes of part of a rank's block would leave in pieces of one row each. Fill values
+// are never written (half the storage time otherwise) and metadata is written collectively, as the
+// HDF Group recommends. Filters run inside H5Dwrite.
 
 #include <hdf5.h>
 
@@ -103,7 +103,8 @@ class NativeMethod final : public Method {
     if (!dataset.valid()) return hdf5_failure(Code::io_error, "creating \"" + field.path + "\"");
     const Hdf5Id memory(H5Screate_simple(n_dimensions, count.data(), nullptr));
     H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
-    if (H5Dwrite(dataset.get(), type, memory.get(), space.get(), transfer, field.values.data()) < 0) {
+    if (H5Dwrite(dataset.get(), type, memory.get(), space.get(), transfer, field.values.data()) <
+        0) {
       return hdf5_failure(Code::io_error, "writing \"" + field.path + "\"");
     }
     return Status();
@@ -160,8 +161,7 @@ Result<std::unique_ptr<Method>> make_hdf5_method([[maybe_unused]] const BenchCon
     return Status(Code::unsupported, "HDF5 has no filter that rounds; use codec deflate");
   }
 #if TAILRACE_BENCH_NATIVE_PARALLEL
-  auto method =
-      std::make_unique<NativeMethod>(context, std::move(name), collective, codec_name);
+  auto method = std::make_unique<NativeMethod>(context, std::move(name), collective, codec_name);
   TAILRACE_TRY(method->prepare());
   return std::unique_ptr<Method>(std::move(method));
 #else

@@ -1,8 +1,9 @@
 // The ideal: every rank encodes and writes by itself at once, to a file of its own.
 //
 // Encode threads and one writing thread per rank, as in Tailrace, with the same codec and the same
-// chunks in the same order; but no container, no shared file, no agreement on anything. What it leaves
-// is of no use to anybody: it tells how fast this codec and this storage can be with perfect overlap.
+// chunks in the same order; but no container, no shared file, no agreement on anything. What it
+// leaves is of no use to anybody: it tells how fast this codec and this storage can be with perfect
+// overlap.
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -36,8 +36,7 @@ class TailraceMethod final : public Method {
   std::string codec_version() const override { return codec_version_; }
 
   Status write(const std::string& path, RunDetails& details) override {
-    Result<std::unique_ptr<Writer>> created =
-        Writer::create(context_.mpi.world(), path, options_);
+    Result<std::unique_ptr<Writer>> created = Writer::create(context_.mpi.world(), path, options_);
     if (!created.ok()) return created.status();
     Writer& writer = **created;
     for (const BenchField& field : context_.work.fields) {
@@ -66,7 +65,8 @@ class TailraceMethod final : public Method {
 
  private:
   FieldDefinition definition_of(const BenchField& field) const {
-    FieldDefinition definition{field.path, field.dtype, field.shape, options_.field_defaults, false};
+    FieldDefinition definition{field.path, field.dtype, field.shape, options_.field_defaults,
+                               false};
     definition.options.chunk_shape = field.chunk_shape;
     if (codec_name_ != "none" && field.absolute_bound > 0) {
       definition.options.bound = {BoundMode::abs, field.absolute_bound};
@@ -105,8 +105,8 @@ Result<std::unique_ptr<Method>> make_tailrace_method(const BenchContext& context
     Result<std::unique_ptr<Codec>> codec = make_bench_codec(context.options, codec_name, field);
     if (!codec.ok()) return codec.status().within("field \"" + field.path + "\"");
   }
-  return std::unique_ptr<Method>(std::make_unique<TailraceMethod>(
-      context, std::move(name), layout, codec_name, verified));
+  return std::unique_ptr<Method>(
+      std::make_unique<TailraceMethod>(context, std::move(name), layout, codec_name, verified));
 }
 
 }  // namespace tailrace::bench

@@ -1,7 +1,7 @@
 // Random fields by Fourier synthesis.
 //
-// A spectrum of independent complex amplitudes needs no symmetry: the real part of its transform is a
-// real Gaussian field and the imaginary part another one, independent of it. Multipliers m with
+// A spectrum of independent complex amplitudes needs no symmetry: the real part of its transform is
+// a real Gaussian field and the imaginary part another one, independent of it. Multipliers m with
 // m(-k) = conj(m(k)), such as those of smoothing and of velocity, act on both parts separately.
 // Spectrum: Bardeen, Bond, Kaiser and Szalay 1986, eq. G3, with shape parameter 0.2.
 
@@ -20,11 +20,11 @@ namespace {
 
 using Complex = std::complex<float>;
 
-constexpr double kCellMpc = 20.0 / 128;       // Mpc/h a cell, as the real Nyx runs of 20 Mpc/h
-constexpr double kShape = 0.2;                // Gamma, h/Mpc
-constexpr double kGasSmoothing = 1.0;         // cells; pressure smooths the gas ...
-constexpr double kDarkSmoothing = 0.5;        // ... but not the dark matter
-constexpr double kGasSigma = 1.0;             // of ln(density); three decades between extremes
+constexpr double kCellMpc = 20.0 / 128;  // Mpc/h a cell, as the real Nyx runs of 20 Mpc/h
+constexpr double kShape = 0.2;           // Gamma, h/Mpc
+constexpr double kGasSmoothing = 1.0;    // cells; pressure smooths the gas ...
+constexpr double kDarkSmoothing = 0.5;   // ... but not the dark matter
+constexpr double kGasSigma = 1.0;        // of ln(density); three decades between extremes
 constexpr double kDarkSigma = 1.3;
 constexpr double kMeanGas = 6.4e9;            // Msun/Mpc^3
 constexpr double kMeanDark = 3.4e10;          // Msun/Mpc^3
@@ -116,8 +116,8 @@ double amplitude(double k) {
   const double q = k / kShape;
   const double transfer =
       std::log(1 + 2.34 * q) / (2.34 * q) *
-      std::pow(1 + 3.89 * q + std::pow(16.1 * q, 2) + std::pow(5.46 * q, 3) +
-                   std::pow(6.71 * q, 4), -0.25);
+      std::pow(1 + 3.89 * q + std::pow(16.1 * q, 2) + std::pow(5.46 * q, 3) + std::pow(6.71 * q, 4),
+               -0.25);
   return std::sqrt(k) * transfer;
 }
 
@@ -179,9 +179,8 @@ std::vector<std::vector<float>> make_synthetic_nyx(const Shape& cells, std::uint
   Cube white(std::bit_ceil(longest));
   Random random(seed * 0x2545F4914F6CDD1DU + 1);
   for (Complex& value : white.values) value = random.normal_pair();
-  const Cube contrast = multiplied(white, [](const double*, double k) {
-    return Complex(static_cast<float>(amplitude(k)), 0);
-  });
+  const Cube contrast = multiplied(
+      white, [](const double*, double k) { return Complex(static_cast<float>(amplitude(k)), 0); });
 
   std::vector<std::vector<float>> fields;
   const Cube gas = smoothed(contrast, kGasSmoothing);

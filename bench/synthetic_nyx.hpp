@@ -1,9 +1,10 @@
 // Six fields that look like one block of a cosmological simulation, from a seed.
 //
-// A Gaussian random field with a cold-dark-matter spectrum gives the density contrast; densities are
-// log-normal in it, the temperature follows the gas density with scatter, the velocities follow the
-// contrast as in linear theory. So the fields have the smoothness, the heavy tails and the correlations
-// on which compressors live. They are made by no simulation, and results on them are labelled so.
+// A Gaussian random field with a cold-dark-matter spectrum gives the density contrast; densities
+// are log-normal in it, the temperature follows the gas density with scatter, the velocities follow
+// the contrast as in linear theory. So the fields have the smoothness, the heavy tails and the
+// correlations on which compressors live. They are made by no simulation, and results on them are
+// labelled so.
 
 #pragma once
 

@@ -37,7 +37,8 @@ bool divides(const Shape& chunk, const Shape& block) {
 /// The block halved along its slowest even dimensions until it is small enough.
 Shape chunk_of_block(Shape block, std::uint64_t element_bytes) {
   for (std::size_t d = 0; d < block.size(); ++d) {
-    while (n_elements(block) * element_bytes > kLargestChunkBytes && block[d] % 2 == 0) block[d] /= 2;
+    while (n_elements(block) * element_bytes > kLargestChunkBytes && block[d] % 2 == 0)
+      block[d] /= 2;
   }
   return block;
 }
@@ -77,8 +78,8 @@ Shape block_of(const BenchOptions& options, std::size_t n_fields, std::size_t n_
                          static_cast<double>(n_fields * element_bytes);
     const double edge = std::pow(cells, 1.0 / static_cast<double>(n_dimensions));
     // Whole default chunks, or a power of two below one of them.
-    auto rounded = static_cast<std::uint64_t>(std::lround(edge / kDefaultChunkEdge)) *
-                   kDefaultChunkEdge;
+    auto rounded =
+        static_cast<std::uint64_t>(std::lround(edge / kDefaultChunkEdge)) * kDefaultChunkEdge;
     if (rounded == 0) {
       for (rounded = 1; static_cast<double>(2 * rounded) <= edge;) rounded *= 2;
     }
@@ -93,11 +94,13 @@ Status make_synthetic(const Comm& comm, const BenchOptions& options, Workload& w
   if (block.size() != 3) {
     return Status(Code::invalid_argument, "--cells: synthetic fields have three dimensions");
   }
-  work.source = fmt::format("synthetic nyx, seed {}: Gaussian random fields with a cold-dark-matter "
-                            "spectrum, log-normal densities", options.seed);
+  work.source = fmt::format(
+      "synthetic nyx, seed {}: Gaussian random fields with a cold-dark-matter "
+      "spectrum, log-normal densities",
+      options.seed);
   const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
-  const std::vector<std::vector<float>> fields = make_synthetic_nyx(
-      block, options.seed * n_ranks + static_cast<std::uint64_t>(comm.rank()));
+  const std::vector<std::vector<float>> fields =
+      make_synthetic_nyx(block, options.seed * n_ranks + static_cast<std::uint64_t>(comm.rank()));
   for (std::size_t f = 0; f < fields.size(); ++f) {
     BenchField field;
     field.path = std::string("/") + synthetic_nyx_names[f];
@@ -181,9 +184,10 @@ Status make_from_input(const Comm& comm, const BenchOptions& options, Workload& 
     tile(whole, found.shape, comm.rank(), field);
     work.fields.push_back(std::move(field));
   }
-  work.source = fmt::format("{}, tiled: each rank's block is the file's field repeated, shifted "
-                            "around by an amount of its own",
-                            std::filesystem::path(options.input).filename().string());
+  work.source = fmt::format(
+      "{}, tiled: each rank's block is the file's field repeated, shifted "
+      "around by an amount of its own",
+      std::filesystem::path(options.input).filename().string());
   if (!work.fields.empty()) return Status();
   return Status(Code::invalid_argument, options.input + " has no field that bench can use");
 }

@@ -1,7 +1,7 @@
 // Workload: the fields that every method writes, one block of each on every rank.
 //
-// Fields come from a real file, tiled over the ranks, or from the synthetic generator. Bounds are made
-// absolute here, before any clock starts, so that no method pays for finding the range.
+// Fields come from a real file, tiled over the ranks, or from the synthetic generator. Bounds are
+// made absolute here, before any clock starts, so that no method pays for finding the range.
 
 #pragma once
 
@@ -20,13 +20,13 @@
 namespace tailrace::bench {
 
 struct BenchField {
-  std::string path;            ///< "/temperature"
+  std::string path;  ///< "/temperature"
   DType dtype = DType::f32;
-  Shape shape;                 ///< Global.
-  Box box;                     ///< This rank's block.
-  Shape chunk_shape;           ///< Divides the block.
-  double absolute_bound = 0;   ///< Unit of the field; 0: exact.
-  Buffer values;               ///< The block, row-major.
+  Shape shape;                ///< Global.
+  Box box;                    ///< This rank's block.
+  Shape chunk_shape;          ///< Divides the block.
+  double absolute_bound = 0;  ///< Unit of the field; 0: exact.
+  Buffer values;              ///< The block, row-major.
 
   std::uint64_t block_bytes() const { return box.n_elements() * dtype_bytes(dtype); }
   std::uint64_t chunk_bytes() const { return n_elements(chunk_shape) * dtype_bytes(dtype); }
@@ -35,11 +35,11 @@ struct BenchField {
 
 struct Workload {
   std::vector<BenchField> fields;
-  std::string source;                  ///< "synthetic nyx, seed 1" or what file, how tiled.
-  std::vector<std::string> remarks;    ///< Fields that were left out, and why.
-  std::uint64_t raw_bytes = 0;         ///< All ranks.
-  std::uint64_t chunks_per_rank = 0;   ///< All fields.
-  std::uint64_t checksum = 0;          ///< FNV-1a of all values, over the ranks in order.
+  std::string source;                 ///< "synthetic nyx, seed 1" or what file, how tiled.
+  std::vector<std::string> remarks;   ///< Fields that were left out, and why.
+  std::uint64_t raw_bytes = 0;        ///< All ranks.
+  std::uint64_t chunks_per_rank = 0;  ///< All fields.
+  std::uint64_t checksum = 0;         ///< FNV-1a of all values, over the ranks in order.
 };
 
 /// Make this rank's blocks. Collective. Values are made or read by each rank alone.

@@ -1,9 +1,11 @@
 // The shared bucket, and the functions that stand before libc's.
 //
-// Invariant 1: in any interval the bytes that were accepted never exceed bandwidth times its length,
-//   but for one slice per rank and 0.2 ms. Invariant 2: while a rank has bytes to write, no bandwidth is lost to a
-//   late wake-up: the next slice of the same write is booked from the end of the one before, not from
-//   now. Between two writes of a rank the storage is idle, as a real one would be.
+// Invariant 1: in any interval the bytes that were accepted never exceed bandwidth times its
+// length,
+//   but for one slice per rank and 0.2 ms. Invariant 2: while a rank has bytes to write, no
+//   bandwidth is lost to a late wake-up: the next slice of the same write is booked from the end of
+//   the one before, not from now. Between two writes of a rank the storage is idle, as a real one
+//   would be.
 
 #include "write_limit.hpp"
 
@@ -140,7 +142,8 @@ Result<SharedBucket*> map_bucket(const std::string& path, bool create) {
   }
   void* mapped = MAP_FAILED;
   if (status.ok()) {
-    mapped = ::mmap(nullptr, sizeof(SharedBucket), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    mapped =
+        ::mmap(nullptr, sizeof(SharedBucket), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (mapped == MAP_FAILED) status = status_from_errno(errno, "mapping \"" + path + "\"");
   }
   ::close(descriptor);
@@ -153,7 +156,8 @@ Result<SharedBucket*> map_bucket(const std::string& path, bool create) {
 Result<std::unique_ptr<WriteLimit>> WriteLimit::start(Comm& comm, const std::string& folder,
                                                       std::uint64_t bytes_per_s) {
   if (comm.n_ranks_on_node() != comm.n_ranks()) {
-    return Status(Code::unsupported, "--bandwidth limits the ranks of one node; these span several");
+    return Status(Code::unsupported,
+                  "--bandwidth limits the ranks of one node; these span several");
   }
   const std::string path = folder + "/bucket";
   Result<SharedBucket*> bucket = Status(Code::internal, "not mapped");

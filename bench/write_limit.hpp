@@ -1,10 +1,11 @@
 // WriteLimit: one bandwidth for all ranks' writes of bench output together, whoever makes them.
 //
-// The file write_limit.cpp defines write, pwrite, pwritev and their kin in the executable itself, so
-// that they come before libc's for every shared library of the process: HDF5, MPI-IO and our own
+// The file write_limit.cpp defines write, pwrite, pwritev and their kin in the executable itself,
+// so that they come before libc's for every shared library of the process: HDF5, MPI-IO and our own
 // writes pass the same bucket. A write returns when a storage of this bandwidth, which serves the
-// ranks in turn and buffers nothing, would have taken its bytes. Only regular files below the folder
-// of the run count. Limits of the method: one node; io_uring and stores to mapped files are not seen.
+// ranks in turn and buffers nothing, would have taken its bytes. Only regular files below the
+// folder of the run count. Limits of the method: one node; io_uring and stores to mapped files are
+// not seen.
 
 #pragma once
 

@@ -20,8 +20,8 @@ ROW_KEYS = {
 }
 LANE_KEYS = {"encode_s", "write_s", "makespan_s", "hidden_share"}
 TOP_KEYS = {"rows", "ranks", "W", "S", "R", "fsync", "versions", "data", "machine", "file_system"}
-SMALL = ["--cells", "32x32x32", "--chunk", "16x16x16", "--repeat", "2", "--codec", "deflate,level=1",
-         "--bound", "none"]
+SMALL = ["--cells", "32x32x32", "--chunk", "16x16x16", "--repeat", "2",
+         "--codec", "deflate,level=1", "--bound", "none"]
 
 
 def program():
