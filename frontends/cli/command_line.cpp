@@ -56,7 +56,7 @@ Keys of --field 'GLOB:key=value,...':
   GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
 
 Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
-needs about 100 bytes for each of its own chunks, for the chunk index.
+needs about 700 bytes for each of its own chunks, for their boxes and the chunk index.
 
 Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or memory gave out.)";
 

@@ -84,9 +84,15 @@ SpaceFacts measure_space(std::vector<Extent> extents, std::uint64_t file_bytes) 
   return space;
 }
 
-Status read_hdf5_facts(FileFacts& facts) {
+std::vector<std::string> paths_of(const std::vector<FieldFacts>& fields) {
   std::vector<std::string> paths;
-  for (const FieldFacts& field : facts.fields) paths.push_back(field.field.path);
+  paths.reserve(fields.size());
+  for (const FieldFacts& field : fields) paths.push_back(field.field.path);
+  return paths;
+}
+
+Status read_hdf5_facts(FileFacts& facts) {
+  const std::vector<std::string> paths = paths_of(facts.fields);
   Result<std::vector<FieldAttributes>> attributes = read_field_attributes(facts.path, paths);
   if (!attributes.ok()) return attributes.status();
   Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(facts.path);
@@ -140,9 +146,7 @@ std::string chunk_count_cell(const FieldFacts& facts) {
 }
 
 std::string info_text(const FileFacts& facts) {
-  std::vector<std::string> paths;
-  for (const FieldFacts& field : facts.fields) paths.push_back(field.field.path);
-  const std::string group = common_group(paths);
+  const std::string group = common_group(paths_of(facts.fields));
   TextTable table({{"field", false, 14},
                    {"type"},
                    {"shape", false, 9},

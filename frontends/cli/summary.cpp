@@ -52,6 +52,7 @@ void add_field_row(TextTable& table, const FieldReport& field, std::string_view 
 
 std::string group_of_all(const std::vector<FieldReport>& fields) {
   std::vector<std::string> paths;
+  paths.reserve(fields.size());
   for (const FieldReport& field : fields) paths.push_back(field.path);
   return common_group(paths);
 }
@@ -242,7 +243,7 @@ std::string summary_text(const RepackOutcome& outcome) {
   if (!report.fields.empty()) out += field_table(outcome, group) + "\n";
   const std::vector<std::string> remarks = notes(outcome);
   for (const std::string& note : remarks) out += wrapped(note, 2) + "\n";
-  if (!remarks.empty()) out += "\n";
+  if (!remarks.empty()) out += '\n';
   return out + time_lines(outcome);
 }
 

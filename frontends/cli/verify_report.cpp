@@ -78,7 +78,7 @@ std::string failure_text(const VerifyTask& task, const VerifyFinding& finding) {
   if (task.psnr_asked() && finding.psnr() < task.asked.value) {
     out += fmt::format(" PSNR {:.2f} dB, {} dB asked", finding.psnr(), task.asked.value);
   }
-  out += "\n";
+  out += '\n';
   // The worst one may be far behind the first few; then it is shown on its own.
   const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
   bool worst_shown = false;
@@ -164,6 +164,7 @@ std::uint64_t n_failures(const VerifyOutcome& outcome) {
 
 std::string verify_text(const VerifyOutcome& outcome) {
   std::vector<std::string> paths;
+  paths.reserve(outcome.tasks.size());
   for (const VerifyTask& task : outcome.tasks) paths.push_back(task.path);
   const std::string group = common_group(paths);
   TextTable table({{"field", false, 12},
@@ -198,7 +199,7 @@ std::string verify_text(const VerifyOutcome& outcome) {
       fmt::format("original    {}\ncompressed  {}\n", shorten_middle(outcome.original_path, 88),
                   shorten_middle(outcome.compressed_path, 88));
   if (!group.empty()) out += fmt::format("all fields in {}\n", group);
-  out += "\n";
+  out += '\n';
   if (!table.empty()) out += table.text();
   if (n_left_out > 0) out += fmt::format("and {} more, all ok (see --json)\n", n_left_out);
   out += "\n" + failures;

@@ -51,7 +51,7 @@ std::string version_text() {
   out += fmt::format("MPI      {}\n", mpi_version());
   out += "codecs   built in:";
   for (const CodecEntry& codec : codec_registry()) out += fmt::format(" {}", codec.name);
-  out += "\n";
+  out += '\n';
   for (const char* name : {"sz3", "zfp", "zstd"}) {
     out += fmt::format("         {}: {}\n", name, plugin_state(name));
   }

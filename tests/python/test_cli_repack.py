@@ -275,3 +275,37 @@ def test_table_fits_a_terminal(tmp_path):
     assert "15 more" in done.stdout and "hidden behind" in done.stdout
     assert done.stderr == ""  # No progress bar where stderr is no terminal.
     assert own_lines(done.stderr) == []
+
+
+def test_plugin_path_serves_writing_and_reading(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    mixed_input(source)
+    folder = ENVIRONMENT["HDF5_PLUGIN_PATH"]
+    bare = {name: text for name, text in ENVIRONMENT.items() if name != "HDF5_PLUGIN_PATH"}
+    tailrace("repack", source, "-o", target, "--codec", "zfp", "--bound", "rel=1e-3",
+             "--plugin-path", folder, environment=bare)
+    tailrace("verify", source, target, "--plugin-path", folder, environment=bare)
+
+
+def test_contiguous_fields_in_slabs(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    mixed_input(source)
+    for ranks in (1, 3):
+        tailrace("repack", source, "-o", target, "--force", "--layout", "contiguous", "--chunk",
+                 "50kB", ranks=ranks)
+        tailrace("verify", source, target)
+    done = tailrace("repack", source, "-o", target, "--force", "--layout", "contiguous", "--chunk",
+                    "8x8x8", code=2)
+    assert "no chunks of shape 8x8x8" in done.stderr
+
+
+def test_undeclared_fill_value_is_suspected(tmp_path):
+    values = smooth((40, 50, 60))
+    values[:, :10] = -1e10
+    np.save(tmp_path / "u.npy", values)
+    done = tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "a.h5", "--bound", "rel=1e-3")
+    assert "--field '/u:fill=-1e+10'" in " ".join(done.stdout.split())
+    done = tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "b.h5", "--bound", "rel=1e-3",
+                    "--field", "/u:fill=-1e+10")
+    assert "fill value" not in " ".join(done.stdout.split())
+    assert largest_error(values, datasets(tmp_path / "b.h5")["u"]) < 0.01
