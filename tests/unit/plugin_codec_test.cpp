@@ -160,8 +160,9 @@ TEST(PluginCodec, GivesTheBytesOfHdf5sOwnPipeline) {
   const Hdf5Scope scope;
   for (const Case& each : cases_with_hdf5_bytes()) {
     for (const DType dtype : each.dtypes) {
-      for (const Shape& shape : {Shape{4096}, Shape{64, 65}, Shape{16, 17, 18}, Shape{1, 32, 32}}) {
+      for (const Shape& shape : {Shape{2048}, Shape{64, 33}, Shape{16, 9, 18}, Shape{1, 32, 32}}) {
         for (const Sample& sample : samples_of(dtype, n_elements(shape))) {
+          if (!sample.ordinary && shape.size() != 3) continue;  // Odd values once suffice.
           SCOPED_TRACE(std::string(each.name) + " " + sample.name + " " + shape_text(shape));
           CodecRequest request;
           request.name = each.name;
