@@ -1,8 +1,8 @@
 // none: the values as they are. The template to copy for a codec of your own.
 //
-// A codec is one file with a make function, one line in codec_registry.cpp, a golden file and a row in
-// docs/codecs.md. The make function reads the codec's settings, refuses what it cannot honour, and
-// returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own
+// A codec is one file with a make function, one line in codec_registry.cpp, a golden file and a row
+// in docs/codecs.md. The make function reads the codec's settings, refuses what it cannot honour,
+// and returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own
 // (portable.cpp).
 
 #include "codec/builtin_codecs.hpp"
