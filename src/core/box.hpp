@@ -1,7 +1,7 @@
 // Shapes, boxes and grids: the N-D integer geometry that everything above is built from.
 //
-// A Shape is a list of extents, slowest dimension first (C order, as HDF5 and NumPy count). A Box is
-// {start, count} inside a shape. A ChunkGrid cuts a shape into equal chunks; the last chunk of a
+// A Shape is a list of extents, slowest dimension first (C order, as HDF5 and NumPy count). A Box
+// is {start, count} inside a shape. A ChunkGrid cuts a shape into equal chunks; the last chunk of a
 // dimension may reach over the shape's end. Rank 0 (a scalar) is ordinary: one box, one chunk, one
 // element. Nothing here allocates beyond the small vectors, and nothing knows MPI or HDF5.
 

@@ -1,7 +1,7 @@
 // Buffer: a malloc'ed block of bytes that can change hands with an HDF5 filter callback.
 //
-// Filter callbacks (H5Z_func_t) free their input and return another malloc'ed block, so chunk data on
-// its way through a codec lives in such blocks rather than in a std::vector.
+// Filter callbacks (H5Z_func_t) free their input and return another malloc'ed block, so chunk data
+// on its way through a codec lives in such blocks rather than in a std::vector.
 
 #pragma once
 

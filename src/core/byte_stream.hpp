@@ -1,7 +1,7 @@
 // ByteWriter and ByteReader: pack plain numbers, boxes and texts into messages between ranks.
 //
-// Native byte order and widths: these bytes never leave the job. A reader that runs past the end is a
-// programmer error, since both sides are the same code.
+// Native byte order and widths: these bytes never leave the job. A reader that runs past the end is
+// a programmer error, since both sides are the same code.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace tailrace {
 class ByteWriter {
  public:
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void add(const T& value) {
     const auto* first = reinterpret_cast<const std::byte*>(&value);
     bytes_.insert(bytes_.end(), first, first + sizeof value);
@@ -55,8 +55,7 @@ class ByteReader {
 
   bool at_end() const { return rest_.empty(); }
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  T take() {
+  requires std::is_trivially_copyable_v<T> T take() {
     T value;
     std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
     return value;

@@ -1,9 +1,10 @@
 // Codec: what turns one chunk into bytes and back, exactly as an HDF5 filter pipeline would.
 //
 // A Codec is made for one field: element type, chunk shape and absolute bound are fixed, and so are
-// the filters that the dataset's header will name. encode() may be called from many threads at once;
-// a codec whose plug-in is not re-entrant takes its own lock. The interface lives in core because both
-// src/codec (built-in stages) and src/container (plug-ins found through HDF5) implement it.
+// the filters that the dataset's header will name. encode() may be called from many threads at
+// once; a codec whose plug-in is not re-entrant takes its own lock. The interface lives in core
+// because both src/codec (built-in stages) and src/container (plug-ins found through HDF5)
+// implement it.
 
 #pragma once
 
@@ -23,21 +24,22 @@ namespace tailrace {
 
 /// One filter of an HDF5 pipeline, as it must stand in the dataset's header.
 struct FilterSpec {
-  std::uint32_t filter_id = 0;                ///< HDF5's registered number: 1 deflate, 2 shuffle, ...
-  std::uint32_t flags = 0;                    ///< 0 mandatory, 1 optional (H5Z_FLAG_OPTIONAL).
-  std::vector<std::uint32_t> client_data;     ///< cd_values before the filter's set_local.
+  std::uint32_t filter_id = 0;             ///< HDF5's registered number: 1 deflate, 2 shuffle, ...
+  std::uint32_t flags = 0;                 ///< 0 mandatory, 1 optional (H5Z_FLAG_OPTIONAL).
+  std::vector<std::uint32_t> client_data;  ///< cd_values before the filter's set_local.
   std::vector<std::uint32_t> final_client_data;  ///< cd_values after it; what the callback gets.
-  std::string name;                           ///< The filter class's name; goes into the file.
+  std::string name;                              ///< The filter class's name; goes into the file.
 };
 
 /// What a codec is made for.
 struct CodecRequest {
-  std::string name;                         ///< "sz3", "zstd", "none", "id=32028", ...
+  std::string name;  ///< "sz3", "zstd", "none", "id=32028", ...
   std::vector<std::pair<std::string, std::string>> settings;  ///< Its own keys: level, cd, ...
   DType dtype = DType::f32;
-  Shape chunk_shape;                        ///< Rank 0 for a scalar.
-  double absolute_bound = 0;                ///< Unit of the field; 0: keep exactly.
-  std::optional<double> fill_value = std::nullopt;  ///< Kept bit-exactly by lossy codecs of our own.
+  Shape chunk_shape;          ///< Rank 0 for a scalar.
+  double absolute_bound = 0;  ///< Unit of the field; 0: keep exactly.
+  std::optional<double> fill_value =
+      std::nullopt;  ///< Kept bit-exactly by lossy codecs of our own.
 };
 
 /// The encoded form of one chunk.

@@ -1,9 +1,10 @@
 // Comm: what the engine needs of a group of ranks, and nothing more. Tail: the file's shared end.
 //
-// Implementations: SelfComm (one rank, no MPI), MpiComm (exec), ThreadComm (tests: ranks are threads).
-// Collective calls return plain values: if MPI itself breaks, MPI ends the job, so that no rank is
-// ever left waiting. While a rank waits, it sleeps in short naps instead of polling, because on
-// full nodes its neighbours want the core. Every collective states its cost; none is an all-to-all.
+// Implementations: SelfComm (one rank, no MPI), MpiComm (exec), ThreadComm (tests: ranks are
+// threads). Collective calls return plain values: if MPI itself breaks, MPI ends the job, so that
+// no rank is ever left waiting. While a rank waits, it sleeps in short naps instead of polling,
+// because on full nodes its neighbours want the core. Every collective states its cost; none is an
+// all-to-all.
 
 #pragma once
 

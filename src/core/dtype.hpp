@@ -1,4 +1,5 @@
-// The element types that Tailrace moves: f32, f64 and the eight integer types, in native byte order.
+// The element types that Tailrace moves: f32, f64 and the eight integer types, in native byte
+// order.
 //
 // Everything else that a file may hold (strings, compounds, enums, halves) is carried over verbatim
 // by the container and never reaches a codec.

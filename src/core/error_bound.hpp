@@ -1,10 +1,10 @@
 // Error bounds: what the user asked for, and the absolute bound that it comes to for one field.
 //
-// Modes. abs: |decoded - original| <= value. rel: value times the range of the field's finite values
-// that are not fill, over all ranks. psnr: the bound that guarantees this PSNR in dB whatever the
-// distribution of errors is, range * 10^(-dB/20) (the root mean square error cannot exceed the
-// largest error). none: the field is kept exactly.
-// Every comparison against a bound is exact: see exceeds_bound.
+// Modes. abs: |decoded - original| <= value. rel: value times the range of the field's finite
+// values that are not fill, over all ranks. psnr: the bound that guarantees this PSNR in dB
+// whatever the distribution of errors is, range * 10^(-dB/20) (the root mean square error cannot
+// exceed the largest error). none: the field is kept exactly. Every comparison against a bound is
+// exact: see exceeds_bound.
 
 #pragma once
 

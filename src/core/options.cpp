@@ -84,10 +84,22 @@ Result<std::vector<KeyValue>> split_key_values(std::string_view text) {
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, double>, 16> kUnits = {{
-      {"", 1.0},         {"B", 1.0},           {"k", 0x1p10},   {"K", 0x1p10},
-      {"M", 0x1p20},     {"G", 0x1p30},        {"T", 0x1p40},   {"kB", 1e3},
-      {"KB", 1e3},       {"MB", 1e6},          {"GB", 1e9},     {"TB", 1e12},
-      {"KiB", 0x1p10},   {"MiB", 0x1p20},      {"GiB", 0x1p30}, {"TiB", 0x1p40},
+      {"", 1.0},
+      {"B", 1.0},
+      {"k", 0x1p10},
+      {"K", 0x1p10},
+      {"M", 0x1p20},
+      {"G", 0x1p30},
+      {"T", 0x1p40},
+      {"kB", 1e3},
+      {"KB", 1e3},
+      {"MB", 1e6},
+      {"GB", 1e9},
+      {"TB", 1e12},
+      {"KiB", 0x1p10},
+      {"MiB", 0x1p20},
+      {"GiB", 0x1p30},
+      {"TiB", 0x1p40},
   }};
   std::string_view unit;
   const std::optional<double> number = leading_number(text, unit);
@@ -140,8 +152,8 @@ Result<Shape> parse_shape(std::string_view text) {
     const std::size_t cross = rest.find('x');
     Result<std::uint64_t> extent = parse_count("shape", rest.substr(0, cross), 0);
     if (!extent.ok() || shape.size() == max_rank) {
-      return Status(Code::invalid_argument, "\"" + std::string(text) +
-                                                "\" is not a shape such as 512x512x512");
+      return Status(Code::invalid_argument,
+                    "\"" + std::string(text) + "\" is not a shape such as 512x512x512");
     }
     shape.push_back(*extent);
     if (cross == std::string_view::npos) return shape;

@@ -28,7 +28,8 @@ using KeyValue = std::pair<std::string, std::string>;
 Result<std::vector<KeyValue>> split_key_values(std::string_view text);
 
 /// Parse "64", "64k", "8MiB", "1.5GB" into bytes. k, M, G are powers of 1000 with B ("MB") and of
-/// 1024 with iB ("MiB") or bare ("M"). @error invalid_argument  no number, negative, or unknown unit.
+/// 1024 with iB ("MiB") or bare ("M"). @error invalid_argument  no number, negative, or unknown
+/// unit.
 Result<std::uint64_t> parse_bytes(std::string_view text);
 
 /// "8.0 MiB", three significant digits.
@@ -62,11 +63,12 @@ struct FieldOptions {
   std::uint64_t chunk_bytes = 8U << 20;  ///< chunk=8MiB: largest preferred chunk is twice this.
   std::string layout = "claimed";
   Verify verify = Verify::automatic;
-  bool fall_back_to_raw = true;  ///< A chunk that its codec cannot keep within bounds: raw, or error.
-  bool allow_holes = false;      ///< Elements that no rank puts get the fill value.
+  bool fall_back_to_raw =
+      true;                  ///< A chunk that its codec cannot keep within bounds: raw, or error.
+  bool allow_holes = false;  ///< Elements that no rank puts get the fill value.
   std::optional<double> fill_value;  ///< Kept exactly, and left out of the value range.
-  bool over_time = false;        ///< A leading unlimited dimension; each end_step adds one entry.
-  bool codec_given = false;      ///< False: "portable" takes over when a bound is given.
+  bool over_time = false;    ///< A leading unlimited dimension; each end_step adds one entry.
+  bool codec_given = false;  ///< False: "portable" takes over when a bound is given.
   bool codec_given_for_field = false;  ///< False: integers are spared a lossy default codec.
 };
 
@@ -78,18 +80,19 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options);
 /// How the file is written.
 struct FileOptions {
   FieldOptions field_defaults;
-  std::uint64_t n_threads = 0;                 ///< Encode threads a rank; 0: cores / ranks on node.
-  std::uint64_t memory_bytes = 1ULL << 30;     ///< Cap on what Tailrace allocates, per rank.
+  std::uint64_t n_threads = 0;              ///< Encode threads a rank; 0: cores / ranks on node.
+  std::uint64_t memory_bytes = 1ULL << 30;  ///< Cap on what Tailrace allocates, per rank.
   std::uint64_t write_buffer_bytes = 16U << 20;  ///< Largest single write.
-  std::uint64_t alignment_bytes = 1;           ///< Addresses of writes are multiples of this.
-  bool direct_io = false;                      ///< O_DIRECT; alignment becomes at least 4096.
-  bool sync = true;                            ///< fdatasync before and after each commit.
-  bool journal = false;                        ///< Redo journal against torn metadata writes.
-  bool replace = false;                        ///< An existing file may be replaced (--force).
+  std::uint64_t alignment_bytes = 1;             ///< Addresses of writes are multiples of this.
+  bool direct_io = false;                        ///< O_DIRECT; alignment becomes at least 4096.
+  bool sync = true;                              ///< fdatasync before and after each commit.
+  bool journal = false;                          ///< Redo journal against torn metadata writes.
+  bool replace = false;                          ///< An existing file may be replaced (--force).
   bool trace = false;
-  std::string plugin_path;                     ///< Searched before HDF5_PLUGIN_PATH.
+  std::string plugin_path;  ///< Searched before HDF5_PLUGIN_PATH.
   /// How the output is opened; empty: an ordinary POSIX file. Tests put faults in here.
-  std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)> open_storage;
+  std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)>
+      open_storage;
 };
 
 /// Apply "threads=2,memory=256MB,codec=sz3,bound=rel=1e-3" on top of `options`; field keys become

@@ -79,7 +79,8 @@ class [[nodiscard]] Result {
   std::variant<T, Status> held_;
 };
 
-/// Map an errno to a Status: ENOSPC and EDQUOT become no_space, ENOENT not_found, the rest io_error.
+/// Map an errno to a Status: ENOSPC and EDQUOT become no_space, ENOENT not_found, the rest
+/// io_error.
 Status status_from_errno(int errno_value, std::string_view what);
 
 /// The C rendering of TAILRACE_CHECK's failure: says where, then aborts. Never returns.
@@ -92,7 +93,8 @@ Status status_from_errno(int errno_value, std::string_view what);
   ((condition) ? void(0) : ::tailrace::check_failed(#condition, __FILE__, __LINE__))
 
 /// Return the Status of a failed expression from the enclosing function.
-#define TAILRACE_TRY(expression)                                  \
-  do {                                                            \
-    if (::tailrace::Status tailrace_try_ = (expression); !tailrace_try_.ok()) return tailrace_try_; \
+#define TAILRACE_TRY(expression)                                              \
+  do {                                                                        \
+    if (::tailrace::Status tailrace_try_ = (expression); !tailrace_try_.ok()) \
+      return tailrace_try_;                                                   \
   } while (false)

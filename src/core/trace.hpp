@@ -1,4 +1,5 @@
-// Trace events: what each lane of each rank did when. Collected in memory, written by the frontends.
+// Trace events: what each lane of each rank did when. Collected in memory, written by the
+// frontends.
 
 #pragma once
 
@@ -15,16 +16,26 @@ inline constexpr std::int32_t io_lane_number = 100;
 /// One interval of work on one lane of one rank.
 struct TraceEvent {
   /// The stages of a field's way that take time.
-  enum class Kind : std::uint8_t { read, exchange, encode, verify, wait, write, index, commit, sync };
+  enum class Kind : std::uint8_t {
+    read,
+    exchange,
+    encode,
+    verify,
+    wait,
+    write,
+    index,
+    commit,
+    sync
+  };
   Kind kind = Kind::encode;
   std::int32_t rank = 0;
-  std::int32_t lane = 0;            ///< 0 main, 1.. encode threads, or io_lane_number.
-  std::int32_t field_index = -1;    ///< -1: belongs to no single field.
-  std::int64_t chunk_index = -1;    ///< -1: belongs to no single chunk (a write of many).
-  double start_s = 0;               ///< Seconds since the file was created, rank's own clock.
+  std::int32_t lane = 0;          ///< 0 main, 1.. encode threads, or io_lane_number.
+  std::int32_t field_index = -1;  ///< -1: belongs to no single field.
+  std::int64_t chunk_index = -1;  ///< -1: belongs to no single chunk (a write of many).
+  double start_s = 0;             ///< Seconds since the file was created, rank's own clock.
   double end_s = 0;
-  std::uint64_t n_bytes = 0;        ///< Encode: uncompressed; write: stored; else as it applies.
-  std::uint64_t address = 0;        ///< Writes only.
+  std::uint64_t n_bytes = 0;  ///< Encode: uncompressed; write: stored; else as it applies.
+  std::uint64_t address = 0;  ///< Writes only.
 };
 
 /// "encode", "write", ...

@@ -153,8 +153,7 @@ void EncodeLane::hand_on(const StagedChunk& chunk, EncodedChunk encoded,
     tally.verify_s += outcome.verify_s;
     tally.max_error = std::max(tally.max_error, outcome.max_error);
   }
-  tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() *
-                 plan.element_bytes());
+  tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() * plan.element_bytes());
   encoded_(std::move(encoded));
 }
 
