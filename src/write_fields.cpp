@@ -168,7 +168,12 @@ Status prepare_codec(FieldState& field, const std::string& plugin_path, const Lo
   }
   if (!codec.ok()) return codec.status().within("field \"" + field.definition.path + "\"");
   field.codec = std::move(*codec);
-  field.absolute_bound = field.codec->lossy() ? request.absolute_bound : 0;
+  // Lossy by its own settings (zfp,rate=8) and no bound asked: nothing is promised of finite
+  // values.
+  const double promised = field.definition.options.bound.lossless()
+                              ? std::numeric_limits<double>::infinity()
+                              : request.absolute_bound;
+  field.absolute_bound = field.codec->lossy() ? promised : 0;
   switch (field.definition.options.verify) {
     case Verify::on: field.verify = true; break;
     case Verify::off: field.verify = false; break;

@@ -55,6 +55,11 @@ Status at_chunk(const FieldPlan& plan, std::uint64_t chunk_index, const Status& 
                         box_text(plan.grid.clipped_box(chunk_index)));
 }
 
+/// A plug-in refuses chunks that it would ruin or die of (SZ3 and NaN), even if nobody verifies.
+bool may_refuse(const FieldPlan& plan) {
+  return plan.codec->lossy() && !plan.codec->keeps_bound_by_construction();
+}
+
 std::string describe(const FieldPlan& plan, const ChunkComparison& found) {
   std::string text = "codec " + std::string(plan.codec->name());
   if (found.n_beyond_bound > 0) {
@@ -136,7 +141,7 @@ std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& 
 
 Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values) {
   ChunkOutcome outcome;
-  if (!plan.verify) {
+  if (!plan.verify && !may_refuse(plan)) {
     Result<EncodedBytes> encoded = plan.codec->encode(std::move(values));
     if (!encoded.ok()) return at_chunk(plan, chunk_index, encoded.status());
     outcome.encoded = std::move(*encoded);
@@ -150,7 +155,7 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
   Result<EncodedBytes> encoded = plan.codec->encode(std::move(input));
   Status verdict = encoded.status();
   const auto verify_start = std::chrono::steady_clock::now();
-  if (verdict.ok()) {
+  if (verdict.ok() && plan.verify) {
     EncodedBytes again{Buffer::copy_of(encoded->buffer.bytes()), encoded->filter_mask};
     Result<Buffer> decoded = plan.codec->decode(std::move(again));
     verdict = decoded.status();
@@ -161,8 +166,10 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
       if (!found.within_bound()) verdict = Status(Code::bound_broken, describe(plan, found));
     }
   }
-  outcome.verify_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - verify_start).count();
+  if (plan.verify) {
+    outcome.verify_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - verify_start).count();
+  }
   if (verdict.ok()) {
     outcome.encoded = std::move(*encoded);
     return outcome;
@@ -185,7 +192,8 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
   const std::uint64_t most = plan.codec->encoded_bytes_max(raw);
   const std::uint64_t working = plan.codec->working_bytes(raw);
   // Verifying keeps the values besides the codec's own copy, and decodes a copy of the output.
-  return plan.verify ? 2 * raw + 2 * most + working : raw + most + working;
+  if (plan.verify) return 2 * raw + 2 * most + working;
+  return (may_refuse(plan) ? 2 * raw : raw) + most + working;
 }
 
 }  // namespace tailrace
