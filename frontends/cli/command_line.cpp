@@ -75,8 +75,8 @@ bound, prints its coordinates, its original and its decoded value.
 )";
 
 constexpr const char* verify_footer =
-    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken or a field is missing or of another
-shape, 2 usage or bad input, 3 storage or memory gave out.)";
+    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken or a field is missing or of
+another shape, 2 usage or bad input, 3 storage or memory gave out.)";
 
 constexpr const char* info_description =
     R"(Tell what a file holds: fields, chunks, filters, bounds, ratios

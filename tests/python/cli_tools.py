@@ -52,7 +52,8 @@ def tailrace(*arguments, ranks=1, code=0, timeout=120, environment=None):
     """Run to the end and check the exit code; stdout and stderr are in the result."""
     done = subprocess.run(command(*arguments, ranks=ranks), capture_output=True, text=True,
                           timeout=timeout, env=environment or ENVIRONMENT)
-    assert done.returncode == code, f"exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
+    words = f"exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
+    assert done.returncode == code, words
     return done
 
 

@@ -1,5 +1,5 @@
-"""Bad usage, bad input, full and missing folders, kills: one clear message, the right exit code, and
-never a broken file in place of a good one."""
+"""Bad usage, bad input, full and missing folders, kills: one clear message, the right exit code,
+and never a broken file in place of a good one."""
 
 import hashlib
 import os
@@ -56,7 +56,8 @@ USAGE = [
 ]
 
 
-@pytest.mark.parametrize("words,text", USAGE, ids=[" ".join(words) or "nothing" for words, _ in USAGE])
+@pytest.mark.parametrize("words,text", USAGE,
+                         ids=[" ".join(words) or "nothing" for words, _ in USAGE])
 def test_refused(tmp_path, source, words, text):
     names = {"IN": source, "OUT": tmp_path / "out.h5", "ABSENT": tmp_path / "absent.h5",
              "NOWHERE": tmp_path / "nowhere" / "out.h5"}
@@ -89,8 +90,8 @@ def test_missing_plugin(tmp_path, source):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_corrupt_input(tmp_path, source, ranks):
     whole = source.read_bytes()
-    for name, content in (("cut.h5", whole[: len(whole) // 2]), ("text.h5", b"not a file of numbers"),
-                          ("empty.h5", b"")):
+    for name, content in (("cut.h5", whole[: len(whole) // 2]),
+                          ("text.h5", b"not a file of numbers"), ("empty.h5", b"")):
         bad = tmp_path / name
         bad.write_bytes(content)
         assert name in refusal("repack", bad, "-o", tmp_path / "out.h5", ranks=ranks)

@@ -1,4 +1,4 @@
-"""tailrace repack: real files, every codec, 1 to 4 ranks, and what stock readers find afterwards."""
+"""tailrace repack: real files, every codec, 1 to 4 ranks, and what stock readers then find."""
 
 import json
 import pathlib
@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from cli_tools import (ENVIRONMENT, attributes, command, data_file, datasets, largest_error, numbers,
-                       own_lines, smooth, tailrace)
+from cli_tools import (ENVIRONMENT, attributes, command, data_file, datasets, largest_error,
+                       numbers, own_lines, smooth, tailrace)
 
 # A covering subset: every file, every codec, every number of ranks.
 CASES = [
@@ -62,7 +62,8 @@ def test_stock_tools_take_the_output(tmp_path):
     target = tmp_path / "out.h5"
     tailrace("repack", source, "-o", target, "--codec", "sz3", "--bound", "rel=1e-3", ranks=2)
     copied = tmp_path / "copied.h5"
-    for words in (["h5dump", "-d", "/native_fields/temperature", "-s", "0,0,0", "-c", "1,1,4", target],
+    for words in (["h5dump", "-d", "/native_fields/temperature", "-s", "0,0,0", "-c", "1,1,4",
+                   target],
                   ["h5stat", target], ["h5ls", "-r", target],
                   ["h5repack", "-f", "GZIP=1", target, copied],
                   ["h5diff", target, copied]):
@@ -259,7 +260,8 @@ def test_trace(tmp_path):
     encoded = [e for e in spans if e["cat"] == "encode"]
     n_bytes = sum(values.nbytes for values in datasets(source).values())
     assert sum(e["args"]["bytes"] for e in encoded) == n_bytes
-    writes = sorted((e["args"]["address"], e["args"]["bytes"]) for e in spans if e["cat"] == "write")
+    writes = sorted((e["args"]["address"], e["args"]["bytes"])
+                    for e in spans if e["cat"] == "write")
     assert all(a + n <= b for (a, n), (b, _) in zip(writes, writes[1:]))
 
 
