@@ -99,6 +99,8 @@ class Comm {
   virtual void post(Message message) = 0;
   /// The next message posted to this rank, if one has come. Main thread only.
   virtual std::optional<Message> poll() = 0;
+  /// Whether something posted has not left yet; it moves only while this rank polls.
+  virtual bool posts_pending() const { return false; }
   /// Wait until all that this rank posted has left. Main thread only.
   virtual void finish_posts() = 0;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "core/options.hpp"
@@ -261,6 +262,7 @@ std::uint64_t Executor::n_active() {
 }
 
 void Executor::wait_for_activity(std::uint64_t seen) {
+  if (pieces_->in_transit()) return std::this_thread::yield();
   const bool messages_may_come = !pieces_->settled() || round_ == Round::adding ||
                                  round_ == Round::basing || tail_.needs_service();
   const std::chrono::microseconds limit = messages_may_come ? kPollInterval : kIdleInterval;

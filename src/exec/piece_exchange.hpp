@@ -33,6 +33,8 @@ class PieceExchange {
   bool serve();
   /// Nothing is expected of or owed to anybody any more.
   bool settled() const { return n_owed_ == 0 && awaited_.empty(); }
+  /// Values are on their way to this rank or from it: they move only while it polls.
+  bool in_transit() const { return !awaited_.empty() || comm_.posts_pending(); }
   std::uint64_t piece_bytes() const { return piece_bytes_; }
 
  private:
