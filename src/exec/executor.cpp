@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "core/options.hpp"
@@ -14,8 +13,9 @@
 namespace tailrace {
 namespace {
 
-constexpr auto kPollInterval = std::chrono::microseconds(100);  // while messages may come
-constexpr auto kIdleInterval = std::chrono::milliseconds(50);   // only the progress bar wants more
+constexpr auto kTransitInterval = std::chrono::microseconds(20);  // fragments move when polled
+constexpr auto kPollInterval = std::chrono::microseconds(100);    // while messages may come
+constexpr auto kIdleInterval = std::chrono::milliseconds(50);  // only the progress bar wants more
 
 }  // namespace
 
@@ -262,10 +262,10 @@ std::uint64_t Executor::n_active() {
 }
 
 void Executor::wait_for_activity(std::uint64_t seen) {
-  if (pieces_->in_transit()) return std::this_thread::yield();
   const bool messages_may_come = !pieces_->settled() || round_ == Round::adding ||
                                  round_ == Round::basing || tail_.needs_service();
-  const std::chrono::microseconds limit = messages_may_come ? kPollInterval : kIdleInterval;
+  std::chrono::microseconds limit = messages_may_come ? kPollInterval : kIdleInterval;
+  if (pieces_->in_transit()) limit = kTransitInterval;
   std::unique_lock lock(mutex_);
   activity_.wait_for(lock, limit, [&] { return n_active_ != seen; });
 }

@@ -28,20 +28,10 @@ constexpr int kPostTag = 7003;
 constexpr int kGatherTag = 7004;
 constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
 
-/// For data that is on its way already: naps would only slow the transfer, which needs both sides
-/// to call MPI for every fragment.
-void wait_busily(MPI_Request* request) {
-  int complete = 0;
-  MPI_Test(request, &complete, MPI_STATUS_IGNORE);
-  while (complete == 0) {
-    std::this_thread::yield();
-    MPI_Test(request, &complete, MPI_STATUS_IGNORE);
-  }
-}
-
 /// Waits longer and longer, so that a short wait is quick and a long one costs no processor time.
 class Nap {
  public:
+  explicit Nap(std::chrono::microseconds longest) : longest_(longest) {}
   void take() {
     if (n_spins_ < 64) {
       ++n_spins_;
@@ -49,16 +39,20 @@ class Nap {
       return;
     }
     std::this_thread::sleep_for(length_);
-    if (length_ < std::chrono::microseconds(500)) length_ *= 2;
+    length_ = std::min(2 * length_, longest_);
   }
 
  private:
   int n_spins_ = 0;
   std::chrono::microseconds length_{10};
+  std::chrono::microseconds longest_;
 };
 
-void wait_politely(MPI_Request* request) {
-  Nap nap;
+constexpr std::chrono::microseconds kLongNap{500};  // others are at work: stay out of their way
+constexpr std::chrono::microseconds kShortNap{20};  // data is coming, and moves only while we poll
+
+void wait_politely(MPI_Request* request, std::chrono::microseconds longest = kLongNap) {
+  Nap nap(longest);
   int complete = 0;
   while (true) {
     MPI_Test(request, &complete, MPI_STATUS_IGNORE);
@@ -212,7 +206,7 @@ class MpiComm final : public Comm {
     std::vector<Message> incoming;
     MPI_Request barrier = MPI_REQUEST_NULL;
     bool in_barrier = false;
-    Nap nap;
+    Nap nap(kLongNap);
     while (true) {
       if (std::optional<Message> message = receive(tag)) {
         incoming.push_back(std::move(*message));
@@ -308,7 +302,7 @@ class MpiComm final : public Comm {
     Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Imrecv(message.payload.data(), n_bytes, MPI_BYTE, &handle, &request);
-    wait_busily(&request);
+    wait_politely(&request, kShortNap);
     return message;
   }
 
