@@ -94,7 +94,9 @@ std::string field_table(const RepackOutcome& outcome, const std::string& group) 
 std::string joined_names(const std::vector<std::string>& names) {
   constexpr std::size_t most = 4;
   std::string text = fmt::format(
-      "{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), most), ", "));
+      "{}",
+      fmt::join(names.begin(),
+                names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most)), ", "));
   if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
   return text;
 }

@@ -82,6 +82,7 @@ class FloatRounder {
     }
   }
 
+ private:
   const Lattice<T>& lattice_;
   T fill_;  ///< NaN for none: it equals nothing.
 };
@@ -121,8 +122,11 @@ void round_values(const Lattice<T>& lattice, Rounding rounding, std::optional<T>
   }
 }
 
+// A template argument cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define TAILRACE_ROUND_VALUES(T) \
   template void round_values<T>(const Lattice<T>&, Rounding, std::optional<T>, T*, std::size_t);
+// NOLINTEND(bugprone-macro-parentheses)
 TAILRACE_ROUND_VALUES(float)
 TAILRACE_ROUND_VALUES(double)
 TAILRACE_ROUND_VALUES(std::int8_t)

@@ -87,7 +87,7 @@ class Lattice<T> {
  public:
   static std::optional<Lattice> within(double absolute_bound) {
     if (!(absolute_bound >= 1)) return std::nullopt;
-    constexpr double most = static_cast<double>(std::numeric_limits<T>::max() / 4);
+    constexpr double most = static_cast<double>(std::numeric_limits<T>::max()) / 4;
     return Lattice(static_cast<Unsigned>(absolute_bound < most ? absolute_bound : most));
   }
 

@@ -79,7 +79,7 @@ struct RewriteOrder {
       depth = 255 - std::to_integer<unsigned>(block[level_at]);
     }
   }
-  auto operator<=>(const RewriteOrder&) const = default;
+  auto operator<=>(const RewriteOrder&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Write pieces that follow each other in the file with one call each.

@@ -54,7 +54,7 @@ void drop_missing_plugin_folders() {
     if (folder.empty() || ::stat(folder.c_str(), &facts) == 0) continue;
     if (H5PLremove(i) < 0) continue;
     std::string& text = missing_plugin_folders();
-    text = folder + (text.empty() ? "" : ":" + text);
+    text.insert(0, text.empty() ? folder : folder + ":");
   }
 }
 

@@ -160,7 +160,7 @@ class Settlement {
   }
 
   /// As home: check each announced chunk, choose its owner, prepare what the holders are told.
-  Status judge(std::vector<Message> announcements, bool all_announced) {
+  Status judge(const std::vector<Message>& announcements, bool all_announced) {
     verdicts_.clear();
     std::map<ChunkKey, std::vector<HeldBox>> chunks;
     for (const Message& message : announcements) {
@@ -263,6 +263,7 @@ class Settlement {
 
   static std::vector<Message> messages(std::map<int, ByteWriter>& writers) {
     std::vector<Message> outgoing;
+    outgoing.reserve(writers.size());
     for (auto& [peer, writer] : writers) outgoing.push_back({peer, writer.take()});
     return outgoing;
   }

@@ -68,7 +68,8 @@ struct ChunkJob {
 struct ChunkKey {
   std::size_t field = 0;
   std::uint64_t chunk_index = 0;
-  auto operator<=>(const ChunkKey&) const = default;
+  // clang-tidy 14 takes the 0 that the compiler puts in here for a null pointer.
+  auto operator<=>(const ChunkKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Ownership {

@@ -1,4 +1,4 @@
-"""What lossy plug-ins cannot do must not lose a value: NaN under SZ3, rates of ZFP without a bound."""
+"""What lossy plug-ins cannot do must not lose a value: NaN under SZ3, ZFP by rate, unbounded."""
 
 import h5py
 import hdf5plugin  # noqa: F401  (registers the filters)
