@@ -33,21 +33,27 @@ std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
   return order;
 }
 
+/// Held to a finite bound: neither exact nor lossy by a setting that promises nothing (zfp,rate=8).
+bool bounded(const FieldReport& field) {
+  return field.absolute_bound > 0 && std::isfinite(field.absolute_bound);
+}
+
 std::string error_cell(const FieldReport& field) {
-  if (!field.verified || field.raw_bytes == 0) return "";
-  if (field.absolute_bound > 0) return share_text(field.max_error, field.absolute_bound);
+  if (!field.verified || field.raw_bytes == 0 || std::isinf(field.absolute_bound)) return "";
+  if (bounded(field)) return share_text(field.max_error, field.absolute_bound);
   return field.max_error == 0 ? "0" : fmt::format("{:.3g}", field.max_error);
 }
 
 void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
-  const bool lossy = field.absolute_bound > 0;
+  const bool unbounded = std::isinf(field.absolute_bound);
   const bool marked = field.n_raw_chunks > 0;
   table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
                  shape_text(field.shape), field.codec + (marked ? "*" : ""),
-                 bound_column_text(field.bound),
-                 lossy ? fmt::format("{:.3g}", field.absolute_bound) : "", error_cell(field),
-                 ratio_text(field.raw_bytes, field.encoded_bytes), size_text(field.encoded_bytes),
-                 throughput_text(field.raw_bytes, field.encode_s)});
+                 unbounded ? "none" : bound_column_text(field.bound),
+                 bounded(field) ? fmt::format("{:.3g}", field.absolute_bound) : "",
+                 error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),
+                 size_text(field.encoded_bytes),
+                 field.codec == "none" ? "" : throughput_text(field.raw_bytes, field.encode_s)});
 }
 
 std::string group_of_all(const std::vector<FieldReport>& fields) {

@@ -24,11 +24,12 @@ bool differs(const VerifyFinding& finding) {
 std::string bound_cell(const VerifyTask& task) {
   if (!task.bound_known) return "none said";
   if (task.psnr_asked()) return error_bound_text(task.asked);
+  if (std::isinf(task.absolute_bound)) return "none";
   return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
 }
 
 std::string share_cell(const VerifyTask& task, const VerifyFinding& finding) {
-  if (!(task.absolute_bound > 0) || task.psnr_asked()) return "";
+  if (!(task.absolute_bound > 0) || !std::isfinite(task.absolute_bound)) return "";
   return share_text(finding.comparison.largest_error, task.absolute_bound);
 }
 
