@@ -19,6 +19,7 @@
 
 #include "exec/comm_factory.hpp"
 #include "exec/mpi_tail.hpp"
+#include "exec/mpi_wait.hpp"
 
 namespace tailrace {
 namespace {
@@ -27,39 +28,6 @@ constexpr int kExchangeTag = 7001;  // and 7002: consecutive exchanges must not 
 constexpr int kPostTag = 7003;
 constexpr int kGatherTag = 7004;
 constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
-
-/// Waits longer and longer, so that a short wait is quick and a long one costs no processor time.
-class Nap {
- public:
-  explicit Nap(std::chrono::microseconds longest) : longest_(longest) {}
-  void take() {
-    if (n_spins_ < 64) {
-      ++n_spins_;
-      std::this_thread::yield();
-      return;
-    }
-    std::this_thread::sleep_for(length_);
-    length_ = std::min(2 * length_, longest_);
-  }
-
- private:
-  int n_spins_ = 0;
-  std::chrono::microseconds length_{10};
-  std::chrono::microseconds longest_;
-};
-
-constexpr std::chrono::microseconds kLongNap{500};  // others are at work: stay out of their way
-constexpr std::chrono::microseconds kShortNap{20};  // data is coming, and moves only while we poll
-
-void wait_politely(MPI_Request* request, std::chrono::microseconds longest = kLongNap) {
-  Nap nap(longest);
-  int complete = 0;
-  while (true) {
-    MPI_Test(request, &complete, MPI_STATUS_IGNORE);
-    if (complete != 0) return;
-    nap.take();
-  }
-}
 
 void gcd_op(void* in, void* inout, int* n, MPI_Datatype*) {
   const auto* a = static_cast<const std::uint64_t*>(in);
@@ -130,11 +98,7 @@ class MpiComm final : public Comm {
   int n_ranks() const override { return n_ranks_; }
   int n_ranks_on_node() const override { return n_ranks_on_node_; }
 
-  void barrier() override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(comm_, &request);
-    wait_politely(&request);
-  }
+  void barrier() override { barrier_politely(comm_); }
 
   void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
     reduce(values.data(), values.size(), MPI_UINT64_T, op_of(reduction));
@@ -206,7 +170,7 @@ class MpiComm final : public Comm {
     std::vector<Message> incoming;
     MPI_Request barrier = MPI_REQUEST_NULL;
     bool in_barrier = false;
-    Nap nap(kLongNap);
+    Nap nap(long_nap);
     while (true) {
       if (std::optional<Message> message = receive(tag)) {
         incoming.push_back(std::move(*message));
@@ -302,7 +266,7 @@ class MpiComm final : public Comm {
     Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Imrecv(message.payload.data(), n_bytes, MPI_BYTE, &handle, &request);
-    wait_politely(&request, kShortNap);
+    wait_politely(&request, short_nap);
     return message;
   }
 

@@ -22,6 +22,8 @@
 #include <optional>
 #include <thread>
 
+#include "exec/mpi_wait.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -160,16 +162,16 @@ class MpiTail final : public Tail {
   }
 
   std::uint64_t end() override {
-    MPI_Barrier(world_);
+    barrier_politely(world_);
     if (single_node_) return node_->cursor.load();
     std::uint64_t address = world_rank_ == 0 ? fetch_add(0) : 0;
-    MPI_Bcast(&address, 1, MPI_UINT64_T, 0, world_);
+    broadcast(address);
     return address;
   }
 
   void reset(std::uint64_t address) override {
-    MPI_Bcast(&address, 1, MPI_UINT64_T, 0, world_);  // also: nobody claims any more
-    MPI_Barrier(world_);
+    broadcast(address);  // also: nobody claims any more
+    barrier_politely(world_);
     if (node_rank_ == 0) {
       node_->cursor.store(address);
       node_->extent_end.store(single_node_ ? UINT64_MAX : address);
@@ -181,18 +183,18 @@ class MpiTail final : public Tail {
       MPI_Fetch_and_op(&address, &before, MPI_UINT64_T, 0, 0, MPI_REPLACE, counter_window_);
       MPI_Win_flush(0, counter_window_);
     }
-    MPI_Barrier(world_);
+    barrier_politely(world_);
   }
 
   void raise_failure() override { node_->failed.store(1); }
   bool failure_raised() const override { return node_->failed.load() != 0; }
   void start_step() override {
-    MPI_Barrier(node_comm_);
+    barrier_politely(node_comm_);
     if (node_rank_ == 0) {
       node_->failed.store(0);
       node_->done_bytes.store(0);
     }
-    MPI_Barrier(node_comm_);
+    barrier_politely(node_comm_);
   }
   void add_done(std::uint64_t n_bytes) override { node_->done_bytes.fetch_add(n_bytes); }
   std::uint64_t done() const override { return node_->done_bytes.load(); }
@@ -215,6 +217,12 @@ class MpiTail final : public Tail {
     }
     if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
     return std::nullopt;
+  }
+
+  void broadcast(std::uint64_t& address) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(&address, 1, MPI_UINT64_T, 0, world_, &request);
+    wait_politely(&request);
   }
 
   std::uint64_t fetch_add(std::uint64_t n_bytes) {
