@@ -1,0 +1,55 @@
+// PatchMap: which values of a chunk are stored exactly, beside the codes.
+//
+// A predictor marks a value that its code cannot bring back within the bound, and goes on with the
+// value that the decoder will have there (code 0: the prediction). The decoder decodes everything,
+// then overwrites the marked values. One bit per value, cleared when the first one is marked.
+
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace tailrace::trz {
+
+class PatchMap {
+ public:
+  /// `words` has room for words_of(n_values); it need not be cleared.
+  PatchMap(std::uint64_t* words, std::size_t n_values) : words_(words), n_values_(n_values) {}
+
+  static constexpr std::size_t words_of(std::size_t n_values) { return (n_values + 63) / 64; }
+
+  /// Mark the value at this row-major index. Marking twice is fine.
+  void mark(std::size_t index) {
+    if (!any_) clear();
+    words_[index / 64] |= std::uint64_t{1} << (index % 64);
+  }
+  bool any() const { return any_; }
+  bool test(std::size_t index) const {
+    return any_ && ((words_[index / 64] >> (index % 64)) & 1) != 0;
+  }
+  std::size_t count() const {
+    std::size_t total = 0;
+    if (any_) {
+      for (std::size_t i = 0; i < words_of(n_values_); ++i) {
+        total += static_cast<std::size_t>(std::popcount(words_[i]));
+      }
+    }
+    return total;
+  }
+  const std::uint64_t* words() const { return words_; }
+  std::size_t n_values() const { return n_values_; }
+
+ private:
+  void clear() {
+    std::memset(words_, 0, words_of(n_values_) * sizeof(std::uint64_t));
+    any_ = true;
+  }
+
+  std::uint64_t* words_;
+  std::size_t n_values_;
+  bool any_ = false;
+};
+
+}  // namespace tailrace::trz

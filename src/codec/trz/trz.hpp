@@ -1,0 +1,94 @@
+// trz: Tailrace's own error-bounded codec. One chunk of values in, its bytes out, and back.
+//
+// This header is the codec as its users see it: the codec registry, the HDF5 filter plug-in, the
+// benchmarks and the fuzzers. Every finite value decodes within the bound, by the decoder's own
+// arithmetic; NaN, Inf, -0.0 under a bound of 0, and a named fill value return bit for bit. The
+// bytes depend on the values and the settings alone: not on the machine, its instruction set, the
+// compiler or the number of threads. Format: docs/trz-format.md. How it works: docs/trz.md.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codec/trz/workspace.hpp"
+#include "core/box.hpp"
+#include "core/dtype.hpp"
+#include "core/status.hpp"
+
+namespace tailrace::trz {
+
+/// fast: bit packing, no entropy coder. standard ("default"): Huffman. ratio: more candidates,
+/// tighter coarse levels, zstd.
+enum class Preset : std::uint8_t { fast, standard, ratio };
+enum class Predictor : std::uint8_t { automatic, none, lorenzo, interpolation };
+enum class Spline : std::uint8_t { automatic, linear, cubic, natural };
+enum class Choice : std::uint8_t { automatic, off, on };
+
+/// What the user may set; everything left automatic is chosen per chunk from a sample.
+struct Settings {
+  Preset preset = Preset::standard;
+  Predictor predictor = Predictor::automatic;
+  int dimensions = 0;  ///< Prediction dimension 1..4 (Liang et al. 2019, V-D); 0: chosen.
+  Spline spline = Spline::automatic;  ///< Of the interpolation.
+  int last_axis = -1;  ///< Axis interpolated last, counted from the fastest: 0, 1, 2; -1: chosen.
+  Choice lossless_stage = Choice::automatic;  ///< The zstd stage behind Huffman.
+  bool operator==(const Settings&) const = default;
+};
+
+/// How `bound` is meant. exact: every value bit for bit (bound ignored). absolute: |x - y| <=
+/// bound. pointwise: |x - y| <= bound * |x|, zeros exactly.
+enum class BoundKind : std::uint8_t { exact, absolute, pointwise };
+
+/// A Huffman book shared by many chunks, kept outside them (in the filter's client data).
+class Book;
+
+/// What a chunk is, the same for encoder and decoder.
+struct ChunkType {
+  DType dtype = DType::f32;
+  Shape shape;  ///< Slowest axis first; rank 0 is a scalar. Any rank.
+  BoundKind kind = BoundKind::absolute;
+  double bound = 0;
+  std::optional<double> fill_value = std::nullopt;  ///< Kept exactly and cheaply.
+  const Book* book = nullptr;
+};
+
+/// Greatest number of encoded bytes for n_bytes of values: n_bytes plus a header of at most 64.
+std::size_t encoded_bytes_max(std::size_t n_bytes);
+
+/// Greatest working memory of one encode() or decode() call, in bytes.
+std::size_t working_bytes_max(std::size_t n_bytes);
+
+/// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
+/// least encoded_bytes_max(values.size()) bytes. Not collective. Thread-safe, a workspace each.
+/// @returns bytes written to `out`.
+/// @error invalid_argument  sizes that do not match, a bound that is NaN or < 0, settings out of
+/// range.
+/// @error unsupported       a bound of kind pointwise for integers.   @error out_of_memory
+Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
+                           std::span<const std::byte> values, std::span<std::byte> out,
+                           Workspace& workspace);
+
+/// Decode. `values` has the chunk's exact uncompressed size; dtype and number of values in the
+/// bytes must agree with it. Hostile bytes give an error, bounded memory and nothing else.
+/// @error corrupt  not a trz chunk, another version, a wrong checksum, or inconsistent content.
+/// @error not_found  the chunk refers to a shared book that `book` is not.   @error out_of_memory
+Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, const Book* book,
+              Workspace& workspace);
+
+/// What a chunk says about itself without being decoded; for info, tests and the fuzzers.
+struct ChunkSummary {
+  DType dtype = DType::f32;
+  std::uint64_t n_values = 0;
+  std::string method;  ///< "interpolation cubic, last axis 0, 3 levels", "stored", ...
+  std::uint64_t n_patches = 0;
+};
+Result<ChunkSummary> describe(std::span<const std::byte> encoded);
+
+}  // namespace tailrace::trz

@@ -1,0 +1,74 @@
+// Workspace: the memory that encoding and decoding need besides input and output.
+//
+// One per thread, kept from chunk to chunk: areas only grow, so in the steady state no call
+// allocates. Areas are 64-byte aligned with 64 bytes of slack behind, and are not cleared. Large
+// areas are address space that the system fills with pages when they are touched, not before.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "codec/trz/isa.hpp"
+
+namespace tailrace::trz {
+
+/// What an area is for; two users at the same time must have two slots.
+enum class Slot : std::uint8_t {
+  codes,        ///< CodeWriter's or CodeReader's buffer.
+  class_bytes,  ///< Streams of the classes.
+  planes,
+  exceptions,
+  widths,      ///< Of the packed form; class ids of the grouped one.
+  pyramid,     ///< Original values of the coarser levels (interpolation).
+  coarse,      ///< Reconstructed values of the coarser levels.
+  rows,        ///< A few rows or planes of a predictor.
+  patch_bits,  ///< One bit per value: stored exactly.
+  patch_values,
+  transform,   ///< The chunk after a transform (pw_rel, integers of other widths, 64-bit).
+  section,     ///< A section before or after its entropy coder.
+  compressor,  ///< Of zstd's contexts.
+  sample,
+  trial,  ///< A second encoding, to compare with.
+  n_slots
+};
+
+class Workspace {
+ public:
+  explicit Workspace(Isa isa = best_isa()) : isa_(isa) {}
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  Isa isa() const { return isa_; }
+
+  /// At least n entries of T; contents undefined. Nullptr when memory is out: the codec then
+  /// returns out_of_memory. Valid until the next area() of the same slot.
+  template <class T>
+  T* area(Slot slot, std::size_t n) {
+    return static_cast<T*>(bytes_of(slot, n * sizeof(T)));
+  }
+
+  /// Bytes held now, all slots together.
+  std::size_t held_bytes() const;
+
+  /// zstd's contexts, made at first use (ZSTD_CCtx*, ZSTD_DCtx*); nullptr when memory is out.
+  void* zstd_compressor();
+  void* zstd_decompressor();
+
+ private:
+  struct Area {
+    void* begin = nullptr;
+    std::size_t n_bytes = 0;
+  };
+  void* bytes_of(Slot slot, std::size_t n_bytes);
+
+  Isa isa_;
+  std::array<Area, static_cast<std::size_t>(Slot::n_slots)> areas_{};
+  void* zstd_compressor_ = nullptr;
+  void* zstd_decompressor_ = nullptr;
+};
+
+}  // namespace tailrace::trz
