@@ -1,6 +1,6 @@
 // Codec: what turns one chunk into bytes and back, exactly as an HDF5 filter pipeline would.
 //
-// A Codec is made for one field: element type, chunk shape and absolute bound are fixed, and so are
+// A Codec is made for one field: element type, chunk shape and error bound are fixed, and so are
 // the filters that the dataset's header will name. encode() may be called from many threads at
 // once; a codec whose plug-in is not re-entrant takes its own lock. The interface lives in core
 // because both src/codec (built-in stages) and src/container (plug-ins found through HDF5)
@@ -40,6 +40,10 @@ struct CodecRequest {
   double absolute_bound = 0;  ///< Unit of the field; 0: keep exactly.
   std::optional<double> fill_value =
       std::nullopt;  ///< Kept bit-exactly by lossy codecs of our own.
+  /// Mode pw_rel: |decoded - original| <= pointwise_bound * |original| for every finite value,
+  /// zeros exactly; absolute_bound is 0 then. 0: the other modes. A codec that cannot do it refuses
+  /// it.
+  double pointwise_bound = 0;
 };
 
 /// The encoded form of one chunk.

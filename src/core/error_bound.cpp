@@ -10,11 +10,12 @@
 namespace tailrace {
 namespace {
 
-constexpr std::array<std::pair<BoundMode, std::string_view>, 4> kModes = {{
+constexpr std::array<std::pair<BoundMode, std::string_view>, 5> kModes = {{
     {BoundMode::none, "none"},
     {BoundMode::abs, "abs"},
     {BoundMode::rel, "rel"},
     {BoundMode::psnr, "psnr"},
+    {BoundMode::pw_rel, "pw_rel"},
 }};
 
 Status bad_bound(std::string_view text, std::string_view why) {
@@ -31,14 +32,14 @@ Result<ErrorBound> parse_error_bound(std::string_view text) {
   if (text == "none") return ErrorBound{};
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    return bad_bound(text, "expected abs=VALUE, rel=VALUE, psnr=VALUE or none");
+    return bad_bound(text, "expected abs=VALUE, rel=VALUE, psnr=VALUE, pw_rel=VALUE or none");
   }
   ErrorBound bound;
   for (const auto& [mode, name] : kModes) {
     if (name == text.substr(0, equals)) bound.mode = mode;
   }
   if (bound.mode == BoundMode::none) {
-    return bad_bound(text, "the mode is unknown; expected abs, rel or psnr");
+    return bad_bound(text, "the mode is unknown; expected abs, rel, psnr or pw_rel");
   }
   const std::string_view number = text.substr(equals + 1);
   const char* end = number.data() + number.size();
@@ -48,6 +49,9 @@ Result<ErrorBound> parse_error_bound(std::string_view text) {
   }
   if (!(bound.value > 0) || !std::isfinite(bound.value)) {
     return bad_bound(text, "the value must be finite and > 0");
+  }
+  if (bound.mode == BoundMode::pw_rel && bound.value >= 1) {
+    return bad_bound(text, "the value must be < 1; from 1 on, every value may become 0");
   }
   return bound;
 }
@@ -62,7 +66,8 @@ std::string error_bound_text(const ErrorBound& bound) {
 double absolute_bound(const ErrorBound& bound, double least, double greatest) {
   const double range = greatest > least ? greatest - least : 0.0;
   switch (bound.mode) {
-    case BoundMode::none: return 0;
+    case BoundMode::none:
+    case BoundMode::pw_rel: return 0;
     case BoundMode::abs: return bound.value;
     case BoundMode::rel:  // the range of huge values of both signs may overflow; its share does not
       return std::isfinite(range) ? bound.value * range

@@ -44,13 +44,13 @@ TEST(Box, GridKnowsEdgesScalarsAndEmptiness) {
 }
 
 TEST(ErrorBound, ParsesWhatItPrints) {
-  for (const char* text : {"abs=0.001", "rel=1e-05", "psnr=80", "none"}) {
+  for (const char* text : {"abs=0.001", "rel=1e-05", "psnr=80", "pw_rel=0.001", "none"}) {
     const auto bound = parse_error_bound(text);
     ASSERT_TRUE(bound.ok()) << text;
     EXPECT_EQ(error_bound_text(*bound), text);
   }
-  for (const char* text :
-       {"abs=0", "abs=-1", "rel=nan", "abs=inf", "abs=", "1e-3", "max=1", "abs=1x"}) {
+  for (const char* text : {"abs=0", "abs=-1", "rel=nan", "abs=inf", "abs=", "1e-3", "max=1",
+                           "abs=1x", "pw_rel=1", "pw_rel=0"}) {
     EXPECT_FALSE(parse_error_bound(text).ok()) << text;
   }
 }
@@ -69,6 +69,58 @@ TEST(ErrorBound, ComparisonIsExactWhereRoundingIsNot) {
   const double tiny = std::ldexp(1.0, -60);
   EXPECT_TRUE(exceeds_bound(1.0, -tiny, 1.0));  // 1 + 2^-60 rounds to 1
   EXPECT_FALSE(exceeds_bound(1.0, tiny, 1.0));
+}
+
+TEST(ErrorBound, PointwiseIsNoAbsoluteOne) {
+  const ErrorBound bound{BoundMode::pw_rel, 1e-3};
+  EXPECT_FALSE(bound.lossless());
+  EXPECT_FALSE(bound.needs_range());
+  EXPECT_EQ(absolute_bound(bound, -2, 8), 0);
+  EXPECT_EQ(pointwise_bound(bound), 1e-3);
+  EXPECT_EQ(pointwise_bound({BoundMode::rel, 1e-3}), 0);
+}
+
+TEST(ErrorBound, PointwiseComparisonIsExactAtEveryScale) {
+  // Whole numbers times a power of two, and fractions of 30 bits: 64-bit integers know the answer.
+  std::uint64_t state = 1;
+  const auto random = [&](std::uint64_t below) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (state >> 33) % below;
+  };
+  std::size_t n_ties = 0;
+  for (int trial = 0; trial < 200000; ++trial) {
+    const std::uint64_t x = trial % 2 == 0 ? 1 + random(1 << 10) : 64 * (1 + random(16));
+    const std::uint64_t numerator = random(1 << 6) << 24 | random(4) / 3;
+    const std::uint64_t near = (x * numerator >> 30) + random(2);
+    const std::uint64_t y = trial % 8 == 0 ? random(1 << 11) : trial % 3 == 0 ? x + near : x - near;
+    const std::uint64_t gap = x > y ? x - y : y - x;
+    const bool expected = gap << 30 > numerator * x;
+    if (gap << 30 == numerator * x) ++n_ties;
+    const double fraction = std::ldexp(static_cast<double>(numerator), -30);
+    for (const int exponent : {-1074, -700, -149, 0, 100, 1012}) {
+      const double a = std::ldexp(static_cast<double>(x), exponent);
+      const double b = std::ldexp(static_cast<double>(y), exponent);
+      ASSERT_EQ(exceeds_pointwise_bound(a, b, fraction), expected)
+          << x << ' ' << y << ' ' << numerator << ' ' << exponent;
+      ASSERT_EQ(exceeds_pointwise_bound(-a, -b, fraction), expected);
+      ASSERT_EQ(exceeds_pointwise_bound(a, -b, fraction), y != 0 || expected);
+    }
+  }
+  EXPECT_GT(n_ties, 100U);
+}
+
+TEST(ErrorBound, PointwiseComparisonWhereBothSidesRound) {
+  const double x = 1 + 0x1p-52;
+  const double y = 0.75;  // x - y = 1/4 + 2^-52
+  EXPECT_TRUE(exceeds_pointwise_bound(x, y, 0.25));
+  EXPECT_FALSE(exceeds_pointwise_bound(x, y, 0.25 + 0x1p-52));
+  EXPECT_FALSE(exceeds_pointwise_bound(0.0, -0.0, 0.5));
+  EXPECT_TRUE(exceeds_pointwise_bound(0.0, 5e-324, 0.5));
+  EXPECT_TRUE(exceeds_pointwise_bound(1.0, 1 + 0x1p-52, 0x1p-61));
+  // Fractions of 53 bits: x * fraction = 1/3 - 2^-54 or so rounds to the difference.
+  const double third = 1.0 / 3;  // below 1/3 by 2^-54 / 1.5
+  EXPECT_FALSE(exceeds_pointwise_bound(3.0, std::nextafter(2.0, 3.0), third));
+  EXPECT_TRUE(exceeds_pointwise_bound(3.0, 2.0, third));
 }
 
 TEST(Options, BytesAndShapesAndGlobs) {
