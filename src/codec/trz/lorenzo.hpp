@@ -27,11 +27,12 @@ namespace tailrace::trz {
 using Extents = std::array<std::size_t, 4>;
 
 /// Encode all values (row-major, n = product of extents). T: float, double.
+/// @param fill  null, or a value whose every occurrence is to become a patch (equal by ==).
 /// Not collective. Thread-safe with a workspace per thread. Uses Slot::rows.
 /// @returns false when the workspace has no memory left.
 template <class T>
 bool lorenzo_encode(const T* values, const Extents& extents, int order, const Lattice<T>& lattice,
-                    CodeWriter& codes, PatchMap& patches, Workspace& workspace);
+                    const T* fill, CodeWriter& codes, PatchMap& patches, Workspace& workspace);
 
 /// The inverse, all but the patches. @returns false when memory is out or the codes failed.
 template <class T>
