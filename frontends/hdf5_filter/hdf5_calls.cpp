@@ -1,0 +1,90 @@
+// Looking up HDF5's functions in the library that called us.
+
+#include "hdf5_filter/hdf5_calls.hpp"
+
+#include <dlfcn.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace tailrace::hdf5 {
+namespace {
+
+template <class T>
+void look_up(void* library, const char* symbol, T*& target) {
+  target = reinterpret_cast<T*>(dlsym(library, symbol));
+}
+
+Hdf5Calls calls_in(void* library) {
+  Hdf5Calls calls;
+  look_up(library, "H5Pget_filter_by_id2", calls.get_filter_by_id);
+  look_up(library, "H5Pmodify_filter", calls.modify_filter);
+  look_up(library, "H5Pget_chunk", calls.get_chunk);
+  look_up(library, "H5Pfill_value_defined", calls.fill_value_defined);
+  look_up(library, "H5Pget_fill_value", calls.get_fill_value);
+  look_up(library, "H5Tget_class", calls.type_class);
+  look_up(library, "H5Tget_size", calls.type_bytes);
+  look_up(library, "H5Tget_order", calls.type_order);
+  look_up(library, "H5Tget_sign", calls.type_sign);
+  look_up(library, "H5Tget_fields", calls.float_fields);
+  look_up(library, "H5Tget_ebias", calls.float_bias);
+  look_up(library, "H5Epush2", calls.push_error);
+  look_up(library, "H5allocate_memory", calls.allocate);
+  look_up(library, "H5free_memory", calls.release);
+  look_up(library, "H5E_ERR_CLS_g", calls.error_class);
+  look_up(library, "H5E_PLINE_g", calls.pipeline_error);
+  look_up(library, "H5E_CANAPPLY_g", calls.cannot_apply);
+  look_up(library, "H5E_SETLOCAL_g", calls.cannot_set_local);
+  look_up(library, "H5E_CANTFILTER_g", calls.cannot_filter);
+  return calls;
+}
+
+/// Search the object that holds the address; then the program; then all that is visible.
+Hdf5Calls find_calls(const char* object_path) {
+  for (const char* path : {object_path, static_cast<const char*>(nullptr)}) {
+    // RTLD_NOLOAD gives a handle of what is in the process already; a null path is the program.
+    void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    const Hdf5Calls calls = calls_in(library);
+    dlclose(library);
+    if (calls.complete()) return calls;
+  }
+  return calls_in(RTLD_DEFAULT);
+}
+
+/// What was found, by the base address of the object that called. Never destroyed: HDF5 may call
+/// while static objects are taken down.
+struct Found {
+  std::mutex mutex;
+  std::map<const void*, std::unique_ptr<Hdf5Calls>> calls;
+};
+Found& found_so_far() {
+  static auto* found = new Found;
+  return *found;
+}
+
+}  // namespace
+
+bool Hdf5Calls::complete() const {
+  return get_filter_by_id != nullptr && modify_filter != nullptr && get_chunk != nullptr &&
+         fill_value_defined != nullptr && get_fill_value != nullptr && type_class != nullptr &&
+         type_bytes != nullptr && type_order != nullptr && type_sign != nullptr &&
+         float_fields != nullptr && float_bias != nullptr;
+}
+
+const Hdf5Calls& hdf5_calls_of(const void* return_address) {
+  static const Hdf5Calls nothing;
+  Dl_info object{};
+  if (dladdr(const_cast<void*>(return_address), &object) == 0) object = Dl_info{};
+  Found& found = found_so_far();
+  const std::lock_guard lock(found.mutex);
+  std::unique_ptr<Hdf5Calls>& calls = found.calls[object.dli_fbase];
+  if (calls != nullptr) return *calls;
+  const Hdf5Calls now = find_calls(object.dli_fname);
+  if (!now.complete()) return nothing;  // An HDF5 may come into view later: ask again.
+  calls = std::make_unique<Hdf5Calls>(now);
+  return *calls;
+}
+
+}  // namespace tailrace::hdf5

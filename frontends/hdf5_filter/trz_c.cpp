@@ -1,0 +1,154 @@
+// The C interface of the codec trz: checks what comes in, turns Status into numbers and text.
+
+#include "hdf5_filter/trz_c.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "codec/trz/client_data.hpp"
+#include "codec/trz/trz.hpp"
+#include "hdf5_filter/thread_workspace.hpp"
+
+namespace {
+
+using namespace tailrace;
+
+static_assert(static_cast<int>(DType::f32) == TRZ_F32 && static_cast<int>(DType::u64) == TRZ_U64 &&
+              static_cast<int>(DType::i8) == TRZ_I8 && static_cast<int>(DType::u8) == TRZ_U8);
+
+void write_text(trz_message* message, const std::string& text) {
+  if (message == nullptr || message->text == nullptr || message->capacity == 0) return;
+  const std::size_t n = std::min(text.size(), message->capacity - 1);
+  std::memcpy(message->text, text.data(), n);
+  message->text[n] = '\0';
+}
+
+/// Run `work`, a function that returns Result<int64_t>; failures and exceptions become a number.
+template <class Work>
+std::int64_t call(trz_message* message, Work&& work) {
+  Status failure;
+  try {
+    Result<std::int64_t> result = work();
+    if (result.ok()) return *result;
+    failure = result.status();
+  } catch (const std::exception& exception) {
+    failure = Status(Code::out_of_memory, std::string("trz: ") + exception.what());
+  }
+  write_text(message, failure.message());
+  return -static_cast<std::int64_t>(failure.code());
+}
+
+Status bad_argument(const std::string& why) {
+  return Status(Code::invalid_argument, "trz: " + why);
+}
+
+Result<trz::FilterChunk> chunk_of(const trz_array* array) {
+  if (array == nullptr || array->extents == nullptr) return bad_argument("there is no array");
+  if (array->dtype < TRZ_F32 || array->dtype > TRZ_U64) {
+    return bad_argument("element type " + std::to_string(array->dtype) + ", must be 0 to 9");
+  }
+  if (array->rank < 1 || array->rank > static_cast<int>(max_rank)) {
+    return bad_argument("rank " + std::to_string(array->rank) + ", must be 1 to 32");
+  }
+  trz::FilterChunk chunk;
+  chunk.dtype = static_cast<DType>(array->dtype);
+  chunk.shape.assign(array->extents, array->extents + array->rank);
+  if (array->fill_value != nullptr) {
+    chunk.fill_value = trz::recorded_fill(chunk.dtype, *array->fill_value);
+  }
+  return chunk;
+}
+
+Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_array* array,
+                            std::span<const std::byte> values, std::span<std::byte> encoded) {
+  Result<trz::FilterChunk> chunk = chunk_of(array);
+  if (!chunk.ok()) return chunk.status();
+  Result<trz::ClientData> data = trz::read_client_words(words);
+  if (!data.ok()) return data.status();
+  if (chunk->n_bytes() != values.size()) {
+    return bad_argument("an array of shape " + shape_text(chunk->shape) + " has " +
+                        std::to_string(chunk->n_bytes()) + " bytes, got " +
+                        std::to_string(values.size()));
+  }
+  if (encoded.size() < trz::encoded_bytes_max(values.size())) {
+    return bad_argument("room for " + std::to_string(encoded.size()) +
+                        " encoded bytes, trz_encoded_bytes_max() are needed");
+  }
+  trz::ChunkType type;
+  type.dtype = chunk->dtype;
+  type.shape = chunk->shape;
+  type.kind = data->request.kind;
+  type.bound = data->request.bound;
+  type.fill_value = chunk->fill_value;
+  Result<std::size_t> n_encoded =
+      trz::encode(type, data->request.settings, values, encoded, thread_workspace());
+  if (!n_encoded.ok()) return n_encoded.status();
+  return static_cast<std::int64_t>(*n_encoded);
+}
+
+std::span<const std::byte> bytes_of(const void* data, std::size_t n_bytes) {
+  return {static_cast<const std::byte*>(data), n_bytes};
+}
+std::span<std::byte> bytes_of(void* data, std::size_t n_bytes) {
+  return {static_cast<std::byte*>(data), n_bytes};
+}
+
+}  // namespace
+
+#define TRZ_API __attribute__((visibility("default")))
+
+extern "C" {
+
+TRZ_API uint32_t trz_filter_id(void) { return trz::filter_id; }
+
+TRZ_API const char* trz_version(void) { return TAILRACE_VERSION; }
+
+TRZ_API int64_t trz_cd_values(const char* settings, uint32_t* words, size_t capacity,
+                              trz_message* message) {
+  return call(message, [&]() -> Result<std::int64_t> {
+    Result<trz::FilterRequest> request =
+        trz::parse_filter_request(settings == nullptr ? "" : settings);
+    if (!request.ok()) return request.status();
+    const std::vector<std::uint32_t> made = trz::client_words(*request);
+    const std::size_t n = words == nullptr ? 0 : std::min(capacity, made.size());
+    std::copy_n(made.begin(), n, words);
+    return static_cast<std::int64_t>(made.size());
+  });
+}
+
+TRZ_API size_t trz_encoded_bytes_max(size_t n_bytes) { return trz::encoded_bytes_max(n_bytes); }
+
+TRZ_API int64_t trz_encode(const uint32_t* words, size_t n_words, const trz_array* array,
+                           const void* values, size_t n_bytes, void* encoded, size_t capacity,
+                           trz_message* message) {
+  return call(message, [&] {
+    return encode({words, n_words}, array, bytes_of(values, n_bytes), bytes_of(encoded, capacity));
+  });
+}
+
+TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, void* values, size_t n_bytes,
+                           trz_message* message) {
+  return call(message, [&]() -> Result<std::int64_t> {
+    TAILRACE_TRY(trz::decode(bytes_of(encoded, n_encoded), bytes_of(values, n_bytes), nullptr,
+                             thread_workspace()));
+    return std::int64_t{0};
+  });
+}
+
+TRZ_API int64_t trz_describe(const void* encoded, size_t n_encoded, int32_t* dtype,
+                             uint64_t* n_values, trz_message* method, trz_message* message) {
+  return call(message, [&]() -> Result<std::int64_t> {
+    Result<trz::ChunkSummary> summary = trz::describe(bytes_of(encoded, n_encoded));
+    if (!summary.ok()) return summary.status();
+    if (dtype != nullptr) *dtype = static_cast<std::int32_t>(summary->dtype);
+    if (n_values != nullptr) *n_values = summary->n_values;
+    write_text(method, summary->method);
+    return std::int64_t{0};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,313 @@
+// The three callbacks of the trz filter.
+//
+// can_apply and set_local look at the dataset through the HDF5 that calls (hdf5_calls.hpp) and say
+// what is wrong on its error stack; set_local completes the client data
+// (codec/trz/client_data.hpp). The filter itself needs no HDF5. Blocks change hands as H5Zpublic.h
+// has it: on success the input is freed and replaced, on failure it stays and 0 is returned.
+
+#include "hdf5_filter/trz_filter.hpp"
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/trz/client_data.hpp"
+#include "codec/trz/trz.hpp"
+#include "hdf5_filter/hdf5_calls.hpp"
+#include "hdf5_filter/thread_workspace.hpp"
+
+namespace tailrace::hdf5 {
+namespace {
+
+/// Put one entry on HDF5's error stack. Must be the callback's last call of HDF5: most others clear
+/// the stack when they are entered.
+void push_error(const Hdf5Calls& calls, const hid_t* minor, const Status& status, unsigned line) {
+  if (calls.push_error == nullptr || calls.error_class == nullptr || minor == nullptr ||
+      calls.pipeline_error == nullptr) {
+    return;
+  }
+  calls.push_error(default_stack, "trz_filter.cpp", "trz filter", line, *calls.error_class,
+                   *calls.pipeline_error, *minor, "%s", status.message().c_str());
+}
+
+Status refuse(const std::string& why) { return Status(Code::unsupported, "trz filter: " + why); }
+
+Status no_calls() {
+  return refuse("the functions of the HDF5 library that called are not visible");
+}
+
+/// Whether a floating type has the fields of IEEE's f32 or f64.
+bool is_ieee(const Hdf5Calls& calls, hid_t type, std::size_t n_bytes) {
+  std::size_t sign = 0;
+  std::size_t exponent = 0;
+  std::size_t n_exponent = 0;
+  std::size_t mantissa = 0;
+  std::size_t n_mantissa = 0;
+  if (calls.float_fields(type, &sign, &exponent, &n_exponent, &mantissa, &n_mantissa) < 0) {
+    return false;
+  }
+  const std::size_t bias = calls.float_bias(type);
+  if (n_bytes == 4) {
+    return sign == 31 && exponent == 23 && n_exponent == 8 && mantissa == 0 && n_mantissa == 23 &&
+           bias == 127;
+  }
+  return n_bytes == 8 && sign == 63 && exponent == 52 && n_exponent == 11 && mantissa == 0 &&
+         n_mantissa == 52 && bias == 1023;
+}
+
+Result<DType> dtype_of(const Hdf5Calls& calls, hid_t type) {
+  const int type_class = calls.type_class(type);
+  const std::size_t n_bytes = calls.type_bytes(type);
+  if (type_class != type_integer && type_class != type_float) {
+    return refuse("the dataset's type is neither an integer nor a floating-point number");
+  }
+  constexpr int native_order =
+      std::endian::native == std::endian::little ? order_little : order_big;
+  if (n_bytes > 1 && calls.type_order(type) != native_order) {
+    return refuse("the dataset's byte order is not this machine's; create it in native order");
+  }
+  if (type_class == type_float) {
+    if (is_ieee(calls, type, n_bytes)) return n_bytes == 4 ? DType::f32 : DType::f64;
+    return refuse("it takes floating-point numbers of IEEE's 32 and 64 bits, not the " +
+                  std::to_string(8 * n_bytes) + " bits of this dataset's");
+  }
+  const bool is_signed = calls.type_sign(type) == sign_two;
+  switch (n_bytes) {
+    case 1: return is_signed ? DType::i8 : DType::u8;
+    case 2: return is_signed ? DType::i16 : DType::u16;
+    case 4: return is_signed ? DType::i32 : DType::u32;
+    case 8: return is_signed ? DType::i64 : DType::u64;
+    default: return refuse("integers of " + std::to_string(n_bytes) + " bytes");
+  }
+}
+
+std::optional<double> fill_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
+                              DType dtype) {
+  int state = fill_undefined;
+  if (!is_floating(dtype) || calls.fill_value_defined(creation_list, &state) < 0 ||
+      state != fill_user) {
+    return std::nullopt;
+  }
+  double value = 0;
+  if (dtype == DType::f64) {
+    if (calls.get_fill_value(creation_list, type, &value) < 0) return std::nullopt;
+  } else {
+    float narrow = 0;
+    if (calls.get_fill_value(creation_list, type, &narrow) < 0) return std::nullopt;
+    value = static_cast<double>(narrow);
+  }
+  return trz::recorded_fill(dtype, value);
+}
+
+/// The dataset's filter entry: its flags, and the request in its client data.
+struct FilterEntry {
+  unsigned flags = 0;
+  trz::FilterRequest request;
+};
+
+Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
+  FilterEntry entry;
+  const auto id = static_cast<filter_t>(trz::filter_id);
+  // HDF5 answers with the true number of words even where fewer fit: ask twice.
+  std::size_t n_words = 0;
+  unsigned config = 0;
+  std::array<char, 8> name = {};
+  if (calls.get_filter_by_id(creation_list, id, &entry.flags, &n_words, nullptr, name.size(),
+                             name.data(), &config) < 0) {
+    return refuse("it is not in the dataset's creation list");
+  }
+  std::vector<unsigned> words(n_words);
+  if (calls.get_filter_by_id(creation_list, id, &entry.flags, &n_words, words.data(), name.size(),
+                             name.data(), &config) < 0) {
+    return refuse("its client data cannot be read");
+  }
+  Result<trz::ClientData> data = trz::read_client_words(words);
+  if (!data.ok()) return data.status();
+  entry.request = std::move(data->request);
+  return entry;
+}
+
+/// What the filter needs to know about a dataset, or why it cannot serve it.
+Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
+                                  const trz::FilterRequest& request) {
+  trz::FilterChunk chunk;
+  Result<DType> dtype = dtype_of(calls, type);
+  if (!dtype.ok()) return dtype.status();
+  chunk.dtype = *dtype;
+  if (request.kind == trz::BoundKind::pointwise && !is_floating(chunk.dtype)) {
+    return refuse("a pw_rel bound is for floating-point numbers, and the dataset holds " +
+                  std::string(dtype_name(chunk.dtype)));
+  }
+  std::array<hsize_t, max_rank> extents = {};
+  const int rank = calls.get_chunk(creation_list, static_cast<int>(extents.size()), extents.data());
+  if (rank < 1 || rank > static_cast<int>(max_rank)) {
+    return refuse("the dataset is not chunked");
+  }
+  chunk.shape.assign(extents.begin(), extents.begin() + rank);
+  for (const std::uint64_t extent : chunk.shape) {
+    if (extent == 0 || extent > UINT32_MAX) {
+      return refuse("chunks of shape " + shape_text(chunk.shape));
+    }
+  }
+  chunk.fill_value = fill_of(calls, creation_list, type, chunk.dtype);
+  return chunk;
+}
+
+Status check_dataset(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
+  if (!calls.complete()) return no_calls();
+  Result<FilterEntry> entry = entry_of(calls, creation_list);
+  if (!entry.ok()) return entry.status();
+  return chunk_of(calls, creation_list, type, entry->request).status();
+}
+
+Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
+  if (!calls.complete()) return no_calls();
+  Result<FilterEntry> entry = entry_of(calls, creation_list);
+  if (!entry.ok()) return entry.status();
+  Result<trz::FilterChunk> chunk = chunk_of(calls, creation_list, type, entry->request);
+  if (!chunk.ok()) return chunk.status();
+  const std::vector<unsigned> words = trz::client_words(entry->request, *chunk);
+  if (calls.modify_filter(creation_list, static_cast<filter_t>(trz::filter_id), entry->flags,
+                          words.size(), words.data()) < 0) {
+    return refuse("its client data cannot be stored");
+  }
+  return Status();
+}
+
+/// Run `work`; an exception (there is no memory left) becomes a Status.
+template <class Work>
+Status guarded(Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    return Status(Code::out_of_memory, std::string("trz filter: ") + exception.what());
+  }
+}
+
+htri_t can_apply(hid_t creation_list, hid_t type, hid_t) {
+  const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
+  const Status status = guarded([&] { return check_dataset(calls, creation_list, type); });
+  if (status.ok()) return 1;
+  push_error(calls, calls.cannot_apply, status, __LINE__);
+  return 0;
+}
+
+herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
+  const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
+  const Status status = guarded([&] { return complete_client_data(calls, creation_list, type); });
+  if (status.ok()) return 0;
+  push_error(calls, calls.cannot_set_local, status, __LINE__);
+  return -1;
+}
+
+/// A block that HDF5 will free: its own memory functions where it has them, else malloc.
+class Block {
+ public:
+  Block(const Hdf5Calls& calls, std::size_t n_bytes)
+      : calls_(calls),
+        n_bytes_(n_bytes),
+        data_(owned_by_hdf5() ? calls.allocate(n_bytes, 0) : std::malloc(n_bytes)) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() { free_block(data_); }
+
+  bool allocated() const { return data_ != nullptr; }
+  std::span<std::byte> bytes() { return {static_cast<std::byte*>(data_), n_bytes_}; }
+
+  /// Put this block in the place of HDF5's, which is freed.
+  void replace(std::size_t* capacity, void** block) {
+    free_block(*block);
+    *block = data_;
+    *capacity = n_bytes_;
+    data_ = nullptr;
+  }
+
+ private:
+  bool owned_by_hdf5() const { return calls_.allocate != nullptr && calls_.release != nullptr; }
+  void free_block(void* data) const {
+    if (data == nullptr) return;
+    if (owned_by_hdf5()) {
+      calls_.release(data);
+    } else {
+      std::free(data);
+    }
+  }
+
+  const Hdf5Calls& calls_;
+  std::size_t n_bytes_;
+  void* data_;
+};
+
+Status no_memory(std::size_t n_bytes) {
+  return Status(Code::out_of_memory,
+                "trz filter: no memory for " + std::to_string(n_bytes) + " bytes");
+}
+
+/// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
+Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
+                  std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
+  Result<trz::ClientData> data = trz::read_client_words(words);
+  if (!data.ok()) return data.status();
+  if (!data->chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
+  const std::uint64_t n_values_bytes = data->chunk->n_bytes();
+  if (!reverse && n_given != n_values_bytes) {
+    return refuse("a chunk of " + std::to_string(n_given) + " bytes, its client data say " +
+                  std::to_string(n_values_bytes));
+  }
+  if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
+  if (!data->request.book_words.empty()) return refuse("shared books are not known yet");
+  const auto n_plain = static_cast<std::size_t>(n_values_bytes);
+  const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
+  Block made(calls, reverse ? n_plain : trz::encoded_bytes_max(n_plain));
+  if (!made.allocated()) return no_memory(n_plain);
+  if (reverse) {
+    TAILRACE_TRY(trz::decode(given, made.bytes(), nullptr, thread_workspace()));
+    n_result = n_plain;
+  } else {
+    trz::ChunkType type;
+    type.dtype = data->chunk->dtype;
+    type.shape = data->chunk->shape;
+    type.kind = data->request.kind;
+    type.bound = data->request.bound;
+    type.fill_value = data->chunk->fill_value;
+    Result<std::size_t> n_encoded =
+        trz::encode(type, data->request.settings, given, made.bytes(), thread_workspace());
+    if (!n_encoded.ok()) return n_encoded.status();
+    n_result = *n_encoded;
+  }
+  made.replace(capacity, block);
+  return Status();
+}
+
+std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, std::size_t n_bytes,
+                   std::size_t* capacity, void** block) {
+  const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
+  std::size_t n_result = 0;
+  const bool reverse = (flags & flag_reverse) != 0;
+  const Status status = guarded([&] {
+    return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
+  });
+  if (status.ok()) return n_result;
+  push_error(calls, calls.cannot_filter, status, __LINE__);
+  return 0;
+}
+
+}  // namespace
+
+const FilterClass& trz_filter_class() {
+  static constexpr FilterClass filter_class = {class_version,
+                                               static_cast<filter_t>(trz::filter_id),
+                                               1,
+                                               1,
+                                               trz::filter_name,
+                                               can_apply,
+                                               set_local,
+                                               filter};
+  return filter_class;
+}
+
+}  // namespace tailrace::hdf5

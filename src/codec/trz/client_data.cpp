@@ -1,0 +1,254 @@
+// Packing and reading of the filter's client data.
+
+#include "codec/trz/client_data.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/options.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+constexpr std::uint32_t kLayoutVersion = 1;
+constexpr std::uint32_t kFlagChunk = 1U << 16;
+constexpr std::uint32_t kFlagFill = 1U << 17;
+constexpr std::uint32_t kFlagBook = 1U << 18;
+constexpr std::uint32_t kFlags = kFlagChunk | kFlagFill | kFlagBook;
+constexpr std::uint32_t kBookWordsMax = 4096;
+constexpr std::uint32_t kDTypes = 10;
+
+/// Preset's numbers in the words; standard is 0, so that a word of 0 chooses nothing.
+std::uint32_t preset_number(Preset preset) {
+  return preset == Preset::standard ? 0U : preset == Preset::fast ? 1U : 2U;
+}
+Preset preset_of(std::uint32_t number) {
+  return number == 0 ? Preset::standard : number == 1 ? Preset::fast : Preset::ratio;
+}
+
+std::uint32_t knob_word(const Settings& settings) {
+  return preset_number(settings.preset) | static_cast<std::uint32_t>(settings.predictor) << 4 |
+         static_cast<std::uint32_t>(settings.dimensions) << 8 |
+         static_cast<std::uint32_t>(settings.spline) << 12 |
+         static_cast<std::uint32_t>(settings.last_axis + 1) << 16 |
+         static_cast<std::uint32_t>(settings.lossless_stage) << 20;
+}
+
+void append_double(double value, std::vector<std::uint32_t>& words) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  words.push_back(static_cast<std::uint32_t>(bits));
+  words.push_back(static_cast<std::uint32_t>(bits >> 32));
+}
+
+void append_request(const FilterRequest& request, std::uint32_t flags,
+                    std::vector<std::uint32_t>& words) {
+  if (!request.book_words.empty()) flags |= kFlagBook;
+  words.push_back(kLayoutVersion | static_cast<std::uint32_t>(request.kind) << 8 | flags);
+  words.push_back(knob_word(request.settings));
+  append_double(request.kind == BoundKind::exact ? 0 : request.bound, words);
+  if (request.book_words.empty()) return;
+  words.push_back(static_cast<std::uint32_t>(request.book_words.size()));
+  words.insert(words.end(), request.book_words.begin(), request.book_words.end());
+}
+
+Status bad_words(const std::string& why) {
+  return Status(Code::invalid_argument, "trz client data: " + why);
+}
+
+/// Hands out words front to back; asking for more than there are is remembered.
+class WordReader {
+ public:
+  explicit WordReader(std::span<const std::uint32_t> words) : words_(words) {}
+
+  std::uint32_t next() {
+    if (at_ < words_.size()) return words_[at_++];
+    truncated_ = true;
+    return 0;
+  }
+  double next_double() {
+    const std::uint64_t low = next();
+    return std::bit_cast<double>(low | static_cast<std::uint64_t>(next()) << 32);
+  }
+  std::span<const std::uint32_t> next_words(std::size_t n) {
+    truncated_ = truncated_ || n > words_.size() - at_;
+    if (truncated_) return {};
+    at_ += n;
+    return words_.subspan(at_ - n, n);
+  }
+  bool truncated() const { return truncated_; }
+  std::size_t n_left() const { return words_.size() - at_; }
+
+ private:
+  std::span<const std::uint32_t> words_;
+  std::size_t at_ = 0;
+  bool truncated_ = false;
+};
+
+Status read_knobs(std::uint32_t word, Settings& settings) {
+  const auto knob = [word](int index) { return word >> (4 * index) & 15U; };
+  if (knob(0) > 2 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 3 || knob(5) > 2 ||
+      word >> 24 != 0) {
+    return bad_words("word 1 is " + std::to_string(word) + ", which is no set of knobs");
+  }
+  settings.preset = preset_of(knob(0));
+  settings.predictor = static_cast<Predictor>(knob(1));
+  settings.dimensions = static_cast<int>(knob(2));
+  settings.spline = static_cast<Spline>(knob(3));
+  settings.last_axis = static_cast<int>(knob(4)) - 1;
+  settings.lossless_stage = static_cast<Choice>(knob(5));
+  return Status();
+}
+
+Status read_request(WordReader& reader, std::uint32_t first, FilterRequest& request) {
+  const std::uint32_t kind = first >> 8 & 0xFFU;
+  if ((first & 0xFFU) != kLayoutVersion || kind > 2 || (first & ~(kFlags | 0xFFFFU)) != 0) {
+    return bad_words("word 0 is " + std::to_string(first) +
+                     ", which this version does not know (see tailrace filter-args)");
+  }
+  request.kind = static_cast<BoundKind>(kind);
+  TAILRACE_TRY(read_knobs(reader.next(), request.settings));
+  request.bound = reader.next_double();
+  if (!(request.bound >= 0) || !std::isfinite(request.bound)) {
+    return bad_words("words 2 and 3 are no bound: it must be finite and >= 0");
+  }
+  if ((first & kFlagBook) == 0) return Status();
+  const std::uint32_t n_words = reader.next();
+  if (n_words == 0 || n_words > kBookWordsMax) {
+    return bad_words("a shared book of " + std::to_string(n_words) + " words");
+  }
+  const std::span<const std::uint32_t> words = reader.next_words(n_words);
+  request.book_words.assign(words.begin(), words.end());
+  return Status();
+}
+
+Status read_chunk(WordReader& reader, bool with_fill, FilterChunk& chunk) {
+  const std::uint32_t type = reader.next();
+  const std::uint32_t rank = type >> 8;
+  if ((type & 0xFFU) >= kDTypes || rank == 0 || rank > max_rank) {
+    return bad_words("a chunk of type and rank " + std::to_string(type));
+  }
+  chunk.dtype = static_cast<DType>(type & 0xFFU);
+  for (const std::uint32_t extent : reader.next_words(rank)) {
+    if (extent == 0) return bad_words("a chunk with an extent of 0");
+    chunk.shape.push_back(extent);
+  }
+  if (with_fill) chunk.fill_value = reader.next_double();
+  return Status();
+}
+
+}  // namespace
+
+std::uint64_t FilterChunk::n_bytes() const {
+  const std::uint64_t n = n_elements(shape);
+  const std::uint64_t element_bytes = dtype_bytes(dtype);
+  return n > UINT64_MAX / element_bytes ? UINT64_MAX : n * element_bytes;
+}
+
+std::vector<std::uint32_t> client_words(const FilterRequest& request) {
+  std::vector<std::uint32_t> words;
+  append_request(request, 0, words);
+  return words;
+}
+
+std::vector<std::uint32_t> client_words(const FilterRequest& request, const FilterChunk& chunk) {
+  std::vector<std::uint32_t> words;
+  append_request(request, kFlagChunk | (chunk.fill_value ? kFlagFill : 0U), words);
+  words.push_back(static_cast<std::uint32_t>(chunk.dtype) |
+                  static_cast<std::uint32_t>(chunk.shape.size()) << 8);
+  for (const std::uint64_t extent : chunk.shape) {
+    words.push_back(static_cast<std::uint32_t>(extent));
+  }
+  if (chunk.fill_value) append_double(*chunk.fill_value, words);
+  return words;
+}
+
+Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
+  ClientData data;
+  if (words.empty()) return data;
+  WordReader reader(words);
+  const std::uint32_t first = reader.next();
+  TAILRACE_TRY(read_request(reader, first, data.request));
+  if ((first & kFlagChunk) != 0) {
+    data.chunk.emplace();
+    TAILRACE_TRY(read_chunk(reader, (first & kFlagFill) != 0, *data.chunk));
+  } else if ((first & kFlagFill) != 0) {
+    return bad_words("a fill value without a chunk");
+  }
+  if (reader.truncated()) return bad_words(std::to_string(words.size()) + " words are too few");
+  if (reader.n_left() > 0) {
+    return bad_words(std::to_string(reader.n_left()) + " words too many");
+  }
+  return data;
+}
+
+std::optional<double> recorded_fill(DType dtype, std::optional<double> fill_value) {
+  if (!fill_value || std::isnan(*fill_value) || !is_floating(dtype)) return std::nullopt;
+  if (dtype == DType::f64) return fill_value;
+  constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
+  if (std::fabs(*fill_value) > greatest) {
+    return std::copysign(std::numeric_limits<double>::infinity(), *fill_value);
+  }
+  return static_cast<double>(static_cast<float>(*fill_value));
+}
+
+Settings read_settings(CodecSettings& keys) {
+  Settings settings;
+  settings.preset =
+      preset_of(static_cast<std::uint32_t>(keys.choice("preset", {"default", "fast", "ratio"}, 0)));
+  settings.predictor = static_cast<Predictor>(
+      keys.choice("predictor", {"auto", "none", "lorenzo", "interpolation"}, 0));
+  settings.dimensions = static_cast<int>(keys.choice("dimension", {"auto", "1", "2", "3", "4"}, 0));
+  settings.spline =
+      static_cast<Spline>(keys.choice("spline", {"auto", "linear", "cubic", "natural"}, 0));
+  settings.last_axis = static_cast<int>(keys.choice("last_axis", {"auto", "0", "1", "2"}, 0)) - 1;
+  settings.lossless_stage = static_cast<Choice>(keys.choice("lossless", {"auto", "off", "on"}, 0));
+  return settings;
+}
+
+Result<FilterRequest> request_of(const ErrorBound& bound, const Settings& settings) {
+  FilterRequest request;
+  request.settings = settings;
+  request.bound = bound.value;
+  switch (bound.mode) {
+    case BoundMode::none: break;
+    case BoundMode::abs: request.kind = BoundKind::absolute; break;
+    case BoundMode::pw_rel: request.kind = BoundKind::pointwise; break;
+    case BoundMode::rel:
+    case BoundMode::psnr:
+      return Status(
+          Code::unsupported,
+          "trz as an HDF5 filter: " + std::string(bound_mode_name(bound.mode)) +
+              "= is relative to the range of the whole field, and a filter sees one "
+              "chunk at a time; give the bound that it comes to as abs=, or use tailrace");
+  }
+  return request;
+}
+
+Result<FilterRequest> parse_filter_request(std::string_view text) {
+  CodecRequest keys;
+  keys.name = filter_name;
+  ErrorBound bound;
+  Result<std::vector<KeyValue>> entries = split_key_values(text);
+  if (!entries.ok()) return entries.status();
+  for (const auto& [key, value] : *entries) {
+    const bool is_mode = key == "abs" || key == "rel" || key == "psnr" || key == "pw_rel";
+    if (!is_mode && key != "bound") {
+      keys.settings.emplace_back(key, value);
+      continue;
+    }
+    Result<ErrorBound> parsed = parse_error_bound(is_mode ? key + "=" + value : value);
+    if (!parsed.ok()) return parsed.status().within("codec trz");
+    if (!bound.lossless()) {
+      return Status(Code::invalid_argument, "codec trz: more than one bound is given");
+    }
+    bound = *parsed;
+  }
+  CodecSettings settings(keys);
+  const Settings read = read_settings(settings);
+  TAILRACE_TRY(settings.finish());
+  return request_of(bound, read);
+}
+
+}  // namespace tailrace::trz
