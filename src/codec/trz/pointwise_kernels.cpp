@@ -98,6 +98,18 @@ inline Y forward_one(Y z) {
   return exponent + numerator / denominator;
 }
 
+/// `yes` where the condition holds. By masks, since branches would keep the loops from becoming
+/// vectors; SSE2 alone has no masks of 64 bits.
+template <class Y>
+inline Y select(bool condition, Y yes, Y no) {
+#if TRZ_X86 && !defined(__AVX2__)
+  if constexpr (sizeof(Y) == 8) return condition ? yes : no;
+#endif
+  using Word = typename Form<Y>::Word;
+  const auto mask = static_cast<Word>(-static_cast<Word>(condition));
+  return as<Y>(static_cast<Word>((as<Word>(yes) & mask) | (as<Word>(no) & ~mask)));
+}
+
 /// The magnitude whose y this is. y is cut off, so that the exponent fits whatever y is.
 template <class T, class Y>
 inline Y inverse_one(Y y) {
@@ -105,8 +117,8 @@ inline Y inverse_one(Y y) {
   using Word = typename F::Word;
   constexpr Y low = Reach<T>::kLow;
   constexpr Y high = Reach<T>::kHigh;
-  y = y > low ? y : low;  // also for a NaN
-  y = y < high ? y : high;
+  y = select(y > low, y, low);  // also for a NaN
+  y = select(y < high, y, high);
   const Y shifted = (y - static_cast<Y>(0.5)) + F::kRound;
   const Y f = y - (shifted - F::kRound);
   const Y numerator = f * F::kB;
@@ -182,11 +194,30 @@ inline void put_signs(std::uint64_t word, T* values) {
   }
 }
 
-/// Flags, 0 or all ones of the values' width each, as a word.
-template <class Flag>
-inline std::uint64_t flag_word(const Flag* flags) {
+/// Flags, 0 or 1 each, as a word.
+inline std::uint64_t flag_word(const std::uint32_t* flags) {
   std::uint64_t word = 0;
-  for (std::size_t i = 0; i < kBlock; ++i) word |= static_cast<std::uint64_t>(flags[i] & 1U) << i;
+#if defined(__AVX512F__)
+  for (std::size_t i = 0; i < kBlock; i += 16) {
+    const __m512i some = _mm512_loadu_si512(flags + i);
+    word |= static_cast<std::uint64_t>(_mm512_test_epi32_mask(some, some)) << i;
+  }
+#else
+  for (std::size_t i = 0; i < kBlock; ++i) word |= static_cast<std::uint64_t>(flags[i]) << i;
+#endif
+  return word;
+}
+
+inline std::uint64_t flag_word(const std::uint64_t* flags) {
+  std::uint64_t word = 0;
+#if defined(__AVX512F__)
+  for (std::size_t i = 0; i < kBlock; i += 8) {
+    const __m512i some = _mm512_loadu_si512(flags + i);
+    word |= static_cast<std::uint64_t>(_mm512_test_epi64_mask(some, some)) << i;
+  }
+#else
+  for (std::size_t i = 0; i < kBlock; ++i) word |= flags[i] << i;
+#endif
   return word;
 }
 
@@ -205,7 +236,7 @@ bool forward(const T* values, std::size_t n_blocks, const PointwiseForward<T, Y>
     for (std::size_t i = 0; i < kBlock; ++i) {
       const T x = magnitude(values[i]);
       const bool ordinary = (x >= Form<T>::kLeast) & (x < Form<T>::kBeyond) & (values[i] != fill);
-      flags[i] = ordinary ? Word{0} : ~Word{0};
+      flags[i] = static_cast<Word>(!ordinary);
       any |= flags[i];
     }
     for (std::size_t i = 0; i < kBlock; ++i) {
@@ -250,7 +281,7 @@ bool check(const T* values, const Y* y, std::size_t n_blocks, T bound_below,
       const T x = magnitude(values[i]);
       const T decoded = static_cast<T>(inverse_one<T>(y[i]));
       const bool good = (x >= Form<T>::kSurelyNormal) & (magnitude(x - decoded) <= bound_below * x);
-      flags[i] = good ? Word{0} : ~Word{0};
+      flags[i] = static_cast<Word>(!good);
       any |= flags[i];
     }
     exceptions[block] = any == 0 ? 0 : flag_word(flags);
