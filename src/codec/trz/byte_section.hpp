@@ -3,7 +3,8 @@
 // A section's decoded length is known to the reader from elsewhere (or written before it). Forms:
 // stored, constant (one byte for all), huffman (code lengths within the section), shared (code
 // lengths from a book outside the chunk) and zstd. The writer knows the exact size of every form
-// but zstd's from the histogram; zstd is tried only where the caller allows it.
+// but zstd's from the histogram; zstd is tried only where the caller allows it. What zstd writes
+// may differ between its versions, and so the choice of a form: the bytes decoded never do.
 
 #pragma once
 
@@ -16,27 +17,28 @@
 
 namespace tailrace::trz {
 
-/// What zstd may do to a section: never, where sampling or the symbols' entropy promises a gain
-/// (runs and repeats that Huffman cannot see), or always compare.
+/// What zstd may do to a section: never, where a sample promises a gain (runs and repeats that
+/// Huffman cannot see), or always compare.
 enum class ZstdUse : std::uint8_t { never, promising, always };
 
 struct SectionPlan {
   ZstdUse zstd = ZstdUse::promising;
   int zstd_level = 1;
-  const CodeLengths* shared = nullptr;  ///< Use these lengths if every symbol has one.
+  /// Use these lengths if every symbol has one, without a histogram. Null for none.
+  const CodeLengths* shared = nullptr;
 };
 
 /// Upper limit of a section's bytes, form and lengths included.
 std::size_t section_bytes_max(std::size_t n_bytes);
 
-/// Write one section. `out` has room for section_bytes_max(bytes.size()). Uses Slot::section for
-/// nothing larger than the section. Returns bytes written; 0 when memory is out.
+/// Write one section. `out` has room for section_bytes_max(bytes.size()). Returns bytes written,
+/// at least 1; 0 when memory is out.
 std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
                           std::uint8_t* out, Workspace& workspace);
 
-/// Read one section of exactly bytes.size() decoded bytes from the front of `in`. `bytes` has 64
-/// bytes of slack behind it. Returns bytes consumed, or 0 if `in` is truncated or inconsistent, or
-/// names a shared book and `shared` is null.
+/// Read one section of exactly bytes.size() decoded bytes from the front of `in`. Uses
+/// Slot::section for the decoder's table. Returns bytes consumed, or 0 if `in` is truncated or
+/// inconsistent, or names a shared book and `shared` is null, or when memory is out.
 std::size_t read_section(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
                          const CodeLengths* shared, Workspace& workspace);
 

@@ -1,0 +1,139 @@
+// Huffman coding: the canonical code, the tables of encoder and decoder, the parts.
+//
+// Canonical: symbols in order of length, then of value, get rising codes, so the lengths say all.
+// The decoder's table is made from smaller ones of the same kind: what follows a code of l bits is
+// a table of bits - l bits, and codes that begin the same stand together, so every step is one
+// addition over a run of entries.
+
+#include "codec/trz/huffman.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tailrace::trz {
+namespace {
+
+/// Few symbols are one part; then four, eight, and as many as it takes.
+std::uint64_t part_symbols_of(std::uint64_t n_symbols) {
+  if (n_symbols <= 2048) return std::max<std::uint64_t>(n_symbols, 1);
+  if (n_symbols <= 32768) return (n_symbols + 3) / 4;
+  if (n_symbols <= 8 * kPartSymbolsMax) return (n_symbols + 7) / 8;
+  return kPartSymbolsMax;
+}
+
+std::uint64_t header_bytes_of(std::uint64_t n_symbols) {
+  const std::uint64_t part_symbols = part_symbols_of(n_symbols);
+  const std::uint64_t n_parts = (n_symbols + part_symbols - 1) / part_symbols;
+  return n_parts == 0 ? 0 : kPartHeaderBytes * (n_parts - 1);
+}
+
+/// The symbols that have a code, in canonical order.
+struct CanonicalOrder {
+  std::uint8_t symbols[256];
+  int n_symbols = 0;
+  int longest = 0;
+};
+
+CanonicalOrder canonical_order(const CodeLengths& lengths) {
+  CanonicalOrder order;
+  int next[kCodeBitsMax + 2] = {};
+  for (const std::uint8_t length : lengths.bits) ++next[length + 1];
+  order.n_symbols = 256 - next[1];
+  next[1] = 0;
+  for (int length = 2; length <= kCodeBitsMax + 1; ++length) next[length] += next[length - 1];
+  for (int s = 0; s < 256; ++s) {
+    const std::uint8_t length = lengths.bits[static_cast<std::size_t>(s)];
+    if (length != 0) order.symbols[next[length]++] = static_cast<std::uint8_t>(s);
+    order.longest = std::max<int>(order.longest, length);
+  }
+  return order;
+}
+
+EncodeTable encode_table(const CodeLengths& lengths) {
+  EncodeTable table;
+  std::fill(std::begin(table.entries), std::end(table.entries), kNoCode);
+  const CanonicalOrder order = canonical_order(lengths);
+  std::uint32_t code = 0;
+  int length_before = 0;
+  for (int i = 0; i < order.n_symbols; ++i) {
+    const std::uint8_t symbol = order.symbols[i];
+    const int length = lengths.bits[symbol];
+    code <<= length - length_before;
+    table.entries[symbol] = (code << 6) | static_cast<std::uint32_t>(length);
+    ++code;
+    length_before = length;
+  }
+  return table;
+}
+
+}  // namespace
+
+void count_bytes(std::span<const std::uint8_t> bytes, Histogram& histogram, Isa isa) {
+  huffman_kernels(isa).count(bytes.data(), bytes.size(), histogram.data());
+}
+
+std::uint64_t huffman_bytes(std::uint64_t n_symbols, std::uint64_t bits) {
+  return header_bytes_of(n_symbols) + (bits + 7) / 8;
+}
+
+std::size_t huffman_encode(std::span<const std::uint8_t> symbols, const CodeLengths& lengths,
+                           std::span<std::uint8_t> out, Isa isa) {
+  if (symbols.empty()) return 0;
+  const EncodeTable table = encode_table(lengths);
+  return huffman_kernels(isa).encode(symbols.data(), symbols.size(),
+                                     part_symbols_of(symbols.size()), table, out.data(),
+                                     out.data() + out.size());
+}
+
+void build_decode_table(const CodeLengths& lengths, DecodeTable& table) {
+  const CanonicalOrder order = canonical_order(lengths);
+  std::copy(lengths.bits.begin(), lengths.bits.end(), table.length_of);
+  table.bits = order.longest;
+  table.lone_symbol = order.n_symbols == 1 ? order.symbols[0] : -1;
+  if (order.n_symbols < 2) return;
+  const int bits = order.longest;
+  std::uint32_t* single = table.entries;
+  std::size_t at = 0;
+  for (int i = 0; i < order.n_symbols; ++i) {
+    const std::uint8_t symbol = order.symbols[i];
+    const int length = lengths.bits[symbol];
+    const std::uint32_t entry =
+        (1U << 30) | (std::uint32_t{symbol} << 6) | static_cast<std::uint32_t>(length);
+    const std::size_t n_run = std::size_t{1} << (bits - length);
+    std::fill_n(single + at, n_run, entry);
+    at += n_run;
+  }
+  // FIRST VERSION: the second and third symbol by look-up.
+  static thread_local std::uint32_t ones[1U << kCodeBitsMax];
+  std::memcpy(ones, single, sizeof ones);
+  const std::uint32_t mask = (1U << bits) - 1;
+  for (std::uint32_t i = 0; i <= mask; ++i) {
+    std::uint32_t entry = ones[i];
+    for (unsigned more = 1; more < 3; ++more) {
+      const std::uint32_t used = entry & 63;
+      const std::uint32_t next = ones[(i << used) & mask];
+      if (used + (next & 63) > static_cast<std::uint32_t>(bits)) break;
+      entry += (1U << 30) + (next & 63) + ((next & 0x3FC0U) << (8 * more));
+    }
+    single[i] = entry;
+  }
+}
+
+bool huffman_decode(std::span<const std::uint8_t> in, const DecodeTable& table,
+                    std::span<std::uint8_t> symbols, Isa isa) {
+  if (symbols.empty() || table.bits == 0) return symbols.empty() && in.empty();
+  if (table.lone_symbol >= 0) {
+    const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
+    const std::uint64_t header_bytes = header_bytes_of(symbols.size());
+    if (in.size() != huffman_bytes(symbols.size(), symbols.size()) ||
+        !std::all_of(in.begin() + static_cast<std::ptrdiff_t>(header_bytes), in.end(), is_zero)) {
+      return false;
+    }
+    std::memset(symbols.data(), table.lone_symbol, symbols.size());
+    return true;
+  }
+  return huffman_kernels(isa).decode(in.data(), in.size(), table, part_symbols_of(symbols.size()),
+                                     symbols.data(), symbols.size());
+}
+
+}  // namespace tailrace::trz

@@ -1,0 +1,182 @@
+// Code lengths: made from a histogram, summed, written and read.
+//
+// Huffman's tree by two queues over the sorted counts (van Leeuwen 1976), then the lengths beyond
+// the limit are cut and the code is made complete again by moving the fewest and cheapest leaves.
+// The result is within a fraction of a per cent of the best limited code, for a tenth of its cost.
+
+#include <algorithm>
+#include <cstring>
+
+#include "codec/trz/huffman.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+struct Leaf {
+  std::uint32_t count;
+  std::uint32_t symbol;
+};
+
+/// The symbols that occur, by rising count, then value: a stable radix sort. Returns their number.
+int sorted_leaves(const Histogram& histogram, Leaf* leaves) {
+  Leaf other[256];
+  int n = 0;
+  std::uint32_t all = 0;
+  for (std::uint32_t s = 0; s < 256; ++s) {
+    if (histogram[s] == 0) continue;
+    all |= histogram[s];
+    leaves[n++] = {histogram[s], s};
+  }
+  for (unsigned shift = 0; shift < 32 && (all >> shift) != 0; shift += 8) {
+    std::uint32_t begin[257] = {};
+    for (int i = 0; i < n; ++i) ++begin[((leaves[i].count >> shift) & 0xFF) + 1];
+    for (int d = 1; d < 256; ++d) begin[d] += begin[d - 1];
+    for (int i = 0; i < n; ++i) other[begin[(leaves[i].count >> shift) & 0xFF]++] = leaves[i];
+    std::memcpy(leaves, other, static_cast<std::size_t>(n) * sizeof(Leaf));
+  }
+  return n;
+}
+
+/// How many leaves Huffman's tree has at each depth, those deeper than `limit` counted there.
+void count_depths(const Leaf* leaves, int n, int limit, int* n_at) {
+  std::uint64_t weight[256];  // Of the inner nodes, in the order in which they are made.
+  int parent[512];            // Of leaves 0..n-1, then inner nodes n..2n-2.
+  int leaf = 0;
+  int inner = 0;
+  for (int made = 0; made < n - 1; ++made) {
+    weight[made] = 0;
+    for (int child = 0; child < 2; ++child) {
+      const bool take_leaf = leaf < n && (inner >= made || leaves[leaf].count <= weight[inner]);
+      weight[made] += take_leaf ? leaves[leaf].count : weight[inner];
+      parent[take_leaf ? leaf++ : n + inner++] = n + made;
+    }
+  }
+  int depth[512];
+  depth[2 * n - 2] = 0;
+  for (int node = 2 * n - 3; node >= 0; --node) {
+    depth[node] = depth[parent[node]] + 1;
+    if (node < n) ++n_at[std::min(depth[node], limit)];
+  }
+}
+
+/// Make the code complete: the sum of 2^-length over all leaves becomes 1.
+void complete(int limit, int* n_at) {
+  int excess = -(1 << limit);  // In units of 2^-limit.
+  for (int length = 1; length <= limit; ++length) excess += n_at[length] << (limit - length);
+  while (excess > 0) {
+    int from = limit - 1;
+    while (n_at[from] == 0) --from;
+    --n_at[from];
+    ++n_at[from + 1];
+    excess -= 1 << (limit - from - 1);
+  }
+  // The last step may have been too long: by fewer units than there are leaves at the limit.
+  n_at[limit] += excess;
+  n_at[limit - 1] -= excess;
+}
+
+}  // namespace
+
+int code_limit(std::uint64_t n_symbols) {
+  if (n_symbols < 1024) return 9;
+  if (n_symbols < 8192) return 10;
+  if (n_symbols < 65536) return 11;
+  return kCodeBitsMax;
+}
+
+CodeLengths code_lengths(const Histogram& histogram, int limit) {
+  CodeLengths lengths;
+  Leaf leaves[256];
+  const int n = sorted_leaves(histogram, leaves);
+  if (n <= 1) {
+    if (n == 1) lengths.bits[leaves[0].symbol] = 1;
+    return lengths;
+  }
+  int n_at[kCodeBitsMax + 1] = {};
+  count_depths(leaves, n, limit, n_at);
+  complete(limit, n_at);
+  int i = 0;
+  for (int length = limit; length >= 1; --length) {
+    for (int k = 0; k < n_at[length]; ++k) {
+      lengths.bits[leaves[i++].symbol] = static_cast<std::uint8_t>(length);
+    }
+  }
+  return lengths;
+}
+
+std::uint64_t encoded_bits(const Histogram& histogram, const CodeLengths& lengths) {
+  std::uint64_t bits = 0;
+  bool lost = false;
+  for (std::size_t s = 0; s < 256; ++s) {
+    bits += std::uint64_t{histogram[s]} * lengths.bits[s];
+    lost = lost || (histogram[s] != 0 && lengths.bits[s] == 0);
+  }
+  return lost ? UINT64_MAX : bits;
+}
+
+// --- the written form
+// -----------------------------------------------------------------------------
+
+namespace {
+constexpr unsigned kZeroRunNibble = 15;
+
+bool is_complete_code(const CodeLengths& lengths) {
+  std::uint32_t sum = 0;
+  int n = 0;
+  for (const std::uint8_t length : lengths.bits) {
+    if (length > kCodeBitsMax) return false;
+    if (length == 0) continue;
+    sum += 1U << (kCodeBitsMax - length);
+    ++n;
+  }
+  return sum == 1U << kCodeBitsMax || (n == 1 && sum == 1U << (kCodeBitsMax - 1));
+}
+}  // namespace
+
+std::size_t write_lengths(const CodeLengths& lengths, std::uint8_t* out) {
+  std::uint8_t nibbles[256 + 2];
+  std::size_t n = 0;
+  for (std::size_t s = 0; s < 256;) {
+    std::size_t end = s;
+    while (end < 256 && end - s < 18 && lengths.bits[end] == 0) ++end;
+    if (end - s >= 3) {
+      nibbles[n++] = kZeroRunNibble;
+      nibbles[n++] = static_cast<std::uint8_t>(end - s - 3);
+      s = end;
+    } else {
+      nibbles[n++] = lengths.bits[s++];
+    }
+  }
+  nibbles[n] = 0;
+  for (std::size_t i = 0; i < n; i += 2) {
+    out[i / 2] = static_cast<std::uint8_t>(nibbles[i] | (nibbles[i + 1] << 4));
+  }
+  return (n + 1) / 2;
+}
+
+std::size_t read_lengths(std::span<const std::uint8_t> in, CodeLengths& lengths) {
+  lengths = {};
+  std::size_t at = 0;  // In nibbles.
+  const auto next = [&]() -> unsigned {
+    if (at / 2 >= in.size()) {
+      at += 2;
+      return 0;
+    }
+    const unsigned byte = in[at / 2];
+    return at++ % 2 == 0 ? byte & 15 : byte >> 4;
+  };
+  for (std::size_t s = 0; s < 256;) {
+    const unsigned nibble = next();
+    if (nibble == kZeroRunNibble) {
+      s += next() + 3;
+      if (s > 256) return 0;
+    } else {
+      lengths.bits[s++] = static_cast<std::uint8_t>(nibble);
+    }
+  }
+  if (at % 2 != 0 && at / 2 < in.size() && next() != 0) return 0;
+  const std::size_t n_bytes = (at + 1) / 2;
+  return n_bytes <= in.size() && is_complete_code(lengths) ? n_bytes : 0;
+}
+
+}  // namespace tailrace::trz
