@@ -87,7 +87,6 @@ struct ChunkSummary {
   DType dtype = DType::f32;
   std::uint64_t n_values = 0;
   std::string method;  ///< "interpolation cubic, last axis 0, 3 levels", "stored", ...
-  std::uint64_t n_patches = 0;
 };
 Result<ChunkSummary> describe(std::span<const std::byte> encoded);
 

@@ -27,9 +27,11 @@ enum class Slot : std::uint8_t {
   rows,        ///< A few rows or planes of a predictor.
   patch_bits,  ///< One bit per value: stored exactly.
   patch_values,
-  transform,   ///< The chunk after a transform (pw_rel, integers of other widths, 64-bit).
-  section,     ///< A section before or after its entropy coder.
-  compressor,  ///< Of zstd's contexts.
+  transform,         ///< Bytes on their way: positions of patches, integers of other widths.
+  transform_values,  ///< The values behind a transform (pw_rel).
+  signs,             ///< Their sign bits.
+  section,           ///< A section before or after its entropy coder.
+  compressor,        ///< Of zstd's contexts.
   sample,
   trial,  ///< A second encoding, to compare with.
   n_slots

@@ -1,0 +1,60 @@
+// The head of a trz chunk: what it is, how large, and its checksum.
+//
+//   0  magic "TRZ" and the version, 1
+//   4  CRC-32 (of zlib) of all bytes from 8 to the end
+//   8  dtype (low four bits) and method (high four bits)
+//   9  number of extents e, 0 to 4; then e varints, slowest axis first
+// The extents are those that the predictor sees: without axes of length 1, at most four (slower
+// ones multiplied together), each at least 2. The number of values is their product; with no
+// extents it is one value, and an extent of 0, alone, says that there are none.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codec/trz/chunk_bytes.hpp"
+#include "codec/trz/lorenzo.hpp"
+#include "core/box.hpp"
+#include "core/dtype.hpp"
+
+namespace tailrace::trz {
+
+inline constexpr std::uint8_t kFormatVersion = 1;
+inline constexpr std::size_t kChecksumAt = 4;
+inline constexpr std::size_t kChecksummedFrom = 8;
+
+/// How a chunk's values are stored. The numbers are part of the format.
+enum class Method : std::uint8_t {
+  stored = 0,     ///< As they are.
+  constant = 1,   ///< One element for all.
+  exact = 2,      ///< Lossless coding.
+  lattice = 3,    ///< Absolute bound.
+  pointwise = 4,  ///< Pointwise relative bound.
+};
+inline constexpr std::uint8_t kMethods = 5;
+
+struct ChunkHead {
+  DType dtype = DType::f32;
+  Method method = Method::stored;
+  Extents extents{1, 1, 1, 1};
+  std::size_t n_values = 0;
+};
+
+/// The extents of a shape: axes of length 1 dropped, folded to at most four, leading ones 1.
+/// With `dimensions` 1 to 3, folded to that many.
+Extents extents_of(const Shape& shape, int dimensions);
+
+/// Write the head with room for the checksum.
+void write_head(const ChunkHead& head, ChunkWriter& out);
+
+/// Fill in the checksum of a complete chunk.
+void seal(std::span<std::uint8_t> chunk);
+
+/// Read a head; false if it is none, of another version, or the checksum is wrong. Never trusts a
+/// length: n_values may be anything up to 2^62.
+enum class HeadFailure : std::uint8_t { none, no_trz, version, checksum, content };
+HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head);
+
+}  // namespace tailrace::trz

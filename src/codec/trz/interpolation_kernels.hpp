@@ -1,0 +1,67 @@
+// Rows of closed-loop interpolation: predict from four rows, quantise, reconstruct, check.
+//
+// One kernel serves every axis: the four neighbours are four pointers, which for the axis within
+// the row are one row shifted by one. prediction = (b + c) * near + (a + d) * far, in this order;
+// edge rows have four weights: (a * wa + d * wd) + (b * wb + c * wc). Then q = round((x - p) /
+// step), r = p + q * step, and the value is accepted if |x - r| < bound.
+// This header may be included by kernel files.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/trz/isa.hpp"
+#include "codec/trz/lattice.hpp"
+
+namespace tailrace::trz {
+
+/// Weights of one row's prediction. Symmetric unless `edge`.
+template <class T>
+struct RowWeights {
+  bool edge = false;
+  T near = 0;  ///< Of b and c.
+  T far = 0;   ///< Of a and d.
+  T four[4] = {0, 0, 0, 0};
+};
+
+/// Where the reconstructed values go: nowhere, to recon[i], or to a row of which b is the even
+/// half: recon[2 i] = b[i], recon[2 i + 1] = r[i].
+enum class Reconstruct : std::uint8_t { discard, plain, interleave };
+
+/// One row of work.
+template <class T>
+struct InterpolationRow {
+  const T* x = nullptr;    ///< Original values: x[i * stride]; encoder only.
+  std::size_t stride = 1;  ///< 1 or 2.
+  const T* a = nullptr;
+  const T* b = nullptr;
+  const T* c = nullptr;
+  const T* d = nullptr;
+  T* recon = nullptr;
+  Reconstruct where = Reconstruct::plain;
+  std::size_t n = 0;
+};
+
+template <class T>
+struct InterpolationRowKernels {
+  /// Encode a row; codes[i] for all of it. `fill` (null for none): values equal to it fail.
+  /// Returns false if any value fails; codes and recon are then of no use.
+  bool (*encode)(const InterpolationRow<T>& row, const RowWeights<T>& weights,
+                 const Lattice<T>& lattice, const T* fill, std::int32_t* codes);
+  /// The same with failing values given code 0 (so r = p) and failed[i] = 1, else 0.
+  void (*encode_careful)(const InterpolationRow<T>& row, const RowWeights<T>& weights,
+                         const Lattice<T>& lattice, const T* fill, std::int32_t* codes,
+                         std::uint8_t* failed);
+  void (*decode)(const InterpolationRow<T>& row, const RowWeights<T>& weights, T step,
+                 const std::int32_t* codes);
+};
+
+struct InterpolationKernels {
+  InterpolationRowKernels<float> f32;
+  InterpolationRowKernels<double> f64;
+};
+
+TRZ_DECLARE_KERNELS(InterpolationKernels, interpolation_kernels)
+
+}  // namespace tailrace::trz

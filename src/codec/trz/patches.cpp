@@ -1,0 +1,229 @@
+// Patches: writing and applying them.
+
+#include "codec/trz/patches.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+namespace tailrace::trz {
+namespace {
+
+constexpr std::size_t kSlack = 64;
+
+// Forms of one set; 0 ends the list of sets.
+constexpr std::uint8_t kEnd = 0;
+constexpr std::uint8_t kPresent = 1;
+constexpr std::uint8_t kBitmap = 2;    ///< Positions are a bit map, not gaps.
+constexpr std::uint8_t kOneValue = 4;  ///< One value for all positions.
+
+/// Visit the marked indices in ascending order.
+template <class Visitor>
+void for_each_patch(const PatchMap& patches, Visitor visit) {
+  if (!patches.any()) return;
+  const std::size_t n_words = PatchMap::words_of(patches.n_values());
+  for (std::size_t word = 0; word < n_words; ++word) {
+    for (std::uint64_t bits = patches.words()[word]; bits != 0; bits &= bits - 1) {
+      visit(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+    }
+  }
+}
+
+bool add_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan, ChunkWriter& out,
+                 Workspace& workspace) {
+  if (out.rest().size() < section_bytes_max(bytes.size())) return false;
+  const std::size_t n_bytes = write_section(bytes, plan, out.rest().data(), workspace);
+  out.advance(n_bytes);
+  return n_bytes != 0;
+}
+
+bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, Workspace& workspace) {
+  const std::size_t n_bytes = read_section(in.rest(), bytes, nullptr, workspace);
+  if (n_bytes == 0) in.fail();
+  return in.take(n_bytes) != nullptr && n_bytes != 0;
+}
+
+/// Gaps as varints, up to `limit` bytes; returns bytes used, or limit + 1 if they do not fit.
+class GapList {
+ public:
+  GapList(std::uint8_t* bytes, std::size_t limit) : bytes_(bytes), limit_(limit) {}
+  void add(std::size_t index) {
+    std::size_t gap = index - next_;
+    next_ = index + 1;
+    for (; gap >= 0x80; gap >>= 7) put(static_cast<std::uint8_t>(gap | 0x80));
+    put(static_cast<std::uint8_t>(gap));
+  }
+  bool fits() const { return n_bytes_ <= limit_; }
+  std::size_t n_bytes() const { return n_bytes_; }
+
+ private:
+  void put(std::uint8_t byte) {
+    if (n_bytes_ < limit_) bytes_[n_bytes_] = byte;
+    ++n_bytes_;
+  }
+  std::uint8_t* bytes_;
+  std::size_t limit_;
+  std::size_t n_bytes_ = 0;
+  std::size_t next_ = 0;
+};
+
+/// One set: the marked values of which `belongs` holds.
+template <class T, class Belongs>
+bool write_set(const T* values, const PatchMap& patches, std::size_t n_patches, bool one_value,
+               Belongs belongs, const SectionPlan& plan, ChunkWriter& out, Workspace& workspace) {
+  const std::size_t bitmap_bytes = (patches.n_values() + 7) / 8;
+  const std::size_t limit = bitmap_bytes / 4;  // A bit map codes better than dense gaps.
+  auto* positions = workspace.area<std::uint8_t>(Slot::transform, bitmap_bytes + kSlack);
+  auto* listed = workspace.area<T>(Slot::patch_values, n_patches + kSlack);
+  if (positions == nullptr || listed == nullptr) return false;
+  GapList gaps(positions, limit);
+  std::size_t n_listed = 0;
+  for_each_patch(patches, [&](std::size_t index) {
+    if (!belongs(values[index])) return;
+    gaps.add(index);
+    listed[n_listed++] = values[index];
+  });
+  std::uint8_t form = kPresent;
+  std::size_t n_bytes = gaps.n_bytes();
+  if (!gaps.fits()) {
+    form |= kBitmap;
+    n_bytes = bitmap_bytes;
+    std::fill_n(positions, bitmap_bytes, std::uint8_t{0});
+    for_each_patch(patches, [&](std::size_t index) {
+      if (belongs(values[index])) {
+        positions[index / 8] |= static_cast<std::uint8_t>(1U << (index % 8));
+      }
+    });
+  }
+  if (one_value) form |= kOneValue;
+  out.number(form);
+  out.varint(n_listed);
+  if ((form & kBitmap) == 0) out.varint(n_bytes);
+  if (!add_section({positions, n_bytes}, plan, out, workspace)) return false;
+  if (one_value) {
+    out.number(listed[0]);
+    return !out.failed();
+  }
+  // Byte k of all values together: exponents and signs repeat, low bits do not.
+  auto* shuffled = workspace.area<std::uint8_t>(Slot::transform, n_listed * sizeof(T) + kSlack);
+  if (shuffled == nullptr) return false;
+  for (std::size_t i = 0; i < n_listed; ++i) {
+    for (std::size_t k = 0; k < sizeof(T); ++k) {
+      shuffled[k * n_listed + i] = static_cast<std::uint8_t>(listed[i] >> (8 * k));
+    }
+  }
+  return add_section({shuffled, n_listed * sizeof(T)}, plan, out, workspace);
+}
+
+/// Read the positions of one set into `indices`; false when inconsistent.
+bool read_positions(ChunkReader& in, std::uint8_t form, std::size_t n_values, std::size_t n,
+                    std::uint64_t* indices, Workspace& workspace, bool* memory_out) {
+  const bool bitmap = (form & kBitmap) != 0;
+  const std::size_t bitmap_bytes = (n_values + 7) / 8;
+  const std::uint64_t n_bytes = bitmap ? bitmap_bytes : in.varint();
+  if (in.failed() || n_bytes > bitmap_bytes) return false;
+  auto* bytes = workspace.area<std::uint8_t>(Slot::transform, n_bytes + kSlack);
+  *memory_out = bytes == nullptr;
+  if (*memory_out || !take_section(in, {bytes, n_bytes}, workspace)) return false;
+  std::size_t found = 0;
+  if (bitmap) {
+    for (std::size_t at = 0; at < n_bytes; ++at) {
+      for (unsigned bits = bytes[at]; bits != 0; bits &= bits - 1) {
+        if (found == n) return false;
+        indices[found++] = at * 8 + static_cast<std::size_t>(std::countr_zero(bits));
+      }
+    }
+    return found == n && (n == 0 || indices[n - 1] < n_values);
+  }
+  ChunkReader gaps({bytes, n_bytes});
+  std::uint64_t next = 0;
+  for (; found < n; ++found) {
+    const std::uint64_t gap = gaps.varint();
+    if (gaps.failed() || gap >= n_values - next) return false;
+    indices[found] = next + gap;
+    next += gap + 1;
+    if (next == n_values && found + 1 < n) return false;
+  }
+  return gaps.at_end();
+}
+
+}  // namespace
+
+std::size_t patches_bytes_max(std::size_t n_values, std::size_t n_patches,
+                              std::size_t element_bytes) {
+  const std::size_t positions = section_bytes_max((n_values + 7) / 8) + 64;
+  return 2 * positions + section_bytes_max(n_patches * element_bytes);
+}
+
+template <class T>
+bool write_patches(const T* values, const PatchMap& patches, const SectionPlan& plan,
+                   ChunkWriter& out, Workspace& workspace) {
+  const std::size_t n_patches = patches.count();
+  if (n_patches > 0) {
+    // The most likely common pattern is that of the middle patch.
+    std::size_t seen = 0;
+    T common = 0;
+    for_each_patch(patches, [&](std::size_t index) {
+      if (seen++ == n_patches / 2) common = values[index];
+    });
+    std::size_t n_common = 0;
+    for_each_patch(patches, [&](std::size_t index) { n_common += values[index] == common; });
+    const bool worth_a_set = n_common == n_patches || n_common >= 16;
+    if (!worth_a_set) n_common = 0;
+    if (n_common > 0 && !write_set(
+                            values, patches, n_common, true,
+                            [common](T value) { return value == common; }, plan, out, workspace)) {
+      return false;
+    }
+    if (n_common < n_patches &&
+        !write_set(
+            values, patches, n_patches - n_common, false,
+            [common, n_common](T value) { return n_common == 0 || value != common; }, plan, out,
+            workspace)) {
+      return false;
+    }
+  }
+  out.number(kEnd);
+  return !out.failed();
+}
+
+template <class T>
+bool apply_patches(ChunkReader& in, T* values, std::size_t n_values, Workspace& workspace,
+                   bool* memory_out) {
+  for (int set = 0; set < 3; ++set) {
+    const auto form = in.number<std::uint8_t>();
+    if (form == kEnd) return !in.failed();
+    if (set == 2 || (form & kPresent) == 0 || form > 7) return false;
+    const std::uint64_t n = in.varint();
+    if (in.failed() || n == 0 || n > n_values) return false;
+    auto* indices = workspace.area<std::uint64_t>(Slot::patch_values, n);
+    *memory_out = indices == nullptr;
+    if (*memory_out) return false;
+    if (!read_positions(in, form, n_values, n, indices, workspace, memory_out)) return false;
+    if ((form & kOneValue) != 0) {
+      const T value = in.number<T>();
+      for (std::size_t i = 0; i < n; ++i) values[indices[i]] = value;
+      continue;
+    }
+    auto* shuffled = workspace.area<std::uint8_t>(Slot::transform, n * sizeof(T) + kSlack);
+    *memory_out = shuffled == nullptr;
+    if (*memory_out || !take_section(in, {shuffled, n * sizeof(T)}, workspace)) return false;
+    for (std::size_t i = 0; i < n; ++i) {
+      T value = 0;
+      for (std::size_t k = 0; k < sizeof(T); ++k) {
+        value |= static_cast<T>(static_cast<T>(shuffled[k * n + i]) << (8 * k));
+      }
+      values[indices[i]] = value;
+    }
+  }
+  return false;
+}
+
+template bool write_patches(const std::uint32_t*, const PatchMap&, const SectionPlan&, ChunkWriter&,
+                            Workspace&);
+template bool write_patches(const std::uint64_t*, const PatchMap&, const SectionPlan&, ChunkWriter&,
+                            Workspace&);
+template bool apply_patches(ChunkReader&, std::uint32_t*, std::size_t, Workspace&, bool*);
+template bool apply_patches(ChunkReader&, std::uint64_t*, std::size_t, Workspace&, bool*);
+
+}  // namespace tailrace::trz

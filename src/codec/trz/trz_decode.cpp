@@ -1,0 +1,179 @@
+// Decoding a chunk: head, method, patches. Every length is checked before it is believed.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "codec/trz/chunk_header.hpp"
+#include "codec/trz/exact_chunk.hpp"
+#include "codec/trz/float_environment.hpp"
+#include "codec/trz/lattice_coding.hpp"
+#include "codec/trz/patches.hpp"
+#include "codec/trz/pointwise.hpp"
+#include "codec/trz/trz.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+constexpr std::size_t kSlack = 64;
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// What decoding one chunk needs.
+struct Decoding {
+  ChunkReader& in;
+  const ChunkHead& head;
+  const Book* book;
+  std::span<std::byte> values;
+  Workspace& workspace;
+};
+
+template <class T>
+DecodeFailure finish_with_patches(Decoding& d) {
+  bool memory_out = false;
+  auto* bits = reinterpret_cast<BitsOf<T>*>(d.values.data());
+  if (apply_patches(d.in, bits, d.head.n_values, d.workspace, &memory_out)) {
+    return DecodeFailure::none;
+  }
+  return memory_out ? DecodeFailure::memory_out : DecodeFailure::corrupt;
+}
+
+template <class T>
+DecodeFailure decode_absolute(Decoding& d) {
+  auto* values = reinterpret_cast<T*>(d.values.data());
+  const DecodeFailure failure = read_lattice<T>(d.in, d.head.extents, d.book, values, d.workspace);
+  return failure != DecodeFailure::none ? failure : finish_with_patches<T>(d);
+}
+
+template <class T, class Y>
+DecodeFailure decode_pointwise_as(Decoding& d) {
+  const std::size_t n = d.head.n_values;
+  auto* values = reinterpret_cast<T*>(d.values.data());
+  auto* y = d.workspace.area<Y>(Slot::transform_values, n + kSlack);
+  const std::size_t sign_bytes = pointwise_sign_bytes(n);
+  auto* signs = d.workspace.area<std::uint8_t>(Slot::signs, sign_bytes + kSlack);
+  if (y == nullptr || signs == nullptr) return DecodeFailure::memory_out;
+  const DecodeFailure failure = read_lattice<Y>(d.in, d.head.extents, d.book, y, d.workspace);
+  if (failure != DecodeFailure::none) return failure;
+  const std::size_t n_read = read_section(d.in.rest(), {signs, sign_bytes}, nullptr, d.workspace);
+  if (n_read == 0 || d.in.take(n_read) == nullptr) return DecodeFailure::corrupt;
+  pointwise_inverse(y, signs, n, values, d.workspace.isa());
+  return finish_with_patches<T>(d);
+}
+
+DecodeFailure decode_pointwise(Decoding& d) {
+  const auto work = d.in.number<std::uint8_t>();
+  const bool single = work == static_cast<std::uint8_t>(DType::f32);
+  const bool wide = work == static_cast<std::uint8_t>(DType::f64);
+  if (d.head.dtype == DType::f64) {
+    return wide ? decode_pointwise_as<double, double>(d) : DecodeFailure::corrupt;
+  }
+  if (single) return decode_pointwise_as<float, float>(d);
+  return wide ? decode_pointwise_as<float, double>(d) : DecodeFailure::corrupt;
+}
+
+DecodeFailure decode_stored(Decoding& d) {
+  const std::uint8_t* from = d.in.take(d.values.size());
+  if (from == nullptr) return DecodeFailure::corrupt;
+  if (!d.values.empty()) std::memcpy(d.values.data(), from, d.values.size());
+  return DecodeFailure::none;
+}
+
+DecodeFailure decode_constant(Decoding& d) {
+  const std::size_t element_bytes = dtype_bytes(d.head.dtype);
+  const std::uint8_t* from = d.in.take(element_bytes);
+  if (from == nullptr || d.values.empty()) return DecodeFailure::corrupt;
+  // Doubling copies: the part that is done is the source of the next.
+  std::memcpy(d.values.data(), from, element_bytes);
+  for (std::size_t done = element_bytes; done < d.values.size();) {
+    const std::size_t n_bytes = std::min(done, d.values.size() - done);
+    std::memcpy(d.values.data() + done, d.values.data(), n_bytes);
+    done += n_bytes;
+  }
+  return DecodeFailure::none;
+}
+
+DecodeFailure decode_method(Decoding& d) {
+  const bool floating = is_floating(d.head.dtype);
+  switch (d.head.method) {
+    case Method::stored: return decode_stored(d);
+    case Method::constant: return decode_constant(d);
+    case Method::exact: return decode_exact_chunk(d.in, d.head, d.book, d.values, d.workspace);
+    case Method::lattice:
+      if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
+      return d.head.dtype == DType::f32 ? decode_absolute<float>(d) : decode_absolute<double>(d);
+    case Method::pointwise:
+      if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
+      return decode_pointwise(d);
+  }
+  return DecodeFailure::corrupt;
+}
+
+Status corrupt(const char* what) { return {Code::corrupt, std::string("trz chunk: ") + what}; }
+
+Status head_status(HeadFailure failure) {
+  switch (failure) {
+    case HeadFailure::none: return {};
+    case HeadFailure::no_trz: return corrupt("these bytes are no trz chunk");
+    case HeadFailure::version: return corrupt("written by another version of the format");
+    case HeadFailure::checksum: return corrupt("the checksum is wrong, the bytes have changed");
+    case HeadFailure::content: return corrupt("the head makes no sense");
+  }
+  return {};
+}
+
+std::span<const std::uint8_t> as_uint8(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, const Book* book,
+              Workspace& workspace) {
+  const FloatEnvironment environment;
+  ChunkReader in(as_uint8(encoded));
+  ChunkHead head;
+  TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head)));
+  const std::size_t element_bytes = dtype_bytes(head.dtype);
+  if (values.size() % element_bytes != 0 || head.n_values != values.size() / element_bytes) {
+    return corrupt("it holds another number of values than the chunk's shape");
+  }
+  Decoding decoding{in, head, book, values, workspace};
+  switch (decode_method(decoding)) {
+    case DecodeFailure::none: break;
+    case DecodeFailure::corrupt: return corrupt("its content is inconsistent");
+    case DecodeFailure::book_missing:
+      return {Code::not_found, "trz chunk: it needs a shared book that the dataset does not have"};
+    case DecodeFailure::memory_out:
+      return {Code::out_of_memory, "trz: no memory for the working areas of a chunk"};
+  }
+  return in.at_end() ? Status() : corrupt("bytes are left over behind its end");
+}
+
+Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
+  ChunkReader in(as_uint8(encoded));
+  ChunkHead head;
+  TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head)));
+  ChunkSummary summary;
+  summary.dtype = head.dtype;
+  summary.n_values = head.n_values;
+  switch (head.method) {
+    case Method::stored: summary.method = "stored"; break;
+    case Method::constant: summary.method = "constant"; break;
+    case Method::exact: summary.method = "exact"; break;
+    case Method::lattice:
+      summary.method =
+          head.dtype == DType::f32 ? lattice_text<float>(in) : lattice_text<double>(in);
+      break;
+    case Method::pointwise: {
+      const bool single = in.number<std::uint8_t>() == static_cast<std::uint8_t>(DType::f32);
+      summary.method =
+          "pointwise, " + (single ? lattice_text<float>(in) : lattice_text<double>(in));
+      break;
+    }
+  }
+  return summary;
+}
+
+}  // namespace tailrace::trz
