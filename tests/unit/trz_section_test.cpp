@@ -1,0 +1,217 @@
+// Byte sections and shared books: every form comes back, its size stays below the limit, and
+// truncated, flipped or random bytes are refused or give other values, never a step out of range.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "codec/trz/book.hpp"
+#include "codec/trz/byte_section.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes peaked(std::size_t n, double decay, unsigned seed) {
+  std::mt19937 random(seed);
+  std::geometric_distribution<int> magnitude(1 - decay);
+  Bytes bytes(n);
+  for (std::uint8_t& byte : bytes) {
+    const int m = std::min(magnitude(random), 127);
+    byte = static_cast<std::uint8_t>((random() & 1) != 0 ? m : -m);
+  }
+  return bytes;
+}
+
+Bytes noise(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  Bytes bytes(n);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
+
+/// Write, read back, return the section; buffers of exact size for ASan.
+Bytes expect_round_trip(const Bytes& bytes, const SectionPlan& plan) {
+  Workspace workspace;
+  Bytes section(section_bytes_max(bytes.size()));
+  const std::size_t n_bytes = write_section(bytes, plan, section.data(), workspace);
+  EXPECT_GT(n_bytes, 0U);
+  EXPECT_LE(n_bytes, section.size());
+  section.resize(n_bytes);
+  Bytes with_more = section;
+  with_more.insert(with_more.end(), 20, 0x55);
+  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
+    if (!isa_supported(isa)) continue;
+    Workspace other(isa);
+    Bytes again(section_bytes_max(bytes.size()));
+    again.resize(write_section(bytes, plan, again.data(), other));
+    EXPECT_EQ(again, section) << isa_name(isa);
+    Bytes decoded(bytes.size());
+    EXPECT_EQ(read_section(section, decoded, plan.shared, other), n_bytes);
+    EXPECT_EQ(decoded, bytes) << isa_name(isa);
+    EXPECT_EQ(read_section(with_more, decoded, plan.shared, other), n_bytes);
+  }
+  return section;
+}
+
+SectionPlan plan_of(ZstdUse zstd, const CodeLengths* shared = nullptr) { return {zstd, 1, shared}; }
+
+TEST(TrzSection, every_form_comes_back) {
+  for (const std::size_t n : {0U, 1U, 2U, 3U, 10U, 100U, 257U, 5000U, 100000U}) {
+    for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::promising, ZstdUse::always}) {
+      for (const double decay : {0.01, 0.5, 0.9}) {
+        expect_round_trip(peaked(n, decay, 1), plan_of(zstd));
+      }
+      expect_round_trip(noise(n, 1), plan_of(zstd));
+      expect_round_trip(Bytes(n, 7), plan_of(zstd));
+    }
+  }
+}
+
+TEST(TrzSection, forms_are_chosen_by_size) {
+  EXPECT_EQ(expect_round_trip(Bytes(100000, 3), plan_of(ZstdUse::always)).size(), 2U);
+  EXPECT_EQ(expect_round_trip(noise(100000, 3), plan_of(ZstdUse::always)).size(), 100001U);
+  const Bytes codes = peaked(100000, 0.6, 3);
+  const std::size_t n_huffman = expect_round_trip(codes, plan_of(ZstdUse::never)).size();
+  EXPECT_LT(n_huffman, 100000U * 2 / 5);
+  Bytes repeats;
+  for (int i = 0; i < 20; ++i) repeats.insert(repeats.end(), codes.begin(), codes.begin() + 5000);
+  EXPECT_LT(expect_round_trip(repeats, plan_of(ZstdUse::always)).size(), n_huffman / 8);
+  Bytes runs(100000, 0);
+  for (std::size_t i = 0; i < runs.size(); i += 997) runs[i] = 1;
+  EXPECT_LT(expect_round_trip(runs, plan_of(ZstdUse::promising)).size(), 2000U);
+}
+
+TEST(TrzSection, hostile_bytes_stay_in_range) {
+  std::mt19937 random(17);
+  Workspace workspace;
+  const Bytes codes = peaked(6000, 0.7, 3);
+  const CodeLengths flat = [] {
+    Histogram ones;
+    ones.fill(1);
+    return code_lengths(ones, 8);
+  }();
+  const SectionPlan plans[] = {plan_of(ZstdUse::never), plan_of(ZstdUse::always),
+                               plan_of(ZstdUse::never, &flat)};
+  for (int trial = 0; trial < 3000; ++trial) {
+    const std::size_t n = 1 + random() % 6000;
+    Bytes section(section_bytes_max(n));
+    section.resize(
+        write_section(std::span(codes).first(n), plans[trial % 3], section.data(), workspace));
+    switch (random() % 3) {
+      case 0: section.resize(random() % section.size()); break;
+      case 1:
+        for (int flip = 0; flip < 2; ++flip) {
+          section[random() % std::min<std::size_t>(section.size(), 60)] ^=
+              static_cast<std::uint8_t>(1U << (random() % 8));
+        }
+        break;
+      default:
+        for (std::size_t i = 1; i < section.size(); ++i) {
+          section[i] = static_cast<std::uint8_t>(random());
+        }
+    }
+    section.shrink_to_fit();
+    Bytes decoded(trial % 2 == 0 ? n : 1 + random() % 6000);
+    EXPECT_LE(read_section(section, decoded, trial % 4 == 0 ? nullptr : &flat, workspace),
+              section.size());
+  }
+}
+
+TEST(TrzSection, a_truncated_section_is_refused) {
+  Workspace workspace;
+  for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::always}) {
+    const Bytes codes = peaked(3000, 0.5, 9);
+    const Bytes section = expect_round_trip(codes, plan_of(zstd));
+    for (std::size_t n = 0; n < section.size(); ++n) {
+      const Bytes shorter(section.begin(), section.begin() + static_cast<std::ptrdiff_t>(n));
+      Bytes decoded(codes.size());
+      EXPECT_EQ(read_section(shorter, decoded, nullptr, workspace), 0U) << n;
+    }
+  }
+}
+
+BookHistograms sample_histograms() {
+  BookHistograms histograms;
+  count_bytes(peaked(3000, 0.5, 1), histograms.class_bytes[7]);
+  count_bytes(peaked(3000, 0.3, 1), histograms.class_bytes[1]);
+  count_bytes(Bytes(500, 5), histograms.class_ids);
+  for (const std::uint8_t low : Bytes{0, 1, 15, 8})
+    count_bytes(Bytes(100, low), histograms.class_bytes[2]);
+  count_bytes(peaked(100, 0.9, 1), histograms.exceptions);
+  return histograms;
+}
+
+TEST(TrzBook, comes_back_with_the_same_id) {
+  const Book book = Book::from_histograms(sample_histograms());
+  const Bytes bytes = book.serialize();
+  EXPECT_LT(bytes.size(), 1000U);
+  const Result<Book> back = Book::parse(bytes);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->id(), book.id());
+  EXPECT_EQ(back->serialize(), bytes);
+  for (std::size_t k = 1; k < kClasses; ++k) {
+    EXPECT_EQ(back->class_bytes(k), book.class_bytes(k)) << k;
+  }
+  EXPECT_EQ(back->class_ids(), book.class_ids());
+  EXPECT_EQ(back->exceptions(), book.exceptions());
+}
+
+TEST(TrzBook, has_a_code_for_every_possible_symbol_of_the_kinds_that_occur) {
+  const Book book = Book::from_histograms(sample_histograms());
+  const auto n_codes = [](const CodeLengths& lengths) {
+    return 256 - std::count(lengths.bits.begin(), lengths.bits.end(), 0);
+  };
+  EXPECT_EQ(n_codes(book.class_bytes(1)), 256);
+  EXPECT_EQ(n_codes(book.class_bytes(2)), 64);
+  EXPECT_EQ(n_codes(book.class_bytes(3)), 0);
+  EXPECT_EQ(n_codes(book.class_bytes(7)), 256);
+  EXPECT_EQ(n_codes(book.class_ids()), 32);
+  EXPECT_EQ(n_codes(book.exceptions()), 256);
+}
+
+TEST(TrzBook, serves_sections_and_its_sizes_are_exact) {
+  const Book book = Book::from_histograms(sample_histograms());
+  for (const std::size_t n : {std::size_t{100}, std::size_t{5000}, std::size_t{200000}}) {
+    const Bytes codes = peaked(n, 0.55, 77);
+    const Bytes section = expect_round_trip(codes, plan_of(ZstdUse::never, &book.class_bytes(7)));
+    Histogram histogram{};
+    count_bytes(codes, histogram);
+    const std::uint64_t bits = size_of(histogram, book.class_bytes(7));
+    EXPECT_EQ(section[0], 3);
+    EXPECT_EQ(section.size() - huffman_bytes(n, bits), n < 128 ? 2U : n < 40000 ? 3U : 4U);
+    Workspace workspace;
+    Bytes decoded(n);
+    EXPECT_EQ(read_section(section, decoded, nullptr, workspace), 0U);
+  }
+  // A symbol without a code, or a book that makes the section larger: a form of its own.
+  const Bytes wide(1000, 0x77);
+  EXPECT_NE(
+      expect_round_trip(peaked(1000, 0.9, 5), plan_of(ZstdUse::never, &book.class_bytes(2)))[0], 3);
+  EXPECT_NE(expect_round_trip(noise(1000, 5), plan_of(ZstdUse::never, &book.class_bytes(7)))[0], 3);
+}
+
+TEST(TrzBook, truncated_and_random_books_are_refused) {
+  std::mt19937 random(3);
+  const Bytes bytes = Book::from_histograms(sample_histograms()).serialize();
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_FALSE(Book::parse(std::span(bytes).first(n)).ok()) << n;
+  }
+  Bytes longer = bytes;
+  longer.push_back(0);
+  EXPECT_FALSE(Book::parse(longer).ok());
+  for (int trial = 0; trial < 5000; ++trial) {
+    Bytes flipped = bytes;
+    flipped[random() % bytes.size()] ^= static_cast<std::uint8_t>(1U << (random() % 8));
+    const Result<Book> book = Book::parse(flipped);
+    if (book.ok()) {
+      EXPECT_EQ(book->serialize().size(), flipped.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tailrace::trz
