@@ -105,11 +105,87 @@ void restore(const std::int32_t* q, std::size_t n, const Lattice<T>& lattice,
 // --- differences
 // ----------------------------------------------------------------------------------
 
-inline std::int32_t minus(std::int32_t x, std::int32_t y) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) - static_cast<std::uint32_t>(y));
+template <class Word>
+struct Unsigned;
+template <>
+struct Unsigned<std::int32_t> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Unsigned<std::int64_t> {
+  using Type = std::uint64_t;
+};
+
+template <class Word>
+inline Word minus(Word x, Word y) {
+  using U = typename Unsigned<Word>::Type;
+  return static_cast<Word>(static_cast<U>(x) - static_cast<U>(y));
 }
-inline std::int32_t plus(std::int32_t x, std::int32_t y) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) + static_cast<std::uint32_t>(y));
+template <class Word>
+inline Word plus(Word x, Word y) {
+  using U = typename Unsigned<Word>::Type;
+  return static_cast<Word>(static_cast<U>(x) + static_cast<U>(y));
+}
+
+constexpr std::size_t kBlock = 512;
+
+/// n values of one row. `carry` is the last difference of the piece before (0 at a row's start).
+template <int kOrder, class Word>
+inline void difference_row(const Word* q, std::size_t row, Word* __restrict plane,
+                           Word* __restrict volume, std::size_t n, Word& carry,
+                           Word* __restrict codes) {
+  Word differences[kBlock + 1];
+  differences[0] = carry;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t n_here = n - begin < kBlock ? n - begin : kBlock;
+    for (std::size_t k = 0; k < n_here; ++k) {
+      const std::size_t i = begin + k;
+      Word s = q[i];
+      if constexpr (kOrder >= 2) s = minus(s, *(q + i - row));
+      if constexpr (kOrder >= 3) {
+        const Word old = plane[i];
+        plane[i] = s;
+        s = minus(s, old);
+      }
+      if constexpr (kOrder >= 4) {
+        const Word old = volume[i];
+        volume[i] = s;
+        s = minus(s, old);
+      }
+      differences[k + 1] = s;
+    }
+    for (std::size_t k = 0; k < n_here; ++k) {
+      codes[begin + k] = minus(differences[k + 1], differences[k]);
+    }
+    differences[0] = differences[n_here];
+  }
+  carry = differences[0];
+}
+
+template <int kOrder, class Word>
+inline void sum_row(Word* q, std::size_t row, Word* __restrict plane, Word* __restrict volume,
+                    std::size_t n, Word& carry, const Word* __restrict codes) {
+  Word sums[kBlock];
+  Word total = carry;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t n_here = n - begin < kBlock ? n - begin : kBlock;
+    for (std::size_t k = 0; k < n_here; ++k) {
+      total = plus(total, codes[begin + k]);
+      sums[k] = total;
+    }
+    // The row above ends where this piece begins or before, so the two never overlap.
+    const Word* above = q + begin - (kOrder >= 2 ? row : 0);
+    Word* __restrict to = q + begin;
+    for (std::size_t k = 0; k < n_here; ++k) {
+      const std::size_t i = begin + k;
+      Word s = sums[k];
+      if constexpr (kOrder >= 4) volume[i] = s = plus(s, volume[i]);
+      if constexpr (kOrder >= 3) plane[i] = s = plus(s, plane[i]);
+      if constexpr (kOrder >= 2) s = plus(s, above[k]);
+      to[k] = s;
+    }
+  }
+  carry = total;
 }
 
 #if defined(__AVX512VBMI2__)
@@ -118,12 +194,11 @@ inline __mmask16 first_lanes(std::size_t n) {
   return n >= 16 ? __mmask16(0xFFFF) : static_cast<__mmask16>((1U << n) - 1U);
 }
 
-/// n values of one row. `carry` is the last difference of the piece before (0 at a row's start).
 template <int kOrder>
 inline void difference_row(const std::int32_t* q, std::size_t row, std::int32_t* plane,
-                           std::int32_t* volume, std::size_t n, std::uint32_t& carry,
+                           std::int32_t* volume, std::size_t n, std::int32_t& carry,
                            std::int32_t* codes) {
-  __m512i before = _mm512_set1_epi32(static_cast<std::int32_t>(carry));
+  __m512i before = _mm512_set1_epi32(carry);
   for (std::size_t i = 0; i < n; i += 16) {
     const __mmask16 mask = first_lanes(n - i);
     __m512i s = _mm512_maskz_loadu_epi32(mask, q + i);
@@ -145,8 +220,7 @@ inline void difference_row(const std::int32_t* q, std::size_t row, std::int32_t*
     before = s;
   }
   const __m512i last = _mm512_set1_epi32(static_cast<std::int32_t>((n - 1) % 16));
-  carry = static_cast<std::uint32_t>(
-      _mm_cvtsi128_si32(_mm512_castsi512_si128(_mm512_permutexvar_epi32(last, before))));
+  carry = _mm_cvtsi128_si32(_mm512_castsi512_si128(_mm512_permutexvar_epi32(last, before)));
 }
 
 /// Running sums of 16 lanes.
@@ -160,9 +234,9 @@ inline __m512i prefix_sums(__m512i x) {
 
 template <int kOrder>
 inline void sum_row(std::int32_t* q, std::size_t row, std::int32_t* plane, std::int32_t* volume,
-                    std::size_t n, std::uint32_t& carry, const std::int32_t* codes) {
+                    std::size_t n, std::int32_t& carry, const std::int32_t* codes) {
   const __m512i all_last = _mm512_set1_epi32(15);
-  __m512i total = _mm512_set1_epi32(static_cast<std::int32_t>(carry));
+  __m512i total = _mm512_set1_epi32(carry);
   for (std::size_t i = 0; i < n; i += 16) {
     const __mmask16 mask = first_lanes(n - i);
     const __m512i sums = prefix_sums(_mm512_maskz_loadu_epi32(mask, codes + i));
@@ -182,79 +256,16 @@ inline void sum_row(std::int32_t* q, std::size_t row, std::int32_t* plane, std::
     }
     _mm512_mask_storeu_epi32(q + i, mask, s);
   }
-  carry = static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm512_castsi512_si128(total)));
-}
-
-#else
-
-constexpr std::size_t kBlock = 512;
-
-template <int kOrder>
-inline void difference_row(const std::int32_t* q, std::size_t row, std::int32_t* __restrict plane,
-                           std::int32_t* __restrict volume, std::size_t n, std::uint32_t& carry,
-                           std::int32_t* __restrict codes) {
-  std::int32_t differences[kBlock + 1];
-  differences[0] = static_cast<std::int32_t>(carry);
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    const std::size_t n_here = n - begin < kBlock ? n - begin : kBlock;
-    for (std::size_t k = 0; k < n_here; ++k) {
-      const std::size_t i = begin + k;
-      std::int32_t s = q[i];
-      if constexpr (kOrder >= 2) s = minus(s, *(q + i - row));
-      if constexpr (kOrder >= 3) {
-        const std::int32_t old = plane[i];
-        plane[i] = s;
-        s = minus(s, old);
-      }
-      if constexpr (kOrder >= 4) {
-        const std::int32_t old = volume[i];
-        volume[i] = s;
-        s = minus(s, old);
-      }
-      differences[k + 1] = s;
-    }
-    for (std::size_t k = 0; k < n_here; ++k) {
-      codes[begin + k] = minus(differences[k + 1], differences[k]);
-    }
-    differences[0] = differences[n_here];
-  }
-  carry = static_cast<std::uint32_t>(differences[0]);
-}
-
-template <int kOrder>
-inline void sum_row(std::int32_t* q, std::size_t row, std::int32_t* __restrict plane,
-                    std::int32_t* __restrict volume, std::size_t n, std::uint32_t& carry,
-                    const std::int32_t* __restrict codes) {
-  std::int32_t sums[kBlock];
-  std::uint32_t total = carry;
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    const std::size_t n_here = n - begin < kBlock ? n - begin : kBlock;
-    for (std::size_t k = 0; k < n_here; ++k) {
-      total += static_cast<std::uint32_t>(codes[begin + k]);
-      sums[k] = static_cast<std::int32_t>(total);
-    }
-    // The row above ends where this piece begins or before, so the two never overlap.
-    const std::int32_t* above = q + begin - row;
-    std::int32_t* __restrict to = q + begin;
-    for (std::size_t k = 0; k < n_here; ++k) {
-      const std::size_t i = begin + k;
-      std::int32_t s = sums[k];
-      if constexpr (kOrder >= 4) volume[i] = s = plus(s, volume[i]);
-      if constexpr (kOrder >= 3) plane[i] = s = plus(s, plane[i]);
-      if constexpr (kOrder >= 2) s = plus(s, above[k]);
-      to[k] = s;
-    }
-  }
-  carry = total;
+  carry = _mm_cvtsi128_si32(_mm512_castsi512_si128(total));
 }
 
 #endif
 
 /// Call `each` for every row or part of a row of a piece.
-template <class Each>
-inline void for_rows(LorenzoPiece& piece, Each&& each) {
+template <class Word, class Each>
+inline void for_rows(PieceOf<Word>& piece, Each&& each) {
   std::size_t at = piece.at;
-  std::uint32_t carry = piece.carry;
+  Word carry = piece.carry;
   for (std::size_t begin = 0; begin < piece.n;) {
     std::size_t n = piece.row - at;
     if (n > piece.n - begin) n = piece.n - begin;
@@ -266,24 +277,26 @@ inline void for_rows(LorenzoPiece& piece, Each&& each) {
   piece.carry = carry;
 }
 
-template <int kOrder>
-void difference_piece(LorenzoPiece& piece, std::int32_t* codes) {
-  for_rows(piece, [&](std::size_t begin, std::size_t n, std::uint32_t& carry) {
+template <int kOrder, class Word>
+void difference_piece(PieceOf<Word>& piece, Word* codes) {
+  for_rows(piece, [&](std::size_t begin, std::size_t n, Word& carry) {
     difference_row<kOrder>(piece.q + begin, piece.row, piece.plane + (kOrder >= 3 ? begin : 0),
                            piece.volume + (kOrder >= 4 ? begin : 0), n, carry, codes + begin);
   });
 }
 
-template <int kOrder>
-void sum_piece(LorenzoPiece& piece, const std::int32_t* codes) {
-  for_rows(piece, [&](std::size_t begin, std::size_t n, std::uint32_t& carry) {
+template <int kOrder, class Word>
+void sum_piece(PieceOf<Word>& piece, const Word* codes) {
+  for_rows(piece, [&](std::size_t begin, std::size_t n, Word& carry) {
     sum_row<kOrder>(piece.q + begin, piece.row, piece.plane + (kOrder >= 3 ? begin : 0),
                     piece.volume + (kOrder >= 4 ? begin : 0), n, carry, codes + begin);
   });
 }
 
-void difference(LorenzoPiece& piece, std::int32_t* codes) {
+template <class Word>
+void difference(PieceOf<Word>& piece, Word* codes) {
   switch (piece.order) {
+    case 0: __builtin_memcpy(codes, piece.q, piece.n * sizeof(Word)); break;
     case 1: difference_piece<1>(piece, codes); break;
     case 2: difference_piece<2>(piece, codes); break;
     case 3: difference_piece<3>(piece, codes); break;
@@ -291,13 +304,38 @@ void difference(LorenzoPiece& piece, std::int32_t* codes) {
   }
 }
 
-void sum(LorenzoPiece& piece, const std::int32_t* codes) {
+template <class Word>
+void sum(PieceOf<Word>& piece, const Word* codes) {
   switch (piece.order) {
+    case 0: __builtin_memcpy(piece.q, codes, piece.n * sizeof(Word)); break;
     case 1: sum_piece<1>(piece, codes); break;
     case 2: sum_piece<2>(piece, codes); break;
     case 3: sum_piece<3>(piece, codes); break;
     default: sum_piece<4>(piece, codes); break;
   }
+}
+
+void difference_wide(WidePiece& piece, std::int32_t* __restrict low,
+                     std::int32_t* __restrict high) {
+  std::int64_t codes[kPieceValues];
+  difference(piece, codes);
+  for (std::size_t i = 0; i < piece.n; ++i) {
+    const auto code = static_cast<std::uint64_t>(codes[i]);
+    low[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(code));
+    // A negative low part takes one from the high one; adding 2^31 first carries it over.
+    high[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>((code + 0x80000000U) >> 32));
+  }
+}
+
+void sum_wide(WidePiece& piece, const std::int32_t* __restrict low,
+              const std::int32_t* __restrict high) {
+  std::int64_t codes[kPieceValues];
+  for (std::size_t i = 0; i < piece.n; ++i) {
+    const auto above = static_cast<std::uint64_t>(static_cast<std::uint32_t>(high[i])) << 32;
+    const auto below = static_cast<std::uint64_t>(static_cast<std::int64_t>(low[i]));
+    codes[i] = static_cast<std::int64_t>(above + below);
+  }
+  sum(piece, codes);
 }
 
 }  // namespace
@@ -306,7 +344,9 @@ extern const LorenzoKernels lorenzo_kernels_table;
 const LorenzoKernels lorenzo_kernels_table = {
     {quantise<float>, quantise_careful<float>, restore<float>},
     {quantise<double>, quantise_careful<double>, restore<double>},
-    difference,
-    sum};
+    difference<std::int32_t>,
+    sum<std::int32_t>,
+    difference_wide,
+    sum_wide};
 
 }  // namespace tailrace::trz::TRZ_ISA
