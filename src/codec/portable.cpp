@@ -1,6 +1,7 @@
 // portable: lossy within the bound, and readable by every HDF5 without a plug-in.
 //
-// Values are rounded (rounding.hpp), then go through HDF5's own shuffle and deflate. A reader sees
+// Values are rounded (rounding.hpp; under a pointwise bound mantissa_rounding.hpp), then go through
+// HDF5's own shuffle and deflate. A reader sees
 // an ordinary gzip dataset; nothing has to be undone. Which of the three roundings a chunk gets is
 // measured: four pieces of it, 1/32 together, are rounded and deflated at level 1 in each way, and
 // the smallest wins, the more accurate one unless another saves 1 %. The choice depends on the
@@ -12,6 +13,7 @@
 
 #include "codec/builtin_codecs.hpp"
 #include "codec/deflate.hpp"
+#include "codec/mantissa_rounding.hpp"
 #include "codec/rounding.hpp"
 #include "codec/value_lanes.hpp"
 #include "core/codec_settings.hpp"
@@ -23,15 +25,16 @@ namespace {
 constexpr std::size_t kPieces = 4;
 constexpr std::size_t kPieceValuesMin = 1024;  // Shorter pieces tell little about runs.
 
-template <class T>
+/// Grid: Lattice<T> or MantissaGrid<T>.
+template <class T, class Grid>
 class PortableCodec final : public Codec {
  public:
   PortableCodec(std::unique_ptr<Codec> pipeline, std::unique_ptr<Codec> sampler,
-                std::size_t sample_values, Lattice<T> lattice, std::optional<T> fill)
+                std::size_t sample_values, Grid grid, std::optional<T> fill)
       : pipeline_(std::move(pipeline)),
         sampler_(std::move(sampler)),
         sample_values_(sample_values),
-        lattice_(lattice),
+        grid_(grid),
         fill_(fill) {}
 
   std::string_view name() const override { return pipeline_->name(); }
@@ -51,7 +54,7 @@ class PortableCodec final : public Codec {
     const std::size_t n = values.n_bytes() / sizeof(T);
     Result<Rounding> rounding = choose(data, n);
     if (!rounding.ok()) return rounding.status();
-    round_values(lattice_, *rounding, fill_, data, n);
+    round_values(grid_, *rounding, fill_, data, n);
     return pipeline_->encode(std::move(values));
   }
 
@@ -74,7 +77,7 @@ class PortableCodec final : public Codec {
       for (std::size_t piece = 0; piece < kPieces; ++piece) {
         const std::size_t start = piece * (n - n_piece) / (kPieces - 1);
         std::memcpy(picked + piece * n_piece, data + start, n_piece * sizeof(T));
-        round_values(lattice_, rounding, fill_, picked + piece * n_piece, n_piece);
+        round_values(grid_, rounding, fill_, picked + piece * n_piece, n_piece);
       }
       Result<EncodedBytes> encoded = sampler_->encode(std::move(sample));
       if (!encoded.ok()) return encoded.status();
@@ -90,16 +93,13 @@ class PortableCodec final : public Codec {
   std::unique_ptr<Codec> pipeline_;
   std::unique_ptr<Codec> sampler_;  ///< The same stages at level 1, for sample_values_.
   std::size_t sample_values_;
-  Lattice<T> lattice_;
+  Grid grid_;
   std::optional<T> fill_;
 };
 
-template <class T>
-Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
-                                             std::unique_ptr<Codec> pipeline) {
-  const std::optional<Lattice<T>> lattice = Lattice<T>::within(request.absolute_bound);
-  if (!lattice) return pipeline;
-
+template <class T, class Grid>
+std::unique_ptr<Codec> make_with_grid(const CodecRequest& request, std::unique_ptr<Codec> pipeline,
+                                      const Grid& grid) {
   const std::uint64_t n = n_elements(request.chunk_shape);
   const std::uint64_t n_piece = std::min<std::uint64_t>(
       n / kPieces, std::max<std::uint64_t>(kPieceValuesMin, n / (32 * kPieces)));
@@ -110,9 +110,25 @@ Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
   std::unique_ptr<Codec> sampler =
       make_pipeline_codec({.name = "portable"}, sample, std::move(stages));
-  return std::unique_ptr<Codec>(std::make_unique<PortableCodec<T>>(
-      std::move(pipeline), std::move(sampler), sample.chunk_shape[0], *lattice,
-      fill_as<T>(request.fill_value)));
+  return std::make_unique<PortableCodec<T, Grid>>(std::move(pipeline), std::move(sampler),
+                                                  sample.chunk_shape[0], grid,
+                                                  fill_as<T>(request.fill_value));
+}
+
+/// The pipeline alone where the bound leaves nothing to round.
+template <class T>
+Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
+                                             std::unique_ptr<Codec> pipeline) {
+  if (request.pointwise_bound > 0) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const std::optional<MantissaGrid<T>> grid = MantissaGrid<T>::within(request.pointwise_bound);
+      return grid ? make_with_grid<T>(request, std::move(pipeline), *grid) : std::move(pipeline);
+    }
+    return Status(Code::unsupported, "codec portable: a pw_rel bound is for f32 and f64, not " +
+                                         std::string(dtype_name(request.dtype)));
+  }
+  const std::optional<Lattice<T>> lattice = Lattice<T>::within(request.absolute_bound);
+  return lattice ? make_with_grid<T>(request, std::move(pipeline), *lattice) : std::move(pipeline);
 }
 
 }  // namespace

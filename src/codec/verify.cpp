@@ -4,7 +4,8 @@
 // ordinary: every finite value's difference strictly below the bound, every other value the same
 // bit for bit. (Rounding is monotone: a difference that exceeds the bound cannot round to below it,
 // so "strictly below" needs no exact comparison.) Only a block in which that fails is redone value
-// by value with exceeds_bound.
+// by value with exceeds_bound. Under a pointwise bound differences are divided by magnitudes, zeros
+// count as values that must be the same, and "below" leaves room for the rounding of the quotient.
 
 #include "codec/verify.hpp"
 
@@ -34,21 +35,50 @@ bool is_finite(T x) {
     return std::isfinite(x);
 }
 
-/// |x - y| as a double, and whether it exceeds the bound, exactly.
+/// How far values may lie apart: an absolute distance, or a fraction of the original's magnitude.
+struct Allowance {
+  double bound = 0;
+  bool pointwise = false;
+};
+
+/// Whether a whole-number gap is above fraction * magnitude. It is if it is above the largest whole
+/// number in there.
+bool gap_exceeds(std::uint64_t gap, std::uint64_t magnitude, double fraction) {
+  __extension__ using Wide = unsigned __int128;
+  if (!(fraction > 0)) return gap > 0;
+  int exponent = 0;
+  const auto digits = static_cast<std::uint64_t>(std::ldexp(std::frexp(fraction, &exponent), 53));
+  const int shift = 53 - exponent;  // fraction = digits / 2^shift < 1
+  const Wide product = Wide{digits} * magnitude;
+  return gap > (shift < 128 ? static_cast<std::uint64_t>(product >> shift) : 0);
+}
+
+/// |x - y| as a double, and whether it is more than allowed, exactly.
 template <class T>
-std::pair<double, bool> distance(T x, T y, double bound) {
-  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+std::pair<double, bool> distance(T x, T y, Allowance allowed) {
+  if constexpr (std::is_integral_v<T>) {
     const auto a = static_cast<std::uint64_t>(x);
     const auto b = static_cast<std::uint64_t>(y);
     const std::uint64_t gap = x > y ? a - b : b - a;
     constexpr double past_u64 = 18446744073709551616.0;
-    const bool beyond = bound < past_u64 && gap > static_cast<std::uint64_t>(bound);
+    const bool beyond = allowed.pointwise ? gap_exceeds(gap, x < T{0} ? 0 - a : a, allowed.bound)
+                                          : allowed.bound < past_u64 &&
+                                                gap > static_cast<std::uint64_t>(allowed.bound);
     return {static_cast<double>(gap), beyond};
   } else {
     const auto a = static_cast<double>(x);
     const auto b = static_cast<double>(y);
-    return {std::fabs(a - b), exceeds_bound(a, b, bound)};
+    const bool beyond = allowed.pointwise ? exceeds_pointwise_bound(a, b, allowed.bound)
+                                          : exceeds_bound(a, b, allowed.bound);
+    return {std::fabs(a - b), beyond};
   }
+}
+
+/// An error as it is reported: itself, or its share of the original.
+template <class T>
+double reported(double error, T x, Allowance allowed) {
+  if (!allowed.pointwise || error == 0) return error;
+  return error / std::fabs(static_cast<double>(x));  // infinite for a zero
 }
 
 /// What the fast pass learns about a block.
@@ -78,7 +108,7 @@ std::array<Doubles::Values, 2> differences(Lanes<float>::Values x, Lanes<float>:
 
 /// The branch-free pass over n values, n a multiple of the lanes. limit > 0.
 /// A decoded NaN or Inf where a number was makes the sum NaN or Inf.
-template <class T>
+template <class T, bool pointwise>
 BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fill) {
   using L = Lanes<T>;
   constexpr std::size_t parts = std::is_same_v<T, float> ? 2 : 1;  // doubles per lane of T
@@ -92,10 +122,16 @@ BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fi
     const auto b = L::load(y + i);
     const typename L::Mask counted = L::counted(a, fills);
     n_counted -= counted;
-    changed |= ~counted & (L::bits(a) ^ L::bits(b));
-    const auto gaps = differences(L::where(counted, a), L::where(counted, b));
+    const typename L::Mask judged = pointwise ? counted & ~L::opaque(a == L::all(0)) : counted;
+    changed |= ~judged & (L::bits(a) ^ L::bits(b));
+    const auto gaps = differences(L::where(judged, a), L::where(judged, b));
+    auto shares = gaps;
+    if constexpr (pointwise) {
+      const auto sizes = differences(L::select(judged, a, L::all(1)), typename L::Values{});
+      for (std::size_t part = 0; part < parts; ++part) shares[part] = gaps[part] / sizes[part];
+    }
     for (std::size_t part = 0; part < parts; ++part) {
-      largest[part] = gaps[part] > largest[part] ? gaps[part] : largest[part];
+      largest[part] = shares[part] > largest[part] ? shares[part] : largest[part];
       squares[part] += gaps[part] * gaps[part];
     }
   }
@@ -115,8 +151,8 @@ BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fi
 template <class T>
 class Comparer {
  public:
-  Comparer(const T* original, const T* decoded, double bound, std::optional<T> fill)
-      : original_(original), decoded_(decoded), bound_(bound), fill_(fill) {}
+  Comparer(const T* original, const T* decoded, Allowance allowed, std::optional<T> fill)
+      : original_(original), decoded_(decoded), allowed_(allowed), fill_(fill) {}
 
   ChunkComparison compare(std::size_t n) {
     result_.n_values = n;
@@ -132,10 +168,14 @@ class Comparer {
 
   bool compare_fast(std::size_t start, std::size_t n_block) {
     if constexpr (std::is_floating_point_v<T>) {
-      if (!(bound_ > 0) || n_block % Lanes<T>::count != 0) return false;
-      const T no_fill = std::numeric_limits<T>::quiet_NaN();
+      if (!(allowed_.bound > 0) || n_block % Lanes<T>::count != 0) return false;
+      const T fill = fill_.value_or(std::numeric_limits<T>::quiet_NaN());
+      // The difference and the quotient round by 2^-53 of themselves each.
       const BlockErrors block =
-          scan_block(original_ + start, decoded_ + start, n_block, bound_, fill_.value_or(no_fill));
+          allowed_.pointwise ? scan_block<T, true>(original_ + start, decoded_ + start, n_block,
+                                                   allowed_.bound * (1 - 0x1p-50), fill)
+                             : scan_block<T, false>(original_ + start, decoded_ + start, n_block,
+                                                    allowed_.bound, fill);
       if (!block.ordinary) return false;
       result_.n_finite += block.n_finite;
       result_.sum_squared_errors += block.sum_squares;
@@ -156,7 +196,8 @@ class Comparer {
     for (std::size_t i = start; i < start + n_block; ++i) {
       const T x = original_[i];
       if (!is_finite(x) || is_fill(x)) continue;
-      if (distance(x, decoded_[i], bound_).first == largest) {
+      const double error = distance(x, decoded_[i], allowed_).first;
+      if (reported(error, x, allowed_) == largest) {
         result_.worst_index = i;
         return;
       }
@@ -180,11 +221,13 @@ class Comparer {
         }
         continue;
       }
-      const auto [error, beyond] = distance(x, y, bound_);
-      if (beyond || (bound_ == 0 && !same_bits(x, y))) fail(i, result_.n_beyond_bound);
+      const auto [error, beyond] = distance(x, y, allowed_);
+      const bool exactly = allowed_.bound == 0 || (allowed_.pointwise && x == T{0});
+      if (beyond || (exactly && !same_bits(x, y))) fail(i, result_.n_beyond_bound);
       result_.sum_squared_errors += error * error;
-      if (error > result_.largest_error) {
-        result_.largest_error = error;
+      const double largest = reported(error, x, allowed_);
+      if (largest > result_.largest_error) {
+        result_.largest_error = largest;
         result_.worst_index = i;
       }
     }
@@ -200,7 +243,7 @@ class Comparer {
 
   const T* original_;
   const T* decoded_;
-  double bound_;
+  Allowance allowed_;
   std::optional<T> fill_;
   ChunkComparison result_;
 };
@@ -208,6 +251,24 @@ class Comparer {
 /// Index plus shift; "none" stays none.
 std::uint64_t shifted(std::uint64_t index, std::uint64_t shift) {
   return index == ChunkComparison::no_index ? index : index + shift;
+}
+
+ChunkComparison compare(DType dtype, std::span<const std::byte> original,
+                        std::span<const std::byte> decoded, Allowance allowed,
+                        std::optional<double> fill_value) {
+  const std::size_t n = original.size() / dtype_bytes(dtype);
+  if (original.size() != decoded.size() || original.size() % dtype_bytes(dtype) != 0) {
+    ChunkComparison all_bad;
+    all_bad.n_values = all_bad.n_finite = all_bad.n_beyond_bound = std::max<std::size_t>(n, 1);
+    all_bad.largest_error = std::numeric_limits<double>::infinity();
+    all_bad.worst_index = all_bad.first_bad_index = 0;
+    return all_bad;
+  }
+  return visit_dtype(dtype, [&]<class T>() {
+    return Comparer<T>(reinterpret_cast<const T*>(original.data()),
+                       reinterpret_cast<const T*>(decoded.data()), allowed, fill_as<T>(fill_value))
+        .compare(n);
+  });
 }
 
 }  // namespace
@@ -235,20 +296,13 @@ void ChunkComparison::merge(const ChunkComparison& other, std::uint64_t index_sh
 ChunkComparison compare_values(DType dtype, std::span<const std::byte> original,
                                std::span<const std::byte> decoded, double absolute_bound,
                                std::optional<double> fill_value) {
-  const std::size_t n = original.size() / dtype_bytes(dtype);
-  if (original.size() != decoded.size() || original.size() % dtype_bytes(dtype) != 0) {
-    ChunkComparison all_bad;
-    all_bad.n_values = all_bad.n_finite = all_bad.n_beyond_bound = std::max<std::size_t>(n, 1);
-    all_bad.largest_error = std::numeric_limits<double>::infinity();
-    all_bad.worst_index = all_bad.first_bad_index = 0;
-    return all_bad;
-  }
-  return visit_dtype(dtype, [&]<class T>() {
-    return Comparer<T>(reinterpret_cast<const T*>(original.data()),
-                       reinterpret_cast<const T*>(decoded.data()), absolute_bound,
-                       fill_as<T>(fill_value))
-        .compare(n);
-  });
+  return compare(dtype, original, decoded, {absolute_bound, false}, fill_value);
+}
+
+ChunkComparison compare_pointwise(DType dtype, std::span<const std::byte> original,
+                                  std::span<const std::byte> decoded, double pointwise_bound,
+                                  std::optional<double> fill_value) {
+  return compare(dtype, original, decoded, {pointwise_bound, true}, fill_value);
 }
 
 }  // namespace tailrace

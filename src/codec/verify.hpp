@@ -2,8 +2,8 @@
 //
 // A codec's promise is checked after encoding, on the very bytes that a reader will decode. Pure:
 // no HDF5, no file, no clock. Values that are finite and not fill are held to the bound in exact
-// arithmetic (exceeds_bound); NaN, Inf and fill values must come back bit for bit; under a bound of
-// 0 every value must. Results of parts of a field merge in any order.
+// arithmetic (exceeds_bound, exceeds_pointwise_bound); NaN, Inf and fill values must come back bit
+// for bit; under a bound of 0 every value must. Results of parts of a field merge in any order.
 
 #pragma once
 
@@ -23,7 +23,9 @@ struct ChunkComparison {
 
   std::uint64_t n_values = 0;  ///< Values compared.
   std::uint64_t n_finite = 0;  ///< Originals that are finite and not fill.
-  double largest_error = 0;    ///< Largest |decoded - original| of those; unit of the field.
+  /// Largest |decoded - original| of those; unit of the field. From compare_pointwise: largest
+  /// |decoded - original| / |original|, infinite where a zero came back as another number.
+  double largest_error = 0;
   std::uint64_t worst_index = no_index;  ///< Where; no_index if every error is 0.
   double sum_squared_errors = 0;         ///< Of the same values; for PSNR. Unit squared.
   std::uint64_t n_beyond_bound = 0;  ///< Finite values beyond the bound, or decoded to NaN or Inf.
@@ -52,6 +54,14 @@ struct ChunkComparison {
 ChunkComparison compare_values(DType dtype, std::span<const std::byte> original,
                                std::span<const std::byte> decoded, double absolute_bound,
                                std::optional<double> fill_value = std::nullopt);
+
+/// The same under a bound that is a fraction of each original value's magnitude: every finite value
+/// must be within it in exact arithmetic, every zero must return bit for bit. The PSNR's sum is of
+/// absolute errors as ever.
+/// @param pointwise_bound  in [0, 1); 0: bit-exact equality is demanded.
+ChunkComparison compare_pointwise(DType dtype, std::span<const std::byte> original,
+                                  std::span<const std::byte> decoded, double pointwise_bound,
+                                  std::optional<double> fill_value = std::nullopt);
 
 /// Least and greatest of the values that are finite and not fill, and how many are neither.
 struct ValueRange {

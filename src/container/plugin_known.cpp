@@ -45,6 +45,9 @@ Status check_lossy(const CodecRequest& request) {
                                     std::string(dtype_name(request.dtype)) +
                                     "; it takes f32 and f64");
   }
+  if (request.pointwise_bound > 0) {
+    return unsupported(request, "it keeps no pw_rel bound; trz and portable do");
+  }
   if (!(request.absolute_bound > 0)) {
     return unsupported(request,
                        "it is lossy and needs a bound > 0 (abs=, rel= or psnr= of a field that is "
@@ -95,7 +98,7 @@ Result<PluginPlan> plan_zfp(const CodecRequest& request, CodecSettings& settings
     return Status(Code::invalid_argument,
                   "codec zfp: rate, precision and reversible exclude each other");
   }
-  if ((rate || precision > 0) && request.absolute_bound > 0) {
+  if ((rate || precision > 0) && (request.absolute_bound > 0 || request.pointwise_bound > 0)) {
     return Status(
         Code::invalid_argument,
         "codec zfp: rate and precision keep no bound; give either one of them or a bound");

@@ -30,8 +30,8 @@ struct Candidate {
     for (const auto& [key, value] : settings) text += "," + key + "=" + value;
     return text;
   }
-  Result<std::unique_ptr<Codec>> make(const Sample& sample, const Shape& shape,
-                                      double bound) const {
+  Result<std::unique_ptr<Codec>> make(const Sample& sample, const Shape& shape, double bound,
+                                      double pointwise_bound = 0) const {
     CodecRequest request;
     request.name = name;
     request.settings = settings;
@@ -39,6 +39,7 @@ struct Candidate {
     request.chunk_shape = shape;
     request.absolute_bound = bound;
     request.fill_value = sample.fill_value;
+    request.pointwise_bound = pointwise_bound;
     return is_plugin_codec(name) ? make_plugin_codec(request, "") : make_builtin_codec(request);
   }
 };
@@ -68,10 +69,11 @@ std::vector<Candidate> plugin_candidates() {
   return candidates;
 }
 
-/// Encode, decode and compare one sample.
+/// Encode, decode and compare one sample, under an absolute bound or a pointwise one.
 void check_round_trip(const Candidate& candidate, const Codec& codec, const Sample& sample,
-                      double bound) {
-  SCOPED_TRACE(candidate.text() + ", " + sample.name + ", bound " + std::to_string(bound));
+                      double bound, bool pointwise = false) {
+  SCOPED_TRACE(candidate.text() + ", " + sample.name + ", " + (pointwise ? "pointwise " : "") +
+               "bound " + std::to_string(bound));
   const std::uint64_t encoded_bytes_max = codec.encoded_bytes_max(sample.bytes.size());
   Result<EncodedBytes> encoded = codec.encode(sample.buffer());
   ASSERT_TRUE(encoded.ok()) << encoded.status().message();
@@ -79,8 +81,10 @@ void check_round_trip(const Candidate& candidate, const Codec& codec, const Samp
   Result<Buffer> decoded = codec.decode(std::move(*encoded));
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
   const double allowed = codec.lossy() ? bound : 0;
-  const ChunkComparison found = compare_values(
-      sample.dtype, sample.bytes, std::as_const(*decoded).bytes(), allowed, sample.fill_value);
+  const std::span<const std::byte> values = std::as_const(*decoded).bytes();
+  const auto compare = pointwise ? compare_pointwise : compare_values;
+  const ChunkComparison found =
+      compare(sample.dtype, sample.bytes, values, allowed, sample.fill_value);
   EXPECT_TRUE(found.within_bound())
       << found.n_beyond_bound << " beyond, " << found.n_special_changed
       << " special, largest error " << found.largest_error << ", first at " << found.first_bad_index
@@ -103,6 +107,30 @@ TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
             const bool once = !(*codec)->lossy() || n_elements(shape) > 1000;
             if (once && bound != 0.1) continue;
             check_round_trip(candidate, **codec, sample, bound);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A codec may refuse the mode, or a type in it; what it takes it must keep, zeros included.
+TEST(CodecConformance, BuiltInsKeepThePointwiseBoundOnEverything) {
+  for (const Candidate& candidate : builtin_candidates()) {
+    for (const DType dtype : all_dtypes) {
+      for (const Shape& shape : odd_shapes) {
+        for (const Sample& sample : samples_of(dtype, n_elements(shape))) {
+          for (const double bound : {1e-300, 1e-16, 1e-9, 1e-5, 1e-3, 0.1, 0.5, 0.999}) {
+            Result<std::unique_ptr<Codec>> codec = candidate.make(sample, shape, 0, bound);
+            if (!codec.ok()) {
+              EXPECT_EQ(codec.status().code(), Code::unsupported) << codec.status().message();
+              EXPECT_NE(codec.status().message().find("pw_rel"), std::string::npos);
+              EXPECT_FALSE(is_floating(dtype)) << codec.status().message();
+              continue;
+            }
+            const bool once = !(*codec)->lossy() || n_elements(shape) > 1000;
+            if (once && bound != 1e-3) continue;
+            check_round_trip(candidate, **codec, sample, bound, true);
           }
         }
       }

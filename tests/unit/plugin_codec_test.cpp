@@ -271,6 +271,19 @@ void expect_refusal(const CodecRequest& request, Code code, const std::string& w
   EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
 }
 
+TEST(PluginCodec, RefusesAPointwiseBoundByName) {
+  if (!installed("sz3") || !installed("zfp")) GTEST_SKIP() << "no SZ3 or ZFP plug-in";
+  for (const char* name : {"sz3", "zfp"}) {
+    CodecRequest request = request_of(name, DType::f32, {16, 16, 16}, 0);
+    request.pointwise_bound = 1e-3;
+    expect_refusal(request, Code::unsupported,
+                   std::string("codec ") + name + ": it keeps no pw_rel");
+  }
+  CodecRequest rate = request_of("zfp", DType::f32, {16, 16, 16}, 0, {{"rate", "8"}});
+  rate.pointwise_bound = 1e-3;
+  expect_refusal(rate, Code::invalid_argument, "keep no bound");
+}
+
 TEST(PluginCodec, RefusesWhatALossyCodecCannotPromise) {
   if (!installed("sz3") || !installed("zfp"))
     GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
