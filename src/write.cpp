@@ -286,6 +286,7 @@ std::vector<FieldPlan> FileWriter::make_plans() const {
     plan.codec = field.codec.get();
     plan.layout = field.layout.get();
     plan.absolute_bound = field.absolute_bound;
+    plan.pointwise_bound = field.pointwise_bound;
     plan.fill_value = options.fill_value;
     plan.verify = field.verify;
     plan.fall_back_to_raw = options.fall_back_to_raw;

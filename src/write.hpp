@@ -48,10 +48,11 @@ struct FieldReport {
   std::string codec;  ///< What was used; "deflate" for a constant field under rel.
   std::string codec_version;
   std::string layout;
-  ErrorBound bound;           ///< As asked.
-  double absolute_bound = 0;  ///< As used; 0: kept exactly.
+  ErrorBound bound;            ///< As asked.
+  double absolute_bound = 0;   ///< As used; 0: kept exactly, unless pointwise_bound is not 0.
+  double pointwise_bound = 0;  ///< As used, mode pw_rel: fraction of each value.
   bool verified = false;
-  double max_error = 0;    ///< Largest |decoded - original|, if verified.
+  double max_error = 0;  ///< Largest |decoded - original|, if verified; under pw_rel / |original|.
   double value_least = 0;  ///< Of the finite, non-fill values; only if they were needed.
   double value_greatest = 0;
   std::uint64_t n_chunks = 0;
@@ -60,6 +61,9 @@ struct FieldReport {
   std::uint64_t encoded_bytes = 0;
   double encode_s = 0;  ///< Thread-seconds in encode, all ranks.
   double verify_s = 0;
+
+  /// What max_error is held to: in its unit, 0 if the field is kept exactly.
+  double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
 };
 
 /// What became of one step.

@@ -50,7 +50,8 @@ Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes
                   "the file has chunks of " + shape_text(field.chunk_shape) + ", not " +
                       shape_text(*definition.options.chunk_shape));
   }
-  if (stored.absolute_bound > 0 && stored.bound != definition.options.bound) {
+  const bool lossy = stored.absolute_bound > 0 || stored.pointwise_bound > 0;
+  if (lossy && stored.bound != definition.options.bound) {
     return refuse(field, Code::invalid_argument,
                   "the file has it with bound " + error_bound_text(stored.bound) + ", not " +
                       error_bound_text(definition.options.bound));
@@ -58,6 +59,7 @@ Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes
   field.continued = true;
   field.n_entries = n_entries;
   field.absolute_bound = stored.absolute_bound;
+  field.pointwise_bound = stored.pointwise_bound;
   field.max_error = stored.max_error.value_or(0);
   field.stored_filters = stored.filters;
   return Status();
@@ -119,6 +121,7 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
     writer.add(field.chunk_shape);
     writer.add(field.n_entries);
     writer.add(field.absolute_bound);
+    writer.add(field.pointwise_bound);
     writer.add(field.max_error);
   }
   Bytes bytes = writer.take();
@@ -130,6 +133,7 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
     field.chunk_shape = reader.take_shape();
     field.n_entries = reader.take<std::uint64_t>();
     field.absolute_bound = reader.take<double>();
+    field.pointwise_bound = reader.take<double>();
     field.max_error = reader.take<double>();
   }
   return Status();

@@ -120,6 +120,7 @@ CodecRequest codec_request(const FieldState& field) {
   CodecRequest request{options.codec, options.codec_settings, field.definition.dtype,
                        field.dataset_chunk_shape(), field.absolute_bound};
   request.fill_value = options.fill_value;
+  request.pointwise_bound = field.pointwise_bound;
   const bool floating = is_floating(field.definition.dtype);
   const std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
   const bool lossy_codec = std::find(lossy.begin(), lossy.end(), request.name) != lossy.end();
@@ -132,7 +133,9 @@ CodecRequest codec_request(const FieldState& field) {
     request.name = "deflate";  // a lossy default is meant for measurements, not for counts and ids
     request.settings.clear();
   }
-  if (!floating && !options.codec_given_for_field) request.absolute_bound = 0;
+  if (!floating && !options.codec_given_for_field) {
+    request.absolute_bound = request.pointwise_bound = 0;
+  }
   return request;
 }
 
@@ -174,6 +177,7 @@ Status prepare_codec(FieldState& field, const std::string& plugin_path, const Lo
                               ? std::numeric_limits<double>::infinity()
                               : request.absolute_bound;
   field.absolute_bound = field.codec->lossy() ? promised : 0;
+  field.pointwise_bound = field.codec->lossy() ? request.pointwise_bound : 0;
   switch (field.definition.options.verify) {
     case Verify::on: field.verify = true; break;
     case Verify::off: field.verify = false; break;
@@ -329,6 +333,7 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
       if (field.value_greatest < field.value_least) field.value_least = field.value_greatest = 0;
     }
     field.absolute_bound = absolute_bound(bound, field.value_least, field.value_greatest);
+    field.pointwise_bound = pointwise_bound(bound);
   }
   return scanned;
 }

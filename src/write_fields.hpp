@@ -38,6 +38,7 @@ struct FieldState {
   std::unique_ptr<Layout> layout;
   std::unique_ptr<Codec> codec;
   double absolute_bound = 0;
+  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   double value_least = 0;
   double value_greatest = 0;
   double max_error = 0;  ///< Largest over all steps so far.

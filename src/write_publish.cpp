@@ -34,8 +34,10 @@ Status set_provenance(Hdf5File& file, const FieldState& field) {
   if (mode != BoundMode::none) {
     TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_asked", number_value(bound.value)));
   }
-  TAILRACE_TRY(
-      file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
+  if (mode != BoundMode::pw_rel) {
+    TAILRACE_TRY(
+        file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
+  }
   if (field.verify) {
     TAILRACE_TRY(file.set_attribute(path, "tailrace_max_error", number_value(field.max_error)));
   }

@@ -33,6 +33,7 @@ void add_up_fields(Comm& comm, std::span<FieldState* const> active,
     entry.layout = field.layout->name();
     entry.bound = field.definition.options.bound;
     entry.absolute_bound = field.absolute_bound;
+    entry.pointwise_bound = field.pointwise_bound;
     entry.verified = field.verify;
     entry.max_error = maxima[p];
     entry.value_least = field.value_least;

@@ -31,6 +31,7 @@ tailrace_field_report plain(const FieldReport& report, tailrace_field field, con
   to.n_chunks = report.n_chunks;
   to.n_raw_chunks = report.n_raw_chunks;
   to.encode_s = report.encode_s;
+  to.pointwise_bound = report.pointwise_bound;
   return to;
 }
 

@@ -47,6 +47,7 @@ constexpr const char* repack_footer =
   abs=V     no value changes by more than V, in the field's own unit
   rel=V     ... by more than V times the range (greatest - least) of the field's values
   psnr=V    ... by so little that the PSNR is at least V dB
+  pw_rel=V  ... by more than V times the value itself, V < 1; zeros exactly (trz, portable)
   NaN, infinite and fill values come back exactly, or the chunk is stored without compression.
 
 Keys of --field 'GLOB:key=value,...':
@@ -174,8 +175,9 @@ void add_repack(CLI::App& app, RepackArguments& repack) {
 
   const char* compression = "Compression";
   text_option(sub, "-c,--codec", repack.fields.codec, "CODEC", compression, codec_help());
-  text_option(sub, "-b,--bound", repack.fields.bound, "MODE=VALUE", compression,
-              "Largest error allowed: abs=, rel= or psnr= (below). Default: none, lossless.");
+  text_option(
+      sub, "-b,--bound", repack.fields.bound, "MODE=VALUE", compression,
+      "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
   list_option(sub, "-f,--field", repack.fields.per_field, "GLOB:k=v,...", compression,
               "Settings for the fields that match, over all others (below). Repeatable; a later "
               "one wins. A pattern that matches nothing is an error.");
@@ -222,8 +224,8 @@ void add_verify(CLI::App& app, VerifyArguments& verify) {
   sub->add_option("COMPRESSED", verify.compressed, "The file after it.")->required();
   const char* checks = "What to check";
   text_option(sub, "-b,--bound", verify.bound, "MODE=VALUE", checks,
-              "abs=, rel= or psnr= for all fields of floating point numbers that are not recorded "
-              "as exact. Default: what the compressed file records.");
+              "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
+              "recorded as exact. Default: what the compressed file records.");
   list_option(sub, "-f,--field", verify.per_field, "GLOB:k=v,...", checks,
               "bound= (none: exact) or fill= for the fields that match. Repeatable.");
   list_option(sub, "--only", verify.only, "GLOB", checks,

@@ -160,7 +160,7 @@ std::string info_text(const FileFacts& facts) {
                    {"error,\nof bound", true}});
   for (const FieldFacts& field : facts.fields) {
     const FieldAttributes& attributes = field.attributes;
-    const bool lossy = attributes.absolute_bound > 0;
+    const bool lossy = attributes.bound_of_error() > 0;
     // A codec's own name tells more than its filters: "portable" is a shuffle and a deflate.
     const bool own_name = attributes.codec == "portable";
     table.add_row(
@@ -171,9 +171,9 @@ std::string info_text(const FileFacts& facts) {
          size_text(field.field.stored_bytes),
          ratio_text(field.raw_bytes(), field.field.stored_bytes),
          attributes.by_tailrace ? bound_column_text(attributes.bound) : "",
-         lossy ? fmt::format("{:.3g}", attributes.absolute_bound) : "",
+         attributes.absolute_bound > 0 ? fmt::format("{:.3g}", attributes.absolute_bound) : "",
          lossy && attributes.max_error
-             ? share_text(*attributes.max_error, attributes.absolute_bound)
+             ? share_text(*attributes.max_error, attributes.bound_of_error())
              : ""});
   }
   std::uint64_t raw_bytes = 0;
@@ -243,6 +243,7 @@ nlohmann::ordered_json field_json(const FieldFacts& facts, bool with_chunks) {
   entry["bound_mode"] = std::string(bound_mode_name(attributes.bound.mode));
   entry["bound_asked"] = attributes.bound.value;
   entry["absolute_bound"] = attributes.absolute_bound;
+  entry["pointwise_bound"] = attributes.pointwise_bound;
   entry["max_error"] =
       attributes.max_error ? nlohmann::ordered_json(*attributes.max_error) : nullptr;
   if (!with_chunks) return entry;

@@ -35,12 +35,12 @@ std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
 
 /// Held to a finite bound: neither exact nor lossy by a setting that promises nothing (zfp,rate=8).
 bool bounded(const FieldReport& field) {
-  return field.absolute_bound > 0 && std::isfinite(field.absolute_bound);
+  return field.bound_of_error() > 0 && std::isfinite(field.bound_of_error());
 }
 
 std::string error_cell(const FieldReport& field) {
   if (!field.verified || field.raw_bytes == 0 || std::isinf(field.absolute_bound)) return "";
-  if (bounded(field)) return share_text(field.max_error, field.absolute_bound);
+  if (bounded(field)) return share_text(field.max_error, field.bound_of_error());
   return field.max_error == 0 ? "0" : fmt::format("{:.3g}", field.max_error);
 }
 
@@ -50,7 +50,9 @@ void add_field_row(TextTable& table, const FieldReport& field, std::string_view 
   table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
                  shape_text(field.shape), field.codec + (marked ? "*" : ""),
                  unbounded ? "none" : bound_column_text(field.bound),
-                 bounded(field) ? fmt::format("{:.3g}", field.absolute_bound) : "",
+                 bounded(field) && field.absolute_bound > 0
+                     ? fmt::format("{:.3g}", field.absolute_bound)
+                     : "",
                  error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),
                  size_text(field.encoded_bytes),
                  field.codec == "none" ? "" : throughput_text(field.raw_bytes, field.encode_s)});
@@ -137,14 +139,14 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
           "and fill values, there (portable can)",
           field.path, field.n_raw_chunks, counted(field.n_chunks, "chunk"), field.codec));
     }
-    if (!field.bound.lossless() && field.absolute_bound == 0 && field.raw_bytes > 0) {
+    if (field.bound.needs_range() && field.absolute_bound == 0 && field.raw_bytes > 0) {
       constant.push_back(field.path);
     }
     if (const double fill = suspected_fill(field); fill != 0) suspects[fill].push_back(field.path);
     if (f >= outcome.plan.size()) continue;
     const PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
-    if (planned.lossy_before && field.absolute_bound > 0) lossy_before.push_back(field.path);
+    if (planned.lossy_before && field.bound_of_error() > 0) lossy_before.push_back(field.path);
   }
   for (const auto& [reason, names] : kept_exact) {
     lines.push_back(fmt::format("kept exactly ({}): {}", reason, joined_names(names)));
@@ -218,12 +220,13 @@ nlohmann::ordered_json field_json(const FieldReport& field) {
   entry["bound_mode"] = std::string(bound_mode_name(field.bound.mode));
   entry["bound_asked"] = field.bound.value;
   entry["absolute_bound"] = field.absolute_bound;
+  entry["pointwise_bound"] = field.pointwise_bound;
   entry["verified"] = field.verified;
   // A number that was not measured is null, not 0.
   entry["max_error"] = field.verified ? nlohmann::ordered_json(field.max_error) : nullptr;
-  const bool has_share = field.verified && field.absolute_bound > 0;
+  const bool has_share = field.verified && field.bound_of_error() > 0;
   entry["max_error_over_bound"] =
-      has_share ? nlohmann::ordered_json(field.max_error / field.absolute_bound) : nullptr;
+      has_share ? nlohmann::ordered_json(field.max_error / field.bound_of_error()) : nullptr;
   entry["n_chunks"] = field.n_chunks;
   entry["n_raw_chunks"] = field.n_raw_chunks;
   entry["raw_bytes"] = field.raw_bytes;

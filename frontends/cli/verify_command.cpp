@@ -67,11 +67,13 @@ Status resolve_bound(const InputField& field, const VerifyRequests& requests,
   if (!asked) {
     task.asked = recorded.bound;
     task.absolute_bound = recorded.absolute_bound;
+    task.pointwise_bound = recorded.pointwise_bound;
     return Status();
   }
   task.asked = *asked;
   task.resolve_range = asked->needs_range();
   if (asked->mode == BoundMode::abs) task.absolute_bound = asked->value;
+  task.pointwise_bound = pointwise_bound(*asked);
   if (task.psnr_asked()) task.absolute_bound = std::numeric_limits<double>::infinity();
   return Status();
 }

@@ -21,16 +21,19 @@ bool differs(const VerifyFinding& finding) {
   return finding.comparison.largest_error > 0 || !finding.comparison.within_bound();
 }
 
+/// Held to more than equality, and to something at all.
+bool has_bound(const VerifyTask& task) { return task.bound() > 0 && std::isfinite(task.bound()); }
+
 std::string bound_cell(const VerifyTask& task) {
   if (!task.bound_known) return "none said";
-  if (task.psnr_asked()) return error_bound_text(task.asked);
+  if (task.psnr_asked() || task.pointwise_bound > 0) return error_bound_text(task.asked);
   if (std::isinf(task.absolute_bound)) return "none";
   return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
 }
 
 std::string share_cell(const VerifyTask& task, const VerifyFinding& finding) {
-  if (!(task.absolute_bound > 0) || !std::isfinite(task.absolute_bound)) return "";
-  return share_text(finding.comparison.largest_error, task.absolute_bound);
+  if (!has_bound(task)) return "";
+  return share_text(finding.comparison.largest_error, task.bound());
 }
 
 std::string psnr_cell(const VerifyFinding& finding) {
@@ -53,12 +56,13 @@ void add_row(TextTable& table, const VerifyTask& task, const VerifyFinding& find
 
 std::string offender_line(const VerifyTask& task, const Offender& offender, bool worst) {
   const double error = offender_error(task.dtype, offender);
-  const bool has_bound = task.absolute_bound > 0 && std::isfinite(task.absolute_bound);
+  const double share =
+      task.pointwise_bound > 0 ? offender_relative_error(task.dtype, offender) : error;
   return fmt::format("    {}  original {}  decoded {}  error {:.4g}{}{}\n",
                      position_text(task.shape, offender.index),
                      value_text(task.dtype, offender.original_bits),
                      value_text(task.dtype, offender.decoded_bits), error,
-                     has_bound ? fmt::format(" = {:.4g} x bound", error / task.absolute_bound) : "",
+                     has_bound(task) ? fmt::format(" = {:.4g} x bound", share / task.bound()) : "",
                      worst ? "  (largest)" : "");
 }
 
@@ -66,9 +70,10 @@ std::string failure_text(const VerifyTask& task, const VerifyFinding& finding) {
   const ChunkComparison& found = finding.comparison;
   std::string out = fmt::format("FAILED {}:", task.path);
   if (found.n_beyond_bound > 0) {
-    out += task.absolute_bound > 0 && std::isfinite(task.absolute_bound)
-               ? fmt::format(" {} of {} beyond the bound {:.6g}", found.n_beyond_bound,
-                             counted(found.n_values, "value"), task.absolute_bound)
+    out += has_bound(task)
+               ? fmt::format(" {} of {} beyond the bound {:.6g}{}", found.n_beyond_bound,
+                             counted(found.n_values, "value"), task.bound(),
+                             task.pointwise_bound > 0 ? " of each value" : "")
                : fmt::format(" {} of {} changed, exact values expected", found.n_beyond_bound,
                              counted(found.n_values, "value"));
   }
@@ -112,7 +117,8 @@ nlohmann::ordered_json offender_json(const VerifyTask& task, const Offender& off
 
 nlohmann::ordered_json field_json(const VerifyTask& task, const VerifyFinding& finding) {
   const ChunkComparison& found = finding.comparison;
-  const bool has_bound = std::isfinite(task.absolute_bound) && task.bound_known;
+  const bool pointwise = task.pointwise_bound > 0;
+  const bool has_absolute = std::isfinite(task.absolute_bound) && task.bound_known && !pointwise;
   nlohmann::ordered_json entry;
   entry["path"] = task.path;
   entry["dtype"] = std::string(dtype_name(task.dtype));
@@ -120,12 +126,12 @@ nlohmann::ordered_json field_json(const VerifyTask& task, const VerifyFinding& f
   entry["codec"] = task.codec;
   entry["bound_mode"] = std::string(bound_mode_name(task.asked.mode));
   entry["bound_asked"] = task.asked.value;
-  entry["absolute_bound"] = has_bound ? nlohmann::ordered_json(task.absolute_bound) : nullptr;
+  entry["absolute_bound"] = has_absolute ? nlohmann::ordered_json(task.absolute_bound) : nullptr;
+  entry["pointwise_bound"] = pointwise ? nlohmann::ordered_json(task.pointwise_bound) : nullptr;
   entry["max_error"] = found.largest_error;
-  entry["max_error_over_bound"] =
-      has_bound && task.absolute_bound > 0
-          ? nlohmann::ordered_json(found.largest_error / task.absolute_bound)
-          : nullptr;
+  entry["max_error_over_bound"] = has_bound(task) && task.bound_known
+                                      ? nlohmann::ordered_json(found.largest_error / task.bound())
+                                      : nullptr;
   entry["n_values"] = found.n_values;
   entry["n_beyond_bound"] = found.n_beyond_bound;
   entry["n_special_changed"] = found.n_special_changed;

@@ -62,9 +62,12 @@ struct ComparedBox {
   std::size_t element_bytes() const { return dtype_bytes(task.dtype); }
   ChunkComparison compare(std::uint64_t first, std::uint64_t count) const {
     const std::size_t bytes = element_bytes();
-    return compare_values(task.dtype, original.subspan(first * bytes, count * bytes),
-                          decoded.subspan(first * bytes, count * bytes), task.absolute_bound,
-                          task.fill_value);
+    const auto from = original.subspan(first * bytes, count * bytes);
+    const auto to = decoded.subspan(first * bytes, count * bytes);
+    if (task.pointwise_bound > 0) {
+      return compare_pointwise(task.dtype, from, to, task.pointwise_bound, task.fill_value);
+    }
+    return compare_values(task.dtype, from, to, task.absolute_bound, task.fill_value);
   }
   /// Position in the whole field of a position in the box.
   std::uint64_t field_index(std::uint64_t index) const {
@@ -268,6 +271,13 @@ double offender_error(DType dtype, const Offender& offender) {
       const auto exact = static_cast<long double>(decoded) - static_cast<long double>(original);
       return static_cast<double>(exact < 0 ? -exact : exact);
     });
+  });
+}
+
+double offender_relative_error(DType dtype, const Offender& offender) {
+  const double error = offender_error(dtype, offender);
+  return with_value(dtype, offender.original_bits, [&](auto original) {
+    return error == 0 ? 0 : error / std::fabs(static_cast<double>(original));
   });
 }
 

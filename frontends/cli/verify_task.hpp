@@ -32,14 +32,17 @@ struct VerifyTask {
   std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
   Shape box_shape;  ///< How much is read at once: whole chunks of the compressed file.
   std::optional<double> fill_value;
-  ErrorBound asked;  ///< psnr: checked as a PSNR; else as the absolute bound.
+  ErrorBound asked;  ///< psnr: checked as a PSNR; else as the bound below.
   double absolute_bound = 0;
+  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   bool bound_known = false;    ///< False: neither the file nor the user says a bound.
   bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;
 
+  /// What errors are held to, in their unit; 0: exact, infinite: nothing.
+  double bound() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
   bool psnr_asked() const { return asked.mode == BoundMode::psnr && resolve_range; }
 };
 
@@ -84,5 +87,7 @@ Result<std::vector<VerifyFinding>> compare_fields(InputFile& original, InputFile
 std::string value_text(DType dtype, std::uint64_t bits);
 /// |decoded - original| of an offender as a double.
 double offender_error(DType dtype, const Offender& offender);
+/// The same as a fraction of |original|; infinite for a zero.
+double offender_relative_error(DType dtype, const Offender& offender);
 
 }  // namespace tailrace::cli

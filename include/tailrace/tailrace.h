@@ -150,7 +150,8 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   Default: deflate; if a bound is given, portable, which needs no plug-in.
  *   bound=MODE=X    The largest error of any value. Default: none, every value exactly.
  *                   abs=X: X, in the unit of the field. rel=X: X times the range of the field's
- *                   values in its first step. psnr=X: at least X dB. none: exactly.
+ *                   values in its first step. psnr=X: at least X dB. pw_rel=X: X times the value
+ *                   itself, X < 1; zeros exactly (codecs trz and portable). none: exactly.
  *                   NaN and infinities, and the fill value, are always kept exactly. So are
  *                   integer fields, unless their own text names a lossy codec.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
@@ -306,15 +307,17 @@ typedef struct tailrace_field_report {
   const char* codec_version;
   const char* layout;
   const char* bound;     /* as asked: "rel=0.001", "none" */
-  double absolute_bound; /* as used, in the unit of the field; 0: kept exactly */
+  double absolute_bound; /* as used, in the unit of the field; 0: kept exactly, or pw_rel */
   int verified;          /* 1: every chunk was decoded and compared */
-  double max_error;      /* if verified: largest |decoded - original|, unit of the field */
+  double max_error;      /* if verified: largest |decoded - original|, unit of the field; under
+                            pw_rel the largest |decoded - original| / |original| */
   uint64_t raw_bytes;    /* uncompressed */
   uint64_t encoded_bytes;
   double ratio; /* raw_bytes / encoded_bytes; 1 for an empty field */
   uint64_t n_chunks;
-  uint64_t n_raw_chunks; /* of these, stored as they are because the codec broke the bound */
-  double encode_s;       /* seconds in the codec, all threads of all ranks together */
+  uint64_t n_raw_chunks;  /* of these, stored as they are because the codec broke the bound */
+  double encode_s;        /* seconds in the codec, all threads of all ranks together */
+  double pointwise_bound; /* as used, bound=pw_rel: fraction of each value; else 0 */
 } tailrace_field_report;
 
 /* What became of one step: the same on every rank. Seconds are wall-clock of the slowest rank. */

@@ -118,6 +118,7 @@ class Options {
   Options& codec(std::string_view name) { return set("codec", name); }
   Options& absolute_bound(double bound) { return set("bound", "abs=" + number_text(bound)); }
   Options& relative_bound(double bound) { return set("bound", "rel=" + number_text(bound)); }
+  Options& pointwise_bound(double bound) { return set("bound", "pw_rel=" + number_text(bound)); }
   Options& psnr(double decibels) { return set("bound", "psnr=" + number_text(decibels)); }
   Options& chunk_shape(std::initializer_list<std::uint64_t> extents) {
     std::string text;
@@ -198,6 +199,7 @@ struct FieldReport {
   std::uint64_t n_chunks = 0;
   std::uint64_t n_raw_chunks = 0;
   double encode_s = 0;
+  double pointwise_bound = 0;
 };
 
 /// What became of one step; see tailrace_step_report for units.
@@ -460,10 +462,10 @@ class File {
   }
 
   static FieldReport copy_of(const tailrace_field_report& from) {
-    return FieldReport{from.path,         from.codec,          from.codec_version, from.layout,
-                       from.bound,        from.absolute_bound, from.verified != 0, from.max_error,
-                       from.raw_bytes,    from.encoded_bytes,  from.ratio,         from.n_chunks,
-                       from.n_raw_chunks, from.encode_s};
+    return FieldReport{from.path,         from.codec,          from.codec_version,  from.layout,
+                       from.bound,        from.absolute_bound, from.verified != 0,  from.max_error,
+                       from.raw_bytes,    from.encoded_bytes,  from.ratio,          from.n_chunks,
+                       from.n_raw_chunks, from.encode_s,       from.pointwise_bound};
   }
 
   static StepReport copy_of(const tailrace_step_report& from) {

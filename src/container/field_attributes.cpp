@@ -24,7 +24,8 @@ Result<std::optional<double>> number_attribute(hid_t object, const char* name) {
 }
 
 BoundMode bound_mode_of(const std::string& name) {
-  for (const BoundMode mode : {BoundMode::abs, BoundMode::rel, BoundMode::psnr}) {
+  for (const BoundMode mode :
+       {BoundMode::abs, BoundMode::rel, BoundMode::psnr, BoundMode::pw_rel}) {
     if (bound_mode_name(mode) == name) return mode;
   }
   return BoundMode::none;
@@ -43,6 +44,7 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
     return value.status();
   };
   TAILRACE_TRY(number("tailrace_bound_asked", [&](double v) { attributes.bound.value = v; }));
+  attributes.pointwise_bound = pointwise_bound(attributes.bound);
   TAILRACE_TRY(number("tailrace_absolute_bound", [&](double v) { attributes.absolute_bound = v; }));
   return number("tailrace_max_error", [&](double v) { attributes.max_error = v; });
 }

@@ -25,16 +25,21 @@ struct StoredFilter {
 };
 
 struct FieldAttributes {
-  bool by_tailrace = false;         ///< tailrace_codec is there.
-  std::string codec;                ///< "sz3"
-  std::string codec_version;        ///< Plug-in file and version, or "built in".
-  std::string version;              ///< Of the Tailrace that wrote it.
-  ErrorBound bound;                 ///< As asked.
-  double absolute_bound = 0;        ///< As used; 0: kept exactly. Unit of the field.
-  std::optional<double> max_error;  ///< Largest measured error, if it was verified.
+  bool by_tailrace = false;    ///< tailrace_codec is there.
+  std::string codec;           ///< "sz3"
+  std::string codec_version;   ///< Plug-in file and version, or "built in".
+  std::string version;         ///< Of the Tailrace that wrote it.
+  ErrorBound bound;            ///< As asked.
+  double absolute_bound = 0;   ///< As used, unit of the field; 0: kept exactly, or mode pw_rel.
+  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; else 0.
+  /// Largest measured error, if it was verified; under pw_rel as a fraction of the value.
+  std::optional<double> max_error;
 
   std::string storage;                ///< "contiguous", "chunked", "compact", "virtual".
   std::vector<StoredFilter> filters;  ///< In the order in which encoding applies them.
+
+  /// What max_error is held to: in its unit, 0 if the field is kept exactly.
+  double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
 };
 
 /// Read them for `field_paths` of the HDF5 file `path`, in that order. A file that is not HDF5

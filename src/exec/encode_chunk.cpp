@@ -63,15 +63,25 @@ bool may_refuse(const FieldPlan& plan) {
 std::string describe(const FieldPlan& plan, const ChunkComparison& found) {
   std::string text = "codec " + std::string(plan.codec->name());
   if (found.n_beyond_bound > 0) {
-    text += " broke the bound " + std::to_string(plan.absolute_bound) + " on " +
-            std::to_string(found.n_beyond_bound) + " values (largest error " +
-            std::to_string(found.largest_error) + ")";
+    const bool pointwise = plan.pointwise_bound > 0;
+    text += " broke the bound " +
+            std::to_string(pointwise ? plan.pointwise_bound : plan.absolute_bound) +
+            (pointwise ? " of each value" : "") + " on " + std::to_string(found.n_beyond_bound) +
+            " values (largest error " + std::to_string(found.largest_error) + ")";
   }
   if (found.n_special_changed > 0) {
     text += std::string(found.n_beyond_bound > 0 ? " and" : "") + " changed " +
             std::to_string(found.n_special_changed) + " NaN, Inf or fill values";
   }
   return text;
+}
+
+ChunkComparison compare(const FieldPlan& plan, std::span<const std::byte> original,
+                        std::span<const std::byte> decoded) {
+  if (plan.pointwise_bound > 0) {
+    return compare_pointwise(plan.dtype, original, decoded, plan.pointwise_bound, plan.fill_value);
+  }
+  return compare_values(plan.dtype, original, decoded, plan.absolute_bound, plan.fill_value);
 }
 
 }  // namespace
@@ -160,8 +170,7 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
     Result<Buffer> decoded = plan.codec->decode(std::move(again));
     verdict = decoded.status();
     if (verdict.ok()) {
-      const ChunkComparison found = compare_values(plan.dtype, values.bytes(), decoded->bytes(),
-                                                   plan.absolute_bound, plan.fill_value);
+      const ChunkComparison found = compare(plan, values.bytes(), decoded->bytes());
       outcome.max_error = found.largest_error;
       if (!found.within_bound()) verdict = Status(Code::bound_broken, describe(plan, found));
     }

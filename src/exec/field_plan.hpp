@@ -25,7 +25,8 @@ struct FieldPlan {
   std::span<const PutRecord> puts;  ///< This rank's.
   const Codec* codec = nullptr;
   const Layout* layout = nullptr;
-  double absolute_bound = 0;  ///< Unit of the field; 0: exact.
+  double absolute_bound = 0;   ///< Unit of the field; 0: exact, but for mode pw_rel.
+  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   std::optional<double> fill_value;
   bool verify = false;           ///< Decode every chunk after encoding and compare.
   bool fall_back_to_raw = true;  ///< A chunk that breaks its bound is stored unfiltered, or fails.
@@ -49,7 +50,7 @@ struct FieldTally {
   std::uint64_t encoded_bytes = 0;
   double encode_s = 0;
   double verify_s = 0;
-  double max_error = 0;
+  double max_error = 0;  ///< Under pw_rel as a fraction of the value.
 };
 
 /// A chunk as the chunk index will know it.

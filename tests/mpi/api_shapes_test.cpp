@@ -258,6 +258,45 @@ TEST(ApiShapes, BoundsHoldOnEveryValue) {
   }
 }
 
+TEST(ApiShapes, PointwiseBoundsHoldOnEveryValue) {
+  const std::string path = scratch();
+  const Shape shape{50, 60};
+  auto file = create(path, "chunk=16x16,verify=on");
+  const auto values = [](std::uint64_t index, std::uint64_t seed) {
+    if (index % 7 == 0) return 0.0;  // zeros stay zeros
+    return std::exp(10 * smooth_value<double>(index, seed)) * (index % 3 == 0 ? -1 : 1);
+  };
+  auto field = file.define<double>("/x", shape, tailrace::Options().pointwise_bound(0.01));
+  auto count = file.define<std::int32_t>("/n", shape, "bound=pw_rel=0.01");
+  put_boxes<double>(field, mine(cut(shape, 2 * n_ranks())), 3, values);
+  put_boxes<std::int32_t>(count, mine(cut(shape, n_ranks())), 4, rough_value<std::int32_t>);
+  const tailrace::StepReport report = file.end_step();
+  file.close();
+
+  ASSERT_EQ(report.fields.size(), 2U);
+  EXPECT_EQ(report.fields[0].bound, "pw_rel=0.01");
+  EXPECT_EQ(report.fields[0].absolute_bound, 0);
+  EXPECT_EQ(report.fields[0].pointwise_bound, 0.01);
+  EXPECT_LE(report.fields[0].max_error, 0.01);
+  EXPECT_EQ(report.fields[1].pointwise_bound, 0);
+  if (!is_root()) return;
+  const StockFile stock(path);
+  const auto expected = all_values<double>(shape, 3, values);
+  const auto found = stock.read<double>("/x");
+  double largest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_LE(std::abs(found[i] - expected[i]), 0.01 * std::abs(expected[i]));
+    if (expected[i] == 0) continue;
+    largest = std::max(largest, std::abs(found[i] / expected[i] - 1));
+  }
+  EXPECT_NEAR(largest, report.fields[0].max_error, 1e-9);
+  EXPECT_EQ(
+      differences(stock.read<std::int32_t>("/n"), all_values<std::int32_t>(shape, 4, rough_value)),
+      "");
+  EXPECT_EQ(stock.text("/x", "tailrace_bound_mode"), "pw_rel");
+  EXPECT_EQ(stock.numbers<double>("/x", "tailrace_bound_asked"), std::vector<double>{0.01});
+}
+
 TEST(ApiShapes, SpecialValuesSurviveALossyCodec) {
   const std::string path = scratch();
   const Shape shape{40, 16};

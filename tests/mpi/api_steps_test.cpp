@@ -127,6 +127,8 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
   auto first = create(path, "over-time=on");
   auto rough = first.define<float>("/rough", kShape, "codec=portable,bound=abs=0.25");
   auto level = first.define<std::int32_t>("/level", kShape, "chunk=7x9");
+  auto each = first.define<float>("/each", kShape, "bound=pw_rel=0.25");
+  put_boxes<float>(each, boxes, 0, rough_value<float>);
   put_boxes<float>(rough, boxes, 0, rough_value<float>);
   put_boxes<std::int32_t>(level, boxes, 0, rough_value<std::int32_t>);
   first.close();
@@ -140,7 +142,9 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
        "21x35"},
       {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "chunk=8x9"); }, "7x9"},
       {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "codec=none"); }, "filters"},
-      {[](auto& f) { f.template define<float>("/rough", kShape, "bound=abs=0.5"); }, "abs=0.25"}};
+      {[](auto& f) { f.template define<float>("/rough", kShape, "bound=abs=0.5"); }, "abs=0.25"},
+      {[](auto& f) { f.template define<float>("/each", kShape, "bound=abs=0.25"); },
+       "pw_rel=0.25"}};
   for (const auto& [define, part] : cases) {
     const Outcome outcome = outcome_of([&, call = define] {
       call(again);
@@ -150,10 +154,13 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
   }
   auto more = again.define<float>("/rough", kShape, "codec=portable,bound=abs=0.25");
   put_boxes<float>(more, boxes, 1, rough_value<float>);
+  auto more_of_each = again.define<float>("/each", kShape, "bound=pw_rel=0.25");
+  put_boxes<float>(more_of_each, boxes, 1, rough_value<float>);
   again.close();
   if (!is_root()) return;
   const StockFile stock(path);
   EXPECT_EQ(stock.shape("/rough"), (Shape{2, 21, 34}));
+  EXPECT_EQ(stock.shape("/each"), (Shape{2, 21, 34}));
   EXPECT_EQ(stock.shape("/level"), (Shape{1, 21, 34}));
   EXPECT_EQ(stock.numbers<double>("/rough", "tailrace_absolute_bound"), std::vector<double>{0.25});
 }
