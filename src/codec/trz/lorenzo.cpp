@@ -34,7 +34,7 @@ class Quantiser {
     if (!kernels_.quantise(values + index, n, lattice_, fill_, q)) {
       std::array<std::uint64_t, kPieceValues / 64> failed;
       kernels_.quantise_careful(values + index, n, lattice_, fill_, q, failed.data());
-      hold_marked(failed.data(), n, index, held_, q, patches_);
+      hold_marked(failed.data(), n, held_, q, [&](std::size_t i) { patches_.mark(index + i); });
     }
     held_ = q[n - 1];
   }

@@ -113,11 +113,10 @@ class Pieces {
   bool ok_ = false;
 };
 
-/// Give the marked ones of n words the value before them (`before` is that of q[0]), and mark their
-/// values, from `index` on, as patches. Bit i % 64 of marks[i / 64] belongs to q[i].
-template <class Word>
-void hold_marked(const std::uint64_t* marks, std::size_t n, std::size_t index, Word before, Word* q,
-                 PatchMap& patches) {
+/// Give the marked ones of n words the value before them (`before` is that of q[0]), and call
+/// mark(i) for each. Bit i % 64 of marks[i / 64] belongs to q[i].
+template <class Word, class Mark>
+void hold_marked(const std::uint64_t* marks, std::size_t n, Word before, Word* q, Mark&& mark) {
   for (std::size_t begin = 0; begin < n; begin += 64) {
     for (std::uint64_t left = marks[begin / 64]; left != 0;) {
       const auto first = begin + static_cast<std::size_t>(std::countr_zero(left));
@@ -125,7 +124,7 @@ void hold_marked(const std::uint64_t* marks, std::size_t n, std::size_t index, W
       const Word held = first == 0 ? before : q[first - 1];
       for (std::size_t i = first; i < first + n_run; ++i) {
         q[i] = held;
-        patches.mark(index + i);
+        mark(i);
       }
       if (first + n_run == begin + 64) break;
       left &= ~std::uint64_t{0} << (first + n_run - begin);

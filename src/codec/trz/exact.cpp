@@ -1,0 +1,234 @@
+// Exact coding: the decision. Words first, by their sampled cost; zstd where values repeat or
+// prediction hardly helps, by trial on a part of the chunk.
+
+#include "codec/trz/exact.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "codec/trz/exact_sample.hpp"
+#include "core/byte_shuffle.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+constexpr std::size_t kScanValues = 2048;
+constexpr double kWorthCoding = 0.99;      // A chunk that shrinks by less is stored.
+constexpr double kRepeatsForZstd = 0.01;   // Of single values, scattered over the chunk.
+constexpr double kGainOfPrediction = 0.9;  // Bits against those without; more: try zstd.
+constexpr double kClearlySmaller = 0.97;   // What a slower form must save.
+constexpr std::size_t kTrialParts = 4;
+constexpr std::size_t kTrialBytes = std::size_t{1} << 16;      // Few values repeat,
+constexpr std::size_t kLongTrialBytes = std::size_t{1} << 18;  // or many: far ones, too.
+constexpr double kLowIsNoise = 31.6;                           // Bits of 32.
+
+std::size_t values_of(const Extents& extents) {
+  return extents[0] * extents[1] * extents[2] * extents[3];
+}
+
+/// What all values have in common, special ones taken as the typical one.
+class Scanner {
+ public:
+  Scanner(const ExactValues& values, const ExactPlan& plan, std::uint64_t typical, Isa isa)
+      : kernels_(exact_kernels(isa).of_dtype[static_cast<std::size_t>(values.dtype)]),
+        data_(static_cast<const std::byte*>(values.data)),
+        n_values_(values_of(values.extents)),
+        element_bytes_(dtype_bytes(values.dtype)),
+        plan_(plan),
+        typical_(typical) {}
+
+  WordRange range() {
+    WordRange range;
+    visit([&](const void* part, std::size_t n) {
+      kernels_.scan(part, n, plan_.origin, range);
+      return true;
+    });
+    return range;
+  }
+
+  /// Whether every difference from the origin is a multiple of factor. The range is known.
+  bool all_multiples(std::uint64_t factor, const WordRange& range) {
+    const WordMap map = word_map(plan_.origin, factor);
+    const auto divisor = static_cast<std::int64_t>(factor);
+    if (divisor <= 0) return false;
+    const std::int64_t least = range.least / divisor;
+    const std::int64_t greatest = range.greatest / divisor;
+    std::int64_t words[kScanValues];
+    // The quotient modulo 2^64 of what is no multiple lies far outside, as odd factors permute.
+    return visit([&](const void* part, std::size_t n) {
+      kernels_.to_wide(part, n, map, words);
+      bool inside = true;
+      for (std::size_t i = 0; i < n; ++i) {
+        inside = inside && words[i] >= least && words[i] <= greatest;
+      }
+      return inside;
+    });
+  }
+
+ private:
+  /// Call each(part, n) for all parts until one returns false.
+  template <class Each>
+  bool visit(Each&& each) {
+    for (std::size_t begin = 0; begin < n_values_; begin += kScanValues) {
+      const std::size_t n = std::min(kScanValues, n_values_ - begin);
+      const std::byte* from = data_ + begin * element_bytes_;
+      std::uint64_t marks[kScanValues / 64];
+      alignas(8) std::byte copy[kScanValues * 8];
+      if (plan_.has_special && kernels_.find(from, n, plan_.special, marks)) {
+        std::memcpy(copy, from, n * element_bytes_);
+        for (std::size_t i = 0; i < n; ++i) {
+          if (((marks[i / 64] >> (i % 64)) & 1) != 0) {
+            std::memcpy(copy + i * element_bytes_, &typical_, element_bytes_);
+          }
+        }
+        from = copy;
+      }
+      if (!each(from, n)) return false;
+    }
+    return true;
+  }
+
+  const WordKernels& kernels_;
+  const std::byte* data_;
+  std::size_t n_values_;
+  std::size_t element_bytes_;
+  const ExactPlan& plan_;
+  std::uint64_t typical_;
+};
+
+bool fits_32_bits(const WordRange& range, std::uint64_t factor) {
+  const auto divisor = static_cast<std::int64_t>(factor);
+  if (divisor <= 0) return false;
+  return range.least / divisor >= std::numeric_limits<std::int32_t>::min() &&
+         range.greatest / divisor <= std::numeric_limits<std::int32_t>::max();
+}
+
+/// Set the plan's factor; returns whether 32-bit words do.
+bool settle_factor(const ExactValues& values, const ExactLook& look, ExactPlan& plan, Isa isa) {
+  const bool narrow_type = dtype_bytes(values.dtype) < 8;
+  plan.factor = 1;
+  if (narrow_type && look.factor == 1) return true;
+  const bool may_fit = look.range / look.factor <= std::numeric_limits<std::uint32_t>::max();
+  if (!narrow_type && !may_fit && look.factor == 1) return false;
+  Scanner scanner(values, plan, look.origin_bits, isa);
+  const WordRange range = scanner.range();
+  if (range.ones == 0) return true;
+  // Common zeros at the end are certain now; an odd factor has to be tried.
+  const std::uint64_t power = std::uint64_t{1} << std::countr_zero(range.ones);
+  const std::uint64_t odd = look.factor >> std::countr_zero(look.factor);
+  plan.factor = power;
+  if (!narrow_type && odd > 1 && odd <= (std::uint64_t{1} << 62) / power &&
+      scanner.all_multiples(power * odd, range)) {
+    plan.factor = power * odd;
+  }
+  if (narrow_type && plan.factor > std::uint64_t{1} << 31) plan.factor = 1;
+  return narrow_type || fits_32_bits(range, plan.factor);
+}
+
+/// Compresses parts of a chunk by zstd, to see.
+class ZstdTrial {
+ public:
+  ZstdTrial(const ExactValues& values, std::size_t n_trial, Workspace& workspace)
+      : element_bytes_(dtype_bytes(values.dtype)), workspace_(workspace) {
+    const std::size_t n_bytes = values_of(values.extents) * element_bytes_;
+    whole_ = n_bytes <= 2 * n_trial;
+    n_bytes_ = whole_ ? n_bytes : n_trial;
+    n_out_ = ZSTD_compressBound(n_bytes_);
+    sample_ = workspace.area<std::byte>(Slot::sample, 2 * n_bytes_ + n_out_ + 64);
+    if (sample_ == nullptr) return;
+    const auto* data = static_cast<const std::byte*>(values.data);
+    if (whole_) {
+      std::memcpy(sample_, data, n_bytes_);
+      return;
+    }
+    const std::size_t part = n_bytes_ / kTrialParts;
+    for (std::size_t k = 0; k < kTrialParts; ++k) {
+      const std::size_t at = (n_bytes - part) / 8 * k / (kTrialParts - 1) * 8;
+      std::memcpy(sample_ + k * part, data + at, part);
+    }
+  }
+
+  /// Encoded over original size, 2 when memory is out.
+  double share(bool shuffled, int level) {
+    void* context = workspace_.zstd_compressor();
+    if (sample_ == nullptr || context == nullptr) return 2;
+    std::byte* from = sample_;
+    std::byte* out = sample_ + 2 * n_bytes_;
+    if (shuffled) {
+      from = sample_ + n_bytes_;
+      shuffle_bytes(element_bytes_, {sample_, n_bytes_}, {from, n_bytes_});
+    }
+    const std::size_t n =
+        ZSTD_compressCCtx(static_cast<ZSTD_CCtx*>(context), out, n_out_, from, n_bytes_, level);
+    if (ZSTD_isError(n) != 0) return 2;
+    return static_cast<double>(n) / static_cast<double>(n_bytes_);
+  }
+
+ private:
+  std::size_t element_bytes_;
+  Workspace& workspace_;
+  std::byte* sample_ = nullptr;
+  std::size_t n_bytes_ = 0;
+  std::size_t n_out_ = 0;
+  bool whole_ = false;
+};
+
+}  // namespace
+
+ExactPlan choose_exact(const ExactValues& values, bool zstd_allowed, Workspace& workspace) {
+  const auto n_values = static_cast<double>(values_of(values.extents));
+  const auto element_bytes = dtype_bytes(values.dtype);
+  const double n_bytes = n_values * static_cast<double>(element_bytes);
+  ExactPlan plan;
+  plan.estimated_bytes = static_cast<std::size_t>(n_bytes);
+  ExactSample sample(values, workspace);
+  if (!sample.ok()) return plan;
+  const ExactLook look = sample.look();
+  plan.origin = look.origin;
+  plan.has_special = look.has_special;
+  plan.special = look.special;
+  const bool wide = !settle_factor(values, look, plan, workspace.isa());
+  const ExactSample::Costs costs = sample.measure(plan, wide);
+  plan.order = costs.best_order;
+  plan.low_is_noise = wide && costs.low_bits > kLowIsNoise;
+  double best = costs.best_bits * n_values / 8 + static_cast<double>(costs.table_bytes) + 32;
+  plan.form = wide ? ExactForm::wide : ExactForm::words;
+
+  const bool repeats = look.repeated_share >= kRepeatsForZstd;
+  const bool hopeless = best > kWorthCoding * n_bytes && !repeats;
+  const bool predicted = costs.best_bits < kGainOfPrediction * costs.unpredicted_bits;
+  if (zstd_allowed && !hopeless && (repeats || !predicted)) {
+    ZstdTrial trial(values, repeats ? kLongTrialBytes : kTrialBytes, workspace);
+    const double shuffled = trial.share(true, 1) * n_bytes;
+    if (shuffled < kClearlySmaller * best) {
+      best = shuffled;
+      plan.form = ExactForm::shuffled;
+      plan.zstd_level = 1;
+      const double harder = trial.share(true, 3) * n_bytes;
+      if (harder < kClearlySmaller * best) {
+        best = harder;
+        plan.zstd_level = 3;
+      }
+    }
+    if (repeats) {
+      const double plain = trial.share(false, 3) * n_bytes;
+      if (plain < kClearlySmaller * best) {
+        best = plain;
+        plan.form = ExactForm::zstd;
+        plan.zstd_level = 3;
+      }
+    }
+  }
+  if (best > kWorthCoding * n_bytes) {
+    plan.form = ExactForm::stored;
+    best = n_bytes;
+  }
+  plan.estimated_bytes = static_cast<std::size_t>(best);
+  return plan;
+}
+
+}  // namespace tailrace::trz
