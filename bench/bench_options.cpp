@@ -75,7 +75,10 @@ Status understand_codec(const BenchArguments& arguments, BenchOptions& options) 
   TAILRACE_TRY(apply_field_options("codec=" + arguments.codec, field).within("--codec"));
   options.codec = field.codec;
   options.codec_settings = field.codec_settings;
-  return take("--bound", parse_error_bound(arguments.bound), options.bound);
+  TAILRACE_TRY(take("--bound", parse_error_bound(arguments.bound), options.bound));
+  if (options.bound.mode != BoundMode::pw_rel) return Status();
+  return Status(Code::invalid_argument,
+                "--bound " + arguments.bound + ": all methods run under an absolute bound");
 }
 
 }  // namespace

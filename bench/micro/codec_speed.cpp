@@ -136,6 +136,7 @@ int main(int argc, char** argv) {
   const Field field = read_field(argv[1], argv[2]);
   Result<ErrorBound> asked = parse_error_bound(argv[3]);
   if (!asked.ok()) give_up(asked.status().message());
+  if (asked->mode == BoundMode::pw_rel) give_up("BOUND must come to an absolute one");
   const ValueRange range = value_range(field.dtype, field.bytes);
   const double bound = absolute_bound(*asked, range.least, range.greatest);
 
