@@ -102,7 +102,8 @@ std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& pl
   std::size_t at = 1 + write_varint(n_payload, out + 1);
   std::memcpy(out + at, lengths_text, n_lengths);
   at += n_lengths;
-  return at + huffman_encode(bytes, lengths, {out + at, static_cast<std::size_t>(n_payload)},
+  // More room than it needs, so that the encoder need not be careful towards the end.
+  return at + huffman_encode(bytes, lengths, {out + at, section_bytes_max(bytes.size()) - at},
                              workspace.isa());
 }
 

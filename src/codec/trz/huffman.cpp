@@ -98,7 +98,7 @@ void build_decode_table(const CodeLengths& lengths, DecodeTable& table) {
     const std::uint8_t symbol = order.symbols[i];
     const int length = lengths.bits[symbol];
     const std::uint32_t entry =
-        (1U << 30) | (std::uint32_t{symbol} << 6) | static_cast<std::uint32_t>(length);
+        (1U << 6) | (std::uint32_t{symbol} << 8) | static_cast<std::uint32_t>(length);
     const std::size_t n_run = std::size_t{1} << (bits - length);
     std::fill_n(single + at, n_run, entry);
     at += n_run;
@@ -113,7 +113,7 @@ void build_decode_table(const CodeLengths& lengths, DecodeTable& table) {
       const std::uint32_t used = entry & 63;
       const std::uint32_t next = ones[(i << used) & mask];
       if (used + (next & 63) > static_cast<std::uint32_t>(bits)) break;
-      entry += (1U << 30) + (next & 63) + ((next & 0x3FC0U) << (8 * more));
+      entry += (1U << 6) + (next & 63) + ((next & 0xFF00U) << (8 * more));
     }
     single[i] = entry;
   }

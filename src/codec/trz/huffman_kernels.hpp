@@ -27,8 +27,8 @@ struct EncodeTable {
 };
 inline constexpr std::uint32_t kNoCode = 0x80000000U;
 
-/// What the next `bits` bits hold, up to three symbols: bits 0..5 how many bits they take, 6..13,
-/// 14..21 and 22..29 the symbols, 30..31 how many (1 to 3).
+/// What the next `bits` bits hold, up to three symbols: bits 0..5 how many bits they take, 6..7 how
+/// many they are (1 to 3), 8..15, 16..23 and 24..31 the symbols.
 struct DecodeTable {
   std::uint32_t entries[1U << kCodeBitsMax];
   std::uint8_t length_of[256];  ///< Of each symbol, for the ends of parts.
