@@ -1,137 +1,74 @@
 // Groups of 64 codes, compiled once per instruction set: see group_kernels.hpp.
+//
+// Splitting and joining are in group_avx512.hpp and group_portable.hpp, the transposition of bits
+// in group_planes.hpp; bit packing is little more than that and stands here, in both forms.
 
 #include "codec/trz/group_kernels.hpp"
 
 #include <cstring>
 
+#include "codec/trz/group_planes.hpp"
+
+#if defined(TRZ_GROUP_AVX512)
+#include "codec/trz/group_avx512.hpp"
+#else
+#include "codec/trz/group_portable.hpp"
+#endif
+
 namespace tailrace::trz::TRZ_ISA {
 namespace {
-
-inline std::uint32_t zigzag(std::int32_t c) {
-  return (static_cast<std::uint32_t>(c) << 1) ^ static_cast<std::uint32_t>(c >> 31);
-}
-
-inline std::int32_t unzigzag(std::uint32_t z) {
-  return static_cast<std::int32_t>((z >> 1) ^ (0U - (z & 1)));
-}
 
 inline std::size_t bits_of(std::uint32_t x) {
   return x == 0 ? 0 : 32 - static_cast<std::size_t>(__builtin_clz(x));
 }
 
-std::uint8_t* put_planes(const std::uint32_t* words, std::size_t n_planes, std::uint8_t* planes) {
-  for (std::size_t b = 0; b < n_planes; ++b) {
-    std::uint64_t plane = 0;
-    for (std::size_t i = 0; i < kGroupCodes; ++i) {
-      plane |= static_cast<std::uint64_t>((words[i] >> b) & 1) << i;
-    }
-    std::memcpy(planes, &plane, 8);
-    planes += 8;
-  }
-  return planes;
+#if defined(TRZ_GROUP_AVX512)
+
+inline __m512i zigzag(__m512i codes) {
+  return _mm512_xor_si512(_mm512_slli_epi32(codes, 1), _mm512_srai_epi32(codes, 31));
 }
 
-const std::uint8_t* add_planes(const std::uint8_t* planes, std::size_t n_planes,
-                               std::uint32_t* words) {
-  for (std::size_t b = 0; b < n_planes; ++b) {
-    std::uint64_t plane = 0;
-    std::memcpy(&plane, planes, 8);
-    planes += 8;
-    for (std::size_t i = 0; i < kGroupCodes; ++i) {
-      words[i] |= static_cast<std::uint32_t>((plane >> i) & 1) << b;
-    }
-  }
-  return planes;
+inline __m512i unzigzag(__m512i words) {
+  const __m512i sign =
+      _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_and_si512(words, _mm512_set1_epi32(1)));
+  return _mm512_xor_si512(_mm512_srli_epi32(words, 1), sign);
 }
 
-/// The class of a group, from the magnitudes of its codes as bytes (128 and more count as 127).
-std::size_t class_of(const std::int32_t* codes) {
-  std::size_t n_larger[8] = {};  // than 0, 1, 3, 7, 15, 31, 63
-  std::size_t n_bits[33] = {};
-  for (std::size_t i = 0; i < kGroupCodes; ++i) {
-    const std::uint32_t x = static_cast<std::uint32_t>(codes[i] ^ (codes[i] >> 31));
-    const std::uint32_t m = x + (codes[i] < 0 ? 1 : 0);
-    for (std::size_t k = 0; k < 7; ++k) n_larger[k] += m >= (1U << k) ? 1 : 0;
-    ++n_bits[bits_of(x)];
-  }
-  for (std::size_t k = 0; k < 7; ++k) {
-    if (n_larger[k] <= class_misfits_max(k)) return k;
-  }
-  std::size_t n_above = 0;
-  std::size_t k = 32;
-  while (k > 7 && n_above + n_bits[k] <= class_misfits_max(k)) n_above += n_bits[k--];
-  return k;
-}
-
-void split(const std::int32_t* codes, std::size_t n_groups, GroupCursor& cursor) {
+std::uint8_t* pack(const std::int32_t* codes, std::size_t n_groups, std::uint8_t* widths,
+                   std::uint8_t* planes) {
   for (std::size_t g = 0; g < n_groups; ++g, codes += kGroupCodes) {
-    const std::size_t k = class_of(codes);
-    *cursor.classes++ = static_cast<std::uint8_t>(k);
-    if (k == 0) continue;
-    const std::size_t s = class_planes(k);
-    const std::int32_t limit = k == 1 ? 1 : k <= 3 ? 7 : 126;
-    const std::int32_t marker = k == 1 ? -2 : k <= 3 ? -8 : -128;
-    std::int8_t bytes[kGroupCodes];
-    std::uint32_t words[kGroupCodes];
-    for (std::size_t i = 0; i < kGroupCodes; ++i) {
-      const std::int32_t v = codes[i] >> s;
-      const bool fits = v <= limit && v >= -limit;
-      bytes[i] = static_cast<std::int8_t>(fits ? v : marker);
-      if (!fits) *cursor.exceptions++ = codes[i];
-      words[i] = static_cast<std::uint32_t>(codes[i]);
-    }
-    std::uint8_t* out = cursor.bytes[k];
-    if (k == 1) {
-      for (std::size_t i = 0; i < 16; ++i) {
-        out[i] = static_cast<std::uint8_t>((bytes[4 * i] & 3) | ((bytes[4 * i + 1] & 3) << 2) |
-                                           ((bytes[4 * i + 2] & 3) << 4) |
-                                           ((bytes[4 * i + 3] & 3) << 6));
-      }
-    } else if (k <= 3) {
-      for (std::size_t i = 0; i < 32; ++i) {
-        out[i] = static_cast<std::uint8_t>((bytes[2 * i] & 15) | ((bytes[2 * i + 1] & 15) << 4));
-      }
+    Group words = load_group(codes);
+    for (__m512i& word : words.at) word = zigzag(word);
+    const __m512i all = _mm512_or_si512(_mm512_or_si512(words.at[0], words.at[1]),
+                                        _mm512_or_si512(words.at[2], words.at[3]));
+    const std::size_t width = bits_of(static_cast<std::uint32_t>(_mm512_reduce_or_epi32(all)));
+    widths[g] = static_cast<std::uint8_t>(width);
+    planes = put_planes(words, width, planes);
+  }
+  return planes;
+}
+
+const std::uint8_t* unpack(const std::uint8_t* widths, std::size_t n_groups,
+                           const std::uint8_t* planes, std::int32_t* codes) {
+  // The matrix of c = (z >> 1) ^ -(z & 1) for a z of eight bits: bit i is bits i + 1 and 0.
+  const __m512i unzigzag_bits = _mm512_set1_epi64(0x0305091121418101);
+  for (std::size_t g = 0; g < n_groups; ++g, codes += kGroupCodes) {
+    const std::size_t width = widths[g];
+    if (width <= 8) {
+      const __m512i bytes = bytes_of_planes(planes, width);
+      widen(_mm512_gf2p8affine_epi64_epi8(bytes, unzigzag_bits, 0), codes);
     } else {
-      std::memcpy(out, bytes, kGroupCodes);
+      const Group words = words_of_planes(planes, width);
+      for (std::size_t i = 0; i < 4; ++i) {
+        _mm512_storeu_si512(codes + 16 * i, unzigzag(words.at[i]));
+      }
     }
-    cursor.bytes[k] = out + class_bytes(k);
-    cursor.planes = put_planes(words, s, cursor.planes);
+    planes += kPlaneBytes * width;
   }
+  return planes;
 }
 
-bool join(GroupCursor& cursor, std::size_t n_groups, std::int32_t* codes) {
-  for (std::size_t g = 0; g < n_groups; ++g, codes += kGroupCodes) {
-    const std::size_t k = *cursor.classes++;
-    if (k >= kClasses) return false;
-    if (k == 0) {
-      std::memset(codes, 0, kGroupCodes * sizeof(std::int32_t));
-      continue;
-    }
-    const std::uint8_t* in = cursor.bytes[k];
-    cursor.bytes[k] += class_bytes(k);
-    const std::size_t s = class_planes(k);
-    std::uint32_t words[kGroupCodes] = {};
-    cursor.planes = const_cast<std::uint8_t*>(add_planes(cursor.planes, s, words));
-    const std::int32_t marker = k == 1 ? -2 : k <= 3 ? -8 : -128;
-    for (std::size_t i = 0; i < kGroupCodes; ++i) {
-      std::int32_t v = 0;
-      if (k == 1) {
-        v = static_cast<std::int8_t>(in[i / 4] << (6 - 2 * (i % 4))) >> 6;
-      } else if (k <= 3) {
-        v = static_cast<std::int8_t>(in[i / 2] << (4 - 4 * (i % 2))) >> 4;
-      } else {
-        v = static_cast<std::int8_t>(in[i]);
-      }
-      if (v == marker) {
-        if (cursor.exceptions == cursor.exceptions_end) return false;
-        codes[i] = *cursor.exceptions++;
-      } else {
-        codes[i] = static_cast<std::int32_t>((static_cast<std::uint32_t>(v) << s) | words[i]);
-      }
-    }
-  }
-  return true;
-}
+#else
 
 std::uint8_t* pack(const std::int32_t* codes, std::size_t n_groups, std::uint8_t* widths,
                    std::uint8_t* planes) {
@@ -139,11 +76,12 @@ std::uint8_t* pack(const std::int32_t* codes, std::size_t n_groups, std::uint8_t
     std::uint32_t words[kGroupCodes];
     std::uint32_t all = 0;
     for (std::size_t i = 0; i < kGroupCodes; ++i) {
-      words[i] = zigzag(codes[i]);
+      words[i] =
+          (static_cast<std::uint32_t>(codes[i]) << 1) ^ static_cast<std::uint32_t>(codes[i] >> 31);
       all |= words[i];
     }
     const std::size_t width = bits_of(all);
-    *widths++ = static_cast<std::uint8_t>(width);
+    widths[g] = static_cast<std::uint8_t>(width);
     planes = put_planes(words, width, planes);
   }
   return planes;
@@ -152,12 +90,17 @@ std::uint8_t* pack(const std::int32_t* codes, std::size_t n_groups, std::uint8_t
 const std::uint8_t* unpack(const std::uint8_t* widths, std::size_t n_groups,
                            const std::uint8_t* planes, std::int32_t* codes) {
   for (std::size_t g = 0; g < n_groups; ++g, codes += kGroupCodes) {
-    std::uint32_t words[kGroupCodes] = {};
-    planes = add_planes(planes, widths[g], words);
-    for (std::size_t i = 0; i < kGroupCodes; ++i) codes[i] = unzigzag(words[i]);
+    std::uint32_t words[kGroupCodes];
+    words_of_planes(planes, widths[g], words);
+    planes += kPlaneBytes * widths[g];
+    for (std::size_t i = 0; i < kGroupCodes; ++i) {
+      codes[i] = static_cast<std::int32_t>((words[i] >> 1) ^ (0U - (words[i] & 1)));
+    }
   }
   return planes;
 }
+
+#endif
 
 }  // namespace
 

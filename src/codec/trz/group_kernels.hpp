@@ -11,13 +11,12 @@
 //   class 4, 5, 6   |c| <= 15, 31, 63      64 bytes, one code each
 //   class 6 + s     c needs 6 + s bits     64 bytes of c >> s, and s bit planes (s = 1..25)
 //
-// A few codes of a group may be larger than that (class_misfits_max). Those that the class's bytes cannot
-// hold are exceptions: a marker stands in their place (2 in class 1, -8 in classes 2 and 3, -128 in
-// the byte classes) and the code itself, whole, goes to the exceptions. Plane b of a group is one
-// 64-bit word, bit i of which is bit b of code i, exception or not.
-// Source: shared design facts, section 4.4; classes 4 to 6 are ours (context by magnitude).
-// The exact rules and the layout of the bytes: docs/trz-format.md.
-// This header may be included by kernel files.
+// A few codes of a group may be larger than that (class_misfits_max). Those that the class's bytes
+// cannot hold are exceptions: a marker stands in their place (2 in class 1, -8 in classes 2 and 3,
+// -128 in the byte classes) and the code itself, whole, goes to the exceptions. Plane b of a group
+// is one 64-bit word, bit i of which is bit b of code i, exception or not. Source: shared design
+// facts, section 4.4; classes 4 to 6 are ours (context by magnitude). The exact rules and the
+// layout of the bytes: docs/trz-format.md. This header may be included by kernel files.
 
 #pragma once
 
@@ -35,7 +34,11 @@ inline constexpr std::size_t kExceptionsMax = 16;  ///< Of one group, at most.
 
 /// How many codes of a group may be larger than its class says.
 constexpr std::size_t class_misfits_max(std::size_t class_index) {
-  return class_index == 0 ? 0 : class_index == 1 ? 4 : class_index <= 3 ? 10 : 3;
+  return class_index == 0   ? 0
+         : class_index == 1 ? 4
+         : class_index == 2 ? 10
+         : class_index == 3 ? 12
+                            : 4;
 }
 /// Bytes of one group in its class's stream.
 constexpr std::size_t class_bytes(std::size_t class_index) {

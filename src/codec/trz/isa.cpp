@@ -17,7 +17,8 @@ bool isa_supported(Isa isa) {
          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vbmi") != 0 &&
          __builtin_cpu_supports("avx512vbmi2") != 0 &&
          __builtin_cpu_supports("avx512bitalg") != 0 &&
-         __builtin_cpu_supports("avx512vpopcntdq") != 0 && __builtin_cpu_supports("gfni") != 0;
+         __builtin_cpu_supports("avx512vpopcntdq") != 0 &&
+         __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("gfni") != 0;
 #else
   return false;
 #endif
