@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kRunsMax = 128;
 constexpr std::size_t kRunsMin = 8;
+/// Bits a value: where nearly all codes are zero, a pyramid spends its few on coarse levels.
+constexpr double kFlatPenalty = 0.01;
 constexpr std::size_t kValuesPerRun = 4096;  // One run of 32 for each of these: 0.8 %.
 
 /// log2 by its series for artanh: the C library's may differ between machines.
@@ -209,8 +211,7 @@ class Sampler {
   std::array<Run, kRunsMax> runs_;
 };
 
-// --- the decision
-// ---------------------------------------------------------------------------------
+// --- the decision ------------------------------------------------------------------------------
 
 using Costs = std::array<double, n_sample_candidates>;
 
@@ -258,6 +259,44 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
   return prediction;
 }
 
+/// Cost of joint prediction: per level, points odd along one axis are predicted along it, points
+/// odd along two or three by the mean of what these say, which the sample measures with equal
+/// shares; with shares by accuracy it is never worse than the best of them.
+Prediction joint_of(const Costs& costs, const Extents& extents, const Settings& settings) {
+  Prediction prediction;
+  prediction.interpolated = true;
+  prediction.plan.last_axis = kJoint;
+  std::array<double, 3> cost{};
+  double least = 64;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    prediction.plan.spline[axis] = best_spline(costs, axis, settings.spline, &cost[axis]);
+    if (extents[3 - axis] > 1) least = std::min(least, cost[axis]);
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    // A bit more is twice the error, and a quarter of the weight if errors are independent.
+    double weight = 15;
+    for (double worse = cost[axis] - least; worse > 0.125 && weight > 0.5; worse -= 0.25) {
+      weight *= 0.72;
+    }
+    prediction.plan.axis_weight[axis] = static_cast<std::uint8_t>(weight + 0.5);
+  }
+  const double x = cost[0];
+  const double y = cost[1];
+  const double z = cost[2];
+  const double xy = std::min({costs[kJointXY], x, y});
+  double total = x + y + xy;
+  double share = 0.25;
+  if (extents[1] > 1) {
+    const double xz = std::min({costs[kJointXZ], x, z});
+    const double yz = std::min({costs[kJointYZ], y, z});
+    total += z + xz + yz + std::min({costs[kJointXYZ], xy, xz, yz});
+    share = 0.125;
+  }
+  const double coarser = std::clamp(costs[kCoarseX] - costs[kCubicX], 0.0, 4.0);
+  prediction.bits_per_value = total * share / (1 - share) + coarser * share / (1 - share);
+  return prediction;
+}
+
 /// Tighter steps at coarse levels pay where codes are nearly all zero: their values predict many.
 void choose_level_steps(Prediction& prediction) {
   InterpolationPlan& plan = prediction.plan;
@@ -288,12 +327,12 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
   Costs costs;
   sampler.measure(sampled, costs, isa);
 
-  std::array<Prediction, 8> candidates;
+  std::array<Prediction, 10> candidates;
   std::size_t n_candidates = 0;
   const auto wanted = settings.predictor;
   const bool any = wanted == Predictor::automatic;
   if (any || wanted == Predictor::none) {
-    candidates[n_candidates++] = {false, 0, {}, costs[kNone]};
+    candidates[n_candidates++] = {false, 0, {}, costs[kNone] + kFlatPenalty};
   }
   if (any || wanted == Predictor::lorenzo) {
     for (int order = 1; order <= 4; ++order) {
@@ -302,11 +341,15 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
       const bool only_one = wanted == Predictor::lorenzo && settings.dimensions == order;
       if ((flat || excluded) && !only_one) continue;
       candidates[n_candidates++] = {
-          false, order, {}, costs[kNone + static_cast<std::size_t>(order)]};
+          false, order, {}, costs[kNone + static_cast<std::size_t>(order)] + kFlatPenalty};
     }
   }
   const bool interpolable = settings.preset != Preset::fast || wanted == Predictor::interpolation;
   if (interpolable && (any || wanted == Predictor::interpolation)) {
+    const bool several_axes = extents[2] > 1;
+    if (several_axes && (settings.last_axis < 0 || settings.last_axis == kJoint)) {
+      candidates[n_candidates++] = joint_of(costs, extents, settings);
+    }
     for (int last = 0; last < 3; ++last) {
       const bool flat = last > 0 && extents[static_cast<std::size_t>(3 - last)] == 1;
       if (flat || (settings.last_axis >= 0 && settings.last_axis != last)) continue;

@@ -31,15 +31,20 @@ namespace tailrace::trz {
 
 inline constexpr int kLevelsMax = 40;  ///< Halvings of the longest axis; far above any chunk's.
 
+/// The value of last_axis that asks for joint prediction along all axes: joint_walk.hpp.
+inline constexpr int kJoint = 3;
+
 /// The weights of the four neighbours: linear (0 1 1 0)/2, cubic (-1 9 9 -1)/16 or the natural
 /// cubic spline's (-3 23 23 -3)/40.
 enum class RowSpline : std::uint8_t { linear, cubic, natural };
 
 /// How a chunk is interpolated; stands in its header.
 struct InterpolationPlan {
-  int last_axis = 0;  ///< 0, 1, 2; an axis of one point behaves as if it were not there.
+  int last_axis = 0;  ///< 0, 1, 2, or kJoint; an axis of one point is as if it were not there.
   std::array<RowSpline, 3> spline = {RowSpline::cubic, RowSpline::cubic,
                                      RowSpline::cubic};  ///< Per axis, x first.
+  /// Shares of the axes in joint predictions, x first, 0 to 15; ignored elsewhere.
+  std::array<std::uint8_t, 3> axis_weight = {1, 1, 1};
   /// Level l's step is the finest level's divided by min(alpha^l, beta); both in 1/16, >= 16.
   std::uint8_t alpha_16 = 16;
   std::uint8_t beta_16 = 16;

@@ -43,6 +43,42 @@ struct InterpolationRow {
   std::size_t n = 0;
 };
 
+/// Rows predicted along several axes at once: the sum of each axis's own prediction, whose weights
+/// the caller has scaled to sum to one. Row r of n_rows lies r pitches behind the first, and its
+/// codes r * n behind the first row's.
+template <class T>
+struct JointRows {
+  const T* x = nullptr;  ///< Original values x[2 i]; encoder only.
+  std::size_t x_pitch = 0;
+  struct Axis {
+    const T* a = nullptr;
+    const T* b = nullptr;
+    const T* c = nullptr;
+    const T* d = nullptr;
+    std::size_t pitch = 0;
+    RowWeights<T> weights;
+  };
+  Axis axes[3];
+  int n_axes = 1;
+  bool edge = false;   ///< Some axis has four weights; then all have them.
+  T* recon = nullptr;  ///< Reconstructed values, or null.
+  std::size_t recon_pitch = 0;
+  T* full = nullptr;  ///< Rows with b of axis 0 as even values: full[2 i], full[2 i + 1]; or null.
+  std::size_t full_pitch = 0;
+  std::size_t n = 0;  ///< Values of a row.
+  std::size_t n_rows = 1;
+};
+
+template <class T>
+struct JointRowKernels {
+  /// As encode, encode_careful and decode below, for n_rows * n codes.
+  bool (*encode)(const JointRows<T>& rows, const Lattice<T>& lattice, const T* fill,
+                 std::int32_t* codes);
+  void (*encode_careful)(const JointRows<T>& rows, const Lattice<T>& lattice, const T* fill,
+                         std::int32_t* codes, std::uint8_t* failed);
+  void (*decode)(const JointRows<T>& rows, T step, const std::int32_t* codes);
+};
+
 template <class T>
 struct InterpolationRowKernels {
   /// Encode a row; codes[i] for all of it. `fill` (null for none): values equal to it fail.
@@ -62,6 +98,12 @@ struct InterpolationKernels {
   InterpolationRowKernels<double> f64;
 };
 
+struct JointKernels {
+  JointRowKernels<float> f32;
+  JointRowKernels<double> f64;
+};
+
 TRZ_DECLARE_KERNELS(InterpolationKernels, interpolation_kernels)
+TRZ_DECLARE_KERNELS(JointKernels, joint_kernels)
 
 }  // namespace tailrace::trz

@@ -16,6 +16,7 @@ constexpr std::uint8_t kPackedFlag = 0x40;
 constexpr std::uint8_t kBookFlag = 0x80;
 
 constexpr std::uint8_t kStepDivisorMin = 16;
+constexpr std::uint8_t kAxisWeightMax = 15;
 
 /// What stands before the code sections.
 template <class T>
@@ -47,10 +48,15 @@ Parameters<T> read_parameters(ChunkReader& in) {
       if (spline > 2) in.fail();
       p.plan.spline[axis] = static_cast<RowSpline>(spline);
     }
+    if (p.plan.last_axis == kJoint) {
+      for (std::uint8_t& weight : p.plan.axis_weight) {
+        weight = in.number<std::uint8_t>();
+        if (weight > kAxisWeightMax) in.fail();
+      }
+    }
     p.plan.alpha_16 = in.number<std::uint8_t>();
     p.plan.beta_16 = in.number<std::uint8_t>();
-    if (p.plan.last_axis > 2 || p.plan.alpha_16 < kStepDivisorMin ||
-        p.plan.beta_16 < kStepDivisorMin) {
+    if (p.plan.alpha_16 < kStepDivisorMin || p.plan.beta_16 < kStepDivisorMin) {
       in.fail();
     }
   }
@@ -117,6 +123,9 @@ bool write_lattice(const LatticeJob<T>& job, OutgoingCodes& codes, ChunkWriter& 
       axes |= static_cast<unsigned>(prediction.plan.spline[axis]) << (2 + 2 * axis);
     }
     out.number(static_cast<std::uint8_t>(axes));
+    if (prediction.plan.last_axis == kJoint) {
+      for (const std::uint8_t weight : prediction.plan.axis_weight) out.number(weight);
+    }
     out.number(prediction.plan.alpha_16);
     out.number(prediction.plan.beta_16);
   }
@@ -158,7 +167,8 @@ std::string lattice_text(ChunkReader& in) {
       text += std::string(axis == 2 ? " " : "/") +
               names[static_cast<std::size_t>(p.plan.spline[static_cast<std::size_t>(axis)])];
     }
-    text += ", last axis " + std::to_string(p.plan.last_axis);
+    text += p.plan.last_axis == kJoint ? std::string(", joint")
+                                       : ", last axis " + std::to_string(p.plan.last_axis);
     if (p.plan.alpha_16 > kStepDivisorMin) text += ", finer coarse levels";
   } else {
     text = p.order == 0 ? "no prediction" : "Lorenzo of order " + std::to_string(p.order);

@@ -65,6 +65,19 @@ void measure(const double (*rows)[kRowValues], std::uint64_t* sums) {
   interpolate(u, h - 3, h - 1, h + 1, h + 3, sums + kLinearX);
   interpolate(u, run_of(kRowY3), run_of(kRowY1), run_of(kRowYp1), run_of(kRowYp3), sums + kLinearY);
   interpolate(u, run_of(kRowZ3), run_of(kRowZ1), run_of(kRowZp1), run_of(kRowZp3), sums + kLinearZ);
+  const auto along = [](const double* a, const double* b, const double* c, const double* d,
+                        std::size_t i) { return (b[i] + c[i]) * 0.5625 + (a[i] + d[i]) * -0.0625; };
+  const auto x = [&](std::size_t i) { return along(h - 3, h - 1, h + 1, h + 3, i); };
+  const auto y = [&](std::size_t i) {
+    return along(run_of(kRowY3), run_of(kRowY1), run_of(kRowYp1), run_of(kRowYp3), i);
+  };
+  const auto z = [&](std::size_t i) {
+    return along(run_of(kRowZ3), run_of(kRowZ1), run_of(kRowZp1), run_of(kRowZp3), i);
+  };
+  sums[kJointXY] = sum_of([&](std::size_t i) { return u[i] - (x(i) + y(i)) * 0.5; });
+  sums[kJointXZ] = sum_of([&](std::size_t i) { return u[i] - (x(i) + z(i)) * 0.5; });
+  sums[kJointYZ] = sum_of([&](std::size_t i) { return u[i] - (y(i) + z(i)) * 0.5; });
+  sums[kJointXYZ] = sum_of([&](std::size_t i) { return u[i] - (x(i) + y(i) + z(i)) * (1.0 / 3); });
   sums[kCoarseX] = sum_of([=](std::size_t i) {
     const double* at = h + i;
     return u[i] - ((at[-2] + at[2]) * 0.5625 + (at[-6] + at[6]) * -0.0625);

@@ -54,6 +54,10 @@ enum SampleCandidate : std::size_t {
   kCubicZ,
   kNaturalZ,
   kCoarseX,
+  kJointXY,
+  kJointXZ,
+  kJointYZ,
+  kJointXYZ,
   n_sample_candidates
 };
 

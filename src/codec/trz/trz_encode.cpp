@@ -44,7 +44,7 @@ struct Work {
   Workspace& workspace;
 };
 
-SectionChoice sections_for(const Work& work, double bits_per_value) {
+SectionChoice sections_for(const Work& work) {
   SectionChoice choice;
   choice.book = work.type.book;
   choice.zstd_level = work.settings.preset == Preset::ratio ? 3 : 1;
@@ -54,8 +54,7 @@ SectionChoice sections_for(const Work& work, double bits_per_value) {
     case Choice::automatic:
       choice.zstd = work.settings.preset == Preset::fast    ? ZstdUse::never
                     : work.settings.preset == Preset::ratio ? ZstdUse::always
-                    : bits_per_value < 1.5                  ? ZstdUse::promising
-                                                            : ZstdUse::never;
+                                                            : ZstdUse::promising;
       break;
   }
   return choice;
@@ -73,7 +72,7 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   job.fill = fill;
   job.prediction = prediction;
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
-  job.sections = sections_for(work, prediction.bits_per_value);
+  job.sections = sections_for(work);
 
   auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(work.n_values));
   OutgoingCodes codes;
@@ -120,7 +119,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   job.lattice = *lattice;
   job.prediction = sampled.best;
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
-  job.sections = sections_for(work, sampled.best.bits_per_value);
+  job.sections = sections_for(work);
   OutgoingCodes codes;
   if (!codes.prepare(n, job.form, workspace) || !predict_all(job, codes, patches, workspace)) {
     return out_of_memory();
@@ -278,8 +277,8 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
     return {Code::unsupported, "trz: a pointwise bound needs floating-point values"};
   }
   if (settings.dimensions < 0 || settings.dimensions > 4 || settings.last_axis < -1 ||
-      settings.last_axis > 2) {
-    return {Code::invalid_argument, "trz: dimensions must be 0..4 and last_axis -1..2"};
+      settings.last_axis > 3) {
+    return {Code::invalid_argument, "trz: dimensions must be 0..4 and last_axis -1..3"};
   }
   return {};
 }
