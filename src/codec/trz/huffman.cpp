@@ -13,18 +13,21 @@
 namespace tailrace::trz {
 namespace {
 
-/// Few symbols are one part; then four, eight, and as many as it takes.
+/// Few symbols are one part; more are six, then a multiple of twelve, for decoders of up to six
+/// lanes (twelve: parts differ in bits a symbol, so lanes end at different times).
 std::uint64_t part_symbols_of(std::uint64_t n_symbols) {
+  constexpr std::uint64_t parts_at_once = 12;
   if (n_symbols <= 2048) return std::max<std::uint64_t>(n_symbols, 1);
-  if (n_symbols <= 32768) return (n_symbols + 3) / 4;
-  if (n_symbols <= 8 * kPartSymbolsMax) return (n_symbols + 7) / 8;
-  return kPartSymbolsMax;
+  if (n_symbols <= 32768) return (n_symbols + 5) / 6;
+  constexpr std::uint64_t most = parts_at_once * kPartSymbolsMax;
+  const std::uint64_t n_parts = parts_at_once * ((n_symbols + most - 1) / most);
+  return (n_symbols + n_parts - 1) / n_parts;
 }
 
 std::uint64_t header_bytes_of(std::uint64_t n_symbols) {
   const std::uint64_t part_symbols = part_symbols_of(n_symbols);
   const std::uint64_t n_parts = (n_symbols + part_symbols - 1) / part_symbols;
-  return n_parts == 0 ? 0 : kPartHeaderBytes * (n_parts - 1);
+  return n_parts == 0 ? 0 : part_length_bytes(part_symbols) * (n_parts - 1);
 }
 
 /// The symbols that have a code, in canonical order.
@@ -85,38 +88,59 @@ std::size_t huffman_encode(std::span<const std::uint8_t> symbols, const CodeLeng
                                      out.data() + out.size());
 }
 
+namespace {
+
+/// Tables of the symbols that m bits hold, for every m below `bits`, one behind the other: that of
+/// m begins at 2^m. An entry is 0 if no symbol is complete within m bits.
+struct PartialTables {
+  std::uint32_t entries[1U << kCodeBitsMax];
+
+  std::uint32_t* of(int m) { return entries + (std::size_t{1} << m); }
+  const std::uint32_t* of(int m) const { return entries + (std::size_t{1} << m); }
+};
+
+/// The table of m bits whose first symbol stands in byte `place`; what follows it comes from
+/// `rest`, tables of all m - length (null: nothing).
+void fill_table(const CanonicalOrder& order, const CodeLengths& lengths, int m, unsigned place,
+                const PartialTables* rest, std::uint32_t* table) {
+  std::uint32_t* at = table;
+  for (int i = 0; i < order.n_symbols; ++i) {
+    const std::uint8_t symbol = order.symbols[i];
+    const int length = lengths.bits[symbol];
+    if (length > m) break;
+    const std::uint32_t entry =
+        (std::uint32_t{symbol} << (8 * place)) | (static_cast<std::uint32_t>(length + 64) << 24);
+    const std::size_t n_run = std::size_t{1} << (m - length);
+    if (rest == nullptr || n_run == 1) {
+      std::fill_n(at, n_run, entry);
+    } else {
+      const std::uint32_t* next = rest->of(m - length);
+      for (std::size_t k = 0; k < n_run; ++k) at[k] = entry + next[k];
+    }
+    at += n_run;
+  }
+  std::fill(at, table + (std::size_t{1} << m), 0);
+}
+
+}  // namespace
+
 void build_decode_table(const CodeLengths& lengths, DecodeTable& table) {
   const CanonicalOrder order = canonical_order(lengths);
   std::copy(lengths.bits.begin(), lengths.bits.end(), table.length_of);
   table.bits = order.longest;
   table.lone_symbol = order.n_symbols == 1 ? order.symbols[0] : -1;
   if (order.n_symbols < 2) return;
-  const int bits = order.longest;
-  std::uint32_t* single = table.entries;
-  std::size_t at = 0;
-  for (int i = 0; i < order.n_symbols; ++i) {
-    const std::uint8_t symbol = order.symbols[i];
-    const int length = lengths.bits[symbol];
-    const std::uint32_t entry =
-        (1U << 6) | (std::uint32_t{symbol} << 8) | static_cast<std::uint32_t>(length);
-    const std::size_t n_run = std::size_t{1} << (bits - length);
-    std::fill_n(single + at, n_run, entry);
-    at += n_run;
+  // Behind a first symbol there are at most bits - shortest bits, and so on.
+  const int shortest = lengths.bits[order.symbols[0]];
+  PartialTables third;
+  PartialTables second;
+  for (int m = 0; m <= order.longest - 2 * shortest; ++m) {
+    fill_table(order, lengths, m, 2, nullptr, third.of(m));
   }
-  // FIRST VERSION: the second and third symbol by look-up.
-  static thread_local std::uint32_t ones[1U << kCodeBitsMax];
-  std::memcpy(ones, single, sizeof ones);
-  const std::uint32_t mask = (1U << bits) - 1;
-  for (std::uint32_t i = 0; i <= mask; ++i) {
-    std::uint32_t entry = ones[i];
-    for (unsigned more = 1; more < 3; ++more) {
-      const std::uint32_t used = entry & 63;
-      const std::uint32_t next = ones[(i << used) & mask];
-      if (used + (next & 63) > static_cast<std::uint32_t>(bits)) break;
-      entry += (1U << 6) + (next & 63) + ((next & 0xFF00U) << (8 * more));
-    }
-    single[i] = entry;
+  for (int m = 0; m <= order.longest - shortest; ++m) {
+    fill_table(order, lengths, m, 1, &third, second.of(m));
   }
+  fill_table(order, lengths, order.longest, 0, &second, table.entries);
 }
 
 bool huffman_decode(std::span<const std::uint8_t> in, const DecodeTable& table,

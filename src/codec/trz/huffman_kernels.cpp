@@ -275,9 +275,10 @@ inline std::size_t symbols_with_room(std::size_t n, std::size_t room_bytes) {
 std::size_t encode(const std::uint8_t* symbols, std::size_t n, std::size_t part_symbols,
                    const EncodeTable& table, std::uint8_t* out, const std::uint8_t* out_end) {
   const std::size_t n_parts = (n + part_symbols - 1) / part_symbols;
+  const std::size_t length_bytes = part_length_bytes(part_symbols);
   std::uint8_t* header = out;
-  if (static_cast<std::size_t>(out_end - out) < kPartHeaderBytes * (n_parts - 1)) return 0;
-  BitWriter bits{out + kPartHeaderBytes * (n_parts - 1), 0, 0};
+  if (static_cast<std::size_t>(out_end - out) < length_bytes * (n_parts - 1)) return 0;
+  BitWriter bits{out + length_bytes * (n_parts - 1), 0, 0};
   std::uint32_t all = 0;
 #if defined(__AVX512VBMI2__)
   const WideEncoder wide(table.entries);
@@ -305,10 +306,9 @@ std::size_t encode(const std::uint8_t* symbols, std::size_t n, std::size_t part_
     if (end < n) {
       const auto part_bits =
           8 * static_cast<std::size_t>(bits.out - out_before) + bits.n_held - held_before;
-      header[0] = static_cast<std::uint8_t>(part_bits);
-      header[1] = static_cast<std::uint8_t>(part_bits >> 8);
-      header[2] = static_cast<std::uint8_t>(part_bits >> 16);
-      header += kPartHeaderBytes;
+      for (std::size_t k = 0; k < length_bytes; ++k) {
+        *header++ = static_cast<std::uint8_t>(part_bits >> (8 * k));
+      }
     }
   }
   if (bits.n_held != 0) {
@@ -361,7 +361,7 @@ bool finish_lane(const Input& in, const DecodeTable& table, Lane& lane) {
     if (lane.bit >= lane.bit_end) return false;
     std::uint64_t word = bits_at(in, lane.bit);
     for (unsigned i = 0; i < kLookups && lane.out < lane.out_end; ++i) {
-      const auto symbol = static_cast<std::uint8_t>(table.entries[word >> shift] >> 8);
+      const auto symbol = static_cast<std::uint8_t>(table.entries[word >> shift]);
       const unsigned n_bits = table.length_of[symbol];
       word <<= n_bits;
       lane.bit += n_bits;
@@ -381,7 +381,7 @@ inline bool has_room(const Input& in, const Lane& lane) {
 template <unsigned kLanes>
 inline __attribute__((always_inline)) void run_lanes(const Input& in, const DecodeTable& table,
                                                      Lane* lanes) {
-  const std::uint32_t* entries = table.entries;
+  const auto* entries = reinterpret_cast<const std::uint8_t*>(table.entries);
   const unsigned shift = 64 - static_cast<unsigned>(table.bits);
   const std::uint8_t* in_last = in.bytes + in.n_bytes - kRoundBytes;
   std::uint64_t word[kLanes];
@@ -402,11 +402,11 @@ inline __attribute__((always_inline)) void run_lanes(const Input& in, const Deco
       for (unsigned i = 0; i < kLookups; ++i) {
 #pragma GCC unroll 8
         for (unsigned k = 0; k < kLanes; ++k) {
-          const std::uint32_t entry = entries[word[k] >> shift];
-          word[k] <<= entry & 63;
-          const std::uint32_t turned = (entry >> 8) | (entry << 24);
-          std::memcpy(out[k], &turned, sizeof turned);
-          out[k] += turned >> 30;
+          const std::uint8_t* entry = entries + 4 * (word[k] >> shift);
+          const unsigned taken = entry[3];
+          word[k] <<= taken & 63;
+          std::memcpy(out[k], entry, 4);
+          out[k] += taken >> 6;
         }
       }
 #pragma GCC unroll 8
@@ -429,10 +429,7 @@ inline __attribute__((always_inline)) void run_lanes(const Input& in, const Deco
   }
 }
 
-#ifndef LANES
-#define LANES 4
-#endif
-constexpr std::size_t kLanes = LANES;
+constexpr std::size_t kLanes = 6;
 
 /// The parts in turn, as lanes become free.
 class Parts {
@@ -452,9 +449,10 @@ class Parts {
     lane.bit = bit_;
     lane.out = out_;
     if (n_left > part_symbols_) {
-      const std::size_t part_bits =
-          header_[0] + (std::size_t{header_[1]} << 8) + (std::size_t{header_[2]} << 16);
-      header_ += kPartHeaderBytes;
+      std::size_t part_bits = 0;
+      for (std::size_t k = 0; k < part_length_bytes(part_symbols_); ++k) {
+        part_bits |= std::size_t{*header_++} << (8 * k);
+      }
       if (part_bits > n_bits_ - bit_) {
         failed_ = true;
         return false;
@@ -493,7 +491,7 @@ bool finish(const Input& in, const DecodeTable& table, const std::uint8_t* symbo
 bool decode(const std::uint8_t* in, std::size_t n_bytes, const DecodeTable& table,
             std::size_t part_symbols, std::uint8_t* symbols, std::size_t n) {
   const std::size_t n_parts = (n + part_symbols - 1) / part_symbols;
-  const std::size_t header_bytes = kPartHeaderBytes * (n_parts - 1);
+  const std::size_t header_bytes = part_length_bytes(part_symbols) * (n_parts - 1);
   if (n_bytes <= header_bytes || table.bits == 0) return false;
   const Input input{in + header_bytes, n_bytes - header_bytes};
   const std::uint8_t* symbols_end = symbols + n;
@@ -516,15 +514,16 @@ bool decode(const std::uint8_t* in, std::size_t n_bytes, const DecodeTable& tabl
         lanes[k] = lanes[n_lanes];
       }
     }
-    if (n_lanes < kLanes) break;
-    run_lanes<kLanes>(input, table, lanes);
+    if (n_lanes == kLanes) {
+      run_lanes<kLanes>(input, table, lanes);
+    } else if (n_lanes >= kLanes / 2) {
+      run_lanes<kLanes / 2>(input, table, lanes);
+    } else if (n_lanes != 0) {
+      run_lanes<1>(input, table, lanes);
+    } else {
+      return !parts.failed();
+    }
   }
-  if (parts.failed()) return false;
-  for (std::size_t k = 0; k < n_lanes; ++k) {
-    if (has_room(input, lanes[k])) run_lanes<1>(input, table, lanes + k);
-    if (!finish(input, table, symbols_end, lanes[k])) return false;
-  }
-  return true;
 }
 
 }  // namespace

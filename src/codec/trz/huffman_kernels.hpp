@@ -16,10 +16,11 @@ namespace tailrace::trz {
 
 inline constexpr int kCodeBitsMax = 12;
 
-/// Bytes of one part's length in bits, before the string. A part has at most kPartSymbolsMax
-/// symbols, so at most 196 608 bits.
-inline constexpr std::size_t kPartHeaderBytes = 3;
+/// Bytes of one part's length in bits, before the string: a symbol takes at most 12 bits.
 inline constexpr std::size_t kPartSymbolsMax = 16384;
+constexpr std::size_t part_length_bytes(std::size_t part_symbols) {
+  return part_symbols * kCodeBitsMax < 65536 ? 2 : 3;
+}
 
 /// Per symbol (code << 6) | length; kNoCode where there is none.
 struct EncodeTable {
@@ -27,8 +28,8 @@ struct EncodeTable {
 };
 inline constexpr std::uint32_t kNoCode = 0x80000000U;
 
-/// What the next `bits` bits hold, up to three symbols: bits 0..5 how many bits they take, 6..7 how
-/// many they are (1 to 3), 8..15, 16..23 and 24..31 the symbols.
+/// What the next `bits` bits hold, up to three symbols: bits 0..7, 8..15 and 16..23 the symbols,
+/// 24..29 how many bits they take, 30..31 how many they are (1 to 3).
 struct DecodeTable {
   std::uint32_t entries[1U << kCodeBitsMax];
   std::uint8_t length_of[256];  ///< Of each symbol, for the ends of parts.
