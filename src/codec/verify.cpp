@@ -56,7 +56,7 @@ bool gap_exceeds(std::uint64_t gap, std::uint64_t magnitude, double fraction) {
 /// |x - y| as a double, and whether it is more than allowed, exactly.
 template <class T>
 std::pair<double, bool> distance(T x, T y, Allowance allowed) {
-  if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
     const auto a = static_cast<std::uint64_t>(x);
     const auto b = static_cast<std::uint64_t>(y);
     const std::uint64_t gap = x > y ? a - b : b - a;
