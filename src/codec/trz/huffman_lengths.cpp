@@ -59,29 +59,52 @@ void count_depths(const Leaf* leaves, int n, int limit, int* n_at) {
   }
 }
 
-/// Make the code complete: the sum of 2^-length over all leaves becomes 1.
-void complete(int limit, int* n_at) {
+/// Make the code complete: the sum of 2^-length over all leaves becomes 1. Leaves get longer where
+/// that costs the fewest bits for the room it gives, and shorter where the last step gave too much.
+void complete(const Leaf* leaves, int limit, int* n_at) {
   int excess = -(1 << limit);  // In units of 2^-limit.
   for (int length = 1; length <= limit; ++length) excess += n_at[length] << (limit - length);
+  if (excess == 0) return;
+  // The leaves of one length stand together: first[l] is the rarest of length l.
+  int first[kCodeBitsMax + 2];
+  first[limit] = 0;
+  for (int l = limit; l >= 1; --l) first[l - 1] = first[l] + n_at[l];
   while (excess > 0) {
-    int from = limit - 1;
-    while (n_at[from] == 0) --from;
-    --n_at[from];
-    ++n_at[from + 1];
-    excess -= 1 << (limit - from - 1);
+    int best = 0;
+    std::uint64_t best_cost = UINT64_MAX;
+    for (int l = 1; l < limit; ++l) {
+      if (first[l - 1] == first[l]) continue;
+      const std::uint64_t cost = std::uint64_t{leaves[first[l]].count} << l;
+      if (cost <= best_cost) {
+        best_cost = cost;
+        best = l;
+      }
+    }
+    ++first[best];
+    excess -= 1 << (limit - best - 1);
   }
-  // The last step may have been too long: by fewer units than there are leaves at the limit.
-  n_at[limit] += excess;
-  n_at[limit - 1] -= excess;
+  while (excess < 0) {
+    int best = 0;
+    std::uint64_t best_gain = 0;
+    for (int l = 2; l <= limit; ++l) {
+      if (first[l - 1] == first[l] || (1 << (limit - l)) > -excess) continue;
+      const std::uint64_t gain = std::uint64_t{leaves[first[l - 1] - 1].count} << l;
+      if (gain >= best_gain) {
+        best_gain = gain;
+        best = l;
+      }
+    }
+    --first[best - 1];
+    excess += 1 << (limit - best);
+  }
+  for (int l = limit; l >= 1; --l) n_at[l] = first[l - 1] - first[l];
 }
 
 }  // namespace
 
 int code_limit(std::uint64_t n_symbols) {
-  if (n_symbols < 1024) return 9;
-  if (n_symbols < 8192) return 10;
-  if (n_symbols < 65536) return 11;
-  return kCodeBitsMax;
+  if (n_symbols < 512) return 10;
+  return n_symbols < 4096 ? 11 : kCodeBitsMax;
 }
 
 CodeLengths code_lengths(const Histogram& histogram, int limit) {
@@ -94,7 +117,7 @@ CodeLengths code_lengths(const Histogram& histogram, int limit) {
   }
   int n_at[kCodeBitsMax + 1] = {};
   count_depths(leaves, n, limit, n_at);
-  complete(limit, n_at);
+  complete(leaves, limit, n_at);
   int i = 0;
   for (int length = limit; length >= 1; --length) {
     for (int k = 0; k < n_at[length]; ++k) {
@@ -114,8 +137,7 @@ std::uint64_t encoded_bits(const Histogram& histogram, const CodeLengths& length
   return lost ? UINT64_MAX : bits;
 }
 
-// --- the written form
-// -----------------------------------------------------------------------------
+// --- the written form --------------------------------------------------------------------------
 
 namespace {
 constexpr unsigned kZeroRunNibble = 15;
