@@ -151,11 +151,12 @@ class Sampler {
     const Run at{shifted(run.t, dt, extents_[0]), shifted(run.z, dz, extents_[1]),
                  shifted(run.y, dy, extents_[2]), 0};
     const T* from = value_at(at, 0);
+    const double inverse_step = 1 / step_;
     double held = 0;
     for (std::size_t i = 0; i < kRowValues; ++i) {
       const std::size_t x = shifted(run.x + i, -static_cast<int>(kRunMargin), extents_[3]);
       const T value = from[x];
-      if (!special(value)) held = (static_cast<double>(value) - offset_) / step_;
+      if (!special(value)) held = (static_cast<double>(value) - offset_) * inverse_step;
       row[i] = std::clamp(held, -0x1p50, 0x1p50);
     }
   }

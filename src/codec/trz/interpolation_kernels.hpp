@@ -20,8 +20,9 @@ namespace tailrace::trz {
 template <class T>
 struct RowWeights {
   bool edge = false;
-  T near = 0;  ///< Of b and c.
-  T far = 0;   ///< Of a and d.
+  T near = 0;         ///< Of b and c.
+  T far = 0;          ///< Of a and d.
+  T inverse_far = 0;  ///< 1 / far, 0 if that is 0.
   T four[4] = {0, 0, 0, 0};
 };
 
@@ -67,6 +68,9 @@ struct JointRows {
   std::size_t full_pitch = 0;
   std::size_t n = 0;  ///< Values of a row.
   std::size_t n_rows = 1;
+  /// Distance, in elements, from a row of x (encoder) or full (decoder) to what will be needed one
+  /// plane later; brought into the cache meanwhile. Rows lie too far apart for the hardware to see.
+  std::ptrdiff_t ahead = 0;
 };
 
 template <class T>

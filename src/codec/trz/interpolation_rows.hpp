@@ -40,10 +40,12 @@ RowWeights<T> weights_of(RowSpline spline) {
     case RowSpline::cubic:
       weights.near = T(0.5625);
       weights.far = T(-0.0625);
+      weights.inverse_far = T(-16);
       break;
     case RowSpline::natural:
       weights.near = T(0.575);
       weights.far = T(-0.075);
+      weights.inverse_far = T(1) / weights.far;
       break;
   }
   return weights;
@@ -270,7 +272,7 @@ void set_ghosts(T* row, std::size_t n_even, bool odd_at_end, const RowWeights<T>
   if (w.far == T(0)) {
     end[0] = last + slope;
   } else {
-    end[1] = (line - (last + end[0]) * w.near) / w.far - end[-2];
+    end[1] = (line - (last + end[0]) * w.near) * w.inverse_far - end[-2];
   }
 }
 

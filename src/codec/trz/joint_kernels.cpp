@@ -49,6 +49,15 @@ inline T predict(const JointRows<T>& row, std::size_t i) {
 
 #if defined(__AVX512VBMI2__)
 
+/// Two vectors' worth of cache lines, `ahead` elements from here; harmless wherever that is.
+template <class T>
+inline void prefetch(const T* here, std::ptrdiff_t ahead) {
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(here) + static_cast<std::uintptr_t>(ahead) * sizeof(T);
+  __builtin_prefetch(reinterpret_cast<const void*>(address));
+  __builtin_prefetch(reinterpret_cast<const void*>(address + 64));
+}
+
 /// One axis's neighbours and weights, as vectors.
 template <class T, bool kEdge>
 struct WideAxis {
@@ -141,6 +150,7 @@ bool encode_axes(const JointRows<T>& rows, const Lattice<T>& lattice, std::int32
   for (std::size_t r = 0; r < rows.n_rows; ++r) {
     const auto some = [&](std::size_t i, std::size_t n, typename W::Mask mask) {
       const auto value = W::load_strided(n, x + 2 * i);
+      prefetch(x + 2 * i, rows.ahead);
       const auto p = axes.predict(mask, i);
       const auto q = W::quantise(W::multiply(W::subtract(value, p), inverse_step), mask, codes + i);
       const auto reconstructed = W::add(p, W::multiply(q, step));
@@ -169,6 +179,7 @@ void decode_axes(const JointRows<T>& rows, T step_value, const std::int32_t* cod
   for (std::size_t r = 0; r < rows.n_rows; ++r) {
     const auto some = [&](std::size_t i, std::size_t n, typename W::Mask mask) {
       const auto p = axes.predict(mask, i);
+      if (output.full != nullptr) prefetch(output.full + 2 * i, rows.ahead);
       output.put(axes.first.b, i, n, mask,
                  W::add(p, W::multiply(W::codes_as_values(mask, codes + i), step)));
     };

@@ -18,6 +18,7 @@
 
 namespace tailrace::trz {
 
+inline constexpr std::size_t kPlaneBytesAhead = std::size_t{1} << 18;  ///< A quarter of an L2.
 inline constexpr std::size_t kJointPlanes = 5;  ///< Four even planes and the odd one.
 
 /// Memory of the halves: kJointPlanes planes of y rows, with ghost room, each.
@@ -65,7 +66,9 @@ class JointWalk {
   void run() {
     const std::size_t n_z = work_.extents.z;
     for (std::size_t z = 0; z < n_z; z += 2) {
+      look_ahead(z >= 4 ? -3 : 2);
       even_plane(z);
+      look_ahead(5);
       if (z >= 4) odd_plane(z - 3);
     }
     const std::size_t last_even = (n_z - 1) / 2 * 2;
@@ -75,6 +78,15 @@ class JointWalk {
  private:
   enum Axis : std::size_t { kX = 0, kY = 1, kZ = 2 };
   static constexpr unsigned kSetX = 1, kSetY = 2, kSetZ = 4, n_axis_sets = 8;
+
+  /// What comes after this plane, for the kernels to fetch; planes that no cache holds are left
+  /// out.
+  void look_ahead(std::ptrdiff_t n_planes) {
+    const std::size_t n_plane = work_.extents.y * work_.extents.x;
+    ahead_ = n_plane * sizeof(T) <= kPlaneBytesAhead
+                 ? n_planes * static_cast<std::ptrdiff_t>(n_plane)
+                 : 0;
+  }
 
   std::size_t n_even_x() const { return (work_.extents.x + 1) / 2; }
   std::size_t n_odd_x() const { return work_.extents.x / 2; }
@@ -108,6 +120,7 @@ class JointWalk {
     t.rows.n = first_x == 0 ? n_even_x() : n_odd_x();
     t.rows.n_rows = n_rows;
     t.rows.n_axes = 0;
+    t.rows.ahead = ahead_;
     t.first_index = (z * work_.chunk_plane + y * work_.chunk_row + first_x) * work_.index_scale;
     t.index_stride = 2 * work_.index_scale;
     t.index_pitch = 2 * work_.chunk_row * work_.index_scale;
@@ -252,6 +265,7 @@ class JointWalk {
   std::array<RowWeights<T>, 3> uniform_;
   T share_[n_axis_sets][3] = {};  ///< Share of an axis in the mean over a set of axes.
   unsigned set_ = 0;
+  std::ptrdiff_t ahead_ = 0;
 };
 
 }  // namespace tailrace::trz
