@@ -40,8 +40,7 @@ bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, const CodeLeng
 
 }  // namespace
 
-// --- writing
-// --------------------------------------------------------------------------------------
+// --- writing -----------------------------------------------------------------------------------
 
 bool OutgoingCodes::prepare(std::size_t n_values, CodeForm form, Workspace& workspace) {
   form_ = form;
@@ -139,8 +138,7 @@ void OutgoingCodes::count(BookHistograms& histograms) const {
   }
 }
 
-// --- reading
-// --------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------
 
 bool IncomingCodes::read(std::size_t n_values, CodeForm form, const Book* book, ChunkReader& in,
                          Workspace& workspace) {
