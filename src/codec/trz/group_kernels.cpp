@@ -90,12 +90,20 @@ std::uint8_t* pack(const std::int32_t* codes, std::size_t n_groups, std::uint8_t
 const std::uint8_t* unpack(const std::uint8_t* widths, std::size_t n_groups,
                            const std::uint8_t* planes, std::int32_t* codes) {
   for (std::size_t g = 0; g < n_groups; ++g, codes += kGroupCodes) {
-    std::uint32_t words[kGroupCodes];
-    words_of_planes(planes, widths[g], words);
-    planes += kPlaneBytes * widths[g];
-    for (std::size_t i = 0; i < kGroupCodes; ++i) {
-      codes[i] = static_cast<std::int32_t>((words[i] >> 1) ^ (0U - (words[i] & 1)));
+    const std::size_t width = widths[g];
+    if (width <= 8) {
+      Bytes bytes;
+      bytes_of_planes(planes, width, bytes);
+      for (std::uint8_t& z : bytes.at) z = static_cast<std::uint8_t>((z >> 1) ^ (0 - (z & 1)));
+      widen(bytes, codes);
+    } else {
+      std::uint32_t words[kGroupCodes];
+      words_of_planes(planes, width, words);
+      for (std::size_t i = 0; i < kGroupCodes; ++i) {
+        codes[i] = static_cast<std::int32_t>((words[i] >> 1) ^ (0U - (words[i] & 1)));
+      }
     }
+    planes += kPlaneBytes * width;
   }
   return planes;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "codec/trz/group_bytes.hpp"
 #include "codec/trz/isa.hpp"
 
 #if defined(__SSE2__)
@@ -122,6 +123,57 @@ inline Group words_of_planes(const std::uint8_t* planes, std::size_t n_planes) {
 
 #else
 
+#if defined(TRZ_GROUP_VECTORS)
+
+/// The eight planes of 64 bytes.
+inline void planes_of_bytes(const Bytes& bytes, std::uint8_t* planes) {
+  for (std::size_t i = 0; i < kGroupCodes; i += kVectorBytes) {
+    Vector rest = load(bytes.at + i);
+    for (std::size_t p = 8; p-- > 0;) {
+      const unsigned bits = top_bits(rest);
+      std::memcpy(planes + kPlaneBytes * p + i / 8, &bits, kVectorBytes / 8);
+      rest = double_bytes(rest);
+    }
+  }
+}
+
+inline Vector transpose_bits(Vector w) {
+  Vector t = both(differ(w, right_64(w, 7)), words_of(0x00AA00AA00AA00AA));
+  w = differ(w, differ(t, left_64(t, 7)));
+  t = both(differ(w, right_64(w, 14)), words_of(0x0000CCCC0000CCCC));
+  w = differ(w, differ(t, left_64(t, 14)));
+  t = both(differ(w, right_64(w, 28)), words_of(0x00000000F0F0F0F0));
+  return differ(w, differ(t, left_64(t, 28)));
+}
+
+/// n <= 8 planes as 64 bytes.
+inline void bytes_of_planes(const std::uint8_t* planes, std::size_t n_planes, Bytes& bytes) {
+  alignas(64) std::uint64_t words[8] = {};
+  std::memcpy(words, planes, kPlaneBytes * n_planes);
+  const auto row = [&](std::size_t p) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(words + p));
+  };
+  const __m128i a = _mm_unpacklo_epi8(row(0), row(1));
+  const __m128i b = _mm_unpacklo_epi8(row(2), row(3));
+  const __m128i c = _mm_unpacklo_epi8(row(4), row(5));
+  const __m128i d = _mm_unpacklo_epi8(row(6), row(7));
+  const __m128i low[2] = {_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)};
+  const __m128i high[2] = {_mm_unpacklo_epi16(c, d), _mm_unpackhi_epi16(c, d)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const __m128i first = _mm_unpacklo_epi32(low[i], high[i]);
+    const __m128i second = _mm_unpackhi_epi32(low[i], high[i]);
+    std::uint8_t* to = bytes.at + 32 * i;
+#if defined(__AVX2__)
+    store(to, transpose_bits(_mm256_set_m128i(second, first)));
+#else
+    store(to, transpose_bits(first));
+    store(to + 16, transpose_bits(second));
+#endif
+  }
+}
+
+#else
+
 /// Eight rows of eight bits: bit p of byte j to bit j of byte p.
 inline std::uint64_t transpose_bits(std::uint64_t w) {
   std::uint64_t t = (w ^ (w >> 7)) & 0x00AA00AA00AA00AAU;
@@ -149,28 +201,20 @@ inline void transpose_bytes(std::uint64_t* w) {
   for (std::size_t i = 0; i < 8; i += 2) swap_fields(w[i], w[i + 1], 8, 0x00FF00FF00FF00FFU);
 }
 
-#if defined(__SSE2__)
-
-/// The eight planes of 64 bytes.
-inline void planes_of_bytes(const std::uint8_t* bytes, std::uint8_t* planes) {
-  for (std::size_t i = 0; i < 4; ++i) {
-    __m128i rest = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + 16 * i));
-    for (std::size_t p = 8; p-- > 0;) {
-      const auto bits = static_cast<std::uint16_t>(_mm_movemask_epi8(rest));
-      std::memcpy(planes + kPlaneBytes * p + 2 * i, &bits, 2);
-      rest = _mm_add_epi8(rest, rest);
-    }
-  }
-}
-
-#else
-
-inline void planes_of_bytes(const std::uint8_t* bytes, std::uint8_t* planes) {
+inline void planes_of_bytes(const Bytes& bytes, std::uint8_t* planes) {
   std::uint64_t words[8];
-  std::memcpy(words, bytes, 64);
+  std::memcpy(words, bytes.at, 64);
   for (std::uint64_t& word : words) word = transpose_bits(word);
   transpose_bytes(words);
   std::memcpy(planes, words, 64);
+}
+
+inline void bytes_of_planes(const std::uint8_t* planes, std::size_t n_planes, Bytes& bytes) {
+  std::uint64_t words[8] = {};
+  std::memcpy(words, planes, kPlaneBytes * n_planes);
+  transpose_bytes(words);
+  for (std::uint64_t& word : words) word = transpose_bits(word);
+  std::memcpy(bytes.at, words, 64);
 }
 
 #endif
@@ -179,32 +223,24 @@ inline void planes_of_bytes(const std::uint8_t* bytes, std::uint8_t* planes) {
 inline std::uint8_t* put_planes(const std::uint32_t* words, std::size_t n_planes,
                                 std::uint8_t* planes) {
   for (std::size_t j = 0; 8 * j < n_planes; ++j) {
-    alignas(64) std::uint8_t bytes[64];
-    for (std::size_t i = 0; i < 64; ++i) bytes[i] = static_cast<std::uint8_t>(words[i] >> (8 * j));
+    Bytes bytes;
+    byte_of_words(words, j, bytes);
     planes_of_bytes(bytes, planes + 64 * j);
   }
   return planes + kPlaneBytes * n_planes;
 }
 
-/// n <= 8 planes as 64 bytes.
-inline void bytes_of_planes(const std::uint8_t* planes, std::size_t n_planes, std::uint8_t* bytes) {
-  std::uint64_t words[8] = {};
-  std::memcpy(words, planes, kPlaneBytes * n_planes);
-  transpose_bytes(words);
-  for (std::uint64_t& word : words) word = transpose_bits(word);
-  std::memcpy(bytes, words, 64);
-}
-
 /// The words that n <= 32 planes say.
 inline void words_of_planes(const std::uint8_t* planes, std::size_t n_planes,
                             std::uint32_t* words) {
-  std::memset(words, 0, 64 * sizeof(std::uint32_t));
-  for (std::size_t j = 0; 8 * j < n_planes; ++j) {
-    alignas(64) std::uint8_t bytes[64];
+  Bytes bytes;
+  bytes_of_planes(planes, n_planes < 8 ? n_planes : 8, bytes);
+  for (std::size_t i = 0; i < kGroupCodes; ++i) words[i] = bytes.at[i];
+  for (std::size_t j = 1; 8 * j < n_planes; ++j) {
     const std::size_t n = n_planes - 8 * j;
     bytes_of_planes(planes + 64 * j, n < 8 ? n : 8, bytes);
-    for (std::size_t i = 0; i < 64; ++i) {
-      words[i] |= static_cast<std::uint32_t>(bytes[i]) << (8 * j);
+    for (std::size_t i = 0; i < kGroupCodes; ++i) {
+      words[i] |= static_cast<std::uint32_t>(bytes.at[i]) << (8 * j);
     }
   }
 }
