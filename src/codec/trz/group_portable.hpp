@@ -102,7 +102,7 @@ __attribute__((noinline)) void join_planes(const Bytes& bytes, std::size_t n_pla
   words_of_planes(cursor.planes, n_planes, words);
   cursor.planes += kPlaneBytes * n_planes;
   for (std::size_t i = 0; i < kGroupCodes; ++i) {
-    const auto high = static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes.at[i]));
+    const auto high = static_cast<std::uint32_t>((bytes.at[i] ^ 0x80) - 0x80);
     codes[i] = static_cast<std::int32_t>((high << n_planes) | words[i]);
   }
 }
@@ -126,8 +126,7 @@ bool join(GroupCursor& cursor, std::size_t n_groups, std::int32_t* codes) {
     if (k >= 7) {
       join_planes(bytes, class_planes(k), cursor, codes);
     } else {
-      for (std::size_t i = 0; i < kGroupCodes; ++i)
-        codes[i] = static_cast<std::int8_t>(bytes.at[i]);
+      widen(bytes, codes);
     }
     const std::uint8_t marker = k == 1 ? 0xFE : is_packed ? 0xF8 : 0x80;
     if (!take_exceptions(equal_to(bytes, marker), cursor, codes)) return false;
