@@ -1,11 +1,12 @@
 // Reading an output back with stock HDF5: its default file driver, its own filter pipeline, and the
-// plug-ins that it finds by itself. What a user's reader would see.
+// plug-ins that it finds by itself (trz is registered). What a user's reader would see.
 
 #include <hdf5.h>
 #include <sys/stat.h>
 
 #include "container/filter_plugins.hpp"
 #include "container/hdf5_handle.hpp"
+#include "hdf5_filter/trz_filter.hpp"
 #include "method.hpp"
 
 namespace tailrace::bench {
@@ -44,6 +45,7 @@ Result<ReadBack> read_back_with_hdf5(const BenchContext& context, const std::str
                                      bool exact) {
   const Hdf5Scope scope;
   share_plugin_folders(context.options.plugin_path);
+  TAILRACE_TRY(register_filter_class(&hdf5::trz_filter_class()));
   ReadBack found;
   const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file.valid()) return hdf5_failure(Code::corrupt, "opening \"" + path + "\"");

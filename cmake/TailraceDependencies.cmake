@@ -1,17 +1,27 @@
 # The libraries that Tailrace stands on, gathered in four interface targets:
 #
-#   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, fmt
+#   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, zstd, fmt
 #   tailrace_hdf5           the one HDF5 of the library and the command line (serial if possible)
 #   tailrace_hdf5_parallel  the parallel HDF5 of tailrace-bench; absent if there is none
 #   tailrace_tools          what only programs need: CLI11, nlohmann_json
 #
-# TAILRACE_LINK_LIBRARIES lists the engine's libraries by full path, for the exported target.
+# TAILRACE_LINK_LIBRARIES lists the engine's libraries by full path, for the exported target. With
+# TAILRACE_FILTER_ONLY the codec trz and its plug-in are all there is; they need the first few.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+pkg_check_modules(TAILRACE_DEFLATE REQUIRED libdeflate)
+pkg_check_modules(TAILRACE_ZSTD REQUIRED libzstd)
+
+add_library(tailrace_requirements INTERFACE)
+target_include_directories(tailrace_requirements SYSTEM INTERFACE
+                           ${TAILRACE_DEFLATE_INCLUDE_DIRS} ${TAILRACE_ZSTD_INCLUDE_DIRS})
+if(TAILRACE_FILTER_ONLY)
+  return()
+endif()
+
 find_package(ZLIB REQUIRED)
 find_package(fmt REQUIRED)
-pkg_check_modules(TAILRACE_DEFLATE REQUIRED libdeflate)
 
 find_package(MPI COMPONENTS C QUIET)
 option(TAILRACE_MPI "Build with MPI" ${MPI_C_FOUND})
@@ -19,16 +29,13 @@ if(TAILRACE_MPI AND NOT MPI_C_FOUND)
   message(FATAL_ERROR "TAILRACE_MPI is on, but no MPI was found (libopenmpi-dev or libmpich-dev)")
 endif()
 
-set(TAILRACE_LINK_LIBRARIES ${TAILRACE_DEFLATE_LINK_LIBRARIES} ZLIB::ZLIB fmt::fmt Threads::Threads
-    ${CMAKE_DL_LIBS})
+set(TAILRACE_LINK_LIBRARIES ${TAILRACE_DEFLATE_LINK_LIBRARIES} ${TAILRACE_ZSTD_LINK_LIBRARIES}
+    ZLIB::ZLIB fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
 if(TAILRACE_MPI)
   list(APPEND TAILRACE_LINK_LIBRARIES MPI::MPI_C)
 endif()
 
-add_library(tailrace_requirements INTERFACE)
 target_link_libraries(tailrace_requirements INTERFACE ${TAILRACE_LINK_LIBRARIES})
-target_include_directories(tailrace_requirements SYSTEM INTERFACE
-                           ${TAILRACE_DEFLATE_INCLUDE_DIRS})
 if(TAILRACE_MPI)
   # Only the C interface of MPI is used; the old C++ one would drag in another library.
   target_compile_definitions(tailrace_requirements INTERFACE

@@ -26,7 +26,7 @@ install(FILES "${PROJECT_BINARY_DIR}/tailraceConfig.cmake"
         DESTINATION ${package_folder})
 
 # pkg-config knows no targets, so the private libraries of a static build are spelt out.
-set(TAILRACE_PC_PRIVATE_LIBS "${TAILRACE_DEFLATE_LDFLAGS};${SERIAL_HDF5_LIBRARIES}")
+set(TAILRACE_PC_PRIVATE_LIBS "${TAILRACE_DEFLATE_LDFLAGS};${TAILRACE_ZSTD_LDFLAGS};${SERIAL_HDF5_LIBRARIES}")
 if(TAILRACE_MPI)
   list(APPEND TAILRACE_PC_PRIVATE_LIBS ${MPI_C_LIBRARIES})
 endif()

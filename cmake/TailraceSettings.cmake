@@ -19,6 +19,7 @@ option(TAILRACE_BUILD_CLI "Build the command line program tailrace" ON)
 option(TAILRACE_BUILD_BENCH "Build tailrace-bench" ON)
 option(TAILRACE_BUILD_EXAMPLES "Build the examples" ON)
 option(TAILRACE_BUILD_TESTS "Build the tests" ON)
+option(TAILRACE_FILTER_ONLY "Build nothing but the HDF5 filter plug-in, for the Python wheel" OFF)
 option(TAILRACE_WERROR "Treat warnings in our code as errors" OFF)
 set(TAILRACE_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
 set(TAILRACE_DEFAULT_PLUGIN_PATH "" CACHE STRING

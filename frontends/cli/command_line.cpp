@@ -95,6 +95,18 @@ Examples:
   tailrace recover small.h5 --apply    repair: back to the last committed step
 )";
 
+constexpr const char* filter_args_description =
+    R"help(Say a codec as other programs want it: h5repack, h5py, anything that writes through HDF5
+
+Examples:
+  h5repack -f "$(tailrace filter-args --codec trz --bound abs=1e-3)" in.h5 out.h5
+      HDF5 encodes, by the plug-in libh5trz.so in a folder of HDF5_PLUGIN_PATH
+  tailrace filter-args --codec trz,preset=ratio --bound pw_rel=1e-4 --format h5py
+      compression=481, compression_opts=(513, 2, ...), for h5py's create_dataset
+  tailrace filter-args --codec sz3 --bound rel=1e-3 --range -1.5:20
+      any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
+)help";
+
 std::string codec_help() {
   std::string text = "Codec and its settings, NAME[,key=value...].\nBuilt in:";
   for (const CodecEntry& codec : codec_registry()) {
@@ -260,6 +272,29 @@ void add_recover(CLI::App& app, RecoverArguments& recover) {
   common_options(sub, recover.json_path);
 }
 
+void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args) {
+  CLI::App* sub = app.add_subcommand("filter-args", filter_args_description);
+  const char* what = "What to say";
+  text_option(sub, "-c,--codec", filter_args.codec, "CODEC", what,
+              "Codec and its settings, NAME[,key=value...], as for repack.")
+      ->required();
+  text_option(sub, "-b,--bound", filter_args.bound, "MODE=VALUE", what,
+              "abs= or pw_rel=; rel= and psnr= need --range. Default: none, lossless.");
+  text_option(sub, "--range", filter_args.range, "LEAST:GREATEST", what,
+              "The range of the field's values, of which rel= and psnr= take their share.");
+  filter_args.chunk = "f32:64x64x64";
+  text_option(sub, "--for", filter_args.chunk, "TYPE:SHAPE", what,
+              "Type and chunk shape that a plug-in is asked about. Default f32:64x64x64.");
+  filter_args.format = "h5repack";
+  text_option(sub, "--format", filter_args.format, "FORMAT", what,
+              "h5repack: the value of its -f, a line for each filter; h5py: keyword arguments of "
+              "create_dataset; json: both, and the bare words. Default h5repack.")
+      ->check(CLI::IsMember({"h5repack", "h5py", "json"}));
+  text_option(sub, "--plugin-path", filter_args.plugin_path, "FOLDERS", "Input",
+              "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
+}
+
 }  // namespace
 
 std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
@@ -274,6 +309,7 @@ std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
   add_verify(*app, line.verify);
   add_info(*app, line.info);
   add_recover(*app, line.recover);
+  add_filter_args(*app, line.filter_args);
   // Listed for --help only: main() hands over to tailrace-bench before anything is parsed.
   app->add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
   for (CLI::App* sub : app->get_subcommands({})) sub->group("Commands");

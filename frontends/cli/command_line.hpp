@@ -19,6 +19,7 @@ struct CommandLine {
   VerifyArguments verify;
   InfoArguments info;
   RecoverArguments recover;
+  FilterArgsArguments filter_args;
 };
 
 /// The parser; it writes into `line`, which must outlive it.

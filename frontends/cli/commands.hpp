@@ -56,6 +56,16 @@ struct RecoverArguments {
 };
 int run_recover(Session& session, const RecoverArguments& arguments);
 
+struct FilterArgsArguments {
+  std::string codec;  ///< "trz,preset=fast"
+  std::string bound;  ///< "abs=1e-3"; empty: none.
+  std::string range;  ///< "LEAST:GREATEST", for relative bounds.
+  std::string chunk;  ///< "f32:64x64x64": what plug-ins are tried on.
+  std::string plugin_path;
+  std::string format;  ///< "h5repack", "h5py", "json".
+};
+int run_filter_args(Session& session, const FilterArgsArguments& arguments);
+
 /// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
 std::string version_text();
 
@@ -63,10 +73,11 @@ std::string version_text();
 /// the first HDF5 call, which is when HDF5 looks at its environment.
 void search_plugins_in(const std::string& folders);
 
-/// Parse --raw "f32:512x512x512". @error invalid_argument
-Result<RawFormat> parse_raw_format(const std::string& text);
+/// Parse "f32:512x512x512". @error invalid_argument  begins with the option's name.
+Result<RawFormat> parse_raw_format(const std::string& text, const char* option = "--raw");
 
-/// Open an input; an empty `raw_format` means that the file says what it is.
+/// Open an input; an empty `raw_format` means that the file says what it is. Chunks encoded by trz
+/// are read without its plug-in.
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
                                               const std::string& raw_format);
 

@@ -61,6 +61,7 @@ int run_command(Session& session, const CLI::App& app, const CommandLine& line) 
   if (app.got_subcommand("repack")) return run_repack(session, line.repack);
   if (app.got_subcommand("verify")) return run_verify(session, line.verify);
   if (app.got_subcommand("info")) return run_info(session, line.info);
+  if (app.got_subcommand("filter-args")) return run_filter_args(session, line.filter_args);
   return run_recover(session, line.recover);
 }
 

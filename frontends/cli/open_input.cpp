@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "commands.hpp"
+#include "container/filter_plugins.hpp"
+#include "hdf5_filter/trz_filter.hpp"
 
 namespace tailrace::cli {
 
@@ -15,13 +17,13 @@ void search_plugins_in(const std::string& folders) {
   ::setenv("HDF5_PLUGIN_PATH", all.c_str(), 1);
 }
 
-Result<RawFormat> parse_raw_format(const std::string& text) {
+Result<RawFormat> parse_raw_format(const std::string& text, const char* option) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) {
     return Status(Code::invalid_argument,
-                  fmt::format("--raw {}: expected TYPE:SHAPE such as f32:512x512x512", text));
+                  fmt::format("{} {}: expected TYPE:SHAPE such as f32:512x512x512", option, text));
   }
-  const std::string where = fmt::format("--raw {}", text);
+  const std::string where = fmt::format("{} {}", option, text);
   Result<DType> dtype = parse_dtype(text.substr(0, colon));
   if (!dtype.ok()) return dtype.status().within(where);
   Result<Shape> shape = parse_shape(text.substr(colon + 1));
@@ -31,6 +33,7 @@ Result<RawFormat> parse_raw_format(const std::string& text) {
 
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
                                               const std::string& raw_format) {
+  TAILRACE_TRY(register_filter_class(&hdf5::trz_filter_class()));
   if (raw_format.empty()) return InputFile::open(path);
   Result<RawFormat> raw = parse_raw_format(raw_format);
   if (!raw.ok()) return raw.status();

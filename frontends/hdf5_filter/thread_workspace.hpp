@@ -1,8 +1,13 @@
-// The working memory of this thread's calls: one for the HDF5 filter and the C interface together,
-// kept from chunk to chunk and freed when the thread ends.
+// What each thread keeps from chunk to chunk, for the HDF5 filter and the C interface together: the
+// codec's working memory, and the shared book that came last. Freed when the thread ends.
 
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "codec/trz/book.hpp"
 #include "codec/trz/workspace.hpp"
 
 namespace tailrace {
@@ -10,6 +15,21 @@ namespace tailrace {
 inline trz::Workspace& thread_workspace() {
   thread_local trz::Workspace workspace;
   return workspace;
+}
+
+/// The book that these bytes are; nullptr for no bytes. Valid until this thread's next call.
+/// @error corrupt
+inline Result<const trz::Book*> thread_book(const std::vector<std::uint8_t>& bytes) {
+  thread_local std::vector<std::uint8_t> last_bytes;
+  thread_local trz::Book last_book;
+  if (bytes.empty()) return static_cast<const trz::Book*>(nullptr);
+  if (bytes != last_bytes) {
+    Result<trz::Book> book = trz::Book::parse(bytes);
+    if (!book.ok()) return book.status();
+    last_book = std::move(*book);
+    last_bytes = bytes;
+  }
+  return static_cast<const trz::Book*>(&last_book);
 }
 
 }  // namespace tailrace

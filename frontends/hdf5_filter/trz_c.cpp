@@ -84,6 +84,9 @@ Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_arra
   type.kind = data->request.kind;
   type.bound = data->request.bound;
   type.fill_value = chunk->fill_value;
+  Result<const trz::Book*> book = thread_book(data->request.book_bytes);
+  if (!book.ok()) return book.status();
+  type.book = *book;
   Result<std::size_t> n_encoded =
       trz::encode(type, data->request.settings, values, encoded, thread_workspace());
   if (!n_encoded.ok()) return n_encoded.status();

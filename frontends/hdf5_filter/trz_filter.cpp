@@ -259,13 +259,14 @@ Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned
                   std::to_string(n_values_bytes));
   }
   if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
-  if (!data->request.book_words.empty()) return refuse("shared books are not known yet");
+  Result<const trz::Book*> book = thread_book(data->request.book_bytes);
+  if (!book.ok()) return book.status();
   const auto n_plain = static_cast<std::size_t>(n_values_bytes);
   const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
   Block made(calls, reverse ? n_plain : trz::encoded_bytes_max(n_plain));
   if (!made.allocated()) return no_memory(n_plain);
   if (reverse) {
-    TAILRACE_TRY(trz::decode(given, made.bytes(), nullptr, thread_workspace()));
+    TAILRACE_TRY(trz::decode(given, made.bytes(), *book, thread_workspace()));
     n_result = n_plain;
   } else {
     trz::ChunkType type;
@@ -274,6 +275,7 @@ Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned
     type.kind = data->request.kind;
     type.bound = data->request.bound;
     type.fill_value = data->chunk->fill_value;
+    type.book = *book;
     Result<std::size_t> n_encoded =
         trz::encode(type, data->request.settings, given, made.bytes(), thread_workspace());
     if (!n_encoded.ok()) return n_encoded.status();

@@ -10,7 +10,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::array<CodecEntry, 3> kRegistry = {{
+constexpr std::array<CodecEntry, 4> kRegistry = {{
     {"none", "the values as they are", make_null_codec},
     {"deflate",
      "lossless: byte shuffle and deflate (level=0..9, shuffle=on|off, engine=libdeflate|zlib)",
@@ -18,6 +18,10 @@ constexpr std::array<CodecEntry, 3> kRegistry = {{
     {"portable",
      "lossy within the bound, readable without any plug-in: rounded values, byte shuffle, deflate",
      make_portable_codec},
+    {"trz",
+     "lossy within the bound at memory speed, or lossless (preset=fast|default|ratio, predictor=, "
+     "dimension=1..4, spline=, last_axis=, lossless=on|off); readers need libh5trz.so",
+     make_trz_codec},
 }};
 
 }  // namespace

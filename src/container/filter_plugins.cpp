@@ -212,6 +212,15 @@ std::string version_text(const PluginLibrary& library, const PluginPlan& plan, b
 
 }  // namespace
 
+Status register_filter_class(const void* filter_class) {
+  const Hdf5Scope scope;
+  const H5Z_filter_t id = static_cast<const H5Z_class2_t*>(filter_class)->id;
+  // A stub that stands in for it in an open file must stay: its datasets carry final client data.
+  if (StubFilters::is_stub(std::uint32_t(id))) return Status();
+  if (H5Zregister(filter_class) >= 0) return Status();
+  return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+}
+
 bool is_plugin_codec(const std::string& name) {
   return find_known_plugin(std::string_view(name)) != nullptr || name.starts_with("id=");
 }

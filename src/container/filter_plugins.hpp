@@ -24,6 +24,11 @@ namespace tailrace {
 Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
                                                  const std::string& plugin_path);
 
+/// Register a filter class of our own (an H5Z_class2_t) with this process's HDF5, which then needs
+/// no plug-in of that number to read. Once or often. Main thread only.
+/// @error internal  HDF5 refuses.
+Status register_filter_class(const void* filter_class);
+
 /// Whether `name` is a plug-in codec's name (known, or "id=...").
 bool is_plugin_codec(const std::string& name);
 

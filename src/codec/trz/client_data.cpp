@@ -17,7 +17,7 @@ constexpr std::uint32_t kFlagChunk = 1U << 16;
 constexpr std::uint32_t kFlagFill = 1U << 17;
 constexpr std::uint32_t kFlagBook = 1U << 18;
 constexpr std::uint32_t kFlags = kFlagChunk | kFlagFill | kFlagBook;
-constexpr std::uint32_t kBookWordsMax = 4096;
+constexpr std::uint32_t kBookBytesMax = 16384;  // More than any book has; HDF5 has 64 KB for all.
 constexpr std::uint32_t kDTypes = 10;
 
 /// Preset's numbers in the words; standard is 0, so that a word of 0 chooses nothing.
@@ -44,13 +44,16 @@ void append_double(double value, std::vector<std::uint32_t>& words) {
 
 void append_request(const FilterRequest& request, std::uint32_t flags,
                     std::vector<std::uint32_t>& words) {
-  if (!request.book_words.empty()) flags |= kFlagBook;
+  if (!request.book_bytes.empty()) flags |= kFlagBook;
   words.push_back(kLayoutVersion | static_cast<std::uint32_t>(request.kind) << 8 | flags);
   words.push_back(knob_word(request.settings));
   append_double(request.kind == BoundKind::exact ? 0 : request.bound, words);
-  if (request.book_words.empty()) return;
-  words.push_back(static_cast<std::uint32_t>(request.book_words.size()));
-  words.insert(words.end(), request.book_words.begin(), request.book_words.end());
+  if (request.book_bytes.empty()) return;
+  words.push_back(static_cast<std::uint32_t>(request.book_bytes.size()));
+  for (std::size_t i = 0; i < request.book_bytes.size(); ++i) {
+    if (i % 4 == 0) words.push_back(0);
+    words.back() |= static_cast<std::uint32_t>(request.book_bytes[i]) << (8 * (i % 4));
+  }
 }
 
 Status bad_words(const std::string& why) {
@@ -114,12 +117,16 @@ Status read_request(WordReader& reader, std::uint32_t first, FilterRequest& requ
     return bad_words("words 2 and 3 are no bound: it must be finite and >= 0");
   }
   if ((first & kFlagBook) == 0) return Status();
-  const std::uint32_t n_words = reader.next();
-  if (n_words == 0 || n_words > kBookWordsMax) {
-    return bad_words("a shared book of " + std::to_string(n_words) + " words");
+  const std::uint32_t n_bytes = reader.next();
+  if (n_bytes == 0 || n_bytes > kBookBytesMax) {
+    return bad_words("a shared book of " + std::to_string(n_bytes) + " bytes");
   }
-  const std::span<const std::uint32_t> words = reader.next_words(n_words);
-  request.book_words.assign(words.begin(), words.end());
+  for (const std::uint32_t word : reader.next_words((n_bytes + 3) / 4)) {
+    for (int i = 0; i < 4; ++i) {
+      request.book_bytes.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+    }
+  }
+  if (!reader.truncated()) request.book_bytes.resize(n_bytes);
   return Status();
 }
 

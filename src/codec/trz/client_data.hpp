@@ -11,7 +11,8 @@
 //            1 fast, 2 ratio), predictor (1 none, 2 lorenzo, 3 interpolation), dimensions (1..4),
 //            spline (1 linear, 2 cubic, 3 natural), last axis + 1, lossless stage (1 off, 2 on)
 //   word 2-3 the bound, a double: low half, high half
-//   [book]   number of words, then the words of the shared book
+//   [book]   number of bytes of the shared book (book.hpp), then those, four to a word, the first
+//            in the lowest bits, the last word filled up with zeros
 //   second part: dtype (bits 0-7, the number of DType) and rank (bits 8-15); the chunk's extents,
 //            slowest first, a word each; [fill value, a double: low half, high half]
 //
@@ -44,7 +45,7 @@ struct FilterRequest {
   BoundKind kind = BoundKind::exact;
   double bound = 0;
   Settings settings;
-  std::vector<std::uint32_t> book_words;
+  std::vector<std::uint8_t> book_bytes;  ///< Book::serialize(); empty: none.
   bool operator==(const FilterRequest&) const = default;
 };
 

@@ -1,0 +1,165 @@
+// trz: our own error-bounded codec (src/codec/trz) as a codec of the registry.
+//
+// One filter stage. Its client data are the words that the plug-in's set_local would have left, so
+// that any HDF5 with libh5trz.so reads and appends to our files, and chunk bytes are those that
+// HDF5's own pipeline would have written.
+
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "codec/builtin_codecs.hpp"
+#include "codec/trz/client_data.hpp"
+#include "codec/trz/trz.hpp"
+#include "core/filter_pipeline.hpp"
+
+namespace tailrace {
+namespace {
+
+/// The workspaces of the process. A call takes one and gives it back; there are as many as calls
+/// ever ran at once, whatever the number of codecs and however often threads come and go.
+class WorkspacePool {
+ public:
+  std::unique_ptr<trz::Workspace> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<trz::Workspace> workspace = std::move(idle_.back());
+        idle_.pop_back();
+        return workspace;
+      }
+    }
+    return std::make_unique<trz::Workspace>();
+  }
+  void give_back(std::unique_ptr<trz::Workspace> workspace) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(workspace));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<trz::Workspace>> idle_;
+};
+
+WorkspacePool& workspace_pool() {
+  static auto* pool = new WorkspacePool;  // Never destroyed: threads may outlive static objects.
+  return *pool;
+}
+
+/// A workspace for the length of one call.
+class BorrowedWorkspace {
+ public:
+  BorrowedWorkspace() : workspace_(workspace_pool().take()) {}
+  BorrowedWorkspace(const BorrowedWorkspace&) = delete;
+  BorrowedWorkspace& operator=(const BorrowedWorkspace&) = delete;
+  ~BorrowedWorkspace() { workspace_pool().give_back(std::move(workspace_)); }
+
+  trz::Workspace& operator*() { return *workspace_; }
+
+ private:
+  std::unique_ptr<trz::Workspace> workspace_;
+};
+
+class TrzStage final : public FilterStage {
+ public:
+  TrzStage(const trz::FilterRequest& request, const trz::FilterChunk& chunk)
+      : settings_(request.settings) {
+    type_.dtype = chunk.dtype;
+    type_.shape = chunk.shape;
+    type_.kind = request.kind;
+    type_.bound = request.bound;
+    type_.fill_value = chunk.fill_value;
+    spec_.filter_id = trz::filter_id;
+    spec_.flags = 0;  // Mandatory: a reader must have the filter.
+    spec_.client_data = trz::client_words(request);
+    spec_.final_client_data = trz::client_words(request, chunk);
+    spec_.name = trz::filter_name;
+  }
+
+  const FilterSpec& spec() const override { return spec_; }
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return trz::encoded_bytes_max(n_bytes);
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes);
+  }
+
+  Status encode(Buffer& bytes) const override {
+    Buffer encoded(trz::encoded_bytes_max(bytes.n_bytes()));
+    if (!encoded.allocated()) return out_of_memory(bytes.n_bytes());
+    BorrowedWorkspace workspace;
+    Result<std::size_t> n_encoded =
+        trz::encode(type_, settings_, std::as_const(bytes).bytes(), encoded.bytes(), *workspace);
+    if (!n_encoded.ok()) return as_codec_failure(n_encoded.status());
+    encoded.set_n_bytes(*n_encoded);
+    bytes = std::move(encoded);
+    return Status();
+  }
+
+  Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
+    Buffer values(decoded_bytes);
+    if (!values.allocated()) return out_of_memory(decoded_bytes);
+    BorrowedWorkspace workspace;
+    const Status done =
+        trz::decode(std::as_const(bytes).bytes(), values.bytes(), type_.book, *workspace);
+    if (!done.ok()) return as_codec_failure(done);
+    bytes = std::move(values);
+    return Status();
+  }
+
+ private:
+  static Status out_of_memory(std::size_t n_bytes) {
+    return Status(Code::out_of_memory, "trz: no memory for " + std::to_string(n_bytes) + " bytes");
+  }
+  /// Callers tell "this chunk cannot be coded" from "the machine gave out", and nothing finer.
+  static Status as_codec_failure(const Status& failure) {
+    if (failure.code() == Code::out_of_memory) return failure;
+    return Status(Code::codec_failed, failure.message());
+  }
+
+  trz::ChunkType type_;
+  trz::Settings settings_;
+  FilterSpec spec_;
+};
+
+Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
+  CodecSettings keys(request);
+  trz::FilterRequest filter;
+  filter.settings = trz::read_settings(keys);
+  TAILRACE_TRY(keys.finish());
+  if (!is_floating(request.dtype)) {
+    if (!(request.pointwise_bound > 0)) return filter;  // Integers are kept exactly.
+    return Status(Code::unsupported, "codec trz: a pw_rel bound is for f32 and f64, not for " +
+                                         std::string(dtype_name(request.dtype)));
+  }
+  const bool pointwise = request.pointwise_bound > 0;
+  filter.bound = pointwise ? request.pointwise_bound : request.absolute_bound;
+  if (!(filter.bound > 0)) return filter;
+  if (!std::isfinite(filter.bound)) {
+    return Status(Code::invalid_argument, "codec trz: the bound is not finite");
+  }
+  filter.kind = pointwise ? trz::BoundKind::pointwise : trz::BoundKind::absolute;
+  return filter;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request) {
+  Result<trz::FilterRequest> filter = filter_request(request);
+  if (!filter.ok()) return filter.status();
+  if (request.chunk_shape.empty()) {
+    return Status(Code::unsupported, "codec trz: a scalar cannot be chunked; take codec none");
+  }
+  trz::FilterChunk chunk;
+  chunk.dtype = request.dtype;
+  chunk.shape = request.chunk_shape;
+  chunk.fill_value = trz::recorded_fill(request.dtype, request.fill_value);
+  std::vector<std::unique_ptr<FilterStage>> stages;
+  stages.push_back(std::make_unique<TrzStage>(*filter, chunk));
+  return make_pipeline_codec({.name = "trz", .lossy = filter->kind != trz::BoundKind::exact},
+                             request, std::move(stages));
+}
+
+}  // namespace tailrace

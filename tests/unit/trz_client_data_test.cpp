@@ -1,0 +1,147 @@
+// The words of the trz filter: what is written is read, and nothing else is.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "codec/trz/client_data.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+using ::testing::HasSubstr;
+
+FilterRequest some_request() {
+  FilterRequest request;
+  request.kind = BoundKind::absolute;
+  request.bound = 1e-3;
+  request.settings.preset = Preset::ratio;
+  request.settings.predictor = Predictor::lorenzo;
+  request.settings.dimensions = 4;
+  request.settings.spline = Spline::natural;
+  request.settings.last_axis = 2;
+  request.settings.lossless_stage = Choice::on;
+  return request;
+}
+
+TEST(TrzClientData, PinnedWords) {
+  // These stand in files: a change here is a change of the format.
+  EXPECT_EQ(client_words(FilterRequest{}), (std::vector<std::uint32_t>{1, 0, 0, 0}));
+  EXPECT_EQ(client_words(some_request()),
+            (std::vector<std::uint32_t>{0x101, 0x233422, 0xD2F1A9FC, 0x3F50624D}));
+  FilterChunk chunk;
+  chunk.dtype = DType::f64;
+  chunk.shape = {7, 1, 4294967295};
+  chunk.fill_value = 1.0;
+  EXPECT_EQ(client_words(FilterRequest{}, chunk),
+            (std::vector<std::uint32_t>{0x30001, 0, 0, 0, 0x301, 7, 1, 0xFFFFFFFF, 0, 0x3FF00000}));
+}
+
+TEST(TrzClientData, ReadsWhatIsWritten) {
+  FilterRequest with_book = some_request();
+  with_book.book_bytes = {'T', 'R', 'Z', 'B', 5};
+  FilterRequest pointwise;
+  pointwise.kind = BoundKind::pointwise;
+  pointwise.bound = 0.5;
+  pointwise.settings.preset = Preset::fast;
+  for (const FilterRequest& request : {FilterRequest{}, some_request(), with_book, pointwise}) {
+    Result<ClientData> first = read_client_words(client_words(request));
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    EXPECT_EQ(first->request, request);
+    EXPECT_FALSE(first->chunk.has_value());
+    for (const DType dtype : {DType::f32, DType::f64, DType::i8, DType::u64}) {
+      for (const std::optional<double> fill : {std::optional<double>(), std::optional(-1e34)}) {
+        const FilterChunk chunk{dtype, {3, 4, 5}, fill};
+        const std::vector<std::uint32_t> words = client_words(request, chunk);
+        Result<ClientData> both = read_client_words(words);
+        ASSERT_TRUE(both.ok()) << both.status().message();
+        EXPECT_EQ(both->request, request);
+        EXPECT_EQ(both->chunk, chunk);
+        // One word less, or one more, is no client data.
+        EXPECT_FALSE(read_client_words(std::span(words).first(words.size() - 1)).ok());
+        std::vector<std::uint32_t> longer = words;
+        longer.push_back(0);
+        EXPECT_FALSE(read_client_words(longer).ok());
+      }
+    }
+  }
+}
+
+TEST(TrzClientData, NoWordsMeanExactly) {
+  Result<ClientData> data = read_client_words({});
+  ASSERT_TRUE(data.ok());
+  EXPECT_EQ(data->request, FilterRequest{});
+}
+
+TEST(TrzClientData, RefusesUnknownNumbers) {
+  const FilterChunk chunk{DType::f32, {3, 4}, std::nullopt};
+  const std::vector<std::uint32_t> words = client_words(some_request(), chunk);
+  const auto with = [&](std::size_t index, std::uint32_t word) {
+    std::vector<std::uint32_t> bent = words;
+    bent[index] = word;
+    return read_client_words(bent).ok();
+  };
+  EXPECT_TRUE(with(0, words[0]));
+  EXPECT_FALSE(with(0, words[0] + 1));         // another version
+  EXPECT_FALSE(with(0, words[0] | 3U << 8));   // another kind of bound
+  EXPECT_FALSE(with(0, words[0] | 1U << 19));  // an unknown flag
+  for (unsigned knob = 0; knob < 8; ++knob) EXPECT_FALSE(with(1, 0xFU << (4 * knob))) << knob;
+  EXPECT_FALSE(with(3, 0xBF50624D));    // a bound below 0
+  EXPECT_FALSE(with(3, 0x7FF00000));    // infinite, or NaN
+  EXPECT_FALSE(with(4, 10 | 2U << 8));  // an unknown type
+  EXPECT_FALSE(with(4, 0));             // rank 0
+  EXPECT_FALSE(with(4, 33U << 8));      // rank 33
+  EXPECT_FALSE(with(5, 0));             // an extent of 0
+  EXPECT_FALSE(read_client_words(std::vector<std::uint32_t>{1U | 1U << 17, 0, 0, 0}).ok());
+}
+
+TEST(TrzClientData, RandomWordsAreReadOrRefused) {
+  std::uint64_t state = 1;
+  const auto next = [&] {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::uint32_t>(state >> 33);
+  };
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::uint32_t> words(next() % 40);
+    for (std::uint32_t& word : words) word = next() % 4 == 0 ? next() : next() % 8;
+    if (!words.empty() && next() % 2 == 0) words[0] = 1 | (next() % 3) << 8 | (next() % 8) << 16;
+    Result<ClientData> data = read_client_words(words);
+    if (!data.ok() || words.empty()) continue;
+    EXPECT_TRUE(std::isfinite(data->request.bound));
+    const std::vector<std::uint32_t> again =
+        data->chunk ? client_words(data->request, *data->chunk) : client_words(data->request);
+    EXPECT_EQ(again.size(), words.size());
+  }
+}
+
+TEST(TrzClientData, FillValuesAreRecordedInTheFieldsType) {
+  EXPECT_EQ(recorded_fill(DType::f64, 0.1), 0.1);
+  EXPECT_EQ(recorded_fill(DType::f32, 0.1), static_cast<double>(0.1F));
+  EXPECT_EQ(recorded_fill(DType::f32, 1e300), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(recorded_fill(DType::f32, std::nan("")), std::nullopt);
+  EXPECT_EQ(recorded_fill(DType::i32, 7.0), std::nullopt);
+  EXPECT_EQ(recorded_fill(DType::f32, std::nullopt), std::nullopt);
+}
+
+TEST(TrzClientData, TextBecomesARequest) {
+  FilterRequest expected = some_request();
+  Result<FilterRequest> request = parse_filter_request(
+      "abs=1e-3,preset=ratio,predictor=lorenzo,dimension=4,spline=natural,last_axis=2,lossless=on");
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  EXPECT_EQ(*request, expected);
+  EXPECT_EQ(*parse_filter_request(""), FilterRequest{});
+  EXPECT_EQ(*parse_filter_request("bound=none"), FilterRequest{});
+  EXPECT_EQ(parse_filter_request("bound=pw_rel=0.5")->kind, BoundKind::pointwise);
+  const auto why = [](const char* text) { return parse_filter_request(text).status().message(); };
+  EXPECT_THAT(why("rel=1e-3"), HasSubstr("one chunk at a time"));
+  EXPECT_THAT(why("psnr=60"), HasSubstr("one chunk at a time"));
+  EXPECT_THAT(why("abs=1,pw_rel=0.1"), HasSubstr("more than one bound"));
+  EXPECT_THAT(why("abs=0"), HasSubstr("> 0"));
+  EXPECT_THAT(why("preset=best"), HasSubstr("default, fast, ratio"));
+  EXPECT_THAT(why("level=3"), HasSubstr("unknown setting \"level\""));
+}
+
+}  // namespace
+}  // namespace tailrace::trz
