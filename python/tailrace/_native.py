@@ -1,0 +1,95 @@
+"""libh5trz.so through ctypes: the functions of trz_c.h, with errors as exceptions.
+
+The library lies in the package's folder `plugins`; TAILRACE_H5TRZ names another one, for work on
+Tailrace itself. Its calls run without Python's global lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+
+_LIBRARY = pathlib.Path(
+    os.environ.get("TAILRACE_H5TRZ")
+    or pathlib.Path(__file__).resolve().parent / "plugins" / "libh5trz.so"
+)
+
+#: The folder of the plug-in, for HDF5_PLUGIN_PATH.
+PLUGIN_PATH: str = str(_LIBRARY.parent)
+
+
+class TrzError(ValueError):
+    """What the codec refused: settings, an array, or bytes that are no encoded chunk."""
+
+
+class Message(ctypes.Structure):
+    """trz_message: where the library leaves a sentence."""
+
+    _fields_ = [("text", ctypes.c_char_p), ("capacity", ctypes.c_size_t)]
+
+
+class Array(ctypes.Structure):
+    """trz_array: element type and shape of what is encoded."""
+
+    _fields_ = [
+        ("dtype", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("extents", ctypes.POINTER(ctypes.c_uint64)),
+        ("fill_value", ctypes.POINTER(ctypes.c_double)),
+    ]
+
+
+_OUT_OF_MEMORY = 13  # tailrace_error of tailrace.h
+_MESSAGE_BYTES = 512
+_WORDS = ctypes.POINTER(ctypes.c_uint32)
+_MESSAGE = ctypes.POINTER(Message)
+_POINTER = ctypes.c_void_p
+_SIZE = ctypes.c_size_t
+
+
+def _load() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(_LIBRARY))
+    library.trz_filter_id.restype = ctypes.c_uint32
+    library.trz_version.restype = ctypes.c_char_p
+    library.trz_encoded_bytes_max.restype = _SIZE
+    library.trz_encoded_bytes_max.argtypes = [_SIZE]
+    library.H5PLget_plugin_info.restype = ctypes.c_void_p
+    signatures = {
+        "trz_cd_values": [ctypes.c_char_p, _WORDS, _SIZE, _MESSAGE],
+        "trz_encode": [_WORDS, _SIZE, ctypes.POINTER(Array), _POINTER, _SIZE, _POINTER, _SIZE,
+                       _MESSAGE],
+        "trz_decode": [_POINTER, _SIZE, _POINTER, _SIZE, _MESSAGE],
+        "trz_describe": [_POINTER, _SIZE, ctypes.POINTER(ctypes.c_int32),
+                         ctypes.POINTER(ctypes.c_uint64), _MESSAGE, _MESSAGE],
+    }
+    for name, arguments in signatures.items():
+        function = getattr(library, name)
+        function.restype = ctypes.c_int64
+        function.argtypes = arguments
+    return library
+
+
+library = _load()
+
+#: The number of the HDF5 filter.
+FILTER_ID: int = library.trz_filter_id()
+__version__: str = library.trz_version().decode()
+
+
+def new_message() -> tuple[Message, ctypes.Array]:
+    """A message and the buffer that it refers to, which must live as long."""
+    text = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    return Message(ctypes.cast(text, ctypes.c_char_p), _MESSAGE_BYTES), text
+
+
+def call(name: str, *arguments) -> int:
+    """Call a function whose last parameter is the message; a failure becomes an exception."""
+    message, text = new_message()
+    result = getattr(library, name)(*arguments, ctypes.byref(message))
+    if result >= 0:
+        return result
+    words = text.value.decode(errors="replace")
+    if -result == _OUT_OF_MEMORY:
+        raise MemoryError(words)
+    raise TrzError(words)

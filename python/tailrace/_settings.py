@@ -1,0 +1,136 @@
+"""What is asked of the codec, as the words that HDF5 calls cd_values, and its place in h5py."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _native
+
+#: Enough for every set of words that settings can ask for.
+_WORDS_MAX = 64
+
+
+def value_range(array: Any, fill: Optional[float] = None) -> tuple[float, float]:
+    """Least and greatest of the finite values that are not fill; (0, 0) if there are none."""
+    values = np.asarray(array).ravel()
+    if fill is not None:
+        values = values[values != np.asarray(fill).astype(values.dtype)]
+    # Most arrays are finite, and then two passes over them do.
+    if values.dtype.kind == "f" and not np.isfinite(values.sum(dtype="f8")):
+        values = values[np.isfinite(values)]
+    if values.size == 0:
+        return 0.0, 0.0
+    return float(values.min()), float(values.max())
+
+
+def bound_text(
+    abs: Optional[float], rel: Optional[float], pw_rel: Optional[float], psnr: Optional[float],
+    data: Any, fill: Optional[float],
+) -> str:
+    """The one bound that is given, as the codec takes it: absolute, pointwise or none."""
+    given = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
+    given = {key: value for key, value in given.items() if value is not None}
+    if not given:
+        return ""
+    if len(given) > 1:
+        raise _native.TrzError(f"trz: give one bound, not {' and '.join(given)}")
+    (mode, value), = given.items()
+    value = float(value)
+    if mode in ("abs", "pw_rel"):
+        return f"{mode}={value!r}"
+    if not (value > 0 and math.isfinite(value)):
+        raise _native.TrzError(f"trz: {mode} must be finite and > 0, got {value!r}")
+    if data is None:
+        raise _native.TrzError(
+            f"trz: {mode} is relative to the range of the whole field, which a filter does not "
+            "see; give the array too (data=), or give abs"
+        )
+    least, greatest = value_range(data, fill)
+    bound = (greatest - least) * (value if mode == "rel" else 10.0 ** (-value / 20.0))
+    return f"abs={bound!r}" if bound > 0 and math.isfinite(bound) else ""
+
+
+def cd_values(
+    *, abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
+    psnr: Optional[float] = None, data: Any = None, fill: Optional[float] = None,
+    **settings: Any,
+) -> tuple[int, ...]:
+    """The filter's client data for one of the bounds (none: exact) and the codec's settings.
+
+    abs: no value changes by more than this. pw_rel: ... than this times the value itself.
+    rel, psnr: relative to the range of `data`, without `fill`. Settings: preset ("default",
+    "fast", "ratio"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4),
+    spline ("linear", "cubic", "natural"), last_axis (0 to 2, from the fastest), lossless (True,
+    False).
+
+    >>> cd_values(abs=0.5, preset="fast")
+    (257, 1, 0, 1071644672)
+    """
+    parts = [bound_text(abs, rel, pw_rel, psnr, data, fill)]
+    for key, value in settings.items():
+        if value is not None:
+            word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+            parts.append(f"{key}={word}")
+    text = ",".join(part for part in parts if part)
+    words = (ctypes.c_uint32 * _WORDS_MAX)()
+    n_words = _native.call("trz_cd_values", text.encode(), words, _WORDS_MAX)
+    return tuple(words[:n_words])
+
+
+class Trz(Mapping):
+    """The filter for h5py's create_dataset, as keywords or as `compression`.
+
+    Takes what cd_values() takes; a fill value is that of the dataset (`fillvalue=`).
+
+    >>> dict(Trz(abs=0.5))
+    {'compression': 481, 'compression_opts': (257, 0, 0, 1071644672)}
+    """
+
+    filter_id = _native.FILTER_ID
+
+    def __init__(
+        self, *, abs: Optional[float] = None, rel: Optional[float] = None,
+        pw_rel: Optional[float] = None, psnr: Optional[float] = None, data: Any = None,
+        fill: Optional[float] = None, **settings: Any,
+    ) -> None:
+        self.filter_options = cd_values(
+            abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data, fill=fill, **settings
+        )
+
+    @property
+    def _keywords(self) -> dict[str, Any]:
+        return {"compression": self.filter_id, "compression_opts": self.filter_options}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._keywords[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keywords)
+
+    def __len__(self) -> int:
+        return len(self._keywords)
+
+    def __hash__(self) -> int:
+        return hash((self.filter_id, self.filter_options))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trz) and self.filter_options == other.filter_options
+
+    def __repr__(self) -> str:
+        return f"<tailrace.Trz {self.filter_options}>"
+
+
+def register() -> bool:
+    """Register the filter with the HDF5 inside h5py. Done at import; False without h5py."""
+    try:
+        import h5py
+    except ImportError:
+        return False
+    h5py.h5z.register_filter(_native.library.H5PLget_plugin_info())
+    h5py.filters.FilterRefBase.register(Trz)
+    return True
