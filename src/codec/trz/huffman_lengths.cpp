@@ -1,4 +1,4 @@
-// Code lengths: made from a histogram, summed, written and read.
+// Code lengths: made from a histogram, and summed. Their written form: lengths_text.cpp.
 //
 // Huffman's tree by two queues over the sorted counts (van Leeuwen 1976), then the lengths beyond
 // the limit are cut and the code is made complete again by moving the fewest and cheapest leaves.
@@ -135,70 +135,6 @@ std::uint64_t encoded_bits(const Histogram& histogram, const CodeLengths& length
     lost = lost || (histogram[s] != 0 && lengths.bits[s] == 0);
   }
   return lost ? UINT64_MAX : bits;
-}
-
-// --- the written form --------------------------------------------------------------------------
-
-namespace {
-constexpr unsigned kZeroRunNibble = 15;
-
-bool is_complete_code(const CodeLengths& lengths) {
-  std::uint32_t sum = 0;
-  int n = 0;
-  for (const std::uint8_t length : lengths.bits) {
-    if (length > kCodeBitsMax) return false;
-    if (length == 0) continue;
-    sum += 1U << (kCodeBitsMax - length);
-    ++n;
-  }
-  return sum == 1U << kCodeBitsMax || (n == 1 && sum == 1U << (kCodeBitsMax - 1));
-}
-}  // namespace
-
-std::size_t write_lengths(const CodeLengths& lengths, std::uint8_t* out) {
-  std::uint8_t nibbles[256 + 2];
-  std::size_t n = 0;
-  for (std::size_t s = 0; s < 256;) {
-    std::size_t end = s;
-    while (end < 256 && end - s < 18 && lengths.bits[end] == 0) ++end;
-    if (end - s >= 3) {
-      nibbles[n++] = kZeroRunNibble;
-      nibbles[n++] = static_cast<std::uint8_t>(end - s - 3);
-      s = end;
-    } else {
-      nibbles[n++] = lengths.bits[s++];
-    }
-  }
-  nibbles[n] = 0;
-  for (std::size_t i = 0; i < n; i += 2) {
-    out[i / 2] = static_cast<std::uint8_t>(nibbles[i] | (nibbles[i + 1] << 4));
-  }
-  return (n + 1) / 2;
-}
-
-std::size_t read_lengths(std::span<const std::uint8_t> in, CodeLengths& lengths) {
-  lengths = {};
-  std::size_t at = 0;  // In nibbles.
-  const auto next = [&]() -> unsigned {
-    if (at / 2 >= in.size()) {
-      at += 2;
-      return 0;
-    }
-    const unsigned byte = in[at / 2];
-    return at++ % 2 == 0 ? byte & 15 : byte >> 4;
-  };
-  for (std::size_t s = 0; s < 256;) {
-    const unsigned nibble = next();
-    if (nibble == kZeroRunNibble) {
-      s += next() + 3;
-      if (s > 256) return 0;
-    } else {
-      lengths.bits[s++] = static_cast<std::uint8_t>(nibble);
-    }
-  }
-  if (at % 2 != 0 && at / 2 < in.size() && next() != 0) return 0;
-  const std::size_t n_bytes = (at + 1) / 2;
-  return n_bytes <= in.size() && is_complete_code(lengths) ? n_bytes : 0;
 }
 
 }  // namespace tailrace::trz
