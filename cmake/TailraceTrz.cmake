@@ -29,7 +29,7 @@ if(TAILRACE_X86_64)
   set(trz_isa_flags_avx2 -mavx2 -mbmi -mbmi2 -mpopcnt -mlzcnt -mfma)
   set(trz_isa_flags_avx512 ${trz_isa_flags_avx2}
       -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vbmi2 -mavx512bitalg
-      -mavx512vpopcntdq -mprefer-vector-width=512)
+      -mavx512vpopcntdq -mavx512cd -mgfni -mprefer-vector-width=512)
 endif()
 
 # The sanitizers' presets and Debug keep their own level.
@@ -46,7 +46,7 @@ foreach(isa ${trz_isa_names})
   target_compile_definitions(tailrace_trz_${isa} PRIVATE TRZ_ISA=${isa})
   # GCC 12 takes the undefined vectors of its own intrinsics for a mistake of ours (bug 105593).
   target_compile_options(tailrace_trz_${isa} PRIVATE ${trz_optimisation} ${trz_isa_flags_${isa}}
-                         -Wno-maybe-uninitialized)
+                         -Wno-maybe-uninitialized -Wno-uninitialized)
   list(APPEND TAILRACE_TRZ_OBJECTS $<TARGET_OBJECTS:tailrace_trz_${isa}>)
 endforeach()
 
