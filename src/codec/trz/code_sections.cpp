@@ -4,20 +4,14 @@
 
 #include <cstring>
 
+#include "codec/trz/exception_symbols.hpp"
+
 namespace tailrace::trz {
 namespace {
 
-constexpr std::size_t kSlack = 64;   ///< Behind every stream: kernels store and load whole vectors.
-constexpr std::uint8_t kWide = 255;  ///< In the exception bytes: the code follows as 32 bits.
+constexpr std::size_t kSlack = 64;  ///< Behind every stream: kernels store and load whole vectors.
 
 std::size_t groups_of(std::size_t n_values) { return (n_values + kGroupCodes - 1) / kGroupCodes; }
-
-std::uint32_t zigzag(std::int32_t code) {
-  return (static_cast<std::uint32_t>(code) << 1) ^ static_cast<std::uint32_t>(code >> 31);
-}
-std::int32_t unzigzag(std::uint32_t z) {
-  return static_cast<std::int32_t>((z >> 1) ^ (0U - (z & 1U)));
-}
 
 SectionPlan plan_for(const SectionChoice& choice, const CodeLengths* shared) {
   return {choice.zstd, choice.zstd_level, shared};
@@ -111,19 +105,14 @@ bool OutgoingCodes::write_exceptions(const SectionChoice& choice, ChunkWriter& o
   const auto n = static_cast<std::size_t>(writer_->grouped.exceptions - exceptions_begin_);
   out.varint(n);
   if (n == 0) return !out.failed();
-  // The bytes overwrite the class ids, which have been written.
-  auto* bytes = workspace.area<std::uint8_t>(Slot::widths, n + kSlack);
-  if (bytes == nullptr) return false;
-  std::size_t n_wide = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t z = zigzag(exceptions_begin_[i]);
-    bytes[i] = z < kWide ? static_cast<std::uint8_t>(z) : kWide;
-    exceptions_begin_[n_wide] = exceptions_begin_[i];
-    n_wide += z >= kWide ? 1 : 0;
-  }
+  // The symbols overwrite the class ids, the bits the planes: both have been written.
+  auto* symbols = workspace.area<std::uint8_t>(Slot::widths, n + kSlack);
+  auto* bits = workspace.area<std::uint8_t>(Slot::planes, 4 * n + kSlack);
+  if (symbols == nullptr || bits == nullptr) return false;
+  const std::size_t n_bits = put_exception_symbols({exceptions_begin_, n}, symbols, bits);
   const CodeLengths* lengths = choice.book == nullptr ? nullptr : &choice.book->exceptions();
-  if (!add_section({bytes, n}, plan_for(choice, lengths), out, workspace)) return false;
-  out.bytes(exceptions_begin_, n_wide * sizeof(std::int32_t));
+  if (!add_section({symbols, n}, plan_for(choice, lengths), out, workspace)) return false;
+  out.bytes(bits, n_bits);
   return !out.failed();
 }
 
@@ -133,8 +122,7 @@ void OutgoingCodes::count(BookHistograms& histograms) const {
     count_bytes({class_begin_[k], class_count(k)}, histograms.class_bytes[k]);
   }
   for (const std::int32_t* e = exceptions_begin_; e < writer_->grouped.exceptions; ++e) {
-    const std::uint32_t z = zigzag(*e);
-    ++histograms.exceptions[z < kWide ? z : kWide];
+    ++histograms.exceptions[exception_symbol(*e)];
   }
 }
 
@@ -226,15 +214,14 @@ bool IncomingCodes::read_exceptions(const Book* book, ChunkReader& in, Workspace
   reader_->grouped.exceptions = codes;
   reader_->grouped.exceptions_end = codes + n;
   if (n == 0) return true;
-  auto* bytes = workspace.area<std::uint8_t>(Slot::sample, n + kSlack);
-  memory_out_ = bytes == nullptr;
+  auto* symbols = workspace.area<std::uint8_t>(Slot::sample, n + kSlack);
+  memory_out_ = symbols == nullptr;
   if (memory_out_) return false;
   const CodeLengths* lengths = book == nullptr ? nullptr : &book->exceptions();
-  if (!take_section(in, {bytes, n}, lengths, workspace)) return false;
-  for (std::uint64_t i = 0; i < n; ++i) {
-    codes[i] = bytes[i] == kWide ? in.number<std::int32_t>() : unzigzag(bytes[i]);
-  }
-  return !in.failed();
+  if (!take_section(in, {symbols, n}, lengths, workspace)) return false;
+  const std::size_t n_bits = exception_bit_bytes({symbols, n});
+  const std::uint8_t* bits = in.take(n_bits);
+  return bits != nullptr && take_exception_symbols({symbols, n}, {bits, n_bits}, codes);
 }
 
 }  // namespace tailrace::trz

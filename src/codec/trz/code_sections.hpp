@@ -1,8 +1,8 @@
 // Code sections: the codes of a chunk as they stand in its bytes, behind groups or bit packing.
 //
 // Grouped: class ids, planes, the stream of every class that occurs, exceptions. Packed: widths and
-// planes. Everything but planes is a byte section. Exceptions are one byte each (zigzag, 255 for
-// those of 255 and more), followed by the latter as 32-bit numbers.
+// planes. Everything but planes is a byte section. Exceptions are a section of symbols and a string
+// of bits (exception_symbols.hpp).
 
 #pragma once
 
@@ -64,6 +64,8 @@ class IncomingCodes {
   bool read(std::size_t n_values, CodeForm form, const Book* book, ChunkReader& in,
             Workspace& workspace);
   CodeReader& reader() { return *reader_; }
+  /// After all codes have been taken: whether every exception has been, too.
+  bool used_up() const { return reader_->grouped.exceptions == reader_->grouped.exceptions_end; }
   bool memory_out() const { return memory_out_; }
 
  private:

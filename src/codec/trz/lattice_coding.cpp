@@ -151,7 +151,7 @@ DecodeFailure read_lattice(ChunkReader& in, const Extents& extents, const Book* 
                                                           p.plan, p.lattice, values, workspace)
                                    : lorenzo_decode(codes.reader(), extents, p.order, p.lattice,
                                                     values, workspace);
-  if (done) return DecodeFailure::none;
+  if (done) return codes.used_up() ? DecodeFailure::none : DecodeFailure::corrupt;
   return codes.reader().failed() ? DecodeFailure::corrupt : DecodeFailure::memory_out;
 }
 
