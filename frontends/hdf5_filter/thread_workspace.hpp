@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "codec/trz/book.hpp"
@@ -26,7 +25,7 @@ inline Result<const trz::Book*> thread_book(const std::vector<std::uint8_t>& byt
   if (bytes != last_bytes) {
     Result<trz::Book> book = trz::Book::parse(bytes);
     if (!book.ok()) return book.status();
-    last_book = std::move(*book);
+    last_book = *book;
     last_bytes = bytes;
   }
   return static_cast<const trz::Book*>(&last_book);

@@ -16,6 +16,8 @@
 extern "C" {
 #endif
 
+/* C names, not those of our C++. NOLINTBEGIN(readability-identifier-naming) */
+
 /* Element types; the numbers are those in the encoded chunks. */
 enum trz_dtype {
   TRZ_F32 = 0,
@@ -72,6 +74,8 @@ int64_t trz_decode(const void* encoded, size_t n_encoded, void* values, size_t n
  * how it is coded (NULL: not wanted). Decodes nothing. Returns 0. */
 int64_t trz_describe(const void* encoded, size_t n_encoded, int32_t* dtype, uint64_t* n_values,
                      trz_message* method, trz_message* message);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }
