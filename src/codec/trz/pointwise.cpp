@@ -77,6 +77,7 @@ std::optional<PointwisePlan> PointwisePlan::for_bound(DType dtype, double bound)
   double rounding = 0x1p-43;
   if (plan.work == DType::f32) rounding = 0x1p-18;
   if (plan.work == DType::f64 && single) rounding = 0x1p-43 + 0x1.8p-24;
+  // 1.4142135 is below the least slope even with the f32 constants, sqrt(2) - 1.6e-8.
   const double p = std::min(bound, 0.5) - rounding;
   plan.y_bound = 1.4142135 * (p + p * p * p / 3);
   plan.scale = std::sqrt((1 - p) * (1 + p));
