@@ -13,8 +13,9 @@
 // p + p^3 / 3 <= artanh(p), so that the decoded magnitude lies between c e^-artanh(p) |x| =
 // (1 - p) |x| and c e^artanh(p) |x| = (1 + p) |x|. For rounding errors, p is first made smaller by
 // what they can come to (PointwisePlan::for_bound). Hence no ordinary value fails; pointwise_check
-// proves it again for the values at hand, with the decoder's own operations. Tried: every f32 at
-// both ends of its bin under six bounds, 2.5e10 cases, and 2.1e9 of f64: none failed.
+// proves it again for the values at hand, with the decoder's own operations. Tried: every
+// f32 magnitude at both ends of its bin under six bounds, 2.5e10 cases, and 2.1e9 random cases of
+// f64 under four: none failed.
 
 #pragma once
 
