@@ -14,7 +14,7 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-constexpr std::size_t kBatchGroups = 32;
+constexpr std::size_t kBatchGroups = 32;   ///< Below 64: one bit each.
 constexpr std::size_t kNarrowClasses = 7;  ///< Classes without planes.
 
 /// How the bytes of a class are made: n codes of 8 / n bits in each.
@@ -129,8 +129,9 @@ inline void survey_groups(const std::int32_t* codes, std::size_t n_groups, Surve
   }
 }
 
-/// Classes of 8 groups; 7 where none of the narrow ones fits.
-inline void find_classes(const Survey& survey, std::size_t first, std::uint8_t* classes) {
+/// Classes of 8 groups; 7 where none of the narrow ones fits, and the bits of those groups
+/// returned.
+inline std::uint64_t find_classes(const Survey& survey, std::size_t first, std::uint8_t* classes) {
   __m512i found = _mm512_set1_epi64(kNarrowClasses);
   for (std::size_t k = kNarrowClasses; k-- > 0;) {
     const __m512i n = _mm512_popcnt_epi64(_mm512_load_si512(survey.larger[k] + first));
@@ -139,72 +140,100 @@ inline void find_classes(const Survey& survey, std::size_t first, std::uint8_t* 
                                   _mm512_set1_epi64(static_cast<long long>(k)));
   }
   _mm_storel_epi64(reinterpret_cast<__m128i*>(classes), _mm512_cvtepi64_epi8(found));
+  return _mm512_cmpeq_epi64_mask(found, _mm512_set1_epi64(kNarrowClasses));
 }
 
-inline __m512i bit_lengths(__m512i codes) {
-  const __m512i sizes = _mm512_xor_si512(codes, _mm512_srai_epi32(codes, 31));
-  return _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(sizes));
+inline __m512i leading_zeros(__m512i codes) {
+  return _mm512_lzcnt_epi32(_mm512_xor_si512(codes, _mm512_srai_epi32(codes, 31)));
 }
 
-/// The class of a wide group: the bit length of its (misfits + 1)-th largest code, found bit by
-/// bit.
-inline std::size_t wide_class(const Group& codes) {
-  const __m512i lengths =
-      _mm512_packs_epi16(_mm512_packs_epi32(bit_lengths(codes.at[0]), bit_lengths(codes.at[1])),
-                         _mm512_packs_epi32(bit_lengths(codes.at[2]), bit_lengths(codes.at[3])));
-  std::uint64_t candidates = ~std::uint64_t{0};
-  std::size_t rank = class_misfits_max(kNarrowClasses) + 1;
-  std::size_t length = 0;
-  for (int bit = 16; bit != 0; bit >>= 1) {
-    const std::uint64_t with =
-        candidates & _mm512_test_epi8_mask(lengths, _mm512_set1_epi8(static_cast<char>(bit)));
-    const auto n = static_cast<std::size_t>(__builtin_popcountll(with));
-    const bool is_set = n >= rank;
-    candidates = is_set ? with : candidates ^ with;
-    rank -= is_set ? 0 : n;
-    length += is_set ? static_cast<std::size_t>(bit) : 0;
+/// Bit lengths of the wide groups of a batch, one word of bits per bit of the length and group.
+struct WideSurvey {
+  alignas(64) std::uint64_t bits[5][kBatchGroups];
+  alignas(64) std::uint64_t classes[kBatchGroups];
+};
+
+inline void survey_wide_group(const Group& codes, std::size_t g, WideSurvey& survey) {
+  const __m512i zeros = _mm512_packs_epi16(
+      _mm512_packs_epi32(leading_zeros(codes.at[0]), leading_zeros(codes.at[1])),
+      _mm512_packs_epi32(leading_zeros(codes.at[2]), leading_zeros(codes.at[3])));
+  const __m512i lengths = _mm512_sub_epi8(_mm512_set1_epi8(32), zeros);
+  for (int b = 0; b < 5; ++b) {
+    survey.bits[b][g] = _mm512_test_epi8_mask(lengths, _mm512_set1_epi8(static_cast<char>(1 << b)));
   }
-  return length < kNarrowClasses ? kNarrowClasses : length;
 }
 
-__attribute__((noinline)) std::size_t split_wide(const std::int32_t* group, std::size_t group_index,
-                                                 std::uint8_t** bytes, GroupCursor& cursor,
-                                                 Positions& positions) {
+/// Classes of 8 wide groups: the bit length of the (misfits + 1)-th largest code, found bit by bit
+/// from the top. What is not wide gets some class, which nobody reads.
+inline void find_wide_classes(std::size_t first, WideSurvey& survey) {
+  __m512i candidates = _mm512_set1_epi64(-1);
+  __m512i rank = _mm512_set1_epi64(static_cast<long long>(class_misfits_max(kNarrowClasses)) + 1);
+  __m512i length = _mm512_setzero_si512();
+  for (int b = 4; b >= 0; --b) {
+    const __m512i bits = _mm512_load_si512(survey.bits[b] + first);
+    const __m512i with = _mm512_and_si512(candidates, bits);
+    const __m512i n = _mm512_popcnt_epi64(with);
+    const __mmask8 is_set = _mm512_cmpge_epu64_mask(n, rank);
+    candidates = _mm512_mask_mov_epi64(_mm512_andnot_si512(bits, candidates), is_set, with);
+    rank = _mm512_mask_sub_epi64(rank, static_cast<__mmask8>(~is_set), rank, n);
+    length = _mm512_mask_or_epi64(length, is_set, length, _mm512_set1_epi64(1LL << b));
+  }
+  _mm512_store_si512(survey.classes + first,
+                     _mm512_max_epu64(length, _mm512_set1_epi64(kNarrowClasses)));
+}
+
+/// The groups whose bits are set in `is_wide`.
+__attribute__((noinline)) void survey_wide_groups(const std::int32_t* codes, std::uint64_t is_wide,
+                                                  WideSurvey& survey) {
+  for (; is_wide != 0; is_wide &= is_wide - 1) {
+    const auto g = static_cast<std::size_t>(__builtin_ctzll(is_wide));
+    survey_wide_group(load_group(codes + g * kGroupCodes), g, survey);
+  }
+  for (std::size_t g = 0; g < kBatchGroups; g += 8) find_wide_classes(g, survey);
+}
+
+inline std::uint64_t put_wide(const std::int32_t* group, std::size_t k, std::uint8_t* out,
+                              GroupCursor& cursor) {
   const Group codes = load_group(group);
-  const std::size_t k = wide_class(codes);
   const std::size_t n_planes = class_planes(k);
   const __m128i shift = _mm_cvtsi64_si128(static_cast<long long>(n_planes));
   const Group high = {{_mm512_sra_epi32(codes.at[0], shift), _mm512_sra_epi32(codes.at[1], shift),
                        _mm512_sra_epi32(codes.at[2], shift), _mm512_sra_epi32(codes.at[3], shift)}};
   const __m512i values = saturated_bytes(high);
   const std::uint64_t misfits =
-      _mm512_cmpgt_epu8_mask(_mm512_abs_epi8(values), _mm512_set1_epi8(kShapes[2].limit[0]));
-  _mm512_storeu_si512(bytes[k],
-                      _mm512_mask_mov_epi8(values, misfits, _mm512_set1_epi8(char(-128))));
-  bytes[k] += 64;
-  positions.append(misfits, group_index);
+      _mm512_cmpgt_epu8_mask(_mm512_abs_epi8(values), _mm512_load_si512(kShapes[2].limit));
+  _mm512_storeu_si512(out,
+                      _mm512_mask_mov_epi8(values, misfits, _mm512_load_si512(kShapes[2].marker)));
   cursor.planes = put_planes(codes, n_planes, cursor.planes);
-  return k;
+  return misfits;
 }
 
 void split_batch(const std::int32_t* codes, std::size_t n_groups, std::uint8_t** bytes,
                  GroupCursor& cursor) {
   Survey survey;
+  WideSurvey wide;
   Positions positions;
   positions.n = 0;
   survey_groups(codes, n_groups, survey);
   alignas(8) std::uint8_t classes[kBatchGroups];
-  for (std::size_t g = 0; g < n_groups; g += 8) find_classes(survey, g, classes + g);
+  std::uint64_t is_wide = 0;
+  for (std::size_t g = 0; g < n_groups; g += 8) {
+    is_wide |= find_classes(survey, g, classes + g) << g;
+  }
+  is_wide &= (std::uint64_t{1} << n_groups) - 1;
+  if (is_wide != 0) survey_wide_groups(codes, is_wide, wide);
   for (std::size_t g = 0; g < n_groups; ++g) {
-    const std::size_t k = classes[g];
+    std::size_t k = classes[g];
+    std::uint64_t misfits = 0;
     if (k == kNarrowClasses) {
-      classes[g] = static_cast<std::uint8_t>(
-          split_wide(codes + g * kGroupCodes, g, bytes, cursor, positions));
-      continue;
+      k = wide.classes[g];
+      classes[g] = static_cast<std::uint8_t>(k);
+      misfits = put_wide(codes + g * kGroupCodes, k, bytes[k], cursor);
+      bytes[k] += kGroupCodes;
+    } else {
+      misfits = put_bytes(_mm512_load_si512(survey.bytes[g]), kShapes[kShapeOfClass[k]], bytes[k]);
+      bytes[k] += kBytesOfClass[k];
     }
-    const std::uint64_t misfits =
-        put_bytes(_mm512_load_si512(survey.bytes[g]), kShapes[kShapeOfClass[k]], bytes[k]);
-    bytes[k] += kBytesOfClass[k];
     positions.append(misfits, g);
   }
   for (std::size_t i = 0; i < positions.n; ++i) cursor.exceptions[i] = codes[positions.at[i]];
