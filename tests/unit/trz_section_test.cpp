@@ -85,6 +85,52 @@ TEST(TrzSection, forms_are_chosen_by_size) {
   EXPECT_LT(expect_round_trip(runs, plan_of(ZstdUse::promising)).size(), 2000U);
 }
 
+/// Mostly `common`, sometimes something else, in runs of all lengths.
+Bytes with_runs(std::size_t n, std::uint8_t common, double share, unsigned seed) {
+  std::mt19937 random(seed);
+  Bytes bytes(n, common);
+  for (std::uint8_t& byte : bytes) {
+    if (static_cast<double>(random() % 10000) >= 10000 * share) {
+      byte = static_cast<std::uint8_t>(random() % 5);
+    }
+  }
+  return bytes;
+}
+
+TEST(TrzSection, runs_of_a_frequent_byte_cost_less_than_a_bit_a_byte) {
+  for (const std::size_t n : {64U, 65U, 100U, 1000U, 1023U, 40000U, 300001U}) {
+    for (const double share : {0.5, 0.7, 0.9, 0.99, 0.9999}) {
+      for (const int common : {0, 3, 255}) {
+        SCOPED_TRACE(testing::Message() << n << " bytes, share " << share);
+        const Bytes bytes = with_runs(n, static_cast<std::uint8_t>(common), share, 5);
+        for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::always}) {
+          const Bytes section = expect_round_trip(bytes, plan_of(zstd));
+          if (n > 30000 && share > 0.8) {
+            EXPECT_LT(section.size(), n / 8);
+          }
+          if (n > 30000 && share > 0.6 && zstd == ZstdUse::never) {
+            EXPECT_EQ(section[0], 5);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(TrzSection, runs_at_the_ends_and_longer_than_255) {
+  for (const std::size_t n_first : {0U, 1U, 2U, 255U, 256U, 511U, 70000U}) {
+    for (const std::size_t n_last : {0U, 1U, 3U, 254U, 66000U}) {
+      Bytes bytes(n_first, 9);
+      for (int i = 0; i < 50; ++i) {
+        bytes.push_back(static_cast<std::uint8_t>(i));
+        bytes.push_back(9);
+      }
+      bytes.resize(bytes.size() + n_last, 9);
+      expect_round_trip(bytes, plan_of(ZstdUse::never));
+    }
+  }
+}
+
 TEST(TrzSection, hostile_bytes_stay_in_range) {
   std::mt19937 random(17);
   Workspace workspace;
@@ -95,12 +141,13 @@ TEST(TrzSection, hostile_bytes_stay_in_range) {
     return code_lengths(ones, 8);
   }();
   const SectionPlan plans[] = {plan_of(ZstdUse::never), plan_of(ZstdUse::always),
-                               plan_of(ZstdUse::never, &flat)};
+                               plan_of(ZstdUse::never, &flat), plan_of(ZstdUse::never)};
+  const Bytes runs = with_runs(6000, 0, 0.9, 4);
   for (int trial = 0; trial < 3000; ++trial) {
     const std::size_t n = 1 + random() % 6000;
     Bytes section(section_bytes_max(n));
-    section.resize(
-        write_section(std::span(codes).first(n), plans[trial % 3], section.data(), workspace));
+    section.resize(write_section(std::span(trial % 4 == 3 ? runs : codes).first(n),
+                                 plans[trial % 4], section.data(), workspace));
     switch (random() % 3) {
       case 0: section.resize(random() % section.size()); break;
       case 1:
@@ -116,7 +163,7 @@ TEST(TrzSection, hostile_bytes_stay_in_range) {
     }
     section.shrink_to_fit();
     Bytes decoded(trial % 2 == 0 ? n : 1 + random() % 6000);
-    EXPECT_LE(read_section(section, decoded, trial % 4 == 0 ? nullptr : &flat, workspace),
+    EXPECT_LE(read_section(section, decoded, trial % 8 == 0 ? nullptr : &flat, workspace),
               section.size());
   }
 }

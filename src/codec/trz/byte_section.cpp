@@ -7,10 +7,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/trz/run_kernels.hpp"
+
 namespace tailrace::trz {
 namespace {
 
-enum class Form : std::uint8_t { stored = 0, constant = 1, huffman = 2, shared = 3, zstd = 4 };
+enum class Form : std::uint8_t {
+  stored = 0,
+  constant = 1,
+  huffman = 2,
+  shared = 3,
+  zstd = 4,
+  runs = 5
+};
 
 constexpr std::size_t kVarintBytesMax = 10;
 
@@ -76,50 +85,176 @@ std::size_t write_zstd(std::span<const std::uint8_t> bytes, int level, std::size
   return head + n_payload;
 }
 
+/// Whether Huffman cannot see what zstd would: many places of a sample whose next eight bytes have
+/// been there before. Streams of few bits a byte have such places by chance; runs are for them.
 bool zstd_promises(std::span<const std::uint8_t> bytes, std::uint64_t bits) {
-  return bytes.size() >= 256 && bits < 2 * bytes.size();
+  constexpr std::size_t n_sampled = 1024;
+  constexpr unsigned hash_bits = 10;
+  if (bytes.size() < 2 * n_sampled || bits < 2 * bytes.size()) return false;
+  const std::uint8_t* sample = bytes.data() + (bytes.size() - n_sampled) / 2;
+  std::uint16_t last_place[1U << hash_bits] = {};
+  std::size_t n_matches = 0;
+  for (std::size_t i = 0; i + 8 <= n_sampled; ++i) {
+    std::uint64_t word;
+    std::memcpy(&word, sample + i, sizeof word);
+    std::uint16_t& place = last_place[word * 0x9E3779B97F4A7C15U >> (64 - hash_bits)];
+    std::uint64_t before;
+    std::memcpy(&before, sample + place, sizeof before);
+    n_matches += before == word ? 1 : 0;
+    place = static_cast<std::uint16_t>(i);
+  }
+  return n_matches > n_sampled / 8;
+}
+
+/// A section of codes of its own, ready to be written.
+struct OwnCode {
+  Histogram histogram{};
+  CodeLengths lengths;
+  std::uint8_t text[kLengthsBytesMax];  ///< The lengths, as they are written.
+  std::size_t n_text = 0;
+  std::uint64_t bits = 0;
+  std::uint64_t n_payload = 0;
+
+  OwnCode(std::span<const std::uint8_t> bytes, Isa isa) {
+    count_bytes(bytes, histogram, isa);
+    lengths = code_lengths(histogram, code_limit(bytes.size()));
+    n_text = write_lengths(lengths, text);
+    bits = encoded_bits(histogram, lengths);
+    n_payload = huffman_bytes(bytes.size(), bits);
+  }
+  std::uint64_t section_bytes() const { return 1 + varint_bytes(n_payload) + n_text + n_payload; }
+};
+
+/// `code` is of these bytes. `out` has n_room bytes, at least code.section_bytes(); more room
+/// than that spares the encoder a careful end.
+std::size_t write_huffman(std::span<const std::uint8_t> bytes, const OwnCode& code,
+                          std::size_t n_room, std::uint8_t* out, Isa isa) {
+  out[0] = static_cast<std::uint8_t>(Form::huffman);
+  std::size_t at = 1 + write_varint(code.n_payload, out + 1);
+  std::memcpy(out + at, code.text, code.n_text);
+  at += code.n_text;
+  return at + huffman_encode(bytes, code.lengths, {out + at, n_room - at}, isa);
+}
+
+/// As runs of the most frequent byte, if it makes up half of all and another does not occur, and
+/// the section takes fewer than bytes_limit bytes; else 0.
+std::size_t write_runs(std::span<const std::uint8_t> bytes, const Histogram& histogram,
+                       std::uint64_t bytes_limit, std::uint8_t* out, Workspace& workspace) {
+  const auto most = std::max_element(histogram.begin(), histogram.end());
+  const auto absent = std::find(histogram.begin(), histogram.end(), 0U);
+  if (*most < bytes.size() / 2 || absent == histogram.end() || bytes.size() < 64) return 0;
+  const auto common = static_cast<std::uint8_t>(most - histogram.begin());
+  const auto spare = static_cast<std::uint8_t>(absent - histogram.begin());
+  auto* tokens = workspace.area<std::uint8_t>(Slot::section, bytes.size() + 8);
+  if (tokens == nullptr) return 0;
+  const std::size_t n_tokens =
+      run_kernels(workspace.isa()).encode(bytes.data(), bytes.size(), common, spare, tokens);
+  const OwnCode code({tokens, n_tokens}, workspace.isa());
+  const std::size_t n_head = 3 + varint_bytes(n_tokens);
+  const std::uint64_t n_inner = std::min<std::uint64_t>(code.section_bytes(), 1 + n_tokens);
+  if (n_head + n_inner >= bytes_limit) return 0;
+  out[0] = static_cast<std::uint8_t>(Form::runs);
+  out[1] = common;
+  out[2] = spare;
+  write_varint(n_tokens, out + 3);
+  if (n_inner == 1 + n_tokens) return n_head + write_stored({tokens, n_tokens}, out + n_head);
+  return n_head + write_huffman({tokens, n_tokens}, code, section_bytes_max(bytes.size()) - n_head,
+                                out + n_head, workspace.isa());
 }
 
 std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
                       std::uint8_t* out, Workspace& workspace) {
-  Histogram histogram{};
-  count_bytes(bytes, histogram, workspace.isa());
-  const CodeLengths lengths = code_lengths(histogram, code_limit(bytes.size()));
-  std::uint8_t lengths_text[kLengthsBytesMax];
-  const std::size_t n_lengths = write_lengths(lengths, lengths_text);
-  const std::uint64_t bits = encoded_bits(histogram, lengths);
-  const std::uint64_t n_payload = huffman_bytes(bytes.size(), bits);
-  const std::uint64_t n_huffman = 1 + varint_bytes(n_payload) + n_lengths + n_payload;
+  const OwnCode code(bytes, workspace.isa());
+  const std::size_t n_stored = 1 + bytes.size();
+  std::uint64_t limit = std::min<std::uint64_t>(code.section_bytes(), n_stored);
+  const std::size_t n_runs = write_runs(bytes, code.histogram, limit, out, workspace);
+  if (n_runs != 0) limit = n_runs;
   if (plan.zstd == ZstdUse::always ||
-      (plan.zstd == ZstdUse::promising && zstd_promises(bytes, bits))) {
-    const auto limit = static_cast<std::size_t>(
-        std::min<std::uint64_t>(n_huffman, section_bytes_max(bytes.size())));
+      (plan.zstd == ZstdUse::promising && n_runs == 0 && zstd_promises(bytes, code.bits))) {
     const std::size_t n_zstd = write_zstd(bytes, plan.zstd_level, limit, out, workspace);
     if (n_zstd != 0) return n_zstd;
+    // zstd has overwritten the runs.
+    if (n_runs != 0) return write_runs(bytes, code.histogram, UINT64_MAX, out, workspace);
   }
-  if (n_huffman >= 1 + bytes.size()) return write_stored(bytes, out);
-  out[0] = static_cast<std::uint8_t>(Form::huffman);
-  std::size_t at = 1 + write_varint(n_payload, out + 1);
-  std::memcpy(out + at, lengths_text, n_lengths);
-  at += n_lengths;
-  // More room than it needs, so that the encoder need not be careful towards the end.
-  return at + huffman_encode(bytes, lengths, {out + at, section_bytes_max(bytes.size()) - at},
-                             workspace.isa());
+  if (n_runs != 0) return n_runs;
+  if (limit == n_stored) return write_stored(bytes, out);
+  return write_huffman(bytes, code, section_bytes_max(bytes.size()), out, workspace.isa());
 }
 
-bool read_huffman(std::span<const std::uint8_t> payload, const CodeLengths& lengths,
-                  std::span<std::uint8_t> bytes, Workspace& workspace) {
-  auto* table = workspace.area<DecodeTable>(Slot::section, 1);
-  if (table == nullptr) return false;
-  build_decode_table(lengths, *table);
-  return huffman_decode(payload, *table, bytes, workspace.isa());
+/// What reading needs besides the result: Slot::section.
+struct ReadArea {
+  DecodeTable* table;
+  std::uint8_t* tokens;
+
+  ReadArea(Workspace& workspace, std::size_t n_tokens)
+      : table(workspace.area<DecodeTable>(
+            Slot::section, 1 + (n_tokens + sizeof(DecodeTable) - 1) / sizeof(DecodeTable))),
+        tokens(table == nullptr ? nullptr : reinterpret_cast<std::uint8_t*>(table + 1)) {}
+};
+
+/// Forms stored and constant. Bytes consumed, or 0.
+std::size_t read_plain(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes) {
+  if (in[0] == static_cast<std::uint8_t>(Form::stored)) {
+    if (in.size() - 1 < bytes.size()) return 0;
+    if (!bytes.empty()) std::memcpy(bytes.data(), in.data() + 1, bytes.size());
+    return 1 + bytes.size();
+  }
+  if (in.size() < 2) return 0;
+  std::fill(bytes.begin(), bytes.end(), in[1]);
+  return 2;
 }
 
-bool read_zstd(std::span<const std::uint8_t> payload, std::span<std::uint8_t> bytes,
-               Workspace& workspace) {
-  auto* context = static_cast<ZSTD_DCtx*>(workspace.zstd_decompressor());
-  return context != nullptr && ZSTD_decompressDCtx(context, bytes.data(), bytes.size(),
-                                                   payload.data(), payload.size()) == bytes.size();
+/// Forms huffman, shared and zstd. Bytes consumed, or 0.
+std::size_t read_payload(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
+                         const CodeLengths* shared, DecodeTable& table, Workspace& workspace) {
+  const auto form = static_cast<Form>(in[0]);
+  std::uint64_t n_payload = 0;
+  const std::size_t n_varint = read_varint(in.subspan(1), n_payload);
+  if (n_varint == 0 || bytes.empty()) return 0;
+  std::span<const std::uint8_t> rest = in.subspan(1 + n_varint);
+  CodeLengths lengths;
+  if (form == Form::huffman) {
+    const std::size_t n_lengths = read_lengths(rest, lengths);
+    if (n_lengths == 0) return 0;
+    rest = rest.subspan(n_lengths);
+    shared = &lengths;
+  }
+  if (n_payload > rest.size()) return 0;
+  const auto payload = rest.first(static_cast<std::size_t>(n_payload));
+  if (form == Form::zstd) {
+    auto* context = static_cast<ZSTD_DCtx*>(workspace.zstd_decompressor());
+    if (context == nullptr || ZSTD_decompressDCtx(context, bytes.data(), bytes.size(),
+                                                  payload.data(), payload.size()) != bytes.size()) {
+      return 0;
+    }
+  } else {
+    if (shared == nullptr) return 0;
+    build_decode_table(*shared, table);
+    if (!huffman_decode(payload, table, bytes, workspace.isa())) return 0;
+  }
+  return in.size() - rest.size() + payload.size();
+}
+
+/// Form runs. Bytes consumed, or 0.
+std::size_t read_runs(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
+                      Workspace& workspace) {
+  std::uint64_t n_tokens = 0;
+  const std::size_t n_varint = in.size() < 4 ? 0 : read_varint(in.subspan(3), n_tokens);
+  if (n_varint == 0 || n_tokens == 0 || n_tokens > bytes.size()) return 0;
+  const auto inner = in.subspan(3 + n_varint);
+  if (inner.empty() || inner[0] > static_cast<std::uint8_t>(Form::huffman)) return 0;
+  const ReadArea area(workspace, static_cast<std::size_t>(n_tokens));
+  if (area.table == nullptr) return 0;
+  const std::span<std::uint8_t> tokens(area.tokens, static_cast<std::size_t>(n_tokens));
+  const std::size_t n_inner = inner[0] == static_cast<std::uint8_t>(Form::huffman)
+                                  ? read_payload(inner, tokens, nullptr, *area.table, workspace)
+                                  : read_plain(inner, tokens);
+  if (n_inner == 0 || in[1] == in[2] ||
+      !run_kernels(workspace.isa())
+           .decode(tokens.data(), tokens.size(), in[1], in[2], bytes.data(), bytes.size())) {
+    return 0;
+  }
+  return 3 + n_varint + n_inner;
 }
 
 }  // namespace
@@ -136,43 +271,26 @@ std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan
   }
   if (plan.shared != nullptr) {
     const std::size_t n_shared = write_shared(bytes, *plan.shared, out, workspace.isa());
-    if (n_shared != 0) return n_shared;
+    // Below two bits a byte a form of its own may be much smaller, by runs.
+    if (n_shared >= bytes.size() / 4 && n_shared != 0) return n_shared;
+    const std::size_t n_own = write_own(bytes, plan, out, workspace);
+    if (n_shared == 0 || n_own <= n_shared) return n_own;
+    return write_shared(bytes, *plan.shared, out, workspace.isa());
   }
   return write_own(bytes, plan, out, workspace);
 }
 
 std::size_t read_section(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
                          const CodeLengths* shared, Workspace& workspace) {
-  if (in.empty()) return 0;
-  const std::uint8_t form = in[0];
-  std::span<const std::uint8_t> rest = in.subspan(1);
-  if (form == static_cast<std::uint8_t>(Form::stored)) {
-    if (rest.size() < bytes.size()) return 0;
-    if (!bytes.empty()) std::memcpy(bytes.data(), rest.data(), bytes.size());
-    return 1 + bytes.size();
+  if (in.empty() || in[0] > static_cast<std::uint8_t>(Form::runs)) return 0;
+  switch (static_cast<Form>(in[0])) {
+    case Form::stored:
+    case Form::constant: return read_plain(in, bytes);
+    case Form::runs: return read_runs(in, bytes, workspace);
+    default: break;
   }
-  if (form == static_cast<std::uint8_t>(Form::constant)) {
-    if (rest.empty()) return 0;
-    std::fill(bytes.begin(), bytes.end(), rest[0]);
-    return 2;
-  }
-  if (form > static_cast<std::uint8_t>(Form::zstd)) return 0;
-  std::uint64_t n_payload = 0;
-  rest = rest.subspan(read_varint(rest, n_payload));
-  if (rest.size() == in.size() - 1) return 0;
-  CodeLengths lengths;
-  if (form == static_cast<std::uint8_t>(Form::huffman)) {
-    const std::size_t n_lengths = read_lengths(rest, lengths);
-    if (n_lengths == 0) return 0;
-    rest = rest.subspan(n_lengths);
-    shared = &lengths;
-  }
-  if (n_payload > rest.size() || bytes.empty()) return 0;
-  const auto payload = rest.first(static_cast<std::size_t>(n_payload));
-  const bool decoded = form == static_cast<std::uint8_t>(Form::zstd)
-                           ? read_zstd(payload, bytes, workspace)
-                           : shared != nullptr && read_huffman(payload, *shared, bytes, workspace);
-  return decoded ? in.size() - rest.size() + payload.size() : 0;
+  const ReadArea area(workspace, 0);
+  return area.table == nullptr ? 0 : read_payload(in, bytes, shared, *area.table, workspace);
 }
 
 }  // namespace tailrace::trz

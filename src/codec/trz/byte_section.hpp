@@ -1,10 +1,11 @@
-// Byte sections: one stream of bytes in a chunk, in the smallest of five forms.
+// Byte sections: one stream of bytes in a chunk, in the smallest of six forms.
 //
 // A section's decoded length is known to the reader from elsewhere (or written before it). Forms:
 // stored, constant (one byte for all), huffman (code lengths within the section), shared (code
-// lengths from a book outside the chunk) and zstd. The writer knows the exact size of every form
-// but zstd's from the histogram; zstd is tried only where the caller allows it. What zstd writes
-// may differ between its versions, and so the choice of a form: the bytes decoded never do.
+// lengths from a book outside the chunk), zstd, and runs (run_kernels.hpp, then one of the first
+// three). The writer knows the exact size of every form but zstd's before writing it; zstd is tried
+// only where the caller allows it. What zstd writes may differ between its versions, and so the
+// choice of a form: the bytes decoded never do.
 
 #pragma once
 
@@ -31,14 +32,14 @@ struct SectionPlan {
 /// Upper limit of a section's bytes, form and lengths included.
 std::size_t section_bytes_max(std::size_t n_bytes);
 
-/// Write one section. `out` has room for section_bytes_max(bytes.size()). Returns bytes written,
-/// at least 1; 0 when memory is out.
+/// Write one section. `out` has room for section_bytes_max(bytes.size()). Uses Slot::section.
+/// Returns bytes written, at least 1; 0 when memory is out.
 std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
                           std::uint8_t* out, Workspace& workspace);
 
 /// Read one section of exactly bytes.size() decoded bytes from the front of `in`. Uses
-/// Slot::section for the decoder's table. Returns bytes consumed, or 0 if `in` is truncated or
-/// inconsistent, or names a shared book and `shared` is null, or when memory is out.
+/// Slot::section for the decoder's table and tokens. Returns bytes consumed, or 0 if `in` is
+/// truncated or inconsistent, or names a shared book and `shared` is null, or when memory is out.
 std::size_t read_section(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
                          const CodeLengths* shared, Workspace& workspace);
 

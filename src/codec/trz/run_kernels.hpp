@@ -1,0 +1,31 @@
+// Runs of one byte, written as digits: what Huffman's whole bits cannot do for a frequent symbol.
+//
+// A symbol that makes up most of a stream costs Huffman a bit each time, however sure it is. Here
+// every maximal run of the common byte becomes its length, as digits 1 and 2 of the bijective
+// system to base 2, least significant first; the common byte stands for digit 1 and a spare byte,
+// which does not occur, for digit 2. All other bytes stay. So k common bytes take log2(k + 1)
+// tokens, the tokens are bytes again, and there are never more of them than bytes. Source: the run
+// coding of bzip2. This header may be included by kernel files.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/trz/isa.hpp"
+
+namespace tailrace::trz {
+
+struct RunKernels {
+  /// Write the tokens of n bytes, in which `spare` does not occur. `tokens` has room for n + 8.
+  /// Returns how many.
+  std::size_t (*encode)(const std::uint8_t* bytes, std::size_t n, std::uint8_t common,
+                        std::uint8_t spare, std::uint8_t* tokens);
+  /// Bring back exactly n bytes. False if the tokens give more or fewer; writes nothing else.
+  bool (*decode)(const std::uint8_t* tokens, std::size_t n_tokens, std::uint8_t common,
+                 std::uint8_t spare, std::uint8_t* bytes, std::size_t n);
+};
+
+TRZ_DECLARE_KERNELS(RunKernels, run_kernels)
+
+}  // namespace tailrace::trz
