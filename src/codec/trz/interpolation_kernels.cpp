@@ -169,31 +169,37 @@ inline void decode_row(const InterpolationRow<T>& row, const RowWeights<T>& weig
 
 // --- careful, and the choice of a loop ---------------------------------------------------------
 
-template <class T, bool kEdge, Reconstruct kWhere>
-inline void careful_row(const InterpolationRow<T>& row, const RowWeights<T>& weights,
-                        const Lattice<T>& lattice, const T* fill, std::int32_t* __restrict codes,
-                        std::uint8_t* __restrict failed) {
-  const T* a = row.a;
-  const T* b = row.b;
-  const T* c = row.c;
-  const T* d = row.d;
-  T* __restrict recon = row.recon;
+template <class T, bool kEdge>
+void careful_row(const InterpolationRow<T>& row, const RowWeights<T>& weights,
+                 const Lattice<T>& lattice, const T* fill, std::int32_t* codes,
+                 std::uint8_t* failed) {
+  T predicted[kPart];
+  T reconstructed[kPart];
   const RowWeights<T> w = weights;
-  const std::size_t stride = row.stride;
-  const bool has_fill = fill != nullptr;
-  const T fill_value = has_fill ? *fill : T(0);
-  for (std::size_t i = 0; i < row.n; ++i) {
-    const T value = row.x[i * stride];
-    const T p = predict<kEdge>(a[i], b[i], c[i], d[i], w);
-    const std::int32_t q = Rounding<T>::quantise((value - p) * lattice.inverse_step);
-    const T r = p + static_cast<T>(q) * lattice.step;
-    const T error = value - r;
-    const bool good =
-        ((error < lattice.bound) & (error > -lattice.bound)) & !(has_fill & (value == fill_value));
-    codes[i] = good ? q : 0;
-    failed[i] = good ? 0 : 1;
-    // As the decoder will have it: p + 0 * step is p, but for the sign of a zero.
-    store<kWhere>(recon, i, b[i], good ? r : p + T(0) * lattice.step);
+  for (std::size_t begin = 0; begin < row.n; begin += kPart) {
+    const std::size_t n = row.n - begin < kPart ? row.n - begin : kPart;
+    const T* a = row.a + begin;
+    const T* b = row.b + begin;
+    const T* c = row.c + begin;
+    const T* d = row.d + begin;
+    for (std::size_t i = 0; i < n; ++i) predicted[i] = predict<kEdge>(a[i], b[i], c[i], d[i], w);
+    if (row.stride == 1) {
+      quantise_carefully<T, 1>(row.x + begin, predicted, n, lattice, fill, codes + begin,
+                               reconstructed, failed + begin);
+    } else {
+      quantise_carefully<T, 2>(row.x + 2 * begin, predicted, n, lattice, fill, codes + begin,
+                               reconstructed, failed + begin);
+    }
+    if (row.where == Reconstruct::plain) {
+      T* __restrict recon = row.recon + begin;
+      for (std::size_t i = 0; i < n; ++i) recon[i] = reconstructed[i];
+    } else if (row.where == Reconstruct::interleave) {
+      T* __restrict recon = row.recon + 2 * begin;
+      for (std::size_t i = 0; i < n; ++i) {
+        recon[2 * i] = b[i];
+        recon[2 * i + 1] = reconstructed[i];
+      }
+    }
   }
 }
 
@@ -221,25 +227,12 @@ bool encode(const InterpolationRow<T>& row, const RowWeights<T>& weights, const 
                       : encode_any<T, false>(row, weights, lattice, codes);
 }
 
-template <class T, bool kEdge>
-void careful_any(const InterpolationRow<T>& row, const RowWeights<T>& weights,
-                 const Lattice<T>& lattice, const T* fill, std::int32_t* codes,
-                 std::uint8_t* failed) {
-  using enum Reconstruct;
-  switch (row.where) {
-    case discard: return careful_row<T, kEdge, discard>(row, weights, lattice, fill, codes, failed);
-    case plain: return careful_row<T, kEdge, plain>(row, weights, lattice, fill, codes, failed);
-    case interleave: break;
-  }
-  careful_row<T, kEdge, interleave>(row, weights, lattice, fill, codes, failed);
-}
-
 template <class T>
 void encode_careful(const InterpolationRow<T>& row, const RowWeights<T>& weights,
                     const Lattice<T>& lattice, const T* fill, std::int32_t* codes,
                     std::uint8_t* failed) {
-  if (weights.edge) return careful_any<T, true>(row, weights, lattice, fill, codes, failed);
-  careful_any<T, false>(row, weights, lattice, fill, codes, failed);
+  if (weights.edge) return careful_row<T, true>(row, weights, lattice, fill, codes, failed);
+  careful_row<T, false>(row, weights, lattice, fill, codes, failed);
 }
 
 template <class T, bool kEdge>

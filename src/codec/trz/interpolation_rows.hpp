@@ -7,6 +7,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "codec/trz/interpolation.hpp"
 #include "codec/trz/interpolation_kernels.hpp"
@@ -182,7 +184,16 @@ class EncodingRows {
 
   void mark_failed(const std::uint8_t* failed, std::size_t n, std::size_t index,
                    std::size_t index_stride) {
-    for (std::size_t i = 0; i < n; ++i) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      std::uint64_t eight;
+      std::memcpy(&eight, failed + i, sizeof eight);
+      for (; eight != 0; eight &= eight - 1) {
+        const auto k = static_cast<std::size_t>(std::countr_zero(eight)) / 8;
+        patches_.mark(index + (i + k) * index_stride);
+      }
+    }
+    for (; i < n; ++i) {
       if (failed[i] != 0) patches_.mark(index + i * index_stride);
     }
   }

@@ -47,6 +47,30 @@ inline T predict(const JointRows<T>& row, std::size_t i) {
   return p;
 }
 
+template <class T, int kAxes, bool kEdge>
+inline void predict_part(const JointRows<T>& row, std::size_t begin, std::size_t n,
+                         T* __restrict p) {
+  for (std::size_t i = 0; i < n; ++i) p[i] = predict<kAxes, kEdge>(row, begin + i);
+}
+
+/// Reconstructed values [begin, begin + n) of a row to where they go.
+template <class T>
+inline void put_part(const JointRows<T>& row, std::size_t begin, std::size_t n,
+                     const T* __restrict values) {
+  if (row.recon != nullptr) {
+    T* __restrict recon = row.recon + begin;
+    for (std::size_t i = 0; i < n; ++i) recon[i] = values[i];
+  }
+  if (row.full != nullptr) {
+    const T* __restrict even = row.axes[0].b + begin;
+    T* __restrict full = row.full + 2 * begin;
+    for (std::size_t i = 0; i < n; ++i) {
+      full[2 * i] = even[i];
+      full[2 * i + 1] = values[i];
+    }
+  }
+}
+
 #if defined(__AVX512VBMI2__)
 
 /// Two vectors' worth of cache lines, `ahead` elements from here; harmless wherever that is.
@@ -194,25 +218,6 @@ void decode_axes(const JointRows<T>& rows, T step_value, const std::int32_t* cod
 
 #else
 
-template <class T>
-inline void interleave(const JointRows<T>& row, const T* __restrict odd) {
-  if (row.full == nullptr) return;
-  const T* __restrict even = row.axes[0].b;
-  T* __restrict full = row.full;
-  for (std::size_t i = 0; i < row.n; ++i) {
-    full[2 * i] = even[i];
-    full[2 * i + 1] = odd[i];
-  }
-}
-
-constexpr std::size_t kPart = 256;  ///< Values at a time, so that predictions stay in the cache.
-
-template <class T, int kAxes, bool kEdge>
-inline void predict_part(const JointRows<T>& row, std::size_t begin, std::size_t n,
-                         T* __restrict p) {
-  for (std::size_t i = 0; i < n; ++i) p[i] = predict<kAxes, kEdge>(row, begin + i);
-}
-
 template <class T, int kAxes, bool kEdge>
 bool encode_one(const JointRows<T>& row, const Lattice<T>& lattice, std::int32_t* codes) {
   std::int32_t bad = 0;
@@ -222,12 +227,11 @@ bool encode_one(const JointRows<T>& row, const Lattice<T>& lattice, std::int32_t
   const T step = lattice.step;
   const T bound = lattice.bound;
   for (std::size_t begin = 0; begin < row.n; begin += kPart) {
-    JointRows<T> part = row;
-    part.n = row.n - begin < kPart ? row.n - begin : kPart;
-    predict_part<T, kAxes, kEdge>(row, begin, part.n, predicted);
+    const std::size_t n = row.n - begin < kPart ? row.n - begin : kPart;
+    predict_part<T, kAxes, kEdge>(row, begin, n, predicted);
     const T* x = row.x + 2 * begin;
     std::int32_t* __restrict to = codes + begin;
-    for (std::size_t i = 0; i < part.n; ++i) {
+    for (std::size_t i = 0; i < n; ++i) {
       const std::int32_t q = Rounding<T>::quantise((x[2 * i] - predicted[i]) * inverse_step);
       const T r = predicted[i] + static_cast<T>(q) * step;
       const T error = x[2 * i] - r;
@@ -235,13 +239,7 @@ bool encode_one(const JointRows<T>& row, const Lattice<T>& lattice, std::int32_t
       to[i] = q;
       reconstructed[i] = r;
     }
-    if (row.recon != nullptr) {
-      T* __restrict recon = row.recon + begin;
-      for (std::size_t i = 0; i < part.n; ++i) recon[i] = reconstructed[i];
-    }
-    part.axes[0].b = row.axes[0].b + begin;
-    if (row.full != nullptr) part.full = row.full + 2 * begin;
-    interleave(part, reconstructed);
+    put_part(row, begin, n, reconstructed);
   }
   return bad == 0;
 }
@@ -251,20 +249,13 @@ void decode_one(const JointRows<T>& row, T step, const std::int32_t* codes) {
   T predicted[kPart];
   T reconstructed[kPart];
   for (std::size_t begin = 0; begin < row.n; begin += kPart) {
-    JointRows<T> part = row;
-    part.n = row.n - begin < kPart ? row.n - begin : kPart;
-    predict_part<T, kAxes, kEdge>(row, begin, part.n, predicted);
+    const std::size_t n = row.n - begin < kPart ? row.n - begin : kPart;
+    predict_part<T, kAxes, kEdge>(row, begin, n, predicted);
     const std::int32_t* from = codes + begin;
-    for (std::size_t i = 0; i < part.n; ++i) {
+    for (std::size_t i = 0; i < n; ++i) {
       reconstructed[i] = predicted[i] + static_cast<T>(from[i]) * step;
     }
-    if (row.recon != nullptr) {
-      T* __restrict recon = row.recon + begin;
-      for (std::size_t i = 0; i < part.n; ++i) recon[i] = reconstructed[i];
-    }
-    part.axes[0].b = row.axes[0].b + begin;
-    if (row.full != nullptr) part.full = row.full + 2 * begin;
-    interleave(part, reconstructed);
+    put_part(row, begin, n, reconstructed);
   }
 }
 
@@ -289,24 +280,14 @@ void decode_axes(const JointRows<T>& rows, T step, const std::int32_t* codes) {
 template <class T, int kAxes, bool kEdge>
 void careful_one(const JointRows<T>& row, const Lattice<T>& lattice, const T* fill,
                  std::int32_t* codes, std::uint8_t* failed) {
-  const bool has_fill = fill != nullptr;
-  const T fill_value = has_fill ? *fill : T(0);
-  for (std::size_t i = 0; i < row.n; ++i) {
-    const T value = row.x[2 * i];
-    const T p = predict<kAxes, kEdge>(row, i);
-    const std::int32_t q = Rounding<T>::quantise((value - p) * lattice.inverse_step);
-    const T r = p + static_cast<T>(q) * lattice.step;
-    const T error = value - r;
-    const bool good =
-        ((error < lattice.bound) & (error > -lattice.bound)) & !(has_fill & (value == fill_value));
-    codes[i] = good ? q : 0;
-    failed[i] = good ? 0 : 1;
-    const T kept = good ? r : p + T(0) * lattice.step;
-    if (row.recon != nullptr) row.recon[i] = kept;
-    if (row.full != nullptr) {
-      row.full[2 * i] = row.axes[0].b[i];
-      row.full[2 * i + 1] = kept;
-    }
+  T predicted[kPart];
+  T reconstructed[kPart];
+  for (std::size_t begin = 0; begin < row.n; begin += kPart) {
+    const std::size_t n = row.n - begin < kPart ? row.n - begin : kPart;
+    predict_part<T, kAxes, kEdge>(row, begin, n, predicted);
+    quantise_carefully<T, 2>(row.x + 2 * begin, predicted, n, lattice, fill, codes + begin,
+                             reconstructed, failed + begin);
+    put_part(row, begin, n, reconstructed);
   }
 }
 
@@ -321,11 +302,13 @@ inline auto with_form(const JointRows<T>& row, F f) {
 }
 
 template <class T>
-bool encode(const JointRows<T>& row, const Lattice<T>& lattice, const T* fill,
+bool encode(const JointRows<T>& rows, const Lattice<T>& lattice, const T* fill,
             std::int32_t* codes) {
-  if (fill != nullptr && contains(row.x, 2, row.n, *fill)) return false;
-  return with_form(row, [&]<int kAxes, bool kEdge>() {
-    return encode_axes<T, kAxes, kEdge>(row, lattice, codes);
+  for (std::size_t r = 0; fill != nullptr && r < rows.n_rows; ++r) {
+    if (contains(rows.x + r * rows.x_pitch, 2, rows.n, *fill)) return false;
+  }
+  return with_form(rows, [&]<int kAxes, bool kEdge>() {
+    return encode_axes<T, kAxes, kEdge>(rows, lattice, codes);
   });
 }
 

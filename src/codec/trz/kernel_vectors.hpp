@@ -143,5 +143,35 @@ struct Wide<double> {
 
 #endif
 
+inline constexpr std::size_t kPart = 256;  ///< Values at a time where arrays go through the cache.
+
+/// What careful rows do with n <= kPart predicted values: codes, 0 where the value fails; what the
+/// decoder will have; and failed[i] = 1 or 0.
+template <class T, std::size_t kStride>
+inline void quantise_carefully(const T* x, const T* __restrict p, std::size_t n,
+                               const Lattice<T>& lattice, const T* fill,
+                               std::int32_t* __restrict codes, T* __restrict reconstructed,
+                               std::uint8_t* __restrict failed) {
+  const bool has_fill = fill != nullptr;
+  const T fill_value = has_fill ? *fill : T(0);
+  const std::int32_t fill_counts = has_fill ? 1 : 0;
+  const T inverse_step = lattice.inverse_step;
+  const T step = lattice.step;
+  const T bound = lattice.bound;
+  std::int32_t good[kPart];
+  for (std::size_t i = 0; i < n; ++i) {
+    const T value = x[i * kStride];
+    const std::int32_t q = Rounding<T>::quantise((value - p[i]) * inverse_step);
+    const T error = value - (p[i] + static_cast<T>(q) * step);
+    good[i] = ((error < bound) & (error > -bound)) & ((fill_counts & (value == fill_value)) ^ 1);
+    codes[i] = q & -good[i];
+  }
+  // A failing value leaves its prediction: p + 0 * step, which is p but for the sign of a zero.
+  for (std::size_t i = 0; i < n; ++i) {
+    reconstructed[i] = p[i] + static_cast<T>(codes[i]) * step;
+  }
+  for (std::size_t i = 0; i < n; ++i) failed[i] = static_cast<std::uint8_t>(good[i] ^ 1);
+}
+
 }  // namespace
 }  // namespace tailrace::trz::TRZ_ISA

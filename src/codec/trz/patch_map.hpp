@@ -38,6 +38,16 @@ class PatchMap {
     }
     return total;
   }
+  /// The k-th marked index, k < count().
+  std::size_t nth(std::size_t k) const {
+    std::size_t word = 0;
+    for (; k >= static_cast<std::size_t>(std::popcount(words_[word])); ++word) {
+      k -= static_cast<std::size_t>(std::popcount(words_[word]));
+    }
+    std::uint64_t bits = words_[word];
+    for (; k > 0; --k) bits &= bits - 1;
+    return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+  }
   const std::uint64_t* words() const { return words_; }
   std::size_t n_values() const { return n_values_; }
 

@@ -43,76 +43,95 @@ bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, Workspace& wor
   return in.take(n_bytes) != nullptr && n_bytes != 0;
 }
 
-/// Gaps as varints, up to `limit` bytes; returns bytes used, or limit + 1 if they do not fit.
+/// Gaps between ascending indices, as varints.
 class GapList {
  public:
-  GapList(std::uint8_t* bytes, std::size_t limit) : bytes_(bytes), limit_(limit) {}
+  explicit GapList(std::uint8_t* bytes) : bytes_(bytes) {}
   void add(std::size_t index) {
     std::size_t gap = index - next_;
     next_ = index + 1;
-    for (; gap >= 0x80; gap >>= 7) put(static_cast<std::uint8_t>(gap | 0x80));
-    put(static_cast<std::uint8_t>(gap));
+    for (; gap >= 0x80; gap >>= 7) bytes_[n_bytes_++] = static_cast<std::uint8_t>(gap | 0x80);
+    bytes_[n_bytes_++] = static_cast<std::uint8_t>(gap);
   }
-  bool fits() const { return n_bytes_ <= limit_; }
   std::size_t n_bytes() const { return n_bytes_; }
 
  private:
-  void put(std::uint8_t byte) {
-    if (n_bytes_ < limit_) bytes_[n_bytes_] = byte;
-    ++n_bytes_;
-  }
   std::uint8_t* bytes_;
-  std::size_t limit_;
   std::size_t n_bytes_ = 0;
   std::size_t next_ = 0;
 };
 
-/// One set: the marked values of which `belongs` holds.
-template <class T, class Belongs>
-bool write_set(const T* values, const PatchMap& patches, std::size_t n_patches, bool one_value,
-               Belongs belongs, const SectionPlan& plan, ChunkWriter& out, Workspace& workspace) {
-  const std::size_t bitmap_bytes = (patches.n_values() + 7) / 8;
-  const std::size_t limit = bitmap_bytes / 4;  // A bit map codes better than dense gaps.
-  auto* positions = workspace.area<std::uint8_t>(Slot::transform, bitmap_bytes + kSlack);
-  auto* listed = workspace.area<T>(Slot::patch_values, n_patches + kSlack);
-  if (positions == nullptr || listed == nullptr) return false;
-  GapList gaps(positions, limit);
-  std::size_t n_listed = 0;
-  for_each_patch(patches, [&](std::size_t index) {
-    if (!belongs(values[index])) return;
-    gaps.add(index);
-    listed[n_listed++] = values[index];
-  });
-  std::uint8_t form = kPresent;
-  std::size_t n_bytes = gaps.n_bytes();
-  if (!gaps.fits()) {
-    form |= kBitmap;
-    n_bytes = bitmap_bytes;
-    std::fill_n(positions, bitmap_bytes, std::uint8_t{0});
+/// One set: all marked values, or those whose equality with `common` is `wanted`.
+template <class T>
+struct PatchSet {
+  const T* values;
+  const PatchMap& patches;
+  std::size_t n;   ///< In the set.
+  bool all;        ///< It is all marked values.
+  bool one_value;  ///< They are equal.
+  T common = 0;
+  bool wanted = true;
+
+  template <class Visitor>
+  void for_each(Visitor visit) const {
     for_each_patch(patches, [&](std::size_t index) {
-      if (belongs(values[index])) {
-        positions[index / 8] |= static_cast<std::uint8_t>(1U << (index % 8));
-      }
+      if (all || (values[index] == common) == wanted) visit(index);
     });
   }
-  if (one_value) form |= kOneValue;
+};
+
+/// The positions of a set; returns their bytes. Above one value in 32 a bit map is shorter, and
+/// codes better anyway. `bytes` has room for a bit map and 16 bytes.
+template <class T>
+std::size_t put_positions(const PatchSet<T>& set, bool bitmap, std::uint8_t* bytes) {
+  const std::size_t bitmap_bytes = (set.patches.n_values() + 7) / 8;
+  if (!bitmap) {
+    GapList gaps(bytes);
+    set.for_each([&](std::size_t index) { gaps.add(index); });
+    return gaps.n_bytes();
+  }
+  if (set.all) {
+    std::memcpy(bytes, set.patches.words(), bitmap_bytes);
+    return bitmap_bytes;
+  }
+  std::fill_n(bytes, bitmap_bytes, std::uint8_t{0});
+  set.for_each(
+      [&](std::size_t index) { bytes[index / 8] |= static_cast<std::uint8_t>(1U << (index % 8)); });
+  return bitmap_bytes;
+}
+
+template <class T>
+bool write_set(const PatchSet<T>& set, const SectionPlan& plan, ChunkWriter& out,
+               Workspace& workspace) {
+  const std::size_t bitmap_bytes = (set.patches.n_values() + 7) / 8;
+  // A gap below n takes at most 1 byte more for each factor of 128: 32 values a patch pay for 2,
+  // and longer gaps are fewer.
+  const bool bitmap = set.n > set.patches.n_values() / 32;
+  auto* positions = workspace.area<std::uint8_t>(Slot::transform, bitmap_bytes + kSlack);
+  if (positions == nullptr) return false;
+  const std::size_t n_bytes = put_positions(set, bitmap, positions);
+  std::uint8_t form = kPresent;
+  if (bitmap) form |= kBitmap;
+  if (set.one_value) form |= kOneValue;
   out.number(form);
-  out.varint(n_listed);
-  if ((form & kBitmap) == 0) out.varint(n_bytes);
+  out.varint(set.n);
+  if (!bitmap) out.varint(n_bytes);
   if (!add_section({positions, n_bytes}, plan, out, workspace)) return false;
-  if (one_value) {
-    out.number(listed[0]);
+  if (set.one_value) {
+    out.number(set.common);
     return !out.failed();
   }
   // Byte k of all values together: exponents and signs repeat, low bits do not.
-  auto* shuffled = workspace.area<std::uint8_t>(Slot::transform, n_listed * sizeof(T) + kSlack);
+  auto* shuffled = workspace.area<std::uint8_t>(Slot::transform, set.n * sizeof(T) + kSlack);
   if (shuffled == nullptr) return false;
-  for (std::size_t i = 0; i < n_listed; ++i) {
+  std::size_t i = 0;
+  set.for_each([&](std::size_t index) {
     for (std::size_t k = 0; k < sizeof(T); ++k) {
-      shuffled[k * n_listed + i] = static_cast<std::uint8_t>(listed[i] >> (8 * k));
+      shuffled[k * set.n + i] = static_cast<std::uint8_t>(set.values[index] >> (8 * k));
     }
-  }
-  return add_section({shuffled, n_listed * sizeof(T)}, plan, out, workspace);
+    ++i;
+  });
+  return add_section({shuffled, set.n * sizeof(T)}, plan, out, workspace);
 }
 
 /// Read the positions of one set into `indices`; false when inconsistent.
@@ -158,30 +177,19 @@ std::size_t patches_bytes_max(std::size_t n_values, std::size_t n_patches,
 template <class T>
 bool write_patches(const T* values, const PatchMap& patches, const SectionPlan& plan,
                    ChunkWriter& out, Workspace& workspace) {
-  const std::size_t n_patches = patches.count();
-  if (n_patches > 0) {
-    // The most likely common pattern is that of the middle patch.
-    std::size_t seen = 0;
-    T common = 0;
-    for_each_patch(patches, [&](std::size_t index) {
-      if (seen++ == n_patches / 2) common = values[index];
-    });
-    std::size_t n_common = 0;
-    for_each_patch(patches, [&](std::size_t index) { n_common += values[index] == common; });
-    const bool worth_a_set = n_common == n_patches || n_common >= 16;
-    if (!worth_a_set) n_common = 0;
-    if (n_common > 0 && !write_set(
-                            values, patches, n_common, true,
-                            [common](T value) { return value == common; }, plan, out, workspace)) {
-      return false;
-    }
-    if (n_common < n_patches &&
-        !write_set(
-            values, patches, n_patches - n_common, false,
-            [common, n_common](T value) { return n_common == 0 || value != common; }, plan, out,
-            workspace)) {
-      return false;
-    }
+  const std::size_t n = patches.count();
+  if (n > 0) {
+    // Where one pattern rules, it is most likely that of the middle one; the first may be an
+    // edge's.
+    const T common = values[patches.nth(n / 2)];
+    PatchSet<T> equal{values, patches, 0, true, true, common, true};
+    equal.for_each([&](std::size_t index) { equal.n += values[index] == common ? 1 : 0; });
+    equal.all = equal.n == n;
+    const bool separate = equal.all || equal.n >= 16;
+    if (separate && !write_set(equal, plan, out, workspace)) return false;
+    PatchSet<T> others{values, patches, separate ? n - equal.n : n, !separate, false,
+                       common, false};
+    if (others.n > 0 && !write_set(others, plan, out, workspace)) return false;
   }
   out.number(kEnd);
   return !out.failed();
