@@ -1,39 +1,21 @@
-// Choose: sampling runs, the cost of every candidate, and the decision.
+// Choose: the candidates of a chunk, their costs, and the decision.
 
 #include "codec/trz/choose.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
 
-#include "codec/trz/lattice.hpp"
-#include "codec/trz/sample_kernels.hpp"
+#include "codec/trz/code_cost.hpp"
+#include "codec/trz/sampler.hpp"
 
 namespace tailrace::trz {
 namespace {
 
-constexpr std::size_t kRunsMax = 128;
-constexpr std::size_t kRunsMin = 8;
+constexpr std::size_t kValuesPerRun = 4096;  // One run of 32 for each of these: 0.8 %.
 /// Bits a value: where nearly all codes are zero, a pyramid spends its few on coarse levels.
 constexpr double kFlatPenalty = 0.01;
-constexpr std::size_t kValuesPerRun = 4096;  // One run of 32 for each of these: 0.8 %.
-
-/// log2 by its series for artanh: the C library's may differ between machines.
-double log2_of(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const int exponent = static_cast<int>((bits >> 52) & 0x7FF) - 1023;
-  const double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
-  const double t = (m - 1.5) / (m + 1.5);  // m = 1.5 (1 + t) / (1 - t), |t| <= 0.2
-  const double t2 = t * t;
-  const double series =
-      t * (1 + t2 * (1.0 / 3 + t2 * (1.0 / 5 + t2 * (1.0 / 7 + t2 * (1.0 / 9 + t2 / 11)))));
-  constexpr double log2_of_e = 1.4426950408889634;
-  constexpr double log2_of_1_5 = 0.5849625007211562;
-  return exponent + log2_of_1_5 + 2 * log2_of_e * series;
-}
+/// Bits a value that another folding must gain over the chunk's own extents.
+constexpr double kFoldingPenalty = 0.005;
 
 template <class T>
 T rounded_down(double bound) {
@@ -41,184 +23,10 @@ T rounded_down(double bound) {
   return static_cast<double>(nearest) > bound ? std::nextafter(nearest, T(0)) : nearest;
 }
 
-/// Splits a position in the chunk; a small generator scatters the runs, the same ones each time.
-struct Scatter {
-  std::uint64_t state = 0x9E3779B97F4A7C15ULL;
-  std::size_t below(std::size_t limit) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::size_t>(((state >> 32) * limit) >> 32);
-  }
-};
-
-template <class T>
-class Sampler {
- public:
-  Sampler(const T* values, const Extents& extents, const T* fill, double bound)
-      : values_(values), extents_(extents), fill_(fill), bound_(rounded_down<T>(bound)) {
-    const std::size_t n = extents[0] * extents[1] * extents[2] * extents[3];
-    n_runs_ = std::clamp(n / kValuesPerRun, kRunsMin, kRunsMax);
-    // Strata along the slowest axes, so that no part of the chunk is left out.
-    Scatter scatter;
-    const std::size_t n_rows = n / extents[3];
-    for (std::size_t r = 0; r < n_runs_; ++r) {
-      const std::size_t low = n_rows * r / n_runs_;
-      const std::size_t high = std::max(low + 1, n_rows * (r + 1) / n_runs_);
-      const std::size_t row = std::min(low + scatter.below(high - low), n_rows - 1);
-      const std::size_t n_starts = extents[3] > kRunValues ? extents[3] - kRunValues + 1 : 1;
-      const std::size_t low_x = n_rows >= n_runs_ ? 0 : n_starts * r / n_runs_;
-      const std::size_t high_x = n_rows >= n_runs_ ? n_starts : n_starts * (r + 1) / n_runs_;
-      const std::size_t x = low_x + (high_x > low_x ? scatter.below(high_x - low_x) : 0);
-      runs_[r] = {row / (extents[1] * extents[2]), row / extents[2] % extents[1], row % extents[2],
-                  std::min(x, n_starts - 1)};
-    }
-  }
-
-  /// A first look: typical value, shares of special values, constancy.
-  void look(Sampled& sampled) {
-    std::array<T, kRunsMax * 4> seen;
-    std::size_t n_seen = 0;
-    std::size_t n_special = 0;
-    std::size_t n_all = 0;
-    const T* first = value_at(runs_[0], 0);
-    sampled.all_equal = true;
-    for (std::size_t r = 0; r < n_runs_; ++r) {
-      for (std::size_t i = 0; i < kRunValues; ++i) {
-        const T* value = value_at(runs_[r], i);
-        sampled.all_equal = sampled.all_equal && bits(*value) == bits(*first);
-        ++n_all;
-        if (special(*value)) {
-          ++n_special;
-        } else if (i % 8 == 0) {
-          seen[n_seen++] = *value;
-        }
-      }
-    }
-    sampled.special_share = static_cast<double>(n_special) / static_cast<double>(n_all);
-    if (n_seen > 0) {
-      const auto middle = seen.begin() + static_cast<std::ptrdiff_t>(n_seen / 2);
-      std::nth_element(seen.begin(), middle, seen.begin() + static_cast<std::ptrdiff_t>(n_seen));
-      sampled.offset = static_cast<double>(*middle);
-    }
-    offset_ = sampled.offset;
-  }
-
-  /// Codes per candidate; `costs` in bits a value.
-  void measure(Sampled& sampled, std::array<double, n_sample_candidates>& costs, Isa isa) {
-    step_ = 2 * static_cast<double>(bound_) * (1 - 0x1p-10);
-    const SampleKernels& kernels = sample_kernels(isa);
-    costs.fill(0);
-    double rows[n_sample_rows][kRowValues];
-    std::uint64_t sums[n_sample_candidates];
-    for (std::size_t r = 0; r < n_runs_; ++r) {
-      load_rows(runs_[r], rows);
-      kernels.measure(rows, sums);
-      for (std::size_t c = 0; c < n_sample_candidates; ++c) {
-        costs[c] += entropy_of_mean(static_cast<double>(sums[c]) / kRunValues);
-      }
-    }
-    for (double& cost : costs) cost /= static_cast<double>(n_runs_);
-    measure_fit(sampled);
-  }
-
- private:
-  struct Run {
-    std::size_t t, z, y, x;
-  };
-
-  static auto bits(T value) {
-    if constexpr (sizeof(T) == 4) {
-      return std::bit_cast<std::uint32_t>(value);
-    } else {
-      return std::bit_cast<std::uint64_t>(value);
-    }
-  }
-  bool special(T value) const {
-    return !std::isfinite(value) || (fill_ != nullptr && value == *fill_);
-  }
-  const T* value_at(const Run& run, std::size_t i) const {
-    const std::size_t row = (run.t * extents_[1] + run.z) * extents_[2] + run.y;
-    return values_ + row * extents_[3] + std::min(run.x + i, extents_[3] - 1);
-  }
-
-  static std::size_t shifted(std::size_t at, int by, std::size_t extent) {
-    const auto moved = static_cast<std::ptrdiff_t>(at) + by;
-    return static_cast<std::size_t>(
-        std::clamp<std::ptrdiff_t>(moved, 0, static_cast<std::ptrdiff_t>(extent) - 1));
-  }
-
-  /// u of one row around a run; special values take the last ordinary one's.
-  void load_row(const Run& run, int dt, int dz, int dy, double* row) const {
-    const Run at{shifted(run.t, dt, extents_[0]), shifted(run.z, dz, extents_[1]),
-                 shifted(run.y, dy, extents_[2]), 0};
-    const T* from = value_at(at, 0);
-    const double inverse_step = 1 / step_;
-    double held = 0;
-    for (std::size_t i = 0; i < kRowValues; ++i) {
-      const std::size_t x = shifted(run.x + i, -static_cast<int>(kRunMargin), extents_[3]);
-      const T value = from[x];
-      if (!special(value)) held = (static_cast<double>(value) - offset_) * inverse_step;
-      row[i] = std::clamp(held, -0x1p50, 0x1p50);
-    }
-  }
-
-  void load_rows(const Run& run, double (*rows)[kRowValues]) const {
-    static constexpr int at[n_sample_rows][3] = {
-        {0, 0, 0}, {0, 0, -1}, {0, -1, 0}, {0, -1, -1}, {0, 0, 1},   {0, 0, -3},  {0, 0, 3},
-        {0, 1, 0}, {0, -3, 0}, {0, 3, 0},  {-1, 0, 0},  {-1, 0, -1}, {-1, -1, 0}, {-1, -1, -1}};
-    for (std::size_t r = 0; r < n_sample_rows; ++r) {
-      const bool unused = (at[r][0] != 0 && extents_[0] == 1) ||
-                          (at[r][1] != 0 && extents_[1] == 1) ||
-                          (at[r][2] != 0 && extents_[2] == 1);
-      if (unused) {
-        std::fill_n(rows[r], kRowValues, 0.0);
-      } else {
-        load_row(run, at[r][0], at[r][1], at[r][2], rows[r]);
-      }
-    }
-  }
-
-  void measure_fit(Sampled& sampled) const {
-    const T step = static_cast<T>(step_);
-    const T offset = static_cast<T>(offset_);
-    std::size_t n_values = 0;
-    std::size_t n_misfits = 0;
-    std::size_t n_coarse = 0;
-    for (std::size_t r = 0; r < n_runs_; ++r) {
-      for (std::size_t i = 0; i < kRunValues; ++i) {
-        const T value = *value_at(runs_[r], i);
-        if (special(value)) continue;
-        ++n_values;
-        const T spacing = std::abs(value) * std::numeric_limits<T>::epsilon();
-        if (!(spacing < bound_)) ++n_coarse;
-        const T q = std::nearbyint((value - offset) / step);
-        constexpr T limit = sizeof(T) == 4 ? T(0x1p22) : T(0x1p31);
-        if (!(std::abs(q) < limit) || !(std::abs(value - (offset + q * step)) < bound_)) {
-          ++n_misfits;
-        }
-      }
-    }
-    if (n_values == 0) return;
-    sampled.misfit_share = static_cast<double>(n_misfits) / static_cast<double>(n_values);
-    sampled.coarse_share = static_cast<double>(n_coarse) / static_cast<double>(n_values);
-  }
-
-  const T* values_;
-  Extents extents_;
-  const T* fill_;
-  T bound_;
-  double offset_ = 0;
-  double step_ = 1;
-  std::size_t n_runs_ = 0;
-  std::array<Run, kRunsMax> runs_;
-};
-
-// --- the decision ------------------------------------------------------------------------------
-
-using Costs = std::array<double, n_sample_candidates>;
-
 /// Best spline of an axis (0 = x), or the one that the user wants.
 RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, double* cost) {
-  const std::size_t first = kLinearX + 3 * axis;
+  static constexpr std::size_t firsts[3] = {kLinearX, kLinearY, kLinearZ};
+  const std::size_t first = firsts[axis];
   std::size_t best = 1;
   if (wanted != Spline::automatic) {
     best = static_cast<std::size_t>(wanted) - 1;
@@ -237,6 +45,7 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
                             const Settings& settings) {
   Prediction prediction;
   prediction.interpolated = true;
+  prediction.extents = extents;
   prediction.plan.last_axis = last;
   std::array<double, 3> cost{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -266,9 +75,10 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
 Prediction joint_of(const Costs& costs, const Extents& extents, const Settings& settings) {
   Prediction prediction;
   prediction.interpolated = true;
+  prediction.extents = extents;
   prediction.plan.last_axis = kJoint;
   std::array<double, 3> cost{};
-  double least = 64;
+  double least = kNoCost;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     prediction.plan.spline[axis] = best_spline(costs, axis, settings.spline, &cost[axis]);
     if (extents[3 - axis] > 1) least = std::min(least, cost[axis]);
@@ -310,70 +120,142 @@ void choose_level_steps(Prediction& prediction) {
   }
 }
 
-}  // namespace
-
-double entropy_of_mean(double mean) {
-  if (!(mean > 0)) return 0;
-  const double theta = (std::sqrt(1 + mean * mean) - 1) / mean;
-  if (!(theta < 1)) return 64;
-  return -log2_of((1 - theta) / (1 + theta)) - mean * log2_of(theta);
+/// What a sample of {z, y, x} says of {z, y x}.
+Costs costs_without_y(const Costs& costs) {
+  Costs flat;
+  flat.fill(kNoCost);
+  std::copy_n(costs.begin(), static_cast<std::size_t>(kLorenzo2), flat.begin());
+  flat[kLorenzo2] = costs[kLorenzo2XZ];
+  for (std::size_t k = 0; k < 3; ++k) flat[kLinearY + k] = costs[kLinearZ + k];
+  flat[kJointXY] = costs[kJointXZ];
+  return flat;
 }
+
+/// The candidates of a chunk.
+class Candidates {
+ public:
+  Candidates(const Settings& settings, Sampled& sampled) : settings_(settings), sampled_(sampled) {
+    const Predictor wanted = settings.predictor;
+    const bool any = wanted == Predictor::automatic;
+    none_ = any || wanted == Predictor::none;
+    lorenzo_ = any || wanted == Predictor::lorenzo;
+    interpolation_ = wanted == Predictor::interpolation || (any && settings.preset != Preset::fast);
+  }
+
+  /// All that one sample allows.
+  void add(const Costs& costs, const Extents& extents, double penalty) {
+    add_pointwise(costs, extents, penalty);
+    add_interpolations(costs, extents, penalty);
+  }
+
+  /// What predicts from the lattice alone; `step` if it is not the bound's.
+  void add_pointwise(const Costs& costs, const Extents& extents, double penalty, double step = 0) {
+    if (none_) put({false, 0, {}, extents, step, costs[kNone]}, penalty + kFlatPenalty);
+    static constexpr std::size_t of_order[5] = {kNone, kLorenzo1, kLorenzo2, kLorenzo3, kLorenzo4};
+    for (int order = 1; lorenzo_ && order <= 4; ++order) {
+      if (settings_.dimensions != 0 && settings_.dimensions != order) continue;
+      Prediction prediction{false,   order, {},
+                            extents, step,  costs[of_order[static_cast<std::size_t>(order)]]};
+      // An axis of one point adds nothing, but what the user wants is what the chunk says.
+      const bool flat = order > 1 && extents[static_cast<std::size_t>(4 - order)] == 1;
+      if (flat && settings_.dimensions != order) continue;
+      put(prediction, penalty + kFlatPenalty);
+    }
+  }
+
+  void add_interpolations(const Costs& costs, const Extents& extents, double penalty) {
+    if (!interpolation_) return;
+    const Extents folded{1, extents[0] * extents[1], extents[2], extents[3]};
+    const int last_axis = settings_.last_axis;
+    const bool several_axes = folded[2] > 1;
+    if (several_axes && (last_axis < 0 || last_axis == kJoint)) {
+      put(joint_of(costs, folded, settings_), penalty);
+    }
+    bool any = several_axes && last_axis == kJoint;
+    for (int last = 0; last < 3; ++last) {
+      const bool flat = last > 0 && folded[static_cast<std::size_t>(3 - last)] == 1;
+      if (flat || (last_axis >= 0 && last_axis != last)) continue;
+      put(interpolation_of(costs, folded, last, settings_), penalty);
+      any = true;
+    }
+    if (!any) put(interpolation_of(costs, folded, 0, settings_), penalty);
+  }
+
+  /// Sort, and complete the plans.
+  void finish() {
+    const auto begin = sampled_.predictions.begin();
+    const auto end = begin + static_cast<std::ptrdiff_t>(sampled_.n_predictions);
+    std::stable_sort(begin, end, [](const Prediction& a, const Prediction& b) {
+      return a.bits_per_value < b.bits_per_value;
+    });
+    for (auto p = begin; p != end; ++p) {
+      if (p->interpolated) choose_level_steps(*p);
+    }
+  }
+
+  /// Extra bits a value of everything on the lattice alone, for its patches.
+  void set_patch_cost(double bits) { patch_cost_ = bits; }
+
+ private:
+  void put(Prediction prediction, double penalty) {
+    if (sampled_.n_predictions == kPredictionsMax) return;
+    prediction.bits_per_value += penalty + (prediction.interpolated ? 0 : patch_cost_);
+    sampled_.predictions[sampled_.n_predictions++] = prediction;
+  }
+
+  const Settings& settings_;
+  Sampled& sampled_;
+  bool none_ = false;
+  bool lorenzo_ = false;
+  bool interpolation_ = false;
+  double patch_cost_ = 0;
+};
+
+/// Everything that one sample says about extents and about those with axes folded together.
+void add_with_foldings(const Costs& costs, const Extents& e, double penalty,
+                       Candidates& candidates) {
+  candidates.add(costs, e, penalty);
+  const double folded = penalty + kFoldingPenalty;
+  if (e[0] != 1 || e[2] == 1) return;
+  candidates.add_interpolations(costs, {1, 1, 1, e[1] * e[2] * e[3]}, folded);
+  if (e[1] == 1) return;
+  candidates.add_interpolations(costs, {1, 1, e[1] * e[2], e[3]}, folded);
+  candidates.add(costs_without_y(costs), {1, 1, e[1], e[2] * e[3]}, folded);
+}
+
+}  // namespace
 
 template <class T>
 Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,
                      const Settings& settings, Isa isa) {
   Sampled sampled;
-  Sampler<T> sampler(values, extents, fill, bound);
-  sampler.look(sampled);
-  Costs costs;
-  sampler.measure(sampled, costs, isa);
+  SampledValues<T> chunk{values, fill, rounded_down<T>(bound)};
+  chunk.step = 2 * static_cast<double>(chunk.bound) * (1 - 0x1p-10);
+  const FirstLook<T> seen = Sampler<T>(chunk, extents, kValuesPerRun).look();
+  chunk.offset = static_cast<double>(seen.typical);
+  sampled.offset = chunk.offset;
+  sampled.special_share = seen.special_share;
+  sampled.all_equal = seen.all_equal;
+  const Sampler<T> sampler(chunk, extents, kValuesPerRun);
+  const LatticeFit fit = sampler.fit();
+  sampled.misfit_share = fit.misfit_share;
+  sampled.coarse_share = fit.coarse_share;
 
-  std::array<Prediction, 10> candidates;
-  std::size_t n_candidates = 0;
-  const auto wanted = settings.predictor;
-  const bool any = wanted == Predictor::automatic;
-  if (any || wanted == Predictor::none) {
-    candidates[n_candidates++] = {false, 0, {}, costs[kNone] + kFlatPenalty};
-  }
-  if (any || wanted == Predictor::lorenzo) {
-    for (int order = 1; order <= 4; ++order) {
-      const bool flat = order > 1 && extents[static_cast<std::size_t>(4 - order)] == 1;
-      const bool excluded = settings.dimensions != 0 && settings.dimensions != order;
-      const bool only_one = wanted == Predictor::lorenzo && settings.dimensions == order;
-      if ((flat || excluded) && !only_one) continue;
-      candidates[n_candidates++] = {
-          false, order, {}, costs[kNone + static_cast<std::size_t>(order)] + kFlatPenalty};
+  Candidates candidates(settings, sampled);
+  candidates.set_patch_cost(fit.misfit_share * (8 * sizeof(T) + 6));
+  const Costs own = sampler.costs(isa);
+  const bool may_fold = settings.dimensions == 0 && settings.last_axis < 0;
+  if (!may_fold) {
+    candidates.add(own, extents, 0);
+  } else {
+    add_with_foldings(own, extents, 0, candidates);
+    if (extents[0] > 1) {
+      const Extents folded{1, extents[0], extents[1] * extents[2], extents[3]};
+      const Sampler<T> folded_sampler(chunk, folded, kValuesPerRun);
+      add_with_foldings(folded_sampler.costs(isa), folded, kFoldingPenalty, candidates);
     }
   }
-  const bool interpolable = settings.preset != Preset::fast || wanted == Predictor::interpolation;
-  if (interpolable && (any || wanted == Predictor::interpolation)) {
-    const bool several_axes = extents[2] > 1;
-    if (several_axes && (settings.last_axis < 0 || settings.last_axis == kJoint)) {
-      candidates[n_candidates++] = joint_of(costs, extents, settings);
-    }
-    for (int last = 0; last < 3; ++last) {
-      const bool flat = last > 0 && extents[static_cast<std::size_t>(3 - last)] == 1;
-      if (flat || (settings.last_axis >= 0 && settings.last_axis != last)) continue;
-      candidates[n_candidates++] = interpolation_of(costs, extents, last, settings);
-    }
-    if (n_candidates == 0) {
-      candidates[n_candidates++] = interpolation_of(costs, extents, 0, settings);
-    }
-  }
-  std::stable_sort(
-      candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(n_candidates),
-      [](const Prediction& a, const Prediction& b) { return a.bits_per_value < b.bits_per_value; });
-  sampled.best = candidates[0];
-  sampled.second = candidates[0];
-  for (std::size_t c = 1; c < n_candidates; ++c) {
-    if (candidates[c].interpolated != sampled.best.interpolated) {
-      sampled.second = candidates[c];
-      break;
-    }
-  }
-  for (Prediction* prediction : {&sampled.best, &sampled.second}) {
-    if (prediction->interpolated) choose_level_steps(*prediction);
-  }
+  candidates.finish();
   return sampled;
 }
 

@@ -1,13 +1,16 @@
 // Choose: which predictor a chunk gets, from a sample of its values.
 //
-// Short runs along x, scattered over the chunk (scattered samples tell two to four times more than
-// cubes of the same volume), are put on the lattice; per run and candidate the mean size of the
-// codes gives an entropy, that of the two-sided geometric distribution with this mean, since groups
-// of codes adapt to the local size. The mean over the runs is the candidate's cost in bits a value.
-// Everything is integer sums or IEEE arithmetic in one order: the choice is the same everywhere.
+// Short runs along x, scattered over the chunk, are put on the lattice; the sizes of the codes that
+// every candidate would make there give its cost in bits a value. Candidates are predictors under
+// one of several extents: a chunk's own, axes folded together (a slow axis that says nothing about
+// its neighbour does harm), and rows folded at a period that the values show (particles on what was
+// a lattice). Where the values stand on a coarser lattice of their own (decimals, counts), a step
+// of this lattice is another candidate. Everything is integer sums or IEEE arithmetic in one order:
+// the choice is the same everywhere.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "codec/trz/interpolation.hpp"
@@ -20,10 +23,14 @@ namespace tailrace::trz {
 /// How the values of a chunk are predicted.
 struct Prediction {
   bool interpolated = false;
-  int order = 0;              ///< Of Lorenzo; 0: none.
-  InterpolationPlan plan;     ///< If interpolated.
-  double bits_per_value = 0;  ///< Estimated cost, patches not included.
+  int order = 0;                 ///< Of Lorenzo; 0: none.
+  InterpolationPlan plan;        ///< If interpolated.
+  Extents extents{1, 1, 1, 1};   ///< As the predictor is to see the chunk.
+  double step = 0;               ///< Of the lattice, if the values' own; 0: by the bound.
+  double bits_per_value = 1000;  ///< Estimated cost.
 };
+
+inline constexpr std::size_t kPredictionsMax = 64;
 
 /// What the sample says.
 struct Sampled {
@@ -34,8 +41,10 @@ struct Sampled {
   double coarse_share = 0;   ///< Of the others: those whose own spacing exceeds the bound; there
                              ///< interpolation would have to patch them, too.
   bool all_equal = false;    ///< All sampled values have the same bits.
-  Prediction best;
-  Prediction second;  ///< The best of another kind, for the ratio preset.
+  std::array<Prediction, kPredictionsMax> predictions;  ///< All candidates, the best first.
+  std::size_t n_predictions = 0;
+
+  const Prediction& best() const { return predictions[0]; }
 };
 
 /// Sample a chunk. T: float, double. `extents` as in lorenzo.hpp.
@@ -43,8 +52,5 @@ struct Sampled {
 template <class T>
 Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,
                      const Settings& settings, Isa isa);
-
-/// Entropy in bits of the two-sided geometric distribution with mean magnitude m >= 0.
-double entropy_of_mean(double mean);
 
 }  // namespace tailrace::trz

@@ -17,55 +17,74 @@ inline constexpr std::size_t kRunValues = 32;  ///< Values of one run along x.
 inline constexpr std::size_t kRunMargin = 8;   ///< Values loaded before and behind it.
 inline constexpr std::size_t kRowValues = kRunValues + 2 * kRunMargin;
 
-/// The rows around a run: {0,0} itself, and its neighbours by (dt, dz, dy).
+/// The rows around a run: {0,0} itself, and its neighbours by (dt, dz, dy). Those of fewer axes
+/// come first.
 enum SampleRow : std::size_t {
   kRowHere,
-  kRowY1,
-  kRowZ1,
-  kRowZ1Y1,  // -1 in y, z, both: Lorenzo
+  kRowY1,  // -1, +1, -3, +3 in y
   kRowYp1,
   kRowY3,
   kRowYp3,
+  kRowZ1,  // the same in z, and -1 in both
   kRowZp1,
   kRowZ3,
-  kRowZp3,  // +1, -3, +3: interpolation
-  kRowT1,
+  kRowZp3,
+  kRowZ1Y1,
+  kRowT1,  // -1 in t: Lorenzo in four dimensions
   kRowT1Y1,
   kRowT1Z1,
-  kRowT1Z1Y1,  // -1 in t: Lorenzo in four dimensions
+  kRowT1Z1Y1,
   n_sample_rows
 };
 
+/// Rows that a chunk of 0 to 4 axes has.
+inline constexpr std::size_t kRowsOfAxes[5] = {1, 1, kRowZ1, kRowT1, n_sample_rows};
+
 /// Candidates: no prediction, Lorenzo of order 1 to 4, interpolation along an axis at distance 1 by
-/// spline, and along x at distance 2 (cubic), which tells how coarser levels cost more.
+/// spline, and along x at distance 2 (cubic), which tells how coarser levels cost more. Those of
+/// fewer axes come first.
 enum SampleCandidate : std::size_t {
   kNone,
   kLorenzo1,
-  kLorenzo2,
-  kLorenzo3,
-  kLorenzo4,
   kLinearX,
   kCubicX,
   kNaturalX,
+  kCoarseX,
+  kLorenzo2,
   kLinearY,
   kCubicY,
   kNaturalY,
+  kJointXY,
+  kLorenzo3,
+  kLorenzo2XZ,  ///< Along x and z alone.
   kLinearZ,
   kCubicZ,
   kNaturalZ,
-  kCoarseX,
-  kJointXY,
   kJointXZ,
   kJointYZ,
   kJointXYZ,
+  kLorenzo4,
   n_sample_candidates
 };
 
+/// Candidates that a chunk of 0 to 4 axes has.
+inline constexpr std::size_t kCandidatesOfAxes[5] = {kLorenzo2, kLorenzo2, kLorenzo3, kLorenzo4,
+                                                     n_sample_candidates};
+
 struct SampleKernels {
-  /// rows[r][kRunMargin + i] is u of value i of row r, for i from -margin to run + margin.
-  /// sums[c] becomes the sum of |code| over the run, each clipped to 2^20.
-  void (*measure)(const double (*rows)[kRowValues], std::uint64_t* sums);
+  /// row[i] = (from[i] - offset) * inverse_step for a whole row of kRowValues values. Returns
+  /// false, and the row is not to be used, if a value is too large, not finite, or equals `fill`
+  /// (NaN: none is).
+  bool (*load_f32)(const float* from, double offset, double inverse_step, float fill, double* row);
+  bool (*load_f64)(const double* from, double offset, double inverse_step, double fill,
+                   double* row);
+  /// rows[r][kRunMargin + i] is u of value i of row r, for i from -margin to run + margin, of all
+  /// rows that n_axes axes have. sums[c] becomes the sum of |code| over the run, each clipped to
+  /// 2^20, of all candidates that they have.
+  void (*measure)(const double (*rows)[kRowValues], std::size_t n_axes, std::uint64_t* sums);
 };
+
+inline constexpr double kSampleLimit = 0x1p50;  ///< Greatest |u| that is looked at.
 
 TRZ_DECLARE_KERNELS(SampleKernels, sample_kernels)
 

@@ -60,6 +60,14 @@ SectionChoice sections_for(const Work& work) {
   return choice;
 }
 
+/// The head of a chunk whose predictor sees it under extents of its own.
+ChunkHead head_of(const Work& work, Method method, const Extents& extents) {
+  ChunkHead head = work.head;
+  head.method = method;
+  head.extents = extents;
+  return head;
+}
+
 /// A chunk of predicted codes and patches into the trial area.
 template <class T>
 Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
@@ -67,7 +75,7 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   Workspace& workspace = work.workspace;
   LatticeJob<T> job;
   job.values = reinterpret_cast<const T*>(work.values.data());
-  job.extents = work.head.extents;
+  job.extents = prediction.extents;
   job.lattice = lattice;
   job.fill = fill;
   job.prediction = prediction;
@@ -86,8 +94,7 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
   if (trial == nullptr) return out_of_memory();
   ChunkWriter out({trial, room});
-  work.head.method = Method::lattice;
-  write_head(work.head, out);
+  write_head(head_of(work, Method::lattice, job.extents), out);
   const auto* raw = reinterpret_cast<const BitsOf<T>*>(work.values.data());
   if (!write_lattice(job, codes, out, workspace) ||
       !write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
@@ -115,9 +122,9 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   if (!lattice) return {};
   LatticeJob<Y> job;
   job.values = y;
-  job.extents = work.head.extents;
+  job.extents = sampled.best().extents;
   job.lattice = *lattice;
-  job.prediction = sampled.best;
+  job.prediction = sampled.best();
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
   job.sections = sections_for(work);
   OutgoingCodes codes;
@@ -130,8 +137,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
   if (trial == nullptr) return out_of_memory();
   ChunkWriter out({trial, room});
-  work.head.method = Method::pointwise;
-  write_head(work.head, out);
+  write_head(head_of(work, Method::pointwise, job.extents), out);
   out.number(static_cast<std::uint8_t>(plan.work));
   const std::size_t lattice_at = out.n_written();
   if (!write_lattice(job, codes, out, workspace)) return out_of_memory();
@@ -139,7 +145,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   ChunkReader in({trial + lattice_at, out.n_written() - lattice_at});
   Y* decoded = y + n;
   const DecodeFailure failure =
-      read_lattice<Y>(in, work.head.extents, work.type.book, decoded, workspace);
+      read_lattice<Y>(in, job.extents, work.type.book, decoded, workspace);
   if (failure != DecodeFailure::none) return out_of_memory();
   static_cast<void>(
       pointwise_check(values, decoded, signs, n, work.type.bound, patches, workspace.isa()));
@@ -253,11 +259,7 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const std::optional<Lattice<T>> lattice = make_lattice<T>(work.type.bound, sampled.offset);
   const bool hopeless = !lattice || sampled.coarse_share > 0.25;
   if (hopeless) return encode_exactly(work, out);
-  Prediction prediction = sampled.best;
-  if (!prediction.interpolated && sampled.misfit_share > 0.02 && sampled.second.interpolated) {
-    prediction = sampled.second;  // Its lattice follows the values and still fits.
-  }
-  Attempt attempt = encode_lattice<T>(work, *lattice, fill, prediction);
+  Attempt attempt = encode_lattice<T>(work, *lattice, fill, sampled.best());
   return deliver_best(work, attempt, out);
 }
 

@@ -1,0 +1,43 @@
+// Code cost: the entropy, and its table.
+
+#include "codec/trz/code_cost.hpp"
+
+#include <cmath>
+
+#include "codec/trz/sample_kernels.hpp"
+
+namespace tailrace::trz {
+
+double log2_of(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const int exponent = static_cast<int>((bits >> 52) & 0x7FF) - 1023;
+  const double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
+  const double t = (m - 1.5) / (m + 1.5);  // m = 1.5 (1 + t) / (1 - t), |t| <= 0.2
+  const double t2 = t * t;
+  const double series =
+      t * (1 + t2 * (1.0 / 3 + t2 * (1.0 / 5 + t2 * (1.0 / 7 + t2 * (1.0 / 9 + t2 / 11)))));
+  constexpr double log2_of_e = 1.4426950408889634;
+  constexpr double log2_of_1_5 = 0.5849625007211562;
+  return exponent + log2_of_1_5 + 2 * log2_of_e * series;
+}
+
+double entropy_of_mean(double mean) {
+  if (!(mean > 0)) return 0;
+  const double theta = (std::sqrt(1 + mean * mean) - 1) / mean;
+  if (!(theta < 1)) return 64;
+  return -log2_of((1 - theta) / (1 + theta)) - mean * log2_of(theta);
+}
+
+RunCosts::RunCosts() : cost_() {
+  for (std::size_t i = 0; i <= kEntries; ++i) {
+    const double sum = std::bit_cast<double>((kFirst + i) << 48);
+    cost_[i] = entropy_of_mean(sum / kRunValues);
+  }
+}
+
+const RunCosts& RunCosts::table() {
+  static const RunCosts costs;
+  return costs;
+}
+
+}  // namespace tailrace::trz

@@ -1,0 +1,43 @@
+// Code cost: bits that a group of codes takes, from the sum of their magnitudes.
+//
+// Groups of codes adapt to the local size, so a run of codes with mean magnitude m costs about the
+// entropy of the two-sided geometric distribution with this mean. No logarithm of the C library,
+// which may differ between machines: IEEE arithmetic in one order alone.
+
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tailrace::trz {
+
+/// log2 of a normal positive number, to about 1e-6.
+double log2_of(double value);
+
+/// Entropy in bits of the two-sided geometric distribution with mean magnitude m >= 0.
+double entropy_of_mean(double mean);
+
+/// The same of a run of kRunValues codes, from their sum, by interpolation in a table.
+class RunCosts {
+ public:
+  /// The table, made at the first call. Thread-safe.
+  static const RunCosts& table();
+
+  double of(std::uint64_t sum) const {
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(sum | (sum == 0 ? 1 : 0)));
+    const auto at = static_cast<std::size_t>((bits >> 48) - kFirst);
+    const double part = static_cast<double>(bits & 0xFFFFFFFFFFFFULL) * 0x1p-48;
+    const double cost = cost_[at] + (cost_[at + 1] - cost_[at]) * part;
+    return sum == 0 ? 0 : cost;
+  }
+
+ private:
+  RunCosts();
+  static constexpr std::uint64_t kFirst = 1023U << 4;  ///< Sixteen entries from each power of two.
+  static constexpr std::size_t kEntries = 16 * 32;     ///< Sums below 2^31.
+  std::array<double, kEntries + 1> cost_;
+};
+
+}  // namespace tailrace::trz

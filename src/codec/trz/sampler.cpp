@@ -1,0 +1,183 @@
+// Sampler: placing the runs, loading them with their neighbours, and summing up.
+
+#include "codec/trz/sampler.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "codec/trz/code_cost.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+constexpr std::size_t kRunsMin = 8;
+
+auto bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+auto bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+std::size_t axes_of(const Extents& extents) {
+  std::size_t n = 4;
+  while (n > 1 && extents[4 - n] == 1) --n;
+  return n;
+}
+
+std::size_t shifted(std::size_t at, int by, std::size_t extent) {
+  const auto moved = static_cast<std::ptrdiff_t>(at) + by;
+  return static_cast<std::size_t>(
+      std::clamp<std::ptrdiff_t>(moved, 0, static_cast<std::ptrdiff_t>(extent) - 1));
+}
+
+bool load(const SampleKernels& kernels, const float* from, double offset, double inverse_step,
+          float fill, double* row) {
+  return kernels.load_f32(from, offset, inverse_step, fill, row);
+}
+bool load(const SampleKernels& kernels, const double* from, double offset, double inverse_step,
+          double fill, double* row) {
+  return kernels.load_f64(from, offset, inverse_step, fill, row);
+}
+
+}  // namespace
+
+template <class T>
+bool SampledValues<T>::special(T value) const {
+  return !std::isfinite(value) || (fill != nullptr && value == *fill);
+}
+
+template <class T>
+Sampler<T>::Sampler(const SampledValues<T>& chunk, const Extents& extents,
+                    std::size_t values_per_run)
+    : chunk_(chunk), extents_(extents), n_axes_(axes_of(extents)) {
+  const std::size_t n = extents[0] * extents[1] * extents[2] * extents[3];
+  n_runs_ = std::clamp(n / values_per_run, kRunsMin, kRunsMax);
+  // Strata along the slowest axes, so that no part of the chunk is left out.
+  Scatter scatter;
+  const std::size_t n_rows = n / extents[3];
+  for (std::size_t r = 0; r < n_runs_; ++r) {
+    const std::size_t low = n_rows * r / n_runs_;
+    const std::size_t high = std::max(low + 1, n_rows * (r + 1) / n_runs_);
+    const std::size_t row = std::min(low + scatter.below(high - low), n_rows - 1);
+    const std::size_t n_starts = extents[3] > kRunValues ? extents[3] - kRunValues + 1 : 1;
+    const std::size_t low_x = n_rows >= n_runs_ ? 0 : n_starts * r / n_runs_;
+    const std::size_t high_x = n_rows >= n_runs_ ? n_starts : n_starts * (r + 1) / n_runs_;
+    const std::size_t x = low_x + (high_x > low_x ? scatter.below(high_x - low_x) : 0);
+    runs_[r] = {row / (extents[1] * extents[2]), row / extents[2] % extents[1], row % extents[2],
+                std::min(x, n_starts - 1)};
+  }
+}
+
+template <class T>
+const T* Sampler<T>::value_at(const Run& run, std::size_t i) const {
+  const std::size_t row = (run.t * extents_[1] + run.z) * extents_[2] + run.y;
+  return chunk_.values + row * extents_[3] + std::min(run.x + i, extents_[3] - 1);
+}
+
+template <class T>
+FirstLook<T> Sampler<T>::look() const {
+  FirstLook<T> seen;
+  std::size_t n_special = 0;
+  const auto first = bits_of(*value_at(runs_[0], 0));
+  seen.all_equal = true;
+  for (std::size_t r = 0; r < n_runs_; ++r) {
+    for (std::size_t i = 0; i < kRunValues; i += kRunValues / kSeenPerRun) {
+      const T value = *value_at(runs_[r], i);
+      seen.all_equal = seen.all_equal && bits_of(value) == first;
+      if (chunk_.special(value)) {
+        ++n_special;
+      } else {
+        seen.seen[seen.n_seen++] = value;
+      }
+    }
+  }
+  seen.special_share = static_cast<double>(n_special) / static_cast<double>(n_runs_ * kSeenPerRun);
+  if (seen.n_seen > 0) {
+    std::array<T, kRunsMax * kSeenPerRun> sorted;
+    const auto end = std::copy_n(seen.seen.begin(), seen.n_seen, sorted.begin());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(seen.n_seen / 2);
+    std::nth_element(sorted.begin(), middle, end);
+    seen.typical = *middle + T(0);  // +0, never -0.
+  }
+  return seen;
+}
+
+template <class T>
+LatticeFit Sampler<T>::fit() const {
+  const T step = static_cast<T>(chunk_.step);
+  const T offset = static_cast<T>(chunk_.offset);
+  std::size_t n_values = 0;
+  std::size_t n_misfits = 0;
+  std::size_t n_coarse = 0;
+  for (std::size_t r = 0; r < n_runs_; ++r) {
+    for (std::size_t i = 0; i < kRunValues; i += 2) {
+      const T value = *value_at(runs_[r], i);
+      if (chunk_.special(value)) continue;
+      ++n_values;
+      const T spacing = std::abs(value) * std::numeric_limits<T>::epsilon();
+      if (!(spacing < chunk_.bound)) ++n_coarse;
+      constexpr T limit = sizeof(T) == 4 ? T(0x1p22) : T(0x1p31);
+      constexpr T rounding = sizeof(T) == 4 ? static_cast<T>(kRoundF32) : static_cast<T>(kRoundF64);
+      const T t = (value - offset) / step;
+      const bool is_small = std::abs(t) < limit;
+      const T q = is_small ? (t + rounding) - rounding : T(0);
+      if (!is_small || !(std::abs(value - (offset + q * step)) < chunk_.bound)) ++n_misfits;
+    }
+  }
+  if (n_values == 0) return {};
+  return {static_cast<double>(n_misfits) / static_cast<double>(n_values),
+          static_cast<double>(n_coarse) / static_cast<double>(n_values)};
+}
+
+/// u of one row around a run; special values take the last ordinary one's.
+template <class T>
+void Sampler<T>::load_row(const Run& run, std::size_t row, double* out,
+                          const SampleKernels& kernels) const {
+  static constexpr int at[n_sample_rows][3] = {
+      {0, 0, 0},  {0, 0, -1}, {0, 0, 1},   {0, 0, -3}, {0, 0, 3},   {0, -1, 0},  {0, 1, 0},
+      {0, -3, 0}, {0, 3, 0},  {0, -1, -1}, {-1, 0, 0}, {-1, 0, -1}, {-1, -1, 0}, {-1, -1, -1}};
+  const Run start{shifted(run.t, at[row][0], extents_[0]), shifted(run.z, at[row][1], extents_[1]),
+                  shifted(run.y, at[row][2], extents_[2]), 0};
+  const T* from = value_at(start, 0);
+  const double inverse_step = 1 / chunk_.step;
+  if (run.x >= kRunMargin && run.x + kRunValues + kRunMargin <= extents_[3]) {
+    const T fill = chunk_.fill == nullptr ? std::numeric_limits<T>::quiet_NaN() : *chunk_.fill;
+    if (load(kernels, from + run.x - kRunMargin, chunk_.offset, inverse_step, fill, out)) return;
+  }
+  double held = 0;
+  for (std::size_t i = 0; i < kRowValues; ++i) {
+    const std::size_t x = shifted(run.x + i, -static_cast<int>(kRunMargin), extents_[3]);
+    const T value = from[x];
+    if (!chunk_.special(value)) {
+      held = (static_cast<double>(value) - chunk_.offset) * inverse_step;
+    }
+    out[i] = std::clamp(held, -kSampleLimit, kSampleLimit);
+  }
+}
+
+template <class T>
+Costs Sampler<T>::costs(Isa isa) const {
+  const SampleKernels& kernels = sample_kernels(isa);
+  const RunCosts& run_costs = RunCosts::table();
+  const std::size_t n_candidates = kCandidatesOfAxes[n_axes_];
+  Costs costs;
+  costs.fill(kNoCost);
+  std::fill_n(costs.begin(), n_candidates, 0.0);
+  double rows[n_sample_rows][kRowValues];
+  std::uint64_t sums[n_sample_candidates];
+  for (std::size_t r = 0; r < n_runs_; ++r) {
+    for (std::size_t row = 0; row < kRowsOfAxes[n_axes_]; ++row) {
+      load_row(runs_[r], row, rows[row], kernels);
+    }
+    kernels.measure(rows, n_axes_, sums);
+    for (std::size_t c = 0; c < n_candidates; ++c) costs[c] += run_costs.of(sums[c]);
+  }
+  for (std::size_t c = 0; c < n_candidates; ++c) costs[c] /= static_cast<double>(n_runs_);
+  return costs;
+}
+
+template struct SampledValues<float>;
+template struct SampledValues<double>;
+template class Sampler<float>;
+template class Sampler<double>;
+
+}  // namespace tailrace::trz
