@@ -82,9 +82,9 @@ void expect_round_trip(const Bytes& symbols, int limit) {
   }
 }
 
-constexpr std::size_t kSizes[] = {1,     2,     3,      5,      63,    64,   65,
-                                  511,   513,   2048,   2049,   4099,  8191, 32768,
-                                  32769, 40000, 131072, 131073, 200001};
+constexpr std::size_t kSizes[] = {1,     2,     3,      5,      63,     64,    65,
+                                  511,   513,   2048,   2049,   4099,   8191,  32768,
+                                  32769, 40000, 131072, 131073, 200001, 600001};
 
 TEST(TrzHuffman, round_trip_of_all_sizes_and_shapes) {
   for (const std::size_t n : kSizes) {
@@ -263,6 +263,34 @@ TEST(TrzHuffman, histogram_counts_every_byte) {
       Histogram found{};
       count_bytes(bytes, found, isa);
       EXPECT_EQ(found, expected);
+    }
+  }
+}
+
+TEST(TrzHuffman, a_sample_misses_no_byte_and_is_the_same_everywhere) {
+  for (const std::size_t n : {1000U, 131071U, 131072U, 300007U, 1000064U}) {
+    Bytes bytes = peaked(n, 0.6, 4);
+    bytes[n - 1] = 101;  // Once each, and hardly in the sample.
+    bytes[n / 3] = 102;
+    bytes[n / 2] = 103;
+    const Histogram all = histogram_of(bytes);
+    Histogram first{};
+    const std::uint64_t n_counted = count_some_bytes(bytes, first, Isa::plain);
+    EXPECT_LE(n_counted, n);
+    if (n > 500000) {
+      EXPECT_LT(n_counted, n / 6);
+    }
+    std::uint64_t total = 0;
+    for (std::size_t s = 0; s < 256; ++s) {
+      total += first[s];
+      EXPECT_LE(first[s], all[s]);
+      EXPECT_EQ(first[s] == 0, all[s] == 0) << s;
+    }
+    EXPECT_EQ(total, n_counted);
+    for (const Isa isa : isas()) {
+      Histogram found{};
+      EXPECT_EQ(count_some_bytes(bytes, found, isa), n_counted);
+      EXPECT_EQ(found, first) << isa_name(isa);
     }
   }
 }

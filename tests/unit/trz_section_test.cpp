@@ -60,7 +60,7 @@ Bytes expect_round_trip(const Bytes& bytes, const SectionPlan& plan) {
 SectionPlan plan_of(ZstdUse zstd, const CodeLengths* shared = nullptr) { return {zstd, 1, shared}; }
 
 TEST(TrzSection, every_form_comes_back) {
-  for (const std::size_t n : {0U, 1U, 2U, 3U, 10U, 100U, 257U, 5000U, 100000U}) {
+  for (const std::size_t n : {0U, 1U, 2U, 3U, 10U, 100U, 257U, 5000U, 100000U, 700001U}) {
     for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::promising, ZstdUse::always}) {
       for (const double decay : {0.01, 0.5, 0.9}) {
         expect_round_trip(peaked(n, decay, 1), plan_of(zstd));
@@ -98,7 +98,7 @@ Bytes with_runs(std::size_t n, std::uint8_t common, double share, unsigned seed)
 }
 
 TEST(TrzSection, runs_of_a_frequent_byte_cost_less_than_a_bit_a_byte) {
-  for (const std::size_t n : {64U, 65U, 100U, 1000U, 1023U, 40000U, 300001U}) {
+  for (const std::size_t n : {64U, 65U, 100U, 1000U, 1023U, 40000U, 600001U}) {
     for (const double share : {0.5, 0.7, 0.9, 0.99, 0.9999}) {
       for (const int common : {0, 3, 255}) {
         SCOPED_TRACE(testing::Message() << n << " bytes, share " << share);

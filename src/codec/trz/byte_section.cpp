@@ -30,6 +30,14 @@ std::size_t write_varint(std::uint64_t value, std::uint8_t* out) {
   return n;
 }
 
+/// The same in n_bytes, which may be more than the value needs.
+void write_long_varint(std::uint64_t value, std::size_t n_bytes, std::uint8_t* out) {
+  for (std::size_t i = 0; i < n_bytes; ++i) {
+    const unsigned more = i + 1 < n_bytes ? 0x80U : 0U;
+    out[i] = static_cast<std::uint8_t>((value >> (7 * i) & 0x7F) | more);
+  }
+}
+
 std::size_t varint_bytes(std::uint64_t value) {
   std::uint8_t scratch[kVarintBytesMax];
   return write_varint(value, scratch);
@@ -106,79 +114,99 @@ bool zstd_promises(std::span<const std::uint8_t> bytes, std::uint64_t bits) {
   return n_matches > n_sampled / 8;
 }
 
-/// A section of codes of its own, ready to be written.
+/// A code for a section of its own, from all of its bytes or from some.
 struct OwnCode {
   Histogram histogram{};
+  std::uint64_t n_counted = 0;
   CodeLengths lengths;
   std::uint8_t text[kLengthsBytesMax];  ///< The lengths, as they are written.
   std::size_t n_text = 0;
-  std::uint64_t bits = 0;
-  std::uint64_t n_payload = 0;
+  std::uint64_t bits = 0;           ///< Of all bytes; about, if some were counted.
+  std::uint64_t section_bytes = 0;  ///< Likewise.
 
-  OwnCode(std::span<const std::uint8_t> bytes, Isa isa) {
-    count_bytes(bytes, histogram, isa);
+  OwnCode(std::span<const std::uint8_t> bytes, bool count_all, Isa isa) {
+    n_counted = bytes.size();
+    if (count_all) {
+      count_bytes(bytes, histogram, isa);
+    } else {
+      n_counted = count_some_bytes(bytes, histogram, isa);
+    }
     lengths = code_lengths(histogram, code_limit(bytes.size()));
     n_text = write_lengths(lengths, text);
     bits = encoded_bits(histogram, lengths);
-    n_payload = huffman_bytes(bytes.size(), bits);
+    if (n_counted < bytes.size()) bits = bits * (bytes.size() / 64) / (n_counted / 64);
+    const std::uint64_t n_payload = huffman_bytes(bytes.size(), bits);
+    section_bytes = 1 + varint_bytes(bytes.size()) + n_text + n_payload;
   }
-  std::uint64_t section_bytes() const { return 1 + varint_bytes(n_payload) + n_text + n_payload; }
 };
 
-/// `code` is of these bytes. `out` has n_room bytes, at least code.section_bytes(); more room
-/// than that spares the encoder a careful end.
+/// `code` is of these bytes. Returns 0 if n_room bytes are not enough; more room than needed spares
+/// the encoder a careful end.
 std::size_t write_huffman(std::span<const std::uint8_t> bytes, const OwnCode& code,
                           std::size_t n_room, std::uint8_t* out, Isa isa) {
+  const std::size_t n_varint = varint_bytes(bytes.size());
+  const std::size_t head = 1 + n_varint + code.n_text;
+  if (n_room <= head) return 0;
+  const std::size_t n_payload =
+      huffman_encode(bytes, code.lengths, {out + head, n_room - head}, isa);
+  if (n_payload == 0) return 0;
   out[0] = static_cast<std::uint8_t>(Form::huffman);
-  std::size_t at = 1 + write_varint(code.n_payload, out + 1);
-  std::memcpy(out + at, code.text, code.n_text);
-  at += code.n_text;
-  return at + huffman_encode(bytes, code.lengths, {out + at, n_room - at}, isa);
+  write_long_varint(n_payload, n_varint, out + 1);
+  std::memcpy(out + 1 + n_varint, code.text, code.n_text);
+  return head + n_payload;
 }
 
 /// As runs of the most frequent byte, if it makes up half of all and another does not occur, and
-/// the section takes fewer than bytes_limit bytes; else 0.
-std::size_t write_runs(std::span<const std::uint8_t> bytes, const Histogram& histogram,
-                       std::uint64_t bytes_limit, std::uint8_t* out, Workspace& workspace) {
+/// the section will hardly take more than bytes_limit bytes; else 0.
+std::size_t write_runs(std::span<const std::uint8_t> bytes, const OwnCode& plain_code,
+                       bool count_all, std::uint64_t bytes_limit, std::uint8_t* out,
+                       Workspace& workspace) {
+  const Histogram& histogram = plain_code.histogram;
   const auto most = std::max_element(histogram.begin(), histogram.end());
   const auto absent = std::find(histogram.begin(), histogram.end(), 0U);
-  if (*most < bytes.size() / 2 || absent == histogram.end() || bytes.size() < 64) return 0;
+  if (*most < plain_code.n_counted / 2 || absent == histogram.end() || bytes.size() < 64) return 0;
   const auto common = static_cast<std::uint8_t>(most - histogram.begin());
   const auto spare = static_cast<std::uint8_t>(absent - histogram.begin());
   auto* tokens = workspace.area<std::uint8_t>(Slot::section, bytes.size() + 8);
   if (tokens == nullptr) return 0;
   const std::size_t n_tokens =
       run_kernels(workspace.isa()).encode(bytes.data(), bytes.size(), common, spare, tokens);
-  const OwnCode code({tokens, n_tokens}, workspace.isa());
+  const OwnCode code({tokens, n_tokens}, count_all, workspace.isa());
   const std::size_t n_head = 3 + varint_bytes(n_tokens);
-  const std::uint64_t n_inner = std::min<std::uint64_t>(code.section_bytes(), 1 + n_tokens);
-  if (n_head + n_inner >= bytes_limit) return 0;
+  const std::size_t n_room = section_bytes_max(bytes.size()) - n_head;
+  if (n_head + std::min<std::uint64_t>(code.section_bytes, 1 + n_tokens) >= bytes_limit) return 0;
   out[0] = static_cast<std::uint8_t>(Form::runs);
   out[1] = common;
   out[2] = spare;
   write_varint(n_tokens, out + 3);
-  if (n_inner == 1 + n_tokens) return n_head + write_stored({tokens, n_tokens}, out + n_head);
-  return n_head + write_huffman({tokens, n_tokens}, code, section_bytes_max(bytes.size()) - n_head,
-                                out + n_head, workspace.isa());
+  if (code.section_bytes < 1 + n_tokens) {
+    const std::size_t n_inner =
+        write_huffman({tokens, n_tokens}, code, n_room, out + n_head, workspace.isa());
+    return n_inner == 0 ? 0 : n_head + n_inner;
+  }
+  if (1 + n_tokens > n_room) return 0;
+  return n_head + write_stored({tokens, n_tokens}, out + n_head);
 }
 
 std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
                       std::uint8_t* out, Workspace& workspace) {
-  const OwnCode code(bytes, workspace.isa());
+  const bool count_all = plan.zstd == ZstdUse::always;
+  const OwnCode code(bytes, count_all, workspace.isa());
   const std::size_t n_stored = 1 + bytes.size();
-  std::uint64_t limit = std::min<std::uint64_t>(code.section_bytes(), n_stored);
-  const std::size_t n_runs = write_runs(bytes, code.histogram, limit, out, workspace);
+  std::uint64_t limit = std::min<std::uint64_t>(code.section_bytes, n_stored);
+  const std::size_t n_runs = write_runs(bytes, code, count_all, limit, out, workspace);
   if (n_runs != 0) limit = n_runs;
   if (plan.zstd == ZstdUse::always ||
       (plan.zstd == ZstdUse::promising && n_runs == 0 && zstd_promises(bytes, code.bits))) {
     const std::size_t n_zstd = write_zstd(bytes, plan.zstd_level, limit, out, workspace);
     if (n_zstd != 0) return n_zstd;
     // zstd has overwritten the runs.
-    if (n_runs != 0) return write_runs(bytes, code.histogram, UINT64_MAX, out, workspace);
+    if (n_runs != 0) return write_runs(bytes, code, count_all, UINT64_MAX, out, workspace);
   }
   if (n_runs != 0) return n_runs;
-  if (limit == n_stored) return write_stored(bytes, out);
-  return write_huffman(bytes, code, section_bytes_max(bytes.size()), out, workspace.isa());
+  const std::size_t n_huffman =
+      limit == n_stored ? 0 : write_huffman(bytes, code, n_stored - 1, out, workspace.isa());
+  return n_huffman != 0 ? n_huffman : write_stored(bytes, out);
 }
 
 /// What reading needs besides the result: Slot::section.

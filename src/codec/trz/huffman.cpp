@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/trz/histogram_kernels.hpp"
+
 namespace tailrace::trz {
 namespace {
 
@@ -72,7 +74,34 @@ EncodeTable encode_table(const CodeLengths& lengths) {
 }  // namespace
 
 void count_bytes(std::span<const std::uint8_t> bytes, Histogram& histogram, Isa isa) {
-  huffman_kernels(isa).count(bytes.data(), bytes.size(), histogram.data());
+  histogram_kernels(isa).count(bytes.data(), bytes.size(), histogram.data());
+}
+
+std::uint64_t count_some_bytes(std::span<const std::uint8_t> bytes, Histogram& histogram, Isa isa) {
+  if (bytes.size() < 131072) {
+    count_bytes(bytes, histogram, isa);
+    return bytes.size();
+  }
+  const HistogramKernels& kernels = histogram_kernels(isa);
+  const std::size_t window_bytes = kSampleRunBytes * std::min<std::size_t>(bytes.size() / 65536, 8);
+  std::uint64_t n_counted =
+      kernels.count_sample(bytes.data(), bytes.size(), window_bytes, histogram.data());
+  std::uint8_t seen[256];
+  for (std::size_t s = 0; s < 256; ++s) seen[s] = histogram[s] != 0 ? 1 : 0;
+  const std::size_t n_in_blocks = bytes.size() / 64 * 64;
+  const auto count_block = [&](std::size_t at, std::size_t n) {
+    for (std::size_t i = at; i < at + n; ++i) {
+      ++histogram[bytes[i]];
+      seen[bytes[i]] = 1;
+    }
+    n_counted += n;
+  };
+  for (std::size_t at = 0; at < n_in_blocks; at += 64) {
+    at += kernels.find_unseen(bytes.data() + at, n_in_blocks - at, seen);
+    if (at < n_in_blocks) count_block(at, 64);
+  }
+  count_block(n_in_blocks, bytes.size() - n_in_blocks);
+  return n_counted;
 }
 
 std::uint64_t huffman_bytes(std::uint64_t n_symbols, std::uint64_t bits) {

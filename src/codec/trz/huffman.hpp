@@ -22,6 +22,13 @@ using Histogram = std::array<std::uint32_t, 256>;
 /// Count bytes; adds to `histogram`.
 void count_bytes(std::span<const std::uint8_t> bytes, Histogram& histogram, Isa isa = best_isa());
 
+/// Count a part of the bytes: runs of 256, one in two (from 128 Ki bytes on) to one in eight (from
+/// 512 Ki on), and blocks of 64 where a byte occurs for the first time, so that no byte that occurs
+/// has count 0. Fewer bytes are counted all. The same on every machine. Adds to `histogram`;
+/// returns how many bytes it counted.
+std::uint64_t count_some_bytes(std::span<const std::uint8_t> bytes, Histogram& histogram,
+                               Isa isa = best_isa());
+
 /// Code length of every symbol, 0 where it has none. One lone symbol gets length 1.
 struct CodeLengths {
   std::array<std::uint8_t, 256> bits{};

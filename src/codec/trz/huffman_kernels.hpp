@@ -1,4 +1,4 @@
-// The Huffman coder's inner loops: count bytes, encode and decode strings of bits.
+// The Huffman coder's inner loops: encode and decode strings of bits.
 //
 // Codes are canonical and written from the top bit of each byte down. A section's bits are one
 // string; the symbols are cut into parts of equal number (the last one shorter) whose first bits
@@ -38,8 +38,6 @@ struct DecodeTable {
 };
 
 struct HuffmanKernels {
-  /// Add the counts of n bytes.
-  void (*count)(const std::uint8_t* bytes, std::size_t n, std::uint32_t* histogram);
   /// Encode n symbols in parts of part_symbols: lengths of all parts but the last, then the string
   /// of bits, the last byte filled up with zeros. Writes nothing at or past out_end. Returns bytes
   /// written; 0 if a symbol has no code or there is no room.
