@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codec/trz/code_cost.hpp"
+#include "codec/trz/periods.hpp"
 #include "codec/trz/sampler.hpp"
 
 namespace tailrace::trz {
@@ -223,6 +224,17 @@ void add_with_foldings(const Costs& costs, const Extents& e, double penalty,
   candidates.add(costs_without_y(costs), {1, 1, e[1], e[2] * e[3]}, folded);
 }
 
+/// Other extents that are worth a sample of their own: four axes as three, the slowest alone, and
+/// rows at their period.
+template <class T>
+Extents folded_extents(const SampledValues<T>& chunk, const Extents& extents, Isa isa) {
+  if (extents[0] > 1) return {1, extents[0], extents[1] * extents[2], extents[3]};
+  if (extents[1] > 1) return extents;
+  const std::size_t period = find_period(chunk, extents, kValuesPerRun, isa);
+  if (period == 0) return extents;
+  return {1, extents[2], extents[3] / period, period};
+}
+
 }  // namespace
 
 template <class T>
@@ -249,8 +261,8 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
     candidates.add(own, extents, 0);
   } else {
     add_with_foldings(own, extents, 0, candidates);
-    if (extents[0] > 1) {
-      const Extents folded{1, extents[0], extents[1] * extents[2], extents[3]};
+    const Extents folded = folded_extents(chunk, extents, isa);
+    if (folded != extents) {
       const Sampler<T> folded_sampler(chunk, folded, kValuesPerRun);
       add_with_foldings(folded_sampler.costs(isa), folded, kFoldingPenalty, candidates);
     }

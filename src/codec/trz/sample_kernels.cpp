@@ -121,9 +121,21 @@ void measure(const double (*rows)[kRowValues], std::size_t n_axes, std::uint64_t
   });
 }
 
+std::uint64_t sum_of_differences(const double* row, const double* row_before) {
+  double here[kRowValues];
+  double before[kRowValues];
+  for (std::size_t i = 0; i < kRowValues; ++i) {
+    here[i] = rounded(row[i]);
+    before[i] = rounded(row_before[i]);
+  }
+  const double* h = here + kRunMargin;
+  const double* b = before + kRunMargin;
+  return sum_of([=](std::size_t i) { return (h[i] - (h + i)[-1]) - (b[i] - (b + i)[-1]); });
+}
+
 }  // namespace
 
 extern const SampleKernels sample_kernels_table;
-const SampleKernels sample_kernels_table = {load_f32, load_f64, measure};
+const SampleKernels sample_kernels_table = {load_f32, load_f64, measure, sum_of_differences};
 
 }  // namespace tailrace::trz::TRZ_ISA

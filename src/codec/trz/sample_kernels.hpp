@@ -82,6 +82,8 @@ struct SampleKernels {
   /// rows that n_axes axes have. sums[c] becomes the sum of |code| over the run, each clipped to
   /// 2^20, of all candidates that they have.
   void (*measure)(const double (*rows)[kRowValues], std::size_t n_axes, std::uint64_t* sums);
+  /// The sum that Lorenzo of order two would have of a row and the row before it.
+  std::uint64_t (*sum_of_differences)(const double* row, const double* row_before);
 };
 
 inline constexpr double kSampleLimit = 0x1p50;  ///< Greatest |u| that is looked at.

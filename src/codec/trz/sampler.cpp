@@ -23,19 +23,30 @@ std::size_t axes_of(const Extents& extents) {
   return n;
 }
 
-std::size_t shifted(std::size_t at, int by, std::size_t extent) {
-  const auto moved = static_cast<std::ptrdiff_t>(at) + by;
+std::size_t clamped(std::ptrdiff_t at, std::size_t extent) {
   return static_cast<std::size_t>(
-      std::clamp<std::ptrdiff_t>(moved, 0, static_cast<std::ptrdiff_t>(extent) - 1));
+      std::clamp<std::ptrdiff_t>(at, 0, static_cast<std::ptrdiff_t>(extent) - 1));
 }
 
-bool load(const SampleKernels& kernels, const float* from, double offset, double inverse_step,
-          float fill, double* row) {
-  return kernels.load_f32(from, offset, inverse_step, fill, row);
+/// A neighbour's place; beyond an edge, that of the neighbour on the other side.
+std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
+  const auto here = static_cast<std::ptrdiff_t>(at);
+  const auto end = static_cast<std::ptrdiff_t>(extent);
+  return clamped(here + by < 0 || here + by >= end ? here - by : here + by, extent);
 }
-bool load(const SampleKernels& kernels, const double* from, double offset, double inverse_step,
-          double fill, double* row) {
-  return kernels.load_f64(from, offset, inverse_step, fill, row);
+
+/// Lorenzo at the edges of a chunk, where the neighbours outside count as zero.
+template <class Run>
+void at_edges(const Run& run, std::size_t n_axes, std::uint64_t* sums) {
+  if (n_axes >= 2 && run.y == 0) {
+    sums[kLorenzo2] = sums[kLorenzo1];
+    if (n_axes >= 3) sums[kLorenzo3] = sums[kLorenzo2XZ];
+  }
+  if (n_axes >= 3 && run.z == 0) {
+    sums[kLorenzo2XZ] = sums[kLorenzo1];
+    sums[kLorenzo3] = sums[kLorenzo2];
+  }
+  if (n_axes >= 4 && run.t == 0) sums[kLorenzo4] = sums[kLorenzo3];
 }
 
 }  // namespace
@@ -58,12 +69,16 @@ Sampler<T>::Sampler(const SampledValues<T>& chunk, const Extents& extents,
     const std::size_t low = n_rows * r / n_runs_;
     const std::size_t high = std::max(low + 1, n_rows * (r + 1) / n_runs_);
     const std::size_t row = std::min(low + scatter.below(high - low), n_rows - 1);
-    const std::size_t n_starts = extents[3] > kRunValues ? extents[3] - kRunValues + 1 : 1;
+    // Where rows are long enough, not at their ends: whole vectors can be loaded.
+    const std::size_t first_x = extents[3] >= 2 * kRowValues ? kRunMargin : 0;
+    const std::size_t beyond = kRunValues + first_x;
+    const std::size_t n_starts =
+        extents[3] > first_x + beyond ? extents[3] - beyond - first_x + 1 : 1;
     const std::size_t low_x = n_rows >= n_runs_ ? 0 : n_starts * r / n_runs_;
     const std::size_t high_x = n_rows >= n_runs_ ? n_starts : n_starts * (r + 1) / n_runs_;
     const std::size_t x = low_x + (high_x > low_x ? scatter.below(high_x - low_x) : 0);
     runs_[r] = {row / (extents[1] * extents[2]), row / extents[2] % extents[1], row % extents[2],
-                std::min(x, n_starts - 1)};
+                first_x + std::min(x, n_starts - 1)};
   }
 }
 
@@ -135,17 +150,20 @@ void Sampler<T>::load_row(const Run& run, std::size_t row, double* out,
   static constexpr int at[n_sample_rows][3] = {
       {0, 0, 0},  {0, 0, -1}, {0, 0, 1},   {0, 0, -3}, {0, 0, 3},   {0, -1, 0},  {0, 1, 0},
       {0, -3, 0}, {0, 3, 0},  {0, -1, -1}, {-1, 0, 0}, {-1, 0, -1}, {-1, -1, 0}, {-1, -1, -1}};
-  const Run start{shifted(run.t, at[row][0], extents_[0]), shifted(run.z, at[row][1], extents_[1]),
-                  shifted(run.y, at[row][2], extents_[2]), 0};
+  const Run start{neighbour(run.t, at[row][0], extents_[0]),
+                  neighbour(run.z, at[row][1], extents_[1]),
+                  neighbour(run.y, at[row][2], extents_[2]), 0};
   const T* from = value_at(start, 0);
   const double inverse_step = 1 / chunk_.step;
   if (run.x >= kRunMargin && run.x + kRunValues + kRunMargin <= extents_[3]) {
     const T fill = chunk_.fill == nullptr ? std::numeric_limits<T>::quiet_NaN() : *chunk_.fill;
-    if (load(kernels, from + run.x - kRunMargin, chunk_.offset, inverse_step, fill, out)) return;
+    if (trz::load_row(kernels, from + run.x - kRunMargin, chunk_, fill, out)) return;
   }
   double held = 0;
   for (std::size_t i = 0; i < kRowValues; ++i) {
-    const std::size_t x = shifted(run.x + i, -static_cast<int>(kRunMargin), extents_[3]);
+    const std::size_t x =
+        clamped(static_cast<std::ptrdiff_t>(run.x + i) - static_cast<std::ptrdiff_t>(kRunMargin),
+                extents_[3]);
     const T value = from[x];
     if (!chunk_.special(value)) {
       held = (static_cast<double>(value) - chunk_.offset) * inverse_step;
@@ -169,6 +187,7 @@ Costs Sampler<T>::costs(Isa isa) const {
       load_row(runs_[r], row, rows[row], kernels);
     }
     kernels.measure(rows, n_axes_, sums);
+    at_edges(runs_[r], n_axes_, sums);
     for (std::size_t c = 0; c < n_candidates; ++c) costs[c] += run_costs.of(sums[c]);
   }
   for (std::size_t c = 0; c < n_candidates; ++c) costs[c] /= static_cast<double>(n_runs_);

@@ -77,6 +77,18 @@ class Sampler {
 
 inline constexpr double kNoCost = 1000;
 
+/// A row by the kernel for its type; false if it has special values.
+template <class T>
+bool load_row(const SampleKernels& kernels, const T* from, const SampledValues<T>& chunk, T fill,
+              double* row) {
+  const double inverse_step = 1 / chunk.step;
+  if constexpr (sizeof(T) == 4) {
+    return kernels.load_f32(from, chunk.offset, inverse_step, fill, row);
+  } else {
+    return kernels.load_f64(from, chunk.offset, inverse_step, fill, row);
+  }
+}
+
 /// A small generator that scatters positions, the same ones each time.
 struct Scatter {
   std::uint64_t state = 0x9E3779B97F4A7C15ULL;
