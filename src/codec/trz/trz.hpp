@@ -37,7 +37,7 @@ struct Settings {
   Predictor predictor = Predictor::automatic;
   int dimensions = 0;  ///< Prediction dimension 1..4 (Liang et al. 2019, V-D); 0: chosen.
   Spline spline = Spline::automatic;  ///< Of the interpolation.
-  int last_axis = -1;  ///< Axis interpolated last, counted from the fastest: 0, 1, 2; -1: chosen.
+  int last_axis = -1;  ///< Axis interpolated last, 0 is the fastest, 3 all jointly; -1: chosen.
   Choice lossless_stage = Choice::automatic;  ///< The zstd stage behind Huffman.
   bool operator==(const Settings&) const = default;
 };
