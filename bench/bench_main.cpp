@@ -17,6 +17,7 @@
 #include "bench_report.hpp"
 #include "cli/cli_common.hpp"
 #include "cli/text_table.hpp"
+#include "codecs_main.hpp"
 #include "index_cost.hpp"
 #include "machine_facts.hpp"
 #include "measure.hpp"
@@ -188,9 +189,10 @@ int main(int argc, char** argv) {
   {
     MpiSession mpi(&argc, &argv);
     const std::unique_ptr<Comm> comm = mpi.world();
-    Session session{mpi, *comm, "bench"};
+    const bool codecs = argc > 1 && std::strcmp(argv[1], "codecs") == 0;
+    Session session{mpi, *comm, codecs ? "bench codecs" : "bench"};
     try {
-      code = run(session, argc, argv);
+      code = codecs ? run_codecs(session, argc - 1, argv + 1) : run(session, argc, argv);
     } catch (const std::exception& error) {
       // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as
       // well.

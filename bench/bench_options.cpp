@@ -17,6 +17,8 @@ constexpr const char* description =
   mpiexec -n 4 tailrace bench --methods 'hdf5-collective-sz3,tailrace-*' --json rows.json
   tailrace bench --index 100000
       what one chunk costs in the chunk index
+  tailrace bench codecs snapshot.h5
+      codecs alone, without any output: speed on one core, ratio, error (codecs --help tells more)
 
 Every method writes once to warm up, is read back with stock HDF5 and checked against the bound;
 then all methods take turns, --repeat times. The time is that of the slowest rank, from create to
