@@ -5,13 +5,20 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <limits>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "codec/trz/book.hpp"
 #include "codec/trz/client_data.hpp"
+#include "codec/trz/train.hpp"
 #include "codec/trz/trz.hpp"
 #include "hdf5_filter/thread_workspace.hpp"
+
+// NOLINTNEXTLINE(readability-identifier-naming)
+struct trz_trainer {
+  tailrace::trz::BookHistograms histograms;
+};
 
 namespace {
 
@@ -63,8 +70,14 @@ Result<trz::FilterChunk> chunk_of(const trz_array* array) {
   return chunk;
 }
 
-Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_array* array,
-                            std::span<const std::byte> values, std::span<std::byte> encoded) {
+/// What an encoder and a trainer are told.
+struct Job {
+  trz::ChunkType type;
+  trz::Settings settings;
+};
+
+Result<Job> job_of(std::span<const std::uint32_t> words, const trz_array* array,
+                   std::span<const std::byte> values) {
   Result<trz::FilterChunk> chunk = chunk_of(array);
   if (!chunk.ok()) return chunk.status();
   Result<trz::ClientData> data = trz::read_client_words(words);
@@ -74,23 +87,37 @@ Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_arra
                         std::to_string(chunk->n_bytes()) + " bytes, got " +
                         std::to_string(values.size()));
   }
+  Job job;
+  job.settings = data->request.settings;
+  job.type.dtype = chunk->dtype;
+  job.type.shape = chunk->shape;
+  job.type.kind = data->request.kind;
+  job.type.bound = data->request.bound;
+  job.type.fill_value = chunk->fill_value;
+  Result<const trz::Book*> book = thread_book(data->request.book_bytes);
+  if (!book.ok()) return book.status();
+  job.type.book = *book;
+  return job;
+}
+
+Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_array* array,
+                            std::span<const std::byte> values, std::span<std::byte> encoded) {
+  Result<Job> job = job_of(words, array, values);
+  if (!job.ok()) return job.status();
   if (encoded.size() < trz::encoded_bytes_max(values.size())) {
     return bad_argument("room for " + std::to_string(encoded.size()) +
                         " encoded bytes, trz_encoded_bytes_max() are needed");
   }
-  trz::ChunkType type;
-  type.dtype = chunk->dtype;
-  type.shape = chunk->shape;
-  type.kind = data->request.kind;
-  type.bound = data->request.bound;
-  type.fill_value = chunk->fill_value;
-  Result<const trz::Book*> book = thread_book(data->request.book_bytes);
-  if (!book.ok()) return book.status();
-  type.book = *book;
   Result<std::size_t> n_encoded =
-      trz::encode(type, data->request.settings, values, encoded, thread_workspace());
+      trz::encode(job->type, job->settings, values, encoded, thread_workspace());
   if (!n_encoded.ok()) return n_encoded.status();
   return static_cast<std::int64_t>(*n_encoded);
+}
+
+std::vector<std::uint8_t> book_bytes(const trz_book* book) {
+  if (book == nullptr || book->bytes == nullptr) return {};
+  const auto* bytes = static_cast<const std::uint8_t*>(book->bytes);
+  return {bytes, bytes + book->n_bytes};
 }
 
 std::span<const std::byte> bytes_of(const void* data, std::size_t n_bytes) {
@@ -110,12 +137,14 @@ TRZ_API uint32_t trz_filter_id(void) { return trz::filter_id; }
 
 TRZ_API const char* trz_version(void) { return TAILRACE_VERSION; }
 
-TRZ_API int64_t trz_cd_values(const char* settings, uint32_t* words, size_t capacity,
-                              trz_message* message) {
+TRZ_API int64_t trz_cd_values(const char* settings, const trz_book* book, uint32_t* words,
+                              size_t capacity, trz_message* message) {
   return call(message, [&]() -> Result<std::int64_t> {
     Result<trz::FilterRequest> request =
         trz::parse_filter_request(settings == nullptr ? "" : settings);
     if (!request.ok()) return request.status();
+    if (book != nullptr) request->book_bytes = book_bytes(book);
+    TAILRACE_TRY(thread_book(request->book_bytes).status());
     const std::vector<std::uint32_t> made = trz::client_words(*request);
     const std::size_t n = words == nullptr ? 0 : std::min(capacity, made.size());
     std::copy_n(made.begin(), n, words);
@@ -133,10 +162,12 @@ TRZ_API int64_t trz_encode(const uint32_t* words, size_t n_words, const trz_arra
   });
 }
 
-TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, void* values, size_t n_bytes,
-                           trz_message* message) {
+TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, const trz_book* book,
+                           void* values, size_t n_bytes, trz_message* message) {
   return call(message, [&]() -> Result<std::int64_t> {
-    TAILRACE_TRY(trz::decode(bytes_of(encoded, n_encoded), bytes_of(values, n_bytes), nullptr,
+    Result<const trz::Book*> parsed = thread_book(book_bytes(book));
+    if (!parsed.ok()) return parsed.status();
+    TAILRACE_TRY(trz::decode(bytes_of(encoded, n_encoded), bytes_of(values, n_bytes), *parsed,
                              thread_workspace()));
     return std::int64_t{0};
   });
@@ -151,6 +182,35 @@ TRZ_API int64_t trz_describe(const void* encoded, size_t n_encoded, int32_t* dty
     if (n_values != nullptr) *n_values = summary->n_values;
     write_text(method, summary->method);
     return std::int64_t{0};
+  });
+}
+
+TRZ_API trz_trainer* trz_trainer_new(void) { return new (std::nothrow) trz_trainer; }
+
+TRZ_API void trz_trainer_free(trz_trainer* trainer) { delete trainer; }
+
+TRZ_API int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, size_t n_words,
+                                const trz_array* array, const void* values, size_t n_bytes,
+                                trz_message* message) {
+  return call(message, [&]() -> Result<std::int64_t> {
+    if (trainer == nullptr) return bad_argument("there is no trainer");
+    Result<Job> job = job_of({words, n_words}, array, bytes_of(values, n_bytes));
+    if (!job.ok()) return job.status();
+    TAILRACE_TRY(trz::count_for_book(job->type, job->settings, bytes_of(values, n_bytes),
+                                     trainer->histograms, thread_workspace()));
+    return std::int64_t{0};
+  });
+}
+
+TRZ_API int64_t trz_trainer_book(const trz_trainer* trainer, void* book, size_t capacity,
+                                 trz_message* message) {
+  return call(message, [&]() -> Result<std::int64_t> {
+    if (trainer == nullptr) return bad_argument("there is no trainer");
+    const std::vector<std::uint8_t> made =
+        trz::Book::from_histograms(trainer->histograms).serialize();
+    const std::size_t n = book == nullptr ? 0 : std::min(capacity, made.size());
+    if (n > 0) std::memcpy(book, made.data(), n);
+    return static_cast<std::int64_t>(made.size());
   });
 }
 

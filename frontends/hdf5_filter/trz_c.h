@@ -52,9 +52,17 @@ uint32_t trz_filter_id(void);
 /* The version of this library, "0.1.0". Lives as long as the process. */
 const char* trz_version(void);
 
+/* A shared Huffman book (docs/codecs.md), as trz_trainer_book made it; NULL where there is none. */
+typedef struct trz_book {
+  const void* bytes;
+  size_t n_bytes;
+} trz_book;
+
 /* Settings as text ("abs=1e-3", "pw_rel=1e-4,preset=ratio", "" for exact) into cd_values.
- * Returns how many there are; writes as many as fit into capacity. */
-int64_t trz_cd_values(const char* settings, uint32_t* words, size_t capacity, trz_message* message);
+ * Returns how many there are; writes as many as fit into capacity. The book goes into the words;
+ * encoder and HDF5 filter use it from there. */
+int64_t trz_cd_values(const char* settings, const trz_book* book, uint32_t* words, size_t capacity,
+                      trz_message* message);
 
 /* The room that trz_encode needs for n_bytes of values. */
 size_t trz_encoded_bytes_max(size_t n_bytes);
@@ -66,14 +74,30 @@ int64_t trz_encode(const uint32_t* words, size_t n_words, const trz_array* array
                    const void* values, size_t n_bytes, void* encoded, size_t capacity,
                    trz_message* message);
 
-/* Decode into values, which has exactly the n_bytes that were encoded. Returns 0. */
-int64_t trz_decode(const void* encoded, size_t n_encoded, void* values, size_t n_bytes,
-                   trz_message* message);
+/* Decode into values, which has exactly the n_bytes that were encoded; with the book that encoding
+ * had. Returns 0. */
+int64_t trz_decode(const void* encoded, size_t n_encoded, const trz_book* book, void* values,
+                   size_t n_bytes, trz_message* message);
 
 /* What an encoded chunk holds: its element type and number of values; method gets a sentence about
  * how it is coded (NULL: not wanted). Decodes nothing. Returns 0. */
 int64_t trz_describe(const void* encoded, size_t n_encoded, int32_t* dtype, uint64_t* n_values,
                      trz_message* method, trz_message* message);
+
+/* A book to be: counts over any number of arrays. One thread at a time. NULL: no memory. */
+typedef struct trz_trainer trz_trainer;
+trz_trainer* trz_trainer_new(void);
+void trz_trainer_free(trz_trainer* trainer);
+
+/* Count what this array would be coded as under the settings of the words (an absolute bound, f32
+ * or f64). Costs as much as encoding. Returns 0. */
+int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, size_t n_words,
+                        const trz_array* array, const void* values, size_t n_bytes,
+                        trz_message* message);
+
+/* The book of what was counted so far. Returns its bytes; writes as many as fit into capacity. */
+int64_t trz_trainer_book(const trz_trainer* trainer, void* book, size_t capacity,
+                         trz_message* message);
 
 /* NOLINTEND(readability-identifier-naming) */
 

@@ -16,13 +16,13 @@ they start. Arrays in memory go through encode() and decode():
 True
 """
 
-from ._arrays import ChunkSummary, decode, describe, encode
+from ._arrays import ChunkSummary, decode, describe, encode, train_book
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
 from ._settings import Trz, cd_values, register
 
 __all__ = [
     "FILTER_ID", "PLUGIN_PATH", "ChunkSummary", "Trz", "TrzError", "__version__", "cd_values",
-    "decode", "describe", "encode", "register",
+    "decode", "describe", "encode", "register", "train_book",
 ]
 
 register()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+from typing import Optional
 
 _LIBRARY = pathlib.Path(
     os.environ.get("TAILRACE_H5TRZ")
@@ -40,10 +41,17 @@ class Array(ctypes.Structure):
     ]
 
 
+class Book(ctypes.Structure):
+    """trz_book: a shared Huffman book."""
+
+    _fields_ = [("bytes", ctypes.c_char_p), ("n_bytes", ctypes.c_size_t)]
+
+
 _OUT_OF_MEMORY = 13  # tailrace_error of tailrace.h
 _MESSAGE_BYTES = 512
 _WORDS = ctypes.POINTER(ctypes.c_uint32)
 _MESSAGE = ctypes.POINTER(Message)
+_BOOK = ctypes.POINTER(Book)
 _POINTER = ctypes.c_void_p
 _SIZE = ctypes.c_size_t
 
@@ -56,13 +64,19 @@ def _load() -> ctypes.CDLL:
     library.trz_encoded_bytes_max.argtypes = [_SIZE]
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
     signatures = {
-        "trz_cd_values": [ctypes.c_char_p, _WORDS, _SIZE, _MESSAGE],
+        "trz_cd_values": [ctypes.c_char_p, _BOOK, _WORDS, _SIZE, _MESSAGE],
         "trz_encode": [_WORDS, _SIZE, ctypes.POINTER(Array), _POINTER, _SIZE, _POINTER, _SIZE,
                        _MESSAGE],
-        "trz_decode": [_POINTER, _SIZE, _POINTER, _SIZE, _MESSAGE],
+        "trz_decode": [_POINTER, _SIZE, _BOOK, _POINTER, _SIZE, _MESSAGE],
         "trz_describe": [_POINTER, _SIZE, ctypes.POINTER(ctypes.c_int32),
                          ctypes.POINTER(ctypes.c_uint64), _MESSAGE, _MESSAGE],
+        "trz_trainer_add": [_POINTER, _WORDS, _SIZE, ctypes.POINTER(Array), _POINTER, _SIZE,
+                            _MESSAGE],
+        "trz_trainer_book": [_POINTER, _POINTER, _SIZE, _MESSAGE],
     }
+    library.trz_trainer_new.restype = _POINTER
+    library.trz_trainer_free.restype = None
+    library.trz_trainer_free.argtypes = [_POINTER]
     for name, arguments in signatures.items():
         function = getattr(library, name)
         function.restype = ctypes.c_int64
@@ -81,6 +95,11 @@ def new_message() -> tuple[Message, ctypes.Array]:
     """A message and the buffer that it refers to, which must live as long."""
     text = ctypes.create_string_buffer(_MESSAGE_BYTES)
     return Message(ctypes.cast(text, ctypes.c_char_p), _MESSAGE_BYTES), text
+
+
+def book_argument(book: Optional[bytes]) -> Optional[Book]:
+    """The book as the library takes it; the bytes must live as long."""
+    return None if book is None else Book(book, len(book))
 
 
 def call(name: str, *arguments) -> int:

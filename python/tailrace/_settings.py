@@ -11,8 +11,8 @@ import numpy as np
 
 from . import _native
 
-#: Enough for every set of words that settings can ask for.
-_WORDS_MAX = 64
+#: Enough for every set of words that settings and a book can ask for.
+_WORDS_MAX = 8192
 
 
 def value_range(array: Any, fill: Optional[float] = None) -> tuple[float, float]:
@@ -58,14 +58,14 @@ def bound_text(
 def cd_values(
     *, abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
     psnr: Optional[float] = None, data: Any = None, fill: Optional[float] = None,
-    **settings: Any,
+    book: Optional[bytes] = None, **settings: Any,
 ) -> tuple[int, ...]:
     """The filter's client data for one of the bounds (none: exact) and the codec's settings.
 
     abs: no value changes by more than this. pw_rel: ... than this times the value itself.
-    rel, psnr: relative to the range of `data`, without `fill`. Settings: preset ("default",
-    "fast", "ratio"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4),
-    spline ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True,
+    rel, psnr: relative to the range of `data`, without `fill`. book: shared Huffman codes of
+    train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4),
+    spline ("linear", "cubic", "natural"), last_axis (0 to 2, from the fastest), lossless (True,
     False).
 
     >>> cd_values(abs=0.5, preset="fast")
@@ -78,7 +78,8 @@ def cd_values(
             parts.append(f"{key}={word}")
     text = ",".join(part for part in parts if part)
     words = (ctypes.c_uint32 * _WORDS_MAX)()
-    n_words = _native.call("trz_cd_values", text.encode(), words, _WORDS_MAX)
+    n_words = _native.call("trz_cd_values", text.encode(), _native.book_argument(book), words,
+                           _WORDS_MAX)
     return tuple(words[:n_words])
 
 
@@ -96,10 +97,10 @@ class Trz(Mapping):
     def __init__(
         self, *, abs: Optional[float] = None, rel: Optional[float] = None,
         pw_rel: Optional[float] = None, psnr: Optional[float] = None, data: Any = None,
-        fill: Optional[float] = None, **settings: Any,
+        fill: Optional[float] = None, book: Optional[bytes] = None, **settings: Any,
     ) -> None:
         self.filter_options = cd_values(
-            abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data, fill=fill, **settings
+            abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data, fill=fill, book=book, **settings
         )
 
     @property

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request);
 Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request);
 /// portable: portable.cpp. level, shuffle, engine.
 Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request);
-/// trz: trz_codec.cpp. preset, predictor, dimension, spline, last_axis, lossless.
+/// trz: trz_codec.cpp. preset, predictor, dimension, spline, last_axis, lossless, book.
 Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request);
 
 }  // namespace tailrace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/builtin_codecs.hpp"
+#include "codec/trz/book.hpp"
 #include "codec/trz/client_data.hpp"
 #include "codec/trz/trz.hpp"
 #include "core/filter_pipeline.hpp"
@@ -64,13 +65,16 @@ class BorrowedWorkspace {
 
 class TrzStage final : public FilterStage {
  public:
-  TrzStage(const trz::FilterRequest& request, const trz::FilterChunk& chunk)
-      : settings_(request.settings) {
+  /// `book` is what request.book_bytes parse to.
+  TrzStage(const trz::FilterRequest& request, const trz::FilterChunk& chunk,
+           std::unique_ptr<trz::Book> book)
+      : settings_(request.settings), book_(std::move(book)) {
     type_.dtype = chunk.dtype;
     type_.shape = chunk.shape;
     type_.kind = request.kind;
     type_.bound = request.bound;
     type_.fill_value = chunk.fill_value;
+    type_.book = book_.get();
     spec_.filter_id = trz::filter_id;
     spec_.flags = 0;  // Mandatory: a reader must have the filter.
     spec_.client_data = trz::client_words(request);
@@ -121,6 +125,7 @@ class TrzStage final : public FilterStage {
 
   trz::ChunkType type_;
   trz::Settings settings_;
+  std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
   FilterSpec spec_;
 };
 
@@ -128,7 +133,10 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   CodecSettings keys(request);
   trz::FilterRequest filter;
   filter.settings = trz::read_settings(keys);
+  Result<std::vector<std::uint8_t>> book_bytes = trz::read_book_bytes(keys);
   TAILRACE_TRY(keys.finish());
+  if (!book_bytes.ok()) return book_bytes.status().within("codec trz");
+  filter.book_bytes = std::move(*book_bytes);
   if (!is_floating(request.dtype)) {
     if (!(request.pointwise_bound > 0)) return filter;  // Integers are kept exactly.
     return Status(Code::unsupported, "codec trz: a pw_rel bound is for f32 and f64, not for " +
@@ -156,8 +164,14 @@ Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request) {
   chunk.dtype = request.dtype;
   chunk.shape = request.chunk_shape;
   chunk.fill_value = trz::recorded_fill(request.dtype, request.fill_value);
+  std::unique_ptr<trz::Book> book;
+  if (!filter->book_bytes.empty()) {
+    Result<trz::Book> parsed = trz::Book::parse(filter->book_bytes);
+    if (!parsed.ok()) return parsed.status().within("codec trz");
+    book = std::make_unique<trz::Book>(*parsed);
+  }
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<TrzStage>(*filter, chunk));
+  stages.push_back(std::make_unique<TrzStage>(*filter, chunk, std::move(book)));
   return make_pipeline_codec({.name = "trz", .lossy = filter->kind != trz::BoundKind::exact},
                              request, std::move(stages));
 }

@@ -322,6 +322,59 @@ def test_arrays_and_doctests():
     """, package=True)
 
 
+def test_a_shared_book_travels_in_the_file(tmp_path):
+    """Chunks that lean on a book in the client data are read where nothing but the plug-in is."""
+    target = tmp_path / "out.h5"
+    python(f"""
+        import h5py, numpy as np, tailrace
+        x = np.linspace(0, 20, 64)
+        steps = [(np.sin(x + 0.1 * t)[:, None, None] * np.cos(x)[:, None] + np.sin(2 * x)
+                  + np.random.default_rng(t).normal(0, 1e-3, (64, 64, 64))).astype("f4")
+                 for t in range(3)]
+        book = tailrace.train_book(steps[:1], abs={BOUND})
+        with h5py.File({str(target)!r}, "w") as file:
+            file.create_dataset("u", data=steps[2], chunks=(32, 32, 32),
+                                **tailrace.Trz(abs={BOUND}, book=book))
+            file["exact"] = steps[2]
+        encoded = tailrace.encode(steps[1][:32], abs={BOUND}, book=book)
+        own = tailrace.encode(steps[1][:32], abs={BOUND})
+        assert abs(len(encoded) - len(own)) < 0.1 * len(own)
+        decoded = tailrace.decode(encoded, (32, 64, 64), book=book)
+        assert abs(decoded - steps[1][:32]).max() <= {BOUND}
+        for wrong in (None, tailrace.train_book(steps[1:], abs=10 * {BOUND})):
+            try:
+                tailrace.decode(encoded, book=wrong)
+            except tailrace.TrzError as error:
+                assert "book" in str(error)
+            else:
+                raise SystemExit("decoded without its book")
+        try:
+            tailrace.Trz(abs=1, book=book[:-1])
+        except tailrace.TrzError:
+            pass
+        else:
+            raise SystemExit("took half a book")
+    """, package=True)
+    words = filter_of(target)[2]
+    assert words[0] >> 18 & 1 and words[4] == len(words[5:-4]) * 4 - (-words[4] % 4)
+    read = python(f"""
+        import h5py
+        with h5py.File({str(target)!r}) as file:
+            assert 0 < abs(file["u"][...] - file["exact"][...]).max() <= {BOUND}
+    """)
+    assert read.returncode == 0
+    tailrace("verify", target, target)
+    # The same book, given to Tailrace by its words.
+    again = tmp_path / "again.h5"
+    text = ":".join(map(str, words[4:-4]))
+    tailrace("repack", target, "-o", again, "--only", "exact", "--codec", f"trz,book={text}",
+             "--bound", f"abs={BOUND}", "--chunk", "32x32x32")
+    assert stored_chunks(again, "exact") == stored_chunks(target)
+    assert filter_of(again, "exact")[2] == words
+    assert "book" in tailrace("repack", target, "-o", tmp_path / "no.h5", "--codec",
+                              f"trz,book={text[:-1]}:7", code=2).stderr
+
+
 def test_filter_args():
     h5repack = tailrace("filter-args", "-c", "trz,preset=fast", "-b", "pw_rel=0.5").stdout
     assert h5repack == "UD=481,0,4,513,1,0,1071644672\n"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "codec/trz/book.hpp"
 #include "codec/trz/client_data.hpp"
 
 namespace tailrace::trz {
@@ -141,6 +142,25 @@ TEST(TrzClientData, TextBecomesARequest) {
   EXPECT_THAT(why("abs=0"), HasSubstr("> 0"));
   EXPECT_THAT(why("preset=best"), HasSubstr("default, fast, ratio"));
   EXPECT_THAT(why("level=3"), HasSubstr("unknown setting \"level\""));
+}
+
+TEST(TrzClientData, ABookIsGivenByItsWords) {
+  BookHistograms histograms;
+  histograms.class_ids[0] = 90;
+  histograms.class_ids[3] = 9;
+  FilterRequest request;
+  request.book_bytes = Book::from_histograms(histograms).serialize();
+  const std::vector<std::uint32_t> words = client_words(request);
+  std::string text;
+  for (std::size_t i = 4; i < words.size(); ++i) {
+    text += (text.empty() ? "book=" : ":") + std::to_string(words[i]);
+  }
+  Result<FilterRequest> parsed = parse_filter_request(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(*parsed, request);
+  EXPECT_FALSE(parse_filter_request(text + ":0").ok());
+  EXPECT_FALSE(parse_filter_request(text.substr(0, text.rfind(':'))).ok());
+  EXPECT_FALSE(parse_filter_request("book=5:1:2").ok());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "codec/trz/book.hpp"
 #include "core/options.hpp"
 
 namespace tailrace::trz {
@@ -91,7 +92,7 @@ class WordReader {
 
 Status read_knobs(std::uint32_t word, Settings& settings) {
   const auto knob = [word](int index) { return word >> (4 * index) & 15U; };
-  if (knob(0) > 2 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
+  if (knob(0) > 2 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 3 || knob(5) > 2 ||
       word >> 24 != 0) {
     return bad_words("word 1 is " + std::to_string(word) + ", which is no set of knobs");
   }
@@ -101,6 +102,21 @@ Status read_knobs(std::uint32_t word, Settings& settings) {
   settings.spline = static_cast<Spline>(knob(3));
   settings.last_axis = static_cast<int>(knob(4)) - 1;
   settings.lossless_stage = static_cast<Choice>(knob(5));
+  return Status();
+}
+
+/// The bytes of a shared book; not yet parsed.
+Status read_book(WordReader& reader, std::vector<std::uint8_t>& bytes) {
+  const std::uint32_t n_bytes = reader.next();
+  if (n_bytes == 0 || n_bytes > kBookBytesMax) {
+    return bad_words("a shared book of " + std::to_string(n_bytes) + " bytes");
+  }
+  for (const std::uint32_t word : reader.next_words((n_bytes + 3) / 4)) {
+    for (int i = 0; i < 4; ++i) {
+      bytes.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+    }
+  }
+  if (!reader.truncated()) bytes.resize(n_bytes);
   return Status();
 }
 
@@ -116,18 +132,7 @@ Status read_request(WordReader& reader, std::uint32_t first, FilterRequest& requ
   if (!(request.bound >= 0) || !std::isfinite(request.bound)) {
     return bad_words("words 2 and 3 are no bound: it must be finite and >= 0");
   }
-  if ((first & kFlagBook) == 0) return Status();
-  const std::uint32_t n_bytes = reader.next();
-  if (n_bytes == 0 || n_bytes > kBookBytesMax) {
-    return bad_words("a shared book of " + std::to_string(n_bytes) + " bytes");
-  }
-  for (const std::uint32_t word : reader.next_words((n_bytes + 3) / 4)) {
-    for (int i = 0; i < 4; ++i) {
-      request.book_bytes.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
-    }
-  }
-  if (!reader.truncated()) request.book_bytes.resize(n_bytes);
-  return Status();
+  return (first & kFlagBook) == 0 ? Status() : read_book(reader, request.book_bytes);
 }
 
 Status read_chunk(WordReader& reader, bool with_fill, FilterChunk& chunk) {
@@ -209,10 +214,24 @@ Settings read_settings(CodecSettings& keys) {
   settings.dimensions = static_cast<int>(keys.choice("dimension", {"auto", "1", "2", "3", "4"}, 0));
   settings.spline =
       static_cast<Spline>(keys.choice("spline", {"auto", "linear", "cubic", "natural"}, 0));
-  settings.last_axis =
-      static_cast<int>(keys.choice("last_axis", {"auto", "0", "1", "2", "joint"}, 0)) - 1;
+  settings.last_axis = static_cast<int>(keys.choice("last_axis", {"auto", "0", "1", "2"}, 0)) - 1;
   settings.lossless_stage = static_cast<Choice>(keys.choice("lossless", {"auto", "off", "on"}, 0));
   return settings;
+}
+
+Result<std::vector<std::uint8_t>> read_book_bytes(CodecSettings& keys) {
+  const std::vector<std::uint32_t> words = keys.words("book");
+  std::vector<std::uint8_t> bytes;
+  if (words.empty()) return bytes;
+  WordReader reader(words);
+  TAILRACE_TRY(read_book(reader, bytes));
+  if (reader.truncated() || reader.n_left() > 0) {
+    return bad_words("a book of " + std::to_string(words[0]) + " bytes in " +
+                     std::to_string(words.size() - 1) + " words");
+  }
+  const Status parsed = Book::parse(bytes).status();
+  if (!parsed.ok()) return Status(Code::invalid_argument, parsed.message());
+  return bytes;
 }
 
 Result<FilterRequest> request_of(const ErrorBound& bound, const Settings& settings) {
@@ -255,8 +274,12 @@ Result<FilterRequest> parse_filter_request(std::string_view text) {
   }
   CodecSettings settings(keys);
   const Settings read = read_settings(settings);
+  Result<std::vector<std::uint8_t>> book_bytes = read_book_bytes(settings);
   TAILRACE_TRY(settings.finish());
-  return request_of(bound, read);
+  if (!book_bytes.ok()) return book_bytes.status();
+  Result<FilterRequest> request = request_of(bound, read);
+  if (request.ok()) request->book_bytes = std::move(*book_bytes);
+  return request;
 }
 
 }  // namespace tailrace::trz

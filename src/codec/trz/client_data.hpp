@@ -9,8 +9,7 @@
 //            shared book; all others 0
 //   word 1   knobs of four bits each from bit 0 on, 0 = chosen by the codec: preset (0 default,
 //            1 fast, 2 ratio), predictor (1 none, 2 lorenzo, 3 interpolation), dimensions (1..4),
-//            spline (1 linear, 2 cubic, 3 natural), last axis + 1 (4: joint), lossless stage (1 off,
-//            2 on)
+//            spline (1 linear, 2 cubic, 3 natural), last axis + 1, lossless stage (1 off, 2 on)
 //   word 2-3 the bound, a double: low half, high half
 //   [book]   number of bytes of the shared book (book.hpp), then those, four to a word, the first
 //            in the lowest bits, the last word filled up with zeros
@@ -81,6 +80,11 @@ std::optional<double> recorded_fill(DType dtype, std::optional<double> fill_valu
 /// The codec's own keys: preset, predictor, dimension, spline, last_axis, lossless. A wrong value
 /// is left in `keys` as its error.
 Settings read_settings(CodecSettings& keys);
+
+/// The key book: a shared book as it stands in the words above, "41:0x425A5254:...": its number of
+/// bytes, then those, four to a word. No bytes where the key is absent.
+/// @error invalid_argument  the words are no book.
+Result<std::vector<std::uint8_t>> read_book_bytes(CodecSettings& keys);
 
 /// What a bound and settings come to for a filter. @error unsupported  rel and psnr: a filter sees
 /// one chunk, padded at the dataset's edge, and cannot know the range of the field.
