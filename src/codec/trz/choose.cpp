@@ -7,6 +7,7 @@
 
 #include "codec/trz/code_cost.hpp"
 #include "codec/trz/periods.hpp"
+#include "codec/trz/quantum.hpp"
 #include "codec/trz/sampler.hpp"
 
 namespace tailrace::trz {
@@ -15,6 +16,8 @@ namespace {
 constexpr std::size_t kValuesPerRun = 4096;  // One run of 32 for each of these: 0.8 %.
 /// Bits a value: where nearly all codes are zero, a pyramid spends its few on coarse levels.
 constexpr double kFlatPenalty = 0.01;
+/// A quantum is of use if it is so much larger than the step that the bound allows.
+constexpr double kQuantumOverStep = 1.1;
 /// Bits a value that another folding must gain over the chunk's own extents.
 constexpr double kFoldingPenalty = 0.005;
 
@@ -149,14 +152,14 @@ class Candidates {
     add_interpolations(costs, extents, penalty);
   }
 
-  /// What predicts from the lattice alone; `step` if it is not the bound's.
-  void add_pointwise(const Costs& costs, const Extents& extents, double penalty, double step = 0) {
-    if (none_) put({false, 0, {}, extents, step, costs[kNone]}, penalty + kFlatPenalty);
+  /// What predicts from the lattice alone.
+  void add_pointwise(const Costs& costs, const Extents& extents, double penalty) {
+    if (none_) put({false, 0, {}, extents, 0, costs[kNone]}, penalty + kFlatPenalty);
     static constexpr std::size_t of_order[5] = {kNone, kLorenzo1, kLorenzo2, kLorenzo3, kLorenzo4};
     for (int order = 1; lorenzo_ && order <= 4; ++order) {
       if (settings_.dimensions != 0 && settings_.dimensions != order) continue;
       Prediction prediction{false,   order, {},
-                            extents, step,  costs[of_order[static_cast<std::size_t>(order)]]};
+                            extents, 0,     costs[of_order[static_cast<std::size_t>(order)]]};
       // An axis of one point adds nothing, but what the user wants is what the chunk says.
       const bool flat = order > 1 && extents[static_cast<std::size_t>(4 - order)] == 1;
       if (flat && settings_.dimensions != order) continue;
@@ -165,7 +168,7 @@ class Candidates {
   }
 
   void add_interpolations(const Costs& costs, const Extents& extents, double penalty) {
-    if (!interpolation_) return;
+    if (!interpolation_ || step_ != 0) return;
     const Extents folded{1, extents[0] * extents[1], extents[2], extents[3]};
     const int last_axis = settings_.last_axis;
     const bool several_axes = folded[2] > 1;
@@ -194,12 +197,17 @@ class Candidates {
     }
   }
 
-  /// Extra bits a value of everything on the lattice alone, for its patches.
-  void set_patch_cost(double bits) { patch_cost_ = bits; }
+  /// The lattice of what comes next: its step if it is not the bound's (then for predictions from
+  /// the lattice alone), and the bits a value that patches take there.
+  void set_lattice(double step, double patch_cost) {
+    step_ = step;
+    patch_cost_ = patch_cost;
+  }
 
  private:
   void put(Prediction prediction, double penalty) {
     if (sampled_.n_predictions == kPredictionsMax) return;
+    prediction.step = step_;
     prediction.bits_per_value += penalty + (prediction.interpolated ? 0 : patch_cost_);
     sampled_.predictions[sampled_.n_predictions++] = prediction;
   }
@@ -209,6 +217,7 @@ class Candidates {
   bool none_ = false;
   bool lorenzo_ = false;
   bool interpolation_ = false;
+  double step_ = 0;
   double patch_cost_ = 0;
 };
 
@@ -243,7 +252,7 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
   Sampled sampled;
   SampledValues<T> chunk{values, fill, rounded_down<T>(bound)};
   chunk.step = 2 * static_cast<double>(chunk.bound) * (1 - 0x1p-10);
-  const FirstLook<T> seen = Sampler<T>(chunk, extents, kValuesPerRun).look();
+  FirstLook<T> seen = Sampler<T>(chunk, extents, kValuesPerRun).look();
   chunk.offset = static_cast<double>(seen.typical);
   sampled.offset = chunk.offset;
   sampled.special_share = seen.special_share;
@@ -254,18 +263,26 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
   sampled.coarse_share = fit.coarse_share;
 
   Candidates candidates(settings, sampled);
-  candidates.set_patch_cost(fit.misfit_share * (8 * sizeof(T) + 6));
-  const Costs own = sampler.costs(isa);
   const bool may_fold = settings.dimensions == 0 && settings.last_axis < 0;
-  if (!may_fold) {
-    candidates.add(own, extents, 0);
-  } else {
-    add_with_foldings(own, extents, 0, candidates);
-    const Extents folded = folded_extents(chunk, extents, isa);
-    if (folded != extents) {
-      const Sampler<T> folded_sampler(chunk, folded, kValuesPerRun);
-      add_with_foldings(folded_sampler.costs(isa), folded, kFoldingPenalty, candidates);
+  const Extents folded = may_fold ? folded_extents(chunk, extents, isa) : extents;
+  const auto add_all = [&](double step, const LatticeFit& fits) {
+    candidates.set_lattice(step, fits.misfit_share * (8 * sizeof(T) + 6));
+    const Costs own = Sampler<T>(chunk, extents, kValuesPerRun).costs(isa);
+    if (!may_fold) {
+      candidates.add(own, extents, 0);
+      return;
     }
+    add_with_foldings(own, extents, 0, candidates);
+    if (folded == extents) return;
+    const Costs others = Sampler<T>(chunk, folded, kValuesPerRun).costs(isa);
+    add_with_foldings(others, folded, kFoldingPenalty, candidates);
+  };
+  add_all(0, fit);
+  const double quantum =
+      find_quantum(std::span(seen.seen).first(seen.n_seen), kQuantumOverStep * chunk.step);
+  if (quantum > 0) {
+    chunk.step = quantum;
+    add_all(quantum, Sampler<T>(chunk, extents, kValuesPerRun).fit());
   }
   candidates.finish();
   return sampled;

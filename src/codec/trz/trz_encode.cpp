@@ -68,6 +68,16 @@ ChunkHead head_of(const Work& work, Method method, const Extents& extents) {
   return head;
 }
 
+/// The lattice with the values' own step, if they have one.
+template <class T>
+Lattice<T> lattice_with_step(Lattice<T> lattice, double step) {
+  if (step != 0) {
+    lattice.step = static_cast<T>(step);
+    lattice.inverse_step = T(1) / lattice.step;
+  }
+  return lattice;
+}
+
 /// A chunk of predicted codes and patches into the trial area.
 template <class T>
 Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
@@ -76,7 +86,7 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   LatticeJob<T> job;
   job.values = reinterpret_cast<const T*>(work.values.data());
   job.extents = prediction.extents;
-  job.lattice = lattice;
+  job.lattice = lattice_with_step(lattice, prediction.step);
   job.fill = fill;
   job.prediction = prediction;
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
@@ -123,7 +133,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   LatticeJob<Y> job;
   job.values = y;
   job.extents = sampled.best().extents;
-  job.lattice = *lattice;
+  job.lattice = lattice_with_step(*lattice, sampled.best().step);
   job.prediction = sampled.best();
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
   job.sections = sections_for(work);
