@@ -92,7 +92,7 @@ class WordReader {
 
 Status read_knobs(std::uint32_t word, Settings& settings) {
   const auto knob = [word](int index) { return word >> (4 * index) & 15U; };
-  if (knob(0) > 2 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 3 || knob(5) > 2 ||
+  if (knob(0) > 2 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
       word >> 24 != 0) {
     return bad_words("word 1 is " + std::to_string(word) + ", which is no set of knobs");
   }
@@ -214,7 +214,8 @@ Settings read_settings(CodecSettings& keys) {
   settings.dimensions = static_cast<int>(keys.choice("dimension", {"auto", "1", "2", "3", "4"}, 0));
   settings.spline =
       static_cast<Spline>(keys.choice("spline", {"auto", "linear", "cubic", "natural"}, 0));
-  settings.last_axis = static_cast<int>(keys.choice("last_axis", {"auto", "0", "1", "2"}, 0)) - 1;
+  settings.last_axis =
+      static_cast<int>(keys.choice("last_axis", {"auto", "0", "1", "2", "joint"}, 0)) - 1;
   settings.lossless_stage = static_cast<Choice>(keys.choice("lossless", {"auto", "off", "on"}, 0));
   return settings;
 }

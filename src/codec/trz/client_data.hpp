@@ -9,7 +9,8 @@
 //            shared book; all others 0
 //   word 1   knobs of four bits each from bit 0 on, 0 = chosen by the codec: preset (0 default,
 //            1 fast, 2 ratio), predictor (1 none, 2 lorenzo, 3 interpolation), dimensions (1..4),
-//            spline (1 linear, 2 cubic, 3 natural), last axis + 1, lossless stage (1 off, 2 on)
+//            spline (1 linear, 2 cubic, 3 natural), last axis + 1 (4: joint), lossless stage
+//            (1 off, 2 on)
 //   word 2-3 the bound, a double: low half, high half
 //   [book]   number of bytes of the shared book (book.hpp), then those, four to a word, the first
 //            in the lowest bits, the last word filled up with zeros
