@@ -107,7 +107,7 @@ FirstLook<T> Sampler<T>::look() const {
   }
   seen.special_share = static_cast<double>(n_special) / static_cast<double>(n_runs_ * kSeenPerRun);
   if (seen.n_seen > 0) {
-    std::array<T, kRunsMax * kSeenPerRun> sorted;
+    std::array<T, kRunsMax * kSeenPerRun> sorted{};
     const auto end = std::copy_n(seen.seen.begin(), seen.n_seen, sorted.begin());
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(seen.n_seen / 2);
     std::nth_element(sorted.begin(), middle, end);
