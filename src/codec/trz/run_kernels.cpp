@@ -100,26 +100,30 @@ std::size_t encode(const std::uint8_t* bytes, std::size_t n, std::uint8_t common
   return static_cast<std::size_t>(put_run(n - begin, common, spare, out) - tokens);
 }
 
+/// What a token does.
+struct TokenRule {
+  std::uint64_t mask;    ///< All ones for a digit, by which its weight counts; else 0.
+  std::uint8_t doubles;  ///< 1 for digit 2.
+  std::uint8_t byte;     ///< To be stored where the output stands.
+};
+
 bool decode(const std::uint8_t* tokens, std::size_t n_tokens, std::uint8_t common,
             std::uint8_t spare, std::uint8_t* bytes, std::size_t n) {
-  std::uint8_t digit_of[256] = {};
-  std::uint8_t byte_of[256];
-  for (unsigned t = 0; t < 256; ++t) byte_of[t] = static_cast<std::uint8_t>(t);
-  digit_of[common] = 1;
-  digit_of[spare] = 2;
-  byte_of[spare] = common;  // A run's first byte is common as well: one store serves all tokens.
+  TokenRule rules[256];
+  for (unsigned t = 0; t < 256; ++t) rules[t] = {0, 0, static_cast<std::uint8_t>(t)};
+  // A run's first byte is common as well: one store serves all tokens.
+  rules[common] = {~std::uint64_t{0}, 0, common};
+  rules[spare] = {~std::uint64_t{0}, 1, common};
   std::memset(bytes, common, n);
   std::size_t at = 0;
   std::size_t spread = 0;  // The next digit's weight less 1; at most n, for `at` grows as fast.
   for (std::size_t i = 0; i < n_tokens; ++i) {
     if (at >= n) return false;
-    const std::uint8_t token = tokens[i];
-    const unsigned digit = digit_of[token];
-    bytes[at] = byte_of[token];
-    // All ones for a digit. Masks, because compilers make branches of conditions.
-    const std::size_t mask = 0 - static_cast<std::size_t>((digit + 1) >> 1);
-    at += ((spread & mask) + 1) << (digit >> 1);
-    spread = (2 * spread + 1) & mask;
+    const TokenRule& rule = rules[tokens[i]];
+    bytes[at] = rule.byte;
+    // No branch: literals and digits alternate as good as randomly.
+    at += ((spread & rule.mask) + 1) << rule.doubles;
+    spread = (2 * spread + 1) & rule.mask;
   }
   return at == n;
 }
