@@ -24,7 +24,8 @@ class ChunkWriter {
     bytes(&value, sizeof value);
   }
   void bytes(const void* from, std::size_t n_bytes) {
-    if (std::uint8_t* to = skip(n_bytes)) std::memcpy(to, from, n_bytes);
+    std::uint8_t* to = skip(n_bytes);
+    if (to != nullptr && n_bytes > 0) std::memcpy(to, from, n_bytes);
   }
   /// Seven bits a byte, least significant first, the top bit set on all but the last.
   void varint(std::uint64_t value) {

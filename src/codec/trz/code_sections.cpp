@@ -207,7 +207,7 @@ bool IncomingCodes::read_classes(const Book* book, const std::size_t* counts, Ch
 
 bool IncomingCodes::read_exceptions(const Book* book, ChunkReader& in, Workspace& workspace) {
   const std::uint64_t n = in.varint();
-  if (in.failed() || n > n_groups_ * kGroupCodes) return false;
+  if (in.failed() || n > n_groups_ * kExceptionsMax) return false;
   auto* codes = workspace.area<std::int32_t>(Slot::exceptions, n + kSlack);
   memory_out_ = codes == nullptr;
   if (memory_out_) return false;

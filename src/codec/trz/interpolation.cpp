@@ -50,29 +50,33 @@ bool lay_out(const Levels& levels, const InterpolationPlan& plan, bool encoding,
   }
   const LevelExtents& finest = levels.at(0);
   const std::size_t even_row = padded_row((finest.x + 1) / 2);
+  const std::size_t half_plane = finest.y * even_row;
   const std::size_t n_ring = plan.last_axis == 2 ? 4 : 1;
-  std::size_t n_scratch = 0;
+  const std::size_t n_halves = JointHalves<T>::planes(finest.z);
+  // Joint prediction has halves; the others even rows, and the encoder a few planes.
+  std::size_t n_scratch = half_plane;
   if (plan.last_axis == kJoint) {
-    n_scratch = 2 * kJointPlanes * finest.y * even_row;
+    n_scratch = 2 * n_halves * half_plane;
   } else if (encoding && plan.last_axis != 0) {
-    n_scratch = n_ring * finest.y * finest.x;
+    n_scratch += n_ring * finest.y * finest.x;
   }
   T* original = encoding ? workspace.area<T>(Slot::pyramid, n_original + 1) : nullptr;
   T* recon = workspace.area<T>(Slot::coarse, n_recon + 1);
-  T* rows = workspace.area<T>(Slot::rows, finest.y * even_row + n_scratch);
+  T* rows = workspace.area<T>(Slot::rows, n_scratch);
   if ((encoding && original == nullptr) || recon == nullptr || rows == nullptr) return false;
   for (int l = 1; l < levels.n_levels; ++l) {
     const LevelExtents& e = levels.at(l);
     const auto at = static_cast<std::size_t>(l);
     memory.original[at] = original;
     if (encoding) original += e.count();
-    memory.recon[at] = {recon + kGhosts, padded_row(e.x), e.y * padded_row(e.x), 0};
+    memory.recon[at] = {recon + ghost_room(e.x), padded_row(e.x), e.y * padded_row(e.x), 0};
     recon += e.z * e.y * padded_row(e.x);
   }
-  memory.even_rows = {rows + kGhosts, even_row, finest.y * even_row, 0};
-  T* const behind = rows + finest.y * even_row;
-  memory.halves = {behind + kGhosts, behind + kJointPlanes * finest.y * even_row + kGhosts,
-                   even_row, finest.y * even_row};
+  const std::size_t room = ghost_room((finest.x + 1) / 2);
+  memory.even_rows = {rows + room, even_row, half_plane, 0};
+  memory.halves = {rows + room, rows + n_halves * half_plane + room, even_row, half_plane,
+                   JointHalves<T>::even_planes(finest.z)};
+  T* const behind = rows + half_plane;
   memory.finest_scratch = {behind, finest.x, finest.y * finest.x, plan.last_axis == 2 ? n_ring : 0};
   if (plan.last_axis != 2) memory.finest_scratch.plane_stride = 0;  // One plane serves all.
   return true;

@@ -19,17 +19,21 @@
 namespace tailrace::trz {
 
 inline constexpr std::size_t kPlaneBytesAhead = std::size_t{1} << 18;  ///< A quarter of an L2.
-inline constexpr std::size_t kJointPlanes = 5;  ///< Four even planes and the odd one.
 
-/// Memory of the halves: kJointPlanes planes of y rows, with ghost room, each.
+/// Memory of the halves: up to four even planes and the odd one, of y rows each, with ghost room.
 template <class T>
 struct JointHalves {
   T* even = nullptr;
   T* odd = nullptr;
   std::size_t row_stride = 0;
   std::size_t plane_stride = 0;
+  std::size_t n_even = 4;  ///< Even planes that are kept.
 
-  static std::size_t place(std::size_t z) { return z % 2 == 1 ? 4 : (z / 2) % 4; }
+  static std::size_t even_planes(std::size_t n_z) {
+    return std::min<std::size_t>(4, (n_z + 1) / 2);
+  }
+  static std::size_t planes(std::size_t n_z) { return even_planes(n_z) + (n_z > 1 ? 1 : 0); }
+  std::size_t place(std::size_t z) const { return z % 2 == 1 ? n_even : (z / 2) % n_even; }
   T* even_row(std::size_t z, std::size_t y) const {
     return even + place(z) * plane_stride + y * row_stride;
   }

@@ -134,34 +134,29 @@ bool write_set(const PatchSet<T>& set, const SectionPlan& plan, ChunkWriter& out
   return add_section({shuffled, set.n * sizeof(T)}, plan, out, workspace);
 }
 
-/// Read the positions of one set into `indices`; false when inconsistent.
-bool read_positions(ChunkReader& in, std::uint8_t form, std::size_t n_values, std::size_t n,
-                    std::uint64_t* indices, Workspace& workspace, bool* memory_out) {
-  const bool bitmap = (form & kBitmap) != 0;
-  const std::size_t bitmap_bytes = (n_values + 7) / 8;
-  const std::uint64_t n_bytes = bitmap ? bitmap_bytes : in.varint();
-  if (in.failed() || n_bytes > bitmap_bytes) return false;
-  auto* bytes = workspace.area<std::uint8_t>(Slot::transform, n_bytes + kSlack);
-  *memory_out = bytes == nullptr;
-  if (*memory_out || !take_section(in, {bytes, n_bytes}, workspace)) return false;
-  std::size_t found = 0;
+/// Visit the n positions of one set in ascending order, each below n_values: visit(index). False
+/// when the bytes say anything else; those before the mistake have been visited then.
+template <class Visitor>
+bool for_each_position(std::span<const std::uint8_t> bytes, bool bitmap, std::size_t n_values,
+                       std::size_t n, Visitor visit) {
   if (bitmap) {
-    for (std::size_t at = 0; at < n_bytes; ++at) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
       for (unsigned bits = bytes[at]; bits != 0; bits &= bits - 1) {
-        if (found == n) return false;
-        indices[found++] = at * 8 + static_cast<std::size_t>(std::countr_zero(bits));
+        const std::size_t index = at * 8 + static_cast<std::size_t>(std::countr_zero(bits));
+        if (found++ == n || index >= n_values) return false;
+        visit(index);
       }
     }
-    return found == n && (n == 0 || indices[n - 1] < n_values);
+    return found == n;
   }
-  ChunkReader gaps({bytes, n_bytes});
+  ChunkReader gaps(bytes);
   std::uint64_t next = 0;
-  for (; found < n; ++found) {
+  for (std::size_t k = 0; k < n; ++k) {
     const std::uint64_t gap = gaps.varint();
     if (gaps.failed() || gap >= n_values - next) return false;
-    indices[found] = next + gap;
+    visit(static_cast<std::size_t>(next + gap));
     next += gap + 1;
-    if (next == n_values && found + 1 < n) return false;
   }
   return gaps.at_end();
 }
@@ -204,25 +199,32 @@ bool apply_patches(ChunkReader& in, T* values, std::size_t n_values, Workspace& 
     if (set == 2 || (form & kPresent) == 0 || form > 7) return false;
     const std::uint64_t n = in.varint();
     if (in.failed() || n == 0 || n > n_values) return false;
-    auto* indices = workspace.area<std::uint64_t>(Slot::patch_values, n);
-    *memory_out = indices == nullptr;
-    if (*memory_out) return false;
-    if (!read_positions(in, form, n_values, n, indices, workspace, memory_out)) return false;
+    const bool bitmap = (form & kBitmap) != 0;
+    const std::uint64_t n_bytes = bitmap ? (n_values + 7) / 8 : in.varint();
+    if (in.failed() || n_bytes > (n_values + 7) / 8) return false;
+    auto* positions = workspace.area<std::uint8_t>(Slot::transform, n_bytes + kSlack);
+    *memory_out = positions == nullptr;
+    if (*memory_out || !take_section(in, {positions, n_bytes}, workspace)) return false;
+    const std::span<const std::uint8_t> where(positions, n_bytes);
     if ((form & kOneValue) != 0) {
       const T value = in.number<T>();
-      for (std::size_t i = 0; i < n; ++i) values[indices[i]] = value;
+      const auto put = [&](std::size_t index) { values[index] = value; };
+      if (!for_each_position(where, bitmap, n_values, n, put)) return false;
       continue;
     }
-    auto* shuffled = workspace.area<std::uint8_t>(Slot::transform, n * sizeof(T) + kSlack);
+    auto* shuffled = workspace.area<std::uint8_t>(Slot::patch_values, n * sizeof(T) + kSlack);
     *memory_out = shuffled == nullptr;
     if (*memory_out || !take_section(in, {shuffled, n * sizeof(T)}, workspace)) return false;
-    for (std::size_t i = 0; i < n; ++i) {
+    const std::uint8_t* next = shuffled;
+    const auto put = [&](std::size_t index) {
       T value = 0;
       for (std::size_t k = 0; k < sizeof(T); ++k) {
-        value |= static_cast<T>(static_cast<T>(shuffled[k * n + i]) << (8 * k));
+        value |= static_cast<T>(static_cast<T>(next[k * n]) << (8 * k));
       }
-      values[indices[i]] = value;
-    }
+      values[index] = value;
+      ++next;
+    };
+    if (!for_each_position(where, bitmap, n_values, n, put)) return false;
   }
   return false;
 }

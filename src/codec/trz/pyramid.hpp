@@ -20,8 +20,10 @@ struct LevelExtents {
 
 inline constexpr std::size_t kTopExtent = 4;  ///< The top level is at most this wide.
 
-/// Rows of reconstructed values have room on both sides for the ghosts of the edges.
-inline constexpr std::size_t kGhosts = 16;
+/// Rows of reconstructed values have room for the ghosts of the edges: one value in front, two
+/// behind. Long rows begin at multiples of a vector; short ones must not become many times longer.
+inline constexpr std::size_t kRowAlignment = 16;
+inline constexpr std::size_t kShortRow = 32;
 
 /// All levels, finest first.
 struct Levels {
@@ -55,9 +57,11 @@ struct Planes {
   }
 };
 
-/// Rows of a level with room for ghosts.
+/// Values in front of a row's first one, and the distance between rows.
+inline std::size_t ghost_room(std::size_t n_x) { return n_x < kShortRow ? 1 : kRowAlignment; }
 inline std::size_t padded_row(std::size_t n_x) {
-  return (n_x + kGhosts - 1) / kGhosts * kGhosts + 2 * kGhosts;
+  if (n_x < kShortRow) return n_x + 3;
+  return (n_x + kRowAlignment - 1) / kRowAlignment * kRowAlignment + 2 * kRowAlignment;
 }
 
 }  // namespace tailrace::trz
