@@ -20,6 +20,7 @@ option(TAILRACE_BUILD_BENCH "Build tailrace-bench" ON)
 option(TAILRACE_BUILD_EXAMPLES "Build the examples" ON)
 option(TAILRACE_BUILD_TESTS "Build the tests" ON)
 option(TAILRACE_FILTER_ONLY "Build nothing but the HDF5 filter plug-in, for the Python wheel" OFF)
+option(TAILRACE_FUZZ "Build the fuzzers alone; needs clang (preset fuzz, scripts/fuzz)" OFF)
 option(TAILRACE_WERROR "Treat warnings in our code as errors" OFF)
 set(TAILRACE_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
 set(TAILRACE_DEFAULT_PLUGIN_PATH "" CACHE STRING
@@ -57,6 +58,9 @@ if(TAILRACE_SANITIZE)
   add_compile_options(-fsanitize=${TAILRACE_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TAILRACE_SANITIZE})
+endif()
+if(TAILRACE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # Flags that only talk to us, and where our own code finds its headers.

@@ -46,7 +46,8 @@ foreach(isa ${trz_isa_names})
   target_compile_definitions(tailrace_trz_${isa} PRIVATE TRZ_ISA=${isa})
   # GCC 12 takes the undefined vectors of its own intrinsics for a mistake of ours (bug 105593).
   target_compile_options(tailrace_trz_${isa} PRIVATE ${trz_optimisation} ${trz_isa_flags_${isa}}
-                         -Wno-maybe-uninitialized -Wno-uninitialized)
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+                         -Wno-uninitialized)
   list(APPEND TAILRACE_TRZ_OBJECTS $<TARGET_OBJECTS:tailrace_trz_${isa}>)
 endforeach()
 

@@ -1,0 +1,91 @@
+// What the fuzzers share: a check that stops the run, a source of structured input, a shared book.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "codec/trz/book.hpp"
+#include "core/dtype.hpp"
+
+/// libFuzzer keeps the input that aborts.
+#define FUZZ_CHECK(condition)                                                      \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                \
+    }                                                                              \
+  } while (false)
+
+namespace tailrace::fuzz {
+
+/// Takes an input apart, front to back; zeros once it has ended.
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t n_bytes) : rest_(data, n_bytes) {}
+
+  template <class Number>
+  Number number() {
+    Number value{};
+    const std::size_t n = std::min(sizeof value, rest_.size());
+    if (n > 0) std::memcpy(&value, rest_.data(), n);
+    rest_ = rest_.subspan(n);
+    return value;
+  }
+  /// 0 .. n - 1.
+  unsigned below(unsigned n) { return number<std::uint8_t>() % n; }
+  std::span<const std::uint8_t> rest() const { return rest_; }
+
+ private:
+  std::span<const std::uint8_t> rest_;
+};
+
+/// A book with a code for everything; the seeds (trz_seeds.cpp) use the same.
+inline const trz::Book& shared_book() {
+  static const trz::Book book = [] {
+    trz::BookHistograms histograms;
+    const auto fill = [](trz::Histogram& histogram) {
+      for (std::uint32_t k = 0; k < 256; ++k) {
+        histogram[k] = std::uint32_t{1} << (20 - std::min<std::uint32_t>(20, std::min(k, 256 - k)));
+      }
+    };
+    fill(histograms.class_ids);
+    for (trz::Histogram& histogram : histograms.class_bytes) fill(histogram);
+    fill(histograms.exceptions);
+    return trz::Book::from_histograms(histograms);
+  }();
+  return book;
+}
+
+/// Whether two arrays are bit for bit the same, where any NaN equals any other: which one an
+/// operation on two of them returns is the machine's choice, and honest chunks never compute them.
+inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (a.size() != b.size()) return false;
+  if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return true;
+  const std::size_t element_bytes = dtype_bytes(dtype);
+  for (std::size_t at = 0; at < a.size(); at += element_bytes) {
+    if (std::memcmp(a.data() + at, b.data() + at, element_bytes) == 0) continue;
+    float x[2] = {};
+    double wide[2] = {};
+    if (dtype == DType::f32) {
+      std::memcpy(&x[0], a.data() + at, sizeof(float));
+      std::memcpy(&x[1], b.data() + at, sizeof(float));
+      if (x[0] == x[0] || x[1] == x[1]) return false;
+    } else if (dtype == DType::f64) {
+      std::memcpy(&wide[0], a.data() + at, sizeof(double));
+      std::memcpy(&wide[1], b.data() + at, sizeof(double));
+      if (wide[0] == wide[0] || wide[1] == wide[1]) return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tailrace::fuzz
