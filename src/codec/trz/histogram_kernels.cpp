@@ -7,7 +7,9 @@
 
 #include <cstring>
 
-#if defined(__AVX2__)
+#if defined(__AVX512VBMI2__)
+#include "codec/trz/byte_table_avx512.hpp"
+#elif defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -66,20 +68,6 @@ std::size_t count_sample(const std::uint8_t* bytes, std::size_t n, std::size_t w
 }
 
 #if defined(__AVX512VBMI2__)
-
-/// 256 bytes in registers, and what 64 byte indices find in them.
-struct ByteTable {
-  __m512i quarter[4];
-
-  explicit ByteTable(const std::uint8_t* bytes) {
-    for (int i = 0; i < 4; ++i) quarter[i] = _mm512_loadu_si512(bytes + 64 * i);
-  }
-  __m512i look_up(__m512i index, __mmask64 upper_half) const {
-    const __m512i low = _mm512_permutex2var_epi8(quarter[0], index, quarter[1]);
-    const __m512i high = _mm512_permutex2var_epi8(quarter[2], index, quarter[3]);
-    return _mm512_mask_blend_epi8(upper_half, low, high);
-  }
-};
 
 std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uint8_t* seen) {
   const ByteTable table(seen);
