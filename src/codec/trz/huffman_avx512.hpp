@@ -114,7 +114,7 @@ struct BlockWriter {
 
   void put(const QuadBlock& block) {
 #pragma GCC unroll 8
-    for (int q = 0; q < 8; ++q) {
+    for (std::size_t q = 0; q < 8; ++q) {
       word = (word >> block.steps[2 * q]) | block.even[q];
       store64(out + block.byte_of[2 * q], word);
       word = (word >> block.steps[2 * q + 1]) | block.odd[q];

@@ -35,7 +35,7 @@ inline std::uint64_t differing(const std::uint8_t* bytes, std::uint8_t common) {
   std::uint64_t mask = 0;
   for (unsigned i = 0; i < 8; ++i) {
     std::uint64_t word;
-    std::memcpy(&word, bytes + 8 * i, sizeof word);
+    std::memcpy(&word, bytes + std::size_t{8} * i, sizeof word);
     word ^= kEachByte * common;
     // The top bit of each byte that is not 0, then the eight of them side by side.
     const std::uint64_t tops = (((word & (0x7F * kEachByte)) + 0x7F * kEachByte) | word) >> 7;
