@@ -25,7 +25,7 @@ inline std::uint64_t differing(const std::uint8_t* bytes, std::uint8_t common) {
 #elif defined(__AVX2__)
   const __m256i all = _mm256_set1_epi8(static_cast<char>(common));
   std::uint32_t same[2];
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     __m256i half;
     std::memcpy(&half, bytes + 32 * i, sizeof half);
     same[i] = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(half, all)));
