@@ -128,7 +128,7 @@ def check_size(path, text):
 def main():
     places = collections.defaultdict(list)
     n_files = 0
-    for top in ("include", "src", "frontends", "examples", "bench", "tests"):
+    for top in ("include", "src", "frontends", "examples", "bench", "tests", "python"):
         for path in sorted((ROOT / top).rglob("*")):
             if not path.is_file() or "__pycache__" in path.parts:
                 continue

@@ -52,6 +52,11 @@ std::vector<Candidate> builtin_candidates() {
   candidates.push_back({"deflate", {{"level", "0"}}});
   candidates.push_back({"deflate", {{"engine", "zlib"}, {"level", "9"}}});
   candidates.push_back({"portable", {{"engine", "zlib"}, {"level", "6"}}});
+  candidates.push_back({"trz", {{"preset", "fast"}}});
+  candidates.push_back({"trz", {{"preset", "ratio"}}});
+  candidates.push_back({"trz", {{"predictor", "none"}, {"lossless", "on"}}});
+  candidates.push_back({"trz", {{"predictor", "lorenzo"}, {"dimension", "2"}}});
+  candidates.push_back({"trz", {{"predictor", "interpolation"}, {"last_axis", "joint"}}});
   return candidates;
 }
 
