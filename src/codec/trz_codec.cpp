@@ -87,7 +87,7 @@ class TrzStage final : public FilterStage {
     return trz::encoded_bytes_max(n_bytes);
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes);
+    return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes, type_.kind);
   }
 
   Status encode(Buffer& bytes) const override {

@@ -63,7 +63,7 @@ struct ChunkType {
 std::size_t encoded_bytes_max(std::size_t n_bytes);
 
 /// Greatest working memory of one encode() or decode() call, in bytes.
-std::size_t working_bytes_max(std::size_t n_bytes);
+std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind);
 
 /// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
 /// least encoded_bytes_max(values.size()) bytes. Not collective. Thread-safe, a workspace each.
