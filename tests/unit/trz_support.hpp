@@ -1,0 +1,44 @@
+// What the tests of trz as a whole share: a round trip that says what went wrong.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "codec/trz/trz.hpp"
+#include "support/trz_cases.hpp"
+
+namespace tailrace::trz::testing {
+
+/// Encode, decode, and judge; `encoded_out` gets the bytes.
+inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Workspace& workspace,
+                                             std::vector<std::byte>* encoded_out = nullptr) {
+  // Exactly as large as promised, so that a sanitizer sees the first byte too many.
+  std::vector<std::byte> encoded(encoded_bytes_max(chunk.values.size()));
+  const Result<std::size_t> n =
+      encode(chunk.type, chunk.settings, chunk.values, encoded, workspace);
+  if (!n.ok()) {
+    return ::testing::AssertionFailure() << chunk.text() << ": " << n.status().message();
+  }
+  if (*n > encoded.size()) return ::testing::AssertionFailure() << chunk.text() << ": too large";
+  std::vector<std::byte> exactly(encoded.begin(),
+                                 encoded.begin() + static_cast<std::ptrdiff_t>(*n));
+  std::vector<std::byte> decoded(chunk.values.size(), std::byte{0xA5});
+  const Status status = decode(exactly, decoded, chunk.type.book, workspace);
+  if (!status.ok()) {
+    return ::testing::AssertionFailure() << chunk.text() << ": decode: " << status.message();
+  }
+  const std::uint64_t n_bad = trz_cases::count_violations(chunk.type, chunk.values, decoded);
+  if (n_bad != 0) {
+    const Result<ChunkSummary> summary = describe(exactly);
+    return ::testing::AssertionFailure()
+           << chunk.text() << ": " << n_bad << " values of " << chunk.n_values()
+           << " are wrong; method " << (summary.ok() ? summary->method : "unknown");
+  }
+  if (encoded_out != nullptr) *encoded_out = std::move(exactly);
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace tailrace::trz::testing
