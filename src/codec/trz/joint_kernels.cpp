@@ -78,8 +78,11 @@ template <class T>
 inline void prefetch(const T* here, std::ptrdiff_t ahead) {
   const auto address =
       reinterpret_cast<std::uintptr_t>(here) + static_cast<std::uintptr_t>(ahead) * sizeof(T);
+  // An address as a number, since it may lie outside the array.
+  // NOLINTBEGIN(performance-no-int-to-ptr)
   __builtin_prefetch(reinterpret_cast<const void*>(address));
   __builtin_prefetch(reinterpret_cast<const void*>(address + 64));
+  // NOLINTEND(performance-no-int-to-ptr)
 }
 
 /// One axis's neighbours and weights, as vectors.

@@ -80,7 +80,7 @@ class JointWalk {
   }
 
  private:
-  enum Axis : std::size_t { kX = 0, kY = 1, kZ = 2 };
+  static constexpr std::size_t kX = 0, kY = 1, kZ = 2;  // Axes, as in plans.
   static constexpr unsigned kSetX = 1, kSetY = 2, kSetZ = 4, n_axis_sets = 8;
 
   /// What comes after this plane, for the kernels to fetch; planes that no cache holds are left
