@@ -17,14 +17,22 @@ namespace tailrace::trz {
 namespace {
 
 constexpr std::size_t kScanValues = 2048;
-constexpr double kWorthCoding = 0.99;      // A chunk that shrinks by less is stored.
-constexpr double kRepeatsForZstd = 0.01;   // Of single values, scattered over the chunk.
+constexpr double kWorthCoding = 0.99;       // A chunk that shrinks by less is stored.
+constexpr double kRepeatsForZstd = 0.005;   // Of a thousand values, scattered over the chunk,
+constexpr double kRepeatsByDensity = 4096;  // above what a range of R integers explains, this / R.
+constexpr double kHighRatio = 16;  // From here on the bytes may be runs and repeats of anything.
 constexpr double kGainOfPrediction = 0.9;  // Bits against those without; more: try zstd.
 constexpr double kClearlySmaller = 0.97;   // What a slower form must save.
-constexpr std::size_t kTrialParts = 4;
-constexpr std::size_t kTrialBytes = std::size_t{1} << 16;      // Few values repeat,
-constexpr std::size_t kLongTrialBytes = std::size_t{1} << 18;  // or many: far ones, too.
-constexpr double kLowIsNoise = 31.6;                           // Bits of 32.
+constexpr std::size_t kTrialParts = 8;
+constexpr std::size_t kTrialBytesMin = std::size_t{1} << 15;
+constexpr std::size_t kTrialBytesMax = std::size_t{1} << 16;
+constexpr std::size_t kTrialShare = 16;  // Of the chunk, at most.
+/// Where values repeat, the same may lie far apart: then long stretches are tried, unless the short
+/// trial was hopeless.
+constexpr std::size_t kStretchBytes = std::size_t{1} << 21;
+constexpr std::size_t kStretches = 4;
+constexpr double kWithinReach = 1.4;
+constexpr double kLowIsNoise = 31.6;  // Bits of 32.
 
 std::size_t values_of(const Extents& extents) {
   return extents[0] * extents[1] * extents[2] * extents[3];
@@ -35,6 +43,7 @@ class Scanner {
  public:
   Scanner(const ExactValues& values, const ExactPlan& plan, std::uint64_t typical, Isa isa)
       : kernels_(exact_kernels(isa).of_dtype[static_cast<std::size_t>(values.dtype)]),
+        integers_(exact_kernels(isa).of_dtype[static_cast<std::size_t>(DType::i64)]),
         data_(static_cast<const std::byte*>(values.data)),
         n_values_(values_of(values.extents)),
         element_bytes_(dtype_bytes(values.dtype)),
@@ -57,15 +66,13 @@ class Scanner {
     if (divisor <= 0) return false;
     const std::int64_t least = range.least / divisor;
     const std::int64_t greatest = range.greatest / divisor;
-    std::int64_t words[kScanValues];
     // The quotient modulo 2^64 of what is no multiple lies far outside, as odd factors permute.
+    std::int64_t words[kScanValues];
     return visit([&](const void* part, std::size_t n) {
+      WordRange quotients;
       kernels_.to_wide(part, n, map, words);
-      bool inside = true;
-      for (std::size_t i = 0; i < n; ++i) {
-        inside = inside && words[i] >= least && words[i] <= greatest;
-      }
-      return inside;
+      integers_.scan(words, n, 0, quotients);
+      return quotients.least >= least && quotients.greatest <= greatest;
     });
   }
 
@@ -93,6 +100,7 @@ class Scanner {
   }
 
   const WordKernels& kernels_;
+  const WordKernels& integers_;
   const std::byte* data_;
   std::size_t n_values_;
   std::size_t element_bytes_;
@@ -129,31 +137,58 @@ bool settle_factor(const ExactValues& values, const ExactLook& look, ExactPlan& 
   return narrow_type || fits_32_bits(range, plan.factor);
 }
 
-/// Compresses parts of a chunk by zstd, to see.
+/// Share of n values from `data` on that are special.
+double special_share(const ExactValues& values, const std::byte* data, std::size_t n,
+                     const ExactPlan& plan, Isa isa) {
+  if (!plan.has_special || n == 0) return 0;
+  const WordKernels& kernels = exact_kernels(isa).of_dtype[static_cast<std::size_t>(values.dtype)];
+  const std::size_t element_bytes = dtype_bytes(values.dtype);
+  std::size_t n_special = 0;
+  for (std::size_t begin = 0; begin < n; begin += kScanValues) {
+    std::uint64_t marks[kScanValues / 64];
+    const std::size_t n_here = std::min(kScanValues, n - begin);
+    if (!kernels.find(data + begin * element_bytes, n_here, plan.special, marks)) continue;
+    for (std::size_t i = 0; i < (n_here + 63) / 64; ++i) {
+      n_special += static_cast<std::size_t>(std::popcount(marks[i]));
+    }
+  }
+  return static_cast<double>(n_special) / static_cast<double>(n);
+}
+
+/// What a sample costs, were there as many special values in it as in all.
+double corrected(double cost, double share_in_sample, double share_in_all) {
+  return share_in_sample < 1 ? cost * (1 - share_in_all) / (1 - share_in_sample) : cost;
+}
+
+/// Compresses a part of a chunk by zstd, to see.
 class ZstdTrial {
  public:
-  ZstdTrial(const ExactValues& values, std::size_t n_trial, Workspace& workspace)
+  /// Parts of it, n_trial bytes together.
+  ZstdTrial(const ExactValues& values, const ExactPlan& plan, double special_in_all,
+            std::size_t n_trial, std::size_t n_parts, Workspace& workspace)
       : element_bytes_(dtype_bytes(values.dtype)), workspace_(workspace) {
     const std::size_t n_bytes = values_of(values.extents) * element_bytes_;
-    whole_ = n_bytes <= 2 * n_trial;
+    whole_ = n_bytes <= n_trial;
+    if (whole_) n_parts = 1;
     n_bytes_ = whole_ ? n_bytes : n_trial;
     n_out_ = ZSTD_compressBound(n_bytes_);
-    sample_ = workspace.area<std::byte>(Slot::sample, 2 * n_bytes_ + n_out_ + 64);
+    sample_ = workspace.area<std::byte>(Slot::sample, 2 * n_bytes_ + n_out_);
     if (sample_ == nullptr) return;
-    const auto* data = static_cast<const std::byte*>(values.data);
-    if (whole_) {
-      std::memcpy(sample_, data, n_bytes_);
-      return;
+    // At no regular distance, which could be that of planes.
+    static constexpr std::size_t tenths[kTrialParts] = {3, 7, 1, 6, 2, 8, 4, 5};
+    const std::size_t part = n_bytes_ / n_parts;
+    for (std::size_t k = 0; k < n_parts; ++k) {
+      const std::size_t at = (n_bytes - part) / (80 * n_parts) * (10 * k + tenths[k]) * 8;
+      std::memcpy(sample_ + k * part, static_cast<const std::byte*>(values.data) + at, part);
     }
-    const std::size_t part = n_bytes_ / kTrialParts;
-    for (std::size_t k = 0; k < kTrialParts; ++k) {
-      const std::size_t at = (n_bytes - part) / 8 * k / (kTrialParts - 1) * 8;
-      std::memcpy(sample_ + k * part, data + at, part);
-    }
+    const double special_here =
+        special_share(values, sample_, n_bytes_ / element_bytes_, plan, workspace.isa());
+    correction_ = corrected(1, special_here, special_in_all);
   }
 
   /// Encoded over original size, 2 when memory is out.
   double share(bool shuffled, int level) {
+    frame_ = {};
     void* context = workspace_.zstd_compressor();
     if (sample_ == nullptr || context == nullptr) return 2;
     std::byte* from = sample_;
@@ -165,17 +200,56 @@ class ZstdTrial {
     const std::size_t n =
         ZSTD_compressCCtx(static_cast<ZSTD_CCtx*>(context), out, n_out_, from, n_bytes_, level);
     if (ZSTD_isError(n) != 0) return 2;
-    return static_cast<double>(n) / static_cast<double>(n_bytes_);
+    if (whole_) frame_ = {out, n};
+    return correction_ * static_cast<double>(n) / static_cast<double>(n_bytes_);
   }
 
+  /// What share() made last, if the sample is the whole chunk; valid until it is called again.
+  std::span<const std::byte> frame() const { return frame_; }
+
  private:
+  bool whole_ = false;
+  std::span<const std::byte> frame_;
+  double correction_ = 1;  ///< For the special values in the sample.
   std::size_t element_bytes_;
   Workspace& workspace_;
   std::byte* sample_ = nullptr;
   std::size_t n_bytes_ = 0;
   std::size_t n_out_ = 0;
-  bool whole_ = false;
 };
+
+/// Take zstd into the plan where it is smaller than `best`; returns the least bytes.
+double try_zstd(const ExactValues& values, bool repeats, double special_in_all, double best,
+                ExactPlan& plan, Workspace& workspace) {
+  const std::size_t n_all = values_of(values.extents) * dtype_bytes(values.dtype);
+  const auto n_bytes = static_cast<double>(n_all);
+  const auto consider = [&](ZstdTrial& trial, ExactForm form, int level) {
+    plan.frame = {};
+    const double bytes = trial.share(form == ExactForm::shuffled, level) * n_bytes;
+    if (bytes >= kClearlySmaller * best) return false;
+    best = bytes;
+    plan.form = form;
+    plan.zstd_level = level;
+    plan.frame = trial.frame();
+    return true;
+  };
+  const std::size_t n_trial = std::clamp(n_all / kTrialShare, kTrialBytesMin, kTrialBytesMax);
+  ZstdTrial quick(values, plan, special_in_all, n_trial, kTrialParts, workspace);
+  if (!repeats) {
+    if (consider(quick, ExactForm::shuffled, 1)) consider(quick, ExactForm::shuffled, 3);
+    return best;
+  }
+  const double reach = kWithinReach * best / n_bytes;
+  const bool shuffled_near = quick.share(true, 1) < reach;
+  const bool plain_near = quick.share(false, 3) < reach;
+  if (!shuffled_near && !plain_near) return best;
+  ZstdTrial stretch(values, plan, special_in_all, kStretchBytes, kStretches, workspace);
+  if (shuffled_near && consider(stretch, ExactForm::shuffled, 1)) {
+    consider(stretch, ExactForm::shuffled, 3);
+  }
+  if (plain_near) consider(stretch, ExactForm::zstd, 3);
+  return best;
+}
 
 }  // namespace
 
@@ -195,33 +269,19 @@ ExactPlan choose_exact(const ExactValues& values, bool zstd_allowed, Workspace& 
   const ExactSample::Costs costs = sample.measure(plan, wide);
   plan.order = costs.best_order;
   plan.low_is_noise = wide && costs.low_bits > kLowIsNoise;
-  double best = costs.best_bits * n_values / 8 + static_cast<double>(costs.table_bytes) + 32;
+  const double special_in_all = special_share(values, static_cast<const std::byte*>(values.data),
+                                              values_of(values.extents), plan, workspace.isa());
+  double best = corrected(costs.best_bits, costs.special_share, special_in_all) * n_values / 8 +
+                static_cast<double>(costs.table_bytes) + 32;
   plan.form = wide ? ExactForm::wide : ExactForm::words;
 
-  const bool repeats = look.repeated_share >= kRepeatsForZstd;
+  const double by_density = kRepeatsByDensity / (static_cast<double>(look.range / look.factor) + 1);
+  const bool repeats = look.repeated_share >= kRepeatsForZstd + by_density || look.has_special ||
+                       best * kHighRatio < n_bytes;
   const bool hopeless = best > kWorthCoding * n_bytes && !repeats;
   const bool predicted = costs.best_bits < kGainOfPrediction * costs.unpredicted_bits;
   if (zstd_allowed && !hopeless && (repeats || !predicted)) {
-    ZstdTrial trial(values, repeats ? kLongTrialBytes : kTrialBytes, workspace);
-    const double shuffled = trial.share(true, 1) * n_bytes;
-    if (shuffled < kClearlySmaller * best) {
-      best = shuffled;
-      plan.form = ExactForm::shuffled;
-      plan.zstd_level = 1;
-      const double harder = trial.share(true, 3) * n_bytes;
-      if (harder < kClearlySmaller * best) {
-        best = harder;
-        plan.zstd_level = 3;
-      }
-    }
-    if (repeats) {
-      const double plain = trial.share(false, 3) * n_bytes;
-      if (plain < kClearlySmaller * best) {
-        best = plain;
-        plan.form = ExactForm::zstd;
-        plan.zstd_level = 3;
-      }
-    }
+    best = try_zstd(values, repeats, special_in_all, best, plan, workspace);
   }
   if (best > kWorthCoding * n_bytes) {
     plan.form = ExactForm::stored;

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "codec/trz/code_stream.hpp"
 #include "codec/trz/exact_kernels.hpp"
@@ -40,6 +41,8 @@ struct ExactPlan {
   std::uint64_t special = 0;  ///< the reader finds them among the patches.
   bool low_is_noise = false;  ///< Of wide: low words are stored as they are.
   std::size_t estimated_bytes = 0;
+  /// Of zstd and shuffled: the frame, if the decision has made it already. In Slot::sample.
+  std::span<const std::byte> frame;
 };
 
 /// A chunk's values.

@@ -23,7 +23,10 @@ constexpr std::uint8_t kPackedFlag = 0x10;  ///< Codes are bit-packed.
 constexpr std::uint8_t kBookFlag = 0x20;    ///< Code sections may use a shared book.
 constexpr std::uint8_t kNoiseFlag = 0x40;   ///< Wide: low words as they are.
 
-SectionChoice sections_for(const Settings& settings, const Book* book) {
+/// From this ratio on, sections are so small that trying zstd on all of them costs little.
+constexpr double kHighRatio = 8;
+
+SectionChoice sections_for(const Settings& settings, const Book* book, bool high_ratio) {
   SectionChoice choice;
   choice.book = book;
   choice.zstd_level = settings.preset == Preset::ratio ? 3 : 1;
@@ -31,6 +34,7 @@ SectionChoice sections_for(const Settings& settings, const Book* book) {
                 : settings.lossless_stage == Choice::on ? ZstdUse::always
                 : settings.preset == Preset::ratio      ? ZstdUse::always
                 : settings.preset == Preset::fast       ? ZstdUse::never
+                : high_ratio                            ? ZstdUse::always
                                                         : ZstdUse::promising;
   return choice;
 }
@@ -39,16 +43,21 @@ SectionChoice sections_for(const Settings& settings, const Book* book) {
 class Encoder {
  public:
   Encoder(const ChunkHead& head, std::span<const std::byte> values, const Settings& settings,
-          const Book* book, Workspace& workspace)
+          const Book* book, bool high_ratio, Workspace& workspace)
       : head_(head),
         values_(values),
         form_(settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped),
-        sections_(sections_for(settings, form_ == CodeForm::grouped ? book : nullptr)),
+        sections_(sections_for(settings, form_ == CodeForm::grouped ? book : nullptr, high_ratio)),
         workspace_(workspace) {}
 
   /// False when memory is out.
   bool zstd(const ExactPlan& plan) {
-    const std::size_t room = kHeadBytesMax + ZSTD_compressBound(values_.size());
+    if (!begin(kHeadBytesMax + ZSTD_compressBound(values_.size()))) return false;
+    out_->number(static_cast<std::uint8_t>(plan.form));
+    if (!plan.frame.empty()) {
+      out_->bytes(plan.frame.data(), plan.frame.size());
+      return true;
+    }
     const std::byte* from = values_.data();
     if (plan.form == ExactForm::shuffled) {
       auto* shuffled = workspace_.area<std::byte>(Slot::transform, values_.size() + kSlack);
@@ -57,8 +66,7 @@ class Encoder {
       from = shuffled;
     }
     void* context = workspace_.zstd_compressor();
-    if (context == nullptr || !begin(room)) return false;
-    out_->number(static_cast<std::uint8_t>(plan.form));
+    if (context == nullptr) return false;
     const std::span<std::uint8_t> rest = out_->rest();
     const std::size_t n = ZSTD_compressCCtx(static_cast<ZSTD_CCtx*>(context), rest.data(),
                                             rest.size(), from, values_.size(), plan.zstd_level);
@@ -280,7 +288,9 @@ ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte
   const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents},
                                       settings.lossless_stage != Choice::off, workspace);
   if (plan.form == ExactForm::stored) return {};
-  Encoder encoder(head, values, settings, book, workspace);
+  const bool high_ratio =
+      static_cast<double>(plan.estimated_bytes) * kHighRatio < static_cast<double>(values.size());
+  Encoder encoder(head, values, settings, book, high_ratio, workspace);
   const bool done = plan.form == ExactForm::words  ? encoder.words(plan)
                     : plan.form == ExactForm::wide ? encoder.wide(plan)
                                                    : encoder.zstd(plan);

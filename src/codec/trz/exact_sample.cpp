@@ -13,12 +13,13 @@
 namespace tailrace::trz {
 namespace {
 
-constexpr std::size_t kLooked = 512;  // Values looked at one by one.
-constexpr std::size_t kRunsMin = 16;
-constexpr std::size_t kValuesPerRun = 16384;  // One run of 64 for each of these: 0.4 %.
-constexpr double kSpecialShare = 1.0 / 64;    // Fewer are not worth a mask.
-constexpr std::uint64_t kGapParts = 8;        // A mask lies an eighth of the range away.
-constexpr double kBitsPerChange = 9;          // From special to other values and back.
+constexpr std::size_t kLooked = 1024;  // Values looked at one by one.
+constexpr std::size_t kRunsMin = 32;
+constexpr std::size_t kValuesPerRun = 8192;  // One run of 64 for each of these: 0.8 %.
+constexpr double kSpecialShare = 1.0 / 64;   // Fewer are not worth a mask.
+constexpr std::uint64_t kGapParts = 32;      // A mask lies this part of the range away.
+constexpr std::size_t kStrayParts = 128;     // One in so many values may lie beyond the mask.
+constexpr double kBitsPerChange = 9;         // From special to other values and back.
 
 /// log2 by a series in a fixed order of operations: the C library's may differ between machines.
 double log2_of(double value) {
@@ -43,10 +44,11 @@ double byte_bits(const std::uint8_t* bytes, std::size_t n, std::size_t* table_by
     ++n_symbols;
     sum += count * log2_of(count);
   }
-  *table_bytes += 2 + n_symbols / 2;
+  if (n_symbols == 1) return 0;
+  *table_bytes += 3 + 3 * n_symbols / 4;
   const auto total = static_cast<double>(n);
   const double entropy = total * log2_of(total) - sum + 0.72 * static_cast<double>(n_symbols - 1);
-  return std::min(entropy, 8 * total);
+  return std::clamp(entropy, total, 8 * total);  // A Huffman code has at least one bit.
 }
 
 std::size_t values_of(const Extents& extents) {
@@ -102,23 +104,22 @@ ExactSample::ExactSample(const ExactValues& values, Workspace& workspace)
   }
 }
 
-ExactLook ExactSample::look() {
-  struct Seen {
-    std::int64_t word;
-    std::size_t index;
-    bool operator<(const Seen& other) const { return word < other.word; }
-  };
-  std::array<Seen, kLooked> seen;
-  std::size_t n_seen = 0;
-  ExactPlan plan;
-  plan.origin = middle_of(values_.dtype);
+/// One of the values looked at.
+struct ExactSample::Seen {
+  std::int64_t word;
+  std::size_t index;
+  bool operator<(const Seen& other) const { return word < other.word; }
+};
+
+/// Integers of values from all over the sample, sorted; returns how many.
+std::size_t ExactSample::see(Seen* seen) const {
   const std::size_t n_sampled = std::min(n_values_, n_runs_ * kRunValues);
-  const std::size_t n_wanted = std::min(n_sampled, kLooked);
+  const std::size_t n_seen = std::min(n_sampled, kLooked);
   const WordKernels& kernels =
       exact_kernels(workspace_.isa()).of_dtype[static_cast<std::size_t>(values_.dtype)];
-  const WordMap map = word_map(plan.origin, 1);
-  for (std::size_t k = 0; k < n_wanted; ++k) {
-    const std::size_t at = k * n_sampled / n_wanted;
+  const WordMap map = word_map(middle_of(values_.dtype), 1);
+  for (std::size_t k = 0; k < n_seen; ++k) {
+    const std::size_t at = k * n_sampled / n_seen;
     const std::size_t index = starts_[at / kRunValues] + at % kRunValues;
     const auto* from = static_cast<const std::byte*>(values_.data) + index * element_bytes_;
     std::int64_t word = 0;
@@ -129,49 +130,80 @@ ExactLook ExactSample::look() {
       kernels.to_words(from, 1, map, &narrow);
       word = narrow;
     }
-    seen[n_seen++] = {word, index};
+    seen[k] = {word, index};
   }
-  std::sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(n_seen));
+  std::sort(seen, seen + n_seen);
+  return n_seen;
+}
 
-  // Equal values at either end, far from the rest, are a mask.
+/// Equal values at either end, far from the rest, are a mask: narrow [first, last] down to the
+/// rest and return one of them, or null. A few values still farther out do not matter.
+const ExactSample::Seen* ExactSample::find_mask(const Seen* seen, std::size_t* first,
+                                                std::size_t* last) {
+  const std::size_t low = *first;
+  const std::size_t high = *last;
+  const std::size_t n_strays = (high - low) / kStrayParts;
   const auto apart = [&](std::size_t i, std::size_t j) {
     return static_cast<std::uint64_t>(seen[j].word) - static_cast<std::uint64_t>(seen[i].word);
   };
+  const auto n_least =
+      static_cast<std::size_t>(kSpecialShare * static_cast<double>(high - low + 1)) + 4;
+  std::size_t low_begin = low;
+  std::size_t low_end = low;
+  std::size_t high_begin = high;
+  std::size_t high_end = high;
+  for (std::size_t begin = low; begin <= low + n_strays; ++begin) {
+    std::size_t end = begin + 1;
+    while (end <= high && seen[end].word == seen[begin].word) ++end;
+    if (end > high || end - begin <= low_end - low_begin || end - begin < n_least) continue;
+    if (apart(begin, end) <= apart(end, high) / kGapParts) continue;
+    low_begin = begin;
+    low_end = end;
+  }
+  for (std::size_t begin = high; begin + n_strays >= high && begin > low; --begin) {
+    std::size_t end = begin;
+    while (end > low && seen[end - 1].word == seen[begin].word) --end;
+    const std::size_t n = begin - end + 1;
+    if (end == low || n <= high_begin - high_end || n < n_least) continue;
+    if (apart(end - 1, end) <= apart(low, end - 1) / kGapParts) continue;
+    high_begin = begin + 1;
+    high_end = end;
+  }
+  const std::size_t n_low = low_end - low_begin;
+  const std::size_t n_high = high_begin - high_end;
+  if (n_low == 0 && n_high == 0) return nullptr;
+  if (n_low >= n_high) {
+    *first = low_end;
+    return &seen[low_begin];
+  }
+  *last = high_end - 1;
+  return &seen[high_end];
+}
+
+ExactLook ExactSample::look() {
+  std::array<Seen, kLooked> seen;
+  const std::size_t n_seen = see(seen.data());
   ExactLook look;
   std::size_t first = 0;
   std::size_t last = n_seen - 1;
-  if (element_bytes_ >= 4) {
-    std::size_t n_low = 1;
-    while (n_low < n_seen && seen[n_low].word == seen[0].word) ++n_low;
-    std::size_t n_high = 1;
-    while (n_high < n_seen && seen[last - n_high].word == seen[last].word) ++n_high;
-    const auto enough = [&](std::size_t n) {
-      return n < n_seen && n >= 4 &&
-             static_cast<double>(n) >= kSpecialShare * static_cast<double>(n_seen);
-    };
-    const bool low = enough(n_low) && apart(0, n_low) > apart(n_low, last) / kGapParts;
-    const bool high =
-        enough(n_high) && apart(last - n_high, last) > apart(0, last - n_high) / kGapParts;
-    if (low && (!high || n_low >= n_high)) {
-      first = n_low;
-    } else if (high) {
-      last -= n_high;
-    }
-    look.has_special = low || high;
-    if (look.has_special) {
-      const std::size_t index = seen[first > 0 ? 0 : n_seen - 1].index;
-      look.special = bits_at(values_.data, index, element_bytes_);
-    }
+  // Patches are values of 32 or 64 bits.
+  const Seen* mask = element_bytes_ >= 4 ? find_mask(seen.data(), &first, &last) : nullptr;
+  if (mask != nullptr) {
+    look.has_special = true;
+    look.special = bits_at(values_.data, mask->index, element_bytes_);
   }
   const Seen& typical = seen[(first + last) / 2];
-  look.origin = plan.origin + static_cast<std::uint64_t>(typical.word);
+  look.origin = middle_of(values_.dtype) + static_cast<std::uint64_t>(typical.word);
   look.origin_bits = bits_at(values_.data, typical.index, element_bytes_);
-  look.range = apart(first, last);
+  const auto from_first = [&](std::size_t i) {
+    return static_cast<std::uint64_t>(seen[i].word) - static_cast<std::uint64_t>(seen[first].word);
+  };
+  look.range = from_first(last);
   std::uint64_t factor = 0;
   std::size_t n_repeated = 0;
   for (std::size_t i = first + 1; i <= last; ++i) {
     n_repeated += seen[i].word == seen[i - 1].word;
-    if (factor != 1) factor = std::gcd(factor, apart(first, i));
+    if (factor != 1) factor = std::gcd(factor, from_first(i));
   }
   look.factor = std::max<std::uint64_t>(factor, 1);
   if (last > first) {
@@ -180,29 +212,37 @@ ExactLook ExactSample::look() {
   return look;
 }
 
-/// Words of n values, as 64-bit numbers; special values hold the one before. Returns how often
-/// special and other values change.
+/// Words of n values, as 64-bit numbers; special values hold the one before. Returns a bit for
+/// each special one.
 template <class Word>
-std::size_t ExactSample::load_run(std::size_t start, std::size_t n, const ExactPlan& plan,
-                                  std::int64_t* words) const {
+std::uint64_t ExactSample::load_run(std::size_t start, std::size_t n, const ExactPlan& plan,
+                                    std::int64_t* words) const {
   const WordKernels& kernels =
       exact_kernels(workspace_.isa()).of_dtype[static_cast<std::size_t>(values_.dtype)];
-  const auto* from = static_cast<const std::byte*>(values_.data) + start * element_bytes_;
   const WordMap map = word_map(plan.origin, plan.factor);
   std::array<Word, kRunValues> loaded;
-  if constexpr (sizeof(Word) == 4) {
-    kernels.to_words(from, n, map, loaded.data());
-  } else {
-    kernels.to_wide(from, n, map, loaded.data());
-  }
-  std::size_t n_changes = 0;
-  std::uint64_t marks = 0;
-  if (plan.has_special && kernels.find(from, n, plan.special, &marks)) {
-    hold_marked<Word>(&marks, n, 0, loaded.data(), [](std::size_t) {});
-    n_changes = static_cast<std::size_t>(std::popcount((marks ^ (marks << 1)) & ~std::uint64_t{1}));
+  const auto load = [&](std::size_t from, std::size_t n_from, Word before) {
+    const auto* data = static_cast<const std::byte*>(values_.data) + from * element_bytes_;
+    if constexpr (sizeof(Word) == 4) {
+      kernels.to_words(data, n_from, map, loaded.data());
+    } else {
+      kernels.to_wide(data, n_from, map, loaded.data());
+    }
+    std::uint64_t marks = 0;
+    if (plan.has_special && kernels.find(data, n_from, plan.special, &marks)) {
+      hold_marked<Word>(&marks, n_from, before, loaded.data(), [](std::size_t) {});
+    }
+    return marks;
+  };
+  std::uint64_t marks = load(start, n, 0);
+  if ((marks & 1) != 0 && start > 0) {
+    // What the first values hold lies before the run.
+    const std::size_t n_before = std::min(start, kRunValues);
+    static_cast<void>(load(start - n_before, n_before, 0));
+    marks = load(start, n, loaded[n_before - 1]);
   }
   for (std::size_t i = 0; i < n; ++i) words[i] = loaded[i];
-  return n_changes;
+  return n < 64 ? marks & ((std::uint64_t{1} << n) - 1) : marks;
 }
 
 /// Neighbours outside the chunk count as 0: clear them in the rows of all corners.
@@ -210,16 +250,20 @@ void ExactSample::zero_outside(std::size_t start, std::size_t n, Run64* rows) co
   const Extents& e = values_.extents;
   std::array<std::size_t, 4> at = {start % e[3], start / e[3] % e[2], start / (e[3] * e[2]) % e[1],
                                    start / (e[3] * e[2] * e[1])};
-  const bool inside = at[0] > 0 && at[0] + n <= e[3] && (axes_ < 2 || at[1] > 0) &&
-                      (axes_ < 3 || at[2] > 0) && (axes_ < 4 || at[3] > 0);
-  if (inside) return;
-  for (std::size_t i = 0; i < n; ++i) {
+  // Row by row: the first value of one has no neighbour in x, all of it may lack those in y, z, t.
+  for (std::size_t begin = 0; begin < n;) {
+    const std::size_t end = std::min(n, begin + (e[3] - at[0]));
     for (std::size_t corner = 1; corner < std::size_t{1} << axes_; ++corner) {
-      for (std::size_t axis = 0; axis < 4; ++axis) {
-        if (((corner >> axis) & 1) != 0 && at[axis] == 0) rows[corner][i] = 0;
+      if ((corner & 1) != 0 && at[0] == 0) rows[corner][begin] = 0;
+      bool outside = false;
+      for (std::size_t axis = 1; axis < 4; ++axis) {
+        outside = outside || (((corner >> axis) & 1) != 0 && at[axis] == 0);
       }
+      if (outside) std::fill(rows[corner].data() + begin, rows[corner].data() + end, 0);
     }
-    for (std::size_t axis = 0; axis < 4; ++axis) {
+    begin = end;
+    at[0] = 0;
+    for (std::size_t axis = 1; axis < 4; ++axis) {
       if (++at[axis] < e[3 - axis]) break;
       at[axis] = 0;
     }
@@ -241,10 +285,14 @@ void ExactSample::predict_run(std::size_t run, std::size_t start, std::size_t n,
     const std::size_t n_before = start < back ? std::min(back - start, n) : 0;
     if (n_before == n) continue;
     const std::size_t from = start + n_before - back;
-    const std::size_t n_changes =
+    const std::uint64_t marks =
         wide ? load_run<std::int64_t>(from, n - n_before, plan, rows[corner].data() + n_before)
              : load_run<std::int32_t>(from, n - n_before, plan, rows[corner].data() + n_before);
-    if (corner == 0) n_changes_ += n_changes;
+    if (corner == 0) {
+      const std::uint64_t changes = (marks ^ (marks << 1)) & ~std::uint64_t{1};
+      n_changes_ += static_cast<std::size_t>(std::popcount(changes));
+      n_special_ += static_cast<std::size_t>(std::popcount(marks));
+    }
   }
   zero_outside(start, n, rows.data());
   // Differences along one axis after the other, in place; the first row ends as the code.
@@ -299,6 +347,7 @@ double ExactSample::split_bits(const std::int32_t* codes, std::size_t* table_byt
 
 ExactSample::Costs ExactSample::measure(const ExactPlan& plan, bool wide) {
   n_changes_ = 0;
+  n_special_ = 0;
   std::size_t n_sampled = 0;
   for (std::size_t run = 0; run < n_runs_; ++run) {
     const std::size_t n = std::min(kRunValues, n_values_ - starts_[run]);
@@ -311,7 +360,7 @@ ExactSample::Costs ExactSample::measure(const ExactPlan& plan, bool wide) {
   for (int order = 0; order <= axes_; ++order) {
     const std::int64_t* codes = codes_ + static_cast<std::size_t>(order) * kRunsMax * kRunValues;
     std::uint64_t widths = 0;
-    for (std::size_t i = 0; i < n_codes; ++i) {
+    for (std::size_t i = 0; i < n_codes; i += 2) {
       const std::int64_t code = codes[i];
       widths += static_cast<unsigned>(
           std::bit_width(static_cast<std::uint64_t>(code < 0 ? ~code : code)));
@@ -336,9 +385,15 @@ ExactSample::Costs ExactSample::measure(const ExactPlan& plan, bool wide) {
     return *low_bits + (wide ? split_bits(high.data(), &costs.table_bytes) * per_value : 0);
   };
   costs.special_bits = kBitsPerChange * static_cast<double>(n_changes_) * per_value;
-  double unused = 0;
-  costs.unpredicted_bits = bits_of(0, &unused) + costs.special_bits;
+  costs.special_share = static_cast<double>(n_special_) * per_value;
+  double low_bits = 0;
+  costs.unpredicted_bits = bits_of(0, &low_bits) + costs.special_bits;
   costs.best_bits = bits_of(costs.best_order, &costs.low_bits) + costs.special_bits;
+  if (costs.unpredicted_bits < costs.best_bits) {
+    costs.best_order = 0;
+    costs.best_bits = costs.unpredicted_bits;
+    costs.low_bits = low_bits;
+  }
   return costs;
 }
 

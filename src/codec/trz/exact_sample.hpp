@@ -41,6 +41,7 @@ class ExactSample {
     double unpredicted_bits = 0;
     double low_bits = 0;          ///< Of the best order's low words, if wide.
     double special_bits = 0;      ///< To say where the special values are; included above.
+    double special_share = 0;     ///< Of the sampled values.
     std::size_t table_bytes = 0;  ///< Huffman's tables, once a chunk.
   };
   /// What words (or wide words) made by `plan` cost. Sets best_order and all the rest.
@@ -52,9 +53,12 @@ class ExactSample {
   static constexpr std::size_t kOrders = 5;
   using Run64 = std::array<std::int64_t, kRunValues>;
 
+  struct Seen;
+  std::size_t see(Seen* seen) const;
+  static const Seen* find_mask(const Seen* seen, std::size_t* first, std::size_t* last);
   template <class Word>
-  std::size_t load_run(std::size_t start, std::size_t n, const ExactPlan& plan,
-                       std::int64_t* words) const;
+  std::uint64_t load_run(std::size_t start, std::size_t n, const ExactPlan& plan,
+                         std::int64_t* words) const;
   void predict_run(std::size_t run, std::size_t start, std::size_t n, const ExactPlan& plan,
                    bool wide);
   void zero_outside(std::size_t start, std::size_t n, Run64* rows) const;
@@ -67,7 +71,8 @@ class ExactSample {
   int axes_ = 1;  ///< Greatest order that makes sense.
   std::size_t n_runs_ = 0;
   std::array<std::size_t, kRunsMax> starts_{};
-  std::size_t n_changes_ = 0;      ///< Of special and other values, in the runs.
+  std::size_t n_changes_ = 0;  ///< Of special and other values, in the runs.
+  std::size_t n_special_ = 0;
   std::int64_t* codes_ = nullptr;  ///< kOrders times kRunsMax * kRunValues.
   std::uint8_t* streams_ = nullptr;
 };

@@ -22,8 +22,7 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-// --- lattice
-// --------------------------------------------------------------------------------------
+// --- lattice -----------------------------------------------------------------------------------
 
 inline std::int32_t rounded(float t) {
   return static_cast<std::int32_t>(__builtin_bit_cast(std::uint32_t, t + kRoundF32) -
@@ -102,8 +101,7 @@ void restore(const std::int32_t* q, std::size_t n, const Lattice<T>& lattice,
   for (std::size_t i = 0; i < n; ++i) values[i] = offset + static_cast<T>(q[i]) * step;
 }
 
-// --- differences
-// ----------------------------------------------------------------------------------
+// --- differences -------------------------------------------------------------------------------
 
 template <class Word>
 struct Unsigned;
