@@ -25,8 +25,8 @@ codec at every bound, then all take turns, --repeat times, on one thread.
 
 constexpr const char* footer =
     R"(Speeds are uncompressed MB (10^6 bytes) a second of thread CPU time, medians; in brackets
-(largest - smallest) / median. Codecs without loss are measured once. Codec none is a copy in memory.
-A codec that refuses a field says why, and has no figures. bench/README.md tells more.
+(largest - smallest) / median. Codecs without loss are measured once. Codec none is a copy in
+memory. A codec that refuses a field says why, and has no figures. bench/README.md tells more.
 
 Exit codes: 0 done, 1 one of our own codecs broke a bound, 2 usage or bad input, 3 storage or memory
 gave out.)";
