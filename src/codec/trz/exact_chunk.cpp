@@ -19,9 +19,9 @@ constexpr std::size_t kHeadBytesMax = 64;
 constexpr std::size_t kSlack = 64;
 
 constexpr std::uint8_t kFormMask = 0x0F;
-constexpr std::uint8_t kPackedFlag = 0x10;  ///< Codes are bit-packed.
-constexpr std::uint8_t kBookFlag = 0x20;    ///< Code sections may use a shared book.
-constexpr std::uint8_t kNoiseFlag = 0x40;   ///< Wide: low words as they are.
+constexpr std::uint8_t kNoiseFlag = 0x10;   ///< Wide: low words as they are.
+constexpr std::uint8_t kPackedFlag = 0x40;  ///< Codes are bit-packed.
+constexpr std::uint8_t kBookFlag = 0x80;    ///< Code sections may use a shared book.
 
 /// From this ratio on, sections are so small that trying zstd on all of them costs little.
 constexpr double kHighRatio = 8;
@@ -308,7 +308,12 @@ DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const B
   const auto first = in.number<std::uint8_t>();
   if (in.failed() || head.n_values == 0) return DecodeFailure::corrupt;
   Decoder decoder{in, head, book, values, workspace};
-  switch (static_cast<ExactForm>(first & kFormMask)) {
+  const auto form = static_cast<ExactForm>(first & kFormMask);
+  const unsigned allowed = form == ExactForm::wide    ? kNoiseFlag | kPackedFlag | kBookFlag
+                           : form == ExactForm::words ? kPackedFlag | kBookFlag
+                                                      : 0U;
+  if ((first & ~kFormMask & ~allowed) != 0) return DecodeFailure::corrupt;
+  switch (form) {
     case ExactForm::zstd: return decoder.zstd(false);
     case ExactForm::shuffled: return decoder.zstd(true);
     case ExactForm::words:
