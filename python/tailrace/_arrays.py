@@ -116,8 +116,10 @@ def describe(encoded: Buffer) -> ChunkSummary:
 
 
 def decode(encoded: Buffer, shape: Union[int, tuple[int, ...], None] = None,
-           book: Optional[bytes] = None) -> np.ndarray:
+           book: Optional[bytes] = None, out: Optional[np.ndarray] = None) -> np.ndarray:
     """Decode what encode() returned, into an array of this shape (None: one dimension).
+
+    `out`, a contiguous array of the right type and size, takes the values instead of a new one.
 
     >>> decode(encode(np.arange(6, dtype="i4")), shape=(2, 3))
     array([[0, 1, 2],
@@ -125,13 +127,18 @@ def decode(encoded: Buffer, shape: Union[int, tuple[int, ...], None] = None,
     """
     data = _bytes_of(encoded)
     summary = describe(data)
-    if shape is None:
-        shape = summary.n_values
-    wanted = shape if isinstance(shape, tuple) else (shape,)
+    if out is not None:
+        wanted = out.shape
+    elif shape is None:
+        wanted = (summary.n_values,)
+    else:
+        wanted = shape if isinstance(shape, tuple) else (shape,)
     if math.prod(wanted) != summary.n_values:
         raise _native.TrzError(
             f"trz: the chunk holds {summary.n_values} values, which is not the shape {wanted}")
-    values = np.empty(wanted, summary.dtype)
+    values = np.empty(wanted, summary.dtype) if out is None else out
+    if values.dtype != summary.dtype or not (values.flags.c_contiguous and values.flags.writeable):
+        raise _native.TrzError(f"trz: out must be writable, contiguous and of {summary.dtype}")
     _native.call("trz_decode", data.ctypes.data, data.nbytes, _native.book_argument(book),
                  values.ctypes.data, values.nbytes)
     return values

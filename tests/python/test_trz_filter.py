@@ -302,6 +302,8 @@ def test_arrays_and_doctests():
         for thread in threads: thread.start()
         for thread in threads: thread.join()
         assert found == [wanted] * 8
+        into = np.empty_like(u)
+        assert tailrace.decode(wanted, out=into) is into and abs(into - u).max() <= 0.01
         for call, kind in [
             (lambda: tailrace.encode(u, abs=-1), tailrace.TrzError),
             (lambda: tailrace.encode(u, abs=1, rel=1), tailrace.TrzError),
@@ -311,6 +313,9 @@ def test_arrays_and_doctests():
             (lambda: tailrace.decode(wanted[:-1]), tailrace.TrzError),
             (lambda: tailrace.decode(wanted, (3, 3)), tailrace.TrzError),
             (lambda: tailrace.decode(b""), tailrace.TrzError),
+            (lambda: tailrace.decode(wanted, out=np.empty(u.shape)), tailrace.TrzError),
+            (lambda: tailrace.decode(wanted, out=u[:32]), tailrace.TrzError),
+            (lambda: tailrace.decode(wanted, out=np.empty(u.shape, "f4").T), tailrace.TrzError),
             (lambda: tailrace.Trz(rel=1e-3), tailrace.TrzError),
         ]:
             try:
