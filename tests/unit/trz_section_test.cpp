@@ -207,13 +207,13 @@ TEST(TrzBook, comes_back_with_the_same_id) {
   EXPECT_EQ(back->exceptions(), book.exceptions());
 }
 
-TEST(TrzBook, has_a_code_for_every_possible_symbol_of_the_kinds_that_occur) {
+TEST(TrzBook, has_a_code_for_every_symbol_of_the_kinds_that_occur) {
   const Book book = Book::from_histograms(sample_histograms());
   const auto n_codes = [](const CodeLengths& lengths) {
     return 256 - std::count(lengths.bits.begin(), lengths.bits.end(), 0);
   };
   EXPECT_EQ(n_codes(book.class_bytes(1)), 256);
-  EXPECT_EQ(n_codes(book.class_bytes(2)), 64);
+  EXPECT_EQ(n_codes(book.class_bytes(2)), 256);
   EXPECT_EQ(n_codes(book.class_bytes(3)), 0);
   EXPECT_EQ(n_codes(book.class_bytes(7)), 256);
   EXPECT_EQ(n_codes(book.class_ids()), 32);
@@ -235,10 +235,22 @@ TEST(TrzBook, serves_sections_and_its_sizes_are_exact) {
     EXPECT_EQ(read_section(section, decoded, nullptr, workspace), 0U);
   }
   // A symbol without a code, or a book that makes the section larger: a form of its own.
-  const Bytes wide(1000, 0x77);
-  EXPECT_NE(
-      expect_round_trip(peaked(1000, 0.9, 5), plan_of(ZstdUse::never, &book.class_bytes(2)))[0], 3);
+  const Bytes ids = peaked(1000, 0.9, 5);
+  EXPECT_NE(expect_round_trip(ids, plan_of(ZstdUse::never, &book.class_ids()))[0], 3);
+  EXPECT_NE(expect_round_trip(ids, plan_of(ZstdUse::never, &book.class_bytes(3)))[0], 3);
   EXPECT_NE(expect_round_trip(noise(1000, 5), plan_of(ZstdUse::never, &book.class_bytes(7)))[0], 3);
+}
+
+TEST(TrzBook, does_not_keep_runs_and_repeats_from_their_forms) {
+  const Book book = Book::from_histograms(sample_histograms());
+  const SectionPlan plan = plan_of(ZstdUse::promising, &book.class_bytes(7));
+  EXPECT_EQ(expect_round_trip(with_runs(50000, 0, 0.95, 2), plan)[0], 5);
+  Bytes repeats;
+  for (int i = 0; i < 100; ++i) {
+    const Bytes codes = peaked(300, 0.7, 3);
+    repeats.insert(repeats.end(), codes.begin(), codes.end());
+  }
+  EXPECT_EQ(expect_round_trip(repeats, plan)[0], 4);
 }
 
 TEST(TrzBook, truncated_and_random_books_are_refused) {

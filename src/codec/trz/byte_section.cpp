@@ -299,8 +299,11 @@ std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan
   }
   if (plan.shared != nullptr) {
     const std::size_t n_shared = write_shared(bytes, *plan.shared, out, workspace.isa());
-    // Below two bits a byte a form of its own may be much smaller, by runs.
-    if (n_shared >= bytes.size() / 4 && n_shared != 0) return n_shared;
+    // Runs (below two bits a byte) and zstd (repeats) may make it much smaller.
+    const bool runs_promise = n_shared < bytes.size() / 4;
+    const bool zstd_may = plan.zstd == ZstdUse::always ||
+                          (plan.zstd == ZstdUse::promising && zstd_promises(bytes, 8 * n_shared));
+    if (n_shared != 0 && !runs_promise && !zstd_may) return n_shared;
     const std::size_t n_own = write_own(bytes, plan, out, workspace);
     if (n_shared == 0 || n_own <= n_shared) return n_own;
     return write_shared(bytes, *plan.shared, out, workspace.isa());
