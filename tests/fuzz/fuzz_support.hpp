@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codec/trz/book.hpp"
+#include "codec/trz/workspace.hpp"
 #include "core/dtype.hpp"
 
 /// libFuzzer keeps the input that aborts.
@@ -61,6 +62,15 @@ inline const trz::Book& shared_book() {
     return trz::Book::from_histograms(histograms);
   }();
   return book;
+}
+
+/// A workspace for each instruction set, kept from run to run: making one takes longer than a small
+/// chunk. Under the address sanitizer areas end where the codec asked, however large they are.
+inline trz::Workspace& kept_workspace(trz::Isa isa) {
+  static trz::Workspace workspaces[] = {trz::Workspace(trz::Isa::plain),
+                                        trz::Workspace(trz::Isa::avx2),
+                                        trz::Workspace(trz::Isa::avx512)};
+  return workspaces[static_cast<std::size_t>(isa)];
 }
 
 /// Whether two arrays are bit for bit the same, where any NaN equals any other: which one an

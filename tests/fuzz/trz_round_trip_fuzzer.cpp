@@ -15,7 +15,7 @@ using namespace tailrace;
 
 namespace {
 
-constexpr std::uint64_t kValuesMax = 1 << 14;
+constexpr std::uint64_t kValuesMax = 1 << 12;
 
 trz_cases::Case case_of(fuzz::Input& in) {
   trz_cases::Case chunk;
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
   std::vector<std::byte> first;
   for (const trz::Isa isa : {trz::Isa::plain, trz::Isa::avx2, trz::Isa::avx512}) {
     if (!trz::isa_supported(isa)) continue;
-    trz::Workspace workspace(isa);
+    trz::Workspace& workspace = fuzz::kept_workspace(isa);
     std::vector<std::byte> encoded(trz::encoded_bytes_max(chunk.values.size()));
     const Result<std::size_t> n =
         trz::encode(chunk.type, chunk.settings, chunk.values, encoded, workspace);

@@ -77,8 +77,8 @@ class FloatMaker {
     const double along_y = random_.unit() * 0.1;
     const double along_z = random_.unit() * 0.1;
     double of_row = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t x = i % row;
+    std::size_t x = begin % row;
+    for (std::size_t i = begin; i < end; ++i, x = x + 1 == row ? 0 : x + 1) {
       if (x == 0 || i == begin) {
         of_row = wave(static_cast<double>(i % plane / row) * along_y) +
                  wave(static_cast<double>(i / plane) * along_z);
@@ -217,6 +217,24 @@ void make_integers(Data data, Random& random, T* values, std::size_t n) {
   }
 }
 
+constexpr std::size_t kBlock = 64;
+
+/// Whether a block of values is clearly within the bound: |x - y| computed is below it. Rounding is
+/// monotone, so that proves it; whatever is near the bound, NaN or Inf is looked at by itself.
+template <class T>
+bool clearly_good(const std::byte* original, const std::byte* decoded, double bound) {
+  std::array<T, kBlock> x;
+  std::array<T, kBlock> y;
+  std::memcpy(x.data(), original, sizeof x);
+  std::memcpy(y.data(), decoded, sizeof y);
+  unsigned bad = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    const double error = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+    bad |= static_cast<unsigned>(!((error < bound) & (error > -bound)));
+  }
+  return bad == 0;
+}
+
 template <class T>
 std::uint64_t count_float_violations(const trz::ChunkType& type, const std::byte* original,
                                      const std::byte* decoded, std::size_t n) {
@@ -226,6 +244,11 @@ std::uint64_t count_float_violations(const trz::ChunkType& type, const std::byte
   const double bound = type.kind == trz::BoundKind::exact ? 0 : type.bound;
   std::uint64_t n_violations = 0;
   for (std::size_t i = 0; i < n; ++i) {
+    if (i % kBlock == 0 && n - i >= kBlock && !has_fill && !pointwise && bound > 0 &&
+        clearly_good<T>(original + i * sizeof(T), decoded + i * sizeof(T), bound)) {
+      i += kBlock - 1;
+      continue;
+    }
     T x{};
     T y{};
     std::memcpy(&x, original + i * sizeof(T), sizeof(T));

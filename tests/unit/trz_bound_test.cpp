@@ -8,7 +8,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <optional>
 
 #include "support/trz_cases.hpp"
 #include "unit/trz_support.hpp"
@@ -219,6 +221,40 @@ TEST(TrzBoundF32, LongDoubleAgrees) {
       ASSERT_LE(std::fabs(error), static_cast<long double>(chunk.type.bound)) << chunk.text();
     }
   }
+}
+
+TEST(TrzBoundJudge, SeesEverySingleWrongValue) {
+  constexpr std::size_t n = 200;
+  Case chunk = case_of(std::vector<float>(n, 1.0F), BoundKind::absolute, 0.25);
+  chunk.type.fill_value = 7.0;
+  const auto violations_of = [&chunk](std::size_t index, float original, float decoded) {
+    std::vector<std::byte> values = chunk.values;
+    std::memcpy(values.data() + index * sizeof(float), &original, sizeof(float));
+    std::vector<std::byte> wrong = values;
+    std::memcpy(wrong.data() + index * sizeof(float), &decoded, sizeof(float));
+    return trz_cases::count_violations(chunk.type, values, wrong);
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t index : {0U, 63U, 64U, 130U, 199U}) {
+    for (const std::optional<double> fill : {std::optional<double>(), std::optional<double>(7.0)}) {
+      chunk.type.fill_value = fill;
+      EXPECT_EQ(violations_of(index, 1, 1.25F), 0U);
+      EXPECT_EQ(violations_of(index, 1, std::nextafter(1.25F, 2.0F)), 1U);
+      EXPECT_EQ(violations_of(index, nan, 1), 1U);
+      EXPECT_EQ(violations_of(index, 1, nan), 1U);
+      EXPECT_EQ(violations_of(index, infinity, -infinity), 1U);
+      EXPECT_EQ(violations_of(index, 1, infinity), 1U);
+      EXPECT_EQ(violations_of(index, 7, 7.125F), fill ? 1U : 0U);
+    }
+  }
+  chunk.type.kind = BoundKind::pointwise;
+  EXPECT_EQ(violations_of(3, 2, 2.5F), 0U);
+  EXPECT_EQ(violations_of(3, 2, std::nextafter(2.5F, 3.0F)), 1U);
+  EXPECT_EQ(violations_of(3, 0, -0.0F), 1U);
+  chunk.type.kind = BoundKind::exact;
+  EXPECT_EQ(violations_of(3, 0, -0.0F), 1U);
+  EXPECT_EQ(violations_of(3, 1, std::nextafter(1.0F, 2.0F)), 1U);
 }
 
 TEST(TrzBoundRandom, ManyChunksOfAllKinds) {
