@@ -15,9 +15,16 @@ namespace {
 
 constexpr std::size_t kValuesPerRun = 4096;  // One run of 32 for each of these: 0.8 %.
 /// Bits a value: where nearly all codes are zero, a pyramid spends its few on coarse levels.
-constexpr double kFlatPenalty = 0.01;
+constexpr double kFlatPenalty = 0.03;
+constexpr double kPatchNeighbourBits = 6;
 /// A quantum is of use if it is so much larger than the step that the bound allows.
 constexpr double kQuantumOverStep = 1.1;
+/// Values that are hard to predict for each end of a row that is joined to the next, of one axis
+/// and of two.
+constexpr double kJumpsOfRow = 12;
+constexpr double kJumpsOfPlane = 1;
+/// Interpolation's extra bits where special values stand among ordinary ones.
+constexpr double kMixedPenalty = 0.06;
 /// Bits a value that another folding must gain over the chunk's own extents.
 constexpr double kFoldingPenalty = 0.005;
 
@@ -43,8 +50,42 @@ RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, doubl
   return static_cast<RowSpline>(best);
 }
 
-/// Cost of interpolation whose last pass goes along `last`: half of all points are predicted along
-/// it, a quarter along the next, and so on; coarser levels cost `coarser` more each.
+/// By how much codes along an axis grow from one level to the next coarser one.
+double growth_along(const Costs& costs, std::size_t axis) {
+  const RunCosts& table = RunCosts::table();
+  constexpr double least = 1e-4;
+  static constexpr std::size_t far_of[3] = {kCoarseX, kFarY, kFarZ};
+  static constexpr std::size_t near_of[3] = {kCubicX, kLinearY, kLinearZ};
+  const double far = std::max(table.mean_of(costs[far_of[axis]]), least);
+  const double near = std::max(table.mean_of(costs[near_of[axis]]), least);
+  double growth = far / near;
+  // From distance 1 to 3 it is log2(3) levels: about the power 5/8.
+  if (axis != 0) growth = std::sqrt(growth) * std::sqrt(std::sqrt(std::sqrt(growth)));
+  return std::clamp(growth, 1.0, 16.0);
+}
+
+/// Bits a value of all levels, if the finest one's new points, a share `covered` of all, cost
+/// `finest` each, and codes grow from level to level.
+double over_levels(double finest, double covered, double growth) {
+  const RunCosts& table = RunCosts::table();
+  double mean = table.mean_of(finest);
+  double total = covered * finest;
+  double left = 1 - covered;
+  for (int level = 1; left > 0.001 && level < 16; ++level) {
+    mean = std::min(mean * growth, 0x1p20);
+    total += left * covered * table.of_mean(mean);
+    left *= 1 - covered;
+  }
+  return total / (1 - left);
+}
+
+/// Share of the places along an axis that the finest level adds: the odd ones.
+double odd_share(std::size_t extent) {
+  return static_cast<double>(extent / 2) / static_cast<double>(extent);
+}
+
+/// Cost of interpolation whose last pass goes along `last`: the odd half of all points is predicted
+/// along it, half of the rest along the next, and so on.
 Prediction interpolation_of(const Costs& costs, const Extents& extents, int last,
                             const Settings& settings) {
   Prediction prediction;
@@ -57,20 +98,37 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
   }
   // Passes, last first: by last_axis x y z, y x z, z y x.
   static constexpr std::size_t passes[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
-  double share = 0.5;
   double total = 0;
-  double covered = 0;
+  double growth = 0;
+  double left = 1;
   for (const std::size_t axis : passes[last]) {
-    if (extents[3 - axis] == 1) continue;
+    const double share = left * odd_share(extents[3 - axis]);
+    if (share == 0) continue;
     total += share * cost[axis];
-    covered += share;
-    share /= 2;
+    growth += share * growth_along(costs, axis);
+    left -= share;
   }
+  const double covered = 1 - left;
   if (covered == 0) return prediction;
-  const double coarser = std::clamp(costs[kCoarseX] - costs[kCubicX], 0.0, 4.0);
-  const double mean_level = (1 - covered) / covered;
-  prediction.bits_per_value = total / covered + coarser * mean_level;
+  prediction.bits_per_value = over_levels(total / covered, covered, growth / covered);
   return prediction;
+}
+
+/// Shares of the axes in joint predictions, from the costs of each alone.
+void choose_weights(const std::array<double, 3>& cost, const Extents& extents,
+                    std::array<std::uint8_t, 3>& weights) {
+  double least = kNoCost;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (extents[3 - axis] > 1) least = std::min(least, cost[axis]);
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    // A bit more is twice the error, and a quarter of the weight if errors are independent.
+    double weight = 15;
+    for (double worse = cost[axis] - least; worse > 0.125 && weight > 0.5; worse -= 0.25) {
+      weight *= 0.72;
+    }
+    weights[axis] = static_cast<std::uint8_t>(weight + 0.5);
+  }
 }
 
 /// Cost of joint prediction: per level, points odd along one axis are predicted along it, points
@@ -82,33 +140,37 @@ Prediction joint_of(const Costs& costs, const Extents& extents, const Settings& 
   prediction.extents = extents;
   prediction.plan.last_axis = kJoint;
   std::array<double, 3> cost{};
-  double least = kNoCost;
+  std::array<double, 3> odd{};
+  std::array<double, 3> growth{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     prediction.plan.spline[axis] = best_spline(costs, axis, settings.spline, &cost[axis]);
-    if (extents[3 - axis] > 1) least = std::min(least, cost[axis]);
+    odd[axis] = odd_share(extents[3 - axis]);
+    if (odd[axis] > 0) growth[axis] = growth_along(costs, axis);
   }
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    // A bit more is twice the error, and a quarter of the weight if errors are independent.
-    double weight = 15;
-    for (double worse = cost[axis] - least; worse > 0.125 && weight > 0.5; worse -= 0.25) {
-      weight *= 0.72;
+  choose_weights(cost, extents, prediction.plan.axis_weight);
+  const double xy = std::min({costs[kJointXY], cost[0], cost[1]});
+  const double xz = std::min({costs[kJointXZ], cost[0], cost[2]});
+  const double yz = std::min({costs[kJointYZ], cost[1], cost[2]});
+  const double of_set[8] = {0,       cost[0], cost[1], xy,
+                            cost[2], xz,      yz,      std::min({costs[kJointXYZ], xy, xz, yz})};
+  double total = 0;
+  double covered = 0;
+  double grown = 0;
+  for (unsigned set = 1; set < 8; ++set) {
+    double share = 1;
+    double least_growth = 16;
+    for (unsigned axis = 0; axis < 3; ++axis) {
+      const bool along = (set >> axis & 1U) != 0;
+      share *= along ? odd[axis] : 1 - odd[axis];
+      if (along) least_growth = std::min(least_growth, growth[axis]);
     }
-    prediction.plan.axis_weight[axis] = static_cast<std::uint8_t>(weight + 0.5);
+    if (share == 0) continue;
+    total += share * of_set[set];
+    grown += share * least_growth;
+    covered += share;
   }
-  const double x = cost[0];
-  const double y = cost[1];
-  const double z = cost[2];
-  const double xy = std::min({costs[kJointXY], x, y});
-  double total = x + y + xy;
-  double share = 0.25;
-  if (extents[1] > 1) {
-    const double xz = std::min({costs[kJointXZ], x, z});
-    const double yz = std::min({costs[kJointYZ], y, z});
-    total += z + xz + yz + std::min({costs[kJointXYZ], xy, xz, yz});
-    share = 0.125;
-  }
-  const double coarser = std::clamp(costs[kCoarseX] - costs[kCubicX], 0.0, 4.0);
-  prediction.bits_per_value = total * share / (1 - share) + coarser * share / (1 - share);
+  if (covered == 0) return prediction;
+  prediction.bits_per_value = over_levels(total / covered, covered, grown / covered);
   return prediction;
 }
 
@@ -131,14 +193,45 @@ Costs costs_without_y(const Costs& costs) {
   std::copy_n(costs.begin(), static_cast<std::size_t>(kLorenzo2), flat.begin());
   flat[kLorenzo2] = costs[kLorenzo2XZ];
   for (std::size_t k = 0; k < 3; ++k) flat[kLinearY + k] = costs[kLinearZ + k];
+  flat[kFarY] = costs[kFarZ];
   flat[kJointXY] = costs[kJointXZ];
   return flat;
+}
+
+/// What the entropy of a sample leaves out, from real fields at five bounds: codes are not quite
+/// geometric, and where they are nearly all zero, the coarse levels and the groups count for more.
+double calibrated(const Prediction& prediction) {
+  const double bits = prediction.bits_per_value;
+  if (!prediction.interpolated) {
+    return bits * (1 - (prediction.order == 0 ? 0.4 : 0.08) * bits / (1 + bits * bits));
+  }
+  double joint = 0;
+  if (prediction.plan.last_axis == kJoint) {
+    joint = 0.14 / (1 + bits * bits);
+    // Of little use where one axis says nearly all, and then a little worse than taking it last.
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (prediction.extents[3 - axis] > 1 && prediction.plan.axis_weight[axis] <= 3) joint += 0.05;
+    }
+  }
+  return bits * (1 + 0.25 / (1 + 4 * bits * bits)) * (1 + joint);
+}
+
+/// Extra bits a value where rows of `length` are joined to longer ones, each end with a jump of its
+/// own.
+double joining_cost(const Costs& costs, std::size_t length, double n_jumps) {
+  return n_jumps * std::max(costs[kNone] - costs[kLinearX], 0.0) / static_cast<double>(length);
+}
+
+/// May a chunk be predicted under other extents than its own? Not where the user named axes.
+bool may_fold(const Settings& settings) {
+  return settings.dimensions == 0 && settings.last_axis < 0;
 }
 
 /// The candidates of a chunk.
 class Candidates {
  public:
-  Candidates(const Settings& settings, Sampled& sampled) : settings_(settings), sampled_(sampled) {
+  Candidates(const Settings& settings, double mixed_share, Sampled& sampled)
+      : settings_(settings), sampled_(sampled), mixed_share_(mixed_share) {
     const Predictor wanted = settings.predictor;
     const bool any = wanted == Predictor::automatic;
     none_ = any || wanted == Predictor::none;
@@ -160,6 +253,10 @@ class Candidates {
       if (settings_.dimensions != 0 && settings_.dimensions != order) continue;
       Prediction prediction{false,   order, {},
                             extents, 0,     costs[of_order[static_cast<std::size_t>(order)]]};
+      // The value before the first of a row is a better guess than none.
+      if (order == 1 && may_fold(settings_)) {
+        prediction.extents = {1, 1, 1, extents[0] * extents[1] * extents[2] * extents[3]};
+      }
       // An axis of one point adds nothing, but what the user wants is what the chunk says.
       const bool flat = order > 1 && extents[static_cast<std::size_t>(4 - order)] == 1;
       if (flat && settings_.dimensions != order) continue;
@@ -200,17 +297,24 @@ class Candidates {
   }
 
   /// The lattice of what comes next: its step if it is not the bound's (then for predictions from
-  /// the lattice alone), and the bits a value that patches take there.
-  void set_lattice(double step, double patch_cost) {
+  /// the lattice alone), and what patches take there.
+  void set_lattice(double step, double misfit_share, double patch_bits) {
     step_ = step;
-    patch_cost_ = patch_cost;
+    misfit_share_ = misfit_share;
+    patch_bits_ = patch_bits;
   }
 
  private:
   void put(Prediction prediction, double penalty) {
     if (sampled_.n_predictions == kPredictionsMax) return;
     prediction.step = step_;
-    prediction.bits_per_value += penalty + (prediction.interpolated ? 0 : patch_cost_);
+    prediction.bits_per_value = calibrated(prediction) + penalty;
+    if (prediction.interpolated) prediction.bits_per_value *= 1 + kMixedPenalty * mixed_share_;
+    // A patch costs its value, and larger codes at all neighbours that it helps to predict.
+    if (!prediction.interpolated) {
+      prediction.bits_per_value +=
+          misfit_share_ * (patch_bits_ + kPatchNeighbourBits * (1 << prediction.order));
+    }
     sampled_.predictions[sampled_.n_predictions++] = prediction;
   }
 
@@ -220,7 +324,9 @@ class Candidates {
   bool lorenzo_ = false;
   bool interpolation_ = false;
   double step_ = 0;
-  double patch_cost_ = 0;
+  double misfit_share_ = 0;
+  double mixed_share_ = 0;
+  double patch_bits_ = 0;
 };
 
 /// Everything that one sample says about extents and about those with axes folded together.
@@ -229,10 +335,15 @@ void add_with_foldings(const Costs& costs, const Extents& e, double penalty,
   candidates.add(costs, e, penalty);
   const double folded = penalty + kFoldingPenalty;
   if (e[0] != 1 || e[2] == 1) return;
-  candidates.add_interpolations(costs, {1, 1, 1, e[1] * e[2] * e[3]}, folded);
+  candidates.add_interpolations(costs, {1, 1, 1, e[1] * e[2] * e[3]},
+                                folded + joining_cost(costs, e[3], kJumpsOfRow));
   if (e[1] == 1) return;
-  candidates.add_interpolations(costs, {1, 1, e[1] * e[2], e[3]}, folded);
-  candidates.add(costs_without_y(costs), {1, 1, e[1], e[2] * e[3]}, folded);
+  candidates.add_interpolations(costs, {1, 1, e[1] * e[2], e[3]},
+                                folded + joining_cost(costs, e[2], kJumpsOfPlane));
+  const double joined = folded + joining_cost(costs, e[3], kJumpsOfPlane);
+  const Costs flat = costs_without_y(costs);
+  candidates.add_pointwise(flat, {1, 1, e[1], e[2] * e[3]}, folded);
+  candidates.add_interpolations(flat, {1, 1, e[1], e[2] * e[3]}, joined);
 }
 
 /// Other extents that are worth a sample of their own: four axes as three, the slowest alone, and
@@ -264,13 +375,12 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
   sampled.misfit_share = fit.misfit_share;
   sampled.coarse_share = fit.coarse_share;
 
-  Candidates candidates(settings, sampled);
-  const bool may_fold = settings.dimensions == 0 && settings.last_axis < 0;
-  const Extents folded = may_fold ? folded_extents(chunk, extents, isa) : extents;
+  Candidates candidates(settings, seen.mixed_share, sampled);
+  const Extents folded = may_fold(settings) ? folded_extents(chunk, extents, isa) : extents;
   const auto add_all = [&](double step, const LatticeFit& fits) {
-    candidates.set_lattice(step, fits.misfit_share * (8 * sizeof(T) + 6));
+    candidates.set_lattice(step, fits.misfit_share, 8 * sizeof(T) + 6);
     const Costs own = Sampler<T>(chunk, extents, kValuesPerRun).costs(isa);
-    if (!may_fold) {
+    if (!may_fold(settings)) {
       candidates.add(own, extents, 0);
       return;
     }

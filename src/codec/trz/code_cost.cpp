@@ -2,6 +2,7 @@
 
 #include "codec/trz/code_cost.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "codec/trz/sample_kernels.hpp"
@@ -33,6 +34,19 @@ RunCosts::RunCosts() : cost_() {
     const double sum = std::bit_cast<double>((kFirst + i) << 48);
     cost_[i] = entropy_of_mean(sum / kRunValues);
   }
+}
+
+double RunCosts::of_mean(double mean) const {
+  const double sum = mean * kRunValues;
+  if (!(sum >= 1)) return sum * cost_[0];
+  return sum < 0x1p31 ? interpolated(sum) : cost_[kEntries];
+}
+
+double RunCosts::mean_of(double cost) const {
+  if (!(cost >= cost_[0])) return cost / cost_[0] / kRunValues;
+  const auto above = std::upper_bound(cost_.begin(), cost_.end(), cost);
+  const auto at = static_cast<std::uint64_t>(above - cost_.begin()) - 1;
+  return std::bit_cast<double>((kFirst + at) << 48) / kRunValues;
 }
 
 const RunCosts& RunCosts::table() {

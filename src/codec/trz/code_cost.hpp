@@ -26,15 +26,22 @@ class RunCosts {
   static const RunCosts& table();
 
   double of(std::uint64_t sum) const {
-    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(sum | (sum == 0 ? 1 : 0)));
-    const auto at = static_cast<std::size_t>((bits >> 48) - kFirst);
-    const double part = static_cast<double>(bits & 0xFFFFFFFFFFFFULL) * 0x1p-48;
-    const double cost = cost_[at] + (cost_[at + 1] - cost_[at]) * part;
-    return sum == 0 ? 0 : cost;
+    return sum == 0 ? 0 : interpolated(static_cast<double>(sum));
   }
+  /// From the mean magnitude, which may be any number >= 0.
+  double of_mean(double mean) const;
+  /// The mean magnitude that makes this cost.
+  double mean_of(double cost) const;
 
  private:
   RunCosts();
+  /// For sums of 1 and more.
+  double interpolated(double sum) const {
+    const auto bits = std::bit_cast<std::uint64_t>(sum);
+    const auto at = static_cast<std::size_t>((bits >> 48) - kFirst);
+    const double part = static_cast<double>(bits & 0xFFFFFFFFFFFFULL) * 0x1p-48;
+    return cost_[at] + (cost_[at + 1] - cost_[at]) * part;
+  }
   static constexpr std::uint64_t kFirst = 1023U << 4;  ///< Sixteen entries from each power of two.
   static constexpr std::size_t kEntries = 16 * 32;     ///< Sums below 2^31.
   std::array<double, kEntries + 1> cost_;

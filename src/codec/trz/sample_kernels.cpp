@@ -96,6 +96,9 @@ void measure(const double (*rows)[kRowValues], std::size_t n_axes, std::uint64_t
   sums[kLorenzo2] = sum_of([&](std::size_t i) { return here[i] - above[i]; });
   interpolate(u, run_of(kRowY3), run_of(kRowY1), run_of(kRowYp1), run_of(kRowYp3), y,
               sums + kLinearY);
+  const double* y_before = run_of(kRowY3);
+  const double* y_behind = run_of(kRowYp3);
+  sums[kFarY] = sum_of([=](std::size_t i) { return u[i] - (y_before[i] + y_behind[i]) * 0.5; });
   sums[kJointXY] = sum_of([&](std::size_t i) { return u[i] - (x[i] + y[i]) * 0.5; });
   if (n_axes < 3) return;
   Values behind;
@@ -110,6 +113,9 @@ void measure(const double (*rows)[kRowValues], std::size_t n_axes, std::uint64_t
   sums[kLorenzo3] = sum_of([&](std::size_t i) { return here[i]; });
   interpolate(u, run_of(kRowZ3), run_of(kRowZ1), run_of(kRowZp1), run_of(kRowZp3), z,
               sums + kLinearZ);
+  const double* z_before = run_of(kRowZ3);
+  const double* z_behind = run_of(kRowZp3);
+  sums[kFarZ] = sum_of([=](std::size_t i) { return u[i] - (z_before[i] + z_behind[i]) * 0.5; });
   sums[kJointXZ] = sum_of([&](std::size_t i) { return u[i] - (x[i] + z[i]) * 0.5; });
   sums[kJointYZ] = sum_of([&](std::size_t i) { return u[i] - (y[i] + z[i]) * 0.5; });
   sums[kJointXYZ] = sum_of([&](std::size_t i) { return u[i] - (x[i] + y[i] + z[i]) * (1.0 / 3); });

@@ -41,8 +41,8 @@ enum SampleRow : std::size_t {
 inline constexpr std::size_t kRowsOfAxes[5] = {1, 1, kRowZ1, kRowT1, n_sample_rows};
 
 /// Candidates: no prediction, Lorenzo of order 1 to 4, interpolation along an axis at distance 1 by
-/// spline, and along x at distance 2 (cubic), which tells how coarser levels cost more. Those of
-/// fewer axes come first.
+/// spline, and, to tell how coarser levels cost more, along x at distance 2 (cubic) and along the
+/// others at distance 3 (linear). Those of fewer axes come first.
 enum SampleCandidate : std::size_t {
   kNone,
   kLorenzo1,
@@ -54,12 +54,14 @@ enum SampleCandidate : std::size_t {
   kLinearY,
   kCubicY,
   kNaturalY,
+  kFarY,
   kJointXY,
   kLorenzo3,
   kLorenzo2XZ,  ///< Along x and z alone.
   kLinearZ,
   kCubicZ,
   kNaturalZ,
+  kFarZ,
   kJointXZ,
   kJointYZ,
   kJointXYZ,

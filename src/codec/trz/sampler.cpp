@@ -13,6 +13,20 @@ namespace tailrace::trz {
 namespace {
 
 constexpr std::size_t kRunsMin = 8;
+constexpr std::size_t kShortAxis = 16;
+
+constexpr unsigned kAlongY = 1;
+constexpr unsigned kAlongZ = 2;
+/// The axes, other than x, along which a candidate interpolates.
+constexpr auto kInterpolatedAlong = [] {
+  std::array<unsigned, n_sample_candidates> along{};
+  for (const SampleCandidate c : {kLinearY, kCubicY, kNaturalY, kFarY, kJointXY})
+    along[c] = kAlongY;
+  for (const SampleCandidate c : {kLinearZ, kCubicZ, kNaturalZ, kFarZ, kJointXZ})
+    along[c] = kAlongZ;
+  along[kJointYZ] = along[kJointXYZ] = kAlongY | kAlongZ;
+  return along;
+}();
 
 auto bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 auto bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
@@ -94,7 +108,9 @@ FirstLook<T> Sampler<T>::look() const {
   std::size_t n_special = 0;
   const auto first = bits_of(*value_at(runs_[0], 0));
   seen.all_equal = true;
+  std::size_t n_mixed = 0;
   for (std::size_t r = 0; r < n_runs_; ++r) {
+    const std::size_t n_special_before = n_special;
     for (std::size_t i = 0; i < kRunValues; i += kRunValues / kSeenPerRun) {
       const T value = *value_at(runs_[r], i);
       seen.all_equal = seen.all_equal && bits_of(value) == first;
@@ -104,7 +120,10 @@ FirstLook<T> Sampler<T>::look() const {
         seen.seen[seen.n_seen++] = value;
       }
     }
+    const std::size_t n_here = n_special - n_special_before;
+    n_mixed += n_here != 0 && n_here != kSeenPerRun ? 1 : 0;
   }
+  seen.mixed_share = static_cast<double>(n_mixed) / static_cast<double>(n_runs_);
   seen.special_share = static_cast<double>(n_special) / static_cast<double>(n_runs_ * kSeenPerRun);
   if (seen.n_seen > 0) {
     std::array<T, kRunsMax * kSeenPerRun> sorted{};
@@ -124,7 +143,7 @@ LatticeFit Sampler<T>::fit() const {
   std::size_t n_misfits = 0;
   std::size_t n_coarse = 0;
   for (std::size_t r = 0; r < n_runs_; ++r) {
-    for (std::size_t i = 0; i < kRunValues; i += 2) {
+    for (std::size_t i = 0; i < kRunValues; ++i) {
       const T value = *value_at(runs_[r], i);
       if (chunk_.special(value)) continue;
       ++n_values;
@@ -143,9 +162,10 @@ LatticeFit Sampler<T>::fit() const {
           static_cast<double>(n_coarse) / static_cast<double>(n_values)};
 }
 
-/// u of one row around a run; special values take the last ordinary one's.
+/// u of one row around a run; special values take the last ordinary one's, the first ones that of
+/// the first ordinary one, and if there is none, `held`.
 template <class T>
-void Sampler<T>::load_row(const Run& run, std::size_t row, double* out,
+void Sampler<T>::load_row(const Run& run, std::size_t row, double held, double* out,
                           const SampleKernels& kernels) const {
   static constexpr int at[n_sample_rows][3] = {
       {0, 0, 0},  {0, 0, -1}, {0, 0, 1},   {0, 0, -3}, {0, 0, 3},   {0, -1, 0},  {0, 1, 0},
@@ -159,17 +179,22 @@ void Sampler<T>::load_row(const Run& run, std::size_t row, double* out,
     const T fill = chunk_.fill == nullptr ? std::numeric_limits<T>::quiet_NaN() : *chunk_.fill;
     if (trz::load_row(kernels, from + run.x - kRunMargin, chunk_, fill, out)) return;
   }
-  double held = 0;
+  std::size_t n_leading = 0;
+  bool any = false;
   for (std::size_t i = 0; i < kRowValues; ++i) {
     const std::size_t x =
         clamped(static_cast<std::ptrdiff_t>(run.x + i) - static_cast<std::ptrdiff_t>(kRunMargin),
                 extents_[3]);
     const T value = from[x];
     if (!chunk_.special(value)) {
-      held = (static_cast<double>(value) - chunk_.offset) * inverse_step;
+      held = std::clamp((static_cast<double>(value) - chunk_.offset) * inverse_step, -kSampleLimit,
+                        kSampleLimit);
+      if (!any) n_leading = i;
+      any = true;
     }
-    out[i] = std::clamp(held, -kSampleLimit, kSampleLimit);
+    out[i] = held;
   }
+  std::fill_n(out, n_leading, out[n_leading]);
 }
 
 template <class T>
@@ -177,20 +202,29 @@ Costs Sampler<T>::costs(Isa isa) const {
   const SampleKernels& kernels = sample_kernels(isa);
   const RunCosts& run_costs = RunCosts::table();
   const std::size_t n_candidates = kCandidatesOfAxes[n_axes_];
-  Costs costs;
-  costs.fill(kNoCost);
-  std::fill_n(costs.begin(), n_candidates, 0.0);
+  Costs costs{};
+  std::array<std::size_t, n_sample_candidates> n_summed{};
   double rows[n_sample_rows][kRowValues];
   std::uint64_t sums[n_sample_candidates];
   for (std::size_t r = 0; r < n_runs_; ++r) {
-    for (std::size_t row = 0; row < kRowsOfAxes[n_axes_]; ++row) {
-      load_row(runs_[r], row, rows[row], kernels);
+    load_row(runs_[r], kRowHere, 0, rows[kRowHere], kernels);
+    for (std::size_t row = 1; row < kRowsOfAxes[n_axes_]; ++row) {
+      load_row(runs_[r], row, rows[kRowHere][kRunMargin], rows[row], kernels);
     }
     kernels.measure(rows, n_axes_, sums);
     at_edges(runs_[r], n_axes_, sums);
-    for (std::size_t c = 0; c < n_candidates; ++c) costs[c] += run_costs.of(sums[c]);
+    // Where an axis is short, it matters that even places are not interpolated along it.
+    const unsigned not_along = (extents_[2] < kShortAxis && runs_[r].y % 2 == 0 ? kAlongY : 0U) |
+                               (extents_[1] < kShortAxis && runs_[r].z % 2 == 0 ? kAlongZ : 0U);
+    for (std::size_t c = 0; c < n_candidates; ++c) {
+      if ((kInterpolatedAlong[c] & not_along) != 0) continue;
+      costs[c] += run_costs.of(sums[c]);
+      ++n_summed[c];
+    }
   }
-  for (std::size_t c = 0; c < n_candidates; ++c) costs[c] /= static_cast<double>(n_runs_);
+  for (std::size_t c = 0; c < n_sample_candidates; ++c) {
+    costs[c] = n_summed[c] == 0 ? kNoCost : costs[c] / static_cast<double>(n_summed[c]);
+  }
   return costs;
 }
 

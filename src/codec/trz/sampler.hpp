@@ -38,6 +38,7 @@ template <class T>
 struct FirstLook {
   T typical = 0;  ///< A median of the ordinary values.
   double special_share = 0;
+  double mixed_share = 0;  ///< Of runs that have special values and ordinary ones.
   bool all_equal = false;
   std::array<T, kRunsMax * kSeenPerRun> seen;  ///< Ordinary values, in the order of the runs.
   std::size_t n_seen = 0;
@@ -66,7 +67,8 @@ class Sampler {
     std::size_t t, z, y, x;
   };
   const T* value_at(const Run& run, std::size_t i) const;
-  void load_row(const Run& run, std::size_t row, double* out, const SampleKernels& kernels) const;
+  void load_row(const Run& run, std::size_t row, double held, double* out,
+                const SampleKernels& kernels) const;
 
   SampledValues<T> chunk_;
   Extents extents_;
