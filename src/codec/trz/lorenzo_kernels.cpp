@@ -6,7 +6,7 @@
 
 #include "codec/trz/lorenzo_kernels.hpp"
 
-#if defined(__AVX512VBMI2__)
+#if defined(__AVX2__)
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC's own header leaves lanes undefined on purpose and is warned about it (GCC bug 105593).
 #pragma GCC diagnostic push
@@ -160,6 +160,43 @@ inline void difference_row(const Word* q, std::size_t row, Word* __restrict plan
   carry = differences[0];
 }
 
+/// sums[i] = total + codes[0] + ... + codes[i]; returns the last.
+template <class Word>
+inline Word running_sums(const Word* codes, std::size_t n, Word total, Word* sums) {
+  for (std::size_t i = 0; i < n; ++i) {
+    total = plus(total, codes[i]);
+    sums[i] = total;
+  }
+  return total;
+}
+
+#if defined(__AVX2__) && !defined(__AVX512VBMI2__)
+
+inline std::int32_t running_sums(const std::int32_t* codes, std::size_t n, std::int32_t total,
+                                 std::int32_t* sums) {
+  const __m256i last_of_low = _mm256_setr_epi32(3, 3, 3, 3, 3, 3, 3, 3);
+  const __m256i last = _mm256_set1_epi32(7);
+  __m256i before = _mm256_set1_epi32(total);
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + i));
+    x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4));
+    x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));  // Sums within each half.
+    const __m256i low = _mm256_permutevar8x32_epi32(x, last_of_low);
+    x = _mm256_add_epi32(x, _mm256_blend_epi32(_mm256_setzero_si256(), low, 0xF0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + i), _mm256_add_epi32(x, before));
+    before = _mm256_add_epi32(before, _mm256_permutevar8x32_epi32(x, last));
+  }
+  total = _mm256_extract_epi32(before, 0);
+  for (; i < n; ++i) {
+    total = plus(total, codes[i]);
+    sums[i] = total;
+  }
+  return total;
+}
+
+#endif
+
 template <int kOrder, class Word>
 inline void sum_row(Word* q, std::size_t row, Word* __restrict plane, Word* __restrict volume,
                     std::size_t n, Word& carry, const Word* __restrict codes) {
@@ -167,10 +204,7 @@ inline void sum_row(Word* q, std::size_t row, Word* __restrict plane, Word* __re
   Word total = carry;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     const std::size_t n_here = n - begin < kBlock ? n - begin : kBlock;
-    for (std::size_t k = 0; k < n_here; ++k) {
-      total = plus(total, codes[begin + k]);
-      sums[k] = total;
-    }
+    total = running_sums(codes + begin, n_here, total, sums);
     // The row above ends where this piece begins or before, so the two never overlap.
     const Word* above = q + begin - (kOrder >= 2 ? row : 0);
     Word* __restrict to = q + begin;
@@ -257,6 +291,32 @@ inline void sum_row(std::int32_t* q, std::size_t row, std::int32_t* plane, std::
   carry = _mm_cvtsi128_si32(_mm512_castsi512_si128(total));
 }
 
+/// Whole rows of at most 16 values: each is one vector, and the row above stays in a register (read
+/// back from memory it would stall on the store before it).
+template <int kOrder>
+inline void sum_short_rows(std::int32_t* q, std::size_t row, std::int32_t* plane,
+                           std::int32_t* volume, std::size_t n_rows, const std::int32_t* codes) {
+  const __mmask16 mask = first_lanes(row);
+  __m512i above = _mm512_setzero_si512();
+  if constexpr (kOrder >= 2) above = _mm512_maskz_loadu_epi32(mask, q - row);
+  for (std::size_t i = 0; i < n_rows * row; i += row) {
+    __m512i s = prefix_sums(_mm512_maskz_loadu_epi32(mask, codes + i));
+    if constexpr (kOrder >= 4) {
+      s = _mm512_add_epi32(s, _mm512_maskz_loadu_epi32(mask, volume + i));
+      _mm512_mask_storeu_epi32(volume + i, mask, s);
+    }
+    if constexpr (kOrder >= 3) {
+      s = _mm512_add_epi32(s, _mm512_maskz_loadu_epi32(mask, plane + i));
+      _mm512_mask_storeu_epi32(plane + i, mask, s);
+    }
+    if constexpr (kOrder >= 2) {
+      s = _mm512_add_epi32(s, above);
+      above = s;
+    }
+    _mm512_mask_storeu_epi32(q + i, mask, s);
+  }
+}
+
 #endif
 
 /// Call `each` for every row or part of a row of a piece.
@@ -290,6 +350,30 @@ void sum_piece(PieceOf<Word>& piece, const Word* codes) {
                     piece.volume + (kOrder >= 4 ? begin : 0), n, carry, codes + begin);
   });
 }
+
+#if defined(__AVX512VBMI2__)
+/// Whole rows in the middle of a piece of short ones, and the parts of rows at its ends.
+template <int kOrder>
+void sum_piece(LorenzoPiece& piece, const std::int32_t* codes) {
+  const std::size_t n_first = piece.at == 0 ? 0 : piece.row - piece.at;
+  if (piece.row > 16 || n_first > piece.n) {
+    sum_piece<kOrder, std::int32_t>(piece, codes);
+    return;
+  }
+  const auto part = [&](std::size_t begin, std::size_t n, std::size_t at) {
+    if (n == 0) return;
+    if (at == 0) piece.carry = 0;
+    sum_row<kOrder>(piece.q + begin, piece.row, piece.plane + (kOrder >= 3 ? begin : 0),
+                    piece.volume + (kOrder >= 4 ? begin : 0), n, piece.carry, codes + begin);
+  };
+  const std::size_t n_rows = (piece.n - n_first) / piece.row;
+  const std::size_t n_whole = n_first + n_rows * piece.row;
+  part(0, n_first, piece.at);
+  sum_short_rows<kOrder>(piece.q + n_first, piece.row, piece.plane + (kOrder >= 3 ? n_first : 0),
+                         piece.volume + (kOrder >= 4 ? n_first : 0), n_rows, codes + n_first);
+  part(n_whole, piece.n - n_whole, 0);
+}
+#endif
 
 template <class Word>
 void difference(PieceOf<Word>& piece, Word* codes) {
