@@ -1,0 +1,344 @@
+"""A decoder for chunks of the codec trz in plain Python, written from docs/trz-format.md alone.
+
+It proves that the document suffices, and the tests hold our own decoder against it bit for bit. It
+is meant to be read beside the document: clear, strict about errors, and slow. Every function cites
+the section that it follows. Byte sections and codes (sections 4 to 6) are in
+trz_reference_codes.py, patches (7) and exact chunks (9) in files of their own.
+
+    values = decode(chunk, n_values)        # a one-dimensional array
+"""
+
+import math
+import zlib
+
+import numpy as np
+
+from trz_reference_codes import (
+    Book, FormatError, Reader, bits_of, book_for, byte_section, check, read_codes)
+from trz_reference_exact import exact_values, running_sums
+from trz_reference_patches import patch
+
+DTYPES = [np.dtype(name) for name in
+          ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
+STORED, CONSTANT, EXACT, LATTICE, POINTWISE = range(5)
+
+
+def decode(chunk, n_values=None, book=None):
+    """The values of a chunk, which must be n_values if given; `book`: the bytes of a shared one."""
+    with np.errstate(all="ignore"):
+        return decoded(Reader(chunk), n_values, None if book is None else Book(book))
+
+
+def decoded(reader, n_values, book):
+    """Section 1."""
+    check(reader.take(4) == b"TRZ\x01", "not a trz chunk of version 1")
+    checksum = int.from_bytes(reader.take(4), "little")
+    check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
+    types = reader.byte()
+    check(types & 15 < len(DTYPES) and types >> 4 <= POINTWISE, "unknown type or method")
+    dtype, method = DTYPES[types & 15], types >> 4
+    extents = head_extents(reader)
+    n = math.prod(extents)
+    check(n_values is None or n == n_values, f"{n} values, not {n_values}")
+    if method == STORED:
+        values = reader.array(dtype, n)
+    elif method == CONSTANT:
+        values = np.repeat(reader.array(dtype), n)
+    elif method == EXACT:
+        values = exact_values(reader, dtype, extents, book)
+    else:
+        check(dtype.kind == "f", "integers within a bound")
+        values = (pointwise if method == POINTWISE else lattice)(reader, dtype, extents, book)
+    reader.end()
+    return values
+
+
+def head_extents(reader):
+    """The extents of section 1."""
+    count = reader.byte()
+    check(count <= 4, "more than four extents")
+    extents = [reader.varint() for _ in range(count)]
+    check(extents == [0] or all(extent >= 2 for extent in extents), "an extent of 0 or 1")
+    return extents
+
+
+# 2 and 3 The lattice
+
+def lattice(reader, dtype, extents, book):
+    """Section 2."""
+    values = lattice_body(reader, dtype, extents, book)
+    patch(reader, values)
+    return values
+
+
+def lattice_body(reader, dtype, extents, book):
+    """Section 3."""
+    first = reader.byte()
+    predictor, packed, shared = first & 15, bool(first & 0x40), first & 0x80
+    check(first & 0x30 == 0 and predictor in (0, 1, 2, 3, 4, 8), "unknown prediction")
+    if predictor == 8:
+        choices = Choices(reader)
+    step, offset = reader.array(dtype, 2)
+    book = book_for(reader, book) if shared else None
+    codes = read_codes(reader, math.prod(extents), packed, book)
+    if predictor == 8:
+        t, z, y, x = [1] * (4 - len(extents)) + extents
+        return Interpolation(choices, step, offset, codes).values((t * z, y, x))
+    return offset + running_sums(codes, extents, predictor, 32).astype(dtype) * step
+
+
+NEAR = {0: 0.5, 1: 0.5625, 2: 0.575}
+FAR = {0: 0.0, 1: -0.0625, 2: -0.075}
+X, Y, Z = 0, 1, 2
+EVEN, ODD, ALL = slice(0, None, 2), slice(1, None, 2), slice(None)
+JOINT = 3
+
+
+class Choices:
+    """What a body with interpolation says before its step (section 3)."""
+
+    def __init__(self, reader):
+        axes = reader.byte()
+        self.last_axis = axes & 3
+        self.splines = [axes >> shift & 3 for shift in (2, 4, 6)]
+        check(3 not in self.splines, "unknown spline")
+        self.weights = list(reader.take(3)) if self.last_axis == JOINT else None
+        check(self.weights is None or max(self.weights) <= 15, "a weight above 15")
+        self.alpha, self.beta = reader.take(2)
+        check(min(self.alpha, self.beta) >= 16, "alpha or beta below 1")
+
+
+class Interpolation:
+    """Sections 3.2 to 3.4. `level` is the array z, y, x of the level that is being filled."""
+
+    def __init__(self, choices, step, offset, codes):
+        self.choices, self.step, self.offset = choices, step, offset
+        self.codes, self.n_used = codes, 0
+        self.T = step.dtype.type
+        self.level = None
+
+    def values(self, extents):
+        """All values, row-major."""
+        levels = [extents]
+        while max(levels[-1]) > 4:
+            levels.append(tuple(-(-extent // 2) for extent in levels[-1]))
+        self.top(levels.pop(), self.step_of(len(levels)))
+        while levels:
+            coarser, self.level = self.level, np.zeros(levels.pop(), self.T)
+            self.level[::2, ::2, ::2] = coarser
+            self.level_step = self.step_of(len(levels))
+            if self.choices.last_axis == JOINT:
+                self.joint_passes()
+            else:
+                self.passes()
+        return self.level.ravel()
+
+    def step_of(self, level):
+        """The step of a level."""
+        alpha, beta = self.choices.alpha / 16, self.choices.beta / 16
+        f = 1.0
+        for _ in range(level):
+            if f < beta:
+                f = min(f * alpha, beta)
+        return self.T(np.float64(self.step) / f)
+
+    def residuals(self, count):
+        """value(c) of the next codes."""
+        self.n_used += count
+        return self.codes[self.n_used - count:self.n_used].astype(self.T)
+
+    def top(self, extents, step):
+        """The coarsest level."""
+        p, zero, one = self.offset, self.T(0), self.T(1)
+        self.level = np.empty(extents, self.T)
+        for i in range(self.level.size):
+            p = ((p * zero + p * zero) + (p * one + p * zero)) + self.residuals(1)[0] * step
+            self.level.flat[i] = p
+
+    # Prediction (3.2; the shares: 3.4)
+
+    def new_points(self, axes, z, y, xs):
+        """The points xs of row (z, y), predicted along the axes."""
+        p = self.prediction(axes, z, y, xs)
+        self.level[z, y, xs] = p + self.residuals(p.size) * self.level_step
+
+    def prediction(self, axes, z, y, xs):
+        along = {axis: self.neighbours(axis, z, y, xs) for axis in axes}
+        four_weights = any(weights is not None for _, weights in along.values())
+        p = None
+        for axis, ((a, b, c, d), weights) in along.items():
+            spline, share = self.choices.splines[axis], self.share(axis, axes)
+            near, far = self.T(NEAR[spline]), self.T(FAR[spline])
+            if four_weights:
+                weights = weights or (far, near, near, far)
+                w0, w1, w2, w3 = [self.T(weight) * share for weight in weights]
+                term = (a * w0 + d * w3) + (b * w1 + c * w2)
+            else:
+                term = (b + c) * (near * share) + (a + d) * (far * share)
+            p = term if p is None else p + term
+        return p
+
+    def share(self, axis, axes):
+        """The axis's share of the prediction."""
+        if len(axes) == 1:
+            return self.T(1)
+        weights = self.choices.weights
+        total = sum(weights[other] for other in axes)
+        return self.T(weights[axis] / total) if total else self.T(0)
+
+    def neighbours(self, axis, z, y, xs):
+        """a, b, c, d, and the four weights where one of these is missing."""
+        if axis == X:
+            line, n_odd = self.line_with_ghosts(z, y), self.level.shape[2] // 2
+            return [line[i:i + n_odd] for i in range(4)], None
+        plane = self.level[:, y, xs] if axis == Z else self.level[z, :, xs]
+        known = plane[::2]
+        k = (z if axis == Z else y) // 2
+        b = known[k]
+        found = [known[i] if 0 <= i < len(known) else None for i in (k - 1, k, k + 1, k + 2)]
+        linear = self.choices.splines[axis] == 0
+        weights = border_weights([value is not None for value in found], linear)
+        return [b if value is None else value for value in found], weights
+
+    def line_with_ghosts(self, z, y):
+        """E_{-1} .. E_{m+1} of a row."""
+        n_x = self.level.shape[2]
+        e = list(self.level[z, y, ::2])
+        m, last = len(e), e[-1]
+        if m == 1:
+            return np.array(e * 4)
+        three, half = self.T(3), self.T(0.5)
+        s = last - e[m - 2]
+        if m == 2:
+            before, after = e[0] - s, last + s
+        else:
+            before = (e[0] - e[1]) * three + e[2]
+            after = (last - e[m - 2]) * three + e[m - 3]
+        behind = after
+        if n_x % 2 == 0:
+            spline = self.choices.splines[X]
+            if spline == 0:
+                after = last + s
+            else:
+                near = self.T(NEAR[spline])
+                g = self.T(1 / FAR[spline])
+                behind = ((last + s * half) - (last + after) * near) * g - e[m - 2]
+        return np.array([before, *e, after, behind])
+
+    # The order of the points (3.3 and 3.4)
+
+    def passes(self):
+        """Last axis 0, 1 or 2."""
+        n_z, n_y, _ = self.level.shape
+        last_axis = self.choices.last_axis
+        if (last_axis == Y and n_y == 1) or (last_axis == Z and n_z == 1):
+            last_axis = X
+        if last_axis == Z:
+            self.planes_then_between(self.plane_then_rows, self.whole_plane)
+            return
+        for z in range(n_z):
+            if last_axis == Y:
+                self.plane_then_rows(z)
+                continue
+            self.even_rows_along_z(z)
+            for y in range(1, n_y, 2):
+                self.new_points([Y], z, y, EVEN)
+            for y in range(n_y):
+                self.new_points([X], z, y, ODD)
+
+    def even_rows_along_z(self, z):
+        if z % 2:
+            for y in range(0, self.level.shape[1], 2):
+                self.new_points([Z], z, y, EVEN)
+
+    def plane_then_rows(self, z):
+        """plane(z) of section 3.3."""
+        n_y = self.level.shape[1]
+        self.even_rows_along_z(z)
+        for y in range(0, n_y, 2):
+            self.new_points([X], z, y, ODD)
+        for y in range(1, n_y, 2):
+            self.new_points([Y], z, y, ALL)
+
+    def whole_plane(self, z):
+        for y in range(self.level.shape[1]):
+            self.new_points([Z], z, y, ALL)
+
+    def planes_then_between(self, even_plane, odd_plane):
+        """Even planes in order, odd planes as soon as four even ones are there."""
+        n_z = self.level.shape[0]
+        waiting = list(range(1, n_z, 2))
+        for z in range(0, n_z, 2):
+            even_plane(z)
+            if z >= 4:
+                assert waiting[0] == z - 3
+                odd_plane(waiting.pop(0))
+        for z in waiting:
+            odd_plane(z)
+
+    def joint_passes(self):
+        """Section 3.4."""
+        n_y = self.level.shape[1]
+        even_rows, odd_rows = range(0, n_y, 2), range(1, n_y, 2)
+
+        def plane(z):
+            along_z = [Z] if z % 2 else []
+            for rows, xs, axes in ((even_rows, EVEN, []), (even_rows, ODD, [X]),
+                                   (odd_rows, EVEN, [Y]), (odd_rows, ODD, [X, Y])):
+                if axes + along_z:
+                    for y in rows:
+                        self.new_points(axes + along_z, z, y, xs)
+
+        self.planes_then_between(plane, plane)
+
+
+def border_weights(found, linear):
+    """The table "missing" of section 3.2; None where nothing is."""
+    has_a, _, has_c, has_d = found
+    if not has_c:
+        return (-0.5, 1.5, 0, 0) if has_a else (0, 1, 0, 0)
+    if has_a and has_d:
+        return None
+    if linear or not (has_a or has_d):
+        return (0, 0.5, 0.5, 0)
+    return (-0.125, 0.75, 0.375, 0) if has_a else (0, 0.375, 0.75, -0.125)
+
+
+# 8 Pointwise
+
+B = {4: "0x1.3504f4p+1", 8: "0x1.3504f333f9de6p+1"}
+A = {4: "0x1.b504f4p+1", 8: "0x1.b504f333f9de6p+1"}
+RANGE = {4: (-126, 127.96875), 8: (-1022, 1023.96875)}
+
+
+def pointwise(reader, dtype, extents, book):
+    """Section 8."""
+    work_type = reader.byte()
+    check(work_type <= 1 and (work_type == 1 or dtype.itemsize == 4), "unknown work type")
+    work = DTYPES[work_type]
+    y = lattice_body(reader, work, extents, book)
+    signs = bits_of(byte_section(reader, -(-y.size // 8)))
+    check(not signs[y.size:].any(), "sign bits behind the last value")
+    magnitudes = magnitudes_of(y, RANGE[dtype.itemsize]).astype(dtype)
+    values = np.where(signs[:y.size] == 1, -magnitudes, magnitudes)
+    patch(reader, values)
+    return values
+
+
+def magnitudes_of(y, limits):
+    """2^y, nearly, in the type of y."""
+    T, n_bytes = y.dtype.type, y.dtype.itemsize
+    n_mantissa_bits = {4: 23, 8: 52}[n_bytes]
+    a, b = T(float.fromhex(A[n_bytes])), T(float.fromhex(B[n_bytes]))
+    low, high = map(T, limits)
+    R = T(1.5 * 2.0**n_mantissa_bits)
+    y = np.where(y > low, y, low)
+    y = np.where(y < high, y, high)
+    k = (y - T(0.5)) + R
+    f = y - (k - R)
+    m = T(1) + (f * b) / (a - f)
+    word = f"<u{n_bytes}"
+    return (m.view(word) + (k.view(word) << np.array(n_mantissa_bits, word))).view(y.dtype)
+
+
+__all__ = ["FormatError", "decode"]
