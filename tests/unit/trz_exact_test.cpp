@@ -202,7 +202,7 @@ TEST(TrzExact, MasksAndSpecialValuesReturnBitForBit) {
       static_cast<void>(check_round_trip(values, dtype, shape));
       Workspace workspace;
       const ExactPlan plan =
-          choose_exact({dtype, values.data(), {1, 1, 60, 100}}, false, workspace);
+          choose_exact({dtype, values.data(), {1, 1, 60, 100}}, ZstdTrials::none, workspace);
       EXPECT_TRUE(plan.has_special) << fill;
     }
   }
@@ -214,7 +214,7 @@ TEST(TrzExact, ChoosesByWhatTheValuesAreLike) {
   const std::size_t n = 60000;
   const Extents extents = {1, 1, 200, 300};
   const auto choose = [&](DType dtype, const Bytes& values) {
-    return choose_exact({dtype, values.data(), extents}, true, workspace);
+    return choose_exact({dtype, values.data(), extents}, ZstdTrials::thorough, workspace);
   };
   EXPECT_EQ(choose(DType::f32, cut(random_patterns(n), DType::f32)).form, ExactForm::stored);
   EXPECT_EQ(choose(DType::f64, cut(random_patterns(n), DType::f64)).form, ExactForm::stored);

@@ -219,8 +219,8 @@ class ZstdTrial {
 };
 
 /// Take zstd into the plan where it is smaller than `best`; returns the least bytes.
-double try_zstd(const ExactValues& values, bool repeats, double special_in_all, double best,
-                ExactPlan& plan, Workspace& workspace) {
+double try_zstd(const ExactValues& values, bool repeats, bool thorough, double special_in_all,
+                double best, ExactPlan& plan, Workspace& workspace) {
   const std::size_t n_all = values_of(values.extents) * dtype_bytes(values.dtype);
   const auto n_bytes = static_cast<double>(n_all);
   const auto consider = [&](ZstdTrial& trial, ExactForm form, int level) {
@@ -235,8 +235,9 @@ double try_zstd(const ExactValues& values, bool repeats, double special_in_all, 
   };
   const std::size_t n_trial = std::clamp(n_all / kTrialShare, kTrialBytesMin, kTrialBytesMax);
   ZstdTrial quick(values, plan, special_in_all, n_trial, kTrialParts, workspace);
-  if (!repeats) {
+  if (!thorough) {
     if (consider(quick, ExactForm::shuffled, 1)) consider(quick, ExactForm::shuffled, 3);
+    if (repeats) consider(quick, ExactForm::zstd, 3);
     return best;
   }
   const double reach = kWithinReach * best / n_bytes;
@@ -253,7 +254,7 @@ double try_zstd(const ExactValues& values, bool repeats, double special_in_all, 
 
 }  // namespace
 
-ExactPlan choose_exact(const ExactValues& values, bool zstd_allowed, Workspace& workspace) {
+ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace) {
   const auto n_values = static_cast<double>(values_of(values.extents));
   const auto element_bytes = dtype_bytes(values.dtype);
   const double n_bytes = n_values * static_cast<double>(element_bytes);
@@ -280,8 +281,9 @@ ExactPlan choose_exact(const ExactValues& values, bool zstd_allowed, Workspace& 
                        best * kHighRatio < n_bytes;
   const bool hopeless = best > kWorthCoding * n_bytes && !repeats;
   const bool predicted = costs.best_bits < kGainOfPrediction * costs.unpredicted_bits;
-  if (zstd_allowed && !hopeless && (repeats || !predicted)) {
-    best = try_zstd(values, repeats, special_in_all, best, plan, workspace);
+  if (trials != ZstdTrials::none && !hopeless && (repeats || !predicted)) {
+    const bool thorough = repeats && trials == ZstdTrials::thorough;
+    best = try_zstd(values, repeats, thorough, special_in_all, best, plan, workspace);
   }
   if (best > kWorthCoding * n_bytes) {
     plan.form = ExactForm::stored;

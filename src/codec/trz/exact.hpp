@@ -52,11 +52,14 @@ struct ExactValues {
   Extents extents{1, 1, 1, 1};
 };
 
+/// How far to go in asking what zstd would make of a chunk: not at all, on a small sample, or,
+/// where values repeat, on long stretches (which may cost more than coding the chunk).
+enum class ZstdTrials : std::uint8_t { none, quick, thorough };
+
 /// Decide from a sample (and, where 64-bit values or multiples might fit 32 bits, from one pass
-/// over all). `zstd_allowed`: whether the forms zstd and shuffled may be chosen. Uses Slot::sample.
-/// The plan is the same on every machine with the same zstd. Not collective. Thread-safe with a
-/// workspace per thread. Out of memory: form stored.
-ExactPlan choose_exact(const ExactValues& values, bool zstd_allowed, Workspace& workspace);
+/// over all). Uses Slot::sample. The plan is the same on every machine with the same zstd. Not
+/// collective. Thread-safe with a workspace per thread. Out of memory: form stored.
+ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace);
 
 /// Words of form `words`, predicted, as codes. Values that are special become patches (reader:
 /// apply them afterwards). Uses Slot::rows. @returns false when memory is out.

@@ -285,8 +285,10 @@ struct Decoder {
 
 ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
                                 const Settings& settings, const Book* book, Workspace& workspace) {
-  const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents},
-                                      settings.lossless_stage != Choice::off, workspace);
+  const ZstdTrials trials = settings.lossless_stage == Choice::off ? ZstdTrials::none
+                            : settings.preset == Preset::fast      ? ZstdTrials::quick
+                                                                   : ZstdTrials::thorough;
+  const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents}, trials, workspace);
   if (plan.form == ExactForm::stored) return {};
   const bool high_ratio =
       static_cast<double>(plan.estimated_bytes) * kHighRatio < static_cast<double>(values.size());
@@ -300,7 +302,8 @@ ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte
 
 std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,
                                  Workspace& workspace) {
-  return choose_exact({head.dtype, values.data(), head.extents}, true, workspace).estimated_bytes;
+  return choose_exact({head.dtype, values.data(), head.extents}, ZstdTrials::quick, workspace)
+      .estimated_bytes;
 }
 
 DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const Book* book,
