@@ -2,9 +2,10 @@
 
     python bench/plot_codecs.py bench/results/trz_codecs.csv -o bench/results/trz_codecs.png
 
-Small points: one field at one bound. Lines: means over the fields, one marker a bound, from the
-loosest (at the top) to the tightest; codecs without loss have one marker. Ratios are averaged
-geometrically, speeds harmonically. Reads the CSV of bench/compare_sz3.py as well. Needs matplotlib.
+Small points: one field at one bound; the few with far higher ratios than the rest stand as carets
+at the upper edge. Lines: means over the fields, one marker a bound, from the loosest (at the top)
+to the tightest; codecs without loss have one marker. Ratios are averaged geometrically, speeds
+harmonically. Reads the CSV of bench/compare_sz3.py as well. Needs matplotlib.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.markers import CARETUP  # noqa: E402
 from matplotlib.patheffects import withStroke  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
 
@@ -78,8 +80,13 @@ def bound_text(bound):
 def draw_codec(axes, codec, rows, style):
     """The cloud, and the line of means over it. Returns the means by bound."""
     colour, marker = style
-    axes.scatter([r["speed"] for r in rows], [r["ratio"] for r in rows], s=9, color=colour,
+    top = axes.get_ylim()[1]
+    inside = [row for row in rows if row["ratio"] < top]
+    above = [row for row in rows if row["ratio"] >= top]
+    axes.scatter([r["speed"] for r in inside], [r["ratio"] for r in inside], s=9, color=colour,
                  alpha=0.3, linewidths=0, zorder=2)
+    axes.scatter([r["speed"] for r in above], [0.96 * top] * len(above), s=22, color=colour,
+                 alpha=0.5, linewidths=0, marker=CARETUP, zorder=2, clip_on=False)
     by_bound = collections.defaultdict(list)
     for row in rows:
         by_bound[row["bound"]].append(row)
@@ -108,7 +115,8 @@ def frame(axes, rows):
     speeds = [row["speed"] for row in rows]
     ratios = [row["ratio"] for row in rows]
     axes.set_xlim(0.8 * min(speeds), 1.35 * max(speeds))
-    axes.set_ylim(0.85 * min(ratios), 1.3 * max(ratios))
+    usual = sorted(ratios)[int(0.985 * (len(ratios) - 1))]
+    axes.set_ylim(0.85 * min(ratios), 1.3 * usual)
     ticks = [n * 10**e for e in range(0, 6) for n in (1, 2, 5)]
     axes.set_xticks([t for t in ticks if axes.get_xlim()[0] <= t <= axes.get_xlim()[1]])
     axes.set_yticks([t for t in ticks if axes.get_ylim()[0] <= t <= axes.get_ylim()[1]])
