@@ -380,6 +380,23 @@ def test_a_shared_book_travels_in_the_file(tmp_path):
                               f"trz,book={text[:-1]}:7", code=2).stderr
 
 
+def test_the_golden_chunk_is_read(tmp_path):
+    """The chunk that version 0.1.0 wrote, of the values computed here, through the plug-in."""
+    python(f"""
+        import h5py, numpy as np, tailrace
+        golden = open({str(ROOT / 'tests' / 'golden' / 'codec_trz_0.1.0.bin')!r}, "rb").read()
+        values = np.abs(np.arange(4096) % 2000 - 1000).astype("f4") * np.float32(0.37)
+        with h5py.File({str(tmp_path / 'golden.h5')!r}, "w") as file:
+            file.create_dataset("u", shape=(4096,), dtype="f4", chunks=(4096,),
+                                **tailrace.Trz(abs=0.5))
+            file["u"].id.write_direct_chunk((0,), golden)
+        with h5py.File({str(tmp_path / 'golden.h5')!r}) as file:
+            decoded = file["u"][...]
+        assert abs(values.astype("f8") - decoded).max() <= 0.5
+        assert (tailrace.decode(golden) == decoded).all()
+    """, package=True)
+
+
 def test_filter_args():
     h5repack = tailrace("filter-args", "-c", "trz,preset=fast", "-b", "pw_rel=0.5").stdout
     assert h5repack == "UD=481,0,4,513,1,0,1071644672\n"

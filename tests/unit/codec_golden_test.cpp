@@ -55,7 +55,8 @@ TEST_P(CodecGolden, DecodesWithinTheBound) {
   EXPECT_TRUE(found.within_bound());
 }
 
-INSTANTIATE_TEST_SUITE_P(BuiltIn, CodecGolden, ::testing::Values("none", "deflate", "portable"),
+INSTANTIATE_TEST_SUITE_P(BuiltIn, CodecGolden,
+                         ::testing::Values("none", "deflate", "portable", "trz"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace
