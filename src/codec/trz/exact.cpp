@@ -276,7 +276,8 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
                 static_cast<double>(costs.table_bytes) + 32;
   plan.form = wide ? ExactForm::wide : ExactForm::words;
 
-  const double by_density = kRepeatsByDensity / (static_cast<double>(look.range / look.factor) + 1);
+  const double by_density =
+      kRepeatsByDensity / (static_cast<double>(look.range) / static_cast<double>(look.factor) + 1);
   const bool repeats = look.repeated_share >= kRepeatsForZstd + by_density || look.has_special ||
                        best * kHighRatio < n_bytes;
   const bool hopeless = best > kWorthCoding * n_bytes && !repeats;

@@ -86,7 +86,7 @@ class Encoder {
     const std::size_t room = codes.finish() + patch_room(patches);
     if (!begin(room)) return false;
     write_parameters(plan, 0);
-    return codes.write(sections_, *out_, workspace_) && write_special(plan, patches);
+    return codes.write(sections_, *out_, workspace_) && write_special(patches);
   }
 
   bool wide(const ExactPlan& plan) {
@@ -112,7 +112,7 @@ class Encoder {
       static_cast<void>(low_codes.finish());
       if (!low_codes.write(sections_, *out_, workspace_)) return false;
     }
-    return write_special(plan, patches);
+    return write_special(patches);
   }
 
   std::span<std::uint8_t> chunk() { return {chunk_, out_->n_written()}; }
@@ -150,7 +150,7 @@ class Encoder {
   }
 
   /// The patches; none where nothing can be special (types of less than 32 bits).
-  bool write_special(const ExactPlan&, const PatchMap& patches) {
+  bool write_special(const PatchMap& patches) {
     if (dtype_bytes(head_.dtype) == 4) {
       return write_patches(reinterpret_cast<const std::uint32_t*>(values_.data()), patches,
                            {sections_.zstd, 1, nullptr}, *out_, workspace_);
