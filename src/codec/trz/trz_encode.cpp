@@ -30,9 +30,17 @@ using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 struct Attempt {
   std::span<std::uint8_t> chunk;  ///< Empty: this way does not pay or does not fit.
   bool memory_out = false;
+  std::size_t n_patches = 0;
 };
 
 Attempt out_of_memory() { return {{}, true}; }
+
+/// The ratio preset encodes with a second candidate whose estimate is within this factor.
+constexpr double kSecondWithin = 1.08;
+/// Bits a value below which the ratio preset tries zstd on everything.
+constexpr double kZstdBelow = 0.25;
+/// A quantum that so many values do not keep to was seen by mistake.
+constexpr std::size_t kQuantumPatchesPart = 32;
 
 /// Everything that the ways to encode share.
 struct Work {
@@ -44,7 +52,7 @@ struct Work {
   Workspace& workspace;
 };
 
-SectionChoice sections_for(const Work& work) {
+SectionChoice sections_for(const Work& work, double bits_per_value) {
   SectionChoice choice;
   choice.book = work.type.book;
   choice.zstd_level = work.settings.preset == Preset::ratio ? 3 : 1;
@@ -52,9 +60,10 @@ SectionChoice sections_for(const Work& work) {
     case Choice::off: choice.zstd = ZstdUse::never; break;
     case Choice::on: choice.zstd = ZstdUse::always; break;
     case Choice::automatic:
-      choice.zstd = work.settings.preset == Preset::fast    ? ZstdUse::never
-                    : work.settings.preset == Preset::ratio ? ZstdUse::always
-                                                            : ZstdUse::promising;
+      choice.zstd = work.settings.preset == Preset::fast ? ZstdUse::never
+                    : work.settings.preset == Preset::ratio && bits_per_value < kZstdBelow
+                        ? ZstdUse::always
+                        : ZstdUse::promising;
       break;
   }
   return choice;
@@ -90,7 +99,7 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   job.fill = fill;
   job.prediction = prediction;
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
-  job.sections = sections_for(work);
+  job.sections = sections_for(work, job.prediction.bits_per_value);
 
   auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(work.n_values));
   OutgoingCodes codes;
@@ -110,7 +119,7 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
       !write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
     return out_of_memory();
   }
-  return {{trial, out.n_written()}, false};
+  return {{trial, out.n_written()}, false, patches.count()};
 }
 
 /// The transformed values as an ordinary field, signs, and patches of the original values.
@@ -136,7 +145,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   job.lattice = lattice_with_step(*lattice, sampled.best().step);
   job.prediction = sampled.best();
   job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
-  job.sections = sections_for(work);
+  job.sections = sections_for(work, job.prediction.bits_per_value);
   OutgoingCodes codes;
   if (!codes.prepare(n, job.form, workspace) || !predict_all(job, codes, patches, workspace)) {
     return out_of_memory();
@@ -218,27 +227,67 @@ Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   return deliver(attempt.chunk, out);
 }
 
-/// The lattice attempt against exact coding, and both against the values as they are.
-Result<std::size_t> deliver_best(Work& work, const Attempt& attempt, std::span<std::uint8_t> out) {
-  if (attempt.memory_out) return memory_failure();
-  const std::size_t n_bytes = attempt.chunk.size();
-  if (n_bytes == 0) return encode_exactly(work, out);
+/// A lattice chunk of `delivered` bytes in `out`, or none if it is 0, against exact coding.
+Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std::uint8_t> out) {
+  if (delivered == 0) return encode_exactly(work, out);
   // Below a ratio of two, repeated values may make an exact coding the smaller one.
-  if (2 * n_bytes < work.values.size()) return deliver(attempt.chunk, out);
-  std::size_t delivered = 0;
-  if (n_bytes < work.values.size()) {
-    delivered = deliver(attempt.chunk, out);
-    if (estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
-      return delivered;
-    }
+  if (2 * delivered < work.values.size() ||
+      estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
+    return delivered;
   }
   work.head.method = Method::exact;
   const ExactAttempt exact =
       encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
   if (exact.memory_out) return memory_failure();
-  const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
-  if (!exact.chunk.empty() && exact.chunk.size() < to_beat) return deliver(exact.chunk, out);
-  return delivered != 0 ? Result<std::size_t>(delivered) : deliver_stored(work, out);
+  if (!exact.chunk.empty() && exact.chunk.size() < delivered) return deliver(exact.chunk, out);
+  return delivered;
+}
+
+Result<std::size_t> deliver_best(Work& work, const Attempt& attempt, std::span<std::uint8_t> out) {
+  if (attempt.memory_out) return memory_failure();
+  const std::size_t n_bytes = attempt.chunk.size();
+  const bool pays = n_bytes != 0 && n_bytes < work.values.size();
+  return finish_best(work, pays ? deliver(attempt.chunk, out) : 0, out);
+}
+
+/// A prediction of another kind than the first that may turn out better; null if none is near.
+const Prediction* second_of(const Sampled& sampled) {
+  const Prediction& first = sampled.best();
+  for (std::size_t k = 1; k < sampled.n_predictions; ++k) {
+    const Prediction& p = sampled.predictions[k];
+    if (p.bits_per_value > kSecondWithin * first.bits_per_value + 0.05) break;
+    const bool other_kind =
+        p.interpolated != first.interpolated || p.step != first.step || p.order != first.order;
+    const bool other_axis = p.interpolated && p.plan.last_axis != first.plan.last_axis;
+    if (other_kind || other_axis) return &p;
+  }
+  return nullptr;
+}
+
+/// Encode with the prediction that the sample puts first; for the ratio preset with a second one.
+template <class T>
+Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const Lattice<T>& lattice,
+                                     const T* fill, std::span<std::uint8_t> out) {
+  const Prediction* second = work.settings.preset == Preset::ratio ? second_of(sampled) : nullptr;
+  const Prediction* next = &sampled.best();
+  std::size_t delivered = 0;
+  while (next != nullptr) {
+    const Prediction& prediction = *next;
+    const Attempt attempt = encode_lattice<T>(work, lattice, fill, prediction);
+    if (attempt.memory_out) return memory_failure();
+    const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
+    if (attempt.chunk.size() < to_beat) delivered = deliver(attempt.chunk, out);
+    next = second;
+    second = nullptr;
+    if (prediction.step != 0 && attempt.n_patches > work.n_values / kQuantumPatchesPart) {
+      // The sample was mistaken about the quantum.
+      const auto* end = sampled.predictions.data() + sampled.n_predictions;
+      next = std::find_if(sampled.predictions.data(), end,
+                          [](const Prediction& p) { return p.step == 0; });
+      if (next == end) next = nullptr;
+    }
+  }
+  return finish_best(work, delivered, out);
 }
 
 template <class T>
@@ -269,8 +318,7 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const std::optional<Lattice<T>> lattice = make_lattice<T>(work.type.bound, sampled.offset);
   const bool hopeless = !lattice || sampled.coarse_share > 0.25;
   if (hopeless) return encode_exactly(work, out);
-  Attempt attempt = encode_lattice<T>(work, *lattice, fill, sampled.best());
-  return deliver_best(work, attempt, out);
+  return encode_by_sample(work, sampled, *lattice, fill, out);
 }
 
 Status check_arguments(const ChunkType& type, const Settings& settings,
