@@ -36,7 +36,7 @@ struct Attempt {
 Attempt out_of_memory() { return {{}, true}; }
 
 /// The ratio preset encodes with a second candidate whose estimate is within this factor.
-constexpr double kSecondWithin = 1.08;
+constexpr double kSecondWithin = 1.03;
 /// Bits a value below which the ratio preset tries zstd on everything.
 constexpr double kZstdBelow = 0.25;
 /// A quantum that so many values do not keep to was seen by mistake.
@@ -55,7 +55,7 @@ struct Work {
 SectionChoice sections_for(const Work& work, double bits_per_value) {
   SectionChoice choice;
   choice.book = work.type.book;
-  choice.zstd_level = work.settings.preset == Preset::ratio ? 3 : 1;
+  choice.zstd_level = 1;
   switch (work.settings.lossless_stage) {
     case Choice::off: choice.zstd = ZstdUse::never; break;
     case Choice::on: choice.zstd = ZstdUse::always; break;
