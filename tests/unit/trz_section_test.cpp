@@ -253,6 +253,16 @@ TEST(TrzBook, does_not_keep_runs_and_repeats_from_their_forms) {
   EXPECT_EQ(expect_round_trip(repeats, plan)[0], 4);
 }
 
+TEST(TrzBook, steps_aside_where_its_lengths_do_not_suit) {
+  const Book book = Book::from_histograms(sample_histograms());
+  const SectionPlan plan = plan_of(ZstdUse::never, &book.class_bytes(7));
+  for (const double decay : {0.3, 0.5, 0.7, 0.9, 0.97}) {
+    const Bytes bytes = peaked(40000, decay, 11);
+    const std::size_t n_own = expect_round_trip(bytes, plan_of(ZstdUse::never, nullptr)).size();
+    EXPECT_LE(expect_round_trip(bytes, plan).size(), n_own + n_own / 32) << decay;
+  }
+}
+
 TEST(TrzBook, truncated_and_random_books_are_refused) {
   std::mt19937 random(3);
   const Bytes bytes = Book::from_histograms(sample_histograms()).serialize();

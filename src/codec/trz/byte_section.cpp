@@ -209,6 +209,26 @@ std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& pl
   return n_huffman != 0 ? n_huffman : write_stored(bytes, out);
 }
 
+/// Whether a form of its own may be smaller than a shared section of n_shared bytes by more than
+/// the search for it is worth: by runs where few bits do for a byte, or by other code lengths where
+/// the section takes other than what these were made for.
+bool own_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengths& lengths) {
+  if (n_shared < n_bytes / 4) return true;
+  std::uint64_t made_for = 0;  // Bits that 2^12 bytes take if a code of l bits occurs once in 2^l.
+  bool one_bit = false;
+  for (const std::uint8_t length : lengths.bits) {
+    if (length == 0) continue;
+    made_for += static_cast<std::uint64_t>(length) << (12 - length);
+    one_bit = one_bit || length == 1;
+  }
+  if (one_bit && n_shared < n_bytes / 3) return true;
+  constexpr std::size_t n_shared_min = 1024;  // Below it the lengths take up what others gain.
+  const std::uint64_t expected = made_for * n_bytes;
+  const std::uint64_t taken = static_cast<std::uint64_t>(n_shared) << 15;
+  const std::uint64_t apart = taken > expected ? taken - expected : expected - taken;
+  return n_shared >= n_shared_min && apart > expected / 16;
+}
+
 /// What reading needs besides the result: Slot::section.
 struct ReadArea {
   DecodeTable* table;
@@ -299,11 +319,10 @@ std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan
   }
   if (plan.shared != nullptr) {
     const std::size_t n_shared = write_shared(bytes, *plan.shared, out, workspace.isa());
-    // Runs (below two bits a byte) and zstd (repeats) may make it much smaller.
-    const bool runs_promise = n_shared < bytes.size() / 4;
+    const bool own_may = own_may_pay(bytes.size(), n_shared, *plan.shared);
     const bool zstd_may = plan.zstd == ZstdUse::always ||
                           (plan.zstd == ZstdUse::promising && zstd_promises(bytes, 8 * n_shared));
-    if (n_shared != 0 && !runs_promise && !zstd_may) return n_shared;
+    if (n_shared != 0 && !own_may && !zstd_may) return n_shared;
     const std::size_t n_own = write_own(bytes, plan, out, workspace);
     if (n_shared == 0 || n_own <= n_shared) return n_own;
     return write_shared(bytes, *plan.shared, out, workspace.isa());
