@@ -145,6 +145,7 @@ TRZ_API int64_t trz_cd_values(const char* settings, const trz_book* book, uint32
     if (!request.ok()) return request.status();
     if (book != nullptr) request->book_bytes = book_bytes(book);
     TAILRACE_TRY(thread_book(request->book_bytes).status());
+    request->drop_idle_book();
     const std::vector<std::uint32_t> made = trz::client_words(*request);
     const std::size_t n = words == nullptr ? 0 : std::min(capacity, made.size());
     std::copy_n(made.begin(), n, words);

@@ -157,6 +157,7 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
 Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request) {
   Result<trz::FilterRequest> filter = filter_request(request);
   if (!filter.ok()) return filter.status();
+  filter->drop_idle_book();
   if (request.chunk_shape.empty()) {
     return Status(Code::unsupported, "codec trz: a scalar cannot be chunked; take codec none");
   }

@@ -149,11 +149,13 @@ TEST(TrzClientData, ABookIsGivenByItsWords) {
   histograms.class_ids[0] = 90;
   histograms.class_ids[3] = 9;
   FilterRequest request;
+  request.kind = BoundKind::absolute;
+  request.bound = 0.5;
   request.book_bytes = Book::from_histograms(histograms).serialize();
   const std::vector<std::uint32_t> words = client_words(request);
-  std::string text;
+  std::string text = "abs=0.5,book=";
   for (std::size_t i = 4; i < words.size(); ++i) {
-    text += (text.empty() ? "book=" : ":") + std::to_string(words[i]);
+    text += (i == 4 ? "" : ":") + std::to_string(words[i]);
   }
   Result<FilterRequest> parsed = parse_filter_request(text);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
@@ -161,6 +163,19 @@ TEST(TrzClientData, ABookIsGivenByItsWords) {
   EXPECT_FALSE(parse_filter_request(text + ":0").ok());
   EXPECT_FALSE(parse_filter_request(text.substr(0, text.rfind(':'))).ok());
   EXPECT_FALSE(parse_filter_request("book=5:1:2").ok());
+}
+
+TEST(TrzClientData, AnIdleBookIsLeftOut) {
+  const std::string book = "book=10:0x425A5254:1:0";  // Of no codes.
+  const auto book_bytes = [&](const std::string& settings) {
+    Result<FilterRequest> parsed = parse_filter_request(settings + book);
+    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+    return parsed.ok() ? parsed->book_bytes.size() : 0;
+  };
+  EXPECT_EQ(book_bytes("abs=0.5,"), 10U);
+  EXPECT_EQ(book_bytes("pw_rel=0.5,preset=ratio,"), 10U);
+  EXPECT_EQ(book_bytes(""), 0U);
+  EXPECT_EQ(book_bytes("abs=0.5,preset=fast,"), 0U);
 }
 
 }  // namespace

@@ -279,7 +279,9 @@ Result<FilterRequest> parse_filter_request(std::string_view text) {
   TAILRACE_TRY(settings.finish());
   if (!book_bytes.ok()) return book_bytes.status();
   Result<FilterRequest> request = request_of(bound, read);
-  if (request.ok()) request->book_bytes = std::move(*book_bytes);
+  if (!request.ok()) return request;
+  request->book_bytes = std::move(*book_bytes);
+  request->drop_idle_book();
   return request;
 }
 

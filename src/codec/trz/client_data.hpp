@@ -47,6 +47,10 @@ struct FilterRequest {
   double bound = 0;
   Settings settings;
   std::vector<std::uint8_t> book_bytes;  ///< Book::serialize(); empty: none.
+  /// Leave the book out if it has no part in the chunks: exact ones, and those that fast packs.
+  void drop_idle_book() {
+    if (kind == BoundKind::exact || settings.preset == Preset::fast) book_bytes.clear();
+  }
   bool operator==(const FilterRequest&) const = default;
 };
 
