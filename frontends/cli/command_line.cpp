@@ -53,7 +53,7 @@ constexpr const char* repack_footer =
 Keys of --field 'GLOB:key=value,...':
   codec=NAME   bound=MODE=VALUE or none   chunk=SIZE or SHAPE   verify=on|off|auto
   layout=NAME  fill=NUMBER (kept exactly, and left out of the range)  raw-fallback=on|off
-  and the codec's own: level=5, id=32028,cd=1:2:3, ...
+  and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see train-book), ...
   GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
 
 Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
@@ -105,6 +105,19 @@ Examples:
       compression=481, compression_opts=(513, 2, ...), for h5py's create_dataset
   tailrace filter-args --codec sz3 --bound rel=1e-3 --range -1.5:20
       any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
+)help";
+
+constexpr const char* train_book_description =
+    R"help(Make a book for codec trz: Huffman codes that all chunks of a field share
+
+Examples:
+  tailrace train-book step_090.h5 --only density --bound rel=1e-4 --chunk 1MiB -o density.book
+  tailrace repack step_091.h5 -o small.h5 --codec trz --bound rel=1e-4 --chunk 1MiB \
+      --field 'density:book=density.book'
+      chunks of later steps then need no codes of their own
+
+Pays for chunks of 1 MB and less (docs/codecs.md). One book for each field, under the bound, the
+chunk and the settings that it will serve. It travels in the dataset: readers need no file.
 )help";
 
 std::string codec_help() {
@@ -295,6 +308,26 @@ void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args) {
   sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 
+void add_train_book(CLI::App& app, TrainBookArguments& train_book) {
+  CLI::App* sub = app.add_subcommand("train-book", train_book_description);
+  sub->add_option("INPUT", train_book.input, "HDF5, netCDF, .npy, or raw binary.")->required();
+  text_option(sub, "-o,--output", train_book.output, "FILE", "Output", "The book to create.")
+      ->required();
+  sub->add_flag("--force", train_book.force, "Replace an existing file.")->group("Output");
+  const char* what = "What it is for";
+  text_option(sub, "-b,--bound", train_book.bound, "MODE=VALUE", what,
+              "abs=, rel= or psnr=, as for repack.")
+      ->required();
+  text_option(sub, "-c,--codec", train_book.codec, "CODEC", what,
+              "trz and its settings, trz[,key=value...]. Default trz.");
+  text_option(sub, "--chunk", train_book.chunk, "SIZE|SHAPE", what, "As for repack.");
+  list_option(sub, "--only", train_book.only, "GLOB", "Input",
+              "Count only fields whose path matches. Repeatable. Default: all of them together.");
+  text_option(sub, "--raw", train_book.raw_format, "TYPE:SHAPE", "Input",
+              "The input is raw binary, such as f32:512x512x512.");
+  sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
+}
+
 }  // namespace
 
 std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
@@ -310,6 +343,7 @@ std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
   add_info(*app, line.info);
   add_recover(*app, line.recover);
   add_filter_args(*app, line.filter_args);
+  add_train_book(*app, line.train_book);
   // Listed for --help only: main() hands over to tailrace-bench before anything is parsed.
   app->add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
   for (CLI::App* sub : app->get_subcommands({})) sub->group("Commands");

@@ -20,6 +20,7 @@ struct CommandLine {
   InfoArguments info;
   RecoverArguments recover;
   FilterArgsArguments filter_args;
+  TrainBookArguments train_book;
 };
 
 /// The parser; it writes into `line`, which must outlive it.

@@ -66,6 +66,18 @@ struct FilterArgsArguments {
 };
 int run_filter_args(Session& session, const FilterArgsArguments& arguments);
 
+struct TrainBookArguments {
+  std::string input;
+  std::string output;
+  std::string codec = "trz";      ///< With its settings.
+  std::string bound;              ///< abs=, rel= or psnr=.
+  std::vector<std::string> only;  ///< Globs of the fields to count; empty: all.
+  std::string chunk;              ///< SIZE or SHAPE; empty: as repack chooses.
+  std::string raw_format;
+  bool force = false;
+};
+int run_train_book(Session& session, const TrainBookArguments& arguments);
+
 /// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
 std::string version_text();
 

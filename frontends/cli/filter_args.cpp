@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "book_file.hpp"
 #include "codec/registry.hpp"
 #include "commands.hpp"
 #include "container/filter_plugins.hpp"
@@ -82,6 +83,7 @@ Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
   CodecRequest request;
   request.name = words->front().second;
   request.settings.assign(words->begin() + 1, words->end());
+  TAILRACE_TRY(load_book(request.name, request.settings));
   Result<RawFormat> format = parse_raw_format(arguments.chunk, "--for");
   if (!format.ok()) return format.status();
   request.dtype = format->dtype;

@@ -62,6 +62,7 @@ int run_command(Session& session, const CLI::App& app, const CommandLine& line) 
   if (app.got_subcommand("verify")) return run_verify(session, line.verify);
   if (app.got_subcommand("info")) return run_info(session, line.info);
   if (app.got_subcommand("filter-args")) return run_filter_args(session, line.filter_args);
+  if (app.got_subcommand("train-book")) return run_train_book(session, line.train_book);
   return run_recover(session, line.recover);
 }
 

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "book_file.hpp"
 #include "chunk_deal.hpp"
 #include "commands.hpp"
 #include "progress_bar.hpp"
@@ -82,6 +83,16 @@ std::uint64_t encode_threads(const FileOptions& options, const Comm& comm) {
   return std::max(1U, std::thread::hardware_concurrency() / on_node);
 }
 
+/// Books are read by every rank: the codec of each must have the same.
+Status load_books(std::vector<PlannedField>& plan) {
+  for (PlannedField& planned : plan) {
+    FieldOptions& options = planned.definition.options;
+    TAILRACE_TRY(load_book(options.codec, options.codec_settings)
+                     .within("field \"" + planned.definition.path + "\""));
+  }
+  return Status();
+}
+
 /// The repack of one file: the pieces live as long as the Writer needs them.
 class Repack {
  public:
@@ -127,6 +138,7 @@ Status Repack::prepare(const std::string& input_path, const std::string& output_
   Result<std::vector<PlannedField>> plan = plan_fields(
       input_->fields(), arguments_.fields, outcome_.options, chunk_given_, session_.comm.n_ranks());
   TAILRACE_TRY(session_.settle(plan.status()));
+  TAILRACE_TRY(session_.settle(load_books(*plan)));
   outcome_.plan = std::move(*plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
   const Status writable = session_.speaks()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
@@ -75,12 +76,26 @@ def encode(
     return encoded[:n_encoded].tobytes()
 
 
-def train_book(arrays: Iterable[Any], *, abs: float, fill: Optional[float] = None,
-               **settings: Any) -> bytes:
+def _pieces(array: Any, chunks: Optional[tuple[int, ...]]) -> Iterator[Any]:
+    """The array's chunks, cut at its edge; the array itself without `chunks`."""
+    if chunks is None:
+        yield array
+        return
+    values = np.asarray(array)
+    if len(chunks) != values.ndim or min(chunks, default=0) < 1:
+        raise _native.TrzError(f"trz: chunks of {chunks} in an array of shape {values.shape}")
+    starts = (range(0, n, edge) for n, edge in zip(values.shape, chunks))
+    for start in itertools.product(*starts):
+        yield values[tuple(slice(at, at + edge) for at, edge in zip(start, chunks))]
+
+
+def train_book(arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int, ...]] = None,
+               fill: Optional[float] = None, **settings: Any) -> bytes:
     """Huffman codes for many chunks like these, which then need none of their own.
 
-    Pays for small chunks (under 1 MB). Whoever decodes needs the book: in HDF5 files it stands in
-    the dataset's header (Trz(book=...)), otherwise give it to decode().
+    `arrays` are chunks, or are cut into chunks of the shape `chunks`. Pays for small chunks (1 MB
+    and less). Whoever decodes needs the book: in HDF5 files it stands in the dataset's header
+    (Trz(book=...)), otherwise give it to decode().
 
     >>> steps = [np.sin(np.arange(4096) / 50 + t) for t in range(3)]
     >>> book = train_book(steps[:1], abs=1e-4)
@@ -93,7 +108,7 @@ def train_book(arrays: Iterable[Any], *, abs: float, fill: Optional[float] = Non
     if not trainer:
         raise MemoryError("trz: no memory for a book")
     try:
-        for array in arrays:
+        for array in itertools.chain.from_iterable(_pieces(array, chunks) for array in arrays):
             values, described = _described(array, fill)
             _native.call("trz_trainer_add", trainer, _word_array(words), len(words),
                          ctypes.byref(described), values.ctypes.data, values.nbytes)
