@@ -68,7 +68,7 @@ class TrzBound : public ::testing::Test {
 using Floats = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(TrzBound, Floats);
 
-constexpr std::size_t kValues = 49 * 61;
+constexpr std::size_t kValues = 49 * 29;
 
 TYPED_TEST(TrzBound, EveryKindOfDataUnderEveryKindOfBound) {
   for (int data = 0; data < static_cast<int>(Data::n_kinds); ++data) {

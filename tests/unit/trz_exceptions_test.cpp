@@ -18,8 +18,7 @@ using testing::Random;
 std::vector<std::int32_t> awkward_codes() {
   constexpr auto least = std::numeric_limits<std::int32_t>::min();
   std::vector<std::int32_t> codes = {
-      0,    111,   112,       -112,
-      -113, least, least + 1, std::numeric_limits<std::int32_t>::max()};
+      0, 111, 112, -112, -113, least, least + 1, std::numeric_limits<std::int32_t>::max()};
   for (int b = 0; b < 31; ++b) {
     for (const std::int32_t d : {-1, 0, 1}) {
       codes.push_back((1 << b) + d);
@@ -36,16 +35,13 @@ std::vector<std::int32_t> awkward_codes() {
 
 TEST(TrzExceptions, EveryCodeReturns) {
   const std::vector<std::int32_t> codes = awkward_codes();
-  for (const std::size_t n :
-       {std::size_t{0}, std::size_t{1}, std::size_t{6}, codes.size()}) {
-    const std::span<const std::int32_t> some(codes.data() + codes.size() - n,
-                                             n);
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{6}, codes.size()}) {
+    const std::span<const std::int32_t> some(codes.data() + codes.size() - n, n);
     std::vector<std::uint8_t> symbols(n);
     std::vector<std::uint8_t> bits(4 * n + 8);
     bits.resize(put_exception_symbols(some, symbols.data(), bits.data()));
     EXPECT_EQ(bits.size(), exception_bit_bytes(symbols));
-    for (std::size_t i = 0; i < n; ++i)
-      EXPECT_EQ(symbols[i], exception_symbol(some[i]));
+    for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(symbols[i], exception_symbol(some[i]));
     std::vector<std::int32_t> back(n);
     ASSERT_TRUE(take_exception_symbols(symbols, bits, back.data()));
     EXPECT_TRUE(std::equal(some.begin(), some.end(), back.begin()));
@@ -70,8 +66,7 @@ TEST(TrzExceptions, DamagedInputIsRefused) {
   bits.resize(put_exception_symbols(codes, symbols.data(), bits.data()));
   std::vector<std::int32_t> back(codes.size());
   const std::span<const std::uint8_t> whole(bits);
-  EXPECT_FALSE(take_exception_symbols(symbols, whole.first(bits.size() - 1),
-                                      back.data()));
+  EXPECT_FALSE(take_exception_symbols(symbols, whole.first(bits.size() - 1), back.data()));
   EXPECT_FALSE(take_exception_symbols(symbols, {}, back.data()));
   for (const unsigned wrong : {kExceptionSymbols, 255U}) {
     std::vector<std::uint8_t> damaged = symbols;
@@ -80,5 +75,5 @@ TEST(TrzExceptions, DamagedInputIsRefused) {
   }
 }
 
-} // namespace
-} // namespace tailrace::trz
+}  // namespace
+}  // namespace tailrace::trz
