@@ -40,6 +40,7 @@ def decoded(reader, n_values, book):
     extents = head_extents(reader)
     n = math.prod(extents)
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
+    check(n > 0 or method == STORED, "no values, but not stored")
     if method == STORED:
         values = reader.array(dtype, n)
     elif method == CONSTANT:
@@ -318,7 +319,6 @@ def pointwise(reader, dtype, extents, book):
     work = DTYPES[work_type]
     y = lattice_body(reader, work, extents, book)
     signs = bits_of(byte_section(reader, -(-y.size // 8)))
-    check(not signs[y.size:].any(), "sign bits behind the last value")
     magnitudes = magnitudes_of(y, RANGE[dtype.itemsize]).astype(dtype)
     values = np.where(signs[:y.size] == 1, -magnitudes, magnitudes)
     patch(reader, values)

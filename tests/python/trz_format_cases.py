@@ -1,0 +1,205 @@
+"""Chunks of the real encoder against the reference decoder, for test_trz_format.py.
+
+    python trz_format_cases.py bounded      # one of GROUPS; exits with 1 and tells what differs
+
+A program of its own, as everything that loads libh5trz.so runs in a process of its own (see
+test_trz_filter.py). Values must be the same bit for bit; where bytes are damaged, both decoders
+must refuse, or both must take them for the same values.
+"""
+
+import itertools
+import sys
+import zlib
+
+import numpy as np
+import tailrace
+import trz_reference
+
+SHAPES = [(), (1,), (2,), (3,), (5,), (17,), (64,), (65,), (100,), (1000,), (5000,), (2, 2), (4, 9),
+          (1, 7), (31, 17), (30, 40), (3, 3, 3), (5, 6, 7), (9, 10, 11), (12, 8, 16), (13, 17, 19),
+          (2, 3, 4, 5), (5, 4, 6, 7), (3, 1, 9, 9), (2, 2, 2, 2, 3)]
+BOUNDS = [{"abs": 1e-3}, {"abs": 0.1}, {"pw_rel": 1e-2}]
+SETTINGS = [
+    *({"preset": name} for name in ("default", "fast", "ratio")),
+    *({"predictor": "lorenzo", "dimension": n} for n in (1, 2, 3, 4)),
+    {"predictor": "none"},
+    {"predictor": "interpolation", "preset": "fast"},
+    *({"predictor": "interpolation", "spline": spline, "last_axis": last_axis}
+      for spline in ("linear", "cubic", "natural") for last_axis in (0, 1, 2, "joint")),
+]
+INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+
+def smooth(shape, generator):
+    return sum((np.sin(generator.uniform(0.1, 0.6) * axis + generator.uniform(0, 6))
+                for axis in np.indices(shape)), np.zeros(shape))
+
+
+def bounded():
+    """Every shape, bound, preset, predictor, spline and last axis, with and without noise."""
+    generator = np.random.default_rng(1)
+    for shape, noise in itertools.product(SHAPES, (0, 0.05)):
+        values = smooth(shape, generator) + noise * generator.standard_normal(shape)
+        cases = list(itertools.product(("f4", "f8"), BOUNDS, SETTINGS))
+        for dtype, bound, setting in cases[noise > 0::2 if values.size < 2000 else 6]:
+            yield values.astype(dtype), {**bound, **setting}
+
+
+def special():
+    """NaN, infinities, fill values, constants, extreme magnitudes, signs, and a random cloud."""
+    generator = np.random.default_rng(2)
+    bounds = [{"abs": 1e-2}, {"abs": 1e30}, {"abs": 1e-30}, {"pw_rel": 1e-3}, {"pw_rel": 1e-6},
+              {"pw_rel": 0.9}, {"rel": 1e-3}, {}]
+    for shape, dtype in itertools.product([(7,), (130,), (9, 20), (6, 7, 8)], ("f4", "f8")):
+        values = smooth(shape, generator).astype(dtype)
+        kinds = [values, np.zeros_like(values), np.full_like(values, np.nan), -np.abs(values),
+                 values * (np.finfo(dtype).max / 8), values * (np.finfo(dtype).tiny * 3),
+                 generator.standard_normal(shape).astype(dtype),
+                 10.0 ** (30 * values), np.full_like(values, -2.5)]
+        for positions, special in [(slice(None, None, 3), [np.nan]), (slice(5, 6), [-np.inf]),
+                                   (slice(2, None, 4), [np.nan, np.inf, -0.0, -999.0]),
+                                   (slice(None, -3), [1e20])]:
+            kinds.append(values.copy())
+            chosen = kinds[-1].reshape(-1)[positions]
+            chosen[:] = np.resize(special, chosen.size)
+        for kind, bound, preset in itertools.product(kinds, bounds, ("default", "fast", "ratio")):
+            fill = -999.0 if kind is not values else None
+            yield kind.astype(dtype), {**bound, "preset": preset, "fill": fill}
+
+
+def exact():
+    """All element types without a bound: smooth, rough, sparse, wide, stepped and random values."""
+    generator = np.random.default_rng(3)
+    for shape in [(), (1,), (5,), (64,), (65,), (300,), (5000,), (9, 10), (50, 60), (17, 16, 15),
+                  (3, 4, 5, 6)]:
+        base = smooth(shape, generator)
+        kinds = [base * 30 + 40, base * 30 + generator.integers(0, 9, shape) + 40,
+                 np.round(base * 3 + 5) * 7, np.where(generator.random(shape) < 0.03, base + 4, 0),
+                 generator.integers(0, 100, shape), np.round(base * 1000) / 4 + 300]
+        for kind, preset in itertools.product(kinds, ("default", "fast", "ratio")):
+            for dtype in INTEGERS:
+                yield np.abs(kind).astype(dtype), {"preset": preset}
+                top = float(np.iinfo(dtype).max) / 200
+                yield (np.abs(kind) % 100 * top).astype(dtype), {"preset": preset}
+            for dtype in ("f4", "f8"):
+                yield kind.astype("f4").astype(dtype), {"preset": preset}
+                holes = kind.astype(dtype)
+                holes.reshape(-1)[::7] = np.nan
+                holes.reshape(-1)[1::9] = -0.0
+                yield holes, {"preset": preset}
+
+
+def long():
+    """Streams long enough for every way to cut a Huffman payload into parts."""
+    generator = np.random.default_rng(4)
+    for size in (2048, 2049, 32768, 32769, 40000, 200000):
+        values = generator.standard_normal(size)
+        yield values.astype("f4"), {"abs": 0.02, "predictor": "none"}
+        if size <= 40000:
+            yield values, {"preset": "ratio"}
+            yield (values * 20).astype("i4"), {}
+
+
+def books():
+    """Shared books: (values, settings with the book)."""
+    generator = np.random.default_rng(5)
+    for dtype, preset in itertools.product(("f4", "f8"), ("default", "ratio")):
+        steps = [(smooth((12, 20, 30), generator)
+                  + 0.01 * generator.standard_normal((12, 20, 30))).astype(dtype) for _ in range(3)]
+        settings = {"abs": 1e-3, "preset": preset}
+        book = tailrace.train_book(steps, **settings)
+        for step in steps:
+            yield step[:4], {**settings, "book": book}
+            yield step[0, 0], {**settings, "book": book}
+
+
+def compare(values, settings):
+    """What differs for one chunk; None if nothing does."""
+    try:
+        chunk = tailrace.encode(values, **settings)
+    except tailrace.TrzError as error:
+        return f"not encoded: {error}"
+    book = settings.get("book")
+    wanted = tailrace.decode(chunk, book=book)
+    try:
+        found = trz_reference.decode(chunk, values.size, book)
+    except trz_reference.FormatError as error:
+        return f"refused: {error}"
+    if found.tobytes() != wanted.tobytes():
+        return f"{np.count_nonzero(found != wanted)} of {values.size} values differ"
+    return None
+
+
+# Damaged chunks
+
+LENIENT = "exceptions are left over"
+FRAME = bytes.fromhex("28b52ffd")  # versions of libzstd differ in which broken frames they refuse
+
+
+def damaged_chunks(n_chunks):
+    """Chunks with a few bytes changed, and a checksum that fits."""
+    generator = np.random.default_rng(6)
+    whole = [tailrace.encode(values, **settings)
+             for make in (special, exact, bounded)
+             for values, settings in itertools.islice(make(), 200, 3000, 29)]
+    whole = [chunk for chunk in whole if chunk[8] >> 4 and FRAME not in chunk]
+    for _ in range(n_chunks):
+        chunk = bytearray(whole[generator.integers(len(whole))])
+        size = tailrace.describe(bytes(chunk)).n_values
+        for _ in range(generator.integers(1, 3)):
+            at = int(generator.integers(8, min(len(chunk), generator.choice([40, 5000]))))
+            chunk[at:at + 1] = [
+                bytes([chunk[at] ^ 1 << generator.integers(8)]),
+                bytes([generator.integers(256)]), bytes([chunk[at] + 1 & 255]), b"",
+                bytes([chunk[at], generator.integers(3)])][generator.integers(5)]
+        chunk[4:8] = zlib.crc32(chunk[8:]).to_bytes(4, "little")
+        yield bytes(chunk), size
+
+
+def outcome(decode, chunk, size):
+    """Bytes of the values, NaN all alike (a damaged step makes NaN of the processor's liking)."""
+    try:
+        values = decode(chunk, size)
+    except (tailrace.TrzError, trz_reference.FormatError) as error:
+        return f"refused: {error}"
+    if values.dtype.kind == "f":
+        values[np.isnan(values)] = np.nan
+    return values.tobytes()
+
+
+def compare_damaged(n_chunks=4000):
+    """What differs for damaged chunks, and how many were refused."""
+    differences, n_refused = [], 0
+    for chunk, size in damaged_chunks(n_chunks):
+        wanted = outcome(tailrace.decode, chunk, size)
+        found = outcome(trz_reference.decode, chunk, size)
+        refusals = [result for result in (wanted, found) if isinstance(result, str)]
+        n_refused += len(refusals) == 2
+        # libh5trz does not look for exceptions left over in exact chunks; nothing depends on it.
+        if len(refusals) < 2 and wanted != found and LENIENT not in "".join(refusals):
+            differences.append(f"{refusals or 'other values'}: {chunk[:400].hex()}")
+    return differences, n_refused
+
+
+GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books}
+
+
+def main(group):
+    np.seterr(all="ignore")
+    differences, n_compared = [], 0
+    if group == "damaged":
+        differences, n_compared = compare_damaged()
+    else:
+        for values, settings in GROUPS[group]():
+            difference = compare(values, settings)
+            n_compared += 1
+            if difference:
+                settings = {key: value for key, value in settings.items() if key != "book"}
+                differences.append(f"{values.dtype}{values.shape} {settings}: {difference}")
+    print(f"{n_compared} chunks")
+    print("\n".join(differences[:20]))
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
