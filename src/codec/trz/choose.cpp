@@ -36,7 +36,7 @@ T rounded_down(double bound) {
 
 /// Best spline of an axis (0 = x), or the one that the user wants.
 RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, double* cost) {
-  static constexpr std::size_t firsts[3] = {kLinearX, kLinearY, kLinearZ};
+  static constexpr std::size_t firsts[3] = {linear_x, linear_y, linear_z};
   const std::size_t first = firsts[axis];
   std::size_t best = 1;
   if (wanted != Spline::automatic) {
@@ -54,8 +54,8 @@ RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, doubl
 double growth_along(const Costs& costs, std::size_t axis) {
   const RunCosts& table = RunCosts::table();
   constexpr double least = 1e-4;
-  static constexpr std::size_t far_of[3] = {kCoarseX, kFarY, kFarZ};
-  static constexpr std::size_t near_of[3] = {kCubicX, kLinearY, kLinearZ};
+  static constexpr std::size_t far_of[3] = {coarse_x, far_y, far_z};
+  static constexpr std::size_t near_of[3] = {cubic_x, linear_y, linear_z};
   const double far = std::max(table.mean_of(costs[far_of[axis]]), least);
   const double near = std::max(table.mean_of(costs[near_of[axis]]), least);
   double growth = far / near;
@@ -81,7 +81,8 @@ double over_levels(double finest, double covered, double growth) {
 
 /// Share of the places along an axis that the finest level adds: the odd ones.
 double odd_share(std::size_t extent) {
-  return static_cast<double>(extent / 2) / static_cast<double>(extent);
+  const std::size_t n_odd = extent / 2;
+  return static_cast<double>(n_odd) / static_cast<double>(extent);
 }
 
 /// Cost of interpolation whose last pass goes along `last`: the odd half of all points is predicted
@@ -127,7 +128,8 @@ void choose_weights(const std::array<double, 3>& cost, const Extents& extents,
     for (double worse = cost[axis] - least; worse > 0.125 && weight > 0.5; worse -= 0.25) {
       weight *= 0.72;
     }
-    weights[axis] = static_cast<std::uint8_t>(weight + 0.5);
+    const auto rounded = static_cast<std::uint8_t>(weight);
+    weights[axis] = static_cast<std::uint8_t>(rounded + (weight - rounded >= 0.5 ? 1 : 0));
   }
 }
 
@@ -148,11 +150,11 @@ Prediction joint_of(const Costs& costs, const Extents& extents, const Settings& 
     if (odd[axis] > 0) growth[axis] = growth_along(costs, axis);
   }
   choose_weights(cost, extents, prediction.plan.axis_weight);
-  const double xy = std::min({costs[kJointXY], cost[0], cost[1]});
-  const double xz = std::min({costs[kJointXZ], cost[0], cost[2]});
-  const double yz = std::min({costs[kJointYZ], cost[1], cost[2]});
+  const double xy = std::min({costs[joint_xy], cost[0], cost[1]});
+  const double xz = std::min({costs[joint_xz], cost[0], cost[2]});
+  const double yz = std::min({costs[joint_yz], cost[1], cost[2]});
   const double of_set[8] = {0,       cost[0], cost[1], xy,
-                            cost[2], xz,      yz,      std::min({costs[kJointXYZ], xy, xz, yz})};
+                            cost[2], xz,      yz,      std::min({costs[joint_xyz], xy, xz, yz})};
   double total = 0;
   double covered = 0;
   double grown = 0;
@@ -195,11 +197,11 @@ void choose_level_steps(Prediction& prediction) {
 Costs costs_without_y(const Costs& costs) {
   Costs flat;
   flat.fill(kNoCost);
-  std::copy_n(costs.begin(), static_cast<std::size_t>(kLorenzo2), flat.begin());
-  flat[kLorenzo2] = costs[kLorenzo2XZ];
-  for (std::size_t k = 0; k < 3; ++k) flat[kLinearY + k] = costs[kLinearZ + k];
-  flat[kFarY] = costs[kFarZ];
-  flat[kJointXY] = costs[kJointXZ];
+  std::copy_n(costs.begin(), static_cast<std::size_t>(lorenzo2), flat.begin());
+  flat[lorenzo2] = costs[lorenzo2_xz];
+  for (std::size_t k = 0; k < 3; ++k) flat[linear_y + k] = costs[linear_z + k];
+  flat[far_y] = costs[far_z];
+  flat[joint_xy] = costs[joint_xz];
   return flat;
 }
 
@@ -224,7 +226,8 @@ double calibrated(const Prediction& prediction) {
 /// Extra bits a value where rows of `length` are joined to longer ones, each end with a jump of its
 /// own.
 double joining_cost(const Costs& costs, std::size_t length, double n_jumps) {
-  return n_jumps * std::max(costs[kNone] - costs[kLinearX], 0.0) / static_cast<double>(length);
+  return n_jumps * std::max(costs[unpredicted] - costs[linear_x], 0.0) /
+         static_cast<double>(length);
 }
 
 /// May a chunk be predicted under other extents than its own? Not where the user named axes.
@@ -252,8 +255,9 @@ class Candidates {
 
   /// What predicts from the lattice alone.
   void add_pointwise(const Costs& costs, const Extents& extents, double penalty) {
-    if (none_) put({false, 0, {}, extents, 0, costs[kNone]}, penalty + kFlatPenalty);
-    static constexpr std::size_t of_order[5] = {kNone, kLorenzo1, kLorenzo2, kLorenzo3, kLorenzo4};
+    if (none_) put({false, 0, {}, extents, 0, costs[unpredicted]}, penalty + kFlatPenalty);
+    static constexpr std::size_t of_order[5] = {unpredicted, lorenzo1, lorenzo2, lorenzo3,
+                                                lorenzo4};
     for (int order = 1; lorenzo_ && order <= 4; ++order) {
       if (settings_.dimensions != 0 && settings_.dimensions != order) continue;
       Prediction prediction{false,   order, {},

@@ -43,7 +43,7 @@ class RunCosts {
     return cost_[at] + (cost_[at + 1] - cost_[at]) * part;
   }
   static constexpr std::uint64_t kFirst = 1023U << 4;  ///< Sixteen entries from each power of two.
-  static constexpr std::size_t kEntries = 16 * 32;     ///< Sums below 2^31.
+  static constexpr std::size_t kEntries = 512;         ///< 16 for each of 32: sums below 2^31.
   std::array<double, kEntries + 1> cost_;
 };
 

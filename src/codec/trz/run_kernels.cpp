@@ -15,7 +15,7 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-constexpr std::uint64_t kEachByte = 0x0101010101010101U;
+[[maybe_unused]] constexpr std::uint64_t kEachByte = 0x0101010101010101U;
 
 /// Bit i: bytes[i] differs from `common`, i = 0..63.
 inline std::uint64_t differing(const std::uint8_t* bytes, std::uint8_t common) {

@@ -76,53 +76,53 @@ void measure(const double (*rows)[kRowValues], std::size_t n_axes, std::uint64_t
   for (std::size_t r = 0; r < kRowsOfAxes[n_axes]; ++r) {
     for (std::size_t i = 0; i < kRowValues; ++i) q[r][i] = rounded(rows[r][i]);
   }
-  const double* u = rows[kRowHere] + kRunMargin;
-  const double* h = q[kRowHere] + kRunMargin;
+  const double* u = rows[row_here] + kRunMargin;
+  const double* h = q[row_here] + kRunMargin;
   const auto run_of = [&q](std::size_t row) { return q[row] + kRunMargin; };
   Values here;
   Values x;
-  differences(q[kRowHere], here);
-  sums[kNone] = sum_of([=](std::size_t i) { return h[i]; });
-  sums[kLorenzo1] = sum_of([&](std::size_t i) { return here[i]; });
-  interpolate(u, h - 3, h - 1, h + 1, h + 3, x, sums + kLinearX);
-  sums[kCoarseX] = sum_of([=](std::size_t i) {
+  differences(q[row_here], here);
+  sums[unpredicted] = sum_of([=](std::size_t i) { return h[i]; });
+  sums[lorenzo1] = sum_of([&](std::size_t i) { return here[i]; });
+  interpolate(u, h - 3, h - 1, h + 1, h + 3, x, sums + linear_x);
+  sums[coarse_x] = sum_of([=](std::size_t i) {
     const double* at = h + i;
     return u[i] - ((at[-2] + at[2]) * 0.5625 + (at[-6] + at[6]) * -0.0625);
   });
   if (n_axes < 2) return;
   Values above;
   Values y;
-  differences(q[kRowY1], above);
-  sums[kLorenzo2] = sum_of([&](std::size_t i) { return here[i] - above[i]; });
-  interpolate(u, run_of(kRowY3), run_of(kRowY1), run_of(kRowYp1), run_of(kRowYp3), y,
-              sums + kLinearY);
-  const double* y_before = run_of(kRowY3);
-  const double* y_behind = run_of(kRowYp3);
-  sums[kFarY] = sum_of([=](std::size_t i) { return u[i] - (y_before[i] + y_behind[i]) * 0.5; });
-  sums[kJointXY] = sum_of([&](std::size_t i) { return u[i] - (x[i] + y[i]) * 0.5; });
+  differences(q[row_y1], above);
+  sums[lorenzo2] = sum_of([&](std::size_t i) { return here[i] - above[i]; });
+  interpolate(u, run_of(row_y3), run_of(row_y1), run_of(row_yp1), run_of(row_yp3), y,
+              sums + linear_y);
+  const double* y_before = run_of(row_y3);
+  const double* y_behind = run_of(row_yp3);
+  sums[far_y] = sum_of([=](std::size_t i) { return u[i] - (y_before[i] + y_behind[i]) * 0.5; });
+  sums[joint_xy] = sum_of([&](std::size_t i) { return u[i] - (x[i] + y[i]) * 0.5; });
   if (n_axes < 3) return;
   Values behind;
   Values behind_above;
   Values z;
-  differences(q[kRowZ1], behind);
-  differences(q[kRowZ1Y1], behind_above);
-  sums[kLorenzo2XZ] = sum_of([&](std::size_t i) { return here[i] - behind[i]; });
+  differences(q[row_z1], behind);
+  differences(q[row_z1y1], behind_above);
+  sums[lorenzo2_xz] = sum_of([&](std::size_t i) { return here[i] - behind[i]; });
   for (std::size_t i = 0; i < kRunValues; ++i) {
     here[i] = (here[i] - above[i]) - (behind[i] - behind_above[i]);
   }
-  sums[kLorenzo3] = sum_of([&](std::size_t i) { return here[i]; });
-  interpolate(u, run_of(kRowZ3), run_of(kRowZ1), run_of(kRowZp1), run_of(kRowZp3), z,
-              sums + kLinearZ);
-  const double* z_before = run_of(kRowZ3);
-  const double* z_behind = run_of(kRowZp3);
-  sums[kFarZ] = sum_of([=](std::size_t i) { return u[i] - (z_before[i] + z_behind[i]) * 0.5; });
-  sums[kJointXZ] = sum_of([&](std::size_t i) { return u[i] - (x[i] + z[i]) * 0.5; });
-  sums[kJointYZ] = sum_of([&](std::size_t i) { return u[i] - (y[i] + z[i]) * 0.5; });
-  sums[kJointXYZ] = sum_of([&](std::size_t i) { return u[i] - (x[i] + y[i] + z[i]) * (1.0 / 3); });
+  sums[lorenzo3] = sum_of([&](std::size_t i) { return here[i]; });
+  interpolate(u, run_of(row_z3), run_of(row_z1), run_of(row_zp1), run_of(row_zp3), z,
+              sums + linear_z);
+  const double* z_before = run_of(row_z3);
+  const double* z_behind = run_of(row_zp3);
+  sums[far_z] = sum_of([=](std::size_t i) { return u[i] - (z_before[i] + z_behind[i]) * 0.5; });
+  sums[joint_xz] = sum_of([&](std::size_t i) { return u[i] - (x[i] + z[i]) * 0.5; });
+  sums[joint_yz] = sum_of([&](std::size_t i) { return u[i] - (y[i] + z[i]) * 0.5; });
+  sums[joint_xyz] = sum_of([&](std::size_t i) { return u[i] - (x[i] + y[i] + z[i]) * (1.0 / 3); });
   if (n_axes < 4) return;
   Values before[4];
-  for (std::size_t k = 0; k < 4; ++k) differences(q[kRowT1 + k], before[k]);
-  sums[kLorenzo4] = sum_of([&](std::size_t i) {
+  for (std::size_t k = 0; k < 4; ++k) differences(q[row_t1 + k], before[k]);
+  sums[lorenzo4] = sum_of([&](std::size_t i) {
     return here[i] - ((before[0][i] - before[1][i]) - (before[2][i] - before[3][i]));
   });
 }

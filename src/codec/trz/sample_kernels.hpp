@@ -20,57 +20,57 @@ inline constexpr std::size_t kRowValues = kRunValues + 2 * kRunMargin;
 /// The rows around a run: {0,0} itself, and its neighbours by (dt, dz, dy). Those of fewer axes
 /// come first.
 enum SampleRow : std::size_t {
-  kRowHere,
-  kRowY1,  // -1, +1, -3, +3 in y
-  kRowYp1,
-  kRowY3,
-  kRowYp3,
-  kRowZ1,  // the same in z, and -1 in both
-  kRowZp1,
-  kRowZ3,
-  kRowZp3,
-  kRowZ1Y1,
-  kRowT1,  // -1 in t: Lorenzo in four dimensions
-  kRowT1Y1,
-  kRowT1Z1,
-  kRowT1Z1Y1,
+  row_here,
+  row_y1,  // -1, +1, -3, +3 in y
+  row_yp1,
+  row_y3,
+  row_yp3,
+  row_z1,  // the same in z, and -1 in both
+  row_zp1,
+  row_z3,
+  row_zp3,
+  row_z1y1,
+  row_t1,  // -1 in t: Lorenzo in four dimensions
+  row_t1y1,
+  row_t1z1,
+  row_t1z1y1,
   n_sample_rows
 };
 
 /// Rows that a chunk of 0 to 4 axes has.
-inline constexpr std::size_t kRowsOfAxes[5] = {1, 1, kRowZ1, kRowT1, n_sample_rows};
+inline constexpr std::size_t kRowsOfAxes[5] = {1, 1, row_z1, row_t1, n_sample_rows};
 
 /// Candidates: no prediction, Lorenzo of order 1 to 4, interpolation along an axis at distance 1 by
 /// spline, and, to tell how coarser levels cost more, along x at distance 2 (cubic) and along the
 /// others at distance 3 (linear). Those of fewer axes come first.
 enum SampleCandidate : std::size_t {
-  kNone,
-  kLorenzo1,
-  kLinearX,
-  kCubicX,
-  kNaturalX,
-  kCoarseX,
-  kLorenzo2,
-  kLinearY,
-  kCubicY,
-  kNaturalY,
-  kFarY,
-  kJointXY,
-  kLorenzo3,
-  kLorenzo2XZ,  ///< Along x and z alone.
-  kLinearZ,
-  kCubicZ,
-  kNaturalZ,
-  kFarZ,
-  kJointXZ,
-  kJointYZ,
-  kJointXYZ,
-  kLorenzo4,
+  unpredicted,
+  lorenzo1,
+  linear_x,
+  cubic_x,
+  natural_x,
+  coarse_x,
+  lorenzo2,
+  linear_y,
+  cubic_y,
+  natural_y,
+  far_y,
+  joint_xy,
+  lorenzo3,
+  lorenzo2_xz,  ///< Along x and z alone.
+  linear_z,
+  cubic_z,
+  natural_z,
+  far_z,
+  joint_xz,
+  joint_yz,
+  joint_xyz,
+  lorenzo4,
   n_sample_candidates
 };
 
 /// Candidates that a chunk of 0 to 4 axes has.
-inline constexpr std::size_t kCandidatesOfAxes[5] = {kLorenzo2, kLorenzo2, kLorenzo3, kLorenzo4,
+inline constexpr std::size_t kCandidatesOfAxes[5] = {lorenzo2, lorenzo2, lorenzo3, lorenzo4,
                                                      n_sample_candidates};
 
 struct SampleKernels {

@@ -20,11 +20,11 @@ constexpr unsigned kAlongZ = 2;
 /// The axes, other than x, along which a candidate interpolates.
 constexpr auto kInterpolatedAlong = [] {
   std::array<unsigned, n_sample_candidates> along{};
-  for (const SampleCandidate c : {kLinearY, kCubicY, kNaturalY, kFarY, kJointXY})
+  for (const SampleCandidate c : {linear_y, cubic_y, natural_y, far_y, joint_xy})
     along[c] = kAlongY;
-  for (const SampleCandidate c : {kLinearZ, kCubicZ, kNaturalZ, kFarZ, kJointXZ})
+  for (const SampleCandidate c : {linear_z, cubic_z, natural_z, far_z, joint_xz})
     along[c] = kAlongZ;
-  along[kJointYZ] = along[kJointXYZ] = kAlongY | kAlongZ;
+  along[joint_yz] = along[joint_xyz] = kAlongY | kAlongZ;
   return along;
 }();
 
@@ -53,14 +53,14 @@ std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
 template <class Run>
 void at_edges(const Run& run, std::size_t n_axes, std::uint64_t* sums) {
   if (n_axes >= 2 && run.y == 0) {
-    sums[kLorenzo2] = sums[kLorenzo1];
-    if (n_axes >= 3) sums[kLorenzo3] = sums[kLorenzo2XZ];
+    sums[lorenzo2] = sums[lorenzo1];
+    if (n_axes >= 3) sums[lorenzo3] = sums[lorenzo2_xz];
   }
   if (n_axes >= 3 && run.z == 0) {
-    sums[kLorenzo2XZ] = sums[kLorenzo1];
-    sums[kLorenzo3] = sums[kLorenzo2];
+    sums[lorenzo2_xz] = sums[lorenzo1];
+    sums[lorenzo3] = sums[lorenzo2];
   }
-  if (n_axes >= 4 && run.t == 0) sums[kLorenzo4] = sums[kLorenzo3];
+  if (n_axes >= 4 && run.t == 0) sums[lorenzo4] = sums[lorenzo3];
 }
 
 }  // namespace
@@ -207,9 +207,9 @@ Costs Sampler<T>::costs(Isa isa) const {
   double rows[n_sample_rows][kRowValues];
   std::uint64_t sums[n_sample_candidates];
   for (std::size_t r = 0; r < n_runs_; ++r) {
-    load_row(runs_[r], kRowHere, 0, rows[kRowHere], kernels);
+    load_row(runs_[r], row_here, 0, rows[row_here], kernels);
     for (std::size_t row = 1; row < kRowsOfAxes[n_axes_]; ++row) {
-      load_row(runs_[r], row, rows[kRowHere][kRunMargin], rows[row], kernels);
+      load_row(runs_[r], row, rows[row_here][kRunMargin], rows[row], kernels);
     }
     kernels.measure(rows, n_axes_, sums);
     at_edges(runs_[r], n_axes_, sums);
