@@ -1,0 +1,78 @@
+// Chunks of trz's format 1 must decode for ever, to the same bits.
+//
+// tests/golden/trz-1 holds chunks of every method (NAME.trz) and their values (NAME.npy), made when
+// the format was frozen and never rewritten; a new version of the format adds a folder. The decoder
+// in plain Python reads the same files (test_trz_format.py). A chunk that needs a shared book
+// (NAME.trzb) is left to that test, as a codec takes its book from the client data of a file.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "codec/registry.hpp"
+#include "core/buffer.hpp"
+
+namespace tailrace {
+namespace {
+
+std::filesystem::path golden_folder() {
+  return std::filesystem::path(__FILE__).parent_path() / ".." / "golden" / "trz-1";
+}
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// What NumPy says of an array in a .npy file of version 1: its type and its values.
+struct NumpyArray {
+  DType dtype = DType::f32;
+  std::string values;
+};
+
+NumpyArray numpy_array(const std::filesystem::path& path) {
+  static const std::map<std::string, DType> types = {{"<f4", DType::f32}, {"<f8", DType::f64},
+                                                     {"<i2", DType::i16}, {"<i4", DType::i32},
+                                                     {"<i8", DType::i64}, {"<u4", DType::u32}};
+  const std::string file = bytes_of(path);
+  const std::size_t n_header = 10 + static_cast<unsigned char>(file.at(8)) +
+                               std::size_t{256} * static_cast<unsigned char>(file.at(9));
+  const std::string key = "'descr': '";
+  return {types.at(file.substr(file.find(key) + key.size(), 3)), file.substr(n_header)};
+}
+
+TEST(TrzGolden, ChunksOfFormat1DecodeToTheirValues) {
+  int n_chunks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder())) {
+    std::filesystem::path path = entry.path();
+    if (path.extension() != ".trz" ||
+        std::filesystem::exists(std::filesystem::path(path).replace_extension(".trzb"))) {
+      continue;
+    }
+    SCOPED_TRACE(path.filename().string());
+    const std::string stored = bytes_of(path);
+    const NumpyArray wanted = numpy_array(path.replace_extension(".npy"));
+    CodecRequest request;
+    request.name = "trz";
+    request.dtype = wanted.dtype;
+    request.chunk_shape = {wanted.values.size() / dtype_bytes(wanted.dtype)};
+    Result<std::unique_ptr<Codec>> codec = make_builtin_codec(request);
+    ASSERT_TRUE(codec.ok()) << codec.status().message();
+    EncodedBytes encoded{Buffer::copy_of(std::as_bytes(std::span(stored))), 0};
+    const Result<Buffer> decoded = (*codec)->decode(std::move(encoded));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    const auto values = std::as_bytes(std::span(wanted.values));
+    EXPECT_TRUE(std::ranges::equal(decoded->bytes(), values));
+    ++n_chunks;
+  }
+  EXPECT_GE(n_chunks, 20);
+}
+
+}  // namespace
+}  // namespace tailrace
