@@ -69,6 +69,7 @@ class FloatMaker {
 
   /// Waves along the fastest axis and along rows, with noise of this size.
   void smooth(std::size_t begin, std::size_t end, double noise) {
+    if (begin == end) return;  // An extent may be 0.
     const Shape& shape = chunk_.type.shape;
     const std::size_t row = shape.empty() ? 1 : static_cast<std::size_t>(shape.back());
     const std::size_t plane =
