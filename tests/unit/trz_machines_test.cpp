@@ -16,7 +16,9 @@
 #endif
 
 // Count allocations where the C library lets us stand in front of it and no sanitizer does so.
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// (clang has no macros for those, so its builds do not count.)
+#if defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define TRZ_COUNTS_ALLOCATIONS 1
 namespace {
 thread_local std::size_t n_allocations = 0;
