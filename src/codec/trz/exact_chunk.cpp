@@ -225,7 +225,9 @@ struct Decoder {
     return codes.memory_out() ? DecodeFailure::memory_out : DecodeFailure::corrupt;
   }
 
-  static DecodeFailure why(IncomingCodes& codes) {
+  /// What became of decoding that says it is done or not; exceptions left over are an error, too.
+  static DecodeFailure outcome(bool done, IncomingCodes& codes) {
+    if (done) return codes.used_up() ? DecodeFailure::none : DecodeFailure::corrupt;
     return codes.reader().failed() ? DecodeFailure::corrupt : DecodeFailure::memory_out;
   }
 
@@ -235,7 +237,7 @@ struct Decoder {
     if (failure != DecodeFailure::none) return failure;
     const bool done =
         decode_words(codes.reader(), plan, head.dtype, head.extents, values.data(), workspace);
-    return done ? DecodeFailure::none : why(codes);
+    return outcome(done, codes);
   }
 
   DecodeFailure integers(std::int32_t* to) {
@@ -244,7 +246,7 @@ struct Decoder {
     if (failure != DecodeFailure::none) return failure;
     const bool done =
         lorenzo_decode_integers(codes.reader(), {1, 1, 1, head.n_values}, 0, to, workspace);
-    return done ? DecodeFailure::none : why(codes);
+    return outcome(done, codes);
   }
 
   DecodeFailure wide(const ExactPlan& plan, bool low_is_noise) {
