@@ -4,7 +4,8 @@
 // benchmarks and the fuzzers. Every finite value decodes within the bound, by the decoder's own
 // arithmetic; NaN, Inf, -0.0 under a bound of 0, and a named fill value return bit for bit. The
 // bytes depend on the values and the settings alone: not on the machine, its instruction set, the
-// compiler or the number of threads. Format: docs/trz-format.md. How it works: docs/trz.md.
+// compiler or the number of threads (where the zstd stage takes part, on zstd's version as well).
+// Format: docs/trz-format.md. How it works: docs/trz.md.
 
 #pragma once
 
@@ -62,7 +63,9 @@ struct ChunkType {
 /// Greatest number of encoded bytes for n_bytes of values: n_bytes plus a header of at most 64.
 std::size_t encoded_bytes_max(std::size_t n_bytes);
 
-/// Greatest working memory of one encode() or decode() call, in bytes.
+/// Working memory of one encode() or decode() call, in bytes, for budgets: above what chunks of
+/// ordinary shapes touch. Thin shapes, N x 2 say, may take several times as much; a decoder never
+/// more than 16 times its output and the chunk, and 1 MB.
 std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind);
 
 /// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
