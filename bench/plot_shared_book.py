@@ -3,8 +3,8 @@
     python bench/plot_shared_book.py bench/results/shared_book.csv -o bench/results/shared_book.png
 
 Left: encode time with the previous step's book over that with codes of each chunk's own. Right: the
-first step's book, kept for all steps: ratio over that with codes of their own, by the book's age, as
-figure 6 of Jin et al. 2024 has it. A line is one bound, a row one field. Needs matplotlib.
+first step's book, kept for all steps: ratio over that with codes of their own, by the book's age,
+as figure 6 of Jin et al. 2024 has it. A line is one bound, a row one field. Needs matplotlib.
 """
 
 import argparse

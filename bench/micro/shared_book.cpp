@@ -235,9 +235,8 @@ int main(int argc, char** argv) {
     const Steps steps = read_steps(argv[1], argv[i]);
     const ValueRange range = value_range(DType::f32, std::as_bytes(std::span(steps.values)));
     const std::uint64_t n = steps.n;
-    const Cut cuts[] = {{"8 MB", {2 * n, 2 * n, 2 * n}},
-                        {"1 MB", {n, n, n}},
-                        {"256 KB", {n / 4, n, n}}};
+    const Cut cuts[] = {
+        {"8 MB", {2 * n, 2 * n, 2 * n}}, {"1 MB", {n, n, n}}, {"256 KB", {n / 4, n, n}}};
     for (const double bound : kRelativeBounds) {
       for (const Cut& cut : cuts) {
         measure(steps, cut, bound, range.greatest - range.least, workspace);
