@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "codec/trz/chunk_bytes.hpp"
 #include "codec/trz/huffman.hpp"
 #include "codec/trz/workspace.hpp"
 
@@ -42,5 +43,12 @@ std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan
 /// truncated or inconsistent, or names a shared book and `shared` is null, or when memory is out.
 std::size_t read_section(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
                          const CodeLengths* shared, Workspace& workspace);
+
+/// The same behind what a chunk's writer has written, or at what its reader has come to. False when
+/// room or memory is out; the reader fails for good where the section does.
+bool add_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan, ChunkWriter& out,
+                 Workspace& workspace);
+bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, const CodeLengths* shared,
+                  Workspace& workspace);
 
 }  // namespace tailrace::trz

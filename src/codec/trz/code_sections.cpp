@@ -17,21 +17,6 @@ SectionPlan plan_for(const SectionChoice& choice, const CodeLengths* shared) {
   return {choice.zstd, choice.zstd_level, shared};
 }
 
-bool add_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan, ChunkWriter& out,
-                 Workspace& workspace) {
-  if (out.rest().size() < section_bytes_max(bytes.size())) return false;
-  const std::size_t n_bytes = write_section(bytes, plan, out.rest().data(), workspace);
-  out.advance(n_bytes);
-  return n_bytes != 0;
-}
-
-bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, const CodeLengths* shared,
-                  Workspace& workspace) {
-  const std::size_t n_bytes = read_section(in.rest(), bytes, shared, workspace);
-  if (n_bytes == 0) in.fail();
-  return in.take(n_bytes) != nullptr && n_bytes != 0;
-}
-
 }  // namespace
 
 // --- writing -----------------------------------------------------------------------------------

@@ -29,20 +29,6 @@ void for_each_patch(const PatchMap& patches, Visitor visit) {
   }
 }
 
-bool add_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan, ChunkWriter& out,
-                 Workspace& workspace) {
-  if (out.rest().size() < section_bytes_max(bytes.size())) return false;
-  const std::size_t n_bytes = write_section(bytes, plan, out.rest().data(), workspace);
-  out.advance(n_bytes);
-  return n_bytes != 0;
-}
-
-bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, Workspace& workspace) {
-  const std::size_t n_bytes = read_section(in.rest(), bytes, nullptr, workspace);
-  if (n_bytes == 0) in.fail();
-  return in.take(n_bytes) != nullptr && n_bytes != 0;
-}
-
 /// Gaps between ascending indices, as varints.
 class GapList {
  public:
@@ -204,7 +190,7 @@ bool apply_patches(ChunkReader& in, T* values, std::size_t n_values, Workspace& 
     if (in.failed() || n_bytes > (n_values + 7) / 8) return false;
     auto* positions = workspace.area<std::uint8_t>(Slot::transform, n_bytes + kSlack);
     *memory_out = positions == nullptr;
-    if (*memory_out || !take_section(in, {positions, n_bytes}, workspace)) return false;
+    if (*memory_out || !take_section(in, {positions, n_bytes}, nullptr, workspace)) return false;
     const std::span<const std::uint8_t> where(positions, n_bytes);
     if ((form & kOneValue) != 0) {
       const T value = in.number<T>();
@@ -214,7 +200,8 @@ bool apply_patches(ChunkReader& in, T* values, std::size_t n_values, Workspace& 
     }
     auto* shuffled = workspace.area<std::uint8_t>(Slot::patch_values, n * sizeof(T) + kSlack);
     *memory_out = shuffled == nullptr;
-    if (*memory_out || !take_section(in, {shuffled, n * sizeof(T)}, workspace)) return false;
+    if (*memory_out || !take_section(in, {shuffled, n * sizeof(T)}, nullptr, workspace))
+      return false;
     const std::uint8_t* next = shuffled;
     const auto put = [&](std::size_t index) {
       T value = 0;

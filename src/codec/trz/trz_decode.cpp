@@ -56,8 +56,7 @@ DecodeFailure decode_pointwise_as(Decoding& d) {
   if (y == nullptr || signs == nullptr) return DecodeFailure::memory_out;
   const DecodeFailure failure = read_lattice<Y>(d.in, d.head.extents, d.book, y, d.workspace);
   if (failure != DecodeFailure::none) return failure;
-  const std::size_t n_read = read_section(d.in.rest(), {signs, sign_bytes}, nullptr, d.workspace);
-  if (n_read == 0 || d.in.take(n_read) == nullptr) return DecodeFailure::corrupt;
+  if (!take_section(d.in, {signs, sign_bytes}, nullptr, d.workspace)) return DecodeFailure::corrupt;
   pointwise_inverse(y, signs, n, values, d.workspace.isa());
   return finish_with_patches<T>(d);
 }

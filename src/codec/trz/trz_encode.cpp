@@ -169,12 +169,9 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   static_cast<void>(
       pointwise_check(values, decoded, signs, n, work.type.bound, patches, workspace.isa()));
   const SectionPlan sections{job.sections.zstd, 1, nullptr};
-  if (out.rest().size() < section_bytes_max(pointwise_sign_bytes(n))) return out_of_memory();
-  const std::size_t sign_bytes =
-      write_section({signs, pointwise_sign_bytes(n)}, sections, out.rest().data(), workspace);
-  out.advance(sign_bytes);
-  if (sign_bytes == 0 || !write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
-                                        sections, out, workspace)) {
+  if (!add_section({signs, pointwise_sign_bytes(n)}, sections, out, workspace) ||
+      !write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches, sections, out,
+                     workspace)) {
     return out_of_memory();
   }
   return {{trial, out.n_written()}, false};
