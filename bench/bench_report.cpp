@@ -18,17 +18,6 @@ using nlohmann::ordered_json;
 
 constexpr int schema_version = 1;
 
-/// The part of a row's name that says what the values went through: "sz3" of
-/// "tailrace-claimed-sz3-verified", so that rows are compared with those of the same codec.
-std::string codec_of(const std::string& method) {
-  constexpr std::string_view verified = "-verified";
-  std::string core = method;
-  if (core.ends_with(verified)) core.resize(core.size() - verified.size());
-  if (core.starts_with("ideal-")) return core.substr(6);
-  const std::size_t second = core.find('-', core.find('-') + 1);
-  return second == std::string::npos ? "" : core.substr(second + 1);
-}
-
 const Row* find_row(const std::vector<Row>& rows, const std::string& method) {
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.method == method; });
@@ -37,14 +26,14 @@ const Row* find_row(const std::vector<Row>& rows, const std::string& method) {
 
 /// This row's median over that of the ideal with its codec; 0 if that was not run.
 double over_ideal(const std::vector<Row>& rows, const Row& row) {
-  const Row* ideal = find_row(rows, "ideal-" + codec_of(row.method));
+  const Row* ideal = find_row(rows, "ideal-" + codec_of_name(row.method));
   return ideal == nullptr ? 0 : row.median_s() / ideal->median_s();
 }
 
 /// How many times faster than HDF5's own collective write with this codec, or, for codecs that HDF5
 /// does not have, than the one with the run's codec; 0 if neither was run.
 double speed_up(const BenchContext& context, const std::vector<Row>& rows, const Row& row) {
-  const Row* native = find_row(rows, "hdf5-collective-" + codec_of(row.method));
+  const Row* native = find_row(rows, "hdf5-collective-" + codec_of_name(row.method));
   if (native == nullptr) native = find_row(rows, "hdf5-collective-" + context.options.codec);
   return native == nullptr ? 0 : native->median_s() / row.median_s();
 }
@@ -55,9 +44,11 @@ double over_longer_lane(const Row& row) {
 
 std::string factor_text(double factor) { return factor > 0 ? fmt::format("{:.2f}", factor) : ""; }
 
-std::string bandwidth_text(std::uint64_t bytes_per_s) {
-  return bytes_per_s == 0 ? "not limited"
-                          : "limited to " + cli::size_text(bytes_per_s) + "/s for all ranks";
+std::string limit_text(const BenchContext& context) {
+  const Bandwidth& bandwidth = context.setting.bandwidth;
+  if (!bandwidth.limited()) return "not limited";
+  const auto total = static_cast<std::uint64_t>(context.bandwidth_bytes_per_s());
+  return "limited to " + cli::size_text(total) + "/s for all ranks";
 }
 
 std::string table_text(const BenchContext& context, const std::vector<Row>& rows) {
@@ -85,6 +76,36 @@ std::string table_text(const BenchContext& context, const std::vector<Row>& rows
   return table.text();
 }
 
+/// Of our rows: what was kept for chunks, what of it was too small or not needed, and the model.
+std::string places_text(const std::vector<Row>& rows) {
+  cli::TextTable table({{"method", false, 24},
+                        {"reserved", true},
+                        {"overflow", true},
+                        {"overhead", true},
+                        {"wait s", true},
+                        {"model s", true},
+                        {"model / measured", true}});
+  const auto percent = [](std::uint64_t part, std::uint64_t whole) {
+    return whole > 0 ? fmt::format("{:.1f} %",
+                                   100.0 * static_cast<double>(part) / static_cast<double>(whole))
+                     : std::string();
+  };
+  for (const Row& row : rows) {
+    if (!row.has_places) continue;
+    const RunDetails& details = row.details;
+    const bool reserves = details.reserved_bytes > 0;
+    table.add_row({row.method,
+                   reserves ? percent(details.reserved_bytes, row.checked.encoded_bytes) : "",
+                   reserves ? percent(details.n_overflow_chunks, details.n_chunks) : "",
+                   percent(details.slack_bytes, row.checked.encoded_bytes),
+                   fmt::format("{:.3f}", details.wait_s),
+                   row.model_s > 0 ? fmt::format("{:.3f}", row.model_s) : "",
+                   row.model_s > 0 ? fmt::format("{:.2f}", row.model_s / row.median_s()) : ""});
+  }
+  if (table.empty()) return "";
+  return "\n" + table.text();
+}
+
 ordered_json number_or_null(double number) {
   return number > 0 ? ordered_json(number) : ordered_json(nullptr);
 }
@@ -107,11 +128,9 @@ ordered_json row_json(const BenchContext& context, const std::vector<Row>& rows,
   entry["max_error_over_bound"] = row.checked.error_over_bound;
   entry["peak_memory_bytes"] = row.peak_memory_bytes;
   entry["written_bytes"] = row.written_bytes;
-  const std::uint64_t bandwidth = context.options.bandwidth_bytes_per_s;
+  const double bandwidth = context.bandwidth_bytes_per_s();
   entry["storage_least_s"] =
-      bandwidth > 0
-          ? ordered_json(static_cast<double>(row.written_bytes) / static_cast<double>(bandwidth))
-          : ordered_json(nullptr);
+      number_or_null(bandwidth > 0 ? static_cast<double>(row.written_bytes) / bandwidth : 0);
   entry["speed_up_over_hdf5_collective"] = number_or_null(speed_up(context, rows, row));
   entry["over_ideal"] = number_or_null(over_ideal(rows, row));
   entry["codec_version"] = row.codec_version;
@@ -125,6 +144,18 @@ ordered_json row_json(const BenchContext& context, const std::vector<Row>& rows,
   entry["sync_s"] = row.details.sync_s;
   entry["commit_s"] = row.details.commit_s;
   entry["n_writes"] = row.details.n_writes;
+  if (row.has_places) {
+    entry["n_chunks"] = row.details.n_chunks;
+    entry["n_overflow_chunks"] = row.details.n_overflow_chunks;
+    entry["reserved_bytes"] = row.details.reserved_bytes;
+    entry["slack_bytes"] = row.details.slack_bytes;
+    entry["wait_s"] = row.details.wait_s;
+    entry["model_s"] = number_or_null(row.model_s);
+    if (!row.details.chosen.empty()) {
+      entry["chosen"] = row.details.chosen;
+      entry["choose_s"] = row.details.choose_s;
+    }
+  }
   entry["buffer_bytes"] = row.details.buffer_bytes;
   return entry;
 }
@@ -153,14 +184,15 @@ std::string report_text(const BenchContext& context, const MachineFacts& machine
       cli::wrapped(fmt::format("{}: {}", cli::counted(work.fields.size(), "field"), work.source),
                    2) +
       "\n";
-  out += fmt::format(
-      "  {} on {} ({} a rank), {} of {} a rank, bound {}\n", cli::size_text(work.raw_bytes),
-      cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
-      cli::counted(options.n_threads, "encode thread"), cli::counted(work.chunks_per_rank, "chunk"),
-      shape_text(first.chunk_shape), error_bound_text(options.bound));
+  out += fmt::format("  {} on {} ({} a rank), {} of {} a rank, bound {}\n",
+                     cli::size_text(work.raw_bytes),
+                     cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
+                     cli::counted(options.n_threads, "encode thread"),
+                     cli::counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
+                     error_bound_text(context.setting.bound) +
+                         (options.field_bounds.empty() ? "" : ", some fields their own"));
   out += fmt::format("  {}, {}, fsync {}; {} after a checked warm-up\n\n", machine.file_system,
-                     bandwidth_text(options.bandwidth_bytes_per_s),
-                     options.fsync ? "inside the time" : "off",
+                     limit_text(context), options.fsync ? "inside the time" : "off",
                      cli::counted(options.n_repeats, "counted run"));
   out += table_text(context, rows);
   out += "\n" +
@@ -172,7 +204,16 @@ std::string report_text(const BenchContext& context, const MachineFacts& machine
              "one.",
              0) +
          "\n";
-  return out;
+  const std::string places = places_text(rows);
+  if (places.empty()) return out;
+  return out + places +
+         cli::wrapped(
+             "reserved, overhead: of the encoded bytes; overhead is what the data's part of the "
+             "file holds besides them. overflow: chunks larger than their place. wait: encoded "
+             "chunks without an address, slowest rank. model: the time expected of this codec, "
+             "these bytes and this storage.",
+             0) +
+         "\n";
 }
 
 ordered_json report_json(const BenchContext& context, const MachineFacts& machine,
@@ -182,8 +223,7 @@ ordered_json report_json(const BenchContext& context, const MachineFacts& machin
   ordered_json document = {{"schema_version", schema_version}, {"command", "bench"}};
   document["ranks"] = context.comm.n_ranks();
   document["threads"] = options.n_threads;
-  document["W"] = options.bandwidth_bytes_per_s > 0 ? ordered_json(options.bandwidth_bytes_per_s)
-                                                    : ordered_json(nullptr);
+  document["W"] = number_or_null(context.bandwidth_bytes_per_s());
   document["S"] = work.raw_bytes;
   document["R"] = options.n_repeats;
   document["units"] = {{"W",
@@ -192,7 +232,7 @@ ordered_json report_json(const BenchContext& context, const MachineFacts& machin
                        {"S", "uncompressed bytes of all ranks"},
                        {"R", "counted runs of each method"}};
   document["fsync"] = options.fsync;
-  document["bound"] = error_bound_text(options.bound);
+  document["bound"] = error_bound_text(context.setting.bound);
   document["chunks_per_rank"] = work.chunks_per_rank;
   document["data"] = {{"source", work.source},
                       {"checksum_fnv1a", fmt::format("{:016x}", work.checksum)},
@@ -201,7 +241,7 @@ ordered_json report_json(const BenchContext& context, const MachineFacts& machin
       {"tailrace", std::string(version_text)}, {"hdf5", machine.hdf5}, {"mpi", machine.mpi}};
   for (const Row& row : rows) {
     if (!row.codec_version.empty()) {
-      document["versions"]["codec_" + codec_of(row.method)] = row.codec_version;
+      document["versions"]["codec_" + codec_of_name(row.method)] = row.codec_version;
     }
   }
   document["machine"] = {{"processor", machine.processor},       {"cores", machine.n_cores},

@@ -17,6 +17,7 @@
 #include "cli/progress_bar.hpp"
 #include "codec/trz/isa.hpp"
 #include "codecs_report.hpp"
+#include "parse_arguments.hpp"
 
 namespace tailrace::bench {
 namespace {
@@ -149,15 +150,8 @@ Status run_alone(cli::Session& session, const CodecsArguments& arguments, bool& 
 int run_codecs(cli::Session& session, int argc, char** argv) {
   CodecsArguments arguments;
   const std::unique_ptr<CLI::App> app = make_codecs_parser(arguments);
-  try {
-    app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    if (session.speaks()) fmt::print("{}", app->help());
-    return cli::exit_done;
-  } catch (const CLI::ParseError& error) {
-    session.remark(fmt::format("{}; see tailrace bench codecs --help", error.what()));
-    return cli::exit_usage;
-  }
+  if (const auto ended = parse_arguments(*app, session, argc, argv, "tailrace bench codecs"))
+    return *ended;
   bool kept_promises = true;
   const Status status =
       session.settle(session.speaks() ? run_alone(session, arguments, kept_promises) : Status());

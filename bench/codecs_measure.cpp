@@ -37,7 +37,10 @@ struct Contestant {
 class ChunkReader {
  public:
   ChunkReader(InputFile& input, std::size_t index, const CodecsField& field)
-      : input_(input), index_(index), layout_(make_dense_layout()) {
+      : input_(input), index_(index) {
+    Result<std::unique_ptr<Layout>> layout = make_layout("dense");
+    TAILRACE_CHECK(layout.ok());
+    layout_ = std::move(*layout);
     plan_.dtype = field.dtype;
     plan_.grid = field.grid;
     plan_.layout = layout_.get();

@@ -72,45 +72,6 @@ Result<std::vector<CodecChoice>> parse_codecs(const std::string& text) {
   return codecs;
 }
 
-/// "rel=1e-2,1e-3,abs=5": a number alone has the mode of the bound before it.
-Status parse_bounds(const std::string& text, std::vector<ErrorBound>& bounds) {
-  std::string mode;
-  std::size_t from = 0;
-  while (from <= text.size()) {
-    const std::size_t to = std::min(text.find(',', from), text.size());
-    std::string word = text.substr(from, to - from);
-    if (const std::size_t equals = word.find('='); equals != std::string::npos) {
-      mode = word.substr(0, equals + 1);
-    } else if (word != "none") {
-      word.insert(0, mode);
-    }
-    Result<ErrorBound> bound = parse_error_bound(word);
-    if (!bound.ok()) return bound.status().within("--bound");
-    if (std::find(bounds.begin(), bounds.end(), *bound) == bounds.end()) bounds.push_back(*bound);
-    from = to + 1;
-  }
-  return Status();
-}
-
-Status parse_fill(const std::string& text, std::vector<FillChoice>& fills) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    return refuse("--fill " + text, "expected GLOB:VALUE such as 'salt*:-1e10'");
-  }
-  try {
-    std::size_t n_read = 0;
-    const std::string number = text.substr(colon + 1);
-    const double value = std::stod(number, &n_read);
-    if (n_read == number.size()) {
-      fills.push_back({text.substr(0, colon), value});
-      return Status();
-    }
-  } catch (const std::exception&) {
-    // No number, or one that no double holds: said below.
-  }
-  return refuse("--fill " + text, "the fill value is no number");
-}
-
 }  // namespace
 
 std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& a) {
@@ -164,12 +125,14 @@ Result<CodecsOptions> understand(const CodecsArguments& arguments) {
   if (!codecs.ok()) return codecs.status();
   options.codecs = std::move(*codecs);
   for (const std::string& text : arguments.bounds) {
-    TAILRACE_TRY(parse_bounds(text, options.bounds));
+    TAILRACE_TRY(parse_bounds(text, options.bounds).within("--bound"));
   }
   if (options.bounds.empty()) {
     TAILRACE_TRY(parse_bounds("rel=1e-2,1e-3,1e-4,1e-5,1e-6", options.bounds));
   }
-  for (const std::string& text : arguments.fills) TAILRACE_TRY(parse_fill(text, options.fills));
+  for (const std::string& text : arguments.fills) {
+    TAILRACE_TRY(parse_fill(text, options.fills).within("--fill"));
+  }
   FieldOptions field;
   TAILRACE_TRY(apply_field_option({"chunk", arguments.chunk}, field).within("--chunk"));
   options.chunk_shape = field.chunk_shape;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_words.hpp"
 #include "core/box.hpp"
 #include "core/error_bound.hpp"
 #include "core/options.hpp"
@@ -38,12 +39,6 @@ struct CodecChoice {
   std::string label;  ///< "trz-fast": the name and the values of its settings.
   std::string name;
   std::vector<KeyValue> settings;
-};
-
-/// Values of this number, in the fields that match, are kept exactly and left out of the range.
-struct FillChoice {
-  std::string glob;
-  double value = 0;
 };
 
 /// The same, understood.

@@ -53,24 +53,6 @@ class MemoryMeter {
   std::uint64_t start_bytes_ = 0;
 };
 
-struct Run {
-  double seconds = 0;
-  RunDetails details;
-};
-
-/// One write of one method, timed. Collective.
-Result<Run> run_once(const BenchContext& context, Method& method, const std::string& path) {
-  Run run;
-  context.comm.barrier();
-  const auto start = std::chrono::steady_clock::now();
-  const Status written = method.write(path, run.details);
-  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  context.comm.allreduce(std::span<double>(&run.seconds, 1), Reduction::max);
-  TAILRACE_TRY(context.comm.agree(written));
-  method.combine_details(context.comm, run.details);
-  return run;
-}
-
 /// Delete what a run left; when this returns, it is gone for all ranks. Collective.
 Status clean(const BenchContext& context, Method& method, const std::string& path) {
   return context.comm.agree(method.remove(path));
@@ -80,6 +62,7 @@ Status clean(const BenchContext& context, Method& method, const std::string& pat
 Status warm_up(const BenchContext& context, Method& method, const std::string& path, Row& row) {
   row.method = method.name();
   row.has_lanes = method.has_lanes();
+  row.has_places = method.has_places();
   const MemoryMeter meter;
   Result<Run> run = run_once(context, method, path);
   if (!run.ok()) return run.status();
@@ -118,6 +101,18 @@ double Row::median_s() const {
 
 double Row::min_s() const { return *std::min_element(seconds.begin(), seconds.end()); }
 double Row::max_s() const { return *std::max_element(seconds.begin(), seconds.end()); }
+
+Result<Run> run_once(const BenchContext& context, Method& method, const std::string& path) {
+  Run run;
+  context.comm.barrier();
+  const auto start = std::chrono::steady_clock::now();
+  const Status written = method.write(path, run.details);
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  context.comm.allreduce(std::span<double>(&run.seconds, 1), Reduction::max);
+  TAILRACE_TRY(context.comm.agree(written));
+  method.combine_details(context.comm, run.details);
+  return run;
+}
 
 Result<std::vector<Row>> measure(const BenchContext& context,
                                  std::vector<std::unique_ptr<Method>>& methods,

@@ -7,25 +7,38 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "codec/registry.hpp"
 #include "container/filter_plugins.hpp"
 #include "core/options.hpp"
+#include "schedule/order.hpp"
 
 namespace tailrace::bench {
 namespace {
 
 /// Rows that are measured unless --methods says otherwise.
 std::vector<std::string> default_names(const std::string& codec) {
-  return {"hdf5-independent-none",     "hdf5-collective-none",    "hdf5-collective-" + codec,
-          "tailrace-claimed-" + codec, "tailrace-dense-" + codec, "ideal-" + codec,
-          "tailrace-contiguous-none",  "tailrace-claimed-none",   "tailrace-claimed-portable"};
+  if (codec == "auto") {  // HDF5 cannot choose, and the ideal has no step in which to.
+    return {"hdf5-independent-none", "hdf5-collective-none", "hdf5-collective-sz3",
+            "tailrace-claimed-auto", "tailrace-dense-auto",  "tailrace-claimed-none"};
+  }
+  return {"hdf5-independent-none",    "hdf5-collective-none",
+          "hdf5-collective-" + codec, "tailrace-claimed-" + codec,
+          "tailrace-claimed-auto",    "tailrace-dense-" + codec,
+          "ideal-" + codec,           "tailrace-contiguous-none",
+          "tailrace-claimed-none",    "tailrace-claimed-portable"};
 }
 
 /// Rows that a glob finds besides.
 std::vector<std::string> known_names(const std::string& codec) {
   std::vector<std::string> names = default_names(codec);
-  names.push_back("tailrace-claimed-" + codec + "-verified");
+  for (const char* suffix : {"-verified", "-serial", "-johnson", "-insertion"}) {
+    names.push_back("tailrace-claimed-" + codec + suffix);
+  }
+  for (const char* layout : {"predictive", "arena", "hybrid", "sparse"}) {
+    names.push_back(std::string("tailrace-") + layout + "-" + codec);
+  }
   names.push_back("tailrace-dense-none");
   names.push_back("ideal-none");
   names.push_back("ideal-portable");
@@ -61,26 +74,37 @@ Result<std::vector<std::string>> chosen_names(const BenchOptions& options) {
 }
 
 Result<std::unique_ptr<Method>> make_method(const BenchContext& context, const std::string& name) {
-  constexpr std::string_view verified_suffix = "-verified";
-  const bool verified = name.ends_with(verified_suffix);
-  const std::string core = verified ? name.substr(0, name.size() - verified_suffix.size()) : name;
-  const std::size_t first = core.find('-');
-  const std::size_t second = core.find('-', first == std::string::npos ? first : first + 1);
-  const std::string kind = core.substr(0, first);
-  if (kind == "ideal" && first != std::string::npos && !verified) {
-    return make_ideal_method(context, name, core.substr(first + 1));
+  if (name.starts_with("ideal-")) return make_ideal_method(context, name, name.substr(6));
+  if (name.starts_with("tailrace-")) {
+    Result<TailraceSpec> spec = parse_tailrace_name(context.options, name);
+    if (!spec.ok()) return spec.status();
+    return make_tailrace_method(context, name, *spec);
   }
-  if (second != std::string::npos) {
-    const std::string middle = core.substr(first + 1, second - first - 1);
-    const std::string codec = core.substr(second + 1);
-    if (kind == "tailrace") return make_tailrace_method(context, name, middle, codec, verified);
-    const bool collective = middle == "collective";
-    if (kind == "hdf5" && !verified && (collective || middle == "independent")) {
-      return make_hdf5_method(context, name, collective, codec);
-    }
+  for (const bool collective : {true, false}) {
+    const std::string head = collective ? "hdf5-collective-" : "hdf5-independent-";
+    if (!name.starts_with(head)) continue;
+    return make_hdf5_method(context, name, collective, name.substr(head.size()));
   }
   return Status(Code::invalid_argument,
                 "--methods: \"" + name + "\" is no method; see --help for their names");
+}
+
+/// Take `suffix` off the end of `name`, if it is there.
+bool take_suffix(std::string& name, const std::string& suffix) {
+  if (!name.ends_with(suffix)) return false;
+  name.resize(name.size() - suffix.size());
+  return true;
+}
+
+/// Take "-r1.25" off the end. @returns 0 if it is not there.
+double take_space_ratio(std::string& name) {
+  const std::size_t dash = name.rfind("-r");
+  if (dash == std::string::npos || dash + 2 == name.size()) return 0;
+  char* end = nullptr;
+  const double ratio = std::strtod(name.c_str() + dash + 2, &end);
+  if (*end != '\0' || !(ratio >= 1)) return 0;
+  name.resize(dash);
+  return ratio;
 }
 
 }  // namespace
@@ -97,15 +121,58 @@ Result<std::vector<std::unique_ptr<Method>>> make_methods(const BenchContext& co
   return methods;
 }
 
-Result<std::unique_ptr<Codec>> make_bench_codec(const BenchOptions& options,
-                                                std::string_view codec_name,
-                                                const BenchField& field) {
+Result<TailraceSpec> parse_tailrace_name(const BenchOptions& options, const std::string& name) {
+  TailraceSpec spec;
+  std::string rest = name;
+  spec.verified = take_suffix(rest, "-verified");
+  spec.serial = take_suffix(rest, "-serial");
+  spec.space_ratio = take_space_ratio(rest);
+  for (const OrderEntry& order : order_registry()) {
+    if (take_suffix(rest, "-" + std::string(order.name))) spec.order = order.name;
+  }
+  const std::size_t first = rest.find('-');
+  const std::size_t second = first == std::string::npos ? first : rest.find('-', first + 1);
+  if (second == std::string::npos || rest.substr(0, first) != "tailrace") {
+    return Status(Code::invalid_argument,
+                  "--methods: \"" + name + "\" is no method; see --help for their names");
+  }
+  spec.layout = rest.substr(first + 1, second - first - 1);
+  spec.codec = rest.substr(second + 1);
+  spec.settings = codec_settings_of(options, spec.codec);
+  return spec;
+}
+
+std::string codec_of_name(const std::string& name) {
+  if (name.starts_with("ideal-")) return name.substr(6);
+  if (name.starts_with("tailrace-")) {
+    const Result<TailraceSpec> spec = parse_tailrace_name(BenchOptions(), name);
+    return spec.ok() ? spec->codec : "";
+  }
+  const std::size_t second = name.find('-', name.find('-') + 1);
+  return second == std::string::npos ? "" : name.substr(second + 1);
+}
+
+std::vector<KeyValue> codec_settings_of(const BenchOptions& options, std::string_view codec_name) {
+  return codec_name == options.codec ? options.codec_settings : std::vector<KeyValue>();
+}
+
+CodecRequest codec_request(const std::string& codec_name, const std::vector<KeyValue>& settings,
+                           const BenchField& field) {
   CodecRequest request;
   request.name = codec_name;
-  if (codec_name == options.codec) request.settings = options.codec_settings;
+  request.settings = settings;
   request.dtype = field.dtype;
   request.chunk_shape = field.chunk_shape;
   request.absolute_bound = field.absolute_bound;
+  request.fill_value = field.fill_value;
+  return request;
+}
+
+Result<std::unique_ptr<Codec>> make_bench_codec(const BenchOptions& options,
+                                                const std::string& codec_name,
+                                                const std::vector<KeyValue>& settings,
+                                                const BenchField& field) {
+  const CodecRequest request = codec_request(codec_name, settings, field);
   return is_plugin_codec(request.name) ? make_plugin_codec(request, options.plugin_path)
                                        : make_builtin_codec(request);
 }
@@ -138,7 +205,8 @@ Status Method::remove(const std::string& path) {
 void compare_block(const BenchField& field, bool exact, std::span<const std::byte> original,
                    std::span<const std::byte> decoded, ReadBack& found) {
   const double bound = exact ? 0 : field.absolute_bound;
-  const ChunkComparison compared = compare_values(field.dtype, original, decoded, bound);
+  const ChunkComparison compared =
+      compare_values(field.dtype, original, decoded, bound, field.fill_value);
   found.n_bad += compared.n_beyond_bound + compared.n_special_changed;
   if (field.absolute_bound > 0) {
     found.error_over_bound =

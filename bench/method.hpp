@@ -17,12 +17,23 @@
 
 namespace tailrace::bench {
 
-/// What every method gets; outlives all of them.
+/// One point of a sweep.
+struct Setting {
+  ErrorBound bound;
+  Bandwidth bandwidth;
+  std::string profile_path;  ///< Codec curves, and this bandwidth as the storage's; empty: none.
+};
+
+/// What every method gets; what it refers to outlives all of them.
 struct BenchContext {
   MpiSession& mpi;
   Comm& comm;
   const BenchOptions& options;
   const Workload& work;
+  Setting setting;
+
+  /// What the storage takes from all ranks together; 0: unlimited.
+  double bandwidth_bytes_per_s() const { return setting.bandwidth.total(comm.n_ranks()); }
 };
 
 /// What a run says about itself; 0 where the method does not know.
@@ -35,8 +46,15 @@ struct RunDetails {
   double index_s = 0;
   double sync_s = 0;
   double commit_s = 0;
+  double wait_s = 0;  ///< Slowest rank, encoded chunks that waited for an address.
+  std::uint64_t n_chunks = 0;
+  std::uint64_t n_overflow_chunks = 0;  ///< Larger than the place kept for them.
+  std::uint64_t reserved_bytes = 0;     ///< Set aside before sizes were known.
+  std::uint64_t slack_bytes = 0;        ///< Of the data's part of the file, not used.
   std::uint64_t n_writes = 0;
   std::uint64_t buffer_bytes = 0;  ///< Largest rank: buffers that Tailrace counted.
+  double choose_s = 0;             ///< Rank 0, of codec auto.
+  std::string chosen;              ///< What codec auto chose: "trz x 4, none x 2".
 };
 
 /// What reading an output back has shown. Sums and maxima over all ranks.
@@ -54,6 +72,8 @@ class Method {
   const std::string& name() const { return name_; }
   /// Whether write() fills in the lanes' times.
   virtual bool has_lanes() const { return false; }
+  /// Whether write() fills in what became of reservations and waiting.
+  virtual bool has_places() const { return false; }
   /// What decodes it: plug-in file and version, "built in", or empty for no codec.
   virtual std::string codec_version() const { return ""; }
 
@@ -72,10 +92,17 @@ class Method {
   std::string name_;
 };
 
+/// The settings of --codec, which hold for the codec that it names; others take their defaults.
+std::vector<KeyValue> codec_settings_of(const BenchOptions& options, std::string_view codec_name);
+
+/// What such a codec is made for. The result refers to nothing.
+CodecRequest codec_request(const std::string& codec_name, const std::vector<KeyValue>& settings,
+                           const BenchField& field);
+
 /// The codec for a field's chunks: a built-in one or a plug-in's. Main thread only.
-/// The settings of --codec hold for the codec that it names; others take their defaults.
 Result<std::unique_ptr<Codec>> make_bench_codec(const BenchOptions& options,
-                                                std::string_view codec_name,
+                                                const std::string& codec_name,
+                                                const std::vector<KeyValue>& settings,
                                                 const BenchField& field);
 
 /// Add the comparison of a rank's decoded values to `found`.
@@ -94,12 +121,29 @@ Result<ReadBack> read_back_with_hdf5(const BenchContext& context, const std::str
 /// @error invalid_argument  a name that is no method, or cannot be made in this build.
 Result<std::vector<std::unique_ptr<Method>>> make_methods(const BenchContext& context);
 
+/// A row of ours, in words.
+struct TailraceSpec {
+  std::string layout = "claimed";
+  std::string codec;               ///< "none" stores uncompressed values; "auto" chooses.
+  std::vector<KeyValue> settings;  ///< Of the codec.
+  std::string order = "given";
+  double space_ratio = 0;  ///< Of layouts that reserve; 0: their default.
+  bool serial = false;     ///< Encode all, then write: no overlap.
+  bool verified = false;
+};
+
+/// "tailrace-predictive-sz3-johnson-r1.25" and the like; --codec's settings hold for its codec.
+/// @error invalid_argument  not such a name.
+Result<TailraceSpec> parse_tailrace_name(const BenchOptions& options, const std::string& name);
+
+/// The codec in a row's name: "sz3" of "tailrace-claimed-sz3-verified".
+std::string codec_of_name(const std::string& name);
+
 // The kinds; `codec_name` "none" stores uncompressed values.
 Result<std::unique_ptr<Method>> make_hdf5_method(const BenchContext& context, std::string name,
                                                  bool collective, const std::string& codec_name);
 Result<std::unique_ptr<Method>> make_tailrace_method(const BenchContext& context, std::string name,
-                                                     const std::string& layout,
-                                                     const std::string& codec_name, bool verified);
+                                                     const TailraceSpec& spec);
 Result<std::unique_ptr<Method>> make_ideal_method(const BenchContext& context, std::string name,
                                                   const std::string& codec_name);
 

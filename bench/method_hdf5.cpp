@@ -35,7 +35,8 @@ class NativeMethod final : public Method {
   /// The client data of every field's filters, found once: HDF5's users give them as constants.
   Status prepare() {
     for (const BenchField& field : context_.work.fields) {
-      Result<std::unique_ptr<Codec>> codec = make_bench_codec(context_.options, codec_name_, field);
+      Result<std::unique_ptr<Codec>> codec = make_bench_codec(
+          context_.options, codec_name_, codec_settings_of(context_.options, codec_name_), field);
       if (!codec.ok()) return codec.status().within("field \"" + field.path + "\"");
       if (codec_name_ != "none") codec_version_ = (*codec)->version();
       filters_.push_back((*codec)->filters());

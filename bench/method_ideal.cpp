@@ -176,7 +176,8 @@ class IdealMethod final : public Method {
   Status make_codecs() {
     codecs_.clear();
     for (const BenchField& field : context_.work.fields) {
-      Result<std::unique_ptr<Codec>> codec = make_bench_codec(context_.options, codec_name_, field);
+      Result<std::unique_ptr<Codec>> codec = make_bench_codec(
+          context_.options, codec_name_, codec_settings_of(context_.options, codec_name_), field);
       if (!codec.ok()) return codec.status().within("field \"" + field.path + "\"");
       codecs_.push_back(std::move(*codec));
     }

@@ -1,10 +1,12 @@
 // The rows of ours: exactly what a simulation would call.
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "deferred_storage.hpp"
 #include "layout/layout.hpp"
 #include "method.hpp"
 #include "write.hpp"
@@ -12,27 +14,58 @@
 namespace tailrace::bench {
 namespace {
 
+/// "trz,preset=fast x 4, none x 2": the winners with their settings, the most frequent first.
+std::string chosen_text(const StepReport& report) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const FieldReport& field : report.fields) {
+    const std::string codec =
+        field.candidates.empty() ? field.codec : field.candidates[field.chosen_candidate].codec;
+    const auto known = std::find_if(counts.begin(), counts.end(),
+                                    [&](const auto& count) { return count.first == codec; });
+    if (known == counts.end()) {
+      counts.emplace_back(codec, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [codec, count] : counts) {
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", codec, count);
+  }
+  return text;
+}
+
 class TailraceMethod final : public Method {
  public:
-  TailraceMethod(const BenchContext& context, std::string name, const std::string& layout,
-                 const std::string& codec_name, bool verified)
-      : Method(std::move(name)), context_(context), codec_name_(codec_name) {
+  TailraceMethod(const BenchContext& context, std::string name, TailraceSpec spec)
+      : Method(std::move(name)), context_(context), spec_(std::move(spec)) {
     options_.n_threads = context.options.n_threads;
     options_.memory_bytes = context.options.memory_bytes;
     options_.sync = context.options.fsync;
     options_.plugin_path = context.options.plugin_path;
-    FieldOptions& defaults = options_.field_defaults;
-    defaults.codec = codec_name;
-    defaults.codec_given = true;
-    defaults.layout = layout;
-    if (codec_name == context.options.codec) {
-      defaults.codec_settings = context.options.codec_settings;
+    options_.profile_path = context.setting.profile_path;
+    options_.order = spec_.order;
+    if (spec_.serial) {
+      options_.open_storage = [this](const std::string& path, bool create) {
+        return open_deferred_storage(path, create, flush_s_);
+      };
     }
+    FieldOptions& defaults = options_.field_defaults;
+    defaults.codec = spec_.codec;
+    defaults.codec_given = true;
+    defaults.codec_settings = spec_.settings;
+    defaults.layout = spec_.layout;
+    defaults.space.ratio = spec_.space_ratio;
+    defaults.expected_ratio = context.options.expected_ratio;
+    defaults.expected_error = context.options.expected_error;
     // HDF5's own filters check nothing either: equal work, unless the row is about checking.
-    defaults.verify = verified ? Verify::on : Verify::off;
+    defaults.verify = spec_.verified ? Verify::on : Verify::off;
   }
 
   bool has_lanes() const override { return true; }
+  bool has_places() const override { return true; }
   std::string codec_version() const override { return codec_version_; }
 
   Status write(const std::string& path, RunDetails& details) override {
@@ -50,11 +83,20 @@ class TailraceMethod final : public Method {
     return writer.close();
   }
 
-  /// The Writer's report speaks for all ranks already.
-  void combine_details(Comm&, RunDetails&) const override {}
+  /// The Writer's report speaks for all ranks already; a serial row's writes come after it.
+  void combine_details(Comm& comm, RunDetails& details) const override {
+    if (!spec_.serial) return;
+    double flush_s = flush_s_;
+    comm.allreduce(std::span<double>(&flush_s, 1), Reduction::max);
+    details.write_s = flush_s;
+    details.makespan_s += flush_s;
+    details.longer_lane_s = std::max(details.encode_s, flush_s);
+    details.sync_s = std::max(0.0, details.sync_s - flush_s);
+    details.hidden_share = 0;
+  }
 
   Result<ReadBack> read_back(const std::string& path) override {
-    return read_back_with_hdf5(context_, path, codec_name_ == "none");
+    return read_back_with_hdf5(context_, path, spec_.codec == "none");
   }
 
   Status remove(const std::string& path) override {
@@ -68,7 +110,8 @@ class TailraceMethod final : public Method {
     FieldDefinition definition{field.path, field.dtype, field.shape, options_.field_defaults,
                                false};
     definition.options.chunk_shape = field.chunk_shape;
-    if (codec_name_ != "none" && field.absolute_bound > 0) {
+    definition.options.fill_value = field.fill_value;
+    if (spec_.codec != "none" && field.absolute_bound > 0) {
       definition.options.bound = {BoundMode::abs, field.absolute_bound};
     }
     return definition;
@@ -84,12 +127,20 @@ class TailraceMethod final : public Method {
     details.sync_s = report.sync_s;
     details.commit_s = report.commit_s;
     details.n_writes = report.n_writes;
+    details.wait_s = report.wait_s;
+    for (const FieldReport& field : report.fields) details.n_chunks += field.n_chunks;
+    details.n_overflow_chunks = report.n_overflow_chunks;
+    details.reserved_bytes = report.reserved_bytes;
+    details.slack_bytes = report.slack_bytes;
     details.buffer_bytes = report.peak_memory_bytes;
-    if (codec_name_ != "none") codec_version_ = report.fields.front().codec_version;
+    details.choose_s = report.choose_s;
+    if (spec_.codec == "auto") details.chosen = chosen_text(report);
+    if (spec_.codec != "none") codec_version_ = report.fields.front().codec_version;
   }
 
   BenchContext context_;
-  std::string codec_name_;
+  TailraceSpec spec_;
+  double flush_s_ = 0;
   FileOptions options_;
   std::string codec_version_;
 };
@@ -97,16 +148,23 @@ class TailraceMethod final : public Method {
 }  // namespace
 
 Result<std::unique_ptr<Method>> make_tailrace_method(const BenchContext& context, std::string name,
-                                                     const std::string& layout,
-                                                     const std::string& codec_name, bool verified) {
-  Result<std::unique_ptr<Layout>> known = make_layout(layout);
+                                                     const TailraceSpec& spec) {
+  FieldOptions told;
+  told.space.ratio = spec.space_ratio;
+  told.expected_ratio = context.options.expected_ratio;
+  told.expected_error = context.options.expected_error;
+  Result<std::unique_ptr<Layout>> known = make_layout(spec.layout, told);
   if (!known.ok()) return known.status();
+  if (spec.serial && !context.options.fsync) {
+    return Status(Code::invalid_argument, "-serial writes when it syncs: it needs --fsync on");
+  }
   for (const BenchField& field : context.work.fields) {
-    Result<std::unique_ptr<Codec>> codec = make_bench_codec(context.options, codec_name, field);
+    if (spec.codec == "auto") break;
+    Result<std::unique_ptr<Codec>> codec =
+        make_bench_codec(context.options, spec.codec, spec.settings, field);
     if (!codec.ok()) return codec.status().within("field \"" + field.path + "\"");
   }
-  return std::unique_ptr<Method>(
-      std::make_unique<TailraceMethod>(context, std::move(name), layout, codec_name, verified));
+  return std::unique_ptr<Method>(std::make_unique<TailraceMethod>(context, std::move(name), spec));
 }
 
 }  // namespace tailrace::bench

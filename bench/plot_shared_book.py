@@ -4,7 +4,8 @@
 
 Left: encode time with the previous step's book over that with codes of each chunk's own. Right: the
 first step's book, kept for all steps: ratio over that with codes of their own, by the book's age,
-as figure 6 of Jin et al. 2024 has it. A line is one bound, a row one field. Needs matplotlib.
+as figure 6 of Jin et al. 2024 has it; stars: the book of a step long before (--early), one for each
+chunk size from 8 MiB on. A line is one bound, a row one field. Needs matplotlib.
 """
 
 import argparse
@@ -17,10 +18,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-CHUNKS = ("8 MB", "1 MB", "256 KB")
+CHUNKS = ("8 MiB", "1 MiB", "128 KiB")
 #: Colours of the bounds, from the loosest on.
 COLOURS = ("#56b4e9", "#0072b2", "#e69f00", "#a63603")
-LINES = {"8 MB": "-", "1 MB": "--", "256 KB": ":"}
+LINES = {"8 MiB": "-", "1 MiB": "--", "128 KiB": ":"}
 GREY = "#555555"
 
 
@@ -30,6 +31,8 @@ def read(path):
         lambda: collections.defaultdict(lambda: collections.defaultdict(dict)))
     with open(path, newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            if row["field"] == "field":  # The head of another run's table.
+                continue
             places = tree[row["field"]][float(row["relative_bound"])][row["chunk"]]
             places.setdefault(row["codes"], []).append(row)
     return tree
@@ -61,7 +64,14 @@ def draw_ages(axes, bounds):
             axes.plot([int(row["step"]) for row in rows],
                       [100 * (own[row["step"]] / int(row["encoded_bytes"]) - 1) for row in rows],
                       LINES[chunk], color=COLOURS[b], linewidth=1.5)
+            old = chunks[chunk].get("early")
+            if old:
+                loss = 100 * (total(chunks[chunk]["own"], "encoded_bytes")
+                              / total(old, "encoded_bytes") - 1)
+                axes.plot([10 + CHUNKS.index(chunk) / 3], [loss], "*", color=COLOURS[b])
     axes.axhline(0, color=GREY, linewidth=0.8)
+    if any("early" in ways for chunks in bounds.values() for ways in chunks.values()):
+        axes.set_xticks([2, 4, 6, 8, 10 + 1 / 3], ["2", "4", "6", "8", "long"])
     axes.set_ylabel("ratio against own codes, %", color=GREY)
     axes.set_xlabel("steps since the book was made", color=GREY)
 

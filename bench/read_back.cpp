@@ -6,7 +6,7 @@
 
 #include "container/filter_plugins.hpp"
 #include "container/hdf5_handle.hpp"
-#include "hdf5_filter/trz_filter.hpp"
+#include "hdf5_filter/own_filters.hpp"
 #include "method.hpp"
 
 namespace tailrace::bench {
@@ -45,7 +45,9 @@ Result<ReadBack> read_back_with_hdf5(const BenchContext& context, const std::str
                                      bool exact) {
   const Hdf5Scope scope;
   share_plugin_folders(context.options.plugin_path);
-  TAILRACE_TRY(register_filter_class(&hdf5::trz_filter_class()));
+  for (const hdf5::FilterClass* filter_class : hdf5::own_filter_classes()) {
+    TAILRACE_TRY(register_filter_class(filter_class));
+  }
   ReadBack found;
   const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file.valid()) return hdf5_failure(Code::corrupt, "opening \"" + path + "\"");

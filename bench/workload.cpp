@@ -5,21 +5,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <numeric>
 
-#include "container/input_file.hpp"
-#include "synthetic_nyx.hpp"
+#include "core/options.hpp"
+#include "workload_fit.hpp"
+#include "workload_sets.hpp"
 
 namespace tailrace::bench {
 namespace {
 
-constexpr std::uint64_t kDefaultEdge = 128;
 constexpr std::uint64_t kDefaultChunkEdge = 64;
-/// Chunks of fields that the default chunk shape does not divide are made this small.
-constexpr std::uint64_t kLargestChunkBytes = 8U << 20;
+/// Chunks of fields that the default chunk shape does not fit are made this small: as many bytes as
+/// a default chunk of f32, so that a rank has several.
+constexpr std::uint64_t kLargestChunkBytes = 1U << 20;
 
 /// The rank's coordinates in the grid of ranks, last dimension fastest.
 Shape rank_position(int rank, const Shape& grid) {
@@ -56,7 +54,7 @@ Status place_field(const Comm& comm, const BenchOptions& options, const Shape& b
   field.values = Buffer(field.block_bytes());
   if (!field.values.allocated()) return Status(Code::out_of_memory, "no memory for a block");
   const bool given = options.chunk_shape && options.chunk_shape->size() == block.size();
-  const Shape wanted = given ? *options.chunk_shape : Shape(block.size(), kDefaultChunkEdge);
+  const Shape wanted = given ? *options.chunk_shape : Shape(3, kDefaultChunkEdge);
   if (divides(wanted, block)) {
     field.chunk_shape = wanted;
     return Status();
@@ -70,139 +68,72 @@ Status place_field(const Comm& comm, const BenchOptions& options, const Shape& b
   return Status();
 }
 
-/// The block of one rank: --cells, or a cube of --size-per-rank over `n_fields` fields.
-Shape block_of(const BenchOptions& options, std::size_t n_fields, std::size_t n_dimensions,
-               std::uint64_t element_bytes) {
-  if (options.bytes_per_rank && n_dimensions > 0) {
-    const double cells = static_cast<double>(*options.bytes_per_rank) /
-                         static_cast<double>(n_fields * element_bytes);
-    const double edge = std::pow(cells, 1.0 / static_cast<double>(n_dimensions));
-    // Whole default chunks, or a power of two below one of them.
-    auto rounded =
-        static_cast<std::uint64_t>(std::lround(edge / kDefaultChunkEdge)) * kDefaultChunkEdge;
-    if (rounded == 0) {
-      for (rounded = 1; static_cast<double>(2 * rounded) <= edge;) rounded *= 2;
-    }
-    return Shape(n_dimensions, rounded);
-  }
-  return options.cells;
-}
+/// How a field came into its block, for the label.
+enum class Fit : std::uint8_t { made, whole, tiled, refined };
 
-Status make_synthetic(const Comm& comm, const BenchOptions& options, Workload& work) {
-  Shape block = block_of(options, synthetic_nyx_names.size(), 3, sizeof(float));
-  if (block.empty()) block = Shape(3, kDefaultEdge);
-  if (block.size() != 3) {
-    return Status(Code::invalid_argument, "--cells: synthetic fields have three dimensions");
+/// Put a field into this rank's block of it. Not collective.
+Status add_field(const Comm& comm, const BenchOptions& options, SourceField&& source,
+                 Workload& work, Fit& fit) {
+  Shape block = source.is_block ? source.shape
+                                : wanted_block(options, source.n_fields, source.shape,
+                                               dtype_bytes(source.dtype));
+  if (block.size() != source.shape.size()) block = source.shape;
+  BenchField field;
+  field.path = source.path;
+  field.dtype = source.dtype;
+  field.fill_value = source.fill_value;
+  TAILRACE_TRY(place_field(comm, options, block, field));
+  bool larger = false;
+  for (std::size_t d = 0; d < block.size(); ++d) larger = larger || block[d] > source.shape[d];
+  const Shape shift = shift_of(comm.rank(), source.shape);
+  if (source.is_block) {
+    field.values = std::move(source.values);
+  } else if (larger && options.refine) {
+    if (field.fill_value) {
+      return Status(Code::unsupported, "--fit refine: \"" + field.path +
+                                           "\" has fill values, between which nothing lies");
+    }
+    field.values = refine(field.dtype, source.values.bytes(), source.shape, shift, block);
+    if (!field.values.allocated()) return Status(Code::out_of_memory, "no memory for a block");
+    fit = Fit::refined;
+  } else {
+    tile(source.values.bytes(), source.shape, dtype_bytes(field.dtype), shift, block,
+         field.values.bytes());
+    if (fit != Fit::refined) fit = larger || fit == Fit::tiled ? Fit::tiled : Fit::whole;
   }
-  work.source = fmt::format(
-      "synthetic nyx, seed {}: Gaussian random fields with a cold-dark-matter "
-      "spectrum, log-normal densities",
-      options.seed);
-  const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
-  const std::vector<std::vector<float>> fields =
-      make_synthetic_nyx(block, options.seed * n_ranks + static_cast<std::uint64_t>(comm.rank()));
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    BenchField field;
-    field.path = std::string("/") + synthetic_nyx_names[f];
-    TAILRACE_TRY(place_field(comm, options, block, field));
-    std::memcpy(field.values.data(), fields[f].data(), field.block_bytes());
-    work.fields.push_back(std::move(field));
-  }
+  work.fields.push_back(std::move(field));
   return Status();
 }
 
-/// Fill the block with copies of the input field side by side, shifted around by an amount of the
-/// rank's own, so that ranks do not encode equal chunks. In periodic data no seam shows.
-void tile(const Buffer& whole, const Shape& whole_shape, int rank, BenchField& field) {
-  const std::size_t element_bytes = dtype_bytes(field.dtype);
-  const std::size_t last = whole_shape.size() - 1;
-  Shape shift;
-  for (std::size_t d = 0; d <= last; ++d) {
-    // Multiples of the golden section's share leave the ranks far apart in every dimension.
-    const double share = 0.381966 * rank * static_cast<double>(d + 1);
-    shift.push_back(static_cast<std::uint64_t>((share - std::floor(share)) *
-                                               static_cast<double>(whole_shape[d])));
+const char* fit_label(Fit fit) {
+  switch (fit) {
+    case Fit::made: return "";
+    case Fit::whole:
+      return "; tiled over the ranks: each one's block is the field, shifted around by an amount "
+             "of "
+             "its own";
+    case Fit::tiled:
+      return "; tiled: each rank's block is the field repeated, shifted around by an amount of its "
+             "own";
+    case Fit::refined:
+      return "; refined: linear interpolation between the field's values (smoother than real), "
+             "shifted around by an amount of each rank's own";
   }
-  std::byte* target = field.values.data();
-  Box rows = whole_box(field.box.count);
-  rows.count[last] = 1;
-  for_each_position(rows, [&](const Shape& at) {
-    std::uint64_t row = 0;
-    for (std::size_t d = 0; d < last; ++d) {
-      row = row * whole_shape[d] + (at[d] + shift[d]) % whole_shape[d];
-    }
-    const std::byte* line = whole.data() + row * whole_shape[last] * element_bytes;
-    std::uint64_t from = shift[last];
-    for (std::uint64_t done = 0; done < field.box.count[last];) {
-      const std::uint64_t n = std::min(whole_shape[last] - from, field.box.count[last] - done);
-      std::memcpy(target, line + from * element_bytes, n * element_bytes);
-      target += n * element_bytes;
-      done += n;
-      from = 0;
-    }
-  });
-}
-
-/// Why a field of the input cannot be part of the workload; empty if it can.
-std::string unfit(const InputField& field) {
-  if (!is_floating(field.dtype)) return "no floating point numbers";
-  if (field.coordinate) return "a coordinate";
-  if (field.shape.empty() || n_elements(field.shape) < 4096) return "too small";
-  if (field.fill_value) return "has fill values";
   return "";
 }
 
-Status make_from_input(const Comm& comm, const BenchOptions& options, Workload& work) {
-  Result<std::unique_ptr<InputFile>> opened = InputFile::open(options.input);
-  if (!opened.ok()) return opened.status();
-  InputFile& input = **opened;
-  const auto n_fit = static_cast<std::size_t>(
-      std::count_if(input.fields().begin(), input.fields().end(),
-                    [](const InputField& field) { return unfit(field).empty(); }));
-  for (std::size_t f = 0; f < input.fields().size(); ++f) {
-    const InputField& found = input.fields()[f];
-    std::string reason = unfit(found);
-    Buffer whole;
-    if (reason.empty()) {
-      whole = Buffer(n_elements(found.shape) * dtype_bytes(found.dtype));
-      if (!whole.allocated()) return Status(Code::out_of_memory, "no memory for " + found.path);
-      TAILRACE_TRY(input.read(f, whole_box(found.shape), whole.bytes()));
-      const ValueRange range = value_range(found.dtype, whole.bytes());
-      if (range.n_nan + range.n_inf > 0) reason = "has values that are not finite";
-      if (range.constant()) reason = "all values are equal";
-    }
-    if (!reason.empty()) {
-      work.remarks.push_back(fmt::format("left out {}: {}", found.path, reason));
-      continue;
-    }
-    Shape block = block_of(options, n_fit, found.shape.size(), dtype_bytes(found.dtype));
-    if (block.size() != found.shape.size()) block = found.shape;
-    BenchField field;
-    field.path = found.path;
-    field.dtype = found.dtype;
-    TAILRACE_TRY(place_field(comm, options, block, field));
-    tile(whole, found.shape, comm.rank(), field);
-    work.fields.push_back(std::move(field));
-  }
-  work.source = fmt::format(
-      "{}, tiled: each rank's block is the file's field repeated, shifted "
-      "around by an amount of its own",
-      std::filesystem::path(options.input).filename().string());
-  if (!work.fields.empty()) return Status();
-  return Status(Code::invalid_argument, options.input + " has no field that bench can use");
-}
-
 /// Collective: one allreduce.
-void resolve_bounds(Comm& comm, const ErrorBound& bound, Workload& work) {
+void find_ranges(Comm& comm, Workload& work) {
   std::vector<double> extremes;  // least and minus greatest, so that one minimum finds both
   for (const BenchField& field : work.fields) {
-    const ValueRange range = value_range(field.dtype, field.values.bytes());
+    const ValueRange range = value_range(field.dtype, field.values.bytes(), field.fill_value);
     extremes.push_back(range.least);
     extremes.push_back(-range.greatest);
   }
   comm.allreduce(std::span<double>(extremes), Reduction::min);
   for (std::size_t f = 0; f < work.fields.size(); ++f) {
-    work.fields[f].absolute_bound = absolute_bound(bound, extremes[2 * f], -extremes[2 * f + 1]);
+    work.fields[f].least = extremes[2 * f];
+    work.fields[f].greatest = -extremes[2 * f + 1];
   }
 }
 
@@ -253,11 +184,27 @@ Shape rank_grid(int n_ranks, std::size_t n_dimensions) {
 
 Result<Workload> make_workload(Comm& comm, const BenchOptions& options) {
   Workload work;
-  TAILRACE_TRY(comm.agree(options.input.empty() ? make_synthetic(comm, options, work)
-                                                : make_from_input(comm, options, work)));
-  resolve_bounds(comm, options.bound, work);
+  Fit fit = Fit::made;
+  Result<Source> source = visit_source(comm, options, [&](SourceField&& field) {
+    return add_field(comm, options, std::move(field), work, fit);
+  });
+  TAILRACE_TRY(comm.agree(source.status()));
+  work.source = source->label + fit_label(fit);
+  work.remarks = std::move(source->remarks);
+  find_ranges(comm, work);
   add_up(comm, work);
   return work;
+}
+
+void set_bound(const ErrorBound& bound, const std::vector<FieldBound>& field_bounds,
+               Workload& work) {
+  for (BenchField& field : work.fields) {
+    const auto own =
+        std::find_if(field_bounds.begin(), field_bounds.end(),
+                     [&](const FieldBound& one) { return glob_matches(one.glob, field.path); });
+    field.absolute_bound =
+        absolute_bound(own == field_bounds.end() ? bound : own->bound, field.least, field.greatest);
+  }
 }
 
 }  // namespace tailrace::bench

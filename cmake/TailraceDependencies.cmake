@@ -1,9 +1,11 @@
-# The libraries that Tailrace stands on, gathered in four interface targets:
+# The libraries that Tailrace stands on, gathered in interface targets:
 #
-#   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, zstd, fmt
+#   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, zstd, fmt,
+#                           nlohmann_json (headers only: nothing of it is left to link or install)
 #   tailrace_hdf5           the one HDF5 of the library and the command line (serial if possible)
 #   tailrace_hdf5_parallel  the parallel HDF5 of tailrace-bench; absent if there is none
-#   tailrace_tools          what only programs need: CLI11, nlohmann_json
+#   tailrace_tools          what only programs need: CLI11
+#   tailrace_cairo          what draws their charts; absent if there is none (TAILRACE_CAIRO)
 #
 # TAILRACE_LINK_LIBRARIES lists the engine's libraries by full path, for the exported target. With
 # TAILRACE_FILTER_ONLY the codec trz and its plug-in are all there is; they need the first few.
@@ -22,6 +24,7 @@ endif()
 
 find_package(ZLIB REQUIRED)
 find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
 
 find_package(MPI COMPONENTS C QUIET)
 option(TAILRACE_MPI "Build with MPI" ${MPI_C_FOUND})
@@ -35,7 +38,17 @@ if(TAILRACE_MPI)
   list(APPEND TAILRACE_LINK_LIBRARIES MPI::MPI_C)
 endif()
 
-target_link_libraries(tailrace_requirements INTERFACE ${TAILRACE_LINK_LIBRARIES})
+# The Python engine's: the same without MPI, and with the HDF5 that is chosen below.
+add_library(tailrace_python_requirements INTERFACE)
+target_include_directories(tailrace_python_requirements SYSTEM INTERFACE
+                           ${TAILRACE_DEFLATE_INCLUDE_DIRS} ${TAILRACE_ZSTD_INCLUDE_DIRS})
+set(python_libraries ${TAILRACE_LINK_LIBRARIES})
+list(REMOVE_ITEM python_libraries MPI::MPI_C)
+target_link_libraries(tailrace_python_requirements INTERFACE ${python_libraries} tailrace_hdf5
+                      nlohmann_json::nlohmann_json)
+
+target_link_libraries(tailrace_requirements INTERFACE ${TAILRACE_LINK_LIBRARIES}
+                      nlohmann_json::nlohmann_json)
 if(TAILRACE_MPI)
   # Only the C interface of MPI is used; the old C++ one would drag in another library.
   target_compile_definitions(tailrace_requirements INTERFACE
@@ -44,9 +57,18 @@ endif()
 
 if(TAILRACE_BUILD_CLI OR TAILRACE_BUILD_BENCH)
   find_package(CLI11 REQUIRED)
-  find_package(nlohmann_json REQUIRED)
   add_library(tailrace_tools INTERFACE)
-  target_link_libraries(tailrace_tools INTERFACE CLI11::CLI11 nlohmann_json::nlohmann_json)
+  target_link_libraries(tailrace_tools INTERFACE CLI11::CLI11)
+endif()
+
+# Charts: docs/adr/cairo-for-charts.md.
+pkg_check_modules(TAILRACE_CAIRO_PC QUIET IMPORTED_TARGET cairo>=1.14 cairo-svg cairo-png)
+option(TAILRACE_CAIRO "Draw charts with cairo" ${TAILRACE_CAIRO_PC_FOUND})
+if(TAILRACE_CAIRO AND NOT TAILRACE_CAIRO_PC_FOUND)
+  message(FATAL_ERROR "TAILRACE_CAIRO is on, but no cairo was found (libcairo2-dev)")
+elseif(TAILRACE_CAIRO)
+  add_library(tailrace_cairo INTERFACE)
+  target_link_libraries(tailrace_cairo INTERFACE PkgConfig::TAILRACE_CAIRO_PC)
 endif()
 
 include(TailraceHdf5)

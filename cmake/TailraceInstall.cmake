@@ -13,6 +13,10 @@ foreach(program tailrace_cli tailrace_bench)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
+if(TARGET tailrace_cli)
+  # The exact schedulers of `tailrace schedule`, which finds them from its own place.
+  install(PROGRAMS frontends/cli/exact_schedule.py DESTINATION share/tailrace)
+endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tailrace)
 install(EXPORT tailraceTargets NAMESPACE tailrace:: DESTINATION ${package_folder})

@@ -1,9 +1,11 @@
-# The codec trz and its HDF5 filter plug-in.
+# The codecs trz and xor and their HDF5 filter plug-ins.
 #
-#   TAILRACE_TRZ_OBJECTS  the codec's objects, part of every library and program of ours
-#   tailrace_trz_filter   the HDF5 filter class, for programs that read trz without the plug-in
-#   h5trz                 the plug-in libh5trz.so, which stands alone: no HDF5, no MPI, and zstd and
-#                         libdeflate inside it where static libraries of them are installed
+#   TAILRACE_TRZ_OBJECTS, TAILRACE_XOR_OBJECTS
+#                            the codecs' objects, part of every library and program of ours
+#   TAILRACE_FILTER_OBJECTS  the HDF5 filter classes, for programs that read without the plug-ins
+#   h5trz, h5xor             the plug-ins libh5trz.so and libh5xor.so, which stand alone: no HDF5, no
+#                            MPI, and zstd and libdeflate inside where static libraries of them are
+#                            installed
 #
 # Files named *_kernels.cpp are compiled once for each instruction set (codec/trz/isa.hpp), which is
 # chosen when the program runs; nothing else is compiled for more than the plain machine.
@@ -51,52 +53,88 @@ foreach(isa ${trz_isa_names})
   list(APPEND TAILRACE_TRZ_OBJECTS $<TARGET_OBJECTS:tailrace_trz_${isa}>)
 endforeach()
 
-# --- the HDF5 filter ------------------------------------------------------------------------------
+# --- the codec xor: plain and AVX2 alone ----------------------------------------------------------
+
+file(GLOB xor_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/codec/xor/*.cpp")
+set(xor_kernels ${xor_sources})
+list(FILTER xor_kernels INCLUDE REGEX "_kernels\\.cpp$")
+list(FILTER xor_sources EXCLUDE REGEX "_kernels\\.cpp$")
+tailrace_object_library(tailrace_xor ${xor_sources})
+target_compile_options(tailrace_xor PRIVATE ${trz_optimisation})
+set(TAILRACE_XOR_OBJECTS $<TARGET_OBJECTS:tailrace_xor>)
+foreach(isa ${trz_isa_names})
+  if(NOT isa STREQUAL avx512)
+    tailrace_object_library(tailrace_xor_${isa} ${xor_kernels})
+    target_compile_definitions(tailrace_xor_${isa} PRIVATE XOR_BUILD=${isa})
+    target_compile_options(tailrace_xor_${isa} PRIVATE ${trz_optimisation} ${trz_isa_flags_${isa}}
+                           $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+                           -Wno-uninitialized)
+    list(APPEND TAILRACE_XOR_OBJECTS $<TARGET_OBJECTS:tailrace_xor_${isa}>)
+  endif()
+endforeach()
+
+# --- the HDF5 filters -----------------------------------------------------------------------------
 
 set(filter_folder "${PROJECT_SOURCE_DIR}/frontends/hdf5_filter")
-tailrace_object_library(tailrace_trz_filter
-                        ${filter_folder}/hdf5_calls.cpp ${filter_folder}/trz_filter.cpp)
+tailrace_object_library(tailrace_filter_calls ${filter_folder}/hdf5_calls.cpp)
+tailrace_object_library(tailrace_trz_filter ${filter_folder}/trz_filter.cpp)
+tailrace_object_library(tailrace_xor_filter ${filter_folder}/xor_filter.cpp)
+# What programs of ours link to read both filters without a plug-in.
+set(TAILRACE_FILTER_OBJECTS $<TARGET_OBJECTS:tailrace_filter_calls>
+    $<TARGET_OBJECTS:tailrace_trz_filter> $<TARGET_OBJECTS:tailrace_xor_filter>)
 
-# Under a sanitizer only instrumented programs could load it.
+# Under a sanitizer only instrumented programs could load them.
 if(TAILRACE_SANITIZE)
   return()
 endif()
-
-# The linker leaves out what the codec does not use of src/core.
-file(GLOB h5trz_core CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp")
-add_library(h5trz MODULE
-            ${filter_folder}/h5trz_plugin.cpp ${filter_folder}/trz_c.cpp ${h5trz_core}
-            ${TAILRACE_TRZ_OBJECTS} $<TARGET_OBJECTS:tailrace_trz_filter>)
-set_target_properties(h5trz PROPERTIES
-                      LINKER_LANGUAGE CXX
-                      INSTALL_RPATH ""
-                      LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/hdf5/plugin")
 
 find_library(TAILRACE_STATIC_ZSTD libzstd.a)
 find_library(TAILRACE_STATIC_DEFLATE libdeflate.a)
 mark_as_advanced(TAILRACE_STATIC_ZSTD TAILRACE_STATIC_DEFLATE)
 if(TAILRACE_STATIC_ZSTD AND TAILRACE_STATIC_DEFLATE)
-  set(h5trz_libraries "${TAILRACE_STATIC_ZSTD}" "${TAILRACE_STATIC_DEFLATE}")
+  set(filter_zstd "${TAILRACE_STATIC_ZSTD}")
+  set(filter_deflate "${TAILRACE_STATIC_DEFLATE}")
 else()
-  set(h5trz_libraries ${TAILRACE_ZSTD_LINK_LIBRARIES} ${TAILRACE_DEFLATE_LINK_LIBRARIES})
+  set(filter_zstd ${TAILRACE_ZSTD_LINK_LIBRARIES})
+  set(filter_deflate ${TAILRACE_DEFLATE_LINK_LIBRARIES})
 endif()
-target_link_libraries(h5trz PRIVATE tailrace_flags ${h5trz_libraries} Threads::Threads
-                      ${CMAKE_DL_LIBS})
-
-# Nothing inside may clash with the host's own zstd or C++ library, nor be replaced by them.
-set(h5trz_script "-Wl,--version-script=${filter_folder}/h5trz.map")
-check_linker_flag(CXX "${h5trz_script}" TAILRACE_VERSION_SCRIPT)
-if(TAILRACE_VERSION_SCRIPT)
-  target_link_options(h5trz PRIVATE "${h5trz_script}" -Wl,--gc-sections -Wl,-z,defs)
-  set_target_properties(h5trz PROPERTIES LINK_DEPENDS "${filter_folder}/h5trz.map")
-endif()
+check_linker_flag(CXX "-Wl,--version-script=${filter_folder}/h5trz.map" TAILRACE_VERSION_SCRIPT)
 check_linker_flag(CXX -static-libstdc++ TAILRACE_STATIC_LIBSTDCXX)
-if(TAILRACE_STATIC_LIBSTDCXX)
-  target_link_options(h5trz PRIVATE -static-libstdc++ -static-libgcc)
-endif()
+file(GLOB filter_core CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp")
 
-if(TAILRACE_FILTER_ONLY)
-  install(TARGETS h5trz LIBRARY DESTINATION plugins)
-else()
-  install(TARGETS h5trz LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hdf5/plugin)
-endif()
+# A plug-in from sources, objects and libraries. The linker leaves out what it does not use of
+# src/core; nothing inside may clash with the host's own zstd or C++ library, nor be replaced by
+# them.
+function(tailrace_filter_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 plugin "" "" "SOURCES;LIBRARIES")
+  add_library(${name} MODULE ${plugin_SOURCES} ${filter_core}
+              $<TARGET_OBJECTS:tailrace_filter_calls>)
+  set_target_properties(${name} PROPERTIES
+                        LINKER_LANGUAGE CXX
+                        INSTALL_RPATH ""
+                        LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/hdf5/plugin")
+  target_link_libraries(${name} PRIVATE tailrace_flags ${plugin_LIBRARIES} Threads::Threads
+                        ${CMAKE_DL_LIBS})
+  if(TAILRACE_VERSION_SCRIPT)
+    target_link_options(${name} PRIVATE "-Wl,--version-script=${filter_folder}/${name}.map"
+                        -Wl,--gc-sections -Wl,-z,defs)
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS "${filter_folder}/${name}.map")
+  endif()
+  if(TAILRACE_STATIC_LIBSTDCXX)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+  if(TAILRACE_FILTER_ONLY OR TAILRACE_WHEEL)
+    install(TARGETS ${name} LIBRARY DESTINATION plugins)
+  else()
+    install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hdf5/plugin)
+  endif()
+endfunction()
+
+tailrace_filter_plugin(h5trz
+                       SOURCES ${filter_folder}/h5trz_plugin.cpp ${filter_folder}/trz_c.cpp
+                               ${TAILRACE_TRZ_OBJECTS} $<TARGET_OBJECTS:tailrace_trz_filter>
+                       LIBRARIES ${filter_zstd} ${filter_deflate})
+tailrace_filter_plugin(h5xor
+                       SOURCES ${filter_folder}/h5xor_plugin.cpp ${TAILRACE_XOR_OBJECTS}
+                               $<TARGET_OBJECTS:tailrace_xor_filter>
+                       LIBRARIES ${filter_deflate})

@@ -135,7 +135,7 @@ int run(const std::string& path) {
   auto file = tailrace::File::create(path, ranks, "replace=on");
   for (int output = 0; output < 5; ++output) {
     const std::string group = "/output_" + std::to_string(output);
-    const char* near = "bound=abs=1e-5";
+    const char* near = "codec=portable,bound=abs=1e-5";
     write_property<double>(file, group + "/x", particles, near, [](auto& p) { return p.x; });
     write_property<double>(file, group + "/y", particles, near, [](auto& p) { return p.y; });
     write_property<float>(file, group + "/vx", particles, near, [](auto& p) { return p.vx; });

@@ -108,10 +108,10 @@ int main(int argc, char** argv) {
         check(tailrace_file_open(path, ALL_RANKS, options, &file));
       }
       check(tailrace_field_define(file, "/time", TAILRACE_F64, 0, NULL, NULL, &time_s));
-      check(tailrace_field_define(file, "/height", TAILRACE_F64, 1, &shape, "bound=abs=1e-4",
-                                  &height));
-      check(tailrace_field_define(file, "/discharge", TAILRACE_F64, 1, &shape, "bound=rel=1e-4",
-                                  &discharge));
+      check(tailrace_field_define(file, "/height", TAILRACE_F64, 1, &shape,
+                                  "codec=portable,bound=abs=1e-4", &height));
+      check(tailrace_field_define(file, "/discharge", TAILRACE_F64, 1, &shape,
+                                  "codec=portable,bound=rel=1e-4", &discharge));
       check(tailrace_attribute_set_text(file, "/time", "units", "s"));
     }
     const double now = output * STEPS_PER_OUTPUT * dt;

@@ -91,8 +91,8 @@ int main(int argc, char** argv) {
   const double heat_at_start = sum_over_ranks(heat);
 
   tailrace_file* file;
-  check(tailrace_file_create(argc > 1 ? argv[1] : "heat.h5", ALL_RANKS, "bound=abs=1e-3,replace=on",
-                             &file));
+  check(tailrace_file_create(argc > 1 ? argv[1] : "heat.h5", ALL_RANKS,
+                             "codec=portable,bound=abs=1e-3,replace=on", &file));
   check(tailrace_attribute_set_text(file, "/", "title", "heat in an insulated plate"));
 
   const uint64_t shape[2] = {N_ROWS, N_COLUMNS};

@@ -149,7 +149,8 @@ int run(const std::string& path) {
         past(i, j, k) = now(i, j, k) = std::exp(std::cos(x) + std::cos(y) * std::cos(2 * z));
       }
 
-  auto file = tailrace::File::create(path, blocks.ranks(), "bound=rel=1e-4,replace=on");
+  auto file =
+      tailrace::File::create(path, blocks.ranks(), "codec=portable,bound=rel=1e-4,replace=on");
   const tailrace::Shape shape{kCells, kCells, kCells};
   tailrace::Box box;
   for (int d = 0; d < 3; ++d) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,10 +23,12 @@
 #include "core/box.hpp"
 #include "core/comm.hpp"
 #include "core/dtype.hpp"
+#include "core/obstacle.hpp"
 #include "core/options.hpp"
 #include "core/status.hpp"
 #include "core/trace.hpp"
 #include "exec/box_source.hpp"
+#include "model/dump_time.hpp"
 
 namespace tailrace {
 
@@ -59,8 +62,21 @@ struct FieldReport {
   std::uint64_t n_raw_chunks = 0;  ///< Stored unfiltered, because the codec broke its bound there.
   std::uint64_t raw_bytes = 0;     ///< Uncompressed bytes of the field.
   std::uint64_t encoded_bytes = 0;
-  double encode_s = 0;  ///< Thread-seconds in encode, all ranks.
+  std::uint64_t predicted_bytes = 0;    ///< Of encoded ones, before encoding; 0: nobody asked.
+  double mean_size_error = 0;           ///< Of chunks: |predicted - encoded| / encoded.
+  std::uint64_t n_overflow_chunks = 0;  ///< Larger than the place that the layout kept for them.
+  std::uint64_t reserved_bytes = 0;     ///< Set aside before sizes were known; 0: claimed, dense.
+  double encode_s = 0;                  ///< Thread-seconds in encode, all ranks.
   double verify_s = 0;
+  double expected_psnr_db = 0;   ///< Under target-psnr=: by the errors of a sample; 0: no target.
+  std::uint64_t book_bytes = 0;  ///< Codec trz,book=auto: shared book in the header; 0: none.
+  double book_ratio_loss = 0;    ///< Share of encoded bytes that it costs, by counted chunks.
+  double book_saved_s = 0;       ///< Of encode time, by chunks that were encoded with and without
+                                 ///< it, in this step and earlier ones; 0: none were yet.
+  /// Codecs that were compared for codec=auto, and which one won; empty: it was named. By the step
+  /// that chose: later steps of the field, or of its lineage, have none.
+  std::vector<CandidateForecast> candidates;
+  std::size_t chosen_candidate = 0;
 
   /// What max_error is held to: in its unit, 0 if the field is kept exactly.
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
@@ -68,12 +84,24 @@ struct FieldReport {
 
 /// What became of one step.
 struct StepReport {
+  bool completed = true;  ///< False: a step was handed over, and there was none before it.
   std::uint64_t step_index = 0;
   std::vector<FieldReport> fields;
   std::uint64_t raw_bytes = 0;
   std::uint64_t encoded_bytes = 0;
+  std::uint64_t predicted_bytes = 0;
+  double predict_s = 0;             ///< Slowest rank: sampling, order, reservations.
+  double predicted_makespan_s = 0;  ///< Slowest rank: encode and write, as planned.
+  std::uint64_t n_overflow_chunks = 0;
+  std::uint64_t reserved_bytes = 0;
+  /// Storage overhead: what the data takes of the file, all gaps included (unused reservations and
+  /// holes, alignment, rests of extents claimed across nodes), less the encoded bytes.
+  std::uint64_t slack_bytes = 0;
+  double wait_s = 0;  ///< Slowest rank: time in which some encoded chunk waited for an address.
   std::uint64_t n_writes = 0;     ///< Data writes of all ranks.
   double read_s = 0;              ///< Slowest rank, pulling values from a BoxSource.
+  std::string profile;            ///< That times were predicted from: "typical values", or a host.
+  double choose_s = 0;            ///< Slowest rank: sampling for codec=auto, and the decision.
   double encode_s = 0;            ///< Slowest rank: seconds in which it encoded (lane time).
   double write_s = 0;             ///< Slowest rank: seconds in which its I/O lane wrote.
   double makespan_s = 0;          ///< Slowest rank: encode and write together, wall clock.
@@ -85,6 +113,14 @@ struct StepReport {
   std::uint64_t piece_bytes = 0;  ///< Values that travelled between ranks to chunk owners.
   std::uint64_t peak_memory_bytes = 0;  ///< Largest rank: buffers that Tailrace held at once.
   std::uint64_t file_bytes = 0;         ///< The file's length after the commit.
+  // Modes async and in_situ; slowest rank, or the sum over the ranks for counts.
+  double exposed_s = 0;       ///< That the application lost: end_step, wait, obstacles delayed.
+  double handover_s = 0;      ///< Of this, taking the values and planning.
+  double backpressure_s = 0;  ///< Of this, waiting for memory or for the step before.
+  double idle_encode_s = 0;   ///< Encoding in the application's idle time.
+  std::uint64_t n_delayed_obstacles = 0;  ///< Began late because a chunk was not finished.
+  double largest_delay_s = 0;
+  std::uint64_t n_moved_writes = 0;  ///< Chunks that another rank of the node wrote.
 };
 
 /// Called on the main thread from time to time within end_step. Bytes count this node's ranks.
@@ -137,10 +173,22 @@ class Writer {
   /// collective.
   virtual void note_failure(const Status& failure) = 0;
 
-  /// Write and commit all that was put since the last step. Collective.
+  /// Write and commit all that was put since the last step. Collective. In the modes async and
+  /// in_situ: commit the step before, and hand this one over; the report and a failure are then
+  /// those of the step before (`completed` is false if there was none).
   /// Every field defined since the last end_step must have been put in whole; a field with
   /// over_time may be put again in each step. On failure nothing of this step is in the file.
   virtual Result<StepReport> end_step() = 0;
+  /// Modes async and in_situ: wait until the step that was handed over last is committed.
+  /// Collective. @returns its report; nothing if there is none to wait for.
+  virtual Result<std::optional<StepReport>> wait() = 0;
+  /// Mode in_situ: the application begins, or ends, to use a lane. Not collective.
+  virtual void mark(Lane lane, bool begins) = 0;
+  /// Modes async and in_situ: the application's thread is idle until `done`, and for `seconds` at
+  /// most; encode what fits. Without `done` it returns as soon as nothing is left to encode.
+  /// Not collective.
+  virtual void idle(double seconds, const std::function<bool()>& done) = 0;
+
   /// End a step that is still open, commit, close. Collective. The object is unusable afterwards.
   virtual Status close() = 0;
 

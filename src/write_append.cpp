@@ -139,16 +139,20 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
   return Status();
 }
 
+bool has_filters(const FieldState& field, const Codec& codec) {
+  const std::vector<FilterSpec>& filters = codec.filters();
+  bool same = filters.size() == field.stored_filters.size();
+  for (std::size_t i = 0; same && i < filters.size(); ++i) {
+    same = filters[i].filter_id == field.stored_filters[i].filter_id &&
+           filters[i].final_client_data == field.stored_filters[i].client_data;
+  }
+  return same;
+}
+
 Status check_continued_codecs(const std::vector<FieldState>& fields) {
   for (const FieldState& field : fields) {
     if (!field.continued || !field.is_new() || field.codec == nullptr) continue;
-    const std::vector<FilterSpec>& filters = field.codec->filters();
-    bool same = filters.size() == field.stored_filters.size();
-    for (std::size_t i = 0; same && i < filters.size(); ++i) {
-      same = filters[i].filter_id == field.stored_filters[i].filter_id &&
-             filters[i].final_client_data == field.stored_filters[i].client_data;
-    }
-    if (same) continue;
+    if (has_filters(field, *field.codec)) continue;
     std::string stored;
     for (const StoredFilter& filter : field.stored_filters) {
       stored += (stored.empty() ? "" : ", ") + filter.name + " (" +

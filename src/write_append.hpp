@@ -24,6 +24,9 @@ namespace tailrace {
 Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool appended,
                       std::vector<FieldState>& fields);
 
+/// Whether the codec makes the very filters of the continued field's dataset. Rank 0 only.
+bool has_filters(const FieldState& field, const Codec& codec);
+
 /// Check that the codecs of continued fields are those of their datasets. Rank 0 only.
 /// @error invalid_argument  the dataset has other filters.
 Status check_continued_codecs(const std::vector<FieldState>& fields);

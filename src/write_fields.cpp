@@ -21,13 +21,6 @@ Status bad_field(const FieldDefinition& definition, Code code, const std::string
   return Status(code, "field \"" + definition.path + "\": " + why);
 }
 
-/// Scalars and empty fields have nothing to compress: they are stored contiguously, as HDF5 wants.
-/// What can grow must be chunked even while it is empty.
-bool stored_plainly(const FieldDefinition& definition) {
-  if (definition.options.over_time || definition.extendable) return false;
-  return definition.shape.empty() || n_elements(definition.shape) == 0;
-}
-
 std::uint64_t gcd_entry(std::uint64_t a, std::uint64_t b) {
   while (b != 0) a = std::exchange(b, a % b);
   return a;
@@ -101,44 +94,6 @@ Status scan_values(const FieldState& field, ValueRange& range) {
   return Status();
 }
 
-Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
-                                          const std::string& plugin_path) {
-  for (const CodecEntry& entry : codec_registry()) {
-    if (entry.name == request.name) return make_builtin_codec(request);
-  }
-  if (is_plugin_codec(request.name)) return make_plugin_codec(request, plugin_path);
-  std::string known;
-  for (const CodecEntry& entry : codec_registry()) known += std::string(entry.name) + ", ";
-  return Status(Code::invalid_argument, "codec \"" + request.name +
-                                            "\" is unknown; there are: " + known +
-                                            "sz3, zfp, zstd, and id=NUMBER for any plug-in");
-}
-
-/// What is asked of the codec maker: the field's wish, adapted where the wish is only a default.
-CodecRequest codec_request(const FieldState& field) {
-  const FieldOptions& options = field.definition.options;
-  CodecRequest request{options.codec, options.codec_settings, field.definition.dtype,
-                       field.dataset_chunk_shape(), field.absolute_bound};
-  request.fill_value = options.fill_value;
-  request.pointwise_bound = field.pointwise_bound;
-  const bool floating = is_floating(field.definition.dtype);
-  const std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
-  const bool lossy_codec = std::find(lossy.begin(), lossy.end(), request.name) != lossy.end();
-  if (stored_plainly(field.definition)) {
-    request.name = "none";
-    request.settings.clear();
-  } else if (floating && !options.bound.lossless() && !options.codec_given) {
-    request.name = "portable";
-  } else if (!floating && !options.codec_given_for_field && lossy_codec) {
-    request.name = "deflate";  // a lossy default is meant for measurements, not for counts and ids
-    request.settings.clear();
-  }
-  if (!floating && !options.codec_given_for_field) {
-    request.absolute_bound = request.pointwise_bound = 0;
-  }
-  return request;
-}
-
 /// A range that only a fill value explains makes a rel bound meaningless: every real value would be
 /// free to become any other. The caller may mean it, so it is said and not refused.
 void warn_of_unnamed_fill(const FieldState& field, const LogCallback& log) {
@@ -158,7 +113,9 @@ void warn_of_unnamed_fill(const FieldState& field, const LogCallback& log) {
 Status prepare_codec(FieldState& field, const std::string& plugin_path, const LogCallback& log) {
   warn_of_unnamed_fill(field, log);
   CodecRequest request = codec_request(field);
-  Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
+  Result<std::unique_ptr<Codec>> codec = field.book.counter != nullptr
+                                             ? trz::make_counting_codec(request, field.book.counter)
+                                             : make_codec(request, plugin_path);
   const bool constant = field.definition.options.bound.needs_range() && field.absolute_bound == 0;
   if (!codec.ok() && constant && codec.status().code() == Code::unsupported) {
     if (log) {
@@ -189,6 +146,48 @@ Status prepare_codec(FieldState& field, const std::string& plugin_path, const Lo
 }
 
 }  // namespace
+
+/// Scalars and empty fields have nothing to compress: they are stored contiguously, as HDF5 wants.
+/// What can grow must be chunked even while it is empty.
+bool stored_plainly(const FieldDefinition& definition) {
+  if (definition.options.over_time || definition.extendable) return false;
+  return definition.shape.empty() || n_elements(definition.shape) == 0;
+}
+
+Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
+                                          const std::string& plugin_path) {
+  for (const CodecEntry& entry : codec_registry()) {
+    if (entry.name == request.name) return make_builtin_codec(request);
+  }
+  if (is_plugin_codec(request.name)) return make_plugin_codec(request, plugin_path);
+  std::string known;
+  for (const CodecEntry& entry : codec_registry()) known += std::string(entry.name) + ", ";
+  return Status(Code::invalid_argument, "codec \"" + request.name +
+                                            "\" is unknown; there are: " + known +
+                                            "sz3, zfp, zstd, and id=NUMBER for any plug-in");
+}
+
+CodecRequest codec_request(const FieldState& field) {
+  const FieldOptions& options = field.definition.options;
+  CodecRequest request{options.codec, options.codec_settings, field.definition.dtype,
+                       field.dataset_chunk_shape(), field.absolute_bound};
+  request.fill_value = options.fill_value;
+  request.pointwise_bound = field.pointwise_bound;
+  const bool floating = is_floating(field.definition.dtype);
+  const std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
+  const bool lossy_codec = std::find(lossy.begin(), lossy.end(), request.name) != lossy.end();
+  if (stored_plainly(field.definition)) {
+    request.name = "none";
+    request.settings.clear();
+  } else if (!floating && !options.codec_given_for_field && lossy_codec) {
+    request.name = "deflate";  // a lossy default is meant for measurements, not for counts and ids
+    request.settings.clear();
+  }
+  if (!floating && !options.codec_given_for_field) {
+    request.absolute_bound = request.pointwise_bound = 0;
+  }
+  return request;
+}
 
 Shape FieldState::dataset_chunk_shape() const {
   Shape shape = chunk_shape;
@@ -221,7 +220,7 @@ Status check_definition(const FieldDefinition& definition) {
     return bad("chunk shape " + shape_text(*options.chunk_shape) + " does not fit shape " +
                shape_text(shape));
   }
-  Result<std::unique_ptr<Layout>> layout = make_layout(options.layout);
+  Result<std::unique_ptr<Layout>> layout = make_layout(options.layout, options);
   if (!layout.ok()) return layout.status().within("field \"" + path + "\"");
   if ((*layout)->contiguous()) {
     if (options.codec != "none") {
@@ -264,6 +263,10 @@ std::string definition_text(const FieldDefinition& definition) {
                      shape_text(shape) + " codec=" + options.codec;
   for (const auto& [key, value] : options.codec_settings) text += "," + key + "=" + value;
   text += " bound=" + error_bound_text(options.bound) + " layout=" + options.layout;
+  text += " space=" + std::to_string(options.space.ratio) + ":" +
+          std::to_string(options.space.performance_weight);
+  text += " expected=" + std::to_string(options.expected_ratio) + ":" +
+          std::to_string(options.expected_error);
   text += " chunk=" + (options.chunk_shape ? shape_text(*options.chunk_shape)
                                            : std::to_string(options.chunk_bytes));
   text += " verify=" + std::to_string(static_cast<int>(options.verify));
@@ -281,7 +284,7 @@ Status choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields) {
   std::vector<std::uint64_t> cuts;
   std::vector<std::uint64_t> maxima;  // per field: whether it was put, then the largest box
   for (const FieldState& field : fields) {
-    if (field.retired) continue;
+    if (!field.is_open()) continue;
     const std::size_t n = field.definition.shape.size();
     cuts.resize(cuts.size() + n, 0);
     maxima.push_back(field.put_called ? 1 : 0);
@@ -297,7 +300,7 @@ Status choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields) {
   auto cut = cuts.begin();
   auto maximum = maxima.begin();
   for (FieldState& field : fields) {
-    if (field.retired) continue;
+    if (!field.is_open()) continue;
     const auto n = static_cast<std::ptrdiff_t>(field.definition.shape.size());
     field.active = field.is_new() || *maximum > 0;
     ++maximum;
@@ -343,23 +346,31 @@ Status prepare_codecs(std::vector<FieldState>& fields, const std::string& plugin
   for (FieldState& field : fields) {
     if (!field.active || !field.is_new()) continue;
     const bool plain = stored_plainly(field.definition);
-    Result<std::unique_ptr<Layout>> layout =
-        make_layout(plain ? "contiguous" : field.definition.options.layout);
-    if (!layout.ok()) return layout.status();
+    Result<std::unique_ptr<Layout>> layout = make_layout(
+        plain ? "contiguous" : field.definition.options.layout, field.definition.options);
+    if (!layout.ok()) return layout.status().within("field \"" + field.definition.path + "\"");
     field.layout = std::move(*layout);
     TAILRACE_TRY(prepare_codec(field, plugin_path, log));
   }
   return Status();
 }
 
-void reserve_contiguous(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
-                        std::span<FieldState* const> active) {
+void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
+                      std::span<FieldState* const> active) {
   constexpr std::uint64_t kElementAlignment = 8;  // so that a reader may map the values in place
   std::uint64_t n_bytes = 0;
   for (FieldState* field : active) {
-    if (!field->layout->contiguous()) continue;
+    if (field->layout->base_from() != BaseFrom::shape) continue;
+    const ChunkGrid grid = field->grid();
+    const std::uint64_t chunk_bytes =
+        n_elements(grid.chunk_shape) * dtype_bytes(field->definition.dtype);
+    // A contiguous run ends with the field; all other slots have room for a whole chunk.
+    const std::uint64_t field_bytes =
+        field->layout->contiguous()
+            ? field->raw_bytes()
+            : grid.n_chunks() * field->layout->capacity({0, chunk_bytes, 0, 0});
     field->base_address = n_bytes;
-    n_bytes += (field->raw_bytes() + kElementAlignment - 1) / kElementAlignment * kElementAlignment;
+    n_bytes += (field_bytes + kElementAlignment - 1) / kElementAlignment * kElementAlignment;
   }
   if (n_bytes == 0) return;
   const std::uint64_t alignment = std::max(alignment_bytes, kElementAlignment);
@@ -367,7 +378,7 @@ void reserve_contiguous(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
   if (comm.is_root()) base = (tail.claim(n_bytes + alignment - 1) + alignment - 1) / alignment;
   comm.allreduce(std::span<std::uint64_t>(&base, 1), Reduction::max);
   for (FieldState* field : active) {
-    if (field->layout->contiguous()) field->base_address += base * alignment;
+    if (field->layout->base_from() == BaseFrom::shape) field->base_address += base * alignment;
   }
 }
 

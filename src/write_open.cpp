@@ -56,7 +56,11 @@ std::string output_text(const std::string& path, const FileOptions& options) {
   return "path " + path + "\noptions fsync=" + std::to_string(int{options.sync}) +
          " journal=" + std::to_string(int{options.journal}) +
          " replace=" + std::to_string(int{options.replace}) +
-         " align=" + std::to_string(options.alignment_bytes) + " " + definition_text(defaults);
+         " align=" + std::to_string(options.alignment_bytes) +
+         " mode=" + std::to_string(static_cast<int>(options.mode)) +
+         " hold=" + std::to_string(int{options.hold_promise}) + " balance=" + options.balance +
+         " record=" + options.record_path + " scheduler=" + options.scheduler +
+         " trace-file=" + options.trace_path + " " + definition_text(defaults);
 }
 
 Status create_output(Comm& comm, const std::string& path, const FileOptions& options,

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "container/journal.hpp"
 #include "core/version.hpp"
 
 namespace tailrace {
@@ -21,27 +22,9 @@ namespace {
 AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
 AttributeValue number_value(double number) { return {std::vector<double>{number}}; }
 
-/// What every dataset says about itself: docs/format.md lists these attributes.
-Status set_provenance(Hdf5File& file, const FieldState& field) {
-  const FieldDefinition& definition = field.definition;
-  const std::string& path = definition.path;
-  const ErrorBound& bound = definition.options.bound;
-  TAILRACE_TRY(file.set_attribute(path, "tailrace_codec", text_value(field.codec->name())));
-  TAILRACE_TRY(
-      file.set_attribute(path, "tailrace_codec_version", text_value(field.codec->version())));
-  const BoundMode mode = field.codec->lossy() ? bound.mode : BoundMode::none;
-  TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_mode", text_value(bound_mode_name(mode))));
-  if (mode != BoundMode::none) {
-    TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_asked", number_value(bound.value)));
-  }
-  if (mode != BoundMode::pw_rel) {
-    TAILRACE_TRY(
-        file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
-  }
-  if (field.verify) {
-    TAILRACE_TRY(file.set_attribute(path, "tailrace_max_error", number_value(field.max_error)));
-  }
-  return file.set_attribute(path, "tailrace_version", text_value(version_text));
+Status set_max_error(Hdf5File& file, const FieldState& field) {
+  return file.set_attribute(field.definition.path, "tailrace_max_error",
+                            number_value(field.max_error));
 }
 
 DatasetDefinition dataset_definition(const FieldState& field,
@@ -60,6 +43,22 @@ DatasetDefinition dataset_definition(const FieldState& field,
     dataset.filters = field.codec->filters();
   }
   return dataset;
+}
+
+/// Rename `from` to `to`, durably.
+Status rename_durably(const std::string& from, const std::string& to, bool sync) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) {
+    return status_from_errno(errno, "renaming \"" + from + "\" to \"" + to + "\"");
+  }
+  if (!sync) return Status();
+  const std::size_t slash = to.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : to.substr(0, slash + 1);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return status_from_errno(errno, "opening folder \"" + folder + "\"");
+  const int synced = ::fsync(descriptor);
+  const Status failure = status_from_errno(errno, "sync of folder \"" + folder + "\"");
+  ::close(descriptor);
+  return synced == 0 ? Status() : failure;
 }
 
 }  // namespace
@@ -103,6 +102,26 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
   return by_plan;
 }
 
+Status publish_provenance(Hdf5File& file, const FieldState& field) {
+  const FieldDefinition& definition = field.definition;
+  const std::string& path = definition.path;
+  const ErrorBound& bound = definition.options.bound;
+  TAILRACE_TRY(file.set_attribute(path, "tailrace_codec", text_value(field.codec->name())));
+  TAILRACE_TRY(
+      file.set_attribute(path, "tailrace_codec_version", text_value(field.codec->version())));
+  const BoundMode mode = field.codec->lossy() ? bound.mode : BoundMode::none;
+  TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_mode", text_value(bound_mode_name(mode))));
+  if (mode != BoundMode::none) {
+    TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_asked", number_value(bound.value)));
+  }
+  if (mode != BoundMode::pw_rel) {
+    TAILRACE_TRY(
+        file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
+  }
+  if (field.verify) TAILRACE_TRY(set_max_error(file, field));
+  return file.set_attribute(path, "tailrace_version", text_value(version_text));
+}
+
 Status publish_field(Hdf5File& file, const FieldState& field,
                      std::span<const WrittenChunk> chunks) {
   const FieldDefinition& definition = field.definition;
@@ -122,7 +141,9 @@ Status publish_field(Hdf5File& file, const FieldState& field,
     }
     TAILRACE_TRY(file.insert_chunks(definition.path, records));
   }
-  return set_provenance(file, field);
+  if (!field.explained) return publish_provenance(file, field);
+  // Of what a dataset says about itself only this changes from entry to entry.
+  return field.verify ? set_max_error(file, field) : Status();
 }
 
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes) {
@@ -133,19 +154,9 @@ Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& a
   return Status();
 }
 
-Status rename_durably(const std::string& from, const std::string& to, bool sync) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) {
-    return status_from_errno(errno, "renaming \"" + from + "\" to \"" + to + "\"");
-  }
-  if (!sync) return Status();
-  const std::size_t slash = to.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : to.substr(0, slash + 1);
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return status_from_errno(errno, "opening folder \"" + folder + "\"");
-  const int synced = ::fsync(descriptor);
-  const Status failure = status_from_errno(errno, "sync of folder \"" + folder + "\"");
-  ::close(descriptor);
-  return synced == 0 ? Status() : failure;
+Status move_in_place(const std::string& path, bool sync) {
+  TAILRACE_TRY(rename_durably(path + partial_suffix, path, sync));
+  return remove_journal(journal_path_of(path));
 }
 
 }  // namespace tailrace

@@ -28,6 +28,9 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
                                                       const std::vector<WrittenChunk>& mine,
                                                       std::size_t n_plans);
 
+/// Set the attributes by which a dataset says how it was encoded (docs/format.md). Rank 0 only.
+Status publish_provenance(Hdf5File& file, const FieldState& field);
+
 /// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
 /// Rank 0 only. @param chunks  sorted by chunk_index.
 Status publish_field(Hdf5File& file, const FieldState& field, std::span<const WrittenChunk> chunks);
@@ -35,7 +38,8 @@ Status publish_field(Hdf5File& file, const FieldState& field, std::span<const Wr
 /// Set the application's attributes; groups that do not exist are created. Rank 0 only.
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes);
 
-/// Rename `from` to `to` and make that durable. Rank 0 only. @error io_error
-Status rename_durably(const std::string& from, const std::string& to, bool sync);
+/// Give a new file, committed under `path` + partial_suffix, its name, and make that durable; an
+/// older file's journal goes. Rank 0 only; any thread. @error io_error
+Status move_in_place(const std::string& path, bool sync);
 
 }  // namespace tailrace

@@ -104,8 +104,9 @@ def reaches_hdf5(path, text, seen=None):
 def check_outer_file(path, text, top):
     """Frontends may use all of src; examples see the public headers only."""
     for kind, header in INCLUDE.findall(text):
-        if top == "examples" and kind == '"':
-            complain(path, f'includes "{header}"; an example sees <tailrace/...> only')
+        beside = any((folder / header).is_file() for folder in (ROOT / "examples", path.parent))
+        if top == "examples" and kind == '"' and not beside:
+            complain(path, f'includes "{header}"; it sees <tailrace/...> and examples/ only')
         if top == "include" and kind == '"' and not header.startswith(PUBLIC):
             complain(path, f'includes "{header}"; a public header stands on public headers only')
         if top == "include" and header in ("mpi.h", "hdf5.h"):

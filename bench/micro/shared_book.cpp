@@ -1,13 +1,14 @@
 // shared_book: what a shared Huffman book saves and costs over consecutive steps of a field.
 //
-//   shared_book STEPS.h5 DATASET... > shared_book.csv
+//   shared_book [--early EARLY.h5:DATASET] STEPS.h5 DATASET... > shared_book.csv
 //
 // A dataset holds steps of one field, axes (t, z, y, x), z = y = x. Each step from the second on is
-// encoded with codes of its own, with the book of the step before, and with the first step's book,
-// in chunks of 8 MB, 1 MB (the step itself, if it is 64^3 f32) and 256 KB. For 8 MB eight copies of
-// the step are set together, each with its axes permuted and turned otherwise, so that no bytes
-// repeat. Answers are checked before timing; the three take turns for nine rounds; times are thread
-// CPU, medians, summed over a step's chunks. After Jin et al. 2024, section 5.3, figure 6.
+// encoded with codes of its own, with the book of that very step, of the step before, of the first
+// step, and with --early of a step long before, in chunks of 8 MiB, 1 MiB (the step itself, if it
+// is 64^3 f32) and 128 KiB. For 8 MiB eight copies of the step are set together, each with its axes
+// permuted and turned otherwise, so that no bytes repeat. Answers are checked before timing; all
+// take turns for seven rounds; times are thread CPU, medians, summed over a step's chunks. After
+// Jin et al. 2024, section 5.3, figure 6.
 // Built by hand; docs/codecs.md has the command and the results.
 
 #include <hdf5.h>
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,7 @@ namespace {
 using namespace tailrace;
 using namespace tailrace::trz;
 
-constexpr std::size_t kRounds = 9;
+constexpr std::size_t kRounds = 7;
 constexpr double kRelativeBounds[] = {1e-2, 1e-3, 1e-4, 1e-5};
 
 double thread_cpu_s() {
@@ -59,8 +61,10 @@ Steps read_steps(const char* path, const char* dataset_path) {
   if (dataset < 0) give_up(std::string(path) + ": cannot open " + dataset_path);
   const hid_t space = H5Dget_space(dataset);
   hsize_t extents[4] = {};
-  if (H5Sget_simple_extent_ndims(space) != 4) give_up("the dataset has not four dimensions");
-  H5Sget_simple_extent_dims(space, extents, nullptr);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank != 3 && rank != 4) give_up("the dataset has neither three nor four dimensions");
+  H5Sget_simple_extent_dims(space, extents + (4 - rank), nullptr);
+  if (rank == 3) extents[0] = 1;
   if (extents[1] != extents[2] || extents[2] != extents[3]) give_up("the steps are no cubes");
   Steps steps{dataset_path, extents[0], extents[1], {}};
   steps.values.resize(extents[0] * extents[1] * extents[2] * extents[3]);
@@ -183,8 +187,9 @@ Book book_of(const ChunkType& type, const Chunks& chunks, double& train_s, Works
   return book;
 }
 
-void measure(const Steps& steps, const Cut& cut, double relative_bound, double range,
-             Workspace& workspace) {
+/// `early`: one step of the field long before, or none.
+void measure(const Steps& steps, const Steps* early, const Cut& cut, double relative_bound,
+             double range, Workspace& workspace) {
   ChunkType type;
   type.shape = cut.shape;
   type.bound = relative_bound * range;
@@ -192,21 +197,31 @@ void measure(const Steps& steps, const Cut& cut, double relative_bound, double r
   Chunks chunks = chunks_of(steps, 0, cut);
   const Book first = book_of(type, chunks, train_s, workspace);
   Book previous = first;
+  Book of_early;
+  double unused_s = 0;
+  if (early != nullptr) {
+    of_early = book_of(type, chunks_of(*early, 0, cut), unused_s, workspace);
+  }
   for (std::size_t t = 1; t < steps.n_steps; ++t) {
     chunks = chunks_of(steps, t, cut);
-    std::array<Measured, 3> ways = {{{"own", nullptr}, {"previous", &previous}, {"first", &first}}};
+    double same_train_s = 0;
+    const Book same = book_of(type, chunks, same_train_s, workspace);
+    std::vector<Measured> ways = {
+        {"own", nullptr}, {"same", &same}, {"previous", &previous}, {"first", &first}};
+    if (early != nullptr) ways.push_back({"early", &of_early});
     for (const std::vector<float>& values : chunks) {
       measure_chunk(type, values, ways, workspace);
     }
     for (const Measured& way : ways) {
       const std::size_t book_bytes = way.book == nullptr ? 0 : way.book->serialize().size();
-      const double train = way.book == &previous ? train_s : 0.0;  // Of the step before.
+      const double train = way.book == &previous ? train_s : way.book == &same ? same_train_s : 0;
       std::printf("%s,%g,%s,%zu,%s,%zu,%zu,%zu,%.6g,%.6g,%.6g,%zu\n", steps.name.c_str(),
                   relative_bound, cut.label, t, way.codes, chunks.size(),
                   chunks.size() * chunks[0].size() * sizeof(float), way.encoded_bytes, way.encode_s,
                   way.decode_s, train, book_bytes);
     }
-    previous = book_of(type, chunks, train_s, workspace);
+    previous = same;
+    train_s = same_train_s;
   }
   std::fflush(stdout);
 }
@@ -222,11 +237,20 @@ std::string processor() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) give_up("usage: shared_book STEPS.h5 DATASET...");
+  std::optional<Steps> early;
+  if (argc > 2 && std::string(argv[1]) == "--early") {
+    const std::string where = argv[2];
+    const std::size_t colon = where.find(':');
+    if (colon == std::string::npos) give_up("--early takes FILE.h5:DATASET");
+    early = read_steps(where.substr(0, colon).c_str(), where.substr(colon + 1).c_str());
+    argc -= 2;
+    argv += 2;
+  }
+  if (argc < 3) give_up("usage: shared_book [--early FILE.h5:DATASET] STEPS.h5 DATASET...");
   Workspace workspace;
   std::printf("# %s, %s, g++ %s; one thread, seconds of thread CPU, medians of %zu, in turn\n",
               processor().c_str(), isa_name(workspace.isa()), __VERSION__, kRounds);
-  std::printf("# chunks of 8 MB: eight copies of a step, each with its axes in another order\n");
+  std::printf("# chunks of 8 MiB: eight copies of a step, each with its axes in another order\n");
   std::printf("# train_s: making the book that was used, from the whole step before\n");
   std::printf(
       "field,relative_bound,chunk,step,codes,n_chunks,raw_bytes,encoded_bytes,encode_s,"
@@ -236,10 +260,11 @@ int main(int argc, char** argv) {
     const ValueRange range = value_range(DType::f32, std::as_bytes(std::span(steps.values)));
     const std::uint64_t n = steps.n;
     const Cut cuts[] = {
-        {"8 MB", {2 * n, 2 * n, 2 * n}}, {"1 MB", {n, n, n}}, {"256 KB", {n / 4, n, n}}};
+        {"8 MiB", {2 * n, 2 * n, 2 * n}}, {"1 MiB", {n, n, n}}, {"128 KiB", {n / 8, n, n}}};
     for (const double bound : kRelativeBounds) {
       for (const Cut& cut : cuts) {
-        measure(steps, cut, bound, range.greatest - range.least, workspace);
+        measure(steps, early ? &*early : nullptr, cut, bound, range.greatest - range.least,
+                workspace);
       }
     }
   }

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "../synthetic_nyx.hpp"
+#include "cli/synthetic_nyx.hpp"
 #include "codec/trz/code_stream.hpp"
 #include "codec/trz/huffman.hpp"
 #include "codec/trz/interpolation.hpp"
@@ -45,7 +45,7 @@ struct Field {
 template <class T>
 const Field<T>& field() {
   static const Field<T> made = [] {
-    const std::vector<float> single = bench::make_synthetic_nyx(Shape(3, kEdge), 1).at(kVelocityX);
+    const std::vector<float> single = make_synthetic_nyx(Shape(3, kEdge), 1).at(kVelocityX);
     Field<T> f{{single.begin(), single.end()}, {}};
     const auto [least, greatest] = std::minmax_element(f.values.begin(), f.values.end());
     f.lattice.bound = static_cast<T>(kRelativeBound) * (*greatest - *least);

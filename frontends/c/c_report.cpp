@@ -1,6 +1,7 @@
-// end_step of the C API, and its report as plain structs.
+// end_step and wait of the C API, and their report as plain structs.
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "c_handle.hpp"
@@ -32,6 +33,13 @@ tailrace_field_report plain(const FieldReport& report, tailrace_field field, con
   to.n_raw_chunks = report.n_raw_chunks;
   to.encode_s = report.encode_s;
   to.pointwise_bound = report.pointwise_bound;
+  to.predicted_bytes = report.predicted_bytes;
+  to.mean_size_error = report.mean_size_error;
+  to.n_overflow_chunks = report.n_overflow_chunks;
+  to.reserved_bytes = report.reserved_bytes;
+  to.book_bytes = report.book_bytes;
+  to.book_ratio_loss = report.book_ratio_loss;
+  to.book_saved_s = report.book_saved_s;
   return to;
 }
 
@@ -54,6 +62,22 @@ tailrace_step_report plain(const StepReport& step) {
   to.hidden_share = step.hidden_share;
   to.sync_s = step.sync_s;
   to.commit_s = step.commit_s;
+  to.profile = step.profile.c_str();
+  to.choose_s = step.choose_s;
+  to.predict_s = step.predict_s;
+  to.predicted_bytes = step.predicted_bytes;
+  to.predicted_makespan_s = step.predicted_makespan_s;
+  to.n_overflow_chunks = step.n_overflow_chunks;
+  to.reserved_bytes = step.reserved_bytes;
+  to.slack_bytes = step.slack_bytes;
+  to.wait_s = step.wait_s;
+  to.exposed_s = step.exposed_s;
+  to.handover_s = step.handover_s;
+  to.backpressure_s = step.backpressure_s;
+  to.idle_encode_s = step.idle_encode_s;
+  to.n_delayed_obstacles = step.n_delayed_obstacles;
+  to.largest_delay_s = step.largest_delay_s;
+  to.n_moved_writes = step.n_moved_writes;
   return to;
 }
 
@@ -85,7 +109,22 @@ extern "C" tailrace_error tailrace_file_end_step(tailrace_file* file,
     file->last_report.reset();
     tailrace::Result<tailrace::StepReport> step = file->writer->end_step();
     if (!step.ok()) return step.status();
+    if (!step->completed) return tailrace::Status();
     file->last_report = tailrace::hold(std::move(*step), *file);
+    if (report != nullptr) *report = &file->last_report->report;
+    return tailrace::Status();
+  });
+}
+
+extern "C" tailrace_error tailrace_file_wait(tailrace_file* file,
+                                             const tailrace_step_report** report) {
+  if (report != nullptr) *report = nullptr;
+  return tailrace::guarded_on(file, [&]() -> tailrace::Status {
+    file->last_report.reset();
+    tailrace::Result<std::optional<tailrace::StepReport>> step = file->writer->wait();
+    if (!step.ok()) return step.status();
+    if (!step->has_value()) return tailrace::Status();
+    file->last_report = tailrace::hold(std::move(**step), *file);
     if (report != nullptr) *report = &file->last_report->report;
     return tailrace::Status();
   });

@@ -54,7 +54,7 @@ std::string words_text(const std::vector<std::uint8_t>& bytes) {
 Status load_book(std::string_view codec, std::vector<KeyValue>& settings) {
   if (codec != "trz") return Status();
   for (auto& [key, value] : settings) {
-    if (key != "book" || are_words(value)) continue;
+    if (key != "book" || value == "auto" || are_words(value)) continue;
     const std::string where = fmt::format("book={}", value);
     if (value.empty()) {
       return Status(Code::invalid_argument,

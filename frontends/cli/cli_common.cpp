@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 namespace tailrace::cli {
 
@@ -236,6 +237,12 @@ std::string json_text(const nlohmann::ordered_json& document) {
 bool is_directory(const std::string& path) {
   struct stat entry {};
   return ::stat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode);
+}
+
+std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm) {
+  if (n_asked > 0) return n_asked;
+  const auto on_node = static_cast<unsigned>(std::max(1, comm.n_ranks_on_node()));
+  return std::max(1U, std::thread::hardware_concurrency() / on_node);
 }
 
 std::uint64_t file_bytes_of(const std::string& path) {

@@ -100,6 +100,8 @@ std::string group_remark(std::string_view group);
 std::string json_text(const nlohmann::ordered_json& document);
 /// Whether `path` is a directory.
 bool is_directory(const std::string& path);
+/// Encode threads of each rank: as many as asked for or, for 0, the cores over the node's ranks.
+std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
 /// Bytes in a file; 0 if there is none.
 std::uint64_t file_bytes_of(const std::string& path);
 

@@ -5,8 +5,14 @@
 #include <fmt/format.h>
 
 #include "codec/registry.hpp"
+#include "concat_options.hpp"
+#include "export_options.hpp"
+#include "filter_args_options.hpp"
 #include "help_formatter.hpp"
 #include "layout/layout.hpp"
+#include "netcdf_options.hpp"
+#include "schedule/order.hpp"
+#include "schedule_options.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -17,6 +23,7 @@ constexpr const char* main_description =
 Examples:
   tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
   mpiexec -n 4 tailrace repack snapshot.nc -o small.h5 --codec zfp --bound abs=0.01
+  mpiexec -n 4 tailrace concat -o run.h5 -i list.txt
   tailrace verify snapshot.h5 small.h5
   tailrace info small.h5
 )";
@@ -28,8 +35,12 @@ Examples:
   tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
       every field of floating point numbers within 1/1000 of its value range; integers, coordinates
       and small arrays exactly; groups, attributes and dimension scales carried over
-  mpiexec -n 4 tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01
-      on four ranks, with the portable codec, which every HDF5 reads without a plug-in
+  mpiexec -n 4 tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --why
+      on four ranks, with the codec that is fastest for each field here, and why it is
+  tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --codec portable
+      readable everywhere: no HDF5 needs a plug-in for it
+  tailrace repack a.h5 -o b.h5 --target-size 2GB
+      within the tightest bound, common to all fields, that makes about 2 GB
   tailrace repack a.h5 -o b.h5 --codec zstd,level=5
       without loss
   tailrace repack a.h5 -o b.h5 --codec sz3 --bound rel=1e-4 \
@@ -70,6 +81,8 @@ Examples:
   mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
       a file that another tool wrote, against a bound given here
   tailrace verify a.h5 b.h5 --bound psnr=80 --field 'density:bound=abs=1e-6'
+  mpiexec -n 4 tailrace verify --concat all.h5 -i list.txt
+      whether all.h5 is the concatenation of the files of the list, element for element
 
 Compares in exact arithmetic, piece by piece; the ranks share the work. Where a value is beyond its
 bound, prints its coordinates, its original and its decoded value.
@@ -95,18 +108,6 @@ Examples:
   tailrace recover small.h5 --apply    repair: back to the last committed step
 )";
 
-constexpr const char* filter_args_description =
-    R"help(Say a codec as other programs want it: h5repack, h5py, anything that writes through HDF5
-
-Examples:
-  h5repack -f "$(tailrace filter-args --codec trz --bound abs=1e-3)" in.h5 out.h5
-      HDF5 encodes, by the plug-in libh5trz.so in a folder of HDF5_PLUGIN_PATH
-  tailrace filter-args --codec trz,preset=ratio --bound pw_rel=1e-4 --format h5py
-      compression=481, compression_opts=(513, 2, ...), for h5py's create_dataset
-  tailrace filter-args --codec sz3 --bound rel=1e-3 --range -1.5:20
-      any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
-)help";
-
 constexpr const char* train_book_description =
     R"help(Make a book for codec trz: Huffman codes that all chunks of a field share
 
@@ -120,6 +121,24 @@ Pays for chunks of 1 MB and less (docs/codecs.md). One book for each field, unde
 chunk and the settings that it will serve. It travels in the dataset: readers need no file.
 )help";
 
+constexpr const char* profile_description =
+    R"help(Measure this machine: codecs, storage, latencies; what predictions are made from
+
+Examples:
+  mpiexec -n 32 tailrace profile --dir /scratch/me -o machine.json --plot machine.png
+      on as many ranks of a node as a job has, writing where jobs write; about a minute
+  tailrace profile --input snapshot.h5 --time 110
+      codecs on one's own data, more points
+  tailrace profile --show machine.json
+      what was measured, and whether it still fits this machine
+)help";
+
+constexpr const char* profile_footer =
+    R"help(Codecs are measured at bounds from rel=1e-2 to 1e-6 on all ranks at once, in CPU time of
+one core: gather and encode, decode and hand over. Storage: one shared file, written by 1, 2, 4 ...
+all ranks in sizes from 1 MiB on, synced, read back, and removed whatever happens. docs/profile.md
+explains the fits. Use it by repack --profile FILE, or TAILRACE_PROFILE=FILE.)help";
+
 std::string codec_help() {
   std::string text = "Codec and its settings, NAME[,key=value...].\nBuilt in:";
   for (const CodecEntry& codec : codec_registry()) {
@@ -128,13 +147,22 @@ std::string codec_help() {
   return text +
          "\nPlug-ins of HDF5 (see --plugin-path): sz3, zfp, zstd, or any by number: "
          "id=32028,cd=1:2:3."
-         "\nDefault: portable if there is a --bound, else deflate.";
+         "\nauto: chosen for each field, from a sample and the machine profile (see --for, --why)."
+         "\nDefault: auto if there is a --bound or a target, else deflate.";
 }
 
 std::string layout_help() {
   std::string text = "Where chunks go in the file. Default claimed.";
   for (const LayoutEntry& layout : layout_registry()) {
     text += fmt::format("\n  {}: {}", layout.name, layout.summary);
+  }
+  return text;
+}
+
+std::string order_help() {
+  std::string text = "In which order each rank encodes its chunks. Default given.";
+  for (const OrderEntry& order : order_registry()) {
+    text += fmt::format("\n  {}: {}", order.name, order.summary);
   }
   return text;
 }
@@ -180,6 +208,31 @@ void common_options(CLI::App* app, std::string& json_path) {
   app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 
+/// What codec auto is to reach, and what it goes by.
+void add_choice_options(CLI::App* sub, RepackArguments& repack) {
+  std::vector<KeyValue>& file = repack.file_options;
+  const char* choice = "Choice of codecs (--codec auto)";
+  file_option(sub, file, "for", "speed|size|balanced", choice,
+              "speed: the shortest step, encoding and writing overlapped. size: the smallest file. "
+              "balanced: the smallest one that takes at most a tenth longer than the fastest. "
+              "Default speed.");
+  sub->add_flag("--why{predicted}", repack.why,
+                "Print the codecs that were compared. --why=measured encodes the sampled chunks "
+                "with each of them, too.")
+      ->type_name("")
+      ->group(choice)
+      ->take_last();
+  file_option(sub, file, "profile", "FILE", choice,
+              "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
+              "~/.config/tailrace/profile.json, else typical values.");
+  file_option(sub, file, "target-size", "SIZE", choice,
+              "Bytes that all fields together should come to: the tightest bound, the same share "
+              "of each field's range, that makes about this. A --bound is then the loosest one.");
+  file_option(sub, file, "target-psnr", "DB", choice,
+              "PSNR that each field should come to, by the errors of a sample; --bound psnr= "
+              "guarantees it at larger size. A --bound is then the loosest one.");
+}
+
 void add_repack(CLI::App& app, RepackArguments& repack) {
   CLI::App* sub = app.add_subcommand("repack", repack_description);
   sub->footer(repack_footer);
@@ -190,6 +243,7 @@ void add_repack(CLI::App& app, RepackArguments& repack) {
               "The HDF5 file to create, or an existing folder.")
       ->required();
   file_flag(sub, file, "--force", "replace", "Output", "Replace an existing file.");
+  add_netcdf_options(sub, repack.netcdf);
   text_option(sub, "--raw", repack.raw_format, "TYPE:SHAPE", "Input",
               "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
               "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");
@@ -218,7 +272,7 @@ void add_repack(CLI::App& app, RepackArguments& repack) {
   file_option(sub, file, "plugin-path", "FOLDERS", compression,
               "Folders of HDF5 filter plug-ins, separated by colons, searched before "
               "HDF5_PLUGIN_PATH.");
-
+  add_choice_options(sub, repack);
   const char* resources = "Resources and storage";
   file_option(sub, file, "threads", "N", resources,
               "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
@@ -232,7 +286,17 @@ void add_repack(CLI::App& app, RepackArguments& repack) {
   file_flag(sub, file, "--direct", "direct", resources,
             "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
   file_option(sub, file, "align", "SIZE", resources,
-              "Let writes begin at multiples of this, such as a stripe. Default 1.");
+              "Let writes begin at multiples of this, such as a stripe. Default auto: as the "
+              "machine profile says, 1 without one.");
+  file_option(sub, file, "order", "NAME", resources, order_help());
+  file_option(sub, file, "space", "GOAL|RATIO", resources,
+              "Layouts predictive and arena: what they keep free for chunks that come out larger "
+              "than predicted. performance, balanced, storage, weights such as 3:1, or reserved "
+              "over predicted bytes, such as 1.25. Default balanced.");
+  file_option(sub, file, "expected-ratio", "RATIO", resources,
+              "Layout hybrid: the ratio that chunks are expected to have.");
+  file_option(sub, file, "expected-error", "FRACTION", resources,
+              "Layout hybrid: by which fraction that may be off.");
   file_flag(sub, file, "--journal", "journal", resources,
             "Keep a redo journal against torn metadata writes.");
 
@@ -242,11 +306,39 @@ void add_repack(CLI::App& app, RepackArguments& repack) {
   sub->add_flag("-q,--quiet", repack.quiet, "No table, no progress, no remarks.")->group("Reports");
 }
 
+/// The two ways to verify take different options.
+void check_verify(const VerifyArguments& verify) {
+  const bool pair_options = !verify.bound.empty() || !verify.per_field.empty() ||
+                            !verify.only.empty() || !verify.exclude.empty() ||
+                            !verify.raw_format.empty();
+  const bool concat_options =
+      !verify.list_path.empty() || !verify.key_names.empty() || !verify.memory.empty();
+  if (!verify.concat_output.empty()) {
+    if (!pair_options) return;
+    throw CLI::ValidationError("--concat", "excludes --bound, --field, --only, --exclude, --raw");
+  }
+  if (verify.original.empty()) throw CLI::RequiredError("ORIGINAL");
+  if (verify.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
+  if (!verify.more_files.empty()) throw CLI::ExtrasError(verify.more_files);
+  if (concat_options) throw CLI::ValidationError("--list, --key, --memory", "need --concat");
+}
+
 void add_verify(CLI::App& app, VerifyArguments& verify) {
   CLI::App* sub = app.add_subcommand("verify", verify_description);
   sub->footer(verify_footer);
-  sub->add_option("ORIGINAL", verify.original, "The file before compression.")->required();
-  sub->add_option("COMPRESSED", verify.compressed, "The file after it.")->required();
+  sub->add_option("ORIGINAL", verify.original, "The file before compression.");
+  sub->add_option("COMPRESSED", verify.compressed, "The file after it.");
+  sub->add_option("FILES", verify.more_files, "With --concat: inputs, these and the first two.");
+  sub->final_callback([&verify] { check_verify(verify); });
+  const char* concat = "Check a concatenation";
+  text_option(sub, "--concat", verify.concat_output, "OUT", concat,
+              "Check that OUT holds every element of the inputs, in order, and nothing else.");
+  text_option(sub, "-i,--list", verify.list_path, "LIST", concat,
+              "The inputs, one path a line; '-' is standard input.");
+  text_option(sub, "-k,--key", verify.key_names, "NAMES", concat,
+              "Columns that identify an event, as given to concat, to check key datasets by.");
+  text_option(sub, "--memory", verify.memory, "SIZE", concat,
+              "What each rank may hold of rows and open files. Default 256MiB.");
   const char* checks = "What to check";
   text_option(sub, "-b,--bound", verify.bound, "MODE=VALUE", checks,
               "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
@@ -285,29 +377,6 @@ void add_recover(CLI::App& app, RecoverArguments& recover) {
   common_options(sub, recover.json_path);
 }
 
-void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args) {
-  CLI::App* sub = app.add_subcommand("filter-args", filter_args_description);
-  const char* what = "What to say";
-  text_option(sub, "-c,--codec", filter_args.codec, "CODEC", what,
-              "Codec and its settings, NAME[,key=value...], as for repack.")
-      ->required();
-  text_option(sub, "-b,--bound", filter_args.bound, "MODE=VALUE", what,
-              "abs= or pw_rel=; rel= and psnr= need --range. Default: none, lossless.");
-  text_option(sub, "--range", filter_args.range, "LEAST:GREATEST", what,
-              "The range of the field's values, of which rel= and psnr= take their share.");
-  filter_args.chunk = "f32:64x64x64";
-  text_option(sub, "--for", filter_args.chunk, "TYPE:SHAPE", what,
-              "Type and chunk shape that a plug-in is asked about. Default f32:64x64x64.");
-  filter_args.format = "h5repack";
-  text_option(sub, "--format", filter_args.format, "FORMAT", what,
-              "h5repack: the value of its -f, a line for each filter; h5py: keyword arguments of "
-              "create_dataset; json: both, and the bare words. Default h5repack.")
-      ->check(CLI::IsMember({"h5repack", "h5py", "json"}));
-  text_option(sub, "--plugin-path", filter_args.plugin_path, "FOLDERS", "Input",
-              "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
-  sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
-}
-
 void add_train_book(CLI::App& app, TrainBookArguments& train_book) {
   CLI::App* sub = app.add_subcommand("train-book", train_book_description);
   sub->add_option("INPUT", train_book.input, "HDF5, netCDF, .npy, or raw binary.")->required();
@@ -328,6 +397,45 @@ void add_train_book(CLI::App& app, TrainBookArguments& train_book) {
   sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 
+void add_profile(CLI::App& app, ProfileArguments& profile) {
+  CLI::App* sub = app.add_subcommand("profile", profile_description);
+  sub->footer(profile_footer);
+  text_option(sub, "-o,--output", profile.output, "FILE", "Output",
+              "The profile to create. Default tailrace_profile.json.");
+  sub->add_flag("--force", profile.force, "Replace an existing file.")->group("Output");
+  text_option(sub, "--show", profile.show, "FILE", "Output",
+              "Measure nothing: print this profile, and say if it is stale here. 'built-in' is "
+              "the one that serves until there is one.");
+  const char* what = "What is measured";
+  sub->add_option("--time", profile.time_s, "Seconds that all of it may take. Default 60.")
+      ->type_name("SECONDS")
+      ->group(what)
+      ->take_last();
+  text_option(sub, "--dir", profile.folder, "FOLDER", what,
+              "The folder whose storage is measured. Default: this one.");
+  text_option(sub, "--largest", profile.largest, "SIZE", what,
+              "Largest file part of one rank; also at most half of the free space in all. "
+              "Default 512MiB.");
+  text_option(sub, "--stripe", profile.stripe, "SIZE", what,
+              "Stripe of a striped file system, to align writes to (lfs getstripe -S).");
+  text_option(sub, "--input", profile.input, "FILE", what,
+              "Measure codecs on the fields of this file: HDF5, netCDF, .npy, or raw binary. "
+              "Default: generated cosmology-like fields.");
+  text_option(sub, "--raw", profile.raw_format, "TYPE:SHAPE", what,
+              "The input is raw binary, such as f32:512x512x512.");
+  text_option(
+      sub, "-c,--codecs", profile.codecs, "LIST", what,
+      "Codecs with their settings, separated by commas. Default: what codec=auto considers (none, "
+      "trz in seven settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
+      "left out.");
+  text_option(sub, "--plugin-path", profile.plugin_path, "FOLDERS", what,
+              "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  text_option(sub, "--plot", profile.plot_path, "FILE", "Reports",
+              "Draw points and fits, .png or .svg.");
+  common_options(sub, profile.json_path);
+  sub->add_flag("-q,--quiet", profile.quiet, "No table, no remarks.")->group("Reports");
+}
+
 }  // namespace
 
 std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
@@ -339,11 +447,16 @@ std::unique_ptr<CLI::App> make_parser(CommandLine& line) {
       ->group("Options");
   app->require_subcommand(0, 1);
   add_repack(*app, line.repack);
+  add_concat(*app, line.concat);
+  add_export(*app, line.export_plain);
   add_verify(*app, line.verify);
   add_info(*app, line.info);
   add_recover(*app, line.recover);
   add_filter_args(*app, line.filter_args);
   add_train_book(*app, line.train_book);
+  add_profile(*app, line.profile);
+  add_schedule(*app, line.schedule);
+  add_simulate(*app, line.simulate);
   // Listed for --help only: main() hands over to tailrace-bench before anything is parsed.
   app->add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
   for (CLI::App* sub : app->get_subcommands({})) sub->group("Commands");

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "simulate_options.hpp"
 
 namespace tailrace::cli {
 
@@ -16,11 +17,16 @@ namespace tailrace::cli {
 struct CommandLine {
   bool version = false;
   RepackArguments repack;
+  ConcatArguments concat;
   VerifyArguments verify;
   InfoArguments info;
   RecoverArguments recover;
   FilterArgsArguments filter_args;
   TrainBookArguments train_book;
+  ProfileArguments profile;
+  ScheduleArguments schedule;
+  SimulateArguments simulate;
+  ExportArguments export_plain;
 };
 
 /// The parser; it writes into `line`, which must outlive it.

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli_common.hpp"
 #include "core/options.hpp"
+#include "netcdf_options.hpp"
 #include "repack_plan.hpp"
 
 namespace tailrace::cli {
@@ -19,13 +21,37 @@ struct RepackArguments {
   std::vector<std::string> inputs;
   std::string output;  ///< A file, or an existing folder.
   FieldRequests fields;
+  NetcdfArguments netcdf;
   std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
+  std::string why;                     ///< "predicted", "measured"; empty: not asked.
   std::string raw_format;              ///< "f32:512x512x512"; empty: the inputs say what they are.
   std::string trace_path;
   std::string json_path;
   bool quiet = false;
 };
 int run_repack(Session& session, const RepackArguments& arguments);
+
+struct ConcatArguments {
+  std::vector<std::string> files;
+  std::string list_path;  ///< Empty: the files are named one by one. "-": standard input.
+  std::string output;
+  bool append = false;
+  bool resume = false;
+  std::string sort_paths;         ///< Separated by commas, or "default"; empty: as given.
+  std::string on_error = "stop";  ///< Or "skip".
+  std::string key_names;          ///< Separated by commas; empty: none.
+  std::string chunk;              ///< "1MiB", "128x"; empty: as the engine chooses.
+  std::string codec = "keep";     ///< With its settings.
+  std::optional<std::uint32_t> level;
+  std::string plain_below;  ///< A size; empty: 0.
+  bool contiguous = false;
+  bool dedup = false;
+  double commit_every_s = 30;
+  std::vector<KeyValue> file_options;  ///< threads, memory, layout, ...: see core/options.
+  std::string json_path;
+  bool quiet = false;
+};
+int run_concat(Session& session, const ConcatArguments& arguments);
 
 struct VerifyArguments {
   std::string original;
@@ -35,6 +61,11 @@ struct VerifyArguments {
   std::vector<std::string> only;
   std::vector<std::string> exclude;
   std::string raw_format;
+  std::string concat_output;            ///< A concatenation to check; empty: two files to compare.
+  std::vector<std::string> more_files;  ///< Its inputs, after original and compressed.
+  std::string list_path;                ///< Or a list of them.
+  std::string key_names;                ///< As for concat.
+  std::string memory;
   std::string plugin_path;
   std::string json_path;
   bool quiet = false;
@@ -48,6 +79,12 @@ struct InfoArguments {
   std::string json_path;
 };
 int run_info(Session& session, const InfoArguments& arguments);
+/// What it prints, and its JSON. Not collective. @error not_found, corrupt, unsupported
+struct InfoReport {
+  std::string text;
+  nlohmann::ordered_json json;
+};
+Result<InfoReport> describe_file(const InfoArguments& arguments);
 
 struct RecoverArguments {
   std::string file;
@@ -77,6 +114,56 @@ struct TrainBookArguments {
   bool force = false;
 };
 int run_train_book(Session& session, const TrainBookArguments& arguments);
+
+struct ProfileArguments {
+  std::string output = "tailrace_profile.json";
+  bool force = false;
+  std::string show;          ///< Print this profile instead of measuring; empty: measure.
+  std::string folder = ".";  ///< Where storage is measured.
+  double time_s = 60;
+  std::string largest = "512MiB";  ///< Bytes of a rank in one file.
+  std::string stripe;
+  std::string input;  ///< Fields to measure codecs on; empty: generated ones.
+  std::string raw_format;
+  /// What codec=auto considers.
+  std::string codecs =
+      "none,trz,trz,lossless=off,trz,preset=fast,trz,preset=ratio,"
+      "trz,predictor=lorenzo,dimension=1,trz,predictor=lorenzo,dimension=2,"
+      "trz,predictor=lorenzo,dimension=3,portable,deflate,zstd,sz3,zfp";
+  std::string plugin_path;
+  std::string plot_path;
+  std::string json_path;
+  bool quiet = false;
+};
+int run_profile(Session& session, const ProfileArguments& arguments);
+
+struct ScheduleArguments {
+  std::string input;               ///< An instance, JSON; empty: drawn.
+  std::string random;              ///< "n=50,seed=7"; empty: read.
+  std::string save_path;           ///< Where to write the instance; empty: nowhere.
+  std::string schedulers = "all";  ///< Names, "all" or "none".
+  std::string exact;               ///< "ilp", "cp-sat" or both; empty: no solver.
+  double time_limit_s = 60;        ///< Of each solver.
+  std::size_t n_workers = 0;       ///< Threads of a solver; 0: as it likes.
+  std::string plot_path;
+  std::string json_path;
+  bool quiet = false;
+};
+int run_schedule(Session& session, const ScheduleArguments& arguments);
+
+struct ExportArguments {
+  std::string input;
+  std::string output;
+  std::string format;  ///< "hdf5", "npy", "raw"; empty: by the output's name.
+  bool force = false;
+  std::vector<std::string> only;
+  std::vector<std::string> exclude;
+  std::string slab;  ///< "0:10,5:20:2"; empty: all.
+  std::string read_options;
+  std::string plugin_path;
+  bool quiet = false;
+};
+int run_export(Session& session, const ExportArguments& arguments);
 
 /// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
 std::string version_text();

@@ -43,7 +43,14 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   if (const std::size_t comma = name.find(','); comma != std::string::npos) {
     name.insert(comma + 1, " ");
   }
-  if (!is_positional && option->get_type_size() != 0) name += " " + option->get_type_name();
+  const std::string unit = option->get_type_name();
+  if (const std::size_t brace = name.find('{'); brace != std::string::npos) {
+    // A flag that may be given a value: CLI11 shows what it means without, "--why{predicted}".
+    const std::string value = name.substr(brace + 1, name.size() - brace - 2);
+    name = fmt::format("{}[={}]", name.substr(0, brace), unit.empty() ? value : unit);
+  } else if (!is_positional && option->get_type_size() != 0) {
+    name += " " + unit;
+  }
   return entry(name, option->get_description());
 }
 

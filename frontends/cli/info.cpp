@@ -51,7 +51,7 @@ std::string filter_text(const StoredFilter& filter) {
       {1, "deflate"},        {2, "shuffle"},     {3, "fletcher32"}, {4, "szip"},
       {5, "nbit"},           {6, "scaleoffset"}, {32001, "blosc"},  {32004, "lz4"},
       {32008, "bitshuffle"}, {32013, "zfp"},     {32015, "zstd"},   {32017, "sz2"},
-      {32024, "sz3"},        {32026, "blosc2"}};
+      {32024, "sz3"},        {481, "trz"},       {32026, "blosc2"}};
   const auto found = known.find(filter.filter_id);
   if (found != known.end()) return found->second;
   return filter.name.empty() ? fmt::format("id {}", filter.filter_id)
@@ -280,17 +280,22 @@ nlohmann::ordered_json info_json(const FileFacts& facts, const std::string& chun
 Status print_info(const InfoArguments& arguments) {
   ReportFile json;
   TAILRACE_TRY(json.open(arguments.json_path, true));
-  FileFacts facts;
-  TAILRACE_TRY(gather_facts(arguments, facts));
-  if (!json.to_stdout()) {
-    fmt::print("{}", info_text(facts));
-    if (!arguments.chunks_of.empty()) fmt::print("{}", chunk_list_text(facts, arguments.chunks_of));
-  }
+  Result<InfoReport> report = describe_file(arguments);
+  if (!report.ok()) return report.status();
+  if (!json.to_stdout()) fmt::print("{}", report->text);
   if (!json.wanted()) return Status();
-  return json.finish(json_text(info_json(facts, arguments.chunks_of)));
+  return json.finish(json_text(report->json));
 }
 
 }  // namespace
+
+Result<InfoReport> describe_file(const InfoArguments& arguments) {
+  FileFacts facts;
+  TAILRACE_TRY(gather_facts(arguments, facts));
+  InfoReport report{info_text(facts), info_json(facts, arguments.chunks_of)};
+  if (!arguments.chunks_of.empty()) report.text += chunk_list_text(facts, arguments.chunks_of);
+  return report;
+}
 
 int run_info(Session& session, const InfoArguments& arguments) {
   const Status status = session.settle(session.speaks() ? print_info(arguments) : Status());

@@ -59,10 +59,15 @@ bool is_later_rank() {
 
 int run_command(Session& session, const CLI::App& app, const CommandLine& line) {
   if (app.got_subcommand("repack")) return run_repack(session, line.repack);
+  if (app.got_subcommand("concat")) return run_concat(session, line.concat);
+  if (app.got_subcommand("export")) return run_export(session, line.export_plain);
   if (app.got_subcommand("verify")) return run_verify(session, line.verify);
   if (app.got_subcommand("info")) return run_info(session, line.info);
   if (app.got_subcommand("filter-args")) return run_filter_args(session, line.filter_args);
   if (app.got_subcommand("train-book")) return run_train_book(session, line.train_book);
+  if (app.got_subcommand("profile")) return run_profile(session, line.profile);
+  if (app.got_subcommand("schedule")) return run_schedule(session, line.schedule);
+  if (app.got_subcommand("simulate")) return run_simulate(session, line.simulate);
   return run_recover(session, line.recover);
 }
 

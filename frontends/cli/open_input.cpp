@@ -6,7 +6,7 @@
 
 #include "commands.hpp"
 #include "container/filter_plugins.hpp"
-#include "hdf5_filter/trz_filter.hpp"
+#include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::cli {
 
@@ -33,7 +33,9 @@ Result<RawFormat> parse_raw_format(const std::string& text, const char* option) 
 
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
                                               const std::string& raw_format) {
-  TAILRACE_TRY(register_filter_class(&hdf5::trz_filter_class()));
+  for (const hdf5::FilterClass* filter_class : hdf5::own_filter_classes()) {
+    TAILRACE_TRY(register_filter_class(filter_class));
+  }
   if (raw_format.empty()) return InputFile::open(path);
   Result<RawFormat> raw = parse_raw_format(raw_format);
   if (!raw.ok()) return raw.status();

@@ -35,18 +35,32 @@ ProgressBar::ProgressBar(std::string label, bool shown)
 ProgressBar::~ProgressBar() { clear(); }
 
 void ProgressBar::update(std::uint64_t bytes_done, std::uint64_t bytes_total) {
-  if (!shown_ || bytes_total == 0) return;
-  const Clock::time_point now = Clock::now();
-  if (drawn_ && std::chrono::duration<double>(now - last_drawn_).count() < least_interval_s) return;
-  last_drawn_ = now;
-  drawn_ = true;
-
-  const double elapsed_s = std::chrono::duration<double>(now - start_).count();
+  if (bytes_total == 0 || !due()) return;
+  const double elapsed_s = std::chrono::duration<double>(last_drawn_ - start_).count();
   const double share =
       std::min(1.0, static_cast<double>(bytes_done) / static_cast<double>(bytes_total));
-  std::string figures =
-      fmt::format(" {:3.0f}%  {} of {}  {} MB/s", 100 * share, size_text(bytes_done),
-                  size_text(bytes_total), throughput_text(bytes_done, elapsed_s));
+  draw(share, fmt::format("{} of {}  {} MB/s", size_text(bytes_done), size_text(bytes_total),
+                          throughput_text(bytes_done, elapsed_s)));
+}
+
+void ProgressBar::update_share(double share, const std::string& what) {
+  if (due()) draw(std::clamp(share, 0.0, 1.0), what);
+}
+
+bool ProgressBar::due() {
+  if (!shown_) return false;
+  const Clock::time_point now = Clock::now();
+  if (drawn_ && std::chrono::duration<double>(now - last_drawn_).count() < least_interval_s) {
+    return false;
+  }
+  last_drawn_ = now;
+  drawn_ = true;
+  return true;
+}
+
+void ProgressBar::draw(double share, const std::string& what) {
+  const double elapsed_s = std::chrono::duration<double>(last_drawn_ - start_).count();
+  std::string figures = fmt::format(" {:3.0f}%  {}", 100 * share, what);
   if (share > 0 && elapsed_s >= least_elapsed_s) {
     figures += fmt::format("  {:.0f} s left", elapsed_s * (1 - share) / share);
   }

@@ -19,10 +19,16 @@ class ProgressBar {
 
   /// Draw, at most ten times a second. Bytes are uncompressed ones.
   void update(std::uint64_t bytes_done, std::uint64_t bytes_total);
+  /// The same for work that is not counted in bytes. @param share  done, in [0, 1].
+  void update_share(double share, const std::string& what);
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// Whether it is time to draw again.
+  bool due();
+  void draw(double share, const std::string& what);
+
   std::string label_;
   bool shown_ = false;
   bool drawn_ = false;

@@ -14,14 +14,14 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <thread>
 
 #include "book_file.hpp"
 #include "chunk_deal.hpp"
 #include "commands.hpp"
+#include "exec/trace_file.hpp"
 #include "progress_bar.hpp"
 #include "summary.hpp"
-#include "trace_file.hpp"
+#include "why_table.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -40,14 +40,14 @@ class InputSource final : public BoxSource {
   std::size_t field_index_;
 };
 
-/// Formats whose names already say HDF5 keep them; raw and npy files become .h5.
-std::string output_name(const std::string& input_path) {
+/// Formats whose names already say HDF5 keep them; raw and npy files become .h5, or .nc.
+std::string output_name(const std::string& input_path, bool netcdf) {
   const std::filesystem::path path(input_path);
   const std::string extension = path.extension().string();
   for (const char* known : {".h5", ".hdf5", ".he5", ".hdf", ".nc", ".nc4", ".cdf"}) {
     if (extension == known) return path.filename().string();
   }
-  return path.stem().string() + ".h5";
+  return path.stem().string() + (netcdf ? ".nc" : ".h5");
 }
 
 /// Whether the output may be created: found out before any work. Rank 0's view counts.
@@ -77,12 +77,6 @@ Status check_output(const std::string& input, const std::string& output, bool re
   return Status();
 }
 
-std::uint64_t encode_threads(const FileOptions& options, const Comm& comm) {
-  if (options.n_threads > 0) return options.n_threads;
-  const auto on_node = static_cast<unsigned>(std::max(1, comm.n_ranks_on_node()));
-  return std::max(1U, std::thread::hardware_concurrency() / on_node);
-}
-
 /// Books are read by every rank: the codec of each must have the same.
 Status load_books(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
@@ -93,6 +87,22 @@ Status load_books(std::vector<PlannedField>& plan) {
   return Status();
 }
 
+/// Fields that are about to become coordinate variables are coordinates already: exact, unless the
+/// user says otherwise of them.
+std::vector<InputField> with_coordinates(std::vector<InputField> fields,
+                                         std::span<const DimensionNames> dimensions) {
+  for (InputField& field : fields) {
+    const std::string name = field.path.substr(field.path.rfind('/') + 1);
+    const auto names_it = [&](const DimensionNames& given) {
+      return std::find(given.names.begin(), given.names.end(), name) != given.names.end();
+    };
+    field.coordinate =
+        field.coordinate ||
+        (field.shape.size() == 1 && std::any_of(dimensions.begin(), dimensions.end(), names_it));
+  }
+  return fields;
+}
+
 /// The repack of one file: the pieces live as long as the Writer needs them.
 class Repack {
  public:
@@ -100,7 +110,7 @@ class Repack {
       : session_(session), arguments_(arguments), chunk_given_(chunk_given) {
     outcome_.options = std::move(options);
     outcome_.n_ranks = session.comm.n_ranks();
-    outcome_.n_threads = encode_threads(outcome_.options, session.comm);
+    outcome_.n_threads = threads_of_each(outcome_.options.n_threads, session.comm);
   }
 
   /// Collective; the same Status on every rank.
@@ -121,6 +131,7 @@ class Repack {
   std::unique_ptr<InputFile> input_;
   std::deque<InputSource> sources_;
   std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
+  std::vector<DimensionNames> dimension_names_;
   RepackOutcome outcome_;
   std::vector<TraceEvent> events_;
   std::vector<std::string> field_paths_;
@@ -135,8 +146,12 @@ Status Repack::prepare(const std::string& input_path, const std::string& output_
   outcome_.input_format = input_->format();
   outcome_.input_bytes = file_bytes_of(input_path);
 
-  Result<std::vector<PlannedField>> plan = plan_fields(
-      input_->fields(), arguments_.fields, outcome_.options, chunk_given_, session_.comm.n_ranks());
+  Result<std::vector<DimensionNames>> names = parse_dimension_names(arguments_.netcdf);
+  TAILRACE_TRY(session_.settle(names.status()));
+  dimension_names_ = std::move(*names);
+  Result<std::vector<PlannedField>> plan =
+      plan_fields(with_coordinates(input_->fields(), dimension_names_), arguments_.fields,
+                  outcome_.options, chunk_given_, session_.comm.n_ranks());
   TAILRACE_TRY(session_.settle(plan.status()));
   TAILRACE_TRY(session_.settle(load_books(*plan)));
   outcome_.plan = std::move(*plan);
@@ -183,7 +198,16 @@ void Repack::carry_over(Writer& writer) {
       return Status();
     };
   };
-  writer.on_metadata(hook(&InputFile::carry_over_objects), hook(&InputFile::carry_over_attributes));
+  const auto attributes = hook(&InputFile::carry_over_attributes);
+  const auto attributes_and_names = [this, attributes](Hdf5File& output) {
+    TAILRACE_TRY(attributes(output));
+    if (!arguments_.netcdf.wanted) return Status();
+    Result<std::vector<std::string>> remarks = name_dimensions(output, dimension_names_);
+    if (!remarks.ok()) return remarks.status();
+    outcome_.remarks.insert(outcome_.remarks.end(), remarks->begin(), remarks->end());
+    return Status();
+  };
+  writer.on_metadata(hook(&InputFile::carry_over_objects), attributes_and_names);
 }
 
 Status Repack::run(const std::string& input_path, const std::string& output_path) {
@@ -232,8 +256,9 @@ Result<std::vector<std::string>> output_paths(const RepackArguments& arguments) 
   }
   for (const std::string& input : arguments.inputs) {
     const std::filesystem::path folder(arguments.output);
-    const std::string path =
-        into_folder ? (folder / output_name(input)).string() : arguments.output;
+    const std::string path = into_folder
+                                 ? (folder / output_name(input, arguments.netcdf.wanted)).string()
+                                 : arguments.output;
     if (std::find(outputs.begin(), outputs.end(), path) != outputs.end()) {
       return Status(Code::invalid_argument, fmt::format("two inputs would both become {}", path));
     }
@@ -247,6 +272,9 @@ Status apply_options(const RepackArguments& arguments, FileOptions& options, boo
     chunk_given = chunk_given || entry.first == "chunk";
     TAILRACE_TRY(apply_file_option(entry, options).within("--" + entry.first));
   }
+  if (!arguments.why.empty()) {
+    TAILRACE_TRY(apply_file_option({"why", arguments.why}, options).within("--why"));
+  }
   options.trace = !arguments.trace_path.empty();
   if (options.trace && arguments.inputs.size() > 1) {
     return Status(Code::invalid_argument, "--trace takes one input at a time");
@@ -259,6 +287,9 @@ Status report_file(Session& session, const RepackArguments& arguments, const Rep
                    ReportFile& trace, bool table) {
   if (!session.speaks()) return Status();
   if (table) fmt::print("{}", summary_text(repack.outcome()));
+  if (table && repack.outcome().options.why != Why::off) {
+    fmt::print("\n{}", why_text(repack.outcome()));
+  }
   for (const std::string& remark : repack.outcome().remarks) {
     if (!arguments.quiet) session.remark(remark);
   }

@@ -73,6 +73,11 @@ Status check_own_chunk_shape(const InputField& field, const Shape& chunk_shape) 
                             shape_text(chunk_shape), shape_text(field.shape)));
 }
 
+/// Whether the choice of the codec is the Writer's.
+bool chooses_codec(const FieldOptions& options) {
+  return options.codec == "auto" || !options.codec_given;
+}
+
 /// The boxes in which the field is read and encoded.
 Status choose_pieces(const InputField& field, FieldOptions& options, int n_ranks) {
   if (options.layout != "contiguous") {
@@ -89,14 +94,16 @@ Status choose_pieces(const InputField& field, FieldOptions& options, int n_ranks
                               field.path, shape_text(*options.chunk_shape)));
   }
   // Contiguous storage holds values as they are: who asks for it and names no codec means none.
-  if (!options.codec_given) options.codec = "none";
+  if (chooses_codec(options)) options.codec = "none";
   options.chunk_shape = slab_shape_for(field.shape, dtype_bytes(field.dtype), options.chunk_bytes);
   return Status();
 }
 
 struct Defaults {
-  FieldOptions lossy;     ///< As --codec and --bound say.
-  FieldOptions lossless;  ///< For what must stay exact.
+  FieldOptions lossy;         ///< As --codec and --bound say.
+  FieldOptions lossless;      ///< For what must stay exact.
+  bool lossy_wanted = false;  ///< A bound, or a target from which bounds follow.
+  bool lossless_given = false;
   std::vector<FieldPattern> patterns;
 };
 
@@ -117,14 +124,20 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   if (!requests.bound.empty()) {
     TAILRACE_TRY(apply_field_option({"bound", requests.bound}, defaults.lossy).within("--bound"));
   }
+  defaults.lossy_wanted =
+      !defaults.lossy.bound.lossless() || file.target_bytes > 0 || file.target_psnr_db > 0;
+  defaults.lossless_given = !requests.lossless_codec.empty();
   // Without a bound --codec is a lossless codec, and then nothing speaks against it for everything.
-  const bool codec_serves_all = requests.lossless_codec.empty() && defaults.lossy.bound.lossless();
+  const bool codec_serves_all = !defaults.lossless_given && !defaults.lossy_wanted;
   if (codec_serves_all) {
     defaults.lossless = defaults.lossy;
   } else {
-    const std::string name = requests.lossless_codec.empty() ? "deflate" : requests.lossless_codec;
+    const std::string wished = chooses_codec(defaults.lossy) ? "auto" : "deflate";
+    const std::string name = defaults.lossless_given ? requests.lossless_codec : wished;
     TAILRACE_TRY(
         apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
+    // A target's bounds are not for what must stay exact.
+    defaults.lossless.bound_given = true;
   }
   for (const std::string& text : requests.per_field) {
     Result<FieldPattern> pattern = parse_field_pattern(text);
@@ -148,11 +161,16 @@ Result<PlannedField> plan_field(const InputField& field, const Defaults& default
   const std::string* own_bound = last_value(own, "bound");
   const bool exact_on_request = own_bound != nullptr && *own_bound == "none";
   const bool protect = exact_on_request || (own_bound == nullptr && !reason.empty());
-  if (protect && !defaults.lossy.bound.lossless()) {
+  if (protect && defaults.lossy_wanted) {
     planned.exact_reason = exact_on_request ? "as asked" : reason;
   }
   definition.options = protect ? defaults.lossless : defaults.lossy;
   FieldOptions& options = definition.options;
+  // Little bytes, and what tools look at first: a codec that every reader has.
+  const bool plain = reason == "coordinate" || reason == "small";
+  if (protect && plain && options.codec == "auto" && !defaults.lossless_given) {
+    options.codec = "deflate";
+  }
   if (field.fill_value) options.fill_value = field.fill_value;
 
   fit_common_chunk_shape(field, options);

@@ -3,6 +3,7 @@
 #include "summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 
 #include "cli_common.hpp"
 #include "text_table.hpp"
+#include "why_table.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -44,11 +46,16 @@ std::string error_cell(const FieldReport& field) {
   return field.max_error == 0 ? "0" : fmt::format("{:.3g}", field.max_error);
 }
 
+/// With the settings, where they were chosen.
+std::string codec_shown(const FieldReport& field) {
+  return field.candidates.empty() ? field.codec : field.candidates[field.chosen_candidate].codec;
+}
+
 void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
   const bool unbounded = std::isinf(field.absolute_bound);
   const bool marked = field.n_raw_chunks > 0;
   table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
-                 shape_text(field.shape), field.codec + (marked ? "*" : ""),
+                 shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
                  unbounded ? "none" : bound_column_text(field.bound),
                  bounded(field) && field.absolute_bound > 0
                      ? fmt::format("{:.3g}", field.absolute_bound)
@@ -124,6 +131,47 @@ double suspected_fill(const FieldReport& field) {
   return depth == power || depth == power - 1 ? -depth : 0;
 }
 
+/// What a reader needs for the codecs that were chosen for the user; empty: nothing.
+std::string reader_note(const StepReport& report) {
+  bool trz = false;
+  std::vector<std::string> plugins;
+  for (const FieldReport& field : report.fields) {
+    if (field.candidates.empty()) continue;
+    trz = trz || field.codec == "trz";
+    const bool plugin = field.codec == "sz3" || field.codec == "zfp" || field.codec == "zstd";
+    if (plugin && std::find(plugins.begin(), plugins.end(), field.codec) == plugins.end()) {
+      plugins.push_back(field.codec);
+    }
+  }
+  if (!trz && plugins.empty()) return "";
+  const char* ours = "trz (libh5trz.so in HDF5_PLUGIN_PATH; h5py: pip install ., import tailrace)";
+  if (trz) plugins.emplace(plugins.begin(), ours);
+  return fmt::format("readers need the filter of {}; files of --codec portable need none",
+                     fmt::join(plugins, ", "));
+}
+
+/// What came out against --target-size and --target-psnr.
+void add_target_notes(const RepackOutcome& outcome, std::vector<std::string>& lines) {
+  const std::uint64_t target = outcome.options.target_bytes;
+  const std::uint64_t came = outcome.report.encoded_bytes;
+  if (target > 0) {
+    lines.push_back(
+        fmt::format("target size {}: {} came out, {:+.1f} %", size_text(target), size_text(came),
+                    100 * (static_cast<double>(came) / static_cast<double>(target) - 1)));
+  }
+  std::vector<std::string> fields;
+  for (const FieldReport& field : outcome.report.fields) {
+    if (field.expected_psnr_db <= 0) continue;
+    fields.push_back(fmt::format("{} {:.1f}", field.path.substr(field.path.rfind('/') + 1),
+                                 field.expected_psnr_db));
+  }
+  if (fields.empty()) return;
+  lines.push_back(
+      fmt::format("target PSNR {:g} dB; by the errors of a sample to be expected: {} "
+                  "(tailrace verify measures it)",
+                  outcome.options.target_psnr_db, fmt::join(fields, ", ")));
+}
+
 std::vector<std::string> notes(const RepackOutcome& outcome) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<std::string>> kept_exact;
@@ -147,6 +195,10 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
     const PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
     if (planned.lossy_before && field.bound_of_error() > 0) lossy_before.push_back(field.path);
+  }
+  add_target_notes(outcome, lines);
+  if (const std::string needed = reader_note(outcome.report); !needed.empty()) {
+    lines.push_back(needed);
   }
   for (const auto& [reason, names] : kept_exact) {
     lines.push_back(fmt::format("kept exactly ({}): {}", reason, joined_names(names)));
@@ -175,6 +227,63 @@ std::string hidden_text(const StepReport& report) {
                      write_is_shorter ? "encode" : "write", 100 * report.hidden_share);
 }
 
+/// How much more a prediction says than what came: "3.1% too much", "0.4% too little", "right".
+std::string deviation_text(double predicted, double came) {
+  const double deviation = came > 0 ? predicted / came - 1 : 0;
+  if (std::fabs(deviation) < 5e-4) return "right";
+  return fmt::format("{:.1f}% too {}", 100 * std::fabs(deviation),
+                     deviation > 0 ? "much" : "little");
+}
+
+/// What was expected of the sizes, and how far it was off: over all fields, and chunk by chunk.
+std::string prediction_text(const StepReport& report) {
+  double sum_of_errors = 0;
+  double n_chunks = 0;
+  for (const FieldReport& field : report.fields) {
+    sum_of_errors += field.mean_size_error * static_cast<double>(field.n_chunks);
+    n_chunks += static_cast<double>(field.n_chunks);
+  }
+  return fmt::format("{} expected, {}; a chunk is {:.1f}% off in the mean",
+                     size_text(report.predicted_bytes),
+                     deviation_text(static_cast<double>(report.predicted_bytes),
+                                    static_cast<double>(report.encoded_bytes)),
+                     n_chunks > 0 ? 100 * sum_of_errors / n_chunks : 0);
+}
+
+/// Whether codecs or bounds were chosen from a sample.
+bool chose(const RepackOutcome& outcome) {
+  const bool aimed = outcome.options.target_bytes > 0 || outcome.options.target_psnr_db > 0;
+  return aimed || std::any_of(outcome.report.fields.begin(), outcome.report.fields.end(),
+                              [](const FieldReport& field) { return !field.candidates.empty(); });
+}
+
+double percent(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// What was set aside before sizes were known, and how often it was too little.
+std::string reserved_text(const StepReport& report) {
+  std::uint64_t n_chunks = 0;
+  for (const FieldReport& field : report.fields) {
+    if (field.reserved_bytes > 0) n_chunks += field.n_chunks;
+  }
+  const std::uint64_t n_over = report.n_overflow_chunks;
+  return size_text(report.reserved_bytes) +
+         (n_over == 0 ? "; no chunk overflowed"
+                      : fmt::format("; {} of {} overflowed ({:.1f}%)", n_over,
+                                    counted(n_chunks, "chunk"), percent(n_over, n_chunks)));
+}
+
+/// Overlap, and what was planned for both together.
+std::string together_text(const StepReport& report) {
+  std::string text = hidden_text(report);
+  if (report.predicted_makespan_s > 0) {
+    text += fmt::format("{}planned {}", text.empty() ? "" : "; ",
+                        seconds_text(report.predicted_makespan_s));
+  }
+  return text;
+}
+
 std::string with_unit(const std::string& throughput) {
   return throughput == "-" ? "" : throughput + " MB/s";
 }
@@ -188,13 +297,25 @@ std::string time_lines(const RepackOutcome& outcome) {
   };
   line("read", report.read_s, with_unit(throughput_text(report.raw_bytes, report.read_s)),
        fmt::format("{} of values", size_text(report.raw_bytes)));
+  if (chose(outcome)) {
+    line("choose", report.choose_s, "", "codecs, from a sample");
+  }
+  if (report.predicted_bytes > 0) line("predict", report.predict_s, "", prediction_text(report));
   line("encode", report.encode_s, with_unit(throughput_text(report.raw_bytes, report.encode_s)),
        fmt::format("{} x {}", counted(static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
                    counted(outcome.n_threads, "thread")));
   line("write", report.write_s, with_unit(throughput_text(report.encoded_bytes, report.write_s)),
        fmt::format("{} in {}", size_text(report.encoded_bytes), counted(report.n_writes, "write")));
+  if (report.wait_s >= 0.0005) line("wait", report.wait_s, "", "encoded, but without an address");
   line("together", report.makespan_s,
-       with_unit(throughput_text(report.raw_bytes, report.makespan_s)), hidden_text(report));
+       with_unit(throughput_text(report.raw_bytes, report.makespan_s)), together_text(report));
+  if (report.reserved_bytes > 0) table.add_row({"reserved", "", "", reserved_text(report)});
+  if (report.slack_bytes > 0) {
+    table.add_row(
+        {"unused", "", "",
+         fmt::format("{} of the file, {:.1f}% of the encoded bytes", size_text(report.slack_bytes),
+                     percent(report.slack_bytes, report.encoded_bytes))});
+  }
   const bool sync = outcome.options.sync;
   line("finish", report.index_s + report.sync_s + report.commit_s, "",
        fmt::format("index {}, {}commit {}", seconds_text(report.index_s),
@@ -206,6 +327,12 @@ std::string time_lines(const RepackOutcome& outcome) {
   // The columns explain themselves, so their empty headings are dropped.
   const std::string text = table.text();
   return text.substr(text.find('\n') + 1);
+}
+
+/// A number that was not measured is null, not 0.
+template <class Number>
+nlohmann::ordered_json number_or_null(bool measured, Number number) {
+  return measured ? nlohmann::ordered_json(number) : nlohmann::ordered_json(nullptr);
 }
 
 nlohmann::ordered_json field_json(const FieldReport& field) {
@@ -222,17 +349,26 @@ nlohmann::ordered_json field_json(const FieldReport& field) {
   entry["absolute_bound"] = field.absolute_bound;
   entry["pointwise_bound"] = field.pointwise_bound;
   entry["verified"] = field.verified;
-  // A number that was not measured is null, not 0.
-  entry["max_error"] = field.verified ? nlohmann::ordered_json(field.max_error) : nullptr;
-  const bool has_share = field.verified && field.bound_of_error() > 0;
-  entry["max_error_over_bound"] =
-      has_share ? nlohmann::ordered_json(field.max_error / field.bound_of_error()) : nullptr;
+  entry["max_error"] = number_or_null(field.verified, field.max_error);
+  entry["max_error_over_bound"] = number_or_null(field.verified && field.bound_of_error() > 0,
+                                                 field.max_error / field.bound_of_error());
   entry["n_chunks"] = field.n_chunks;
   entry["n_raw_chunks"] = field.n_raw_chunks;
   entry["raw_bytes"] = field.raw_bytes;
   entry["encoded_bytes"] = field.encoded_bytes;
+  const bool predicted = field.predicted_bytes > 0;
+  entry["predicted_bytes"] = number_or_null(predicted, field.predicted_bytes);
+  entry["mean_size_error"] = number_or_null(predicted, field.mean_size_error);
+  entry["n_overflow_chunks"] = field.n_overflow_chunks;
+  entry["reserved_bytes"] = field.reserved_bytes;
+  const bool has_book = field.book_bytes > 0;
+  entry["book_bytes"] = field.book_bytes;
+  entry["book_ratio_loss"] = number_or_null(has_book, field.book_ratio_loss);
+  entry["book_saved_s"] = number_or_null(has_book, field.book_saved_s);
   entry["encode_s"] = field.encode_s;
   entry["verify_s"] = field.verify_s;
+  entry["expected_psnr_db"] = number_or_null(field.expected_psnr_db > 0, field.expected_psnr_db);
+  if (!field.candidates.empty()) entry["candidates"] = candidates_json(field);
   return entry;
 }
 
@@ -273,14 +409,23 @@ nlohmann::ordered_json summary_json(const RepackOutcome& outcome) {
   document["peak_memory_bytes"] = report.peak_memory_bytes;
   document["raw_bytes"] = report.raw_bytes;
   document["encoded_bytes"] = report.encoded_bytes;
-  document["ratio"] = report.encoded_bytes == 0
-                          ? nlohmann::ordered_json(nullptr)
-                          : nlohmann::ordered_json(static_cast<double>(report.raw_bytes) /
+  document["ratio"] =
+      number_or_null(report.encoded_bytes > 0, static_cast<double>(report.raw_bytes) /
                                                    static_cast<double>(report.encoded_bytes));
+  const bool predicted = report.predicted_bytes > 0;
+  document["predicted_bytes"] = number_or_null(predicted, report.predicted_bytes);
+  document["predict_s"] = number_or_null(predicted, report.predict_s);
+  document["predicted_makespan_s"] = number_or_null(predicted, report.predicted_makespan_s);
+  document["reserved_bytes"] = report.reserved_bytes;
+  document["n_overflow_chunks"] = report.n_overflow_chunks;
+  document["slack_bytes"] = report.slack_bytes;
   document["n_writes"] = report.n_writes;
   document["read_s"] = report.read_s;
+  document["choose_s"] = report.choose_s;
+  document["profile"] = report.profile;
   document["encode_s"] = report.encode_s;
   document["write_s"] = report.write_s;
+  document["wait_s"] = report.wait_s;
   document["makespan_s"] = report.makespan_s;
   document["hidden_share"] = report.hidden_share;
   document["index_s"] = report.index_s;

@@ -9,30 +9,20 @@
 
 #include <array>
 #include <bit>
-#include <cstdlib>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "codec/trz/client_data.hpp"
 #include "codec/trz/trz.hpp"
+#include "hdf5_filter/filter_support.hpp"
 #include "hdf5_filter/hdf5_calls.hpp"
 #include "hdf5_filter/thread_workspace.hpp"
 
 namespace tailrace::hdf5 {
 namespace {
 
-/// Put one entry on HDF5's error stack. Must be the callback's last call of HDF5: most others clear
-/// the stack when they are entered.
-void push_error(const Hdf5Calls& calls, const hid_t* minor, const Status& status, unsigned line) {
-  if (calls.push_error == nullptr || calls.error_class == nullptr || minor == nullptr ||
-      calls.pipeline_error == nullptr) {
-    return;
-  }
-  calls.push_error(default_stack, "trz_filter.cpp", "trz filter", line, *calls.error_class,
-                   *calls.pipeline_error, *minor, "%s", status.message().c_str());
-}
+constexpr FilterSource kSource = {"trz_filter.cpp", "trz filter"};
 
 Status refuse(const std::string& why) { return Status(Code::unsupported, "trz filter: " + why); }
 
@@ -131,7 +121,7 @@ Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
   return entry;
 }
 
-/// What the filter needs to know about a dataset, or why it cannot serve it.
+/// What the filter needs to know about a dataset but its fill value, or why it cannot serve it.
 Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
                                   const trz::FilterRequest& request) {
   trz::FilterChunk chunk;
@@ -153,7 +143,6 @@ Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, h
       return refuse("chunks of shape " + shape_text(chunk.shape));
     }
   }
-  chunk.fill_value = fill_of(calls, creation_list, type, chunk.dtype);
   return chunk;
 }
 
@@ -170,6 +159,8 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   if (!entry.ok()) return entry.status();
   Result<trz::FilterChunk> chunk = chunk_of(calls, creation_list, type, entry->request);
   if (!chunk.ok()) return chunk.status();
+  // Only here: asked about a dataset that was opened (can_apply), HDF5 1.10 crashes.
+  chunk->fill_value = fill_of(calls, creation_list, type, chunk->dtype);
   const std::vector<unsigned> words = trz::client_words(entry->request, *chunk);
   if (calls.modify_filter(creation_list, static_cast<filter_t>(trz::filter_id), entry->flags,
                           words.size(), words.data()) < 0) {
@@ -178,69 +169,23 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   return Status();
 }
 
-/// Run `work`; an exception (there is no memory left) becomes a Status.
-template <class Work>
-Status guarded(Work&& work) {
-  try {
-    return work();
-  } catch (const std::exception& exception) {
-    return Status(Code::out_of_memory, std::string("trz filter: ") + exception.what());
-  }
-}
-
 htri_t can_apply(hid_t creation_list, hid_t type, hid_t) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
-  const Status status = guarded([&] { return check_dataset(calls, creation_list, type); });
+  const Status status =
+      guarded("trz filter", [&] { return check_dataset(calls, creation_list, type); });
   if (status.ok()) return 1;
-  push_error(calls, calls.cannot_apply, status, __LINE__);
+  push_error(calls, calls.cannot_apply, kSource, status, __LINE__);
   return 0;
 }
 
 herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
-  const Status status = guarded([&] { return complete_client_data(calls, creation_list, type); });
+  const Status status =
+      guarded("trz filter", [&] { return complete_client_data(calls, creation_list, type); });
   if (status.ok()) return 0;
-  push_error(calls, calls.cannot_set_local, status, __LINE__);
+  push_error(calls, calls.cannot_set_local, kSource, status, __LINE__);
   return -1;
 }
-
-/// A block that HDF5 will free: its own memory functions where it has them, else malloc.
-class Block {
- public:
-  Block(const Hdf5Calls& calls, std::size_t n_bytes)
-      : calls_(calls),
-        n_bytes_(n_bytes),
-        data_(owned_by_hdf5() ? calls.allocate(n_bytes, 0) : std::malloc(n_bytes)) {}
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block() { free_block(data_); }
-
-  bool allocated() const { return data_ != nullptr; }
-  std::span<std::byte> bytes() { return {static_cast<std::byte*>(data_), n_bytes_}; }
-
-  /// Put this block in the place of HDF5's, which is freed.
-  void replace(std::size_t* capacity, void** block) {
-    free_block(*block);
-    *block = data_;
-    *capacity = n_bytes_;
-    data_ = nullptr;
-  }
-
- private:
-  bool owned_by_hdf5() const { return calls_.allocate != nullptr && calls_.release != nullptr; }
-  void free_block(void* data) const {
-    if (data == nullptr) return;
-    if (owned_by_hdf5()) {
-      calls_.release(data);
-    } else {
-      std::free(data);
-    }
-  }
-
-  const Hdf5Calls& calls_;
-  std::size_t n_bytes_;
-  void* data_;
-};
 
 Status no_memory(std::size_t n_bytes) {
   return Status(Code::out_of_memory,
@@ -290,11 +235,11 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
   std::size_t n_result = 0;
   const bool reverse = (flags & flag_reverse) != 0;
-  const Status status = guarded([&] {
+  const Status status = guarded("trz filter", [&] {
     return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
   });
   if (status.ok()) return n_result;
-  push_error(calls, calls.cannot_filter, status, __LINE__);
+  push_error(calls, calls.cannot_filter, kSource, status, __LINE__);
   return 0;
 }
 

@@ -146,8 +146,10 @@ TAILRACE_API const char* tailrace_thread_error(void);
  * a field's own text wins over them. Switches take on or off. Bytes take units: 64k, 8MiB, 256MB.
  *
  * Of a field
- *   codec=NAME      none, deflate, portable, or a filter plug-in: sz3, zfp, zstd, ..., id=NUMBER.
- *                   Default: deflate; if a bound is given, portable, which needs no plug-in.
+ *   codec=NAME      none, deflate, portable, trz, or a filter plug-in: sz3, zfp, ..., id=NUMBER;
+ *                   auto: chosen for each field in its first step, by a sample of its values and
+ *                   the machine profile. Default: deflate; if a bound is given, auto. Files of
+ *                   codec portable need no plug-in to be read, those of auto as a rule do (trz).
  *   bound=MODE=X    The largest error of any value. Default: none, every value exactly.
  *                   abs=X: X, in the unit of the field. rel=X: X times the range of the field's
  *                   values in its first step. psnr=X: at least X dB. pw_rel=X: X times the value
@@ -156,7 +158,18 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   integer fields, unless their own text names a lossy codec.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
- *   layout=NAME     Where chunks go in the file: claimed (default), dense, contiguous.
+ *   layout=NAME     Where chunks go in the file; no reader needs to know (docs/layouts.md).
+ *                   claimed (default): the tail, nobody waits and nothing stays unused. dense:
+ *                   packed by rank, once all sizes are known. contiguous: by shape, codec none.
+ *                   arena: in a run for each rank, reserved by predicted sizes. predictive: in
+ *                   slots, each a predicted size times extra space. hybrid: in slots by
+ *                   expected-ratio=. sparse: where the uncompressed bytes would lie. A chunk that
+ *                   is larger than its place goes to the tail.
+ *   space=balanced  Layouts arena and predictive, what is reserved beyond the predicted sizes:
+ *                   performance (much, few overflows), balanced (default), storage (little);
+ *                   weights of performance and storage, 3:1; or reserved/predicted bytes, 1.25.
+ *   expected-ratio=X, expected-error=E   Layout hybrid: slots of raw bytes / X * (1 + E); E
+ *                   is 0 unless given.
  *   verify=on       Decode every chunk after encoding and check the bound. Default: auto, which is
  *                   on for lossy codecs that are not Tailrace's own.
  *   raw-fallback=on A chunk that its codec cannot keep within the bound is stored as it is; off
@@ -171,11 +184,38 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   threads=N       Encode threads of each rank. Default: 0, the node's cores over its ranks.
  *   memory=1GiB     Most that a step allocates on each rank; the copies of put_copy come on top.
  *   buffer=16MiB    Largest single write.
- *   align=1         Writes start at multiples of this many bytes.
+ *   align=1         Writes start at multiples of this many bytes. Default: auto, as the machine
+ *                   profile says; 1 without one.
+ *   for=speed       What codec auto makes small: speed, the time of the step; size, the file;
+ *                   balanced, the file among choices that take at most a tenth longer.
+ *   profile=FILE    Machine profile of "tailrace profile". Default: the environment's
+ *                   TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else typical values.
+ *   target-size=2GB The tightest bound, common to all fields of floating point numbers, that makes
+ *                   about this size; a bound that is given is the loosest one.
+ *   target-psnr=80  Bounds that make about this PSNR in dB; mode psnr= guarantees it.
+ *   order=given     In which order each rank encodes its chunks: given, largest-first,
+ *                   smallest-first, insertion, johnson (docs/schedule.md). All but given predict
+ *                   sizes and times first, and so do the layouts arena and predictive.
  *   direct=on       O_DIRECT, past the system's page cache. Default: off.
  *   fsync=on        A step is on stable storage when end_step returns. Default: on.
  *   journal=on      A redo journal against torn writes of metadata. Default: off.
  *   plugin-path=DIR Where filter plug-ins are looked for before HDF5_PLUGIN_PATH.
+ *   mode=sync       When the work of a step is done. sync (default): within end_step. async:
+ *                   end_step returns once Tailrace has the values, and threads of its own encode
+ *                   and write while the program computes. in_situ: as async, but the program's own
+ *                   thread encodes, in its idle time, by a plan around what the program needs of
+ *                   its lanes; see "Idle time". The next end_step, wait or close commits a step.
+ *   hold=copy       Modes async and in_situ. copy (default): the values given to put are free again
+ *                   when end_step returns. promise: nothing is copied, and they must stay untouched
+ *                   until the next end_step, wait or close returns.
+ *   balance=best    Mode in_situ: ranks of a node write for each other: best, paper (Jin et al.
+ *                   2024, 3.4) or off.
+ *   scheduler=search  Mode in_situ: how the plan is made; see "tailrace schedule --help".
+ *   record=FILE     Mode in_situ: what the iterations were like, for "tailrace simulate"; written
+ *                   when the file is closed.
+ *   trace-file=FILE What each lane of every rank did when, as Chrome trace JSON for
+ *                   ui.perfetto.dev: encodes, writes, commits, the program's own use of its lanes,
+ *                   and the plan. Written when the file is closed; until then 56 bytes an event.
  */
 
 /* ===== Files ===== */
@@ -315,9 +355,16 @@ typedef struct tailrace_field_report {
   uint64_t encoded_bytes;
   double ratio; /* raw_bytes / encoded_bytes; 1 for an empty field */
   uint64_t n_chunks;
-  uint64_t n_raw_chunks;  /* of these, stored as they are because the codec broke the bound */
-  double encode_s;        /* seconds in the codec, all threads of all ranks together */
-  double pointwise_bound; /* as used, bound=pw_rel: fraction of each value; else 0 */
+  uint64_t n_raw_chunks;      /* of these, stored as they are because the codec broke the bound */
+  double encode_s;            /* seconds in the codec, all threads of all ranks together */
+  double pointwise_bound;     /* as used, bound=pw_rel: fraction of each value; else 0 */
+  uint64_t predicted_bytes;   /* of the encoded ones, before encoding; 0: nothing asked for it */
+  double mean_size_error;     /* mean over the chunks of |predicted - encoded| / encoded */
+  uint64_t n_overflow_chunks; /* larger than the place that the layout had kept for them */
+  uint64_t reserved_bytes;    /* set aside before sizes were known; 0: claimed, dense */
+  uint64_t book_bytes;    /* codec=trz,book=auto: shared codes in the dataset's header; 0: none */
+  double book_ratio_loss; /* share of the encoded bytes that they cost, by counted chunks */
+  double book_saved_s;    /* of encode time, by chunks encoded both ways; 0: none were yet */
 } tailrace_field_report;
 
 /* What became of one step: the same on every rank. Seconds are wall-clock of the slowest rank. */
@@ -340,19 +387,88 @@ typedef struct tailrace_step_report {
   double hidden_share;        /* 0 to 1: part of the shorter of the two that the longer one hid */
   double sync_s;              /* waiting for stable storage (fsync=on) */
   double commit_s;            /* writing the metadata */
+  const char* profile; /* that times were predicted from: "typical values", or a host's name */
+  double choose_s;     /* comparing codecs (codec=auto) */
+  double predict_s;    /* sampling, order of work and reservations, where order= or layout= ask */
+  uint64_t predicted_bytes;    /* of the encoded ones, before encoding; 0: nothing asked for it */
+  double predicted_makespan_s; /* makespan_s as planned; 0: nothing asked for it */
+  uint64_t n_overflow_chunks;  /* chunks larger than the place that was kept for them */
+  uint64_t reserved_bytes;     /* set aside before sizes were known */
+  uint64_t slack_bytes;        /* that the step's data took of the file beyond encoded_bytes */
+  double wait_s;               /* in which an encoded chunk waited for its address */
+  /* Modes async and in_situ; see "Idle time". */
+  double exposed_s;      /* that the program lost to the step: end_step, wait, obstacles delayed */
+  double handover_s;     /* of this, taking the values and planning */
+  double backpressure_s; /* of this, waiting for memory or for the step before */
+  double idle_encode_s;  /* encoding in the program's idle time */
+  uint64_t n_delayed_obstacles; /* obstacles that began late because a chunk was not finished */
+  double largest_delay_s;       /* the longest of these delays */
+  uint64_t n_moved_writes;      /* chunks that another rank of the node wrote (balance=) */
 } tailrace_step_report;
 
 /* Write and commit all that was put since the last step. When it returns, the step is in the file
  * completely, or, if it returns an error, not at all; with fsync=on it is also on stable storage.
  * After a failure the puts, fields and attributes of the step are dropped; over-time fields that
  * an earlier step has written stay defined, and the file can be used on.
+ * In the modes async and in_situ it hands the step over instead, after all data of the one before
+ * are written: the report, and a failure, are then those of the step before (NULL if there was
+ * none), and after a failure both steps are dropped. The metadata of the step before are written
+ * while the program goes on: it is committed for certain when the next end_step, wait or close has
+ * returned.
  * Collective.
- *   report    receives a report, which is the file's and stays until the next end_step, close or
- *             abandon; NULL on failure. Pass NULL if you do not want it.
+ *   report    receives a report, which is the file's and stays until the next end_step, wait, close
+ *             or abandon; NULL on failure. Pass NULL if you do not want it.
  * Errors: bad_coverage, disagreement, plugin_missing, codec_failed, bound_broken, io, no_space,
  *   out_of_memory, unsupported, and whatever a put of any rank failed with. */
 TAILRACE_API tailrace_error tailrace_file_end_step(tailrace_file* file,
                                                    const tailrace_step_report** report);
+
+/* ===== Idle time =====
+ *
+ * mode=async and mode=in_situ hide a step behind the computation that follows it. A program with
+ * mode=in_situ says when it needs its two lanes, the thread that calls Tailrace (main) and its
+ * communication or I/O (background), and when its own thread has nothing to do, for instance while
+ * a device computes:
+ *
+ *   tailrace_file_end_step(file, NULL);              // hands the step over
+ *   tailrace_file_compute_begin(file);               // the host's part of the next iteration
+ *   prepare();
+ *   tailrace_file_compute_end(file);
+ *   start_device();
+ *   tailrace_file_idle_until(file, device_is_done, NULL);   // Tailrace encodes meanwhile
+ *   tailrace_file_background_begin(file);
+ *   exchange_halos();                                // no write is started meanwhile
+ *   tailrace_file_background_end(file);
+ *
+ * What it marks in one iteration (from one end_step to the next) is the forecast of the next one. A
+ * wrong forecast costs time: an obstacle begins late by one chunk's encoding at most, and the
+ * report says so. All of these are not collective, do nothing in the other modes, and never fail:
+ * what goes wrong in the background is returned by the next end_step, wait or close, on every rank.
+ */
+
+/* The program needs its own thread (main lane), from begin to end. */
+TAILRACE_API void tailrace_file_compute_begin(tailrace_file* file);
+TAILRACE_API void tailrace_file_compute_end(tailrace_file* file);
+/* The program communicates, or reads and writes (I/O lane), from begin to end. */
+TAILRACE_API void tailrace_file_background_begin(tailrace_file* file);
+TAILRACE_API void tailrace_file_background_end(tailrace_file* file);
+
+/* The program's thread is idle for `seconds`: encode what fits, then return; at once if there is
+ * nothing (left) to encode. Mode async: lets messages move, and returns at once. */
+TAILRACE_API void tailrace_file_idle(tailrace_file* file, double seconds);
+
+/* The same while the program waits for something: `done` is asked before every chunk and, when
+ * there is nothing to encode, every 0.2 ms; returns once it answers other than 0. In every mode. */
+typedef int (*tailrace_done_callback)(void* user);
+TAILRACE_API void tailrace_file_idle_until(tailrace_file* file, tailrace_done_callback done,
+                                           void* user);
+
+/* Wait until the step that was handed over last is committed. In mode sync it is already.
+ * Collective.
+ *   report    receives the report of that step, or NULL if there was none to wait for.
+ * Errors: those of end_step, of the step that is waited for. */
+TAILRACE_API tailrace_error tailrace_file_wait(tailrace_file* file,
+                                               const tailrace_step_report** report);
 
 /* ===== Callbacks ===== */
 

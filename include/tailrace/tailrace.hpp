@@ -7,15 +7,20 @@
 //   tailrace::StepReport report = file.end_step();
 //   file.close();
 //
+// In the modes async and in_situ, between two steps (see "Idle time" in tailrace.h):
+//
+//   { auto scope = file.compute(); prepare(); }      // the program needs its own thread
+//   file.idle_until([&] { return device.done(); });  // Tailrace may have it
+//   { auto scope = file.background(); exchange_halos(); }
+//
 // Header only. Read tailrace.h first: what steps, fields, boxes and options are, which calls are
 // collective, and the rules for threads are said there and hold here; a comment below says only
 // what C++ adds. Every failure is a tailrace::Error; nothing else is thrown but std::bad_alloc.
 //
-// Scope exit. A File that is destroyed without close() is abandoned: the steps that were ended
-// stay, a step that was not is dropped, and nothing is thrown. So an exception on the way never
-// publishes half a step; but call close() where all is well. If one rank alone leaves by an
-// exception, end the job (MPI_Abort): the others may be waiting for it in a collective call of
-// their own.
+// Scope exit. A File that is destroyed without close() is abandoned: steps that were ended stay,
+// one that was not is dropped, nothing is thrown. So an exception never publishes half a step; but
+// call close() where all is well. If one rank alone leaves by an exception, end the job
+// (MPI_Abort): the others may be waiting for it in a collective call of their own.
 
 #pragma once
 
@@ -29,6 +34,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -39,6 +45,8 @@
 #include <vector>
 
 #include <tailrace/tailrace.h>
+#include <tailrace/report.hpp>
+#include <tailrace/scope.hpp>
 
 namespace tailrace {
 // An inline namespace: users write tailrace::File, and the names of these classes in object code
@@ -50,8 +58,7 @@ class Error : public std::runtime_error {
  public:
   Error(tailrace_error code, const std::string& text) : std::runtime_error(text), code_(code) {}
   tailrace_error code() const noexcept { return code_; }
-  /// "bad_coverage", ...
-  const char* name() const noexcept { return tailrace_error_name(code_); }
+  const char* name() const noexcept { return tailrace_error_name(code_); }  ///< "bad_coverage"
 
  private:
   tailrace_error code_;
@@ -72,7 +79,7 @@ class Comm {
     static_assert(sizeof(MpiComm) <= sizeof(void*), "an MPI_Comm is an int or a pointer");
     Comm comm;
     comm.n_bytes_ = sizeof mpi_comm;
-    std::memcpy(comm.handle_.data(), &mpi_comm, sizeof mpi_comm);
+    std::memcpy(comm.handle_.data(), &mpi_comm, comm.n_bytes_);
     return comm;
   }
   const void* address() const { return n_bytes_ == 0 ? nullptr : handle_.data(); }
@@ -166,7 +173,7 @@ struct Box {
   }
 };
 
-/// A type that can be a field's element: float, double, and integers but bool.
+/// A field's element: float, double, and integers but bool.
 template <class T>
 concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
                    std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
@@ -182,45 +189,6 @@ constexpr tailrace_dtype dtype_of() {
   if constexpr (sizeof(T) == 4) return is_signed ? TAILRACE_I32 : TAILRACE_U32;
   return is_signed ? TAILRACE_I64 : TAILRACE_U64;
 }
-
-/// What became of one field in one step; see tailrace_field_report for units.
-struct FieldReport {
-  std::string path;
-  std::string codec;
-  std::string codec_version;
-  std::string layout;
-  std::string bound;
-  double absolute_bound = 0;
-  bool verified = false;
-  double max_error = 0;
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t encoded_bytes = 0;
-  double ratio = 1;
-  std::uint64_t n_chunks = 0;
-  std::uint64_t n_raw_chunks = 0;
-  double encode_s = 0;
-  double pointwise_bound = 0;
-};
-
-/// What became of one step; see tailrace_step_report for units.
-struct StepReport {
-  std::uint64_t step_index = 0;
-  std::vector<FieldReport> fields;
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t encoded_bytes = 0;
-  double ratio = 1;
-  std::uint64_t file_bytes = 0;
-  std::uint64_t n_writes = 0;
-  std::uint64_t moved_bytes = 0;
-  std::uint64_t peak_memory_bytes = 0;
-  double step_s = 0;
-  double encode_s = 0;
-  double write_s = 0;
-  double makespan_s = 0;
-  double hidden_share = 0;
-  double sync_s = 0;
-  double commit_s = 0;
-};
 
 /// Set an attribute of "/", a group or a field: a text, a number, or a range of numbers of one
 /// type. Alike on all ranks.
@@ -264,7 +232,8 @@ void set_attribute(tailrace_file* file, const std::string& object_path, const st
 template <class T>
 class Field {
  public:
-  /// Put a box. `values` is read until end_step() or close() returns: keep it unchanged till then.
+  /// Put a box. `values` is read until end_step() or close() returns, under hold=promise until the
+  /// next end_step(), wait() or close() does: keep it unchanged till then.
   /// Not collective. Errors: also invalid_argument if there are not box.n_elements() values.
   void put(const Box& box, std::span<const T> values) const {
     check_box(box, values.size());
@@ -373,13 +342,62 @@ class File {
     api::set_attribute(handle_.get(), object_path, name, value);
   }
 
-  /// Collective. Rethrows what a callback threw, after the step has ended.
+  /// Collective. Rethrows what a callback threw, after the step has ended. In the modes async and
+  /// in_situ the report is that of the step before, and `completed` is false if there was none.
   StepReport end_step() {
     const tailrace_step_report* report = nullptr;
-    const tailrace_error error = tailrace_file_end_step(handle_.get(), &report);
-    check(error);
+    check(tailrace_file_end_step(handle_.get(), &report));
     rethrow_from_callbacks();
+    if (report != nullptr) return copy_of(*report);
+    StepReport none;
+    none.completed = false;
+    return none;
+  }
+
+  /// Collective. The report of the step that was handed over last; nothing if none was, as always
+  /// in mode sync. Rethrows as end_step().
+  std::optional<StepReport> wait() {
+    const tailrace_step_report* report = nullptr;
+    check(tailrace_file_wait(handle_.get(), &report));
+    rethrow_from_callbacks();
+    if (report == nullptr) return std::nullopt;
     return copy_of(*report);
+  }
+
+  /// The program needs its own thread (compute), or its communication and I/O (background), until
+  /// the scope ends. Not collective.
+  [[nodiscard]] Scope compute() {
+    tailrace_file_compute_begin(handle_.get());
+    return Scope(handle_.get(), &tailrace_file_compute_end);
+  }
+  [[nodiscard]] Scope background() {
+    tailrace_file_background_begin(handle_.get());
+    return Scope(handle_.get(), &tailrace_file_background_end);
+  }
+
+  /// Lend the program's thread for so many seconds, or until `done()` is true. Not collective. What
+  /// `done` throws ends the wait and is thrown on.
+  void idle(double seconds) { tailrace_file_idle(handle_.get(), seconds); }
+  template <class Done>
+  requires std::predicate<Done&>
+  void idle_until(Done&& done) {
+    struct Call {
+      std::remove_reference_t<Done>* done;
+      std::exception_ptr thrown;
+
+      static int ask(void* user) noexcept {
+        auto& self = *static_cast<Call*>(user);
+        if (self.thrown) return 1;
+        try {
+          return (*self.done)() ? 1 : 0;
+        } catch (...) {
+          self.thrown = std::current_exception();
+          return 1;
+        }
+      }
+    } call{&done, nullptr};
+    tailrace_file_idle_until(handle_.get(), &Call::ask, &call);
+    if (call.thrown) std::rethrow_exception(call.thrown);
   }
 
   /// Collective. The File is empty afterwards, also when this throws; Fields are dead.
@@ -395,7 +413,7 @@ class File {
   /// Whether there is a file: false after close(), abandon() or a move.
   explicit operator bool() const { return handle_ != nullptr; }
 
-  /// Called within end_step() and close() on the calling thread; empty removes it.
+  /// Called within end_step(), wait(), idle() and close() on the calling thread; empty removes it.
   void on_progress(Progress callback) {
     callbacks().progress = std::move(callback);
     check(tailrace_file_on_progress(handle_.get(),
@@ -459,34 +477,6 @@ class File {
     check(tailrace_field_define(handle_.get(), path.c_str(), dtype, shape.size(), shape.data(),
                                 options.text().c_str(), &field));
     return field;
-  }
-
-  static FieldReport copy_of(const tailrace_field_report& from) {
-    return FieldReport{from.path,         from.codec,          from.codec_version,  from.layout,
-                       from.bound,        from.absolute_bound, from.verified != 0,  from.max_error,
-                       from.raw_bytes,    from.encoded_bytes,  from.ratio,          from.n_chunks,
-                       from.n_raw_chunks, from.encode_s,       from.pointwise_bound};
-  }
-
-  static StepReport copy_of(const tailrace_step_report& from) {
-    StepReport to{from.step_index,
-                  {},
-                  from.raw_bytes,
-                  from.encoded_bytes,
-                  from.ratio,
-                  from.file_bytes,
-                  from.n_writes,
-                  from.moved_bytes,
-                  from.peak_memory_bytes,
-                  from.step_s,
-                  from.encode_s,
-                  from.write_s,
-                  from.makespan_s,
-                  from.hidden_share,
-                  from.sync_s,
-                  from.commit_s};
-    for (std::uint64_t i = 0; i < from.n_fields; ++i) to.fields.push_back(copy_of(*from.fields[i]));
-    return to;
   }
 
   std::unique_ptr<Callbacks> callbacks_;  // destroyed after the handle that may still call them

@@ -1,7 +1,18 @@
-"""Error-bounded compression at memory speed: the codec trz for NumPy arrays and HDF5 files.
+"""Compressed netCDF-4 and HDF5 files, written and read in parallel, with error bounds that hold.
 
-Importing this package registers the HDF5 filter with h5py, if h5py is installed: files that were
-written with trz can then be read, and written by
+Files are ordinary netCDF-4; names and shapes are those of netCDF4 and h5netcdf:
+
+    with tailrace.open("waves.nc", "w") as file:
+        file.create_variable("u", ("y", "x"), data=u, abs=1e-3)
+    with tailrace.open("waves.nc") as file:
+        u = file["u"][10:20, ::4]
+
+With a communicator of mpi4py (comm=) all its ranks write and read one file. xarray opens files by
+engine="tailrace". tailrace.verify compares a compressed file with its original, tailrace.info says
+how a file is stored.
+
+Importing this package also registers its HDF5 filters with h5py, if h5py is installed: files that
+were written with trz can then be read by h5py and h5netcdf, and written by
 
     file.create_dataset("u", data=u, **tailrace.Trz(abs=1e-3))
 
@@ -16,13 +27,29 @@ they start. Arrays in memory go through encode() and decode():
 True
 """
 
+import os as _os
+
+# Where the engine was built, for work on Tailrace itself.
+if _os.environ.get("TAILRACE_ENGINE_DIR"):
+    __path__.append(_os.environ["TAILRACE_ENGINE_DIR"])
+
 from ._arrays import ChunkSummary, decode, describe, encode, train_book
+from ._attributes import Attributes
+from ._errors import BoundError, TailraceError
+from ._file import File, open  # noqa: A004
+from ._group import Dimension, Group
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
 from ._settings import Trz, cd_values, register
+from ._tools import Info, Verification, info, verify, write_dataset
+from ._variable import Variable
+from ._xor import Xor, register_xor
 
 __all__ = [
-    "FILTER_ID", "PLUGIN_PATH", "ChunkSummary", "Trz", "TrzError", "__version__", "cd_values",
-    "decode", "describe", "encode", "register", "train_book",
+    "Attributes", "BoundError", "ChunkSummary", "Dimension", "FILTER_ID", "File", "Group",
+    "Info", "PLUGIN_PATH", "TailraceError", "Trz", "TrzError", "Variable", "Verification",
+    "Xor", "__version__", "cd_values", "decode", "describe", "encode", "info", "open",
+    "register", "register_xor", "train_book", "verify", "write_dataset",
 ]
 
 register()
+register_xor()

@@ -48,7 +48,7 @@ def _described(array: Any, fill: Optional[float]) -> tuple[np.ndarray, _native.A
     return values, _native.Array(number, len(shape), extents, fill_value)
 
 
-def _word_array(words: tuple[int, ...]) -> ctypes.Array:
+def _word_array(words: tuple[int, ...]) -> ctypes.Array[ctypes.c_uint32]:
     return (ctypes.c_uint32 * len(words))(*words)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-from typing import Optional
+from typing import Any, Optional
 
 _LIBRARY = pathlib.Path(
     os.environ.get("TAILRACE_H5TRZ")
@@ -91,7 +91,7 @@ FILTER_ID: int = library.trz_filter_id()
 __version__: str = library.trz_version().decode()
 
 
-def new_message() -> tuple[Message, ctypes.Array]:
+def new_message() -> tuple[Message, ctypes.Array[ctypes.c_char]]:
     """A message and the buffer that it refers to, which must live as long."""
     text = ctypes.create_string_buffer(_MESSAGE_BYTES)
     return Message(ctypes.cast(text, ctypes.c_char_p), _MESSAGE_BYTES), text
@@ -102,10 +102,10 @@ def book_argument(book: Optional[bytes]) -> Optional[Book]:
     return None if book is None else Book(book, len(book))
 
 
-def call(name: str, *arguments) -> int:
+def call(name: str, *arguments: Any) -> int:
     """Call a function whose last parameter is the message; a failure becomes an exception."""
     message, text = new_message()
-    result = getattr(library, name)(*arguments, ctypes.byref(message))
+    result: int = getattr(library, name)(*arguments, ctypes.byref(message))
     if result >= 0:
         return result
     words = text.value.decode(errors="replace")

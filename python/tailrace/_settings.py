@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Optional
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from . import _native
+from ._errors import ArgumentError
+from ._filter_reference import FilterReference
 
 #: Enough for every set of words that settings and a book can ask for.
 _WORDS_MAX = 8192
@@ -33,8 +35,8 @@ def bound_text(
     data: Any, fill: Optional[float],
 ) -> str:
     """The one bound that is given, as the codec takes it: absolute, pointwise or none."""
-    given = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
-    given = {key: value for key, value in given.items() if value is not None}
+    modes = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
+    given = {key: value for key, value in modes.items() if value is not None}
     if not given:
         return ""
     if len(given) > 1:
@@ -83,7 +85,7 @@ def cd_values(
     return tuple(words[:n_words])
 
 
-class Trz(Mapping):
+class Trz(FilterReference):
     """The filter for h5py's create_dataset, as keywords or as `compression`.
 
     Takes what cd_values() takes; a fill value is that of the dataset (`fillvalue=`).
@@ -103,31 +105,9 @@ class Trz(Mapping):
             abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data, fill=fill, book=book, **settings
         )
 
-    @property
-    def _keywords(self) -> dict[str, Any]:
-        return {"compression": self.filter_id, "compression_opts": self.filter_options}
-
-    def __getitem__(self, key: str) -> Any:
-        return self._keywords[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keywords)
-
-    def __len__(self) -> int:
-        return len(self._keywords)
-
-    def __hash__(self) -> int:
-        return hash((self.filter_id, self.filter_options))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Trz) and self.filter_options == other.filter_options
-
-    def __repr__(self) -> str:
-        return f"<tailrace.Trz {self.filter_options}>"
-
 
 def register() -> bool:
-    """Register the filter with the HDF5 inside h5py. Done at import; False without h5py."""
+    """Register the filter trz with the HDF5 inside h5py. Done at import; False without h5py."""
     try:
         import h5py
     except ImportError:
@@ -135,3 +115,54 @@ def register() -> bool:
     h5py.h5z.register_filter(_native.library.H5PLget_plugin_info())
     h5py.filters.FilterRefBase.register(Trz)
     return True
+
+
+def bound_words(
+    *, bound: Optional[str] = None, abs: Optional[float] = None, rel: Optional[float] = None,
+    pw_rel: Optional[float] = None, psnr: Optional[float] = None,
+) -> str:
+    """One bound as the engine writes it; "" for none.
+
+    >>> bound_words(rel=1e-4)
+    'rel=0.0001'
+    """
+    numbers = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
+    given = [f"{mode}={float(value)!r}" for mode, value in numbers.items() if value is not None]
+    if bound is not None:
+        given.append(bound)
+    if len(given) > 1:
+        raise ArgumentError(f"give one bound, not {' and '.join(given)}")
+    return given[0] if given else ""
+
+
+def option_text(
+    name: str, *, codec: Optional[str], bound: Optional[str], abs: Optional[float],
+    rel: Optional[float], pw_rel: Optional[float], psnr: Optional[float],
+    chunks: Union[str, Sequence[int], None], options: str, settings: Mapping[str, Any],
+) -> str:
+    """What create_variable() is asked for, in the engine's words.
+
+    >>> option_text("u", codec="zstd", bound=None, abs=None, rel=1e-3, pw_rel=None, psnr=None,
+    ...             chunks=(8, 64), options="", settings={"level": 5})
+    'codec=zstd,level=5,bound=rel=0.001,chunk=8x64'
+    """
+    parts: list[str] = []
+    if codec is not None:
+        parts.append(f"codec={codec}")
+    for key, value in settings.items():
+        word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+        parts.append(f"{key}={word}")
+    words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    if words:
+        parts.append(f"bound={words}")
+    if isinstance(chunks, str):
+        parts.append(f"chunk={chunks}")
+    elif chunks is not None:
+        if min(chunks, default=0) < 1:
+            raise ArgumentError(f"variable {name!r}: chunks are {tuple(chunks)}, must be >= 1")
+        # "64x" is a shape of one dimension; "64" would be a number of bytes.
+        shape = "x".join(str(int(extent)) for extent in chunks)
+        parts.append(f"chunk={shape}{'x' if len(chunks) == 1 else ''}")
+    if options:
+        parts.append(options)
+    return ",".join(parts)

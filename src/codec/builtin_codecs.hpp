@@ -17,7 +17,9 @@ Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request);
 Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request);
 /// portable: portable.cpp. level, shuffle, engine.
 Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request);
-/// trz: trz_codec.cpp. preset, predictor, dimension, spline, last_axis, lossless, book.
+/// trz: trz_codec.cpp. preset, predictor, dimension, spline, last_axis, lossless, book, book_loss.
 Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request);
+/// xor: xor_codec.cpp. dimension.
+Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request);
 
 }  // namespace tailrace

@@ -10,7 +10,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::array<CodecEntry, 4> kRegistry = {{
+constexpr std::array<CodecEntry, 5> kRegistry = {{
     {"none", "the values as they are", make_null_codec},
     {"deflate",
      "lossless: byte shuffle and deflate (level=0..9, shuffle=on|off, engine=libdeflate|zlib)",
@@ -22,6 +22,10 @@ constexpr std::array<CodecEntry, 4> kRegistry = {{
      "lossy within the bound at memory speed, or lossless (preset=fast|default|ratio, predictor=, "
      "dimension=1..4, spline=, last_axis=, lossless=on|off); readers need libh5trz.so",
      make_trz_codec},
+    {"xor",
+     "lossless at memory speed: xor with neighbours, leading zeros counted (dimension=auto|1|2|3); "
+     "readers need libh5xor.so",
+     make_xor_codec},
 }};
 
 }  // namespace

@@ -17,7 +17,6 @@
 namespace tailrace {
 namespace {
 
-constexpr std::uint32_t kDeflateFilterId = 1;
 enum class Engine : std::size_t { libdeflate, zlib };
 
 struct CompressorDeleter {
@@ -52,7 +51,7 @@ libdeflate_decompressor* thread_decompressor() {
 class DeflateStage final : public FilterStage {
  public:
   DeflateStage(int level, Engine engine) : level_(level), engine_(engine) {
-    spec_.filter_id = kDeflateFilterId;
+    spec_.filter_id = deflate_filter_id;
     spec_.flags = 1;  // Optional, as H5Pset_deflate has it.
     spec_.client_data = {static_cast<std::uint32_t>(level)};
     spec_.final_client_data = spec_.client_data;
@@ -80,10 +79,8 @@ class DeflateStage final : public FilterStage {
     if (!packed.allocated()) return out_of_memory(packed.capacity());
     std::size_t n_packed = 0;
     if (engine_ == Engine::libdeflate) {
-      libdeflate_compressor* compressor = thread_compressor(level_);
-      if (compressor == nullptr) return out_of_memory(0);
-      n_packed = libdeflate_zlib_compress(compressor, bytes.data(), bytes.n_bytes(), packed.data(),
-                                          packed.capacity());
+      if (thread_compressor(level_) == nullptr) return out_of_memory(0);
+      n_packed = deflate_bytes(level_, std::as_const(bytes).bytes(), packed.bytes());
     } else {
       uLongf n_written = packed.capacity();
       const int rc =
@@ -102,14 +99,8 @@ class DeflateStage final : public FilterStage {
 
   Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
     Buffer plain(decoded_bytes);
-    libdeflate_decompressor* decompressor = thread_decompressor();
-    if (!plain.allocated() || decompressor == nullptr) return out_of_memory(decoded_bytes);
-    std::size_t n_read = 0;
-    std::size_t n_plain = 0;
-    const libdeflate_result result =
-        libdeflate_zlib_decompress_ex(decompressor, bytes.data(), bytes.n_bytes(), plain.data(),
-                                      plain.capacity(), &n_read, &n_plain);
-    if (result != LIBDEFLATE_SUCCESS || n_plain != decoded_bytes) {
+    if (!plain.allocated() || thread_decompressor() == nullptr) return out_of_memory(decoded_bytes);
+    if (inflate_bytes(std::as_const(bytes).bytes(), plain.bytes()) != decoded_bytes) {
       return Status(Code::codec_failed, "deflate: the stream is damaged, or is not one of " +
                                             std::to_string(decoded_bytes) + " bytes");
     }
@@ -129,6 +120,28 @@ class DeflateStage final : public FilterStage {
 };
 
 }  // namespace
+
+std::uint64_t deflate_bytes_max(std::uint64_t n_bytes) {
+  return libdeflate_zlib_compress_bound(nullptr, n_bytes);
+}
+
+std::size_t deflate_bytes(int level, std::span<const std::byte> from, std::span<std::byte> to) {
+  libdeflate_compressor* compressor = thread_compressor(level);
+  if (compressor == nullptr) return 0;
+  return libdeflate_zlib_compress(compressor, from.data(), from.size(), to.data(), to.size());
+}
+
+std::optional<std::size_t> inflate_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
+  libdeflate_decompressor* decompressor = thread_decompressor();
+  std::size_t n_read = 0;
+  std::size_t n_plain = 0;
+  if (decompressor == nullptr ||
+      libdeflate_zlib_decompress_ex(decompressor, from.data(), from.size(), to.data(), to.size(),
+                                    &n_read, &n_plain) != LIBDEFLATE_SUCCESS) {
+    return std::nullopt;
+  }
+  return n_plain;
+}
 
 std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings,
                                                               DType dtype) {

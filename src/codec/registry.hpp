@@ -20,7 +20,7 @@ struct CodecEntry {
 /// All built-in codecs, for --help, the conformance tests and docs.
 std::span<const CodecEntry> codec_registry();
 
-/// Make the built-in codec that `request` names: none, deflate, portable.
+/// Make the built-in codec that `request` names: none, deflate, portable, trz, xor.
 /// Not collective. Thread-safe. @error not_found  no such built-in codec.
 /// @error unsupported  a bound > 0 asked of a lossless codec is fine (it is kept); a dtype it
 /// cannot.

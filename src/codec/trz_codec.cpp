@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "codec/builtin_codecs.hpp"
+#include "codec/trz/auto_book.hpp"
 #include "codec/trz/book.hpp"
 #include "codec/trz/client_data.hpp"
+#include "codec/trz/size_estimate.hpp"
 #include "codec/trz/trz.hpp"
 #include "core/filter_pipeline.hpp"
 
@@ -65,10 +67,10 @@ class BorrowedWorkspace {
 
 class TrzStage final : public FilterStage {
  public:
-  /// `book` is what request.book_bytes parse to.
+  /// `book` is what request.book_bytes parse to. `counter` may be null.
   TrzStage(const trz::FilterRequest& request, const trz::FilterChunk& chunk,
-           std::unique_ptr<trz::Book> book)
-      : settings_(request.settings), book_(std::move(book)) {
+           std::unique_ptr<trz::Book> book, std::shared_ptr<trz::BookCounter> counter)
+      : settings_(request.settings), book_(std::move(book)), counter_(std::move(counter)) {
     type_.dtype = chunk.dtype;
     type_.shape = chunk.shape;
     type_.kind = request.kind;
@@ -94,8 +96,7 @@ class TrzStage final : public FilterStage {
     Buffer encoded(trz::encoded_bytes_max(bytes.n_bytes()));
     if (!encoded.allocated()) return out_of_memory(bytes.n_bytes());
     BorrowedWorkspace workspace;
-    Result<std::size_t> n_encoded =
-        trz::encode(type_, settings_, std::as_const(bytes).bytes(), encoded.bytes(), *workspace);
+    Result<std::size_t> n_encoded = encode_counted(bytes, encoded.bytes(), *workspace);
     if (!n_encoded.ok()) return as_codec_failure(n_encoded.status());
     encoded.set_n_bytes(*n_encoded);
     bytes = std::move(encoded);
@@ -113,7 +114,37 @@ class TrzStage final : public FilterStage {
     return Status();
   }
 
+  std::optional<Estimate> estimate(const StridedValues& values) const override {
+    BorrowedWorkspace workspace;
+    return trz::estimate_chunk(type_, settings_, values, *workspace);
+  }
+
  private:
+  /// Encode, and let the counter see of the chunk what it wants to.
+  Result<std::size_t> encode_counted(const Buffer& values, std::span<std::byte> out,
+                                     trz::Workspace& workspace) const {
+    const trz::BookCounter::Task task =
+        counter_ == nullptr ? trz::BookCounter::Task() : counter_->next();
+    if (task.twin && book_ != nullptr) return encode_both_ways(values, out, workspace);
+    if (!task.count) return trz::encode(type_, settings_, values.bytes(), out, workspace);
+    trz::BookHistograms counted;
+    Result<std::size_t> n_encoded =
+        trz::encode(type_, settings_, values.bytes(), out, workspace, &counted);
+    if (n_encoded.ok()) counter_->add_counts(counted, type_.book, *n_encoded);
+    return n_encoded;
+  }
+  /// With codes of its own first: both take the same room, and what counts comes last.
+  Result<std::size_t> encode_both_ways(const Buffer& values, std::span<std::byte> out,
+                                       trz::Workspace& workspace) const {
+    trz::ChunkType own = type_;
+    own.book = nullptr;
+    const double start_s = counter_->now_s();
+    TAILRACE_TRY(trz::encode(own, settings_, values.bytes(), out, workspace).status());
+    const double middle_s = counter_->now_s();
+    Result<std::size_t> n_encoded = trz::encode(type_, settings_, values.bytes(), out, workspace);
+    counter_->add_twin(counter_->now_s() - middle_s, middle_s - start_s);
+    return n_encoded;
+  }
   static Status out_of_memory(std::size_t n_bytes) {
     return Status(Code::out_of_memory, "trz: no memory for " + std::to_string(n_bytes) + " bytes");
   }
@@ -126,11 +157,14 @@ class TrzStage final : public FilterStage {
   trz::ChunkType type_;
   trz::Settings settings_;
   std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
+  std::shared_ptr<trz::BookCounter> counter_;
   FilterSpec spec_;
 };
 
 Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
-  CodecSettings keys(request);
+  CodecRequest of_filter = request;
+  TAILRACE_TRY(trz::take_auto_book(of_filter.settings).status());
+  CodecSettings keys(of_filter);
   trz::FilterRequest filter;
   filter.settings = trz::read_settings(keys);
   Result<std::vector<std::uint8_t>> book_bytes = trz::read_book_bytes(keys);
@@ -155,6 +189,11 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
 }  // namespace
 
 Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request) {
+  return trz::make_counting_codec(request, nullptr);
+}
+
+Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& request,
+                                                        std::shared_ptr<BookCounter> counter) {
   Result<trz::FilterRequest> filter = filter_request(request);
   if (!filter.ok()) return filter.status();
   filter->drop_idle_book();
@@ -172,7 +211,7 @@ Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request) {
     book = std::make_unique<trz::Book>(*parsed);
   }
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<TrzStage>(*filter, chunk, std::move(book)));
+  stages.push_back(std::make_unique<TrzStage>(*filter, chunk, std::move(book), std::move(counter)));
   return make_pipeline_codec({.name = "trz", .lossy = filter->kind != trz::BoundKind::exact},
                              request, std::move(stages));
 }

@@ -25,6 +25,16 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+/// Links up to this number stay in a group's header, as in files of our own (hdf5_properties.cpp).
+constexpr unsigned kCompactLinksMax = 512;
+
+/// The links of one group, in their order.
+struct Members {
+  std::vector<std::string> names;
+  std::uint64_t name_bytes = 0;
+};
+using MembersOfGroups = std::map<std::string, Members>;
+
 void report_failure(Lines& lines, const std::string& what) {
   const std::string reason = hdf5_error_text();
   lines.push_back(what + (reason.empty() ? "" : ": " + reason));
@@ -32,24 +42,46 @@ void report_failure(Lines& lines, const std::string& what) {
 
 /// Creation properties like those of a group. Not the list that HDF5 gives for it: that one holds
 /// the number and place of the group's links, which a new group must not take over.
-Hdf5Id creation_like(hid_t group) {
+Hdf5Id creation_like(hid_t group, const Members& members) {
   const Hdf5Id given(H5Gget_create_plist(group));
   Hdf5Id creation(H5Pcreate(H5P_GROUP_CREATE));
   unsigned link_order = 0;
   unsigned attribute_order = 0;
-  if (H5Pget_link_creation_order(given.get(), &link_order) >= 0) {
-    H5Pset_link_creation_order(creation.get(), link_order);
-  }
-  if (H5Pget_attr_creation_order(given.get(), &attribute_order) >= 0) {
-    H5Pset_attr_creation_order(creation.get(), attribute_order);
+  H5Pget_link_creation_order(given.get(), &link_order);
+  H5Pget_attr_creation_order(given.get(), &attribute_order);
+  // netCDF-4 opens no file for writing that has a group without order. Members are created in the
+  // input's order, which is that of names where it tracks none.
+  constexpr unsigned ordered = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+  H5Pset_link_creation_order(creation.get(), link_order | ordered);
+  H5Pset_attr_creation_order(creation.get(), attribute_order | ordered);
+  // Room for all links in the group's header: a heap and a B-tree cost 4 KiB and more. Where there
+  // are too many for that, none starts there: moving 512 of them out takes HDF5 half a minute.
+  const bool compact = members.names.size() <= kCompactLinksMax;
+  H5Pset_link_phase_change(creation.get(), compact ? kCompactLinksMax : 0,
+                           compact ? kCompactLinksMax / 2 : 0);
+  if (compact && !members.names.empty()) {
+    H5Pset_est_link_info(creation.get(), static_cast<unsigned>(members.names.size()),
+                         static_cast<unsigned>(members.name_bytes / members.names.size() + 2));
   }
   return creation;
 }
 
-void copy_group(hid_t input, hid_t output, const std::string& path, Lines& lines) {
+MembersOfGroups members_of_groups(const Hdf5Catalog& catalog) {
+  MembersOfGroups members;
+  for (const Hdf5Node& node : catalog.nodes) {
+    if (node.path == "/") continue;
+    Members& group = members[parent_path(node.path)];
+    group.names.push_back(last_component(node.path));
+    group.name_bytes += group.names.back().size();
+  }
+  return members;
+}
+
+void copy_group(hid_t input, hid_t output, const std::string& path, const Members& members,
+                Lines& lines) {
   if (link_exists(output, path)) return;
   const Hdf5Id from(H5Gopen2(input, path.c_str(), H5P_DEFAULT));
-  const Hdf5Id creation = creation_like(from.get());
+  const Hdf5Id creation = creation_like(from.get(), members);
   const Hdf5Id links = utf8_link_properties();
   const Hdf5Id made(H5Gcreate2(output, path.c_str(), links.get(), creation.get(), H5P_DEFAULT));
   if (!made.valid()) report_failure(lines, "group \"" + path + "\" cannot be created");
@@ -132,8 +164,11 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   Hdf5References references(input, catalog, out);
   Hdf5Copier copier(input, out, references, lines);
   // Types first: datasets and attributes share them.
+  MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {
-    if (node.kind == Hdf5Node::Kind::group) copy_group(input, out, node.path, lines);
+    if (node.kind == Hdf5Node::Kind::group) {
+      copy_group(input, out, node.path, members[node.path], lines);
+    }
   }
   for (const Hdf5Node& node : catalog.nodes) {
     if (node.kind == Hdf5Node::Kind::named_type) copier.copy_named_type(node.path);
@@ -166,25 +201,26 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
   for (const Hdf5Node& node : catalog.nodes) {
     if (node.kind == Hdf5Node::Kind::duplicate) copy_hard_link(out, node, lines);
   }
-  std::map<std::string, std::vector<std::string>> members;
   for (const Hdf5Node& node : catalog.nodes) {
-    if (node.path != "/") members[parent_path(node.path)].push_back(last_component(node.path));
     const bool is_dataset =
         node.kind == Hdf5Node::Kind::field || node.kind == Hdf5Node::Kind::dataset;
     const bool has_attributes =
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
-    if (has_attributes && link_exists(out, node.path)) copier.copy_attributes(node.path);
+    if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path))
+      copier.copy_attributes(node.path);
     if (node.kind == Hdf5Node::Kind::dataset) copier.copy_reference_values(node.path);
   }
   // A scale is known by its CLASS attribute: only now all have it.
   for (const Hdf5Node& node : catalog.nodes) {
-    if (node.kind == Hdf5Node::Kind::field || node.kind == Hdf5Node::Kind::dataset) {
+    const bool is_dataset =
+        node.kind == Hdf5Node::Kind::field || node.kind == Hdf5Node::Kind::dataset;
+    if (is_dataset && node.n_attributes > 0) {
       attach_scales(input, out, node.path, references, lines);
     }
   }
-  for (const auto& [group, names] : members) {
+  for (const auto& [group, members] : members_of_groups(catalog)) {
     if (!link_exists(out, group)) continue;
-    const Status ordered = order_links(out, group, names);
+    const Status ordered = order_links(out, group, members.names);
     if (!ordered.ok()) lines.push_back(ordered.message());
   }
   return lines;

@@ -2,9 +2,9 @@
 //
 // HDF5's own query of a chunk's address walks the whole index on every call (milliseconds per chunk
 // at 1e5 chunks). Here HDF5 reads every chunk through a file driver that notes address and length
-// and reads nothing: 0.2 us a chunk. The same driver can pretend that a truncated file is whole, so
-// that recovery can say which datasets have lost data. Read-only; the file may be written by
-// others.
+// and reads nothing (noting_driver.hpp): 0.2 us a chunk. It can also pretend that a truncated file
+// is whole, so that recovery can say which datasets have lost data. Read-only; the file may be
+// written by others.
 
 #pragma once
 

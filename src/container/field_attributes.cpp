@@ -6,6 +6,7 @@
 
 #include "container/hdf5_catalog.hpp"
 #include "container/hdf5_handle.hpp"
+#include "container/hdf5_plain_file.hpp"
 
 namespace tailrace {
 namespace {
@@ -90,11 +91,9 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   const Hdf5Scope scope;
   std::vector<FieldAttributes> all(field_paths.size());
   if (H5Fis_hdf5(path.c_str()) <= 0) return all;
-  // HDF5 refuses to open a file twice with different close degrees, and our readers use this one.
-  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
-  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
-  if (!file.valid()) return hdf5_failure(Code::corrupt, "cannot open " + path);
+  const Result<Hdf5Id> opened = open_plain_hdf5(path);
+  if (!opened.ok()) return opened.status();
+  const Hdf5Id& file = *opened;
   for (std::size_t f = 0; f < field_paths.size(); ++f) {
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));

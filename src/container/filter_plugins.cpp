@@ -20,6 +20,7 @@
 
 #include "container/hdf5_handle.hpp"
 #include "container/hdf5_pipeline.hpp"
+#include "container/plugin_binding.hpp"
 #include "container/plugin_known.hpp"
 #include "container/plugin_library.hpp"
 #include "core/filter_pipeline.hpp"
@@ -65,7 +66,7 @@ class PluginStage final : public FilterStage {
 
   Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
     TAILRACE_TRY(call(H5Z_FLAG_REVERSE, bytes));
-    if (bytes.n_bytes() == decoded_bytes) return Status();
+    if (bytes.n_bytes() == decoded_bytes || decoded_bytes == unknown_length) return Status();
     return failed("decoded to " + std::to_string(bytes.n_bytes()) + " bytes instead of " +
                   std::to_string(decoded_bytes));
   }
@@ -131,7 +132,9 @@ Status refused(const CodecRequest& request, const PluginLibrary& library,
 /// Call the class's can_apply and set_local as H5Dcreate does.
 Status ask_plugin(const CodecRequest& request, const PluginLibrary& library, hid_t dcpl, hid_t type,
                   hid_t space) {
-  const H5Z_class2_t& filter_class = *library.filter_class;
+  const Result<const H5Z_class2_t*> asked = class_for_our_hdf5(library);
+  if (!asked.ok()) return asked.status().within("codec " + request.name);
+  const H5Z_class2_t& filter_class = **asked;
   std::string thrown;
   try {
     if (filter_class.can_apply != nullptr && filter_class.can_apply(dcpl, type, space) <= 0) {
@@ -219,6 +222,25 @@ Status register_filter_class(const void* filter_class) {
   if (StubFilters::is_stub(std::uint32_t(id))) return Status();
   if (H5Zregister(filter_class) >= 0) return Status();
   return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+}
+
+Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::string& plugin_path) {
+  const KnownPlugin* known = find_known_plugin(stored.filter_id);
+  Result<const PluginLibrary*> found =
+      load_plugin(stored.filter_id, known ? known->hints : std::vector<std::string_view>(),
+                  plugin_folders(plugin_path));
+  if (!found.ok()) return found.status();
+  StoredPlugin plugin;
+  // Whether Blosc2 drops bits is in its client data: see plan_by_id().
+  const std::vector<std::uint32_t>& words = stored.final_client_data;
+  const bool drops_bits =
+      known != nullptr && known->name == "blosc2" && words.size() > 5 && words[5] > 2;
+  plugin.lossless = known != nullptr && known->lossless && !drops_bits;
+  plugin.guarded = known != nullptr && known->guard != nullptr;
+  plugin.version = version_text(**found, PluginPlan(), known != nullptr && known->reentrant);
+  // Without type and bound the guards cannot judge: callers do not encode with guarded ones.
+  plugin.stage = std::make_unique<PluginStage>(**found, stored, known, CodecRequest());
+  return plugin;
 }
 
 bool is_plugin_codec(const std::string& name) {

@@ -6,11 +6,13 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/codec.hpp"
+#include "core/filter_pipeline.hpp"
 
 namespace tailrace {
 
@@ -23,6 +25,21 @@ namespace tailrace {
 /// @error invalid_argument  an unknown setting, or a value out of range.
 Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
                                                  const std::string& plugin_path);
+
+/// A filter of an existing dataset as a stage, called with the final client data that the dataset's
+/// header names. decode() may be told unknown_length, since the stage may stand before others that
+/// change the length.
+struct StoredPlugin {
+  std::unique_ptr<FilterStage> stage;
+  bool lossless = false;  ///< Known to be; false also where nothing is known.
+  bool guarded = false;   ///< There are values whose encoding it does not survive.
+  std::string version;
+};
+inline constexpr std::uint64_t unknown_length = UINT64_MAX;
+
+/// Find and load the plug-in of a stored filter. Not collective. Takes the HDF5 lock.
+/// @error plugin_missing  names the id and every folder searched.
+Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::string& plugin_path);
 
 /// Register a filter class of our own (an H5Z_class2_t) with this process's HDF5, which then needs
 /// no plug-in of that number to read. Once or often. Main thread only.

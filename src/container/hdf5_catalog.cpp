@@ -204,6 +204,7 @@ class Walk {
     if (!object.valid() || !get_object_facts(object.get(), facts)) return failed(path, "open it");
     Hdf5Node node;
     node.path = path;
+    node.n_attributes = facts.n_attributes;
     if (facts.n_links > 1) {
       const auto [first, is_new] = seen_.emplace(facts.key, path);
       if (!is_new) {
@@ -243,8 +244,7 @@ class Walk {
     return Status();
   }
 
-  Status add_dataset(hid_t dataset, Hdf5Node node) {
-    node.kind = Hdf5Node::Kind::dataset;
+  void note_attributes(hid_t dataset, Hdf5Node& node) {
     node.scale = hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
     if (node.scale && H5Aexists(dataset, "_Netcdf4Dimid") > 0) catalog_.netcdf4 = true;
     for (const char* name : {"coordinates", "bounds"}) {
@@ -253,6 +253,11 @@ class Walk {
         named_coordinates_.push_back({parent_path(node.path), std::move(names)});
       }
     }
+  }
+
+  Status add_dataset(hid_t dataset, Hdf5Node node) {
+    node.kind = Hdf5Node::Kind::dataset;
+    if (node.n_attributes > 0) note_attributes(dataset, node);
     const Hdf5Id type(H5Dget_type(dataset));
     const Hdf5Id space(H5Dget_space(dataset));
     const Hdf5Id creation(H5Dget_create_plist(dataset));

@@ -34,6 +34,7 @@ struct Hdf5Node {
   std::string target;
   std::string target_file;
   std::size_t field_index = 0;
+  std::uint64_t n_attributes = 0;
   bool scale = false;        ///< A dimension scale (CLASS=DIMENSION_SCALE).
   bool grows_inner = false;  ///< A field with a later dimension that could grow; see carry-over.
 };

@@ -20,8 +20,12 @@ constexpr std::uint64_t kPieceBytes = 16U << 20;
 /// Attributes are small by nature; HDF5 itself stores up to 2^32 bytes in one.
 constexpr std::uint64_t kAttributeBytesMax = std::uint64_t{1} << 32;
 
+bool is_of_scales(const std::string& name) {
+  return name == "DIMENSION_LIST" || name == "REFERENCE_LIST";
+}
+
 bool is_left_out(const std::string& name) {
-  return name == "DIMENSION_LIST" || name == "REFERENCE_LIST" || name.rfind("tailrace_", 0) == 0;
+  return is_of_scales(name) || name.rfind("tailrace_", 0) == 0;
 }
 
 herr_t collect_name(hid_t, const char* name, const H5A_info_t*, void* names) {
@@ -111,16 +115,35 @@ void Hdf5Copier::copy_attributes(const std::string& path) {
   const Hdf5Id to(H5Oopen(output_, path.c_str(), H5P_DEFAULT));
   // An object that was not carried over has been reported then.
   if (!from.valid() || !to.valid()) return;
-  std::vector<std::string> names;
-  hsize_t next = 0;
-  if (H5Aiterate2(from.get(), attribute_index(from.get()), H5_ITER_INC, &next, collect_name,
-                  &names) < 0) {
-    return report("attributes of \"" + path + "\" cannot be listed");
-  }
-  for (const std::string& name : names) {
+  for (const std::string& name : attribute_names(from.get(), path)) {
     if (is_left_out(name) || H5Aexists(to.get(), name.c_str()) > 0) continue;
     copy_attribute(from.get(), to.get(), path, name);
   }
+}
+
+bool Hdf5Copier::copy_plain_attributes(hid_t from, hid_t to, const std::string& path) {
+  bool all = true;
+  for (const std::string& name : attribute_names(from, path)) {
+    bool leave = within_file() ? is_of_scales(name) : is_left_out(name);
+    if (!leave && !within_file()) {
+      const Hdf5Id attribute(H5Aopen(from, name.c_str(), H5P_DEFAULT));
+      const Hdf5Id type(H5Aget_type(attribute.get()));
+      leave = Hdf5References::holds_references(type.get());
+    }
+    if (!leave) copy_attribute(from, to, path, name);
+    all = all && !leave;
+  }
+  return !all;
+}
+
+std::vector<std::string> Hdf5Copier::attribute_names(hid_t object, const std::string& path) {
+  std::vector<std::string> names;
+  hsize_t next = 0;
+  if (H5Aiterate2(object, attribute_index(object), H5_ITER_INC, &next, collect_name, &names) < 0) {
+    report("attributes of \"" + path + "\" cannot be listed");
+    names.clear();
+  }
+  return names;
 }
 
 void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
@@ -150,7 +173,7 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
   if (has_values && H5Aread(attribute.get(), in_memory.get(), values.data()) < 0) {
     return report(what + " cannot be read");
   }
-  const std::uint64_t n_unresolved = has_values
+  const std::uint64_t n_unresolved = has_values && !within_file()
                                          ? references_.rewrite(in_memory.get(), values.data(),
                                                                static_cast<std::uint64_t>(n_values))
                                          : 0;
@@ -168,6 +191,10 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
 }
 
 Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
+  if (within_file()) {
+    H5Iinc_ref(type);
+    return Hdf5Id(type);
+  }
   // A named type is shared by its users: use the output's copy of it.
   if (H5Tcommitted(type) > 0) {
     const std::optional<std::string> path = references_.path_of(type);

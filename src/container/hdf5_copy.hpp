@@ -24,6 +24,13 @@ class Hdf5Copier {
   /// what describes dimension scales by address (they are attached anew), what Tailrace says of its
   /// own writing, and what the output's object has already.
   void copy_attributes(const std::string& path);
+  /// The same from one open object to another, without attributes that hold references: what these
+  /// lead to may not exist yet. Where input and output are one file, references stay as they are
+  /// and only what belongs to dimension scales is left out. @returns whether any attribute was.
+  bool copy_plain_attributes(hid_t from, hid_t to, const std::string& path);
+
+  /// The output's form of an input's type: a named type's copy of the same path, else itself.
+  Hdf5Id type_for_output(hid_t type);
 
   /// Create a dataset of the same type, shape and storage, and copy its values unless they hold
   /// references: those are for copy_reference_values, when all objects exist.
@@ -36,8 +43,9 @@ class Hdf5Copier {
   void copy_named_type(const std::string& path);
 
  private:
+  bool within_file() const { return input_ == output_; }
+  std::vector<std::string> attribute_names(hid_t object, const std::string& path);
   void copy_attribute(hid_t from, hid_t to, const std::string& path, const std::string& name);
-  Hdf5Id type_for_output(hid_t type);
   bool copy_object(const std::string& path);
   bool create_like(hid_t from, const std::string& path);
   bool copy_values(hid_t from, hid_t to, const std::string& path);

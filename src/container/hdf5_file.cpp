@@ -1,9 +1,11 @@
 // Hdf5File over the metadata driver: groups, datasets, chunk indexes and commits.
 //
 //   create / open -> (create_*, insert_chunks, set_attribute, ... -> commit)* -> close
+//   commit = prepare_commit, the write (on any thread, the calls above beside it), finish_commit
 //
-// Invariants (tests/unit/hdf5_file_test.cpp and commit_order_test.cpp cite the numbers):
-//  1. Nothing a call before commit() did is visible on disk; after commit() all of it is.
+// Invariants (hdf5_file_test.cpp, commit_order_test.cpp, pending_commit_test.cpp cite the numbers):
+//  1. Nothing a call before commit() did is visible on disk; after commit() all of it is. Calls
+//     between prepare_commit() and finish_commit() count as behind that commit.
 //  2. A chunk's index entry holds exactly the address and length that were given; the bytes that
 //     HDF5 gets to see in place of the chunk lie in memory that cannot be read.
 //  3. After a failed commit nothing more is written, and closing or destroying the object is safe.
@@ -12,14 +14,17 @@
 
 #include "container/hdf5_file.hpp"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "container/guard_buffer.hpp"
 #include "container/hdf5_attributes.hpp"
+#include "container/hdf5_copy.hpp"
 #include "container/hdf5_handle.hpp"
+#include "container/hdf5_paths.hpp"
 #include "container/hdf5_pipeline.hpp"
 #include "container/hdf5_properties.hpp"
 #include "container/journal.hpp"
@@ -30,45 +35,8 @@ namespace {
 
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
-
-/// Memory that looks long enough and faults when touched: stands in for a chunk's bytes.
-class GuardBuffer {
- public:
-  explicit GuardBuffer(std::uint64_t n_bytes) : n_bytes_(std::max<std::uint64_t>(n_bytes, 1)) {
-    address_ =
-        ::mmap(nullptr, n_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
-  GuardBuffer(const GuardBuffer&) = delete;
-  GuardBuffer& operator=(const GuardBuffer&) = delete;
-  ~GuardBuffer() {
-    if (valid()) ::munmap(address_, n_bytes_);
-  }
-  bool valid() const { return address_ != MAP_FAILED; }
-  const void* data() const { return address_; }
-
- private:
-  std::uint64_t n_bytes_;
-  void* address_;
-};
-
-/// "/a/b/c" -> {"/a", "/a/b", "/a/b/c"}; empty components are skipped.
-std::vector<std::string> path_prefixes(const std::string& path) {
-  std::vector<std::string> prefixes;
-  std::string so_far;
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    if (slash > at) {
-      so_far += "/" + path.substr(at, slash - at);
-      prefixes.push_back(so_far);
-    }
-    at = slash + 1;
-  }
-  return prefixes;
-}
-
-std::string quoted(const char* kind, const std::string& path) {
-  return std::string(kind) + " \"" + path + "\"";
-}
+/// The least that GuardBuffer is made for; address space costs nothing.
+constexpr std::uint64_t guard_bytes_min = std::uint64_t{1} << 20;
 
 class Hdf5FileOnDriver final : public Hdf5File {
  public:
@@ -99,10 +67,19 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Result<Shape> dataset_shape(const std::string& path) override;
   Status extend_dataset(const std::string& path, const Shape& shape) override;
   Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) override;
+  std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }
+  Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
+                                     std::span<const std::byte> fill_value, bool planned,
+                                     bool bare) override;
+  Result<std::int64_t> create_exact(const ExactDataset& dataset) override;
+  Status insert_chunks_into(std::int64_t dataset_id, const std::string& path, const ChunkGrid& grid,
+                            std::span<const ChunkRecord> records) override;
   Status set_attribute(const std::string& object_path, const std::string& name,
                        const AttributeValue& value) override;
   std::int64_t hdf5_id() const override { return file_.get(); }
   Status commit() override;
+  Result<std::shared_ptr<PendingCommit>> prepare_commit() override;
+  Status finish_commit() override { return driver_->finish(); }
   Status close() override;
   std::uint64_t metadata_bytes() const override { return driver_->metadata_bytes(); }
 
@@ -111,14 +88,23 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status create_parents(const std::string& path);
   Result<Hdf5Id> open_dataset(const std::string& path);
   Result<Shape> shape_of(hid_t dataset, const std::string& path);
+  MetadataDriver::PlanOutcome write_guard(hid_t dataset, const ChunkRecord& record,
+                                          std::uint64_t n_bytes, const hsize_t* offset,
+                                          const void* guard, herr_t& written);
   Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
                     const void* guard);
+  Result<Hdf5Id> create_planned(const ExactDataset& dataset, hid_t link_list);
+  const void* guard_of(std::uint64_t n_bytes);
 
   Settings settings_;
   std::string path_;
   StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
+  Hdf5Id utf8_links_;         // Made with the first exact dataset.
+  bool reuses_space_ = true;  // HDF5 hands out freed space.
+  std::vector<ChunkRecord> moved_;
+  std::unique_ptr<GuardBuffer> guard_;  // As long as the longest chunk so far.
 };
 
 Status Hdf5FileOnDriver::start_create() {
@@ -152,6 +138,14 @@ Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
   const Result<std::uint64_t> end = driver_->finish_open();
   if (!end.ok()) return end.status();
   end_of_file = *end;
+  const Hdf5Id creation(H5Fget_create_plist(file_.get()));
+  H5F_fspace_strategy_t strategy = H5F_FSPACE_STRATEGY_FSM_AGGR;
+  hbool_t persist = 0;
+  hsize_t threshold = 0;
+  if (creation.valid() &&
+      H5Pget_file_space_strategy(creation.get(), &strategy, &persist, &threshold) >= 0) {
+    reuses_space_ = strategy != H5F_FSPACE_STRATEGY_AGGR && strategy != H5F_FSPACE_STRATEGY_NONE;
+  }
   if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
     return hdf5_failure(Code::internal, what);
   }
@@ -209,23 +203,70 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
       extents.empty() ? H5Screate(H5S_SCALAR)
                       : H5Screate_simple(int(extents.size()), extents.data(), extents_max.data()));
   const std::uint64_t n_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
-  const bool planned =
-      definition.chunk_shape.empty() && definition.contiguous_address != 0 && n_bytes > 0;
-  if (planned) driver_->arm(definition.contiguous_address, n_bytes);
-  const Hdf5Id dataset(H5Dcreate2(file_.get(), definition.path.c_str(),
-                                  hdf5_native_type(definition.dtype), space.get(), H5P_DEFAULT,
-                                  list->get(), H5P_DEFAULT));
+  ExactDataset exact;
+  exact.path = exact.name = definition.path;
+  exact.group_id = file_.get();
+  exact.type_id = hdf5_native_type(definition.dtype);
+  exact.space_id = space.get();
+  exact.creation_list_id = list->get();
+  exact.filters = definition.filters;
+  if (definition.chunk_shape.empty()) {
+    exact.contiguous_address = definition.contiguous_address;
+    exact.contiguous_bytes = n_bytes;
+  }
+  const Result<Hdf5Id> dataset = create_planned(exact, H5P_DEFAULT);
+  return dataset.status();
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {
+  const std::string what = quoted("dataset", dataset.path);
+  const bool planned = dataset.contiguous_address != 0 && dataset.contiguous_bytes > 0;
+  if (planned) driver_->arm(dataset.contiguous_address, dataset.contiguous_bytes);
+  Hdf5Id made(H5Dcreate2(dataset.group_id, dataset.name.c_str(), dataset.type_id, dataset.space_id,
+                         link_list, dataset.creation_list_id, H5P_DEFAULT));
   const MetadataDriver::PlanOutcome outcome = driver_->disarm();
-  if (!dataset.valid()) {
-    const bool filtered = !definition.filters.empty();
+  if (!made.valid()) {
+    const bool filtered = !dataset.filters.empty();
     return hdf5_failure(filtered ? Code::unsupported : Code::internal, what);
   }
-  Status checked = check_stored_filters(dataset.get(), definition.filters);
+  Status checked =
+      dataset.filters.empty() ? Status() : check_stored_filters(made.get(), dataset.filters);
+  if (checked.ok() && planned && !outcome.allocated && !outcome.written) {
+    // A file that was opened may have freed space, which HDF5 hands out without asking the driver.
+    const haddr_t taken = H5Dget_offset(made.get());
+    if (taken != HADDR_UNDEF) {
+      driver_->move_planned(taken);
+      return made;
+    }
+  }
   if (checked.ok() && planned && (!outcome.allocated || outcome.written)) {
     checked = Status(Code::internal, "HDF5 did not take the planned address");
   }
-  if (!checked.ok()) H5Ldelete(file_.get(), definition.path.c_str(), H5P_DEFAULT);
+  if (checked.ok()) return made;
+  H5Ldelete(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT);
   return checked.within(what);
+}
+
+Result<std::int64_t> Hdf5FileOnDriver::creation_list(const StoredForm& storage,
+                                                     std::int64_t type_id,
+                                                     std::span<const std::byte> fill_value,
+                                                     bool planned, bool bare) {
+  const Hdf5Scope scope;
+  Result<Hdf5Id> list = stored_creation_list(storage, type_id, fill_value, planned, bare,
+                                             settings_.track_creation_order, stubs_);
+  if (!list.ok()) return list.status();
+  return list->release();
+}
+
+Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset) {
+  const Hdf5Scope scope;
+  if (!utf8_links_.valid()) utf8_links_ = utf8_link_properties();
+  if (H5Lexists(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT) > 0) {
+    return Status(Code::already_exists, quoted("dataset", dataset.path) + " is there already");
+  }
+  Result<Hdf5Id> made = create_planned(dataset, utf8_links_.get());
+  if (!made.ok()) return made.status();
+  return made->release();
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::open_dataset(const std::string& path) {
@@ -271,12 +312,35 @@ Status Hdf5FileOnDriver::extend_dataset(const std::string& path, const Shape& sh
   return Status();
 }
 
+MetadataDriver::PlanOutcome Hdf5FileOnDriver::write_guard(hid_t dataset, const ChunkRecord& record,
+                                                          std::uint64_t n_bytes,
+                                                          const hsize_t* offset, const void* guard,
+                                                          herr_t& written) {
+  driver_->arm(record.extent.address, n_bytes);
+  written = H5Dwrite_chunk(dataset, H5P_DEFAULT, record.filter_mask, offset, n_bytes, guard);
+  return driver_->disarm();
+}
+
 Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
                                     const void* guard) {
-  driver_->arm(record.extent.address, record.extent.encoded_bytes);
-  const herr_t written = H5Dwrite_chunk(dataset, H5P_DEFAULT, record.filter_mask, offset,
-                                        record.extent.encoded_bytes, guard);
-  const MetadataDriver::PlanOutcome outcome = driver_->disarm();
+  const std::uint64_t n_bytes = record.extent.encoded_bytes;
+  const auto moved = [&](const MetadataDriver::PlanOutcome& outcome) {
+    return outcome.written && outcome.address != record.extent.address;
+  };
+  herr_t written = 0;
+  MetadataDriver::PlanOutcome outcome =
+      write_guard(dataset, record, n_bytes, offset, guard, written);
+  if (written >= 0 && moved(outcome) && !reuses_space_ && n_bytes > 1) {
+    // A chunk of the same length is there, and HDF5 keeps its place. One of another length in
+    // between has a new place, and then so has this one.
+    driver_->forget_copy();
+    outcome = write_guard(dataset, record, n_bytes - 1, offset, guard, written);
+    if (moved(outcome)) driver_->forget_copy();
+    if (written >= 0) outcome = write_guard(dataset, record, n_bytes, offset, guard, written);
+  }
+  if (moved(outcome)) {
+    moved_.push_back({record.chunk_index, {outcome.address, n_bytes}, record.filter_mask});
+  }
   const std::string what = "chunk " + std::to_string(record.chunk_index);
   if (written < 0) return hdf5_failure(Code::internal, what);
   // Without a write HDF5 kept the guard memory in a buffer of its own: the chunk would be lost.
@@ -300,8 +364,24 @@ Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
   std::vector<hsize_t> chunk_extents(shape->size());
   H5Pget_chunk(list.get(), int(chunk_extents.size()), chunk_extents.data());
   const ChunkGrid grid{*shape, Shape(chunk_extents.begin(), chunk_extents.end())};
-  const std::uint64_t n_chunks = grid.n_chunks();
+  return insert_chunks_into(dataset->get(), path, grid, records);
+}
 
+/// Grown in powers of two from 1 MiB: one mapping serves thousands of datasets.
+const void* Hdf5FileOnDriver::guard_of(std::uint64_t n_bytes) {
+  if (guard_ == nullptr || guard_->n_bytes() < n_bytes) {
+    guard_ = std::make_unique<GuardBuffer>(std::bit_ceil(std::max(n_bytes, guard_bytes_min)));
+  }
+  return guard_->valid() ? guard_->data() : nullptr;
+}
+
+Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::string& path,
+                                            const ChunkGrid& grid,
+                                            std::span<const ChunkRecord> records) {
+  if (records.empty()) return Status();
+  const Hdf5Scope scope;
+  const std::string what = quoted("dataset", path);
+  const std::uint64_t n_chunks = grid.n_chunks();
   std::uint64_t longest = 0;
   for (const ChunkRecord& record : records) {
     const std::uint64_t n_bytes = record.extent.encoded_bytes;
@@ -320,17 +400,18 @@ Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
   if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) {
     std::stable_sort(sorted.begin(), sorted.end(), earlier);
   }
-  const GuardBuffer guard(longest);
-  if (!guard.valid()) return Status(Code::out_of_memory, what + ": no address space");
-  std::vector<hsize_t> offset(shape->size());
+  const void* const guard = guard_of(longest);
+  if (guard == nullptr) return Status(Code::out_of_memory, what + ": no address space");
+  moved_.clear();
+  std::vector<hsize_t> offset(grid.shape.size());
   const Shape n_per_dimension = grid.n_per_dimension();
   for (const ChunkRecord& record : sorted) {
     std::uint64_t rest = record.chunk_index;
     for (std::size_t d = offset.size(); d-- > 0;) {
-      offset[d] = rest % n_per_dimension[d] * chunk_extents[d];
+      offset[d] = rest % n_per_dimension[d] * grid.chunk_shape[d];
       rest /= n_per_dimension[d];
     }
-    TAILRACE_TRY(insert_one(dataset->get(), record, offset.data(), guard.data()).within(what));
+    TAILRACE_TRY(insert_one(dataset_id, record, offset.data(), guard).within(what));
   }
   return Status();
 }
@@ -346,13 +427,18 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
   return write_attribute(object.get(), name, value).within(what);
 }
 
-Status Hdf5FileOnDriver::commit() {
+Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
   const Hdf5Scope scope;
   TAILRACE_TRY(driver_->failure());
   if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
     return hdf5_failure(Code::internal, quoted("file", path_));
   }
-  return driver_->publish();
+  return driver_->prepare();
+}
+
+Status Hdf5FileOnDriver::commit() {
+  const Result<std::shared_ptr<PendingCommit>> commit = prepare_commit();
+  return commit.ok() ? finish_commit() : commit.status();
 }
 
 Status Hdf5FileOnDriver::close_hdf5() {
@@ -371,7 +457,8 @@ Status Hdf5FileOnDriver::close_hdf5() {
 
 Status Hdf5FileOnDriver::close() {
   const Hdf5Scope scope;
-  const Status committed = commit();
+  Status committed = driver_->pending() ? finish_commit() : Status();
+  if (committed.ok()) committed = commit();
   if (!committed.ok()) driver_->abandon();
   const Status closed = close_hdf5();
   if (!committed.ok()) return committed;

@@ -4,8 +4,9 @@
 // class creates groups, datasets and attributes, puts each chunk's {address, encoded_bytes} into
 // the dataset's chunk index, and commits: the metadata driver (metadata_driver.cpp) keeps all
 // metadata writes in memory until then and writes them in an order that leaves a readable file
-// whenever the job dies. Used by rank 0 only; one thread at a time. Source: shared trial notes on
-// the driver (docs/format.md restates what we rely on).
+// whenever the job dies. The writing of a commit can be left to another thread (prepare_commit).
+// Used by rank 0 only; one thread at a time. Source: shared trial notes on the driver
+// (docs/format.md restates what we rely on).
 
 #pragma once
 
@@ -18,6 +19,8 @@
 #include <variant>
 #include <vector>
 
+#include "container/concat_schema.hpp"
+#include "container/pending_commit.hpp"
 #include "core/box.hpp"
 #include "core/codec.hpp"
 #include "core/dtype.hpp"
@@ -105,6 +108,40 @@ class Hdf5File {
   /// each sorted, up to 24 us in random order). The bytes may be written before or after.
   virtual Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) = 0;
 
+  /// The chunks that HDF5 put elsewhere than the last insertion said, with the address where the
+  /// next commit copies them: it has given them space that it knew as free, or, a chunk of the
+  /// same length being there, that chunk's.
+  virtual std::vector<ChunkRecord> take_moved_chunks() = 0;
+
+  /// A creation list for a dataset that is stored as `storage` says, its filters exactly as they
+  /// stand there (final_client_data). `type_id` is the dataset's, `fill_value` one element of it
+  /// (empty: HDF5's default); `planned`: contiguous storage at an address of the caller's; `bare`:
+  /// no attribute is to follow (one may, at a price), so the header leaves no room for any.
+  /// @returns HDF5's id, for the caller to close.  @error internal  HDF5 refuses.
+  virtual Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
+                                             std::span<const std::byte> fill_value, bool planned,
+                                             bool bare) = 0;
+  /// A dataset by HDF5's own ids, for whoever carries over types that have no DType.
+  struct ExactDataset {
+    std::string path;            ///< For messages.
+    std::int64_t group_id = -1;  ///< Where it goes,
+    std::string name;            ///< and its name there; UTF-8.
+    std::int64_t type_id = -1;
+    std::int64_t space_id = -1;
+    std::int64_t creation_list_id = -1;
+    std::span<const FilterSpec> filters;   ///< What must be stored; empty: known from one like it.
+    std::uint64_t contiguous_address = 0;  ///< Where the bytes lie; 0: HDF5 finds a place.
+    std::uint64_t contiguous_bytes = 0;
+  };
+  /// Create a dataset; no group on the way is made. @returns its open id, for the caller to close.
+  /// @error already_exists, unsupported (a filter stores other client data), internal
+  virtual Result<std::int64_t> create_exact(const ExactDataset& dataset) = 0;
+  /// insert_chunks() for a dataset that is open and whose grid is known: saves a look-up and three
+  /// property calls per dataset, which is what insertion costs where datasets are small.
+  virtual Status insert_chunks_into(std::int64_t dataset_id, const std::string& path,
+                                    const ChunkGrid& grid,
+                                    std::span<const ChunkRecord> records) = 0;
+
   /// Set (create or replace) an attribute of a group ("/" too) or dataset.
   virtual Status set_attribute(const std::string& object_path, const std::string& name,
                                const AttributeValue& value) = 0;
@@ -115,7 +152,22 @@ class Hdf5File {
   /// Publish everything since the last commit. All ranks' bytes must have been written (and synced,
   /// if durability is wanted) before. After it returns, stock readers see the new state.
   virtual Status commit() = 0;
-  /// Commit and close. Further calls are programmer errors.
+
+  /// The first half of a commit: take everything since the last one out of HDF5. The caller lets
+  /// any thread call write() on what it gets (milliseconds, mostly waiting for syncs), and then
+  /// calls finish_commit() on its own thread. Meanwhile this object can be used as ever; what is
+  /// added belongs to the next commit. One commit at a time: commit() and prepare_commit() before
+  /// finish_commit() are programmer errors. Not collective; costs one flush within memory, and a
+  /// small read from storage per old block.
+  /// @error an earlier failure; whatever HDF5 or Storage answers.
+  virtual Result<std::shared_ptr<PendingCommit>> prepare_commit() = 0;
+  /// The second half: learn how the write went, once it has returned; does the writing if nobody
+  /// has begun it. Stock readers see the new state if it is ok. After a failure nothing is written
+  /// any more, and every later commit returns it.
+  virtual Status finish_commit() = 0;
+
+  /// Finish a pending commit (whose write() must not be running), commit and close. Further calls
+  /// are programmer errors.
   virtual Status close() = 0;
   /// Bytes of metadata handed to storage so far, for the report.
   virtual std::uint64_t metadata_bytes() const = 0;

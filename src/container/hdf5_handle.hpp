@@ -62,6 +62,8 @@ class Hdf5Id {
   }
   /// Stop owning the id: somebody else has closed it.
   void forget() { id_ = H5I_INVALID_HID; }
+  /// Hand the id to somebody else to close.
+  hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
 
  private:
   hid_t id_ = H5I_INVALID_HID;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "container/hdf5_handle.hpp"
@@ -21,6 +21,21 @@ Status order_links(hid_t file, const std::string& group_path,
 /// is none yet. Call with HDF5 locked. @error internal  with HDF5's reason.
 Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
                     unsigned dimension);
+
+/// What ties a dataset to dimension scales, in either role; paths and dimension numbers.
+struct ScaleTies {
+  std::vector<std::pair<std::string, unsigned>> scales;  ///< That it has.
+  std::vector<std::pair<std::string, unsigned>> users;   ///< Whose scale it is.
+};
+
+/// Untie an open dataset, and say from what: it is about to be replaced. Call with HDF5 locked.
+Result<ScaleTies> untie_scales(hid_t file, hid_t dataset, const std::string& path);
+
+/// Tie the dataset that has taken its place. Call with HDF5 locked.
+Status tie_scales(hid_t file, const std::string& path, const ScaleTies& ties);
+
+/// The names of a group's links, in creation order where the group tracks it. @error internal
+Result<std::vector<std::string>> link_names(hid_t file, const std::string& group_path);
 
 /// Whether a link of this path exists, and every group on the way. Call with HDF5 locked.
 bool link_exists(hid_t file, const std::string& path);

@@ -134,7 +134,12 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
                       StubFilters& stubs) {
   for (const FilterSpec& filter : filters) {
     const auto id = H5Z_filter_t(filter.filter_id);
-    const bool is_stub = StubFilters::is_stub(filter.filter_id) || H5Zfilter_avail(id) <= 0;
+    // A plug-in's set_local makes final client data out of the user's; where only the final ones
+    // are known, it must not see them.
+    const bool exact = filter.client_data.empty() && !filter.final_client_data.empty() &&
+                       filter.filter_id >= H5Z_FILTER_RESERVED;
+    const bool is_stub =
+        exact || StubFilters::is_stub(filter.filter_id) || H5Zfilter_avail(id) <= 0;
     if (is_stub) TAILRACE_TRY(stubs.add(filter));
     const bool final_known = is_stub && !filter.final_client_data.empty();
     const std::vector<std::uint32_t>& data =
@@ -146,7 +151,7 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
   return Status();
 }
 
-Status check_stored_filters(hid_t dataset, const std::vector<FilterSpec>& filters) {
+Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) {
   const Hdf5Id list(H5Dget_create_plist(dataset));
   const int n_stored = list.valid() ? H5Pget_nfilters(list.get()) : -1;
   if (n_stored != int(filters.size())) {

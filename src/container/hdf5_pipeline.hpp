@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "container/hdf5_handle.hpp"
@@ -49,6 +50,6 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
 
 /// Check that the dataset's header names the client data with which the chunks are encoded.
 /// @error unsupported  a plug-in's set_local decided otherwise than the codec was told.
-Status check_stored_filters(hid_t dataset, const std::vector<FilterSpec>& filters);
+Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 
 }  // namespace tailrace

@@ -53,6 +53,19 @@ bool set_root_properties(hid_t list, bool track_order, std::uint64_t expected_st
          H5Pset_est_link_info(list, unsigned(n_links), step_name_bytes) >= 0;
 }
 
+/// Layout `kind` in a dataset creation list. `planned`: contiguous data lie where the caller says,
+/// so space is taken at creation, and nothing fills it.
+bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, bool planned) {
+  if (kind == StoredForm::Kind::chunked) {
+    const std::vector<hsize_t> extents(chunk_shape.begin(), chunk_shape.end());
+    return H5Pset_chunk(list, int(extents.size()), extents.data()) >= 0;
+  }
+  if (kind == StoredForm::Kind::compact) return H5Pset_layout(list, H5D_COMPACT) >= 0;
+  if (H5Pset_layout(list, H5D_CONTIGUOUS) < 0) return false;
+  return !planned || (H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0 &&
+                      H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0);
+}
+
 }  // namespace
 
 Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps) {
@@ -110,22 +123,43 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool t
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
   bool done = list.valid() && set_object_properties(list.get(), track_order);
   const Shape& chunk_shape = definition.chunk_shape;
-  if (done && chunk_shape.empty()) {
-    // The address is planned, so space is taken at creation, and nothing fills it.
-    done = H5Pset_layout(list.get(), H5D_CONTIGUOUS) >= 0;
-    if (done && definition.contiguous_address != 0) {
-      done = H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY) >= 0 &&
-             H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
-    }
-  } else if (done) {
-    const std::vector<hsize_t> extents(chunk_shape.begin(), chunk_shape.end());
-    done = H5Pset_chunk(list.get(), int(extents.size()), extents.data()) >= 0;
-  }
+  const auto kind = chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
+  done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
   if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
   if (definition.fill_value) {
     TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
   }
   TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs));
+  return list;
+}
+
+Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
+                                    std::span<const std::byte> fill_value, bool planned, bool bare,
+                                    bool track_order, StubFilters& stubs) {
+  Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+  if (!list.valid() || !set_object_properties(list.get(), track_order) ||
+      !set_layout(list.get(), storage.kind, storage.chunk_shape, planned)) {
+    return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(storage.chunk_shape));
+  }
+  if (!fill_value.empty() && (fill_value.size() != H5Tget_size(type) ||
+                              H5Pset_fill_value(list.get(), type, fill_value.data()) < 0)) {
+    return hdf5_failure(Code::internal, "fill value");
+  }
+#if H5_VERSION_GE(1, 10, 5)
+  // Without it HDF5 leaves 120 bytes of room for attributes in every header.
+  if (bare && H5Pset_dset_no_attrs_hint(list.get(), true) < 0) {
+    return hdf5_failure(Code::internal, "dataset creation list");
+  }
+#endif
+  // The stored client data are what a filter's set_local has made of the user's. HDF5's own filters
+  // make the same of them once more; plug-ins must not see them again (append_filters).
+  std::vector<FilterSpec> filters = storage.filters;
+  for (FilterSpec& filter : filters) {
+    const bool own = filter.filter_id < H5Z_FILTER_RESERVED;
+    if (own && !filter.final_client_data.empty()) filter.client_data = filter.final_client_data;
+    if (!own) filter.client_data.clear();
+  }
+  TAILRACE_TRY(append_filters(list.get(), filters, stubs));
   return list;
 }
 

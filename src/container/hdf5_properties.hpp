@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "container/hdf5_file.hpp"
 #include "container/hdf5_handle.hpp"
@@ -27,5 +28,10 @@ Status check_definition(const DatasetDefinition& definition);
 /// The creation list of a checked dataset; stub filters that it needs are added to `stubs`.
 Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool track_order,
                                      StubFilters& stubs);
+
+/// The creation list of a dataset that is stored as `storage` says; see Hdf5File::creation_list.
+Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
+                                    std::span<const std::byte> fill_value, bool planned, bool bare,
+                                    bool track_order, StubFilters& stubs);
 
 }  // namespace tailrace

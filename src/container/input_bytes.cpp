@@ -107,6 +107,11 @@ Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path) {
 
 InputBytes::~InputBytes() { ::close(descriptor_); }
 
+void InputBytes::expect_sequential() const {
+  // Advice only: where it is not taken, reading is as it was.
+  static_cast<void>(::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL));
+}
+
 Status InputBytes::read_at(std::uint64_t address, std::span<std::byte> bytes) const {
   // Linux moves at most 2 GiB per call, so that a large read is a loop in any case.
   while (!bytes.empty()) {

@@ -34,6 +34,8 @@ class InputBytes {
   /// Fill all of `bytes` from `address`. Thread-safe.
   /// @error corrupt  the file ends before that.  @error io_error
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) const;
+  /// Say that all of it will be read from front to back, so that the system reads far ahead.
+  void expect_sequential() const;
 
  private:
   InputBytes(std::string path, int descriptor, std::uint64_t file_bytes)

@@ -10,17 +10,15 @@
 #include "container/input_hdf5.hpp"
 
 #include <hdf5.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <utility>
 
 #include "container/carry_over_hdf5.hpp"
 #include "container/hdf5_catalog.hpp"
 #include "container/hdf5_handle.hpp"
 #include "container/hdf5_pipeline.hpp"
+#include "container/hdf5_plain_file.hpp"
 #include "container/input_bytes.hpp"
 #include "container/virtual_sources.hpp"
 
@@ -30,61 +28,6 @@ namespace {
 /// Limit of the chunk cache: an eighth of the CLI's default memory cap, a quarter of the smallest
 /// that the product promises to honour (256 MB).
 constexpr std::uint64_t kChunkCacheBytes = 64U << 20;
-
-/// The folders that HDF5 would have searched if they existed, for messages.
-std::string& missing_plugin_folders() {
-  static std::string text;
-  return text;
-}
-
-/// HDF5's search path for plug-ins, entry `i`.
-std::string plugin_folder(unsigned i) {
-  std::array<char, 4096> folder = {};
-  return H5PLget(i, folder.data(), folder.size()) < 0 ? "" : std::string(folder.data());
-}
-
-/// HDF5 1.10 gives up its whole search at the first folder that is not there, and the default
-/// folder of a distribution's HDF5 often is not. So such entries leave the list.
-void drop_missing_plugin_folders() {
-  unsigned n_folders = 0;
-  if (H5PLsize(&n_folders) < 0) return;
-  for (unsigned i = n_folders; i-- > 0;) {
-    const std::string folder = plugin_folder(i);
-    struct stat facts {};
-    if (folder.empty() || ::stat(folder.c_str(), &facts) == 0) continue;
-    if (H5PLremove(i) < 0) continue;
-    std::string& text = missing_plugin_folders();
-    text.insert(0, text.empty() ? folder : folder + ":");
-  }
-}
-
-/// Let HDF5 also look where this build keeps its plug-ins, after the user's HDF5_PLUGIN_PATH.
-void prepare_plugin_folders() {
-  static const bool prepared = [] {
-#ifdef TAILRACE_DEFAULT_PLUGIN_PATH
-    const std::string folders = TAILRACE_DEFAULT_PLUGIN_PATH;
-    for (std::size_t at = 0; at < folders.size();) {
-      const std::size_t end = std::min(folders.find(':', at), folders.size());
-      if (end > at) H5PLappend(folders.substr(at, end - at).c_str());
-      at = end + 1;
-    }
-#endif
-    drop_missing_plugin_folders();
-    return true;
-  }();
-  (void)prepared;
-}
-
-/// The folders that HDF5 searches for plug-ins, for messages.
-std::string plugin_folder_text() {
-  std::string text;
-  unsigned n_folders = 0;
-  if (H5PLsize(&n_folders) < 0) return text;
-  for (unsigned i = 0; i < n_folders; ++i) text += (i == 0 ? "" : ":") + plugin_folder(i);
-  const std::string& missing = missing_plugin_folders();
-  if (!missing.empty()) text += (text.empty() ? "" : "; ") + missing + " (not there)";
-  return text;
-}
 
 std::uint64_t next_prime(std::uint64_t n) {
   for (;; ++n) {
@@ -114,24 +57,6 @@ Hdf5Id access_for(const InputField& field) {
   constexpr double kPreferReadChunks = 1.0;
   H5Pset_chunk_cache(access.get(), n_slots, n_chunks * chunk_bytes, kPreferReadChunks);
   return access;
-}
-
-/// Which kind of failure HDF5's error stack tells of: the storage, or what stands in the file.
-Code code_of_error_stack() {
-  Code code = Code::corrupt;
-  H5Ewalk2(
-      H5E_DEFAULT, H5E_WALK_UPWARD,
-      [](unsigned, const H5E_error2_t* error, void* found) -> herr_t {
-        if (error->maj_num == H5E_VFL || error->maj_num == H5E_EFL) {
-          *static_cast<Code*>(found) = Code::io_error;
-        }
-        if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) {
-          *static_cast<Code*>(found) = Code::out_of_memory;
-        }
-        return 0;
-      },
-      &code);
-  return code;
 }
 
 class Hdf5Input final : public InputFile {
@@ -176,7 +101,7 @@ class Hdf5Input final : public InputFile {
     }
     if (H5Dread(dataset_.get(), hdf5_native_type(field.dtype), memory_space.get(), file_space.get(),
                 H5P_DEFAULT, values.data()) < 0) {
-      return read_failure(field, box);
+      return plain_read_failure(dataset_.get(), read_text(field, box));
     }
     return Status();
   }
@@ -211,30 +136,6 @@ class Hdf5Input final : public InputFile {
     return sources.within(path_ + ": reading field \"" + field.path + "\"");
   }
 
-  /// Say why H5Dread failed; called directly after it.
-  Status read_failure(const InputField& field, const Box& box) const {
-    const Code code = code_of_error_stack();
-    const Status failure = hdf5_failure(code, read_text(field, box));
-    const Hdf5Id creation(H5Dget_create_plist(dataset_.get()));
-    const int n_filters = creation.valid() ? H5Pget_nfilters(creation.get()) : 0;
-    for (int i = 0; i < n_filters; ++i) {
-      unsigned flags = 0;
-      unsigned config = 0;
-      std::size_t n_client_data = 0;
-      std::array<char, 256> name = {};
-      const H5Z_filter_t id =
-          H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags, &n_client_data, nullptr,
-                         name.size() - 1, name.data(), &config);
-      if (H5Zfilter_avail(id) > 0) continue;
-      return Status(Code::plugin_missing, read_text(field, box) + ": filter " + std::to_string(id) +
-                                              " (" +
-                                              (name[0] != '\0' ? name.data() : "without a name") +
-                                              ") is needed, but no plug-in for it is in " +
-                                              plugin_folder_text() + "; set HDF5_PLUGIN_PATH");
-    }
-    return failure;
-  }
-
   std::string path_;
   std::string format_;
   Hdf5Id file_;
@@ -247,20 +148,12 @@ class Hdf5Input final : public InputFile {
 
 Result<std::unique_ptr<InputFile>> open_hdf5_input(const std::string& path) {
   const Hdf5Scope scope;
-  prepare_plugin_folders();
-  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
-  // SEMI would refuse to close the file while an id is open; STRONG closes all that belongs to it.
-  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-#if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-  // File systems without locks (many parallel ones) must be readable all the same.
-  H5Pset_file_locking(access.get(), true, true);
-#endif
-  Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
-  if (!file.valid()) return hdf5_failure(Code::corrupt, path + ": cannot open as HDF5");
-  Result<Hdf5Catalog> catalog = read_hdf5_catalog(file.get());
+  Result<Hdf5Id> file = open_plain_hdf5(path);
+  if (!file.ok()) return file.status();
+  Result<Hdf5Catalog> catalog = read_hdf5_catalog(file->get());
   if (!catalog.ok()) return catalog.status().within(path);
   return std::unique_ptr<InputFile>(
-      std::make_unique<Hdf5Input>(path, std::move(file), std::move(catalog).value()));
+      std::make_unique<Hdf5Input>(path, std::move(*file), std::move(catalog).value()));
 }
 
 }  // namespace tailrace

@@ -1,26 +1,31 @@
 // The metadata driver: HDF5's file driver callbacks, and the publication of what they hold back.
 //
-//              finish_create / finish_open              publish() fails, or a raw write does
+//              finish_create / finish_open              a commit fails, or a raw write does
 //   opening ------------------------------> running ---------------------------------> failed
 //                                           |     ^                                      |
-//                                           +-----+ publish()                  abandon() |
+//                                           +-----+ prepare() ... finish(), publish()    |
+//                                           |                                  abandon() |
 //                                           | abandon()                                  v
 //                                           +--------------------------------------> abandoned
 //
-// Invariants (tests/unit/metadata_driver_test.cpp cites the numbers):
-//  1. Storage receives metadata inside publish() only, and nothing at all once failed or abandoned.
+// Invariants (tests/unit/metadata_driver_test.cpp and pending_commit_test.cpp cite the numbers):
+//  1. Storage receives metadata from a prepared commit only, and nothing at all once failed or
+//     abandoned, except what a commit that was being written then still holds.
 //  2. The end that HDF5 sees lies at least end_pad_bytes behind every block it knows. Otherwise it
 //     would grow a last block by moving the end alone, over bytes that other ranks have claimed.
 //  3. While a plan is armed, at most one allocation receives the planned address; other types and
 //     sizes never do (a global heap is allocated as raw data, too).
 //  4. A raw write of a planned chunk never reaches Storage from HDF5's buffer. Where HDF5 chose
-//     another place, the bytes are copied there at the next publish(), when all ranks have written.
-//  5. What HDF5 reads is what it wrote last, whether published or not; beyond the end it is zeros.
-//  6. Space handed to HDF5 since the last publish() is fresh; only bytes outside it count as old,
+//     another place, the bytes are copied there by the next commit, when all ranks have written.
+//  5. What HDF5 reads is what it wrote last, whether published, pending or neither; beyond the end
+//     it is zeros.
+//  6. Space handed to HDF5 since the last prepare() is fresh; only bytes outside it count as old,
 //     and old bytes change after all fresh ones are in place.
 //  7. No two allocations are assumed to be neighbours: other ranks claim space in between.
 //  8. A callback never reports a failed write to HDF5, which could then not close its objects; the
-//     failure is kept and comes back from publish().
+//     failure is kept and comes back from the next commit.
+//  9. While a commit is pending, the driver itself writes to Storage in space alone that is fresh
+//     since then, so the two never write to the same place. There is at most one pending commit.
 //
 // Source: behaviour of HDF5 1.10.8, 1.14 and 2.x as docs/format.md lists it.
 
@@ -41,11 +46,11 @@ namespace {
 /// do.
 constexpr std::uint64_t end_pad_bytes = 8;
 /// Largest address that HDF5 may use.
+/// Bytes of one commit that are held to be written over freed space.
+constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
 constexpr haddr_t address_max = haddr_t{1} << 62;
 /// The driver's number for HDF5 >= 1.14; 512 and up are free for private use.
 [[maybe_unused]] constexpr int driver_value = 7411;
-/// Bytes moved at a time when a chunk has to be copied.
-constexpr std::uint64_t copy_piece_bytes = 4U << 20;
 
 /// HDF5's handle of the open file: its own part must come first.
 struct DriverFile {
@@ -117,7 +122,7 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
 }
 
 /// HDF5 flushes when it pleases (creation writes a superblock that points at nothing yet); what is
-/// published, and when, is publish()'s decision alone.
+/// published, and when, prepare() alone decides.
 herr_t ignore_flush(H5FD_t*, hid_t, hbool_t) { return 0; }
 
 /// Other ranks hold the file open; a lock would shut them out or fail on parallel file systems.
@@ -207,6 +212,12 @@ MetadataDriver::PlanOutcome MetadataDriver::disarm() {
   return plan_.outcome;
 }
 
+void MetadataDriver::forget_copy() { copies_.pop_back(); }
+
+void MetadataDriver::move_planned(std::uint64_t address) {
+  copies_.push_back({plan_.address, address, plan_.n_bytes});
+}
+
 Status MetadataDriver::fail(Status status) {
   if (failure_.ok()) failure_ = std::move(status);
   if (phase_ != Phase::abandoned) phase_ = Phase::failed;
@@ -271,8 +282,10 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
 bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_bytes) {
   if (!plan_.armed || plan_.outcome.written || n_bytes != plan_.n_bytes) return false;
   plan_.outcome.written = true;
+  plan_.outcome.address = address;
   if (address == plan_.address) return true;
-  // HDF5 gave the chunk freed or old space. The bytes may not be written yet: copy at publish().
+  // HDF5 gave the chunk freed or old space. The bytes may not be written yet: the next commit
+  // copies them.
   dirty_.drop(address, n_bytes);
   copies_.push_back({plan_.address, address, n_bytes});
   return true;
@@ -281,7 +294,7 @@ bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_b
 void MetadataDriver::write_raw(std::uint64_t address, std::span<const std::byte> bytes) {
   if (phase_ == Phase::failed || phase_ == Phase::abandoned) return;
   if (!fresh_.contains(address, bytes.size())) {
-    // Committed bytes change; that waits for publish() like every in-place change.
+    // Committed bytes change; that waits for a commit like every in-place change.
     dirty_.put(address, bytes, false);
     return;
   }
@@ -308,6 +321,7 @@ herr_t MetadataDriver::on_read(haddr_t address, std::size_t n_bytes, void* bytes
   const std::uint64_t n_stored = *on_disk > address ? std::min(*on_disk - address, n_bytes) : 0;
   std::fill(wanted.begin() + std::ptrdiff_t(n_stored), wanted.end(), std::byte{0});
   if (n_stored > 0 && !storage_->read_at(address, wanted.first(n_stored)).ok()) return -1;
+  if (pending_) pending_->bytes().overlay(address, wanted);
   dirty_.overlay(address, wanted);
   return 0;
 }
@@ -330,35 +344,83 @@ haddr_t MetadataDriver::on_get_eof() {
   return phase_ == Phase::opening ? stored : std::max({stored, dirty_.end(), eoa_});
 }
 
-Status MetadataDriver::copy_moved_chunks() {
-  std::vector<std::byte> piece;
-  for (const Copy& copy : copies_) {
-    for (std::uint64_t done = 0; done < copy.n_bytes;) {
-      piece.resize(std::min(copy_piece_bytes, copy.n_bytes - done));
-      TAILRACE_TRY(storage_->read_at(copy.from + done, piece));
-      TAILRACE_TRY(storage_->write_at(copy.to + done, piece));
-      done += piece.size();
+/// Chunks that HDF5 has put where older ones lay, which the committed file still refers to, become
+/// in-place writes under the journal: copied before the commit they would damage the older file.
+Status MetadataDriver::plan_moves_in_place(CommitPlan& plan) {
+  std::vector<PendingCommit::Copy> to_fresh_space;
+  std::uint64_t n_bytes = 0;
+  for (const PendingCommit::Copy& copy : copies_) {
+    if (fresh_.contains(copy.to, copy.n_bytes)) {
+      to_fresh_space.push_back(copy);
+      continue;
     }
+    n_bytes += copy.n_bytes;
+    if (n_bytes > in_place_bytes_max) {
+      return Status(Code::unsupported,
+                    "file \"" + storage_->path() +
+                        "\": HDF5 wants to use freed space of more than " +
+                        std::to_string(in_place_bytes_max >> 20U) +
+                        " MiB again, which cannot be done safely; repack the file first");
+    }
+    std::vector<std::byte>& bytes = plan.owned.emplace_back(copy.n_bytes);
+    TAILRACE_TRY(storage_->read_at(copy.from, bytes));
+    plan.index_blocks.insert(plan.index_blocks.begin(), {copy.to, bytes});
+    plan.orderly = false;
   }
-  copies_.clear();
+  copies_ = std::move(to_fresh_space);
+  return Status();
+}
+
+Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
+  TAILRACE_CHECK(pending_ == nullptr);
+  if (!failure_.ok()) return failure_;
+  if (phase_ == Phase::abandoned || (dirty_.empty() && copies_.empty())) {
+    pending_ = std::make_shared<PendingCommit>();
+    return pending_;
+  }
+  // A new file has a temporary name until its first commit is complete: nothing to protect.
+  CommitSettings how{settings_.sync, settings_.journal,
+                     creating_ ? std::string() : settings_.journal_path};
+  Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
+  if (!plan.ok()) return fail(plan.status());
+  if (!creating_) {
+    if (const Status moved = plan_moves_in_place(*plan); !moved.ok()) return fail(moved);
+  }
+  pending_ = std::make_shared<PendingCommit>(*storage_, std::exchange(dirty_, {}), std::move(*plan),
+                                             std::exchange(copies_, {}), std::move(how));
+  fresh_.clear();
+  return pending_;
+}
+
+/// What a commit could not write is held back again: HDF5 reads it while it closes.
+void MetadataDriver::take_back(const PendingCommit& commit) {
+  DirtyBytes held = commit.bytes();
+  for (const auto& [address, segment] : dirty_.segments()) {
+    held.put(address, segment.bytes, segment.superblock);
+  }
+  dirty_ = std::move(held);
+}
+
+Status MetadataDriver::finish() {
+  TAILRACE_CHECK(pending_ != nullptr);
+  const std::shared_ptr<PendingCommit> commit = std::exchange(pending_, nullptr);
+  const bool too_late = phase_ == Phase::failed || phase_ == Phase::abandoned;
+  if (too_late && !commit->written()) {
+    take_back(*commit);
+    return failure_;
+  }
+  if (const Status written = commit->write(); !written.ok()) {
+    take_back(*commit);
+    return fail(written);
+  }
+  metadata_bytes_ += commit->metadata_bytes();
+  if (!commit->bytes().empty()) creating_ = false;
   return Status();
 }
 
 Status MetadataDriver::publish() {
-  if (!failure_.ok()) return failure_;
-  if (phase_ == Phase::abandoned || (dirty_.empty() && copies_.empty())) return Status();
-  if (const Status copied = copy_moved_chunks(); !copied.ok()) return fail(copied);
-  // A new file has a temporary name until its first commit is complete: nothing to protect.
-  const CommitSettings how{settings_.sync, settings_.journal,
-                           creating_ ? std::string() : settings_.journal_path};
-  const Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
-  if (!plan.ok()) return fail(plan.status());
-  if (const Status done = write_commit(*storage_, *plan, how); !done.ok()) return fail(done);
-  for (const auto& [address, segment] : dirty_.segments()) metadata_bytes_ += segment.bytes.size();
-  dirty_.clear();
-  fresh_.clear();
-  creating_ = false;
-  return Status();
+  const Result<std::shared_ptr<PendingCommit>> commit = prepare();
+  return commit.ok() ? finish() : commit.status();
 }
 
 }  // namespace tailrace

@@ -3,20 +3,24 @@
 //
 // HDF5 believes that it writes a file. In truth the driver's `alloc` answers with addresses at
 // which other ranks' chunk bytes already lie, its `write` drops the raw bytes of such chunks, and
-// metadata stays in memory until publish() writes it to Storage in an order that keeps the file
-// readable whenever the job dies. Invariants and states: metadata_driver.cpp; order:
-// commit_order.hpp. Used by Hdf5File only. One thread at a time, under an Hdf5Scope.
+// metadata stays in memory until a commit writes it to Storage in an order that keeps the file
+// readable whenever the job dies. A commit is taken out (prepare), written by whoever has time
+// (pending_commit.hpp) and looked at again (finish); publish() is the three at once. Invariants and
+// states: metadata_driver.cpp; order: commit_order.hpp. Used by Hdf5File only. One thread at a
+// time, under an Hdf5Scope.
 
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "container/dirty_bytes.hpp"
 #include "container/hdf5_handle.hpp"
+#include "container/pending_commit.hpp"
 #include "core/status.hpp"
 #include "core/storage.hpp"
 
@@ -49,16 +53,31 @@ class MetadataDriver {
 
   /// What became of a planned allocation.
   struct PlanOutcome {
-    bool allocated = false;  ///< HDF5 asked for space and got the planned address.
-    bool written = false;    ///< HDF5 wrote: dropped, or remembered as a copy to another place.
+    bool allocated = false;     ///< HDF5 asked for space and got the planned address.
+    bool written = false;       ///< HDF5 wrote: dropped, or remembered as a copy to another place.
+    std::uint64_t address = 0;  ///< Where to.
   };
   /// The next raw allocation of exactly `n_bytes` gets `address`; the next raw write is dropped.
   void arm(std::uint64_t address, std::uint64_t n_bytes);
   PlanOutcome disarm();
+  /// After disarm(), where HDF5 wrote to another place than planned: that write will be undone by
+  /// another one, so nothing is to be copied there.
+  void forget_copy();
+  /// After disarm(): HDF5 took `address` out of space that it knew as free, without asking. The
+  /// next commit copies the planned bytes there.
+  void move_planned(std::uint64_t address);
 
-  /// Write everything that is held back, in commit order; see commit_order.hpp. After a failure
-  /// nothing is written any more and the same Status comes back from every later call.
+  /// Take everything that is held back out as one commit, which anybody may write. What HDF5 does
+  /// from now on gathers for the next one. One commit at a time: finish() it first.
+  /// @error failure(); whatever Storage answers to reads.
+  Result<std::shared_ptr<PendingCommit>> prepare();
+  /// Learn how the pending commit went, and write it now if nobody has. After a failure nothing is
+  /// written any more and the same Status comes back from every later call.
+  Status finish();
+  /// prepare() and finish(): write everything that is held back, in commit order.
   Status publish();
+  /// Whether prepare() waits for its finish().
+  bool pending() const { return pending_ != nullptr; }
 
   /// Write nothing from now on; for closing without a commit.
   void abandon();
@@ -90,22 +109,18 @@ class MetadataDriver {
     bool armed = false;
     PlanOutcome outcome;
   };
-  struct Copy {
-    std::uint64_t from = 0;
-    std::uint64_t to = 0;
-    std::uint64_t n_bytes = 0;
-  };
   struct Remnant {
     std::uint64_t address = 0;
     std::uint64_t n_bytes = 0;
   };
 
+  Status plan_moves_in_place(CommitPlan& plan);
   std::uint64_t take_space(std::uint64_t n_bytes);
   void count_end(std::uint64_t end);
   bool take_planned_write(std::uint64_t address, std::uint64_t n_bytes);
   void write_raw(std::uint64_t address, std::span<const std::byte> bytes);
   Result<std::uint64_t> stored_bytes() const;
-  Status copy_moved_chunks();
+  void take_back(const PendingCommit& commit);
   Status fail(Status status);
 
   Storage* storage_;
@@ -116,8 +131,10 @@ class MetadataDriver {
   Status failure_;
   Plan plan_;
   DirtyBytes dirty_;
-  SpanSet fresh_;             ///< Allocated since the last commit: not yet referenced on disk.
-  std::vector<Copy> copies_;  ///< Chunks that HDF5 wants elsewhere than where they were written.
+  SpanSet fresh_;  ///< Allocated since the last prepare(): neither on disk nor pending.
+  /// Chunks that HDF5 wants elsewhere than where they were written.
+  std::vector<PendingCommit::Copy> copies_;
+  std::shared_ptr<PendingCommit> pending_;  ///< From prepare() to finish().
   std::vector<Remnant> remnants_;
   std::uint64_t opening_end_ = 0;  ///< Where allocations before the tail exists come from.
   std::uint64_t eoa_ = 0;

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint32_t kSz3Id = 32024;
 constexpr std::uint32_t kBlosc2Id = 32026;
+/// Our own codec xor as a plug-in (codec/xor/xor_client_data.hpp): lossless on all that it meets.
+constexpr std::uint32_t kXorId = 482;
 
 Status unsupported(const CodecRequest& request, const std::string& why) {
   return Status(Code::unsupported, "codec " + request.name + ": " + why);
@@ -239,6 +241,7 @@ const std::vector<KnownPlugin>& known_plugins() {
       {"blosc2", kBlosc2Id, {"blosc2"}, true, true, 2, nullptr, plan_blosc},
       {"bitshuffle", 32008, {"bshuf", "bitshuffle"}, true, true, 2, nullptr, plan_bitshuffle},
       {"sperr", 32028, {"sperr"}, true, false, 8, guard_sperr, plan_sperr},
+      {"", kXorId, {"xor"}, true, true, 2, nullptr, nullptr},
       {"", 32017, {"sz"}, false, false, 8, nullptr, nullptr},
       {"", 32018, {"fcidecomp", "jpegls"}, false, false, 4, nullptr, nullptr},
       {"", 32033, {"htj2k"}, false, false, 4, nullptr, nullptr},

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/byte_stream.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -35,6 +37,17 @@ Status agree_on_text(Comm& comm, const std::string& what, const std::string& tex
   return Status(Code::disagreement, "ranks disagree on " + what + ": rank 0 has {" +
                                         line_at(root, at) + "}, this rank has {" +
                                         line_at(text, at) + "}");
+}
+
+Status as_rank_0_says(Comm& comm, const Status& mine) {
+  ByteWriter words;
+  words.add(mine.code());
+  words.add_text(mine.message());
+  Bytes said = words.take();
+  comm.broadcast(said, 0);
+  ByteReader reader(said);
+  const auto code = reader.take<Code>();
+  return code == Code::ok ? Status() : Status(code, reader.take_text());
 }
 
 }  // namespace tailrace

@@ -18,6 +18,7 @@
 #include "core/box.hpp"
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
+#include "core/estimate.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
@@ -75,6 +76,16 @@ class Codec {
   /// Not collective. Thread-safe.
   /// @error codec_failed  the filter refused a mandatory stage.  @error out_of_memory
   virtual Result<EncodedBytes> encode(Buffer values) const = 0;
+
+  /// Predict what encode() would make of a chunk that looks like `values` (as a rule the chunk
+  /// itself; a part of it where the rest is elsewhere) without encoding it.
+  /// Not collective. Thread-safe. Cost: a small part of encode()'s.
+  /// @returns nothing where the codec has no model of itself: encode a sample then
+  /// (write_estimate.hpp).
+  virtual std::optional<Estimate> estimate(const StridedValues& values) const {
+    static_cast<void>(values);
+    return std::nullopt;
+  }
 
   /// Decode; returns exactly the chunk's uncompressed bytes. Thread-safe.
   /// @error codec_failed  the bytes do not decode to a chunk of this shape.

@@ -1,4 +1,5 @@
 // Comm: what the engine needs of a group of ranks, and nothing more. Tail: the file's shared end.
+// NodeWindow: memory that the ranks of a node share.
 //
 // Implementations: SelfComm (one rank, no MPI), MpiComm (exec), ThreadComm (tests: ranks are
 // threads). Collective calls return plain values: if MPI itself breaks, MPI ends the job, so that
@@ -58,6 +59,24 @@ class Tail {
   virtual void abandon() {}
 };
 
+/// Memory that all ranks of a node see: one segment per rank, as many bytes each.
+/// Ranks are counted within the node here, in the order of their ranks in the Comm.
+class NodeWindow {
+ public:
+  /// Local after abandon(), else collective.
+  virtual ~NodeWindow() = default;
+  virtual int rank_on_node() const = 0;
+  virtual int n_ranks_on_node() const = 0;
+  /// The rank in the Comm of the node's rank `rank_on_node`.
+  virtual int rank_in_comm(int rank_on_node) const = 0;
+  /// The segment of one rank of the node, aligned to 64 bytes, zeros at first. Any thread; who
+  /// reads what another rank has written orders the two by atomics in the window, which work
+  /// between processes if they are lock-free.
+  virtual std::span<std::byte> segment(int rank_on_node) = 0;
+  /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
+  virtual void abandon() {}
+};
+
 /// A collective under way; the rank can do other things until it is complete.
 class PendingSum {
  public:
@@ -106,6 +125,10 @@ class Comm {
 
   /// The shared end of a new file, starting at `address`. Collective.
   virtual Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) = 0;
+
+  /// Memory that the ranks of each node share, `bytes_per_rank` from every rank. Collective.
+  /// @error unsupported  the MPI library cannot; the same answer on every rank.
+  virtual Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) = 0;
 
   /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
   /// For a rank that gives up alone; waiting for the others there would hang it.

@@ -105,6 +105,11 @@ class PipelineCodec final : public Codec {
     return encoded;
   }
 
+  std::optional<Estimate> estimate(const StridedValues& values) const override {
+    if (stages_.empty()) return Estimate{static_cast<double>(values.n_bytes())};
+    return stages_.size() == 1 ? stages_.front()->estimate(values) : std::nullopt;
+  }
+
   Result<Buffer> decode(EncodedBytes encoded) const override {
     for (std::size_t i = stages_.size(); i-- > 0;) {
       if ((encoded.filter_mask >> i & 1U) != 0) continue;

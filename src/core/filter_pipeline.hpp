@@ -36,6 +36,11 @@ class FilterStage {
   /// Replace `bytes` by what encode() was given, which was `decoded_bytes` long.
   /// @error codec_failed  they do not decode to that length.  @error out_of_memory
   virtual Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const = 0;
+  /// As Codec::estimate, for a stage that stands alone.
+  virtual std::optional<Estimate> estimate(const StridedValues& values) const {
+    static_cast<void>(values);
+    return std::nullopt;
+  }
 };
 
 /// HDF5's shuffle (filter 2) for elements of this size, as H5Pset_shuffle defines it: optional.

@@ -63,6 +63,93 @@ Status assign_bytes(const KeyValue& entry, std::uint64_t least, std::uint64_t& t
   return Status();
 }
 
+/// "performance", "balanced", "storage", a weight "0.8:0.2" (performance:storage), or a ratio
+/// "1.25".
+Status assign_space(const KeyValue& entry, SpaceGoal& space) {
+  const auto& [key, text] = entry;
+  constexpr std::string_view wanted =
+      "performance, balanced, storage, weights such as 0.8:0.2, or a ratio >= 1 such as 1.25";
+  if (text == "performance" || text == "balanced" || text == "storage") {
+    space = {0, text == "performance" ? 1.0 : text == "balanced" ? 0.5 : 0.0};
+    return Status();
+  }
+  std::string_view rest;
+  const std::optional<double> first = leading_number(text, rest);
+  if (first && rest.empty() && *first >= 1 && *first <= 100) {
+    space = {*first, 0.5};
+    return Status();
+  }
+  if (!first || *first < 0 || rest.empty() || rest.front() != ':') {
+    return bad_value(key, text, wanted);
+  }
+  const std::optional<double> second = leading_number(rest.substr(1), rest);
+  const double sum = second ? *first + *second : 0;
+  if (!second || !rest.empty() || *second < 0 || !(sum > 0)) return bad_value(key, text, wanted);
+  space = {0, *first / sum};
+  return Status();
+}
+
+/// A number in [least, greatest]; `wanted` says so.
+Status assign_number(const KeyValue& entry, double least, double greatest, std::string_view wanted,
+                     double& target) {
+  std::string_view rest;
+  const std::optional<double> number = leading_number(entry.second, rest);
+  if (!number || !rest.empty() || !(*number >= least) || !(*number <= greatest)) {
+    return bad_value(entry.first, entry.second, wanted);
+  }
+  target = *number;
+  return Status();
+}
+
+Status assign_mode(const KeyValue& entry, StepMode& target) {
+  const auto& [key, text] = entry;
+  if (text == "sync") {
+    target = StepMode::sync;
+  } else if (text == "async") {
+    target = StepMode::async;
+  } else if (text == "in_situ") {
+    target = StepMode::in_situ;
+  } else {
+    return bad_value(key, text, "sync, async or in_situ");
+  }
+  return Status();
+}
+
+Status assign_hold(const KeyValue& entry, bool& promise) {
+  const auto& [key, text] = entry;
+  if (text != "copy" && text != "promise") return bad_value(key, text, "copy or promise");
+  promise = text == "promise";
+  return Status();
+}
+
+Status assign_objective(const KeyValue& entry, Objective& target) {
+  if (entry.second == "speed") {
+    target = Objective::speed;
+  } else if (entry.second == "size") {
+    target = Objective::size;
+  } else if (entry.second == "balanced") {
+    target = Objective::balanced;
+  } else {
+    return bad_value(entry.first, entry.second, "speed, size or balanced");
+  }
+  return Status();
+}
+
+Status assign_why(const KeyValue& entry, Why& target) {
+  if (entry.second == "measured") {
+    target = Why::measured;
+    return Status();
+  }
+  if (entry.second == "predicted") {
+    target = Why::predicted;
+    return Status();
+  }
+  Result<bool> on = parse_switch(entry.first, entry.second);
+  if (!on.ok()) return bad_value(entry.first, entry.second, "on, off, predicted or measured");
+  target = *on ? Why::predicted : Why::off;
+  return Status();
+}
+
 }  // namespace
 
 Result<std::vector<KeyValue>> split_key_values(std::string_view text) {
@@ -173,6 +260,13 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
 
 Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
   const auto& [key, text] = entry;
+  if (key == "space") return assign_space(entry, options.space);
+  if (key == "expected-ratio") {
+    return assign_number(entry, 1, 1e6, "a ratio >= 1", options.expected_ratio);
+  }
+  if (key == "expected-error") {
+    return assign_number(entry, 0, 10, "a fraction such as 0.1", options.expected_error);
+  }
   if (key == "codec") {
     if (text.empty()) return bad_value(key, text, "a codec's name");
     options.codec = text;
@@ -185,6 +279,7 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
     Result<ErrorBound> bound = parse_error_bound(text);
     if (!bound.ok()) return bound.status();
     options.bound = *bound;
+    options.bound_given = true;
     return Status();
   }
   if (key == "chunk") {
@@ -237,6 +332,20 @@ Status apply_field_options(std::string_view text, FieldOptions& options) {
 
 Status apply_file_option(const KeyValue& entry, FileOptions& options) {
   const auto& [key, text] = entry;
+  if (key == "mode") return assign_mode(entry, options.mode);
+  if (key == "hold") return assign_hold(entry, options.hold_promise);
+  if (key == "balance") {
+    options.balance = text;  // checked where the rules are known, as scheduler and order
+    return Status();
+  }
+  if (key == "record") {
+    options.record_path = text;
+    return Status();
+  }
+  if (key == "scheduler") {
+    options.scheduler = text;
+    return Status();
+  }
   if (key == "threads") {
     Result<std::uint64_t> count = parse_count(key, text, 0);
     if (!count.ok()) return count.status();
@@ -245,12 +354,36 @@ Status apply_file_option(const KeyValue& entry, FileOptions& options) {
   }
   if (key == "memory") return assign_bytes(entry, 1U << 20, options.memory_bytes);
   if (key == "buffer") return assign_bytes(entry, 1, options.write_buffer_bytes);
-  if (key == "align") return assign_bytes(entry, 1, options.alignment_bytes);
+  if (key == "align") {
+    if (text != "auto") return assign_bytes(entry, 1, options.alignment_bytes);
+    options.alignment_bytes = 0;
+    return Status();
+  }
   if (key == "direct") return assign_switch(entry, options.direct_io);
   if (key == "fsync") return assign_switch(entry, options.sync);
   if (key == "journal") return assign_switch(entry, options.journal);
   if (key == "replace") return assign_switch(entry, options.replace);
+  if (key == "trace-file") {
+    if (text.empty()) return bad_value(key, text, "a file's name");
+    options.trace_path = text;
+    options.trace = true;
+    return Status();
+  }
   if (key == "trace") return assign_switch(entry, options.trace);
+  if (key == "for") return assign_objective(entry, options.objective);
+  if (key == "why") return assign_why(entry, options.why);
+  if (key == "target-size") return assign_bytes(entry, 1, options.target_bytes);
+  if (key == "target-psnr") {
+    return assign_number(entry, 1, 400, "decibels, such as 80", options.target_psnr_db);
+  }
+  if (key == "profile") {
+    options.profile_path = text;
+    return Status();
+  }
+  if (key == "order") {
+    options.order = text;  // checked where the rules are known
+    return Status();
+  }
   if (key == "plugin-path") {
     options.plugin_path = text;
     return Status();

@@ -54,21 +54,38 @@ enum class Verify : std::uint8_t {
   off
 };
 
+/// What an automatic choice of the codec is to make small.
+enum class Objective : std::uint8_t {
+  speed,    ///< The time of the step.
+  size,     ///< The file.
+  balanced  ///< The file, among choices that take at most a tenth longer than the fastest.
+};
+
+/// Bytes that the layouts predictive and arena reserve beyond the predicted ones.
+struct SpaceGoal {
+  double ratio = 0;                 ///< Reserved over predicted bytes, >= 1; 0: by the weight.
+  double performance_weight = 0.5;  ///< 0: storage alone counts; 1: performance alone.
+};
+
 /// What a field is written with. Empty optionals take the file's default.
 struct FieldOptions {
   std::string codec = "deflate";
   std::vector<KeyValue> codec_settings;  ///< level=5, cd=1:2:3, ...: the codec's own keys.
   ErrorBound bound;                      ///< none: lossless.
+  bool bound_given = false;              ///< bound=none counts: a target then leaves it exact.
   std::optional<Shape> chunk_shape;      ///< chunk=64x64x64, chunk=1000x: exactly this.
   std::uint64_t chunk_bytes = 8U << 20;  ///< chunk=8MiB: largest preferred chunk is twice this.
   std::string layout = "claimed";
+  SpaceGoal space;            ///< space=performance|balanced|storage|RATIO: predictive, arena.
+  double expected_ratio = 0;  ///< Layout hybrid: raw over encoded bytes, as the user expects it.
+  double expected_error = 0;  ///< Layout hybrid: by which fraction the ratio may be off.
   Verify verify = Verify::automatic;
   bool fall_back_to_raw =
       true;                  ///< A chunk that its codec cannot keep within bounds: raw, or error.
   bool allow_holes = false;  ///< Elements that no rank puts get the fill value.
   std::optional<double> fill_value;  ///< Kept exactly, and left out of the value range.
   bool over_time = false;    ///< A leading unlimited dimension; each end_step adds one entry.
-  bool codec_given = false;  ///< False: "portable" takes over when a bound is given.
+  bool codec_given = false;  ///< False: "auto" takes over when a bound is given.
   bool codec_given_for_field = false;  ///< False: integers are spared a lossy default codec.
 };
 
@@ -77,19 +94,42 @@ struct FieldOptions {
 Status apply_field_options(std::string_view text, FieldOptions& options);
 Status apply_field_option(const KeyValue& entry, FieldOptions& options);
 
+/// How an automatic choice is explained; the report names its candidates in any case.
+enum class Why : std::uint8_t { off, predicted, measured };
+
+/// When the work of a step is done; docs/in-situ.md.
+enum class StepMode : std::uint8_t {
+  sync,    ///< Within end_step.
+  async,   ///< On threads of ours while the application computes.
+  in_situ  ///< In the idle time that the application marks, by a plan.
+};
+
 /// How the file is written.
 struct FileOptions {
+  StepMode mode = StepMode::sync;
+  bool hold_promise = false;  ///< hold=promise: the caller keeps the values until the step is done.
+  std::string balance = "best";      ///< Mode in_situ, see schedule/balance.hpp.
+  std::string record_path;           ///< record=FILE: mode in_situ, iterations as they were, JSON.
+  std::string scheduler = "search";  ///< Mode in_situ, see schedule/flow_shop.hpp.
   FieldOptions field_defaults;
   std::uint64_t n_threads = 0;              ///< Encode threads a rank; 0: cores / ranks on node.
   std::uint64_t memory_bytes = 1ULL << 30;  ///< Cap on what Tailrace allocates, per rank.
   std::uint64_t write_buffer_bytes = 16U << 20;  ///< Largest single write.
-  std::uint64_t alignment_bytes = 1;             ///< Addresses of writes are multiples of this.
-  bool direct_io = false;                        ///< O_DIRECT; alignment becomes at least 4096.
-  bool sync = true;                              ///< fdatasync before and after each commit.
-  bool journal = false;                          ///< Redo journal against torn metadata writes.
-  bool replace = false;                          ///< An existing file may be replaced (--force).
-  bool trace = false;
-  std::string plugin_path;  ///< Searched before HDF5_PLUGIN_PATH.
+  /// Addresses of writes are multiples of this; 0 (align=auto): as the machine profile says.
+  std::uint64_t alignment_bytes = 0;
+  bool direct_io = false;  ///< O_DIRECT; alignment becomes at least 4096.
+  bool sync = true;        ///< fdatasync before and after each commit.
+  bool journal = false;    ///< Redo journal against torn metadata writes.
+  bool replace = false;    ///< An existing file may be replaced (--force).
+  bool trace = false;      ///< Keep what each lane did when, for gather_trace().
+  std::string trace_path;  ///< trace-file=FILE: write it there when the file is closed.
+  Objective objective = Objective::speed;  ///< for=speed|size|balanced: of codec=auto.
+  std::string profile_path;     ///< Of `tailrace profile`; empty: the built-in typical values.
+  std::string order = "given";  ///< Order of work, see schedule/order.hpp.
+  Why why = Why::off;  ///< measured: codec=auto also encodes its sample with each candidate.
+  std::uint64_t target_bytes = 0;  ///< target-size=: bounds that make about this size. 0: none.
+  double target_psnr_db = 0;       ///< target-psnr=: bounds that make about this PSNR. 0: none.
+  std::string plugin_path;         ///< Searched before HDF5_PLUGIN_PATH.
   /// How the output is opened; empty: an ordinary POSIX file. Tests put faults in here.
   std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)>
       open_storage;

@@ -34,7 +34,8 @@ class Storage {
   /// Bytes in the file now.
   virtual Result<std::uint64_t> file_bytes() = 0;
 
-  /// Make the file at least `n_bytes` long; never shrinks it.
+  /// Make the file at least `n_bytes` long; never shrinks it, nor loses what others write behind
+  /// its end meanwhile.
   virtual Status extend(std::uint64_t n_bytes) = 0;
 
   /// Make all completed writes durable (fdatasync).

@@ -4,6 +4,10 @@
 
 namespace tailrace {
 
+bool is_planned(TraceEvent::Kind kind) {
+  return kind == TraceEvent::Kind::plan_encode || kind == TraceEvent::Kind::plan_write;
+}
+
 const char* trace_kind_name(TraceEvent::Kind kind) {
   switch (kind) {
     case TraceEvent::Kind::read: return "read";
@@ -15,6 +19,10 @@ const char* trace_kind_name(TraceEvent::Kind kind) {
     case TraceEvent::Kind::index: return "index";
     case TraceEvent::Kind::commit: return "commit";
     case TraceEvent::Kind::sync: return "sync";
+    case TraceEvent::Kind::plan_encode: return "plan encode";
+    case TraceEvent::Kind::plan_write: return "plan write";
+    case TraceEvent::Kind::application: return "application";
+    case TraceEvent::Kind::end_step: return "end_step";
   }
   return "unknown";
 }

@@ -12,6 +12,8 @@ namespace tailrace {
 
 /// The I/O lane's number in traces; 0 is the main lane, 1 and up are encode threads.
 inline constexpr std::int32_t io_lane_number = 100;
+/// What writes the metadata of a step beside the application (modes async and in_situ, rank 0).
+inline constexpr std::int32_t commit_lane_number = 101;
 
 /// One interval of work on one lane of one rank.
 struct TraceEvent {
@@ -25,11 +27,15 @@ struct TraceEvent {
     write,
     index,
     commit,
-    sync
+    sync,
+    plan_encode,  ///< When the order of work expects an encode; exec/plan_trace.hpp.
+    plan_write,
+    application,  ///< The application's own use of a lane (an obstacle).
+    end_step      ///< Modes async and in_situ: the call, whatever is done in it.
   };
   Kind kind = Kind::encode;
   std::int32_t rank = 0;
-  std::int32_t lane = 0;          ///< 0 main, 1.. encode threads, or io_lane_number.
+  std::int32_t lane = 0;          ///< 0 main, 1.. encode threads, or a number above.
   std::int32_t field_index = -1;  ///< -1: belongs to no single field.
   std::int64_t chunk_index = -1;  ///< -1: belongs to no single chunk (a write of many).
   double start_s = 0;             ///< Seconds since the file was created, rank's own clock.
@@ -37,6 +43,9 @@ struct TraceEvent {
   std::uint64_t n_bytes = 0;  ///< Encode: uncompressed; write: stored; else as it applies.
   std::uint64_t address = 0;  ///< Writes only.
 };
+
+/// Whether an event was planned before work began, and did not happen.
+bool is_planned(TraceEvent::Kind kind);
 
 /// "encode", "write", ...
 const char* trace_kind_name(TraceEvent::Kind kind);

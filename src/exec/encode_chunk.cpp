@@ -186,9 +186,15 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
   if (!plan.fall_back_to_raw || verdict.code() == Code::out_of_memory) {
     return at_chunk(plan, chunk_index, verdict);
   }
-  // Every filter skipped: HDF5 stores and reads such a chunk as it is, so each value is exact.
+  const double verify_s = outcome.verify_s;
+  outcome = store_raw(plan, std::move(values));
+  outcome.verify_s = verify_s;
+  return outcome;
+}
+
+ChunkOutcome store_raw(const FieldPlan& plan, Buffer values) {
+  ChunkOutcome outcome;
   outcome.stored_raw = true;
-  outcome.max_error = 0;
   outcome.encoded.filter_mask =
       static_cast<std::uint32_t>((1ULL << plan.codec->filters().size()) - 1);
   outcome.encoded.buffer = std::move(values);
@@ -197,12 +203,13 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
 
 std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
   const std::uint64_t raw = plan.chunk_bytes();
-  if (plan.codec->filters().empty() && !plan.verify) return raw;
+  const std::uint64_t patched = plan.patches == nullptr ? 0 : plan.patches->extra_bytes();
+  if (plan.codec->filters().empty() && !plan.verify) return raw + patched;
   const std::uint64_t most = plan.codec->encoded_bytes_max(raw);
   const std::uint64_t working = plan.codec->working_bytes(raw);
   // Verifying keeps the values besides the codec's own copy, and decodes a copy of the output.
-  if (plan.verify) return 2 * raw + 2 * most + working;
-  return (may_refuse(plan) ? 2 * raw : raw) + most + working;
+  if (plan.verify) return 2 * raw + 2 * most + working + patched;
+  return (may_refuse(plan) ? 2 * raw : raw) + most + working + patched;
 }
 
 }  // namespace tailrace

@@ -37,6 +37,9 @@ struct ChunkOutcome {
 /// @error codec_failed, bound_broken  with fall_back_to_raw off; the text names field and chunk.
 Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values);
 
+/// The chunk with every filter skipped: HDF5 stores and reads it as it is, so each value is exact.
+ChunkOutcome store_raw(const FieldPlan& plan, Buffer values);
+
 /// The most memory that one chunk of this field holds while it is encoded, for the budget.
 std::uint64_t encode_memory_bytes(const FieldPlan& plan);
 

@@ -21,6 +21,7 @@
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/memory_budget.hpp"
+#include "schedule/lane_rule.hpp"
 
 namespace tailrace {
 
@@ -28,12 +29,17 @@ namespace tailrace {
 struct StagedChunk {
   const ChunkJob* job = nullptr;
   Buffer values;  ///< Unallocated: all values are in this rank's puts.
+  bool gathered =
+      false;  ///< `values` holds this rank's own, too: the puts are not needed any more.
   std::uint64_t budget_bytes = 0;
+  std::uint64_t extra_bytes = 0;  ///< To be taken from the budget before it is encoded.
+  double encode_s = 0;            ///< As forecast; 0: not known.
 };
 
 class EncodeLane {
  public:
   /// `encoded` takes the finished chunks, `activity` is called after each; both from any thread.
+  /// Without threads, chunks wait for encode_here().
   EncodeLane(std::uint64_t n_threads, Tail& tail, std::span<const FieldPlan> plans,
              MemoryBudget& budget, std::int32_t rank, const LaneClock& clock, Trace* trace,
              std::function<void(EncodedChunk)> encoded, std::function<void()> activity);
@@ -41,6 +47,9 @@ class EncodeLane {
 
   /// Hand a chunk over. Thread-safe.
   void push(StagedChunk chunk);
+  /// Encode one of the waiting chunks on the calling thread, which is lane 0: the one that the lane
+  /// rule picks for `outlook`. @returns false if nothing waits, fits, or has its memory.
+  bool encode_here(const LaneOutlook& outlook);
   /// Chunks that wait for a thread. Thread-safe.
   std::size_t n_waiting() const;
   /// Nothing waits and nothing is being encoded. Thread-safe.
@@ -56,8 +65,10 @@ class EncodeLane {
 
  private:
   void run(std::int32_t lane_number);
+  void take_extra(StagedChunk& chunk);
   void encode(StagedChunk chunk, std::int32_t lane_number);
-  void hand_on(const StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,
+  Status encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number);
+  void hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,
                double encode_s);
   void record(const StagedChunk& chunk, std::int32_t lane_number, double start_s, double end_s,
               double verify_s);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "core/options.hpp"
@@ -28,10 +27,13 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
       ownership_(ownership),
       settings_(settings),
       clock_(clock),
-      budget_(settings.memory_bytes),
-      io_lane_(storage, tail, plans, budget_,
-               {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank()}, clock,
-               settings.trace, [this] { signal_activity(); }),
+      window_bytes_(settings.shared == nullptr ? 0 : settings.shared->own_bytes()),
+      budget_(settings.memory_bytes - std::min(settings.memory_bytes, window_bytes_)),
+      placer_(plans, ownership.jobs, settings.reservations, settings.alignment_bytes),
+      io_lane_(storage, tail, placer_, plans, budget_,
+               {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank(), settings.regard,
+                settings.shared, settings.sync_behind, ownership.jobs.size()},
+               clock, settings.trace, [this] { signal_activity(); }),
       encode_lane_(
           settings.n_threads, tail, plans, budget_, comm.rank(), clock, settings.trace,
           [this](EncodedChunk chunk) { take_encoded(std::move(chunk)); },
@@ -41,48 +43,113 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
     encode_lane_.push(std::move(staged->second));
     awaiting_pieces_.erase(staged);
   });
-  const bool any_rounds = std::any_of(plans.begin(), plans.end(), [](const FieldPlan& plan) {
-    return plan.layout->base_from() == BaseFrom::prefix;
-  });
-  if (any_rounds) round_ = Round::collecting;
+  TAILRACE_CHECK(settings.order.empty() || settings.order.size() == ownership.jobs.size());
+  write_positions_.resize(settings.write_order.size());
+  for (std::size_t p = 0; p < settings.write_order.size(); ++p) {
+    write_positions_[settings.write_order[p]] = p;
+  }
+  if (std::any_of(plans.begin(), plans.end(),
+                  [](const FieldPlan& plan) { return needs_rounds(*plan.layout); }))
+    round_ = Round::collecting;
 }
 
 Status Executor::run(ExecutorReport& report) {
-  const double start_s = clock_.now_s();
+  start_s_ = clock_.now_s();
   if (Status enough = check_memory(); !enough.ok()) fail(enough);
-  double next_progress_s = start_s;
+  return finish(report);
+}
+
+/// One turn of the main thread: nothing here waits.
+void Executor::serve_and_stage() {
+  pieces_->serve();
+  tail_.service();
+  if (failed()) cancel_rest();
+  while (holding_ == Holding::no ? stage_next() : hold_next()) {
+  }
+  advance_round();
+}
+
+void Executor::hand_over(bool keep_puts) {
+  start_s_ = clock_.now_s();
+  TAILRACE_CHECK(round_ == Round::none);
+  holding_ = keep_puts ? Holding::puts : Holding::values;
+  if (Status enough = check_memory(); !enough.ok()) fail(enough);
+  for (const ChunkJob& job : ownership_.jobs) {
+    const std::uint64_t extra_bytes = job_memory_bytes(job) - values_bytes(job);
+    largest_extra_bytes_ = std::max(largest_extra_bytes_, extra_bytes);
+  }
+  while (true) {
+    const std::uint64_t seen = n_active();
+    serve_and_stage();
+    if (next_job_ == ownership_.jobs.size() && pieces_->settled()) break;
+    make_room(seen);
+  }
+  comm_.finish_posts();
+}
+
+/// Wait for messages or memory; a rank without encode threads makes memory free by itself.
+void Executor::make_room(std::uint64_t seen) {
+  const double start_s = clock_.now_s();
+  const bool short_of_memory = out_of_budget_;
+  if (!short_of_memory || settings_.n_threads > 0 || !encode_here(unlimited_outlook())) {
+    wait_for_activity(seen);
+  }
+  if (short_of_memory) short_of_memory_s_ += clock_.now_s() - start_s;
+}
+
+bool Executor::encode_here(const LaneOutlook& outlook) {
+  const double start_s = clock_.now_s();
+  if (!encode_lane_.encode_here(outlook)) return false;
+  encoding_here_.add(start_s, clock_.now_s());
+  return true;
+}
+
+Status Executor::finish(ExecutorReport& report) {
+  double next_progress_s = clock_.now_s();
+  io_lane_.hurry();
+  const double encoded_here_s = total_s(encoding_here_.merged());
   while (true) {
     const std::uint64_t seen = n_active();  // before looking, so that no signal is slept through
-    pieces_->serve();
-    tail_.service();
-    if (failed()) cancel_rest();
-    while (stage_next()) {
-    }
-    advance_round();
+    serve_and_stage();
     if (finished()) break;
     if (settings_.progress && clock_.now_s() >= next_progress_s) {
       settings_.progress();
       next_progress_s = clock_.now_s() + 0.1;
     }
+    if (settings_.n_threads == 0 && encode_here(unlimited_outlook())) continue;
     wait_for_activity(seen);
   }
   encode_lane_.finish();
   io_lane_.finish();
+  report.written = std::move(io_lane_.written());
+  finish_shared(report);
+  if (!failed()) {
+    if (const Status synced = io_lane_.sync_rest(); !synced.ok()) fail(synced);
+  }
   comm_.finish_posts();
   if (settings_.progress) settings_.progress();
 
   const auto encode = encode_lane_.busy().merged();
   const auto write = io_lane_.busy().merged();
+  for (const auto& [from_s, to_s] : io_lane_.claiming().merged()) waiting_.add(from_s, to_s);
+  report.wait_s = total_s(waiting_.merged());
   report.tallies = encode_lane_.tallies();
-  report.written = std::move(io_lane_.written());
+  for (std::size_t f = 0; f < report.tallies.size(); ++f) {
+    report.tallies[f].n_overflow_chunks = placer_.tallies()[f].n_overflow_chunks;
+    report.tallies[f].reserved_bytes = placer_.tallies()[f].reserved_bytes;
+  }
   report.read_s = total_s(reading_.merged());
   report.encode_s = total_s(encode);
   report.write_s = total_s(write);
   report.hidden_s = overlap_s(encode, write);
-  report.makespan_s = clock_.now_s() - start_s;
+  report.makespan_s = clock_.now_s() - start_s_;
+  if (holding_ != Holding::no && !write.empty()) report.makespan_s = write.back().second - start_s_;
+  report.encode_here_s = encoded_here_s;
+  report.short_of_memory_s = short_of_memory_s_;
+  report.sync_s = io_lane_.sync_s();
   report.n_writes = io_lane_.n_writes();
   report.piece_bytes = pieces_->piece_bytes();
-  report.peak_memory_bytes = budget_.peak_bytes();
+  report.peak_memory_bytes = budget_.peak_bytes() + window_bytes_;
   if (!own_status_.ok()) return own_status_;
   if (Status encoded = encode_lane_.status(); !encoded.ok()) return encoded;
   return io_lane_.status();
@@ -113,11 +180,34 @@ std::uint64_t Executor::job_memory_bytes(const ChunkJob& job) const {
   return encode_memory_bytes(plan) + (twice ? held.n_elements() * plan.element_bytes() : 0);
 }
 
+std::uint64_t Executor::values_bytes(const ChunkJob& job) const {
+  const FieldPlan& plan = plans_[job.field];
+  return plan.values_box(job.chunk_index).n_elements() * plan.element_bytes();
+}
+
+/// Take one more chunk's values, if there is one and memory allows it. Enough is kept free for
+/// every thread to encode a chunk, so that what is held can always be worked off.
+bool Executor::hold_next() {
+  if (next_job_ == ownership_.jobs.size()) return false;
+  const ChunkJob& job = job_at(next_job_);
+  const std::uint64_t needed = job_memory_bytes(job);
+  const bool by_puts = holding_ == Holding::puts && job.remote.empty();
+  const std::uint64_t held = by_puts ? 0 : values_bytes(job);
+  const std::uint64_t kept_free = (settings_.n_threads + 1) * largest_extra_bytes_;
+  // A cap that is nearly too small: one chunk at a time, as in run().
+  const bool alone = encode_lane_.idle() && awaiting_pieces_.empty();
+  out_of_budget_ = !budget_.try_take(held, alone ? needed - held : kept_free);
+  if (out_of_budget_) return false;
+  ++next_job_;
+  stage(job, held);
+  return !failed();
+}
+
 /// Stage one more chunk if there is one, the lane wants one, and memory allows it.
 bool Executor::stage_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
   if (encode_lane_.n_waiting() + awaiting_pieces_.size() >= 2 * settings_.n_threads) return false;
-  const ChunkJob& job = ownership_.jobs[next_job_];
+  const ChunkJob& job = job_at(next_job_);
   const std::uint64_t budget_bytes = job_memory_bytes(job);
   out_of_budget_ = !budget_.try_take(budget_bytes);
   if (out_of_budget_) return false;
@@ -130,8 +220,13 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const FieldPlan& plan = plans_[job.field];
   const bool pulled =
       !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
-  StagedChunk staged{&job, Buffer(), budget_bytes};
-  if (job.remote.empty() && !pulled) {
+  StagedChunk staged;
+  staged.job = &job;
+  staged.budget_bytes = budget_bytes;
+  staged.extra_bytes = job_memory_bytes(job) - budget_bytes;
+  const auto job_index = static_cast<std::size_t>(&job - ownership_.jobs.data());
+  if (!settings_.encode_s.empty()) staged.encode_s = settings_.encode_s[job_index];
+  if (job.remote.empty() && !pulled && holding_ != Holding::values) {
     encode_lane_.push(std::move(staged));
     return;
   }
@@ -145,13 +240,17 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     return;
   }
   staged.values = std::move(*values);
+  if (holding_ == Holding::values && !pulled) {
+    gather_local_parts(plan, job, staged.values);
+    staged.gathered = true;
+  }
   if (job.remote.empty()) {
     encode_lane_.push(std::move(staged));
     return;
   }
   const ChunkKey key{job.field, job.chunk_index};
   const auto entry = awaiting_pieces_.emplace(key, std::move(staged)).first;
-  pieces_->request(job, entry->second.values.data());
+  pieces_->request(job, entry->second.values);
 }
 
 /// Read a pulled chunk's values from its source.
@@ -184,20 +283,67 @@ Status Executor::pull(const ChunkJob& job, Buffer& values) {
 /// From an encode thread: pass the chunk on by what its layout needs.
 void Executor::take_encoded(EncodedChunk chunk) {
   const FieldPlan& plan = plans_[chunk.chunk.field];
-  switch (plan.layout->base_from()) {
-    case BaseFrom::claim: io_lane_.push(std::move(chunk)); return;
-    case BaseFrom::shape: {
-      const ChunkSizes sizes{chunk.chunk.chunk_index, plan.chunk_bytes(), 0, 0};
-      chunk.chunk.address = plan.layout->place(std::span(&sizes, 1), plan.base_address)[0].address;
-      chunk.placed = true;
+  if (!write_positions_.empty()) {
+    chunk.write_position =
+        write_positions_[static_cast<std::size_t>(chunk.job - ownership_.jobs.data())];
+  }
+  if (plan.patches != nullptr) {
+    if (const auto fixed = plan.patches->fixed_address(chunk.chunk.chunk_index)) {
+      chunk.address_from = AddressFrom::place;
+      chunk.chunk.address = *fixed;
       io_lane_.push(std::move(chunk));
       return;
     }
-    case BaseFrom::prefix: {
-      const std::scoped_lock lock(mutex_);
-      held_.push_back(std::move(chunk));
-      return;
-    }
+  }
+  if (needs_rounds(*plan.layout)) {
+    chunk.held_since_s = clock_.now_s();
+    const std::scoped_lock lock(mutex_);
+    held_.push_back(std::move(chunk));
+    return;
+  }
+  if (plan.layout->arena_goal() != nullptr) {
+    chunk.address_from = AddressFrom::arena;
+  } else if (plan.layout->base_from() != BaseFrom::claim) {
+    const auto address = placer_.place(*chunk.job, chunk.chunk.encoded_bytes);
+    chunk.address_from = address ? AddressFrom::place : AddressFrom::tail;
+    chunk.chunk.address = address.value_or(0);
+  }
+  if (!give_away(chunk)) io_lane_.push(std::move(chunk));
+}
+
+/// Let another rank of the node write the chunk, if the plan says so and it can.
+bool Executor::give_away(EncodedChunk& chunk) {
+  if (settings_.writers.empty() || chunk.address_from == AddressFrom::arena) return false;
+  const int writer =
+      settings_.writers[static_cast<std::size_t>(chunk.job - ownership_.jobs.data())];
+  if (writer < 0) return false;
+  std::function<std::uint64_t()> claim;
+  if (chunk.address_from == AddressFrom::tail) {
+    claim = [&] { return io_lane_.claim(chunk.chunk.encoded_bytes); };
+  }
+  if (!settings_.shared->try_give(writer, chunk.chunk, chunk.data(), claim)) return false;
+  budget_.give_back(chunk.budget_bytes);
+  io_lane_.count_given();
+  return true;
+}
+
+/// See this rank's gifts written, and those that it was given, by whoever comes first.
+void Executor::finish_shared(ExecutorReport& report) {
+  if (settings_.shared == nullptr) return;
+  std::vector<SharedWrites::Receipt> receipts = settings_.shared->finish(
+      [this](std::uint64_t address, std::span<const std::byte> bytes) {
+        return io_lane_.write_foreign(address, bytes);
+      },
+      [this] { return failed(); },
+      [this] {  // others may wait for tail extents, which move while this thread is inside MPI
+        tail_.service();
+        pieces_->serve();
+      });
+  for (SharedWrites::Receipt& receipt : receipts) {
+    if (receipt.outcome == SharedWrites::Outcome::failed) fail(receipt.status);
+    if (receipt.outcome != SharedWrites::Outcome::written) continue;
+    report.written.push_back(receipt.chunk);
+    if (receipt.writer != settings_.shared->rank_on_node()) ++report.n_moved_writes;
   }
 }
 
@@ -237,7 +383,8 @@ void Executor::place_round(std::uint64_t base) {
     const Placement placement =
         plans_[chunk.chunk.field].layout->place(std::span(&sizes, 1), base)[0];
     chunk.chunk.address = placement.address;
-    chunk.placed = true;
+    chunk.address_from = AddressFrom::place;
+    waiting_.add(chunk.held_since_s, clock_.now_s());
     base += placement.capacity;
     io_lane_.push(std::move(chunk));
   }
@@ -247,7 +394,7 @@ void Executor::place_round(std::uint64_t base) {
 /// After a failure: start nothing more, and release the ranks that hold pieces for us.
 void Executor::cancel_rest() {
   for (; next_job_ < ownership_.jobs.size(); ++next_job_) {
-    pieces_->cancel(ownership_.jobs[next_job_]);
+    pieces_->cancel(job_at(next_job_));
   }
 }
 

@@ -7,10 +7,17 @@
 //
 // All MPI and HDF5 calls happen on the main thread. A layout that must know all sizes first (dense)
 // works in rounds: encoded chunks are held until the ranks have added up their sizes; the sums are
-// nonblocking, so that a waiting rank still serves pieces.
+// nonblocking, so that a waiting rank still serves pieces. All other layouts know a chunk's address
+// when it is encoded (placer), or when it is written (io_lane).
 //
-// Invariant 1: what is in memory for chunks (staged, encoding, waiting for a write) is at most the
-//   budget; a chunk is staged only once its worst case has been taken from it.
+// run() does it all at once. In the modes async and in_situ the main thread is lent for a while
+// only: hand_over() takes all values and serves the other ranks, so that what is left needs no MPI;
+// then the lanes go on by themselves, helped by encode_here() whenever the application is idle;
+// finish() sees to the rest. A layout in rounds cannot be handed over.
+//
+// Invariant 1: what is in memory for chunks (staged, encoding, waiting for a write, given to
+// others)
+//   is at most the budget; a chunk is staged only once its worst case has been taken from it.
 // Invariant 2: a rank leaves run() only when it owes no piece to anybody, also after a failure.
 // Invariant 3: every rank takes part in every round, with zero bytes if it has none or has failed.
 
@@ -35,14 +42,31 @@
 #include "exec/lane_clock.hpp"
 #include "exec/memory_budget.hpp"
 #include "exec/piece_exchange.hpp"
+#include "exec/placer.hpp"
+#include "exec/reserve.hpp"
+#include "exec/shared_writes.hpp"
 
 namespace tailrace {
+
+/// Whether encoded chunks must wait until all ranks know their sizes: rounds of the main threads.
+inline bool needs_rounds(const Layout& layout) {
+  return layout.base_from() == BaseFrom::prefix && layout.sizes_needed() == SizesNeeded::actual;
+}
 
 struct ExecutorSettings {
   std::uint64_t n_threads = 1;
   std::uint64_t memory_bytes = 1ULL << 30;
   std::uint64_t write_buffer_bytes = 16U << 20;
   std::uint64_t alignment_bytes = 1;
+  /// The order in which jobs are staged: a permutation of their indices; empty: as given.
+  std::vector<std::size_t> order;
+  std::vector<std::size_t> write_order;  ///< Likewise of writes; empty: as they are encoded.
+  std::vector<double> encode_s;          ///< By job, as forecast; empty: not known.
+  WriteRegard regard;                    ///< For the application, in hand_over()'s wake.
+  SharedWrites* shared = nullptr;        ///< Writes that ranks of a node make for each other.
+  std::vector<int> writers;   ///< By job, who on the node writes it; -1, or empty: this rank.
+  bool sync_behind = false;   ///< The I/O lane syncs the storage once it has written all.
+  Reservations reservations;  ///< From reserve_places(), if any layout of the step reserves.
   Trace* trace = nullptr;
   std::function<void()> progress;  ///< Called on the main thread about ten times a second.
 };
@@ -55,7 +79,12 @@ struct ExecutorReport {
   double encode_s = 0;  ///< Time in which at least one thread encoded.
   double write_s = 0;   ///< Time in which the I/O lane wrote.
   double hidden_s = 0;  ///< Time in which both happened.
+  double wait_s = 0;    ///< Time in which some encoded chunk waited for an address.
   double makespan_s = 0;
+  double encode_here_s = 0;          ///< On the main thread, in the application's idle time.
+  double short_of_memory_s = 0;      ///< hand_over(): waiting for memory.
+  std::uint64_t n_moved_writes = 0;  ///< This rank's chunks that others wrote.
+  double sync_s = 0;                 ///< Under sync_behind, if anything was written.
   std::uint64_t n_writes = 0;
   std::uint64_t piece_bytes = 0;
   std::uint64_t peak_memory_bytes = 0;
@@ -70,16 +99,41 @@ class Executor {
   /// @returns this rank's own failure; the caller agrees. `report` is filled in any case.
   Status run(ExecutorReport& report);
 
+  /// Take all chunks' values and serve the other ranks; when it returns, the step needs neither the
+  /// callers' values (but under `keep_puts`) nor MPI (but for tail extents, see attend()) until
+  /// finish(). Waits for memory if that is short. Collective in effect: it answers requests.
+  void hand_over(bool keep_puts);
+  /// Encode a chunk on the calling (main) thread. @returns false if none fits, or is left.
+  bool encode_here(const LaneOutlook& outlook);
+  /// Let what needs the main thread move. Never waits. Main thread only.
+  void attend() { tail_.service(); }
+  /// The application's needs of the I/O lane have changed. Any thread.
+  void look_again() { io_lane_.look_again(); }
+  /// Whether some chunk waits for a thread or for encode_here().
+  bool waits_for_encoding() const { return encode_lane_.n_waiting() > 0; }
+  /// Do what is left, without regard to the application. Collective, as run(), which calls it.
+  Status finish(ExecutorReport& report);
+
  private:
   /// A dense layout's round: collect sizes, add them up over the ranks, learn the base address.
   enum class Round : std::uint8_t { collecting, adding, basing, none };
 
   Status check_memory() const;
   std::uint64_t job_memory_bytes(const ChunkJob& job) const;
+  std::uint64_t values_bytes(const ChunkJob& job) const;
+  /// The job that is `position`th in the order of work.
+  const ChunkJob& job_at(std::size_t position) const {
+    return ownership_.jobs[settings_.order.empty() ? position : settings_.order[position]];
+  }
+  void serve_and_stage();
+  void make_room(std::uint64_t seen);
   bool stage_next();
+  bool hold_next();
   void stage(const ChunkJob& job, std::uint64_t budget_bytes);
   Status pull(const ChunkJob& job, Buffer& values);
   void take_encoded(EncodedChunk chunk);
+  bool give_away(EncodedChunk& chunk);
+  void finish_shared(ExecutorReport& report);
   void advance_round();
   void place_round(std::uint64_t base);
   void cancel_rest();
@@ -96,6 +150,7 @@ class Executor {
   const Ownership& ownership_;
   ExecutorSettings settings_;
   const LaneClock& clock_;
+  std::uint64_t window_bytes_ = 0;  ///< Held for gifts as long as the file is open.
   MemoryBudget budget_;
 
   std::mutex mutex_;  ///< Guards n_active_ and held_.
@@ -103,7 +158,19 @@ class Executor {
   std::uint64_t n_active_ = 0;
   std::vector<EncodedChunk> held_;  ///< Encoded, waiting for their round's base address.
 
-  std::size_t next_job_ = 0;
+  enum class Holding : std::uint8_t {
+    no,      ///< run(): values are gathered when they are encoded.
+    values,  ///< Handed over, with a copy of all values.
+    puts     ///< Handed over; the callers keep their values.
+  };
+  Holding holding_ = Holding::no;
+  std::uint64_t largest_extra_bytes_ = 0;  ///< Of any job: what encoding takes beside its values.
+  std::vector<std::size_t> write_positions_;  ///< By job; empty: as they come.
+  double start_s_ = 0;
+  double short_of_memory_s_ = 0;
+  BusyIntervals encoding_here_;
+
+  std::size_t next_job_ = 0;  ///< Position in the order of work.
   bool out_of_budget_ = false;
   std::map<ChunkKey, StagedChunk> awaiting_pieces_;
   Round round_ = Round::none;
@@ -112,10 +179,12 @@ class Executor {
   bool round_is_last_ = false;
   std::unique_ptr<PendingSum> sum_;
   BusyIntervals reading_;
+  BusyIntervals waiting_;  ///< For the sums of a round.
   Status own_status_;
 
   // Last, so that they end first: their threads use what stands above.
   std::unique_ptr<PieceExchange> pieces_;
+  Placer placer_;
   IoLane io_lane_;
   EncodeLane encode_lane_;
 };

@@ -12,6 +12,7 @@
 #include "core/box.hpp"
 #include "core/codec.hpp"
 #include "core/dtype.hpp"
+#include "exec/chunk_patches.hpp"
 #include "exec/ownership.hpp"
 #include "layout/layout.hpp"
 
@@ -23,6 +24,7 @@ struct FieldPlan {
   DType dtype = DType::f32;
   ChunkGrid grid;
   std::span<const PutRecord> puts;  ///< This rank's.
+  ChunkPatches* patches = nullptr;  ///< Where values come from instead; null: from `puts`.
   const Codec* codec = nullptr;
   const Layout* layout = nullptr;
   double absolute_bound = 0;   ///< Unit of the field; 0: exact, but for mode pw_rel.
@@ -50,7 +52,9 @@ struct FieldTally {
   std::uint64_t encoded_bytes = 0;
   double encode_s = 0;
   double verify_s = 0;
-  double max_error = 0;  ///< Under pw_rel as a fraction of the value.
+  double max_error = 0;                 ///< Under pw_rel as a fraction of the value.
+  std::uint64_t n_overflow_chunks = 0;  ///< Larger than the place kept for them.
+  std::uint64_t reserved_bytes = 0;     ///< Set aside before the sizes were known.
 };
 
 /// A chunk as the chunk index will know it.

@@ -2,13 +2,23 @@
 
 #include "exec/io_lane.hpp"
 
-namespace tailrace {
+#include <chrono>
+#include <iterator>
 
-IoLane::IoLane(Storage& storage, Tail& tail, std::span<const FieldPlan> plans, MemoryBudget& budget,
-               const Settings& settings, const LaneClock& clock, Trace* trace,
+namespace tailrace {
+namespace {
+
+constexpr auto kSharedNap = std::chrono::milliseconds(1);    // for gifts of other processes
+constexpr auto kRegardNap = std::chrono::microseconds(500);  // an obstacle that ends unmarked
+
+}  // namespace
+
+IoLane::IoLane(Storage& storage, Tail& tail, Placer& placer, std::span<const FieldPlan> plans,
+               MemoryBudget& budget, const Settings& settings, const LaneClock& clock, Trace* trace,
                std::function<void()> activity)
     : storage_(storage),
       tail_(tail),
+      placer_(placer),
       plans_(plans),
       budget_(budget),
       settings_(settings),
@@ -22,7 +32,19 @@ IoLane::~IoLane() { finish(); }
 void IoLane::push(EncodedChunk chunk) {
   {
     const std::scoped_lock lock(mutex_);
-    waiting_.push_back(std::move(chunk));
+    auto place = waiting_.end();
+    while (place != waiting_.begin() && std::prev(place)->write_position > chunk.write_position) {
+      --place;
+    }
+    waiting_.insert(place, std::move(chunk));
+  }
+  wake_.notify_one();
+}
+
+void IoLane::hurry() {
+  {
+    const std::scoped_lock lock(mutex_);
+    hurried_ = true;
   }
   wake_.notify_one();
 }
@@ -56,6 +78,9 @@ void IoLane::run() {
       chunk.bytes = Buffer();
       budget_.give_back(chunk.budget_bytes);
     }
+    if (written.ok() && settings_.sync_behind && written_.size() + n_given_ == settings_.n_chunks) {
+      written = sync();
+    }
     {
       const std::scoped_lock lock(mutex_);
       writing_ = false;
@@ -71,43 +96,165 @@ void IoLane::run() {
 /// Wait for chunks and take those that can be one write; none once the lane is finished and empty.
 std::vector<EncodedChunk> IoLane::take_batch() {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return !waiting_.empty() || finishing_; });
+  const auto something = [this] { return !waiting_.empty() || finishing_; };
+  LaneOutlook outlook;
+  std::optional<std::size_t> first;
+  while (true) {
+    if (settings_.shared == nullptr) {
+      wake_.wait(lock, something);
+    } else {
+      while (!something()) {
+        if (!write_for_others(lock)) wake_.wait_for(lock, kSharedNap, something);
+      }
+    }
+    if (waiting_.empty()) return {};
+    first = pick(outlook);
+    if (first) break;
+    wake_.wait_for(lock, kRegardNap);
+  }
   std::vector<EncodedChunk> batch;
   std::uint64_t n_bytes = 0;
-  while (!waiting_.empty()) {
-    const EncodedChunk& next = waiting_.front();
-    if (!batch.empty()) {
-      const WrittenChunk& last = batch.back().chunk;
-      const bool joins = next.placed == batch.back().placed &&
-                         (!next.placed || last.address + last.encoded_bytes == next.chunk.address);
-      if (!joins || n_bytes + next.data().size() > settings_.write_buffer_bytes) break;
+  auto next = waiting_.begin() + static_cast<std::ptrdiff_t>(*first);
+  while (next != waiting_.end()) {
+    const std::uint64_t with_next = n_bytes + next->data().size();
+    if (!batch.empty() &&
+        (!joins(batch.back(), *next, n_bytes) ||
+         outlook.now_s + settings_.regard.seconds(with_next) > outlook.free_until_s)) {
+      break;
     }
-    n_bytes += next.data().size();
-    batch.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    n_bytes = with_next;
+    batch.push_back(std::move(*next));
+    next = waiting_.erase(next);
   }
-  writing_ = !batch.empty();
+  writing_ = true;
   return batch;
 }
 
-/// Claim one run at the tail for the whole batch and let the layout pack the chunks into it.
-void IoLane::place_batch(std::vector<EncodedChunk>& batch) {
-  const Layout& layout = *plans_[batch.front().chunk.field].layout;
-  std::vector<ChunkSizes> sizes;
-  std::uint64_t n_bytes = 0;
-  for (const EncodedChunk& chunk : batch) {
-    sizes.push_back({chunk.chunk.chunk_index, 0, 0, chunk.chunk.encoded_bytes});
-    n_bytes += layout.capacity(sizes.back());
+/// Write something that another rank has given to this one, if there is anything and the
+/// application leaves time for it. The lock is let go meanwhile.
+bool IoLane::write_for_others(std::unique_lock<std::mutex>& lock) {
+  if (!settings_.shared->waiting()) return false;
+  std::uint64_t n_bytes_max = UINT64_MAX;
+  if (regards_application()) {
+    const LaneOutlook outlook = settings_.regard.outlook();
+    if (outlook.blocked) return false;
+    const double free_s = outlook.free_until_s - outlook.now_s - settings_.regard.write_latency_s;
+    const double n_bytes = free_s / settings_.regard.write_s_per_byte;
+    if (!(n_bytes >= 1)) return false;
+    if (n_bytes < 1e18) n_bytes_max = static_cast<std::uint64_t>(n_bytes);
   }
+  const auto task = settings_.shared->take(n_bytes_max);
+  if (!task) return false;
+  writing_ = true;
+  lock.unlock();
+  write_task(*task);
+  lock.lock();
+  writing_ = false;
+  lock.unlock();
+  activity_();  // who waits for the lane to be idle
+  lock.lock();
+  return true;
+}
+
+void IoLane::write_task(const SharedWrites::Task& task) {
+  if (tail_.failure_raised()) {
+    settings_.shared->settle(task, SharedWrites::Outcome::dropped);
+    return;
+  }
+  const Status written = write_foreign(task.address, task.bytes);
+  settings_.shared->settle(
+      task, written.ok() ? SharedWrites::Outcome::written : SharedWrites::Outcome::failed, written);
+}
+
+Status IoLane::write_foreign(std::uint64_t address, std::span<const std::byte> bytes) {
+  const double start_s = clock_.now_s();
+  const Status written = storage_.write_at(address, bytes);
+  const double end_s = clock_.now_s();
+  busy_.add(start_s, end_s);
+  ++n_writes_;
+  unsynced_ = true;
+  if (trace_ != nullptr) {
+    trace_->add({TraceEvent::Kind::write, settings_.rank, io_lane_number, -1, -1, start_s, end_s,
+                 bytes.size(), address});
+  }
+  return written;
+}
+
+/// Whether the lane waits for the application now: not if somebody waits for the step, nor if it
+/// has failed, since what is dropped takes no time. Under the lock.
+bool IoLane::regards_application() const {
+  return settings_.regard.outlook && !hurried_ && !finishing_ && !tail_.failure_raised();
+}
+
+/// The waiting chunk to write first; nothing while the application is in the way.
+std::optional<std::size_t> IoLane::pick(LaneOutlook& outlook) const {
+  outlook = unlimited_outlook();
+  if (!regards_application()) return 0;
+  outlook = settings_.regard.outlook();
+  std::vector<double> lengths_s;
+  lengths_s.reserve(waiting_.size());
+  for (const EncodedChunk& chunk : waiting_) {
+    lengths_s.push_back(settings_.regard.seconds(chunk.data().size()));
+  }
+  return pick_operation(lengths_s, outlook);
+}
+
+/// Whether `next` can be written together with a batch of `batch_bytes` that ends in `last`.
+bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
+                   std::uint64_t batch_bytes) const {
+  const std::uint64_t n_bytes = batch_bytes + next.data().size();
+  if (next.address_from != last.address_from || n_bytes > settings_.write_buffer_bytes) {
+    return false;
+  }
+  switch (next.address_from) {
+    case AddressFrom::arena: return placer_.arena_holds(n_bytes);
+    case AddressFrom::place:
+      return last.chunk.address + last.chunk.encoded_bytes == next.chunk.address;
+    case AddressFrom::tail: return true;
+  }
+  return false;
+}
+
+/// Where a batch of the arena goes. A chunk that does not fit has nobody with it (joins()): it goes
+/// where another overflow has left room, or else opens a run for itself and all that is to come.
+std::uint64_t IoLane::arena_address(std::span<const EncodedChunk> batch, std::uint64_t n_bytes) {
+  for (const EncodedChunk& chunk : batch) {
+    placer_.count_arena_chunk(*chunk.job, chunk.chunk.encoded_bytes);
+  }
+  if (!placer_.arena_holds(n_bytes)) {
+    const std::size_t field = batch.front().chunk.field;
+    const std::optional<std::uint64_t> freed = placer_.place_overflow(field, n_bytes);
+    if (freed) return *freed;
+    const std::uint64_t run_bytes = n_bytes + placer_.arena_bytes_to_come();
+    placer_.move_arena({claim(run_bytes), run_bytes}, field, n_bytes);
+  }
+  return placer_.take_from_arena(n_bytes);
+}
+
+/// One run for the whole batch, at the tail or in the arena; its chunks are packed.
+void IoLane::place_batch(std::vector<EncodedChunk>& batch) {
+  std::uint64_t n_bytes = 0;
+  for (const EncodedChunk& chunk : batch) n_bytes += chunk.chunk.encoded_bytes;
+  std::uint64_t address = batch.front().address_from == AddressFrom::arena
+                              ? arena_address(batch, n_bytes)
+                              : claim(n_bytes);
+  for (EncodedChunk& chunk : batch) {
+    chunk.chunk.address = address;
+    address += chunk.chunk.encoded_bytes;
+  }
+}
+
+std::uint64_t IoLane::claim(std::uint64_t n_bytes) {
   const std::uint64_t slack = settings_.alignment_bytes - 1;
-  std::uint64_t base = tail_.claim(n_bytes + slack);
-  base = (base + slack) / settings_.alignment_bytes * settings_.alignment_bytes;
-  const std::vector<Placement> placements = layout.place(sizes, base);
-  for (std::size_t i = 0; i < batch.size(); ++i) batch[i].chunk.address = placements[i].address;
+  const double start_s = clock_.now_s();
+  const std::uint64_t base = tail_.claim(n_bytes + slack);
+  claiming_.add(start_s, clock_.now_s());
+  return (base + slack) / settings_.alignment_bytes * settings_.alignment_bytes;
 }
 
 Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
-  if (!batch.front().placed) place_batch(batch);
+  if (batch.front().address_from != AddressFrom::place) place_batch(batch);
+  if (tail_.failure_raised()) return Status();  // and so there may be no place
   std::vector<std::span<const std::byte>> pieces;
   std::uint64_t n_bytes = 0;
   for (const EncodedChunk& chunk : batch) {
@@ -119,6 +266,7 @@ Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
   const double end_s = clock_.now_s();
   busy_.add(start_s, end_s);
   ++n_writes_;
+  unsynced_ = true;
   for (const EncodedChunk& chunk : batch) written_.push_back(chunk.chunk);
   if (trace_ != nullptr) {
     const bool single = batch.size() == 1;
@@ -127,6 +275,20 @@ Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
                  single ? static_cast<std::int32_t>(plan.field_index) : -1,
                  single ? static_cast<std::int64_t>(batch.front().chunk.chunk_index) : -1, start_s,
                  end_s, n_bytes, batch.front().chunk.address});
+  }
+  return Status();
+}
+
+/// The step is written: make it durable here, where nobody waits.
+Status IoLane::sync() {
+  const double start_s = clock_.now_s();
+  TAILRACE_TRY(storage_.sync());
+  const double end_s = clock_.now_s();
+  sync_s_ += end_s - start_s;
+  unsynced_ = false;
+  if (trace_ != nullptr) {
+    trace_->add(
+        {TraceEvent::Kind::sync, settings_.rank, io_lane_number, -1, -1, start_s, end_s, 0, 0});
   }
   return Status();
 }

@@ -3,14 +3,23 @@
 //
 // The lane takes everything that waits, up to the write buffer's size, as one write: while storage
 // is slow the writes grow large by themselves, and while it is fast no byte waits for company. For
-// chunks without an address it claims one at the file's tail per write; chunks that have one
-// (dense, contiguous) are joined with the neighbours that follow them directly.
+// chunks without an address it claims one at the file's tail per write, or takes the next bytes of
+// the rank's arena, which goes on at the tail when it is full; chunks that have one (all other
+// layouts) are joined with the neighbours that follow them directly.
+//
+// In mode in_situ the lane has regard for the application: it starts no write while the application
+// uses the lane, nor one that would not end before it is expected to, until somebody waits for the
+// step.
+//
+// Where ranks of a node write for each other (exec/shared_writes.hpp), the lane takes what others
+// have given it while it has nothing of its own to write.
 //
 // Invariant 1: bytes are in the file before their chunk appears in written().
 // Invariant 2: after the first failed write nothing more is written; memory is still given back.
 
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -29,18 +38,43 @@
 #include "exec/field_plan.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/memory_budget.hpp"
+#include "exec/placer.hpp"
+#include "exec/shared_writes.hpp"
+#include "schedule/lane_rule.hpp"
 
 namespace tailrace {
 
+/// Where an encoded chunk's address comes from.
+enum class AddressFrom : std::uint8_t {
+  tail,   ///< Claimed by the I/O lane, once per write.
+  arena,  ///< The next bytes of the rank's arena, once per write.
+  place   ///< It has one already.
+};
+
 /// An encoded chunk on its way to storage.
 struct EncodedChunk {
-  WrittenChunk chunk;  ///< Its address is set by the lane, or with `placed`.
-  bool placed = false;
+  WrittenChunk chunk;
+  const ChunkJob* job = nullptr;
+  AddressFrom address_from = AddressFrom::tail;
+  double held_since_s = 0;         ///< Layout dense: when it began to wait for its round's sums.
+  std::size_t write_position = 0;  ///< In the plan's order of writes; equals go as they come.
   Buffer bytes;
   std::span<const std::byte> borrowed;  ///< Instead of `bytes`: the caller's own memory.
   std::uint64_t budget_bytes = 0;       ///< To be given back once written.
 
   std::span<const std::byte> data() const { return borrowed.empty() ? bytes.bytes() : borrowed; }
+};
+
+/// What the application needs of the I/O lane (mode in_situ), and how long writes are.
+struct WriteRegard {
+  /// The lane's outlook now; any thread. Empty: the lane is ours alone.
+  std::function<LaneOutlook()> outlook;
+  double write_latency_s = 0;
+  double write_s_per_byte = 0;
+
+  double seconds(std::uint64_t n_bytes) const {
+    return write_latency_s + write_s_per_byte * static_cast<double>(n_bytes);
+  }
 };
 
 class IoLane {
@@ -49,18 +83,35 @@ class IoLane {
     std::uint64_t write_buffer_bytes = 16U << 20;
     std::uint64_t alignment_bytes = 1;
     std::int32_t rank = 0;
+    WriteRegard regard;
+    SharedWrites* shared = nullptr;  ///< Where other ranks' writes come from, if any do.
+    bool sync_behind = false;        ///< Sync the storage behind this rank's last chunk.
+    std::uint64_t n_chunks = 0;      ///< Of this rank's step.
   };
 
   /// `activity` is called after each write, from the lane's thread.
-  IoLane(Storage& storage, Tail& tail, std::span<const FieldPlan> plans, MemoryBudget& budget,
-         const Settings& settings, const LaneClock& clock, Trace* trace,
+  IoLane(Storage& storage, Tail& tail, Placer& placer, std::span<const FieldPlan> plans,
+         MemoryBudget& budget, const Settings& settings, const LaneClock& clock, Trace* trace,
          std::function<void()> activity);
   ~IoLane();
 
   /// Hand a chunk over. Thread-safe.
   void push(EncodedChunk chunk);
+  /// The application's needs have changed: look again.
+  void look_again() { wake_.notify_one(); }
+  /// Somebody waits for the step: write without regard to the application from now on.
+  void hurry();
   /// Wait until all that was pushed is written (or dropped after a failure), then end the thread.
   void finish();
+  /// An address at the file's tail. Thread-safe.
+  std::uint64_t claim(std::uint64_t n_bytes);
+  /// One of this rank's chunks has been given to another rank. Thread-safe.
+  void count_given() { ++n_given_; }
+  /// Write what ranks of the node give each other, and account for it. Called by the lane's
+  /// thread, or once that has ended.
+  Status write_foreign(std::uint64_t address, std::span<const std::byte> bytes);
+  /// Make durable what was written since the last sync. After finish().
+  Status sync_rest() { return settings_.sync_behind && unsynced_ ? sync() : Status(); }
   /// Nothing waits and nothing is being written. Thread-safe.
   bool idle() const;
   /// The first failure, if any. Thread-safe.
@@ -69,16 +120,27 @@ class IoLane {
   /// After finish(): what was written, where; the busy intervals; the number of writes.
   std::vector<WrittenChunk>& written() { return written_; }
   const BusyIntervals& busy() const { return busy_; }
+  /// The time spent in claims: nothing to speak of within a node.
+  const BusyIntervals& claiming() const { return claiming_; }
   std::uint64_t n_writes() const { return n_writes_; }
+  double sync_s() const { return sync_s_; }
 
  private:
   void run();
   std::vector<EncodedChunk> take_batch();
+  std::optional<std::size_t> pick(LaneOutlook& outlook) const;
+  bool write_for_others(std::unique_lock<std::mutex>& lock);
+  void write_task(const SharedWrites::Task& task);
+  bool regards_application() const;
   Status write_batch(std::vector<EncodedChunk>& batch);
+  Status sync();
+  bool joins(const EncodedChunk& last, const EncodedChunk& next, std::uint64_t batch_bytes) const;
+  std::uint64_t arena_address(std::span<const EncodedChunk> batch, std::uint64_t n_bytes);
   void place_batch(std::vector<EncodedChunk>& batch);
 
   Storage& storage_;
   Tail& tail_;
+  Placer& placer_;
   std::span<const FieldPlan> plans_;
   MemoryBudget& budget_;
   Settings settings_;
@@ -90,12 +152,17 @@ class IoLane {
   std::condition_variable wake_;
   std::deque<EncodedChunk> waiting_;
   bool writing_ = false;
+  bool hurried_ = false;
   bool finishing_ = false;
   Status status_;
 
   std::vector<WrittenChunk> written_;
   BusyIntervals busy_;
+  BusyIntervals claiming_;
   std::uint64_t n_writes_ = 0;
+  double sync_s_ = 0;
+  std::atomic<std::uint64_t> n_given_{0};
+  bool unsynced_ = false;  ///< Something was written since the last sync.
   std::thread thread_;
 };
 

@@ -12,10 +12,10 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::uint64_t cap_bytes) : cap_bytes_(cap_bytes) {}
 
-  /// Take `n_bytes` if they fit under the cap. Thread-safe.
-  bool try_take(std::uint64_t n_bytes) {
+  /// Take `n_bytes` if they fit under the cap and leave `keep_free_bytes` of it. Thread-safe.
+  bool try_take(std::uint64_t n_bytes, std::uint64_t keep_free_bytes = 0) {
     const std::scoped_lock lock(mutex_);
-    if (held_bytes_ + n_bytes > cap_bytes_) return false;
+    if (held_bytes_ + n_bytes + keep_free_bytes > cap_bytes_) return false;
     held_bytes_ += n_bytes;
     peak_bytes_ = std::max(peak_bytes_, held_bytes_);
     return true;

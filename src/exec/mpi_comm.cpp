@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "exec/comm_factory.hpp"
+#include "exec/mpi_node_window.hpp"
 #include "exec/mpi_tail.hpp"
 #include "exec/mpi_wait.hpp"
 
@@ -218,6 +219,10 @@ class MpiComm final : public Comm {
     Result<std::unique_ptr<Tail>> tail = make_mpi_tail(comm_, node_comm_, address);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
     return tail;
+  }
+
+  Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
+    return make_mpi_node_window(comm_, node_comm_, bytes_per_rank);
   }
 
  private:

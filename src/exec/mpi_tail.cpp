@@ -133,6 +133,8 @@ class MpiTail final : public Tail {
       if (std::optional<std::uint64_t> address = take_from_extent(n_bytes)) return *address;
       if (std::this_thread::get_id() == main_thread_) {
         service();
+      } else if (failure_raised()) {
+        return 0;  // the main thread may have given up alone, and then serves nobody
       } else {
         std::this_thread::sleep_for(kNap);
       }

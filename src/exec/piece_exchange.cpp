@@ -16,8 +16,8 @@ PieceExchange::PieceExchange(Comm& comm, std::span<const FieldPlan> plans,
                              std::function<void(ChunkKey)> arrived)
     : comm_(comm), plans_(plans), owed_(owed), arrived_(std::move(arrived)), n_owed_(owed.size()) {}
 
-void PieceExchange::request(const ChunkJob& job, std::byte* values) {
-  awaited_[{job.field, job.chunk_index}] = {&job, values, job.remote.size()};
+void PieceExchange::request(const ChunkJob& job, Buffer& values) {
+  awaited_[{job.field, job.chunk_index}] = {&job, &values, job.remote.size()};
   post_request(job, false);
 }
 
@@ -61,6 +61,11 @@ void PieceExchange::answer(int peer, ChunkKey key) {
   writer.add(Kind::pieces);
   writer.add(static_cast<std::uint64_t>(key.field));
   writer.add(key.chunk_index);
+  if (plan.patches != nullptr) {
+    const std::size_t n_before = writer.bytes().size();
+    plan.patches->add_pieces(key.chunk_index, writer);
+    piece_bytes_ += writer.bytes().size() - n_before;
+  }
   for (const LocalPart& part : owed_.at(key)) {
     const PutRecord& put = plan.puts[part.put_index];
     const std::size_t n_bytes = part.box.n_elements() * plan.element_bytes();
@@ -77,12 +82,15 @@ void PieceExchange::take_pieces(const Message& message, ChunkKey key,
   Awaited& awaited = found->second;
   const FieldPlan& plan = plans_[key.field];
   const Box target = plan.values_box(key.chunk_index);
+  if (plan.patches != nullptr) {
+    plan.patches->lay_pieces(key.chunk_index, values, *awaited.values);
+  }
   for (const RemoteParts& remote : awaited.job->remote) {
     if (remote.rank != message.peer) continue;
     for (const Box& box : remote.boxes) {
       const std::size_t n_bytes = box.n_elements() * plan.element_bytes();
       TAILRACE_CHECK(n_bytes <= values.size());
-      copy_box(box, box, values.data(), target, awaited.values, plan.element_bytes());
+      copy_box(box, box, values.data(), target, awaited.values->data(), plan.element_bytes());
       values = values.subspan(n_bytes);
     }
   }

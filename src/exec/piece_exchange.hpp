@@ -13,6 +13,7 @@
 #include <map>
 #include <span>
 
+#include "core/buffer.hpp"
 #include "core/comm.hpp"
 #include "exec/field_plan.hpp"
 
@@ -26,7 +27,7 @@ class PieceExchange {
                 std::function<void(ChunkKey)> arrived);
 
   /// Ask all holders for their pieces of `job`; they will be copied into `values`, which must stay.
-  void request(const ChunkJob& job, std::byte* values);
+  void request(const ChunkJob& job, Buffer& values);
   /// Tell all holders of `job` that nothing is wanted of them.
   void cancel(const ChunkJob& job);
   /// Answer requests and take pieces as long as there are any. @returns whether there were.
@@ -40,7 +41,7 @@ class PieceExchange {
  private:
   struct Awaited {
     const ChunkJob* job = nullptr;
-    std::byte* values = nullptr;
+    Buffer* values = nullptr;
     std::size_t n_missing = 0;
   };
   void post_request(const ChunkJob& job, bool cancelled);

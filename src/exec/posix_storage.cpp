@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "exec/comm_factory.hpp"
+#include "exec/extend_file.hpp"
 
 namespace tailrace {
 namespace {
@@ -72,15 +73,7 @@ class PosixStorage final : public Storage {
     return static_cast<std::uint64_t>(facts.st_size);
   }
 
-  Status extend(std::uint64_t n_bytes) override {
-    Result<std::uint64_t> now = file_bytes();
-    if (!now.ok()) return now.status();
-    if (*now >= n_bytes) return Status();
-    if (::ftruncate(descriptor_, static_cast<off_t>(n_bytes)) != 0) {
-      return status_from_errno(errno, "extending \"" + path_ + "\"");
-    }
-    return Status();
-  }
+  Status extend(std::uint64_t n_bytes) override { return extend_file(descriptor_, n_bytes, path_); }
 
   Status sync() override {
     if (::fdatasync(descriptor_) != 0) return status_from_errno(errno, "sync of \"" + path_ + "\"");

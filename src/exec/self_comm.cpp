@@ -1,5 +1,6 @@
 // SelfComm: the Comm of a program that runs alone. Every collective is already complete.
 
+#include <array>
 #include <atomic>
 #include <deque>
 
@@ -27,6 +28,25 @@ class SelfTail final : public Tail {
   std::atomic<std::uint64_t> end_;
   std::atomic<std::uint64_t> done_{0};
   std::atomic<bool> failed_{false};
+};
+
+/// A node of one rank: plain memory.
+class SelfNodeWindow final : public NodeWindow {
+ public:
+  explicit SelfNodeWindow(std::uint64_t n_bytes) : lines_((n_bytes + 63) / 64), n_bytes_(n_bytes) {}
+  int rank_on_node() const override { return 0; }
+  int n_ranks_on_node() const override { return 1; }
+  int rank_in_comm(int) const override { return 0; }
+  std::span<std::byte> segment(int) override {
+    return std::as_writable_bytes(std::span(lines_)).first(n_bytes_);
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::array<std::byte, 64> bytes{};
+  };
+  std::vector<Line> lines_;
+  std::uint64_t n_bytes_;
 };
 
 class SelfSum final : public PendingSum {
@@ -68,6 +88,9 @@ class SelfComm final : public Comm {
   void finish_posts() override {}
   Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
     return std::unique_ptr<Tail>(std::make_unique<SelfTail>(address));
+  }
+  Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
+    return std::unique_ptr<NodeWindow>(std::make_unique<SelfNodeWindow>(bytes_per_rank));
   }
 
  private:

@@ -18,6 +18,8 @@ class ClaimedLayout final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> make_claimed_layout() { return std::make_unique<ClaimedLayout>(); }
+Result<std::unique_ptr<Layout>> make_claimed_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<ClaimedLayout>());
+}
 
 }  // namespace tailrace

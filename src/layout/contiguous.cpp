@@ -5,6 +5,7 @@
 // which makes this the two-phase write of collective buffering.
 
 #include "layout/layout.hpp"
+#include "layout/place_by_index.hpp"
 
 namespace tailrace {
 namespace {
@@ -20,17 +21,14 @@ class ContiguousLayout final : public Layout {
   /// `raw_bytes` is the size of a whole slab, for the last one too: it only gives the stride.
   std::vector<Placement> place(std::span<const ChunkSizes> chunks,
                                std::uint64_t base) const override {
-    std::vector<Placement> placements;
-    placements.reserve(chunks.size());
-    for (const ChunkSizes& sizes : chunks) {
-      placements.push_back({base + sizes.chunk_index * sizes.raw_bytes, sizes.raw_bytes});
-    }
-    return placements;
+    return place_by_index(chunks, base, *this);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Layout> make_contiguous_layout() { return std::make_unique<ContiguousLayout>(); }
+Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<ContiguousLayout>());
+}
 
 }  // namespace tailrace

@@ -18,6 +18,8 @@ class DenseLayout final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> make_dense_layout() { return std::make_unique<DenseLayout>(); }
+Result<std::unique_ptr<Layout>> make_dense_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<DenseLayout>());
+}
 
 }  // namespace tailrace

@@ -3,7 +3,8 @@
 // A layout says what must be known before an address can be given (sizes_needed) and where the base
 // address comes from (base_from). The executor fetches that and calls place(). All layouts make the
 // same standard HDF5 file; they differ only in gaps and in who waits for whom.
-// Source: Bicer et al. 2014 (sparse, dense, hybrid), Jin et al. 2022 (predictive); claimed is ours.
+// Source: Bicer et al. 2014 (sparse, dense, hybrid), Jin et al. 2022 (predictive); claimed and
+// arena are ours. docs/layouts.md compares them.
 
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/options.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
@@ -26,8 +28,9 @@ enum class SizesNeeded : std::uint8_t {
 
 /// Where the address of a rank's first byte comes from.
 enum class BaseFrom : std::uint8_t {
-  shape,   ///< A fixed place per field: base + chunk_index * uncompressed bytes. No communication.
-  prefix,  ///< An exclusive prefix sum over the ranks' capacities. Waits for the slowest rank.
+  shape,   ///< A fixed place per field: base + chunk_index * capacity. No communication.
+  prefix,  ///< An exclusive prefix sum over the ranks' capacities. Waits for the slowest rank: for
+           ///< its encoder with SizesNeeded::actual, only for its sampling with predicted.
   claim    ///< An atomic move of the file's tail when the bytes are ready. Nobody waits.
 };
 
@@ -53,6 +56,9 @@ class Layout {
   virtual BaseFrom base_from() const = 0;
   /// Whether chunks are stored unfiltered in one run of the file (HDF5's contiguous storage).
   virtual bool contiguous() const { return false; }
+  /// Not null: a rank's chunks share one reserved run, the arena, into which they are packed by
+  /// their encoded size as they become ready; this says how generous it is (layout/arena.hpp).
+  virtual const SpaceGoal* arena_goal() const { return nullptr; }
   /// Bytes to reserve for one chunk. Not collective. Thread-safe.
   virtual std::uint64_t capacity(const ChunkSizes& sizes) const = 0;
   /// Addresses for `chunks`, none overlapping. With BaseFrom::shape, `base` is the address of the
@@ -62,21 +68,29 @@ class Layout {
                                        std::uint64_t base) const;
 };
 
-/// One line per layout: name, summary for --help, how to make it.
+/// One line per layout: name, summary for --help, how to make it for a field with these options.
 struct LayoutEntry {
   std::string_view name;
   std::string_view summary;
-  std::unique_ptr<Layout> (*make)();
+  Result<std::unique_ptr<Layout>> (*make)(const FieldOptions& options);
 };
 
 /// All layouts, for --help and the conformance tests.
 std::span<const LayoutEntry> layout_registry();
 
-/// @error invalid_argument  no layout of this name; the text lists those there are.
-Result<std::unique_ptr<Layout>> make_layout(std::string_view name);
+/// @param options  of the field: `space`, `expected_ratio` and `expected_error` count; its own
+/// `layout` does not, since `name` is given.
+/// @error invalid_argument  no layout of this name (the text lists those there are), or options
+/// that it needs are missing.
+Result<std::unique_ptr<Layout>> make_layout(std::string_view name,
+                                            const FieldOptions& options = FieldOptions());
 
-std::unique_ptr<Layout> make_contiguous_layout();
-std::unique_ptr<Layout> make_dense_layout();
-std::unique_ptr<Layout> make_claimed_layout();
+Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions& options);
+Result<std::unique_ptr<Layout>> make_sparse_layout(const FieldOptions& options);
+Result<std::unique_ptr<Layout>> make_dense_layout(const FieldOptions& options);
+Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options);
+Result<std::unique_ptr<Layout>> make_predictive_layout(const FieldOptions& options);
+Result<std::unique_ptr<Layout>> make_arena_layout(const FieldOptions& options);
+Result<std::unique_ptr<Layout>> make_claimed_layout(const FieldOptions& options);
 
 }  // namespace tailrace

@@ -24,6 +24,16 @@ SMALL = ["--cells", "32x32x32", "--chunk", "16x16x16", "--repeat", "2",
          "--codec", "deflate,level=1", "--bound", "none"]
 
 
+ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    **os.environ,
+}
+
+
 def program():
     """TAILRACE is the build's bin/tailrace; tailrace-bench lies beside it."""
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
@@ -37,15 +47,7 @@ def run(folder, *options, ranks=1):
     command = [str(program()), "bench", "--dir", str(folder), *options]
     if ranks > 1:
         command = ["mpiexec", "-n", str(ranks), *command]
-    environment = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-        **os.environ,
-    }
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
 
 
 def rows_of(folder, *options, ranks=1):
@@ -180,6 +182,16 @@ def test_index(tmp_path):
     (["--repeat", "0"], "--repeat"),
     (["--input", "nowhere.h5"], "nowhere.h5"),
     (["--synthetic", "noise"], "--synthetic"),
+    (["--workload", "nyx", "--synthetic", "nyx"], "exclude each other"),
+    (["--workload", "nyx", "--data", "nowhere"], "--data"),
+    (["--bandwidth", "1,fast"], "--bandwidth"),
+    (["--bandwidth", "0MB/s/rank"], "--bandwidth"),
+    (["--bound", "rel=1e-2,pw_rel=1e-3"], "absolute bound"),
+    (["--field-bound", "abs=2"], "--field-bound"),
+    (["--fit", "stretch"], "--fit"),
+    (["--expect", "many"], "--expect"),
+    (["--profile", "nowhere.json"], "--profile"),
+    (["--methods", "tailrace-claimed-deflate-serial", "--fsync", "off"], "--fsync on"),
     (["--nonsense"], "--nonsense"),
 ])
 def test_bad_usage(tmp_path, options, words):

@@ -158,7 +158,7 @@ def test_lossy_repack_keeps_coordinates_fill_and_bound(tmp_path):
         field = file.createVariable("field", "f4", ("y", "x"), fill_value=-1e34)
         values = np.sin(np.arange(4800) / 50).reshape(60, 80).astype("f4")
         field[:] = np.ma.masked_where(values > 0.9, values)
-    repack(tmp_path / "in.nc", tmp_path / "out.nc", "--bound", "abs=0.01")
+    repack(tmp_path / "in.nc", tmp_path / "out.nc", "--bound", "abs=0.01", "--codec", "portable")
     assert_same_files(tmp_path / "in.nc", tmp_path / "out.nc", exact=False)
     with netCDF4.Dataset(tmp_path / "in.nc") as a, netCDF4.Dataset(tmp_path / "out.nc") as b:
         for name in ("y", "x"):

@@ -2,11 +2,10 @@
 
 Each wheel brings an HDF5 of its own and one process may hold both, so everything that loads the
 plug-in runs in a process of its own. The package is taken from the source tree, with the library
-of the build; test_pip_install (slow) builds the wheel as a user would.
+of the build; test_python_wheel.py builds the wheel as a user would.
 """
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -414,25 +413,3 @@ def test_filter_args():
         ((), "--codec"),
     ]:
         assert why in tailrace("filter-args", *wrong, code=2).stderr
-
-
-@pytest.mark.slow
-def test_pip_install(tmp_path):
-    """`pip install .` in a fresh environment, used there without the source tree."""
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    fresh = tmp_path / "venv" / "bin" / "python"
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    install = subprocess.run([fresh, "-m", "pip", "install", "-q", ROOT, "h5py"],
-                             capture_output=True, text=True, timeout=900, env=environment)
-    if "No matching distribution" in install.stderr or "ConnectionError" in install.stderr:
-        pytest.skip("no package index")
-    assert install.returncode == 0, install.stdout + install.stderr
-    used = subprocess.run([fresh, "-c", textwrap.dedent("""
-        import h5py, numpy as np, tailrace
-        u = np.random.rand(64, 64).astype("f4")
-        with h5py.File("in_memory.h5", "w", driver="core", backing_store=False) as file:
-            file.create_dataset("u", data=u, chunks=(32, 32), compression=tailrace.Trz(abs=0.01))
-            assert 0 < abs(file["u"][...] - u).max() <= 0.01
-        assert tailrace.__file__.startswith(__import__("sys").prefix)
-    """)], capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path)
-    assert used.returncode == 0, used.stdout + used.stderr

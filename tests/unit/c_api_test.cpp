@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <tailrace/tailrace.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -186,6 +189,59 @@ TEST_F(CApi, ReportsPointIntoTheFile) {
   EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
 }
 
+TEST_F(CApi, AStepThatIsPlannedReportsWhatWasPredictedAndReserved) {
+  create("bound=rel=1e-3,layout=arena,order=johnson,chunk=10x50,space=performance");
+  std::vector<float> values(100 * 50);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::sin(0.01F * static_cast<float>(i));
+  }
+  const tailrace_field arena = define("/arena", {100, 50});
+  const tailrace_field claimed = define("/claimed", {100, 50}, "layout=claimed");
+  EXPECT_EQ(tailrace_field_put(file_, arena, nullptr, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(tailrace_field_put(file_, claimed, nullptr, nullptr, values.data()), TAILRACE_OK);
+  const tailrace_step_report* report = nullptr;
+  ASSERT_EQ(tailrace_file_end_step(file_, &report), TAILRACE_OK) << tailrace_file_error(file_);
+  ASSERT_EQ(report->n_fields, 2U);
+  const tailrace_field_report& in_arena = *report->fields[0];
+  const tailrace_field_report& at_tail = *report->fields[1];
+  EXPECT_STREQ(in_arena.layout, "arena");
+  EXPECT_STRNE(in_arena.codec, "auto");
+  EXPECT_STREQ(in_arena.bound, "rel=0.001");
+  EXPECT_EQ(in_arena.n_chunks, 10U);
+  EXPECT_GT(in_arena.predicted_bytes, 0U);
+  EXPECT_GT(in_arena.mean_size_error, 0);
+  EXPECT_GE(in_arena.reserved_bytes, in_arena.predicted_bytes);
+  EXPECT_GT(at_tail.predicted_bytes, 0U);
+  EXPECT_EQ(at_tail.reserved_bytes, 0U);
+  EXPECT_EQ(at_tail.n_overflow_chunks, 0U);
+  EXPECT_EQ(report->predicted_bytes, in_arena.predicted_bytes + at_tail.predicted_bytes);
+  EXPECT_EQ(report->reserved_bytes, in_arena.reserved_bytes);
+  EXPECT_EQ(report->n_overflow_chunks, in_arena.n_overflow_chunks);
+  // What lies outside the arena is packed, so that only the arena's rest stays unused.
+  if (in_arena.n_overflow_chunks == 0) {
+    EXPECT_EQ(report->slack_bytes, in_arena.reserved_bytes - in_arena.encoded_bytes);
+  }
+  EXPECT_GT(report->predicted_makespan_s, 0);
+  EXPECT_GT(report->predict_s, 0);
+  EXPECT_GT(report->choose_s, 0);
+  EXPECT_STRNE(report->profile, "");
+  EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+}
+
+TEST_F(CApi, AStepThatNobodyPlansReportsNoPrediction) {
+  create("codec=portable,bound=rel=1e-3");
+  const std::vector<float> values(100, 1.5F);
+  const tailrace_field field = define("/f", {100});
+  EXPECT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values.data()), TAILRACE_OK);
+  const tailrace_step_report* report = nullptr;
+  ASSERT_EQ(tailrace_file_end_step(file_, &report), TAILRACE_OK) << tailrace_file_error(file_);
+  EXPECT_EQ(report->predicted_bytes, 0U);
+  EXPECT_EQ(report->predicted_makespan_s, 0);
+  EXPECT_EQ(report->reserved_bytes, 0U);
+  EXPECT_EQ(report->slack_bytes, 0U);
+  EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+}
+
 TEST_F(CApi, AnEmptyStepHasARatioOfOne) {
   create();
   const tailrace_step_report* report = nullptr;
@@ -193,6 +249,19 @@ TEST_F(CApi, AnEmptyStepHasARatioOfOne) {
   EXPECT_EQ(report->n_fields, 0U);
   EXPECT_EQ(report->ratio, 1);
   EXPECT_EQ(close(), TAILRACE_OK);
+}
+
+TEST_F(CApi, ATraceStandsWhereTheOptionSays) {
+  const std::string trace = folder_ + "/trace.json";
+  create(("trace-file=" + trace).c_str());
+  const std::vector<float> values(100, 1.5F);
+  const tailrace_field field = define("/f", {100});
+  EXPECT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+  std::ifstream stream(trace);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
+  EXPECT_NE(text.find("\"encode /f #0\""), std::string::npos) << text;
 }
 
 TEST_F(CApi, AbandonLeavesNothing) {

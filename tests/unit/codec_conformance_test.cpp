@@ -57,6 +57,8 @@ std::vector<Candidate> builtin_candidates() {
   candidates.push_back({"trz", {{"predictor", "none"}, {"lossless", "on"}}});
   candidates.push_back({"trz", {{"predictor", "lorenzo"}, {"dimension", "2"}}});
   candidates.push_back({"trz", {{"predictor", "interpolation"}, {"last_axis", "joint"}}});
+  candidates.push_back({"xor", {{"dimension", "1"}}});
+  candidates.push_back({"xor", {{"dimension", "3"}}});
   return candidates;
 }
 

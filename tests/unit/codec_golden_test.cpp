@@ -56,7 +56,7 @@ TEST_P(CodecGolden, DecodesWithinTheBound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BuiltIn, CodecGolden,
-                         ::testing::Values("none", "deflate", "portable", "trz"),
+                         ::testing::Values("none", "deflate", "portable", "trz", "xor"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace

@@ -121,6 +121,6 @@ inline std::string text_of(const Status& status) {
 
 #define ASSERT_DONE(expression)                                  \
   do {                                                           \
-    const ::tailrace::Status done_ = (expression);               \
+    const ::tailrace::Status& done_ = (expression);              \
     ASSERT_TRUE(done_.ok()) << ::tailrace::test::text_of(done_); \
   } while (false)

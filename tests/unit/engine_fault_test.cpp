@@ -240,7 +240,10 @@ INSTANTIATE_TEST_SUITE_P(Storage, EngineStorageFault,
                          ::testing::Values(StorageCase{1, "claimed", Code::no_space},
                                            StorageCase{2, "claimed", Code::io_error},
                                            StorageCase{3, "dense", Code::no_space},
-                                           StorageCase{4, "claimed", Code::no_space}),
+                                           StorageCase{4, "claimed", Code::no_space},
+                                           StorageCase{2, "sparse", Code::no_space},
+                                           StorageCase{3, "predictive", Code::io_error},
+                                           StorageCase{2, "arena", Code::no_space}),
                          [](const auto& test) {
                            return test.param.layout + std::to_string(test.param.n_ranks) + "ranks";
                          });

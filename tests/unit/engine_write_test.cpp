@@ -93,6 +93,9 @@ std::vector<Case> all_cases() {
     cases.push_back({n_ranks, "dense", "deflate"});
     cases.push_back({n_ranks, "dense", "none"});
     cases.push_back({n_ranks, "contiguous", "none"});
+    cases.push_back({n_ranks, "sparse", "deflate"});
+    cases.push_back({n_ranks, "predictive", "deflate"});
+    cases.push_back({n_ranks, "arena", "deflate"});
   }
   return cases;
 }

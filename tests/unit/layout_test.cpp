@@ -14,8 +14,16 @@ namespace {
 
 class LayoutConformance : public ::testing::TestWithParam<std::string> {};
 
+/// Options with which every layout of the registry can be made.
+FieldOptions options_for_all() {
+  FieldOptions options;
+  options.expected_ratio = 4;
+  options.expected_error = 0.1;
+  return options;
+}
+
 TEST_P(LayoutConformance, PlacesNeverOverlapAndHoldTheirChunks) {
-  auto layout = make_layout(GetParam());
+  auto layout = make_layout(GetParam(), options_for_all());
   ASSERT_TRUE(layout.ok());
   std::mt19937 random(1);
   std::vector<ChunkSizes> sizes;
@@ -32,6 +40,9 @@ TEST_P(LayoutConformance, PlacesNeverOverlapAndHoldTheirChunks) {
     EXPECT_EQ(places[i].capacity, (*layout)->capacity(sizes[i]));
     if (knows_size) {
       EXPECT_GE(places[i].capacity, sizes[i].encoded_bytes);
+    }
+    if ((*layout)->sizes_needed() == SizesNeeded::predicted) {
+      EXPECT_GE(places[i].capacity, sizes[i].predicted_bytes);
     }
     EXPECT_GE(places[i].address, base);
   }
@@ -50,6 +61,24 @@ std::vector<std::string> layout_names() {
 
 INSTANTIATE_TEST_SUITE_P(All, LayoutConformance, ::testing::ValuesIn(layout_names()),
                          [](const auto& test) { return test.param; });
+
+TEST(LayoutRegistry, HybridAsksForTheRatioItNeeds) {
+  const auto layout = make_layout("hybrid");
+  ASSERT_FALSE(layout.ok());
+  EXPECT_NE(layout.status().message().find("expected-ratio="), std::string::npos);
+}
+
+TEST(LayoutHybrid, ASlotIsRawOverRatioTimesOnePlusError) {
+  FieldOptions options;
+  options.expected_ratio = 5;
+  options.expected_error = 0.25;
+  const auto layout = make_layout("hybrid", options);
+  ASSERT_TRUE(layout.ok());
+  const std::vector<ChunkSizes> chunks = {{0, 1000, 0, 0}, {3, 1000, 0, 0}};
+  const auto places = (*layout)->place(chunks, 64);
+  EXPECT_EQ(places[0].capacity, 250U);
+  EXPECT_EQ(places[1].address, 64 + 3 * 250U);
+}
 
 TEST(LayoutRegistry, UnknownNameListsTheKnownOnes) {
   const auto layout = make_layout("spare");

@@ -21,6 +21,17 @@ struct TailState {
   std::atomic<bool> failed{false};
 };
 
+/// All ranks' segments of one window.
+struct WindowState {
+  struct alignas(64) Line {
+    std::byte bytes[64] = {};
+  };
+  WindowState(int n_ranks, std::uint64_t n) : segments(static_cast<std::size_t>(n_ranks)) {
+    for (std::vector<Line>& segment : segments) segment.resize((n + 63) / 64);
+  }
+  std::vector<std::vector<Line>> segments;
+};
+
 struct SumState {
   std::vector<std::vector<std::uint64_t>> by_rank;
   int n_arrived = 0;
@@ -41,6 +52,7 @@ struct Hub {
   std::vector<std::deque<Message>> posts;
   std::map<std::uint64_t, SumState> sums;
   std::shared_ptr<TailState> tail;
+  std::shared_ptr<WindowState> window;
 };
 
 class ThreadTail final : public Tail {
@@ -71,6 +83,23 @@ class ThreadTail final : public Tail {
  private:
   std::shared_ptr<Hub> hub_;
   std::shared_ptr<TailState> state_;
+  int rank_;
+};
+
+class ThreadNodeWindow final : public NodeWindow {
+ public:
+  ThreadNodeWindow(std::shared_ptr<WindowState> state, int rank)
+      : state_(std::move(state)), rank_(rank) {}
+  int rank_on_node() const override { return rank_; }
+  int n_ranks_on_node() const override { return static_cast<int>(state_->segments.size()); }
+  int rank_in_comm(int rank_on_node) const override { return rank_on_node; }
+  std::span<std::byte> segment(int rank_on_node) override {
+    return std::as_writable_bytes(
+        std::span(state_->segments[static_cast<std::size_t>(rank_on_node)]));
+  }
+
+ private:
+  std::shared_ptr<WindowState> state_;
   int rank_;
 };
 
@@ -185,6 +214,12 @@ class ThreadComm final : public Comm {
     }
     barrier();
     return std::unique_ptr<Tail>(std::make_unique<ThreadTail>(hub_, hub_->tail, rank_));
+  }
+  Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
+    barrier();
+    if (rank_ == 0) hub_->window = std::make_shared<WindowState>(n_ranks(), bytes_per_rank);
+    barrier();
+    return std::unique_ptr<NodeWindow>(std::make_unique<ThreadNodeWindow>(hub_->window, rank_));
   }
 
  private:

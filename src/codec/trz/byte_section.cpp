@@ -209,26 +209,6 @@ std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& pl
   return n_huffman != 0 ? n_huffman : write_stored(bytes, out);
 }
 
-/// Whether a form of its own may be smaller than a shared section of n_shared bytes by more than
-/// the search for it is worth: by runs where few bits do for a byte, or by other code lengths where
-/// the section takes other than what these were made for.
-bool own_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengths& lengths) {
-  if (n_shared < n_bytes / 4) return true;
-  std::uint64_t made_for = 0;  // Bits that 2^12 bytes take if a code of l bits occurs once in 2^l.
-  bool one_bit = false;
-  for (const std::uint8_t length : lengths.bits) {
-    if (length == 0) continue;
-    made_for += static_cast<std::uint64_t>(length) << (12 - length);
-    one_bit = one_bit || length == 1;
-  }
-  if (one_bit && n_shared < n_bytes / 3) return true;
-  constexpr std::size_t n_shared_min = 1024;  // Below it the lengths take up what others gain.
-  const std::uint64_t expected = made_for * n_bytes;
-  const std::uint64_t taken = static_cast<std::uint64_t>(n_shared) << 15;
-  const std::uint64_t apart = taken > expected ? taken - expected : expected - taken;
-  return n_shared >= n_shared_min && apart > expected / 16;
-}
-
 /// What reading needs besides the result: Slot::section.
 struct ReadArea {
   DecodeTable* table;
@@ -309,6 +289,23 @@ std::size_t read_runs(std::span<const std::uint8_t> in, std::span<std::uint8_t> 
 
 std::size_t section_bytes_max(std::size_t n_bytes) { return 1 + n_bytes; }
 
+bool own_code_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengths& lengths) {
+  if (n_shared < n_bytes / 4) return true;
+  std::uint64_t made_for = 0;  // Bits that 2^12 bytes take if a code of l bits occurs once in 2^l.
+  bool one_bit = false;
+  for (const std::uint8_t length : lengths.bits) {
+    if (length == 0) continue;
+    made_for += static_cast<std::uint64_t>(length) << (12 - length);
+    one_bit = one_bit || length == 1;
+  }
+  if (one_bit && n_shared < n_bytes / 3) return true;
+  constexpr std::size_t n_shared_min = 1024;  // Below it the lengths take up what others gain.
+  const std::uint64_t expected = made_for * n_bytes;
+  const std::uint64_t taken = static_cast<std::uint64_t>(n_shared) << 15;
+  const std::uint64_t apart = taken > expected ? taken - expected : expected - taken;
+  return n_shared >= n_shared_min && apart > expected / 16;
+}
+
 std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
                           std::uint8_t* out, Workspace& workspace) {
   if (bytes.size() < 2) return write_stored(bytes, out);
@@ -319,7 +316,7 @@ std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan
   }
   if (plan.shared != nullptr) {
     const std::size_t n_shared = write_shared(bytes, *plan.shared, out, workspace.isa());
-    const bool own_may = own_may_pay(bytes.size(), n_shared, *plan.shared);
+    const bool own_may = own_code_may_pay(bytes.size(), n_shared, *plan.shared);
     const bool zstd_may = plan.zstd == ZstdUse::always ||
                           (plan.zstd == ZstdUse::promising && zstd_promises(bytes, 8 * n_shared));
     if (n_shared != 0 && !own_may && !zstd_may) return n_shared;

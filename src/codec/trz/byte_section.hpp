@@ -33,6 +33,11 @@ struct SectionPlan {
 /// Upper limit of a section's bytes, form and lengths included.
 std::size_t section_bytes_max(std::size_t n_bytes);
 
+/// Whether codes of its own may make a section smaller, by more than the search for them is worth,
+/// than its n_shared bytes with a book's lengths: by runs where few bits do for a byte, or by other
+/// code lengths where it takes other than what the book's were made for.
+bool own_code_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengths& lengths);
+
 /// Write one section. `out` has room for section_bytes_max(bytes.size()). Uses Slot::section.
 /// Returns bytes written, at least 1; 0 when memory is out.
 std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan,

@@ -369,10 +369,10 @@ Extents folded_extents(const SampledValues<T>& chunk, const Extents& extents, Is
 }  // namespace
 
 template <class T>
-Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,
-                     const Settings& settings, Isa isa) {
+Sampled sample_values(SampledValues<T> chunk, const Extents& extents, double bound,
+                      const Settings& settings, Isa isa) {
   Sampled sampled;
-  SampledValues<T> chunk{values, fill, rounded_down<T>(bound)};
+  chunk.bound = rounded_down<T>(bound);
   chunk.step = 2 * static_cast<double>(chunk.bound) * (1 - 0x1p-10);
   FirstLook<T> seen = Sampler<T>(chunk, extents, kValuesPerRun).look();
   chunk.offset = static_cast<double>(seen.typical);
@@ -409,6 +409,14 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
   return sampled;
 }
 
+template <class T>
+Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,
+                     const Settings& settings, Isa isa) {
+  return sample_values(SampledValues<T>{values, fill}, extents, bound, settings, isa);
+}
+
+template Sampled sample_values(SampledValues<float>, const Extents&, double, const Settings&, Isa);
+template Sampled sample_values(SampledValues<double>, const Extents&, double, const Settings&, Isa);
 template Sampled sample_chunk(const float*, const Extents&, const float*, double, const Settings&,
                               Isa);
 template Sampled sample_chunk(const double*, const Extents&, const double*, double, const Settings&,

@@ -15,6 +15,7 @@
 
 #include "codec/trz/interpolation.hpp"
 #include "codec/trz/lorenzo.hpp"
+#include "codec/trz/sampler.hpp"
 #include "codec/trz/trz.hpp"
 #include "codec/trz/workspace.hpp"
 
@@ -52,5 +53,11 @@ struct Sampled {
 template <class T>
 Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,
                      const Settings& settings, Isa isa);
+
+/// The same of values that are to be had from a source: `chunk` says where they are and which value
+/// fills; the rest of it is set here.
+template <class T>
+Sampled sample_values(SampledValues<T> chunk, const Extents& extents, double bound,
+                      const Settings& settings, Isa isa);
 
 }  // namespace tailrace::trz

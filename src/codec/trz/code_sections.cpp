@@ -13,6 +13,15 @@ constexpr std::size_t kSlack = 64;  ///< Behind every stream: kernels store and 
 
 std::size_t groups_of(std::size_t n_values) { return (n_values + kGroupCodes - 1) / kGroupCodes; }
 
+/// About the histogram of all bytes, from a part of them; what occurs has a count.
+void count_part(std::span<const std::uint8_t> bytes, Histogram& histogram) {
+  const std::uint64_t n_counted = count_some_bytes(bytes, histogram);
+  if (n_counted == bytes.size()) return;
+  for (std::uint32_t& count : histogram) {
+    count = static_cast<std::uint32_t>((count * bytes.size() + n_counted - 1) / n_counted);
+  }
+}
+
 SectionPlan plan_for(const SectionChoice& choice, const CodeLengths* shared) {
   return {choice.zstd, choice.zstd_level, shared};
 }
@@ -69,6 +78,10 @@ bool OutgoingCodes::write(const SectionChoice& choice, ChunkWriter& out, Workspa
     out.bytes(planes_begin_, static_cast<std::size_t>(writer_->planes - planes_begin_));
     return !out.failed();
   }
+  if (choice.counted != nullptr) {
+    *choice.counted = BookHistograms();
+    count_some(*choice.counted);
+  }
   const Book* book = choice.book;
   const CodeLengths* id_lengths = book == nullptr ? nullptr : &book->class_ids();
   if (!add_section(ids, plan_for(choice, id_lengths), out, workspace)) return false;
@@ -105,6 +118,16 @@ void OutgoingCodes::count(BookHistograms& histograms) const {
   count_bytes({ids_begin_, writer_->n_groups}, histograms.class_ids);
   for (std::size_t k = 1; k < kClasses; ++k) {
     count_bytes({class_begin_[k], class_count(k)}, histograms.class_bytes[k]);
+  }
+  for (const std::int32_t* e = exceptions_begin_; e < writer_->grouped.exceptions; ++e) {
+    ++histograms.exceptions[exception_symbol(*e)];
+  }
+}
+
+void OutgoingCodes::count_some(BookHistograms& histograms) const {
+  count_part({ids_begin_, writer_->n_groups}, histograms.class_ids);
+  for (std::size_t k = 1; k < kClasses; ++k) {
+    count_part({class_begin_[k], class_count(k)}, histograms.class_bytes[k]);
   }
   for (const std::int32_t* e = exceptions_begin_; e < writer_->grouped.exceptions; ++e) {
     ++histograms.exceptions[exception_symbol(*e)];

@@ -79,13 +79,15 @@ std::size_t find_period(const SampledValues<T>& chunk, const Extents& extents,
   for (std::size_t r = 0; r < n_runs; ++r) {
     const std::size_t low = n_starts * r / n_runs;
     const std::size_t x = low + scatter.below(std::max<std::size_t>(n_starts / n_runs, 1));
-    const T* at = chunk.values + scatter.below(n_rows) * extent + first + x - kRunMargin;
+    const std::size_t at = scatter.below(n_rows) * extent + first + x - kRunMargin;
+    T buffer[kRowValues];
     double here[kRowValues];
     double there[kRowValues] = {};
-    if (!load_row(kernels, at, chunk, fill, here)) continue;
+    if (!load_row(kernels, chunk.run(at, kRowValues, buffer), chunk, fill, here)) continue;
     cost_alone += RunCosts::table().of(kernels.sum_of_differences(here, there));
     for (std::size_t k = 0; k < periods.n; ++k) {
-      if (!load_row(kernels, at - periods.length[k], chunk, fill, there)) return 0;
+      const T* before = chunk.run(at - periods.length[k], kRowValues, buffer);
+      if (!load_row(kernels, before, chunk, fill, there)) return 0;
       cost[k] += RunCosts::table().of(kernels.sum_of_differences(here, there));
     }
   }

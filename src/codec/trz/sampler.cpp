@@ -37,18 +37,6 @@ std::size_t axes_of(const Extents& extents) {
   return n;
 }
 
-std::size_t clamped(std::ptrdiff_t at, std::size_t extent) {
-  return static_cast<std::size_t>(
-      std::clamp<std::ptrdiff_t>(at, 0, static_cast<std::ptrdiff_t>(extent) - 1));
-}
-
-/// A neighbour's place; beyond an edge, that of the neighbour on the other side.
-std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
-  const auto here = static_cast<std::ptrdiff_t>(at);
-  const auto end = static_cast<std::ptrdiff_t>(extent);
-  return clamped(here + by < 0 || here + by >= end ? here - by : here + by, extent);
-}
-
 /// Lorenzo at the edges of a chunk, where the neighbours outside count as zero.
 template <class Run>
 void at_edges(const Run& run, std::size_t n_axes, std::uint64_t* sums) {
@@ -75,7 +63,7 @@ Sampler<T>::Sampler(const SampledValues<T>& chunk, const Extents& extents,
                     std::size_t values_per_run)
     : chunk_(chunk), extents_(extents), n_axes_(axes_of(extents)) {
   const std::size_t n = extents[0] * extents[1] * extents[2] * extents[3];
-  n_runs_ = std::clamp(n / values_per_run, kRunsMin, kRunsMax);
+  n_runs_ = std::clamp(n / values_per_run, kRunsMin, chunk.runs_max);
   // Strata along the slowest axes, so that no part of the chunk is left out.
   Scatter scatter;
   const std::size_t n_rows = n / extents[3];
@@ -97,22 +85,21 @@ Sampler<T>::Sampler(const SampledValues<T>& chunk, const Extents& extents,
 }
 
 template <class T>
-const T* Sampler<T>::value_at(const Run& run, std::size_t i) const {
-  const std::size_t row = (run.t * extents_[1] + run.z) * extents_[2] + run.y;
-  return chunk_.values + row * extents_[3] + std::min(run.x + i, extents_[3] - 1);
-}
-
-template <class T>
 FirstLook<T> Sampler<T>::look() const {
   FirstLook<T> seen;
   std::size_t n_special = 0;
-  const auto first = bits_of(*value_at(runs_[0], 0));
+  T buffer[kRunValues];
+  const auto first = bits_of(here(runs_[0], buffer).at(0));
   seen.all_equal = true;
   std::size_t n_mixed = 0;
   for (std::size_t r = 0; r < n_runs_; ++r) {
+    chunk_.prefetch(row_begin(runs_[r]) + runs_[r].x, 1);
+  }
+  for (std::size_t r = 0; r < n_runs_; ++r) {
     const std::size_t n_special_before = n_special;
+    const RunHere values = here(runs_[r], buffer);
     for (std::size_t i = 0; i < kRunValues; i += kRunValues / kSeenPerRun) {
-      const T value = *value_at(runs_[r], i);
+      const T value = values.at(i);
       seen.all_equal = seen.all_equal && bits_of(value) == first;
       if (chunk_.special(value)) {
         ++n_special;
@@ -142,9 +129,11 @@ LatticeFit Sampler<T>::fit() const {
   std::size_t n_values = 0;
   std::size_t n_misfits = 0;
   std::size_t n_coarse = 0;
+  T buffer[kRunValues];
   for (std::size_t r = 0; r < n_runs_; ++r) {
+    const RunHere values = here(runs_[r], buffer);
     for (std::size_t i = 0; i < kRunValues; ++i) {
-      const T value = *value_at(runs_[r], i);
+      const T value = values.at(i);
       if (chunk_.special(value)) continue;
       ++n_values;
       const T spacing = std::abs(value) * std::numeric_limits<T>::epsilon();
@@ -162,22 +151,32 @@ LatticeFit Sampler<T>::fit() const {
           static_cast<double>(n_coarse) / static_cast<double>(n_values)};
 }
 
-/// u of one row around a run; special values take the last ordinary one's, the first ones that of
-/// the first ordinary one, and if there is none, `held`.
 template <class T>
-void Sampler<T>::load_row(const Run& run, std::size_t row, double held, double* out,
-                          const SampleKernels& kernels) const {
+typename Sampler<T>::Row Sampler<T>::row_of(const Run& run, std::size_t row) const {
   static constexpr int at[n_sample_rows][3] = {
       {0, 0, 0},  {0, 0, -1}, {0, 0, 1},   {0, 0, -3}, {0, 0, 3},   {0, -1, 0},  {0, 1, 0},
       {0, -3, 0}, {0, 3, 0},  {0, -1, -1}, {-1, 0, 0}, {-1, 0, -1}, {-1, -1, 0}, {-1, -1, -1}};
   const Run start{neighbour(run.t, at[row][0], extents_[0]),
                   neighbour(run.z, at[row][1], extents_[1]),
                   neighbour(run.y, at[row][2], extents_[2]), 0};
-  const T* from = value_at(start, 0);
+  // The part that exists; whole where the run is not at an end.
+  const std::size_t first = run.x < kRunMargin ? 0 : run.x - kRunMargin;
+  const std::size_t end = std::min(run.x + kRunValues + kRunMargin, extents_[3]);
+  return {row_begin(start), first, end - first};
+}
+
+/// u of one row around a run; special values take the last ordinary one's, the first ones that of
+/// the first ordinary one, and if there is none, `held`.
+template <class T>
+void Sampler<T>::load_row(const Run& run, std::size_t row, double held, double* out,
+                          const SampleKernels& kernels) const {
+  const Row part = row_of(run, row);
   const double inverse_step = 1 / chunk_.step;
-  if (run.x >= kRunMargin && run.x + kRunValues + kRunMargin <= extents_[3]) {
+  T buffer[kRowValues];
+  const T* from = chunk_.run(part.begin + part.first, part.n, buffer);
+  if (part.n == kRowValues) {
     const T fill = chunk_.fill == nullptr ? std::numeric_limits<T>::quiet_NaN() : *chunk_.fill;
-    if (trz::load_row(kernels, from + run.x - kRunMargin, chunk_, fill, out)) return;
+    if (trz::load_row(kernels, from, chunk_, fill, out)) return;
   }
   std::size_t n_leading = 0;
   bool any = false;
@@ -185,7 +184,7 @@ void Sampler<T>::load_row(const Run& run, std::size_t row, double held, double* 
     const std::size_t x =
         clamped(static_cast<std::ptrdiff_t>(run.x + i) - static_cast<std::ptrdiff_t>(kRunMargin),
                 extents_[3]);
-    const T value = from[x];
+    const T value = from[x - part.first];
     if (!chunk_.special(value)) {
       held = std::clamp((static_cast<double>(value) - chunk_.offset) * inverse_step, -kSampleLimit,
                         kSampleLimit);
@@ -207,6 +206,10 @@ Costs Sampler<T>::costs(Isa isa) const {
   double rows[n_sample_rows][kRowValues];
   std::uint64_t sums[n_sample_candidates];
   for (std::size_t r = 0; r < n_runs_; ++r) {
+    for (std::size_t row = 0; r + 1 < n_runs_ && row < kRowsOfAxes[n_axes_]; ++row) {
+      const Row next = row_of(runs_[r + 1], row);
+      chunk_.prefetch(next.begin + next.first, next.n);
+    }
     load_row(runs_[r], row_here, 0, rows[row_here], kernels);
     for (std::size_t row = 1; row < kRowsOfAxes[n_axes_]; ++row) {
       load_row(runs_[r], row, rows[row_here][kRunMargin], rows[row], kernels);

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "codec/trz/lorenzo.hpp"
 #include "codec/trz/sample_kernels.hpp"
+#include "codec/trz/value_source.hpp"
 
 namespace tailrace::trz {
 
@@ -29,8 +31,22 @@ struct SampledValues {
   T bound = 0;              ///< Rounded down to T.
   double offset = 0;        ///< The lattice's origin.
   double step = 1;
+  const ValueSource<T>* source = nullptr;  ///< In place of `values`, where these are elsewhere.
+
+  std::size_t runs_max = kRunsMax;  ///< At most so many runs, for those who want a rough answer.
 
   bool special(T value) const;
+  void prefetch(std::size_t first, std::size_t n) const {
+    if (source != nullptr) {
+      source->prefetch(first, n);
+    } else {
+      prefetch_values(values + first, n);
+    }
+  }
+  /// n values in row-major order from `first` on: in place, or in `buffer`.
+  const T* run(std::size_t first, std::size_t n, T* buffer) const {
+    return source == nullptr ? values + first : source->run(first, n, buffer);
+  }
 };
 
 /// What a first look at a chunk tells.
@@ -66,7 +82,25 @@ class Sampler {
   struct Run {
     std::size_t t, z, y, x;
   };
-  const T* value_at(const Run& run, std::size_t i) const;
+  std::size_t row_begin(const Run& run) const {
+    return ((run.t * extents_[1] + run.z) * extents_[2] + run.y) * extents_[3];
+  }
+  /// The values of a run itself, kRunValues or as many as its row still has.
+  struct RunHere {
+    const T* values;
+    std::size_t n;
+    T at(std::size_t i) const { return values[i < n ? i : n - 1]; }
+  };
+  RunHere here(const Run& run, T* buffer) const {
+    const std::size_t left = extents_[3] - run.x;
+    const std::size_t n = left < kRunValues ? left : kRunValues;
+    return {chunk_.run(row_begin(run) + run.x, n, buffer), n};
+  }
+  /// Where a row around a run begins, and the part of it that is looked at.
+  struct Row {
+    std::size_t begin, first, n;
+  };
+  Row row_of(const Run& run, std::size_t row) const;
   void load_row(const Run& run, std::size_t row, double held, double* out,
                 const SampleKernels& kernels) const;
 
@@ -99,5 +133,18 @@ struct Scatter {
     return static_cast<std::size_t>(((state >> 32) * limit) >> 32);
   }
 };
+
+/// The nearest place on an axis.
+inline std::size_t clamped(std::ptrdiff_t at, std::size_t extent) {
+  return static_cast<std::size_t>(
+      std::clamp<std::ptrdiff_t>(at, 0, static_cast<std::ptrdiff_t>(extent) - 1));
+}
+
+/// A neighbour's place; beyond an edge, that of the neighbour on the other side.
+inline std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
+  const auto here = static_cast<std::ptrdiff_t>(at);
+  const auto end = static_cast<std::ptrdiff_t>(extent);
+  return clamped(here + by < 0 || here + by >= end ? here - by : here + by, extent);
+}
 
 }  // namespace tailrace::trz

@@ -49,6 +49,8 @@ enum class BoundKind : std::uint8_t { exact, absolute, pointwise };
 
 /// A Huffman book shared by many chunks, kept outside them (in the filter's client data).
 class Book;
+/// What a book is made from (book.hpp).
+struct BookHistograms;
 
 /// What a chunk is, the same for encoder and decoder.
 struct ChunkType {
@@ -70,13 +72,15 @@ std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind);
 
 /// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
 /// least encoded_bytes_max(values.size()) bytes. Not collective. Thread-safe, a workspace each.
+/// @param counted  set to about what a book would count in this chunk, for a tenth more time; left
+/// alone where the chunk has no codes (constant, exact, packed). Null: nobody asks.
 /// @returns bytes written to `out`.
 /// @error invalid_argument  sizes that do not match, a bound that is NaN or < 0, settings out of
 /// range.
 /// @error unsupported       a bound of kind pointwise for integers.   @error out_of_memory
 Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
                            std::span<const std::byte> values, std::span<std::byte> out,
-                           Workspace& workspace);
+                           Workspace& workspace, BookHistograms* counted = nullptr);
 
 /// Decode. `values` has the chunk's exact uncompressed size; dtype and number of values in the
 /// bytes must agree with it. Hostile bytes give an error, bounded memory and nothing else.

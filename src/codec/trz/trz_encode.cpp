@@ -50,11 +50,13 @@ struct Work {
   std::size_t n_values;
   ChunkHead head;
   Workspace& workspace;
+  BookHistograms* counted;  ///< Null: nobody asks.
 };
 
 SectionChoice sections_for(const Work& work, double bits_per_value) {
   SectionChoice choice;
   choice.book = work.type.book;
+  choice.counted = work.counted;
   choice.zstd_level = 1;
   switch (work.settings.lossless_stage) {
     case Choice::off: choice.zstd = ZstdUse::never; break;
@@ -353,13 +355,13 @@ std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind) {
 
 Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
                            std::span<const std::byte> values, std::span<std::byte> out_bytes,
-                           Workspace& workspace) {
+                           Workspace& workspace, BookHistograms* counted) {
   const FloatEnvironment environment;  // First: the bound may be denormal, and traps be on.
   TAILRACE_TRY(check_arguments(type, settings, values, out_bytes));
   const auto n_values = static_cast<std::size_t>(n_elements(type.shape));
   const std::span<std::uint8_t> out(reinterpret_cast<std::uint8_t*>(out_bytes.data()),
                                     out_bytes.size());
-  Work work{type, settings, values, n_values, {}, workspace};
+  Work work{type, settings, values, n_values, {}, workspace, counted};
   work.head.dtype = type.dtype;
   work.head.n_values = n_values;
   work.head.extents =

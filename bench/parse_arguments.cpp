@@ -1,0 +1,23 @@
+// What happens to --help and to mistakes.
+
+#include "parse_arguments.hpp"
+
+#include <fmt/format.h>
+
+namespace tailrace::bench {
+
+std::optional<int> parse_arguments(CLI::App& app, cli::Session& session, int argc, char** argv,
+                                   const std::string& program) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    if (session.speaks()) fmt::print("{}", app.help());
+    return cli::exit_done;
+  } catch (const CLI::ParseError& error) {
+    session.remark(fmt::format("{}; see {} --help", error.what(), program));
+    return cli::exit_usage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tailrace::bench

@@ -1,0 +1,221 @@
+// HTML around the figures: light, readable in print, no script.
+
+#include "report_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/cli_common.hpp"
+#include "core/version.hpp"
+#include "report_figures.hpp"
+
+namespace tailrace::bench {
+namespace {
+
+constexpr const char* head =
+    R"(<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>tailrace bench</title>
+<style>
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; background: #fff;
+       max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+p.note, caption, footer { color: #5a6775; font-size: .9rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.2rem; }
+dt { color: #5a6775; } dd { margin: 0; }
+figure { margin: 1rem 0; overflow-x: auto; } svg { max-width: 100%; height: auto; }
+div.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: .3rem; }
+th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #e3e8ed; }
+th:first-child, td:first-child { text-align: left; }
+thead th { border-bottom: 2px solid #b8c2cc; }
+</style></head><body>
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string fact(std::string_view name, std::string_view text) {
+  return fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(text));
+}
+
+std::string table(std::string_view caption, const std::vector<std::string>& heads,
+                  const std::vector<std::vector<std::string>>& rows) {
+  std::string out =
+      fmt::format("<div class=\"wide\"><table><caption>{}</caption><thead><tr>", escaped(caption));
+  for (const std::string& one : heads) out += "<th>" + escaped(one) + "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const std::vector<std::string>& row : rows) {
+    out += "<tr>";
+    for (const std::string& cell : row) out += "<td>" + escaped(cell) + "</td>";
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+/// The drawing, or nothing if there is nothing to draw.
+Status add_figure(const chart::Figure& figure, std::string& page) {
+  if (figure.panels.empty()) return Status();
+  Result<std::string> svg = chart::figure_svg(figure);
+  if (!svg.ok()) return svg.status();
+  page += "<figure>" + *svg + "</figure>\n";
+  return Status();
+}
+
+std::string facts_text(const Sweep& sweep, const BenchOptions& options, const Workload& work) {
+  std::string bandwidths;
+  for (const Bandwidth& bandwidth : options.bandwidths) {
+    bandwidths += (bandwidths.empty() ? "" : ", ") + bandwidth_text(bandwidth);
+  }
+  std::string bounds;
+  for (const ErrorBound& bound : options.bounds) {
+    bounds += (bounds.empty() ? "" : ", ") + error_bound_text(bound);
+  }
+  const auto n_ranks = sweep.points.front().document["ranks"].get<std::uint64_t>();
+  const MachineFacts& machine = sweep.machine;
+  std::string out = "<dl>\n";
+  out += fact("Data", work.source);
+  out += fact("S, uncompressed bytes of all ranks",
+              fmt::format("{} in {}, checksum {:016x}", cli::size_text(work.raw_bytes),
+                          cli::counted(work.fields.size(), "field"), work.checksum));
+  out += fact("W, what the storage takes", bandwidths + " (no suffix: all ranks together)");
+  out += fact("R, counted runs of each method",
+              fmt::format("{}, in turn, after a checked warm-up; medians", options.n_repeats));
+  out += fact("Error bounds", bounds);
+  out += fact("Ranks", fmt::format("{}, {} each, {} each", n_ranks,
+                                   cli::counted(options.n_threads, "encode thread"),
+                                   cli::counted(work.chunks_per_rank, "chunk")));
+  out += fact("fsync", options.fsync ? "inside the time" : "off");
+  out += fact("Machine", fmt::format("{}, {} cores, {:.0f} GiB, {}; load average {:.1f} before",
+                                     machine.processor, machine.n_cores, machine.memory_gib,
+                                     machine.kernel, machine.load_average));
+  out += fact("File system", machine.file_system);
+  out += fact("Versions", fmt::format("tailrace {}, HDF5 {}, {}, {}", std::string(version_text),
+                                      machine.hdf5, machine.mpi, machine.compiler));
+  return out + fact("Date", machine.date) + "</dl>\n";
+}
+
+std::string rows_table(const SweepPoint& point, std::uint64_t raw_bytes) {
+  std::vector<std::vector<std::string>> cells;
+  for (const Row& row : point.rows) {
+    const RunDetails& details = row.details;
+    const auto encoded = static_cast<double>(std::max<std::uint64_t>(row.checked.encoded_bytes, 1));
+    const bool reserves = details.reserved_bytes > 0;
+    cells.push_back(
+        {row.method, fmt::format("{:.3f}", row.median_s()),
+         fmt::format("{:.0f} %", 100 * (row.max_s() - row.min_s()) / row.median_s()),
+         cli::ratio_text(raw_bytes, row.checked.encoded_bytes),
+         row.has_lanes ? fmt::format("{:.3f}", details.encode_s) : "",
+         row.has_lanes ? fmt::format("{:.3f}", details.write_s) : "",
+         row.has_places ? fmt::format("{:.3f}", details.wait_s) : "",
+         reserves ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(details.n_overflow_chunks) /
+                                                static_cast<double>(details.n_chunks))
+                  : "",
+         row.has_places
+             ? fmt::format("{:.1f} %", 100 * static_cast<double>(details.slack_bytes) / encoded)
+             : "",
+         row.model_s > 0 ? fmt::format("{:.3f}", row.model_s) : ""});
+  }
+  return table(fmt::format("{}, W {}", error_bound_text(point.setting.bound),
+                           bandwidth_text(point.setting.bandwidth)),
+               {"method", "median s", "spread", "ratio", "encode s", "write s", "wait s",
+                "overflow", "overhead", "model s"},
+               cells);
+}
+
+Status add_predictions(const Sweep& sweep, const Workload& work, std::string& page) {
+  page += "<h2>Predicted against encoded</h2>\n";
+  std::vector<std::vector<std::string>> cells;
+  for (const PredictionCheck& check : sweep.predictions) {
+    cells.push_back({check.codec, error_bound_text(check.bound),
+                     std::to_string(check.chunks.size()),
+                     fmt::format("{:.1f} %", 100 * check.mean_size_error()),
+                     fmt::format("{:.1f} %", 100 * check.size_error_percentile_95()),
+                     fmt::format("{:.1f} %", 100 * check.sampling_share())});
+  }
+  page +=
+      table("Size of each chunk from a sample of it, before any calibration by earlier steps.",
+            {"codec", "bound", "chunks", "mean error", "95th percentile", "sampling / encode time"},
+            cells);
+  for (const PredictionCheck& check : sweep.predictions) {
+    TAILRACE_TRY(add_figure(prediction_figure(check, work), page));
+  }
+  page +=
+      "<p class=\"note\">Times: eq. 1 of Jin et al. 2022 with the profile's curve. Without "
+      "--profile the curve is a typical machine's, not this one's.</p>\n";
+  return Status();
+}
+
+Status add_space(const Sweep& sweep, std::string& page) {
+  page += "<h2>Space kept for chunks that are not encoded yet</h2>\n";
+  for (std::size_t b = 0; b < sweep.space.size(); ++b) {
+    std::vector<std::vector<std::string>> cells;
+    for (const SpaceRow& row : sweep.space[b]) {
+      cells.push_back(
+          {row.layout, row.space_ratio > 0 ? fmt::format("{:.2f}", row.space_ratio) : "",
+           fmt::format("{:.2f} %", 100 * row.overflow_share),
+           fmt::format("{:.2f} %", 100 * row.overhead_share), fmt::format("{:.3f}", row.seconds)});
+    }
+    page += table(
+        fmt::format("{}, one write each, storage not limited",
+                    error_bound_text(sweep.predictions[b].bound)),
+        {"layout", "reserved / predicted", "chunks that overflow", "storage overhead", "s"}, cells);
+    TAILRACE_TRY(add_figure(space_figure(sweep.space[b]), page));
+  }
+  page +=
+      "<p class=\"note\">Overhead: what the data's part of the file holds besides encoded bytes, "
+      "over those.</p>\n";
+  return Status();
+}
+
+}  // namespace
+
+Status can_draw() { return chart::figure_svg(chart::Figure{}).status(); }
+
+Result<std::string> report_page(const Sweep& sweep, const BenchOptions& options,
+                                const Workload& work) {
+  std::string page = head;
+  page += "<h1>tailrace bench</h1>\n" + facts_text(sweep, options, work);
+  page += "<h2>Time by method</h2>\n";
+  for (std::size_t first = 0; first < sweep.points.size();) {
+    std::size_t last = first;
+    std::size_t n_limited = 0;
+    while (last < sweep.points.size() &&
+           sweep.points[last].setting.bound == sweep.points[first].setting.bound) {
+      if (sweep.points[last].bandwidth_bytes_per_s > 0) ++n_limited;
+      ++last;
+    }
+    const std::span<const SweepPoint> points(sweep.points.data() + first, last - first);
+    if (n_limited > 1) TAILRACE_TRY(add_figure(bandwidth_figure(points), page));
+    TAILRACE_TRY(add_figure(bars_figure(points), page));
+    for (const SweepPoint& point : points) page += rows_table(point, work.raw_bytes);
+    first = last;
+  }
+  page +=
+      "<p class=\"note\">Slowest rank, from create to close. Exposed write: what the encode lane "
+      "does not hide. Other: agreement, index, commit, sync. Methods that tell nothing of their "
+      "lanes are one bar. Spread: (largest - smallest) / median; a gain below it is none.</p>\n";
+  TAILRACE_TRY(add_figure(step_figure(sweep.points), page));
+  TAILRACE_TRY(add_predictions(sweep, work, page));
+  TAILRACE_TRY(add_space(sweep, page));
+  return page +
+         "<footer>Made by tailrace bench --report; the numbers are also in --json.</footer>\n" +
+         "</body></html>\n";
+}
+
+}  // namespace tailrace::bench

@@ -1,0 +1,72 @@
+# The engine of the Python package: two extension modules.
+#
+#   _engine  everything but MPI. Linked to the one serial HDF5, which Python loads out of the sight
+#            of other libraries, so that h5py's and netCDF4's own HDF5 may be in the same process
+#            (docs/adr/one-hdf5-each-in-python.md).
+#   _mpi     communicators: the few files that call MPI, where MPI was found. Loaded when a program
+#            passes one; it hands Comm objects to _engine (docs/adr/mpi-by-a-bridge.md).
+#
+# Beside an ordinary build they lie in lib/python, where the tests find them (TAILRACE_ENGINE_DIR).
+
+set(python_folder "${PROJECT_SOURCE_DIR}/frontends/python")
+set(python_output "${PROJECT_BINARY_DIR}/lib/python")
+
+if(TAILRACE_PYTHON)
+  file(GLOB python_sources CONFIGURE_DEPENDS "${python_folder}/engine_*.cpp")
+  # What `tailrace verify` and `tailrace info` do, with what they print.
+  foreach(name chunk_deal cli_common info open_input repack_plan text_table
+               verify_files verify_report verify_task)
+    list(APPEND python_sources "${PROJECT_SOURCE_DIR}/frontends/cli/${name}.cpp")
+  endforeach()
+  # The engine as in a build without MPI: files mpi_* go to the other module.
+  nanobind_add_module(tailrace_python NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
+                      ${python_sources}
+                      $<FILTER:$<TARGET_OBJECTS:tailrace_engine>,EXCLUDE,/exec/mpi_>
+                      $<TARGET_OBJECTS:tailrace_container>
+                      ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
+  set_target_properties(tailrace_python PROPERTIES OUTPUT_NAME _engine
+                        LIBRARY_OUTPUT_DIRECTORY "${python_output}"
+                        INSTALL_RPATH "" BUILD_WITH_INSTALL_RPATH ON)
+  target_include_directories(tailrace_python PRIVATE "${PROJECT_SOURCE_DIR}/frontends/cli")
+  target_link_libraries(tailrace_python PRIVATE tailrace_flags tailrace_python_requirements)
+  target_link_options(tailrace_python PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
+                      -Wl,--gc-sections)
+  install(TARGETS tailrace_python LIBRARY DESTINATION .)
+
+  if(TAILRACE_MPI)
+    target_sources(tailrace_python PRIVATE "${PROJECT_SOURCE_DIR}/src/exec/comm_without_mpi.cpp")
+    file(GLOB bridge_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp"
+         "${PROJECT_SOURCE_DIR}/src/exec/mpi_*.cpp" "${python_folder}/mpi_*.cpp")
+    nanobind_add_module(tailrace_python_mpi NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
+                        ${bridge_sources} "${PROJECT_SOURCE_DIR}/src/exec/self_comm.cpp")
+    set_target_properties(tailrace_python_mpi PROPERTIES OUTPUT_NAME _mpi
+                          LIBRARY_OUTPUT_DIRECTORY "${python_output}"
+                          INSTALL_RPATH "" BUILD_WITH_INSTALL_RPATH ON)
+    target_link_libraries(tailrace_python_mpi PRIVATE tailrace_flags tailrace_requirements)
+    target_link_options(tailrace_python_mpi PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
+                        -Wl,--gc-sections)
+    install(TARGETS tailrace_python_mpi LIBRARY DESTINATION .)
+  endif()
+endif()
+
+if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
+  # Beside the modules: what xarray needs to find its engine "tailrace", as if it were installed.
+  set(folder "${python_output}/tailrace-${PROJECT_VERSION}.dist-info")
+  file(CONFIGURE OUTPUT "${folder}/METADATA"
+       CONTENT "Metadata-Version: 2.1\nName: tailrace\nVersion: ${PROJECT_VERSION}\n")
+  file(CONFIGURE OUTPUT "${folder}/entry_points.txt"
+       CONTENT "[xarray.backends]\ntailrace = tailrace._xarray:TailraceBackend\n")
+endif()
+
+if(TAILRACE_WHEEL)
+  # What a wheel says of its own build.
+  list(JOIN TAILRACE_WHEEL_LACKS ", " TAILRACE_WHEEL_LACKS_TEXT)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/_build.py.in" "${PROJECT_BINARY_DIR}/_build.py" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/_build.py" DESTINATION .)
+  add_custom_target(tailrace_wheel)
+  foreach(target h5trz h5xor tailrace_python tailrace_python_mpi)
+    if(TARGET ${target})
+      add_dependencies(tailrace_wheel ${target})
+    endif()
+  endforeach()
+endif()

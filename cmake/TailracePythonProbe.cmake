@@ -1,0 +1,83 @@
+# Can the Python package's engine be built here? Asked before anything is required.
+#
+#   TAILRACE_WHEEL           set by pip: build what the wheel holds, and nothing else. Where something
+#                            is missing, the wheel holds the filter plug-ins alone (as FILTER_ONLY)
+#                            and says in tailrace.open() what was missing: TAILRACE_WHEEL_LACKS.
+#   TAILRACE_PYTHON          build the engine extension, also beside everything else, for the tests
+#
+# The extension needs nanobind (a Python package), Python's headers, and what the engine needs.
+
+option(TAILRACE_WHEEL "Build what the Python wheel holds, and nothing else" OFF)
+set(TAILRACE_WHEEL_LACKS "")
+
+if(TAILRACE_WHEEL)
+  foreach(part CLI BENCH EXAMPLES TESTS)
+    set(TAILRACE_BUILD_${part} OFF CACHE BOOL "" FORCE)
+  endforeach()
+  set(TAILRACE_CAIRO OFF CACHE BOOL "" FORCE)
+endif()
+
+set(python_modules Interpreter Development.Module)
+if(SKBUILD AND DEFINED SKBUILD_SOSABI)
+  set(Python_FIND_STRATEGY LOCATION)
+elseif(Python3_EXECUTABLE AND NOT Python_EXECUTABLE)
+  set(Python_EXECUTABLE "${Python3_EXECUTABLE}")
+endif()
+if(NOT TAILRACE_FILTER_ONLY AND NOT TAILRACE_SANITIZE AND NOT TAILRACE_FUZZ)
+  find_package(Python 3.10 COMPONENTS ${python_modules} QUIET)
+  if(Python_Interpreter_FOUND AND NOT nanobind_DIR AND NOT nanobind_ROOT)
+    execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir ERROR_QUIET
+                    OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
+  endif()
+  if(Python_Development.Module_FOUND)
+    find_package(nanobind CONFIG QUIET)
+  else()
+    list(APPEND TAILRACE_WHEEL_LACKS "Python's headers (python3-dev)")
+  endif()
+  if(NOT nanobind_FOUND)
+    list(APPEND TAILRACE_WHEEL_LACKS "nanobind")
+  endif()
+endif()
+
+if(TAILRACE_WHEEL AND NOT TAILRACE_FILTER_ONLY)
+  find_package(PkgConfig REQUIRED)
+  find_package(ZLIB QUIET)
+  find_package(fmt QUIET)
+  find_package(nlohmann_json QUIET)
+  if(NOT ZLIB_FOUND)
+    list(APPEND TAILRACE_WHEEL_LACKS "zlib (zlib1g-dev)")
+  endif()
+  if(NOT fmt_FOUND)
+    list(APPEND TAILRACE_WHEEL_LACKS "fmt (libfmt-dev)")
+  endif()
+  if(NOT nlohmann_json_FOUND)
+    list(APPEND TAILRACE_WHEEL_LACKS "nlohmann_json (nlohmann-json3-dev)")
+  endif()
+  # A folder that the user names is required, and refused by its own message (TailraceHdf5).
+  if(NOT HDF5_ROOT AND NOT DEFINED ENV{HDF5_ROOT})
+    pkg_check_modules(WHEEL_HDF5 QUIET hdf5-serial>=1.10.8)
+    if(NOT WHEEL_HDF5_FOUND)
+      find_package(HDF5 1.10.8 QUIET COMPONENTS C HL)
+    endif()
+    if(NOT WHEEL_HDF5_FOUND AND (NOT HDF5_FOUND OR HDF5_IS_PARALLEL))
+      list(APPEND TAILRACE_WHEEL_LACKS "a serial HDF5 of 1.10.8 or newer (libhdf5-dev)")
+    endif()
+  endif()
+  if(TAILRACE_WHEEL_LACKS)
+    list(JOIN TAILRACE_WHEEL_LACKS ", " lacks)
+    message(WARNING "tailrace.open() will not work, since these are missing: ${lacks}. "
+                    "The filter plug-ins and the codecs for arrays are built without them.")
+    set(TAILRACE_FILTER_ONLY ON)
+  endif()
+endif()
+
+set(python_default OFF)
+if(nanobind_FOUND AND NOT TAILRACE_FILTER_ONLY)
+  set(python_default ON)
+endif()
+option(TAILRACE_PYTHON "Build the engine of the Python package" ${python_default})
+if(TAILRACE_FILTER_ONLY OR TAILRACE_SANITIZE OR TAILRACE_FUZZ)
+  set(TAILRACE_PYTHON OFF)
+elseif(TAILRACE_PYTHON AND NOT nanobind_FOUND)
+  message(FATAL_ERROR "TAILRACE_PYTHON is on, but there is no nanobind for ${Python_EXECUTABLE}")
+endif()

@@ -1,0 +1,58 @@
+// Beams: the particle-in-cell simulation itself, two electron beams that stream through each other.
+//
+// State between steps: positions and fields of time n, momenta of n - 1/2. Pushing the electrons is
+// the device's phase; the host solves for the fields, sorts, and exchanges halos and electrons. The
+// current is summed on the host, too, as hybrid codes do that spare the device its atomic adds, or
+// on the device: a choice of how long the main lane is idle, not of the result.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/lanes.hpp"
+#include "plasma_fields.hpp"
+#include "plasma_particles.hpp"
+
+namespace plasma {
+
+/// What is measured of all ranks together. Energies in units of the beams' energy at the start.
+struct Measures {
+  double kinetic = 0, electric = 0, magnetic = 0;
+  double amplitude = 0;  // of the seeded wave: By (weibel) or Ex (two-stream)
+  double gauss = 0;      // largest |div E - rho|, mean charge density
+  double div_b = 0;      // largest |div B|
+  double total() const { return kinetic + electric + magnetic; }
+};
+
+class Beams {
+ public:
+  /// Collective. Throws where Slab::of_rank() does.
+  Beams(MPI_Comm comm, const Setup& setup);
+
+  /// One time step. Collective. @returns what was measured of the time it began with; gauss and
+  /// div_b of the time it ended with.
+  Measures advance(app::Lanes& lanes);
+  /// One number for the state of all ranks, the same on any number of ranks. Collective.
+  std::uint64_t state_hash() const;
+
+  const Setup& setup() const { return setup_; }
+  const Slab& slab() const { return slab_; }
+  const Fields& fields() const { return fields_; }
+  const std::vector<Electron>& electrons() const { return electrons_; }
+  std::int64_t n_electrons_of_all() const;  ///< Counted. Collective.
+
+ private:
+  void solve_fields(app::Lanes& lanes);
+  void move_house(app::Lanes& lanes);
+
+  Setup setup_;
+  Slab slab_;
+  Fields fields_;
+  Deposits deposits_;
+  std::vector<Electron> electrons_;
+  std::vector<Place> places_before_;  // of electrons_, before the push
+  double first_energy_ = 0;           // of the beams, m c^2 n c^2/omega_p^2
+};
+
+}  // namespace plasma

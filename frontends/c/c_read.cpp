@@ -1,0 +1,227 @@
+// Readers of the C API. Translation only: what is allowed, and what it means, is decided by
+// tailrace::Reader.
+//
+// The ranks agree on their arguments before anything collective touches the file, and a read_all
+// whose arguments are wrong on one rank still takes part in it: with a request that the reader
+// refuses, so that every rank gets the error.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "c_handle.hpp"
+#include "exec/comm_factory.hpp"
+#include "read.hpp"
+#include "tailrace/reader.h"
+
+struct tailrace_reader {
+  std::unique_ptr<tailrace::Reader> reader;
+};
+
+namespace tailrace {
+namespace {
+
+tailrace_dtype c_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return TAILRACE_F32;
+    case DType::f64: return TAILRACE_F64;
+    case DType::i8: return TAILRACE_I8;
+    case DType::i16: return TAILRACE_I16;
+    case DType::i32: return TAILRACE_I32;
+    case DType::i64: return TAILRACE_I64;
+    case DType::u8: return TAILRACE_U8;
+    case DType::u16: return TAILRACE_U16;
+    case DType::u32: return TAILRACE_U32;
+    case DType::u64: return TAILRACE_U64;
+  }
+  return TAILRACE_F32;
+}
+
+Status null_argument(const char* what) {
+  return Status(Code::invalid_argument, std::string(what) + " is NULL");
+}
+
+/// The same as guarded_on() for an action on a reader.
+template <class Action>
+tailrace_error guarded_reader(const tailrace_reader* reader, Action&& action) noexcept {
+  if (reader == nullptr) return remember(nullptr, Code::invalid_argument, "the reader is NULL");
+  return guarded(nullptr, std::forward<Action>(action));
+}
+
+Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_bytes,
+                   const char* options_text, tailrace_reader** reader) {
+  std::unique_ptr<Comm> comm;
+  if (mpi_comm == nullptr) {
+    comm = make_self_comm();
+  } else {
+    Result<std::unique_ptr<Comm>> made = make_mpi_comm(mpi_comm, mpi_comm_bytes);
+    if (!made.ok()) return made.status();
+    comm = std::move(*made);
+  }
+  ReadOptions options;
+  Status mine;
+  if (reader == nullptr) mine = null_argument("the place for the reader");
+  if (mine.ok() && (path == nullptr || *path == '\0')) {
+    mine = Status(Code::invalid_argument, "the file's path is NULL or empty");
+  }
+  if (mine.ok()) mine = apply_read_options(options_text == nullptr ? "" : options_text, options);
+  TAILRACE_TRY(comm->agree(mine));
+  Result<std::unique_ptr<Reader>> opened = Reader::open(std::move(comm), path, options);
+  if (!opened.ok()) return opened.status();
+  *reader = new tailrace_reader{std::move(*opened)};
+  return Status();
+}
+
+Status check_dataset(const Reader& reader, std::size_t dataset) {
+  const std::size_t n = reader.datasets().size();
+  if (dataset < n) return Status();
+  return Status(Code::invalid_argument,
+                "there is no dataset " + std::to_string(dataset) + " of " + std::to_string(n));
+}
+
+/// A slab out of C arrays of the dataset's dimensions.
+Result<Slab> make_slab(const Reader& reader, std::size_t dataset, const std::uint64_t* start,
+                       const std::uint64_t* count, const std::uint64_t* stride) {
+  TAILRACE_TRY(check_dataset(reader, dataset));
+  const std::size_t rank = reader.datasets()[dataset].shape().size();
+  Slab slab;
+  if (rank == 0) return slab;
+  if (start == nullptr || count == nullptr) return null_argument("the slab's start or count");
+  slab.start.assign(start, start + rank);
+  slab.count.assign(count, count + rank);
+  if (stride != nullptr) slab.stride.assign(stride, stride + rank);
+  return slab;
+}
+
+Status make_request(const Reader& reader, const tailrace_read_request& from, ReadRequest& to) {
+  Result<Slab> slab = make_slab(reader, from.dataset, from.start, from.count, from.stride);
+  if (!slab.ok()) return slab.status();
+  const StoredDataset& dataset = reader.datasets()[from.dataset];
+  TAILRACE_TRY(check_slab(*slab, dataset.shape()).within("dataset \"" + dataset.path + "\""));
+  const std::uint64_t n_bytes = slab->n_elements() * dataset.element_bytes();
+  if (n_bytes != from.n_bytes) {
+    return Status(Code::invalid_argument, "dataset \"" + dataset.path + "\": slab " +
+                                              slab_text(*slab) + " has " + std::to_string(n_bytes) +
+                                              " bytes, the buffer has " +
+                                              std::to_string(from.n_bytes));
+  }
+  to = {from.dataset, std::move(*slab), static_cast<std::byte*>(from.values)};
+  return Status();
+}
+
+Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_request* requests) {
+  std::vector<ReadRequest> translated(n_requests);
+  Status mine;
+  if (n_requests > 0 && requests == nullptr) mine = null_argument("the list of requests");
+  for (std::size_t i = 0; i < n_requests && mine.ok(); ++i) {
+    mine = make_request(reader, requests[i], translated[i]);
+  }
+  TAILRACE_TRY(reader.comm().agree(mine));
+  return reader.read_all(translated);
+}
+
+}  // namespace
+}  // namespace tailrace
+
+extern "C" {
+
+tailrace_error tailrace_reader_open(const char* path, const void* mpi_comm, size_t mpi_comm_bytes,
+                                    const char* options, tailrace_reader** reader) {
+  if (reader != nullptr) *reader = nullptr;
+  return tailrace::guarded(nullptr, [&] {
+    return tailrace::open_reader(path, mpi_comm, mpi_comm_bytes, options, reader);
+  });
+}
+
+tailrace_error tailrace_reader_close(tailrace_reader* reader) {
+  const std::unique_ptr<tailrace_reader> owner(reader);
+  return tailrace::guarded_reader(reader, [&] { return owner->reader->close(); });
+}
+
+void tailrace_reader_abandon(tailrace_reader* reader) { delete reader; }
+
+size_t tailrace_reader_n_datasets(const tailrace_reader* reader) {
+  return reader == nullptr ? 0 : reader->reader->datasets().size();
+}
+
+tailrace_error tailrace_reader_dataset(const tailrace_reader* reader, size_t dataset,
+                                       tailrace_dataset_info* info) {
+  return tailrace::guarded_reader(reader, [&] {
+    if (info == nullptr) return tailrace::null_argument("the place for the dataset's info");
+    TAILRACE_TRY(tailrace::check_dataset(*reader->reader, dataset));
+    const tailrace::StoredDataset& stored = reader->reader->datasets()[dataset];
+    const tailrace::Shape& chunk_shape = stored.file.storage.chunk_shape;
+    *info = {};
+    info->path = stored.path.c_str();
+    info->type_text = stored.file.type_text.c_str();
+    info->is_number = stored.dtype ? 1 : 0;
+    if (stored.dtype) info->dtype = tailrace::c_dtype(*stored.dtype);
+    info->element_bytes = stored.element_bytes();
+    info->n_dims = stored.shape().size();
+    info->shape = stored.shape().data();
+    info->max_shape = stored.max_shape.data();
+    info->chunk_shape = chunk_shape.empty() ? nullptr : chunk_shape.data();
+    info->has_fill_value = stored.fill_value ? 1 : 0;
+    info->fill_value = stored.fill_value.value_or(0);
+    return tailrace::Status();
+  });
+}
+
+tailrace_error tailrace_reader_find(const tailrace_reader* reader, const char* path,
+                                    size_t* dataset) {
+  return tailrace::guarded_reader(reader, [&] {
+    if (path == nullptr) return tailrace::null_argument("the dataset's path");
+    if (dataset == nullptr) return tailrace::null_argument("the place for the dataset's number");
+    const tailrace::Result<std::size_t> found = reader->reader->find(path);
+    if (found.ok()) *dataset = *found;
+    return found.status();
+  });
+}
+
+tailrace_error tailrace_reader_open_index(tailrace_reader* reader, size_t n_datasets,
+                                          const size_t* datasets) {
+  return tailrace::guarded_reader(reader, [&] {
+    const bool missing = n_datasets > 0 && datasets == nullptr;
+    TAILRACE_TRY(reader->reader->comm().agree(
+        missing ? tailrace::null_argument("the list of datasets") : tailrace::Status()));
+    return reader->reader->open_index({datasets, n_datasets});
+  });
+}
+
+tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t dataset, const uint64_t* start,
+                                    const uint64_t* count, const uint64_t* stride, void* values,
+                                    size_t n_bytes) {
+  return tailrace::guarded_reader(reader, [&] {
+    const tailrace::Result<tailrace::Slab> slab =
+        tailrace::make_slab(*reader->reader, dataset, start, count, stride);
+    if (!slab.ok()) return slab.status();
+    if (values == nullptr && n_bytes > 0) return tailrace::null_argument("the buffer");
+    return reader->reader->read(dataset, *slab, {static_cast<std::byte*>(values), n_bytes});
+  });
+}
+
+tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_requests,
+                                        const tailrace_read_request* requests) {
+  return tailrace::guarded_reader(
+      reader, [&] { return tailrace::read_all(*reader->reader, n_requests, requests); });
+}
+
+tailrace_error tailrace_reader_refresh(tailrace_reader* reader) {
+  return tailrace::guarded_reader(reader, [&] { return reader->reader->refresh(); });
+}
+
+tailrace_error tailrace_reader_report(const tailrace_reader* reader, tailrace_read_report* report) {
+  return tailrace::guarded_reader(reader, [&] {
+    if (report == nullptr) return tailrace::null_argument("the place for the report");
+    const tailrace::ReadReport& done = reader->reader->report();
+    *report = {done.n_slabs,       done.value_bytes,   done.n_chunks, done.n_chunk_hits,
+               done.decoded_bytes, done.fetched_bytes, done.n_reads,  done.received_bytes,
+               done.index_s,       done.fetch_s,       done.decode_s};
+    return tailrace::Status();
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,19 @@
+// What stands in for charts where Tailrace was built without cairo.
+
+#include "chart/chart.hpp"
+
+namespace tailrace::chart {
+namespace {
+
+Status no_cairo() {
+  return {Code::unsupported,
+          "plots: this Tailrace was built without cairo (libcairo2-dev), which draws them"};
+}
+
+}  // namespace
+
+Status write_figure(const Figure& /*figure*/, const std::string& /*path*/) { return no_cairo(); }
+
+Result<std::string> figure_svg(const Figure& /*figure*/) { return no_cairo(); }
+
+}  // namespace tailrace::chart

@@ -1,0 +1,14 @@
+// The command line of `tailrace export`, beside command_line.cpp for its length.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace tailrace::cli {
+
+/// Add the subcommand to the parser; it writes into `arguments`, which must outlive it.
+void add_export(CLI::App& app, ExportArguments& arguments);
+
+}  // namespace tailrace::cli

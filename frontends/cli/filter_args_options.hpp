@@ -1,0 +1,14 @@
+// The command line of `tailrace filter-args`, beside command_line.cpp for its length.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace tailrace::cli {
+
+/// Add the subcommand to the parser; it writes into `filter_args`, which must outlive it.
+void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args);
+
+}  // namespace tailrace::cli

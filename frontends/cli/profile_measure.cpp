@@ -1,0 +1,346 @@
+// Codecs first, then the storage, then the latencies, each with its share of the time.
+//
+// Invariant: every decision (which point comes next, whether there is time) rests on numbers that
+// all ranks share, since every measurement is collective.
+
+#include "profile_measure.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "codec/registry.hpp"
+#include "container/filter_plugins.hpp"
+#include "core/version.hpp"
+#include "exec/lane_clock.hpp"
+#include "exec/machine_identity.hpp"
+#include "exec/measure_codec.hpp"
+#include "exec/measure_storage.hpp"
+#include "profile_data.hpp"
+#include "progress_bar.hpp"
+#include "write.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+constexpr double kCodecShare = 0.6;  // of the budget; generating fields is in it
+constexpr double kStorageShare = 0.32;
+constexpr double kSyncShare = 0.03;
+constexpr double kCommitShare = 0.05;
+constexpr double kLeastCodecShare = 0.3;  // even where generating fields took all the rest
+constexpr double kSmallBudgetS = 30;      // below this, small chunks of generated fields
+constexpr double kOnePointS = 0.05;       // repeats of one point may take about this long
+constexpr std::size_t kRepeatsMax = 9;
+constexpr std::size_t kCommitsMax = 5;
+// In an order in which the first few already span the bit rates.
+constexpr std::array<double, 5> kRelativeBounds = {1e-3, 1e-5, 1e-2, 1e-6, 1e-4};
+
+/// One codec on its way through the points.
+struct CodecRun {
+  const ProfiledCodec* codec = nullptr;
+  CodecProfile found;
+  double trip_s = 0;  ///< Of one repeat, at the last point.
+};
+
+class ProfileRun {
+ public:
+  ProfileRun(Session& session, const ProfilePlan& plan)
+      : session_(session), comm_(session.comm), plan_(plan), bar_("profile", session.speaks()) {}
+
+  Result<ProfileOutcome> run() {
+    TAILRACE_TRY(describe());
+    TAILRACE_TRY(measure_codecs());
+    TAILRACE_TRY(measure_files());
+    bar_.clear();
+    return std::move(outcome_);
+  }
+
+ private:
+  MachineProfile& profile() { return outcome_.profile; }
+
+  /// Host, folder and versions, as rank 0 sees them.
+  Status describe() {
+    Result<FolderFacts> folder = find_folder_facts(plan_.folder);
+    TAILRACE_TRY(session_.settle(folder.status()));
+    std::array<std::uint64_t, 2> facts = {folder->free_bytes, folder->block_bytes};
+    comm_.allreduce(facts, Reduction::min);
+    free_bytes_ = facts[0];
+    profile().block_bytes = facts[1];
+    const MachineIdentity here = find_machine_identity(plan_.folder);
+    profile().tailrace_version = here.tailrace_version;
+    profile().host = here.host;
+    profile().processor = here.processor;
+    profile().n_cores = here.n_cores;
+    profile().file_system = here.file_system;
+    profile().folder = plan_.folder;
+    profile().stripe_bytes = plan_.stripe_bytes;
+    profile().date = utc_now();
+    profile().n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
+    if (plan_.stripe_bytes == 0 && profile().alignment_bytes() > 1) {
+      outcome_.remarks.push_back("the stripe of " + here.file_system +
+                                 " is not known: --stripe gives it (lfs getstripe -S)");
+    }
+    return Status();
+  }
+
+  // --- codecs
+  // -------------------------------------------------------------------------------------
+
+  Status load_chunks() {
+    if (!plan_.input.empty()) {
+      outcome_.data = plan_.input;
+      Result<std::vector<ProfileChunk>> chunks =
+          chunks_of_file(comm_, plan_.input, plan_.raw_format);
+      if (chunks.ok()) chunks_ = std::move(*chunks);
+      return session_.settle(chunks.status());
+    }
+    const std::uint64_t edge = plan_.budget_s < kSmallBudgetS ? 64 : 128;
+    outcome_.data = fmt::format("generated cosmology-like fields, chunks of {0}x{0}x{0} f32", edge);
+    show(0, "generating fields");
+    Result<std::vector<ProfileChunk>> chunks = generated_chunks(comm_, edge);
+    if (chunks.ok()) chunks_ = std::move(*chunks);
+    return comm_.agree(chunks.status());
+  }
+
+  Result<std::unique_ptr<Codec>> make(const ProfiledCodec& codec, const ProfileChunk& chunk,
+                                      double relative_bound) const {
+    CodecRequest request;
+    request.name = codec.name;
+    request.settings = codec.settings;
+    request.dtype = chunk.dtype;
+    request.chunk_shape = chunk.shape;
+    request.absolute_bound =
+        chunk.range.constant() ? 0 : relative_bound * (chunk.range.greatest - chunk.range.least);
+    return is_plugin_codec(codec.name) ? make_plugin_codec(request, plan_.plugin_path)
+                                       : make_builtin_codec(request);
+  }
+
+  /// Find out which codecs are there. @error invalid_argument, not_found  unknown ones.
+  Status find_codecs() {
+    for (const ProfiledCodec& codec : plan_.codecs) {
+      ProfileChunk cube;
+      cube.shape = {64, 64, 64};
+      cube.range.least = 0;
+      cube.range.greatest = 1;
+      cube.range.n_finite = 1;
+      const Status made = make(codec, cube, 1e-3).status();
+      if (made.code() == Code::plugin_missing) {
+        outcome_.remarks.push_back("left out " + codec.label + ": " + made.message());
+      } else if (!made.ok()) {
+        return made.within("--codecs");
+      } else {
+        runs_.push_back({&codec, {}, 0});
+        runs_.back().found.codec = codec.label;
+      }
+    }
+    return runs_.empty() ? Status(Code::plugin_missing, "--codecs: none of them is installed")
+                         : Status();
+  }
+
+  Status measure_codecs() {
+    // Plug-ins may start threads of their own, which the thread's clock would not see.
+    ::setenv("OMP_NUM_THREADS", "1", 1);
+    TAILRACE_TRY(session_.settle(find_codecs()));
+    TAILRACE_TRY(load_chunks());
+    const double end_s =
+        std::max(kCodecShare * plan_.budget_s, now_s() + kLeastCodecShare * plan_.budget_s);
+    const std::size_t n_rounds = chunks_.size() * kRelativeBounds.size();
+    for (std::size_t round = 0; round < n_rounds; ++round) {
+      for (CodecRun& run : runs_) {
+        // The first of all rounds is everybody's, whatever it takes.
+        if (round > 0 && now_s() > end_s) break;
+        TAILRACE_TRY(measure_point(run, round));
+      }
+    }
+    for (CodecRun& run : runs_) TAILRACE_TRY(fit(run));
+    return Status();
+  }
+
+  /// Bound and field of a round: all pairs, each once.
+  Status measure_point(CodecRun& run, std::size_t round) {
+    const std::size_t bound = round % kRelativeBounds.size();
+    const ProfileChunk& chunk = chunks_[(bound + round / kRelativeBounds.size()) % chunks_.size()];
+    Result<std::unique_ptr<Codec>> codec = make(*run.codec, chunk, kRelativeBounds[bound]);
+    // A codec may refuse a shape or a type; then it has no point here.
+    std::uint64_t n_refused = codec.ok() ? 0 : 1;
+    comm_.allreduce(std::span<std::uint64_t>(&n_refused, 1), Reduction::sum);
+    if (n_refused > 0) return Status();
+    // Codecs without loss do the same at every bound: once for each field is enough.
+    if (!(*codec)->lossy() && bound != 0 && !run.found.encode_points.empty()) return Status();
+    show(now_s() / plan_.budget_s,
+         fmt::format("{} at rel={:g}", run.found.codec, kRelativeBounds[bound]));
+    const auto n_repeats = run.trip_s > 0 ? static_cast<std::size_t>(std::clamp(
+                                                kOnePointS / run.trip_s, 1.0, double{kRepeatsMax}))
+                                          : std::size_t{1};
+    Result<MeasuredTrip> trip =
+        measure_trip(comm_, **codec, std::as_const(chunk.values).bytes(), n_repeats);
+    if (trip.status().code() == Code::codec_failed) {
+      outcome_.remarks.push_back(run.found.codec + ": " + trip.status().message());
+      return Status();
+    }
+    if (!trip.ok()) return trip.status();
+    run.trip_s = trip->elapsed_s / static_cast<double>(n_repeats + 1);
+    run.found.encode_points.push_back(trip->encode);
+    run.found.decode_points.push_back(trip->decode);
+    return Status();
+  }
+
+  Status fit(CodecRun& run) {
+    if (run.found.encode_points.empty()) {
+      outcome_.remarks.push_back("left out " + run.found.codec + ": it took none of the fields");
+      return Status();
+    }
+    Result<ThroughputCurve> encode = fit_throughput(run.found.encode_points);
+    Result<ThroughputCurve> decode = fit_throughput(run.found.decode_points);
+    if (!encode.ok()) return encode.status();
+    if (!decode.ok()) return decode.status();
+    run.found.encode = *encode;
+    run.found.decode = *decode;
+    profile().codecs.push_back(std::move(run.found));
+    return Status();
+  }
+
+  // --- files
+  // --------------------------------------------------------------------------------------
+
+  Status measure_files() {
+    StoragePlan storage;
+    storage.folder = plan_.folder;
+    storage.largest_bytes = plan_.largest_bytes;
+    storage.least_bytes = std::min(storage.least_bytes, plan_.largest_bytes);
+    storage.free_bytes = free_bytes_;
+    // Time that the codecs left over goes to the storage.
+    storage.budget_s = std::max((kCodecShare + kStorageShare) * plan_.budget_s - now_s(),
+                                0.5 * kStorageShare * plan_.budget_s);
+    const double start = now_s() / plan_.budget_s;
+    const double part = storage.budget_s / plan_.budget_s;
+    Result<StorageMeasurement> found = measure_storage(
+        comm_, storage, [&](double share) { show(start + part * share, "writing and reading"); });
+    if (!found.ok()) return found.status();
+    profile().write_points = std::move(found->write);
+    profile().read_points = std::move(found->read);
+    profile().sync_bytes_per_s = found->sync_bytes_per_s;
+    for (std::string& remark : found->remarks) outcome_.remarks.push_back(std::move(remark));
+    Result<BandwidthModel> write = BandwidthModel::fit(profile().write_points);
+    Result<BandwidthModel> read = BandwidthModel::fit(profile().read_points);
+    if (!write.ok()) return write.status();
+    if (!read.ok()) return read.status();
+    profile().write = std::move(*write);
+    profile().read = std::move(*read);
+
+    show(0.95, "syncs and commits");
+    Result<double> sync_s = measure_sync_latency(comm_, plan_.folder, kSyncShare * plan_.budget_s);
+    if (!sync_s.ok()) return sync_s.status();
+    profile().sync_latency_s = *sync_s;
+    Result<double> claim_s = measure_claim_latency(comm_);
+    if (!claim_s.ok()) return claim_s.status();
+    profile().claim_latency_s = *claim_s;
+    return measure_commits();
+  }
+
+  /// Median seconds of a file that holds next to nothing.
+  Status measure_commits() {
+    std::vector<double> commit_s;
+    const double end_s = now_s() + kCommitShare * plan_.budget_s;
+    while (commit_s.empty() || (commit_s.size() < kCommitsMax && now_s() < end_s)) {
+      const std::string path = scratch_path();
+      const double start_s = now_s();
+      const Status written = comm_.agree(write_small_file(path));
+      if (written.ok()) commit_s.push_back(now_s() - start_s);
+      if (session_.speaks()) {
+        std::error_code error;
+        std::filesystem::remove(path, error);
+      }
+      TAILRACE_TRY(written);
+    }
+    profile().commit_s = median_of(std::move(commit_s));
+    return Status();
+  }
+
+  /// A name that no other run has; rank 0's process number says so.
+  std::string scratch_path() {
+    auto id = static_cast<std::uint64_t>(::getpid());
+    if (!comm_.is_root()) id = 0;
+    comm_.allreduce(std::span<std::uint64_t>(&id, 1), Reduction::max);
+    return fmt::format("{}/tailrace_profile_{}.h5", plan_.folder, id);
+  }
+
+  /// Open, one small field, commit, close: what a file costs beside its data. Collective.
+  Status write_small_file(const std::string& path) {
+    constexpr std::uint64_t n_values = 256;  // a rank
+    FileOptions options;
+    options.n_threads = 1;
+    options.field_defaults.codec = "none";
+    Result<std::unique_ptr<Writer>> writer = Writer::create(session_.mpi.world(), path, options);
+    if (!writer.ok()) return writer.status();
+    const auto rank = static_cast<std::uint64_t>(comm_.rank());
+    FieldDefinition definition;
+    definition.path = "/u";
+    definition.shape = {n_values * static_cast<std::uint64_t>(comm_.n_ranks())};
+    definition.options = options.field_defaults;
+    Result<std::size_t> field = (*writer)->define_field(definition);
+    const std::vector<float> values(n_values, 1.0F);
+    if (field.ok()) {
+      const Status put = (*writer)->put(*field, {{rank * n_values}, {n_values}}, values.data());
+      if (!put.ok()) (*writer)->note_failure(put);
+    } else {
+      (*writer)->note_failure(field.status());
+    }
+    TAILRACE_TRY((*writer)->end_step().status());
+    return (*writer)->close();
+  }
+
+  // --- shared
+  // -------------------------------------------------------------------------------------
+
+  /// Since the start, the same on every rank. Collective.
+  double now_s() {
+    double now = clock_.now_s();
+    comm_.allreduce(std::span<double>(&now, 1), Reduction::max);
+    return now;
+  }
+  void show(double share, const std::string& what) { bar_.update_share(share, what); }
+
+  Session& session_;
+  Comm& comm_;
+  const ProfilePlan& plan_;
+  ProgressBar bar_;
+  LaneClock clock_;
+  std::uint64_t free_bytes_ = 0;
+  std::vector<ProfileChunk> chunks_;
+  std::vector<CodecRun> runs_;
+  ProfileOutcome outcome_;
+};
+
+}  // namespace
+
+Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text) {
+  Result<std::vector<KeyValue>> words = split_key_values(text);
+  if (!words.ok()) return words.status().within("--codecs");
+  std::vector<ProfiledCodec> codecs;
+  for (const auto& [key, value] : *words) {
+    if (value.empty() || key == "id") {
+      const std::string name = value.empty() ? key : key + "=" + value;
+      codecs.push_back({name, name, {}});
+      continue;
+    }
+    if (codecs.empty()) {
+      return Status(Code::invalid_argument, "--codecs: " + key + "=" + value + " follows no codec");
+    }
+    codecs.back().settings.emplace_back(key, value);
+    codecs.back().label += "," + key + "=" + value;
+  }
+  if (codecs.empty()) return Status(Code::invalid_argument, "--codecs: names no codec");
+  return codecs;
+}
+
+Result<ProfileOutcome> measure_profile(Session& session, const ProfilePlan& plan) {
+  return ProfileRun(session, plan).run();
+}
+
+}  // namespace tailrace::cli

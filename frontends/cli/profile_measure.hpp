@@ -1,0 +1,47 @@
+// The measurements of `tailrace profile`, one after the other within a time budget.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli_common.hpp"
+#include "core/options.hpp"
+#include "model/machine_profile.hpp"
+
+namespace tailrace::cli {
+
+/// A codec as it stands in the profile ("trz,preset=fast"), and taken apart.
+struct ProfiledCodec {
+  std::string label;
+  std::string name;
+  std::vector<KeyValue> settings;
+};
+
+struct ProfilePlan {
+  double budget_s = 60;
+  std::string folder;      ///< That is written to; absolute.
+  std::string input;       ///< Whose fields the codecs are measured on; empty: generated ones.
+  std::string raw_format;  ///< Of the input.
+  std::vector<ProfiledCodec> codecs;
+  std::uint64_t largest_bytes = 512U << 20;
+  std::uint64_t stripe_bytes = 0;  ///< As the user knows it.
+  std::string plugin_path;
+};
+
+/// A profile and what the user should know beside it.
+struct ProfileOutcome {
+  MachineProfile profile;
+  std::vector<std::string> remarks;
+  std::string data;  ///< What the codecs were measured on.
+};
+
+/// "trz,preset=fast,sz3": a word with '=' belongs to the codec before it.
+/// @error invalid_argument  names the option.
+Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text);
+
+/// Measure everything. Collective; the outcome is the same on every rank.
+/// @error not_found, invalid_argument, io_error, no_space, out_of_memory
+Result<ProfileOutcome> measure_profile(Session& session, const ProfilePlan& plan);
+
+}  // namespace tailrace::cli

@@ -1,0 +1,254 @@
+// Tables and panels of a profile.
+
+#include "profile_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cli_common.hpp"
+#include "summary.hpp"
+#include "text_table.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+/// "2930", "148", "9.7": MB/s with three digits or all that are whole.
+std::string mb_text(double bytes_per_s) {
+  const double mb = bytes_per_s / 1e6;
+  return fmt::format("{:.{}f}", mb, mb < 9.95 ? 1 : 0);
+}
+
+std::string percent_text(double share) {
+  return fmt::format("{:.{}f}%", 100 * share, share < 0.0995 ? 1 : 0);
+}
+
+std::string latency_text(double seconds) {
+  if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+/// The rates that a codec was measured at; 0 to 0 where nobody has measured.
+std::pair<double, double> measured_rates(const std::vector<ThroughputPoint>& points) {
+  if (points.empty()) return {0, 0};
+  const auto [least, greatest] = std::minmax_element(
+      points.begin(), points.end(),
+      [](const ThroughputPoint& a, const ThroughputPoint& b) { return a.bit_rate < b.bit_rate; });
+  return {least->bit_rate, greatest->bit_rate};
+}
+
+/// The curve at a rate, if it was measured near it.
+std::string throughput_at(const ThroughputCurve& curve, const std::vector<ThroughputPoint>& points,
+                          double bit_rate) {
+  const auto [least, greatest] = measured_rates(points);
+  if (!points.empty() && (bit_rate < least / 1.5 || bit_rate > greatest * 1.5)) return "-";
+  return mb_text(curve.bytes_per_s(bit_rate));
+}
+
+void add_curve(TextTable& table, const std::string& codec, const ThroughputCurve& curve,
+               const std::vector<ThroughputPoint>& points) {
+  const auto [least, greatest] = measured_rates(points);
+  const bool constant = curve.least_bytes_per_s == curve.greatest_bytes_per_s;
+  table.add_row({codec, points.empty() ? "" : std::to_string(points.size()),
+                 points.empty() ? "" : fmt::format("{:.2g} - {:.2g}", least, greatest),
+                 throughput_at(curve, points, 1), throughput_at(curve, points, 4),
+                 throughput_at(curve, points, 16), mb_text(curve.greatest_bytes_per_s),
+                 constant ? "-" : fmt::format("{:.2g}", curve.pivot_bit_rate),
+                 constant ? "-" : mb_text(curve.least_bytes_per_s),
+                 constant ? "-" : fmt::format("{:.2f}", curve.exponent),
+                 points.empty() ? "" : percent_text(curve.relative_residual)});
+}
+
+std::string curves_table(const MachineProfile& profile, bool encode) {
+  TextTable table({{.heading = encode ? "encode" : "decode", .least_width = 8},
+                   {.heading = "points", .right = true},
+                   {.heading = "bits a\nvalue", .right = true},
+                   {.heading = "MB/s\nat 1", .right = true},
+                   {.heading = "\nat 4", .right = true},
+                   {.heading = "\nat 16", .right = true},
+                   {.heading = "fit:\nCmax", .right = true},
+                   {.heading = "\nup to", .right = true},
+                   {.heading = "\nCmin", .right = true},
+                   {.heading = "\na", .right = true},
+                   {.heading = "off\nby", .right = true}});
+  for (const CodecProfile& codec : profile.codecs) {
+    if (encode) {
+      add_curve(table, codec.codec, codec.encode, codec.encode_points);
+    } else {
+      add_curve(table, codec.codec, codec.decode, codec.decode_points);
+    }
+  }
+  return table.text();
+}
+
+void add_roofline(TextTable& table, const std::string& what, const Roofline& roofline,
+                  const std::vector<BandwidthPoint>& points) {
+  std::vector<BandwidthPoint> own;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(own),
+               [&](const BandwidthPoint& point) { return point.n_ranks == roofline.n_ranks; });
+  std::string sizes;
+  double greatest = 0;
+  for (const BandwidthPoint& point : own) greatest = std::max(greatest, point.bytes_per_rank);
+  if (!own.empty()) {
+    sizes = fmt::format(
+        "{} - {}", size_text(static_cast<std::uint64_t>(std::llround(std::exp2(roofline.least_x)))),
+        size_text(static_cast<std::uint64_t>(greatest)));
+  }
+  const double turning_bytes = std::exp2(std::min(roofline.turning_x, 60.0));
+  const bool rises = roofline.slope > 0;
+  table.add_row({what, std::to_string(roofline.n_ranks), sizes, mb_text(roofline.bytes_per_s(1e6)),
+                 mb_text(roofline.bytes_per_s(16e6)), mb_text(roofline.bytes_per_s(256e6)),
+                 rises ? mb_text(roofline.slope) : "-", mb_text(roofline.ceiling),
+                 rises ? size_text(static_cast<std::uint64_t>(turning_bytes)) : "-",
+                 own.empty() ? "" : percent_text(roofline.relative_residual),
+                 roofline.repaired ? "repaired" : ""});
+}
+
+std::string rooflines_table(const MachineProfile& profile) {
+  TextTable table({{.heading = "storage"},
+                   {.heading = "ranks", .right = true},
+                   {.heading = "sizes\nof a rank", .right = true},
+                   {.heading = "MB/s at\n1 MB", .right = true},
+                   {.heading = "\n16 MB", .right = true},
+                   {.heading = "\n256 MB", .right = true},
+                   {.heading = "fit: each\ndoubling", .right = true},
+                   {.heading = "\nceiling", .right = true},
+                   {.heading = "\nfrom", .right = true},
+                   {.heading = "off\nby", .right = true},
+                   {.heading = ""}});
+  for (const Roofline& roofline : profile.write.rooflines()) {
+    add_roofline(table, "write", roofline, profile.write_points);
+  }
+  for (const Roofline& roofline : profile.read.rooflines()) {
+    add_roofline(table, "read", roofline, profile.read_points);
+  }
+  return table.text();
+}
+
+std::string heading(const MachineProfile& profile) {
+  if (profile.built_in) return "Built-in profile: typical values, nobody has measured\n";
+  return fmt::format("{}: {}, {}; {} in {}; {}, {}, Tailrace {}\n", profile.host, profile.processor,
+                     counted(profile.n_cores, "core"), profile.file_system, profile.folder,
+                     counted(profile.n_ranks, "rank"), profile.date, profile.tailrace_version);
+}
+
+std::string latencies(const MachineProfile& profile) {
+  std::string text = fmt::format("claim {}, fdatasync {}", latency_text(profile.claim_latency_s),
+                                 latency_text(profile.sync_latency_s));
+  if (profile.sync_bytes_per_s > 0) {
+    text += fmt::format(" and {} MB/s of large writes", mb_text(profile.sync_bytes_per_s));
+  }
+  text += fmt::format(", a small file {}; block {}", latency_text(profile.commit_s),
+                      size_text(profile.block_bytes));
+  if (profile.stripe_bytes > 0) text += ", stripe " + size_text(profile.stripe_bytes);
+  return text + "\n";
+}
+
+// --- the chart
+// ------------------------------------------------------------------------------------
+
+constexpr std::size_t kCurvePoints = 60;
+
+/// `n` numbers from `from` to `to` in equal ratios.
+std::vector<double> geometric(double from, double to) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i <= kCurvePoints; ++i) {
+    values.push_back(from * std::pow(to / from, static_cast<double>(i) / double{kCurvePoints}));
+  }
+  return values;
+}
+
+chart::Panel codec_panel(const MachineProfile& profile, bool encode) {
+  chart::Panel panel;
+  panel.title = encode ? "Encode: one core" : "Decode: one core";
+  panel.x = {.label = "encoded bits per 32 bits", .logarithmic = true};
+  panel.y = {.label = "throughput (MB/s, uncompressed)", .logarithmic = true};
+  for (std::size_t c = 0; c < profile.codecs.size(); ++c) {
+    const CodecProfile& codec = profile.codecs[c];
+    if (codec.codec == "none") continue;  // a copy: no function of the bit rate
+    const auto& points = encode ? codec.encode_points : codec.decode_points;
+    const ThroughputCurve& curve = encode ? codec.encode : codec.decode;
+    if (!points.empty()) {
+      chart::Series measured{.label = codec.codec, .x = {}, .y = {}, .colour = c};
+      for (const ThroughputPoint& point : points) {
+        measured.x.push_back(point.bit_rate);
+        measured.y.push_back(point.bytes_per_s / 1e6);
+      }
+      panel.series.push_back(std::move(measured));
+    }
+    const auto [least, greatest] = points.empty() ? std::pair(0.3, 32.0) : measured_rates(points);
+    chart::Series fitted{.label = points.empty() ? codec.codec : "",
+                         .x = geometric(least / 1.15, std::max(greatest, least * 1.01) * 1.15),
+                         .y = {},
+                         .mark = chart::Mark::line,
+                         .colour = c};
+    for (const double rate : fitted.x) fitted.y.push_back(curve.bytes_per_s(rate) / 1e6);
+    panel.series.push_back(std::move(fitted));
+  }
+  return panel;
+}
+
+chart::Panel storage_panel(const BandwidthModel& model, const std::vector<BandwidthPoint>& points,
+                           const std::string& title) {
+  chart::Panel panel;
+  panel.title = title;
+  panel.x = {.label = "bytes of each rank (MB)", .logarithmic = true};
+  panel.y = {.label = "bandwidth of all ranks (MB/s)", .least = 0};
+  for (std::size_t r = 0; r < model.rooflines().size(); ++r) {
+    const Roofline& roofline = model.rooflines()[r];
+    chart::Series measured{
+        .label = counted(roofline.n_ranks, "rank"), .x = {}, .y = {}, .colour = r};
+    for (const BandwidthPoint& point : points) {
+      if (point.n_ranks != roofline.n_ranks) continue;
+      measured.x.push_back(point.bytes_per_rank / 1e6);
+      measured.y.push_back(point.bytes_per_s / 1e6);
+    }
+    const bool known = !measured.x.empty();
+    const auto least = known ? *std::min_element(measured.x.begin(), measured.x.end()) : 1.0;
+    const auto greatest = known ? *std::max_element(measured.x.begin(), measured.x.end()) : 512.0;
+    chart::Series fitted{.label = known ? "" : counted(roofline.n_ranks, "rank"),
+                         .x = geometric(least, std::max(greatest, least * 1.01)),
+                         .y = {},
+                         .mark = chart::Mark::line,
+                         .colour = r};
+    for (const double mb : fitted.x) fitted.y.push_back(roofline.bytes_per_s(mb * 1e6) / 1e6);
+    if (known) panel.series.push_back(std::move(measured));
+    panel.series.push_back(std::move(fitted));
+  }
+  return panel;
+}
+
+}  // namespace
+
+std::string profile_tables(const MachineProfile& profile) {
+  return heading(profile) + "\n" + curves_table(profile, true) + "\n" +
+         curves_table(profile, false) + "\n" + rooflines_table(profile) + "\n" + latencies(profile);
+}
+
+nlohmann::ordered_json profile_json(const MachineProfile& profile, const std::string& file,
+                                    const std::vector<std::string>& stale) {
+  return {{"schema_version", json_schema_version},
+          {"command", "profile"},
+          {"file", file},
+          {"stale", stale},
+          {"profile", nlohmann::ordered_json::parse(profile_text(profile), nullptr, false)}};
+}
+
+chart::Figure profile_figure(const MachineProfile& profile) {
+  chart::Figure figure;
+  figure.title = profile.built_in
+                     ? "Built-in profile"
+                     : fmt::format("{}: {}, {}, {}", profile.host, profile.processor,
+                                   profile.file_system, counted(profile.n_ranks, "rank"));
+  figure.panels.push_back(codec_panel(profile, true));
+  figure.panels.push_back(codec_panel(profile, false));
+  figure.panels.push_back(storage_panel(profile.write, profile.write_points, "Write, with sync"));
+  figure.panels.push_back(storage_panel(profile.read, profile.read_points, "Read"));
+  return figure;
+}
+
+}  // namespace tailrace::cli

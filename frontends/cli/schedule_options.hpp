@@ -1,0 +1,14 @@
+// The command line of `tailrace schedule`, beside command_line.cpp for its length.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace tailrace::cli {
+
+/// Add the subcommand to the parser; it writes into `schedule`, which must outlive it.
+void add_schedule(CLI::App& app, ScheduleArguments& schedule);
+
+}  // namespace tailrace::cli

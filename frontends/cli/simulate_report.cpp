@@ -1,0 +1,299 @@
+// A simulated run in words, numbers and pictures.
+
+#include "simulate_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/options.hpp"
+#include "summary.hpp"
+#include "text_table.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+std::string percent(double share) {
+  return fmt::format("{:.{}f}%", 100 * share, share < 0.0995 ? 2 : share < 0.995 ? 1 : 0);
+}
+
+/// "12.3 ms", "1.24 s"; "-" for nothing.
+std::string time_text(double seconds) {
+  if (seconds <= 0) return "-";
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+std::string scheduler_text(const SimulatePlan& plan) {
+  const Scheduler scheduler = scheduler_of(plan);
+  for (const SchedulerEntry& entry : scheduler_registry()) {
+    if (entry.scheduler != scheduler) continue;
+    std::string text(entry.name);
+    if (scheduler == Scheduler::search) {
+      text += fmt::format(" ({} operations)", plan.run.node.budget.n_evaluated_operations);
+    }
+    return text;
+  }
+  return "";
+}
+
+std::string_view balance_text(BalanceRule rule) {
+  return rule == BalanceRule::off ? "off" : rule == BalanceRule::paper ? "paper" : "best";
+}
+
+VirtualIteration mean_of(const VirtualModeResult& mode) {
+  VirtualIteration mean;
+  for (const VirtualIteration& one : mode.iterations) {
+    mean.total_s += one.total_s;
+    mean.exposed_s += one.exposed_s;
+    mean.delay_s += one.delay_s;
+    mean.back_pressure_s += one.back_pressure_s;
+    mean.longest_delay_s = std::max(mean.longest_delay_s, one.longest_delay_s);
+    mean.n_delayed[0] += one.n_delayed[0];
+    mean.n_delayed[1] += one.n_delayed[1];
+    mean.n_writes += one.n_writes;
+    mean.written_bytes += one.written_bytes;
+  }
+  const auto n = static_cast<double>(std::max<std::size_t>(mode.iterations.size(), 1));
+  mean.total_s /= n;
+  mean.exposed_s /= n;
+  mean.delay_s /= n;
+  mean.back_pressure_s /= n;
+  return mean;
+}
+
+/// Ranks times iterations.
+double rank_iterations(const SimulatePlan& plan) {
+  return static_cast<double>(plan.n_ranks) * static_cast<double>(plan.n_iterations);
+}
+
+constexpr std::size_t obstacle_colour = 2;
+constexpr std::size_t encode_colour = 1;
+constexpr std::size_t write_colour = 0;
+
+/// Two rows a rank, the application's part in between ours.
+chart::Panel gantt_panel(const VirtualRunResult& result, std::size_t n_ranks) {
+  chart::Panel panel;
+  panel.title = "In situ: the last iteration";
+  panel.x.label = "virtual time (s)";
+  chart::Gantt gantt;
+  gantt.colours = {"write", "encode", "the application"};
+  for (std::size_t rank = 0; rank < n_ranks; ++rank) {
+    gantt.rows.push_back(fmt::format("{} main", rank));
+    gantt.rows.push_back(fmt::format("{} I/O", rank));
+  }
+  for (const VirtualEvent& event : result.events) {
+    if (event.rank >= n_ranks || event.kind == VirtualEvent::Kind::delay) continue;
+    const std::size_t colour = event.kind == VirtualEvent::Kind::obstacle ? obstacle_colour
+                               : event.kind == VirtualEvent::Kind::encode ? encode_colour
+                                                                          : write_colour;
+    gantt.intervals.push_back(
+        {2 * event.rank + (event.lane == Lane::io ? 1U : 0U), event.start_s, event.end_s, colour});
+  }
+  panel.gantt = std::move(gantt);
+  return panel;
+}
+
+}  // namespace
+
+OverheadSpread overhead_spread(const VirtualModeResult& mode) {
+  OverheadSpread spread;
+  spread.mean = mode.overhead();
+  double sum = 0;
+  double squares = 0;
+  spread.least = mode.iterations.empty() ? 0 : 1e300;
+  for (const VirtualIteration& one : mode.iterations) {
+    const double overhead = one.computation_s > 0 ? one.total_s / one.computation_s - 1 : 0;
+    sum += overhead;
+    squares += overhead * overhead;
+    spread.least = std::min(spread.least, overhead);
+    spread.greatest = std::max(spread.greatest, overhead);
+  }
+  const auto n = static_cast<double>(mode.iterations.size());
+  if (n > 1) spread.deviation = std::sqrt(std::max(squares - sum * sum / n, 0.0) / (n - 1));
+  return spread;
+}
+
+std::string simulate_heading(const SimulatePlan& plan, double wall_s) {
+  const std::size_t n_nodes = (plan.n_ranks + plan.ranks_per_node - 1) / plan.ranks_per_node;
+  std::string text = fmt::format("Simulated: {} on {}, {}\n", counted(plan.n_ranks, "rank"),
+                                 counted(n_nodes, "node"), counted(plan.n_iterations, "iteration"));
+  text += wrapped(workload_text(plan), 2) + "\n";
+  text += wrapped(fmt::format("storage: {}; encoding: {}", storage_text(plan),
+                              plan.recording != nullptr ? "as recorded" : plan.encode_text),
+                  2) +
+          "\n";
+  text += wrapped(fmt::format("in situ: planned by {}, writes balanced: {}; {}; seed {}",
+                              scheduler_text(plan), balance_text(plan.run.node.balance),
+                              plan.run.synchronized ? "iterations begin together"
+                                                    : "ranks go on by themselves",
+                              plan.story.seed),
+                  2) +
+          "\n";
+  if (wall_s > 0) text += fmt::format("computed in {}\n", seconds_text(wall_s));
+  return text;
+}
+
+std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& result) {
+  TextTable table({{.heading = "output"},
+                   {.heading = "overhead", .right = true},
+                   {.heading = "+-", .right = true},
+                   {.heading = "an\niteration", .right = true},
+                   {.heading = "a rank:\nexposed", .right = true},
+                   {.heading = "\ndelayed", .right = true},
+                   {.heading = "no\nmemory", .right = true},
+                   {.heading = "late:\nmain", .right = true},
+                   {.heading = "\nI/O", .right = true},
+                   {.heading = "longest\ndelay", .right = true},
+                   {.heading = "\nwrites", .right = true},
+                   {.heading = "\nwritten", .right = true}});
+  for (const VirtualModeResult& mode : result.modes) {
+    const VirtualIteration mean = mean_of(mode);
+    const OverheadSpread spread = overhead_spread(mode);
+    const double n = rank_iterations(plan);
+    table.add_row(
+        {std::string(virtual_mode_name(mode.mode)), percent(spread.mean), percent(spread.deviation),
+         time_text(mean.total_s), time_text(mean.exposed_s), time_text(mean.delay_s),
+         mean.back_pressure_s > 0 ? time_text(mean.back_pressure_s) : "",
+         fmt::format("{:.2g}", static_cast<double>(mean.n_delayed[0]) / n),
+         fmt::format("{:.2g}", static_cast<double>(mean.n_delayed[1]) / n),
+         time_text(mean.longest_delay_s),
+         fmt::format("{:.1f}", static_cast<double>(mean.n_writes) / n),
+         size_text(static_cast<std::uint64_t>(static_cast<double>(mean.written_bytes) / n))});
+  }
+  return table.text();
+}
+
+nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan) {
+  const VirtualNoise& noise = plan.story.noise;
+  return {{"ranks", plan.n_ranks},
+          {"ranks_per_node", plan.ranks_per_node},
+          {"iterations", plan.n_iterations},
+          {"workload", workload_text(plan)},
+          {"storage", storage_text(plan)},
+          {"encoding", plan.recording != nullptr ? "as recorded" : plan.encode_text},
+          {"scheduler", scheduler_text(plan)},
+          {"balance", balance_text(plan.run.node.balance)},
+          {"buffer_bytes", plan.run.node.buffer_bytes},
+          {"memory_bytes", plan.run.node.memory_bytes},
+          {"hold", plan.run.node.hold_copy ? "copy" : "promise"},
+          {"encode_threads", plan.run.node.n_threads},
+          {"forecast", plan.story.learned || plan.recording != nullptr ? "learned" : "given"},
+          {"margin", plan.story.margin},
+          {"io_collisions", plan.run.node.waits_for_writes ? "wait" : "share"},
+          {"noise",
+           {{"obstacles", noise.obstacles},
+            {"ratio", noise.ratio},
+            {"encode", noise.encode},
+            {"write", noise.write}}},
+          {"synchronized", plan.run.synchronized},
+          {"seed", plan.story.seed}};
+}
+
+nlohmann::ordered_json simulate_json(const SimulatePlan& plan, const VirtualRunResult& result) {
+  nlohmann::ordered_json document = {{"schema_version", json_schema_version},
+                                     {"command", "simulate"},
+                                     {"simulated", true},
+                                     {"settings", simulate_settings_json(plan)},
+                                     {"modes", nlohmann::ordered_json::array()}};
+  for (const VirtualModeResult& mode : result.modes) {
+    const OverheadSpread spread = overhead_spread(mode);
+    nlohmann::ordered_json entry = {
+        {"mode", virtual_mode_name(mode.mode)},   {"overhead", spread.mean},
+        {"overhead_deviation", spread.deviation}, {"overhead_least", spread.least},
+        {"overhead_greatest", spread.greatest},   {"run_s", mode.run_s},
+        {"computation_s", mode.computation_s},    {"iterations", nlohmann::ordered_json::array()}};
+    for (const VirtualIteration& one : mode.iterations) {
+      entry["iterations"].push_back({{"computation_s", one.computation_s},
+                                     {"total_s", one.total_s},
+                                     {"makespan_s", one.makespan_s},
+                                     {"exposed_s", one.exposed_s},
+                                     {"delay_s", one.delay_s},
+                                     {"back_pressure_s", one.back_pressure_s},
+                                     {"planned_s", one.planned_s},
+                                     {"longest_delay_s", one.longest_delay_s},
+                                     {"late_main", one.n_delayed[0]},
+                                     {"late_io", one.n_delayed[1]},
+                                     {"encoded_chunks", one.n_encoded},
+                                     {"written_chunks", one.n_written},
+                                     {"writes", one.n_writes},
+                                     {"encode_s", one.encode_s},
+                                     {"write_s", one.write_s},
+                                     {"written_bytes", one.written_bytes},
+                                     {"peak_bytes", one.peak_bytes}});
+    }
+    document["modes"].push_back(std::move(entry));
+  }
+  return document;
+}
+
+std::string simulate_csv(const SimulatePlan& plan, const VirtualRunResult& result) {
+  std::string text =
+      "simulated,ranks,mode,iteration,computation_s,total_s,exposed_s,delay_s,back_pressure_s,"
+      "late_main,late_io,longest_delay_s,writes,written_bytes\n";
+  for (const VirtualModeResult& mode : result.modes) {
+    for (std::size_t i = 0; i < mode.iterations.size(); ++i) {
+      const VirtualIteration& one = mode.iterations[i];
+      text +=
+          fmt::format("yes,{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{},{},{:.9g},{},{}\n",
+                      plan.n_ranks, virtual_mode_name(mode.mode), i, one.computation_s, one.total_s,
+                      one.exposed_s, one.delay_s, one.back_pressure_s, one.n_delayed[0],
+                      one.n_delayed[1], one.longest_delay_s, one.n_writes, one.written_bytes);
+    }
+  }
+  return text;
+}
+
+chart::Figure simulate_chart(const SimulatePlan& plan, const VirtualRunResult& result) {
+  chart::Figure figure;
+  figure.title = fmt::format("Simulated: {}, {}, {}", counted(plan.n_ranks, "rank"),
+                             plan.recording != nullptr ? "recorded" : plan.application.name,
+                             storage_text(plan));
+  chart::Panel panel;
+  panel.title = "Overhead over the computation alone";
+  panel.y = {.label = "mean of ranks, % of an iteration", .least = 0};
+  chart::Bars bars;
+  bars.segments = {{"exposed at the end", {}}, {"delays", {}}, {"waiting for memory", {}}};
+  for (const VirtualModeResult& mode : result.modes) {
+    const VirtualIteration mean = mean_of(mode);
+    const auto n = static_cast<double>(mode.iterations.size());
+    const double scale = mode.computation_s > 0 ? 100 * n / mode.computation_s : 0;
+    bars.categories.emplace_back(virtual_mode_name(mode.mode));
+    bars.segments[0].values.push_back(mean.exposed_s * scale);
+    bars.segments[1].values.push_back(mean.delay_s * scale);
+    bars.segments[2].values.push_back(mean.back_pressure_s * scale);
+  }
+  panel.bars = std::move(bars);
+  figure.panels.push_back(std::move(panel));
+  if (!result.events.empty()) {
+    figure.panels.push_back(gantt_panel(result, std::min<std::size_t>(plan.ranks_per_node, 4)));
+  }
+  return figure;
+}
+
+std::vector<TraceEvent> simulate_trace(const VirtualRunResult& result) {
+  std::vector<TraceEvent> trace;
+  for (const VirtualEvent& event : result.events) {
+    TraceEvent entry;
+    switch (event.kind) {
+      case VirtualEvent::Kind::obstacle: entry.kind = TraceEvent::Kind::application; break;
+      case VirtualEvent::Kind::encode: entry.kind = TraceEvent::Kind::encode; break;
+      case VirtualEvent::Kind::write: entry.kind = TraceEvent::Kind::write; break;
+      // The application waits: on the lane that keeps it waiting something else runs.
+      case VirtualEvent::Kind::delay: continue;
+    }
+    entry.rank = static_cast<std::int32_t>(event.rank);
+    entry.lane = event.lane == Lane::io ? io_lane_number : 0;
+    if (event.jobs.size() == 1) {
+      entry.chunk_index = static_cast<std::int64_t>(event.jobs.front().job);
+    }
+    entry.start_s = event.start_s;
+    entry.end_s = event.end_s;
+    entry.n_bytes = event.n_bytes;
+    trace.push_back(entry);
+  }
+  return trace;
+}
+
+}  // namespace tailrace::cli

@@ -1,0 +1,133 @@
+// The callbacks of the xor filter.
+//
+// set_local appends to the client data what the encoder wants to know: bytes of an element and the
+// chunk's extents (codec/xor/xor_client_data.hpp). Any type of fixed size will do, since nothing is
+// lost; decoding looks at the chunk alone.
+
+#include "hdf5_filter/xor_filter.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "codec/xor/xor_chunk.hpp"
+#include "codec/xor/xor_client_data.hpp"
+#include "hdf5_filter/filter_support.hpp"
+#include "hdf5_filter/hdf5_calls.hpp"
+
+namespace tailrace::hdf5 {
+namespace {
+
+constexpr FilterSource kSource = {"xor_filter.cpp", "xor filter"};
+
+Status refuse(const std::string& why) { return Status(Code::unsupported, "xor filter: " + why); }
+
+Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
+  if (!calls.complete()) {
+    return refuse("the functions of the HDF5 library that called are not visible");
+  }
+  const auto id = static_cast<filter_t>(neighbour_xor::filter_id);
+  unsigned flags = 0;
+  unsigned config = 0;
+  std::array<char, 8> name = {};
+  // What is read back may be complete already, of another chunk: twice the words of the longest.
+  std::array<unsigned, 2 * (2 + max_rank)> words = {};
+  std::size_t n_words = words.size();
+  if (calls.get_filter_by_id(creation_list, id, &flags, &n_words, words.data(), name.size(),
+                             name.data(), &config) < 0 ||
+      n_words > words.size()) {
+    return refuse("its client data cannot be read");
+  }
+  Result<neighbour_xor::ClientData> data =
+      neighbour_xor::read_client_words({words.data(), n_words});
+  if (!data.ok()) return data.status();
+  neighbour_xor::ChunkType chunk;
+  chunk.dimension = data->dimension;
+  chunk.element_bytes = calls.type_bytes(type);
+  if (chunk.element_bytes == 0 || chunk.element_bytes > UINT32_MAX) {
+    return refuse("the dataset's elements have no size");
+  }
+  std::array<hsize_t, max_rank> extents = {};
+  const int rank = calls.get_chunk(creation_list, static_cast<int>(extents.size()), extents.data());
+  if (rank < 1 || rank > static_cast<int>(max_rank)) return refuse("the dataset is not chunked");
+  chunk.shape.assign(extents.begin(), extents.begin() + rank);
+  for (const std::uint64_t extent : chunk.shape) {
+    if (extent == 0 || extent > UINT32_MAX) {
+      return refuse("chunks of shape " + shape_text(chunk.shape));
+    }
+  }
+  const std::vector<unsigned> all = neighbour_xor::client_words(chunk);
+  if (calls.modify_filter(creation_list, id, flags, all.size(), all.data()) < 0) {
+    return refuse("its client data cannot be stored");
+  }
+  return Status();
+}
+
+herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
+  const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
+  const Status status =
+      guarded(kSource.name, [&] { return complete_client_data(calls, creation_list, type); });
+  if (status.ok()) return 0;
+  push_error(calls, calls.cannot_set_local, kSource, status, __LINE__);
+  return -1;
+}
+
+Status no_memory(std::size_t n_bytes) {
+  return Status(Code::out_of_memory,
+                "xor filter: no memory for " + std::to_string(n_bytes) + " bytes");
+}
+
+/// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
+Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
+                  std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
+  Result<neighbour_xor::ClientData> data = neighbour_xor::read_client_words(words);
+  if (!data.ok()) return data.status();
+  if (!data->chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
+  const std::uint64_t n_values_bytes = n_elements(data->chunk->shape) * data->chunk->element_bytes;
+  if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
+  const auto n_plain = static_cast<std::size_t>(n_values_bytes);
+  const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
+  Block made(calls, reverse ? n_plain
+                            : static_cast<std::size_t>(neighbour_xor::encoded_bytes_max(n_given)));
+  if (!made.allocated()) return no_memory(n_plain);
+  if (reverse) {
+    TAILRACE_TRY(neighbour_xor::decode(given, made.bytes(), neighbour_xor::best_build()));
+    n_result = n_plain;
+  } else {
+    Result<std::size_t> n_encoded =
+        neighbour_xor::encode(*data->chunk, given, made.bytes(), neighbour_xor::best_build());
+    if (!n_encoded.ok()) return n_encoded.status();
+    n_result = *n_encoded;
+  }
+  made.replace(capacity, block);
+  return Status();
+}
+
+std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, std::size_t n_bytes,
+                   std::size_t* capacity, void** block) {
+  const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
+  std::size_t n_result = 0;
+  const bool reverse = (flags & flag_reverse) != 0;
+  const Status status = guarded(kSource.name, [&] {
+    return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
+  });
+  if (status.ok()) return n_result;
+  push_error(calls, calls.cannot_filter, kSource, status, __LINE__);
+  return 0;
+}
+
+}  // namespace
+
+const FilterClass& xor_filter_class() {
+  static constexpr FilterClass filter_class = {class_version,
+                                               static_cast<filter_t>(neighbour_xor::filter_id),
+                                               1,
+                                               1,
+                                               neighbour_xor::filter_name,
+                                               nullptr,
+                                               set_local,
+                                               filter};
+  return filter_class;
+}
+
+}  // namespace tailrace::hdf5

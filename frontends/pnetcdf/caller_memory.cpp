@@ -1,0 +1,263 @@
+// See caller_memory.hpp. MPI packs and unpacks derived datatypes; we only ask what they consist of.
+
+#include "pnetcdf/caller_memory.hpp"
+
+#include <pnetcdf.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <optional>
+
+#include "pnetcdf/value_conversion.hpp"
+
+namespace tailrace::pnetcdf {
+namespace {
+
+struct NamedType {
+  MPI_Datatype datatype;
+  ModelType type;
+};
+
+std::optional<ModelType> named_type(MPI_Datatype datatype) {
+  using enum ModelType;
+  const ModelType long_type = sizeof(long) == 8 ? i64 : i32;
+  const ModelType ulong_type = sizeof(long) == 8 ? u64 : u32;
+  const NamedType names[] = {
+      {MPI_CHAR, text_char},
+      {MPI_CHARACTER, text_char},
+      {MPI_SIGNED_CHAR, i8},
+      {MPI_INT8_T, i8},
+      {MPI_INTEGER1, i8},
+      {MPI_UNSIGNED_CHAR, u8},
+      {MPI_UINT8_T, u8},
+      {MPI_BYTE, u8},
+      {MPI_SHORT, i16},
+      {MPI_INT16_T, i16},
+      {MPI_INTEGER2, i16},
+      {MPI_UNSIGNED_SHORT, u16},
+      {MPI_UINT16_T, u16},
+      {MPI_INT, i32},
+      {MPI_INT32_T, i32},
+      {MPI_INTEGER, i32},
+      {MPI_INTEGER4, i32},
+      {MPI_UNSIGNED, u32},
+      {MPI_UINT32_T, u32},
+      {MPI_LONG, long_type},
+      {MPI_UNSIGNED_LONG, ulong_type},
+      {MPI_LONG_LONG_INT, i64},
+      {MPI_INT64_T, i64},
+      {MPI_INTEGER8, i64},
+      {MPI_OFFSET, i64},
+      {MPI_UNSIGNED_LONG_LONG, u64},
+      {MPI_UINT64_T, u64},
+      {MPI_FLOAT, f32},
+      {MPI_REAL, f32},
+      {MPI_REAL4, f32},
+      {MPI_DOUBLE, f64},
+      {MPI_DOUBLE_PRECISION, f64},
+      {MPI_REAL8, f64},
+  };
+  for (const NamedType& name : names) {
+    if (name.datatype == datatype) return name.type;
+  }
+  return std::nullopt;
+}
+
+/// What a datatype consists of.
+struct Leaves {
+  std::optional<ModelType> type;
+  bool dense = true;  ///< The values lie in order, without gaps.
+};
+
+int find_leaves(MPI_Datatype datatype, Leaves& leaves) {
+  int n_integers = 0;
+  int n_addresses = 0;
+  int n_datatypes = 0;
+  int combiner = 0;
+  MPI_Type_get_envelope(datatype, &n_integers, &n_addresses, &n_datatypes, &combiner);
+  if (combiner == MPI_COMBINER_NAMED) {
+    const std::optional<ModelType> type = named_type(datatype);
+    if (!type) return NC_EUNSPTETYPE;
+    if (leaves.type && *leaves.type != *type) return NC_EMULTITYPES;
+    leaves.type = type;
+    return NC_NOERR;
+  }
+  if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) leaves.dense = false;
+  // A count of 0 is fine for the vectors, but some MPI libraries want addresses that are not null.
+  std::vector<int> integers(static_cast<std::size_t>(n_integers) + 1);
+  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(n_addresses) + 1);
+  std::vector<MPI_Datatype> datatypes(static_cast<std::size_t>(n_datatypes) + 1);
+  MPI_Type_get_contents(datatype, n_integers, n_addresses, n_datatypes, integers.data(),
+                        addresses.data(), datatypes.data());
+  datatypes.pop_back();
+  int status = NC_NOERR;
+  for (MPI_Datatype& part : datatypes) {
+    if (status == NC_NOERR) status = find_leaves(part, leaves);
+    int part_combiner = 0;
+    MPI_Type_get_envelope(part, &n_integers, &n_addresses, &n_datatypes, &part_combiner);
+    if (part_combiner != MPI_COMBINER_NAMED) MPI_Type_free(&part);
+  }
+  return status;
+}
+
+bool has_datatype(const CallerMemory& memory) {
+  if (memory.typed || memory.datatype == MPI_DATATYPE_NULL) return false;
+  Leaves leaves;
+  return find_leaves(memory.datatype, leaves) != NC_NOERR || !leaves.dense;
+}
+
+/// Run `step(first, n)` over the datatypes in parts whose bytes fit MPI's int.
+template <class Step>
+void in_parts(const CallerMemory& memory, Step&& step) {
+  int type_bytes = 0;
+  MPI_Type_size(memory.datatype, &type_bytes);
+  const MPI_Offset limit = std::max<MPI_Offset>(1, INT_MAX / std::max(1, type_bytes));
+  for (MPI_Offset first = 0; first < memory.count; first += limit) {
+    const int n = static_cast<int>(std::min(limit, memory.count - first));
+    step(first, n, n * type_bytes);
+  }
+}
+
+std::byte* datatype_at(const CallerMemory& memory, MPI_Offset index) {
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  MPI_Type_get_extent(memory.datatype, &lower, &extent);
+  return static_cast<std::byte*>(memory.values) + index * extent;
+}
+
+/// Call `visit(dense_index, mapped_index)` for all elements, row-major.
+template <class Visit>
+void for_each_mapped(const Shape& count, const std::vector<MPI_Offset>& map, Visit&& visit) {
+  std::size_t dense = 0;
+  for_each_position(whole_box(count), [&](const Shape& at) {
+    MPI_Offset mapped = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) mapped += static_cast<MPI_Offset>(at[d]) * map[d];
+    visit(dense++, mapped);
+  });
+}
+
+bool is_row_major(const std::vector<MPI_Offset>& map, const Shape& count) {
+  MPI_Offset step = 1;
+  for (std::size_t d = map.size(); d-- > 0;) {
+    if (map[d] != step && count[d] > 1) return false;
+    step *= static_cast<MPI_Offset>(count[d]);
+  }
+  return true;
+}
+
+bool is_mapped(const CallerMemory& memory, const Shape& count) {
+  return !memory.element_map.empty() && !is_row_major(memory.element_map, count);
+}
+
+}  // namespace
+
+void CallerMemory::keep_datatype() {
+  if (typed || datatype == MPI_DATATYPE_NULL) return;
+  MPI_Datatype copy = MPI_DATATYPE_NULL;
+  MPI_Type_dup(datatype, &copy);
+  kept = std::shared_ptr<MPI_Datatype>(new MPI_Datatype(copy), [](MPI_Datatype* own) {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0) MPI_Type_free(own);
+    delete own;
+  });
+  datatype = copy;
+}
+
+int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t n_elements) {
+  if (memory.typed) return NC_NOERR;
+  if (memory.datatype == MPI_DATATYPE_NULL) {
+    memory.type = variable_type;
+    return NC_NOERR;
+  }
+  if (memory.count < 0) return NC_ENEGATIVECNT;
+  Leaves leaves;
+  const int status = find_leaves(memory.datatype, leaves);
+  if (status != NC_NOERR) return status;
+  if (!leaves.type) return NC_EUNSPTETYPE;
+  memory.type = *leaves.type;
+  // MPI_BYTE and the like say nothing of a sign; text is what they are for a variable of text.
+  if (memory.type == ModelType::u8 && variable_type == ModelType::text_char) {
+    memory.type = ModelType::text_char;
+  }
+  int type_bytes = 0;
+  MPI_Type_size(memory.datatype, &type_bytes);
+  const std::uint64_t elements_per_type =
+      static_cast<std::uint64_t>(type_bytes) / model_type_bytes(memory.type);
+  const bool matches = elements_per_type * static_cast<std::uint64_t>(memory.count) == n_elements;
+  return matches ? NC_NOERR : NC_EIOMISMATCH;
+}
+
+bool is_plain(const CallerMemory& memory, ModelType variable_type, const Shape& count) {
+  return memory.type == variable_type && !has_datatype(memory) && !is_mapped(memory, count);
+}
+
+int gather_memory(const CallerMemory& memory, const Shape& count, ModelType variable_type,
+                  const std::byte* fill, bool loose_bytes, std::vector<std::byte>& values) {
+  const std::size_t n = n_elements(count);
+  const std::size_t memory_bytes = model_type_bytes(memory.type);
+  const auto* dense = static_cast<const std::byte*>(memory.values);
+  std::vector<std::byte> packed;
+  if (has_datatype(memory)) {
+    packed.resize(n * memory_bytes);
+    std::byte* to = packed.data();
+    in_parts(memory, [&](MPI_Offset first, int n_types, int n_bytes) {
+      int position = 0;
+      MPI_Pack(datatype_at(memory, first), n_types, memory.datatype, to, n_bytes, &position,
+               MPI_COMM_SELF);
+      to += n_bytes;
+    });
+    dense = packed.data();
+  }
+  std::vector<std::byte> ordered;
+  if (is_mapped(memory, count)) {
+    ordered.resize(n * memory_bytes);
+    for_each_mapped(count, memory.element_map, [&](std::size_t to, MPI_Offset from) {
+      std::memcpy(&ordered[to * memory_bytes], dense + from * static_cast<MPI_Offset>(memory_bytes),
+                  memory_bytes);
+    });
+    dense = ordered.data();
+  }
+  values.resize(n * model_type_bytes(variable_type));
+  return convert_values(dense, memory.type, values.data(), variable_type, n, fill, loose_bytes);
+}
+
+int scatter_memory(const std::vector<std::byte>& values, ModelType variable_type,
+                   const Shape& count, bool loose_bytes, const CallerMemory& memory) {
+  const std::size_t n = n_elements(count);
+  const std::size_t memory_bytes = model_type_bytes(memory.type);
+  std::array<std::byte, 8> fill{};
+  default_fill_value(memory.type, fill.data());
+  const bool unpacks = has_datatype(memory);
+  if (!unpacks && !is_mapped(memory, count)) {
+    return convert_values(values.data(), variable_type, static_cast<std::byte*>(memory.values),
+                          memory.type, n, fill.data(), loose_bytes);
+  }
+  std::vector<std::byte> dense(n * memory_bytes);
+  const int status = convert_values(values.data(), variable_type, dense.data(), memory.type, n,
+                                    fill.data(), loose_bytes);
+  if (is_mapped(memory, count)) {
+    // With a datatype as well, the map orders the packed values.
+    std::vector<std::byte> ordered(unpacks ? n * memory_bytes : 0);
+    std::byte* to = unpacks ? ordered.data() : static_cast<std::byte*>(memory.values);
+    for_each_mapped(count, memory.element_map, [&](std::size_t from, MPI_Offset mapped) {
+      std::memcpy(to + mapped * static_cast<MPI_Offset>(memory_bytes), &dense[from * memory_bytes],
+                  memory_bytes);
+    });
+    if (unpacks) dense.swap(ordered);
+  }
+  if (unpacks) {
+    const std::byte* from = dense.data();
+    in_parts(memory, [&](MPI_Offset first, int n_types, int n_bytes) {
+      int position = 0;
+      MPI_Unpack(from, n_bytes, &position, datatype_at(memory, first), n_types, memory.datatype,
+                 MPI_COMM_SELF);
+      from += n_bytes;
+    });
+  }
+  return status;
+}
+
+}  // namespace tailrace::pnetcdf

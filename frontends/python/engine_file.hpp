@@ -1,0 +1,97 @@
+// EngineFile: a netCDF-4 (or any HDF5) file as the Python package sees it, still without Python.
+//
+// One object for both ways: a file opened for reading stands on Reader, which decodes in parallel
+// and knows how datasets are stored; one opened for writing stands on ArrayFile. Here is the lock
+// that lets many Python threads share a file (they hold no interpreter lock meanwhile), and the
+// edits of the netCDF-4 model, each of which is one change_model(). Names, defaults and NumPy's
+// indexing belong to the Python side.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array_file.hpp"
+#include "read.hpp"
+
+namespace tailrace::python {
+
+/// Whose attributes are meant.
+enum class Owner : std::uint8_t { group, variable };
+
+/// How a variable lies in the file.
+struct VariableStorage {
+  std::string kind;  ///< "chunked", "contiguous", "compact", "nothing".
+  std::string type_text;
+  Shape chunk_shape;
+  std::vector<FilterSpec> filters;
+};
+
+/// What opening takes.
+struct Opening {
+  std::string path;
+  char mode = 'r';             ///< 'r' read, 'w' create or replace, 'x' create, 'a' read and write.
+  std::string options;         ///< 'r': apply_read_options(); else apply_array_file_options().
+  std::string plugin_path;     ///< Folders searched for filter plug-ins.
+  std::unique_ptr<Comm> comm;  ///< Null: this process alone.
+};
+
+/// Thread-safe: one call at a time, the others wait. What is collective of Reader and ArrayFile is
+/// collective here.
+class EngineFile {
+ public:
+  /// Collective. @error not_found, already_exists, corrupt, io_error, invalid_argument (options)
+  static Result<std::unique_ptr<EngineFile>> open(Opening opening);
+
+  const std::string& path() const { return path_; }
+  bool writable() const { return array_ != nullptr; }
+  bool is_open() const { return array_ != nullptr || reader_ != nullptr; }
+  int rank();
+  int n_ranks();
+
+  /// A copy of the model as it stands.
+  Result<NetcdfModel> model();
+  /// Apply `edit` to the model. Collective in a file opened for writing. @error invalid_argument
+  Status edit(const std::function<Status(NetcdfModel&)>& edit);
+  /// Options of a variable without a dataset. Collective.
+  Status set_variable_options(std::size_t variable, const std::string& options);
+  /// How a variable is stored; none before its dataset exists. Not collective.
+  Result<std::optional<VariableStorage>> storage(std::size_t variable);
+
+  Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values);
+  Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values);
+  Status put_texts(std::size_t variable, const Slab& slab, std::span<const std::string> texts);
+  Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab);
+  /// Collective; ReadRequest::dataset is the variable's position in the model.
+  Status get_all(std::span<const ReadRequest> requests);
+
+  Status settle();  ///< Collective. Nothing to do in a file opened for reading.
+  Status flush();   ///< Collective. Likewise.
+  Status close();   ///< Collective. Once or often.
+  Status abort();   ///< Collective. As ArrayFile::abort(); closes one opened for reading.
+  /// What flushes or reads have done, as pairs of name and number.
+  Result<std::vector<std::pair<std::string, double>>> report();
+
+ private:
+  explicit EngineFile(std::string path) : path_(std::move(path)) {}
+  Status open_for_reading(Opening opening);
+  Status open_for_writing(Opening opening);
+  Status check_open(bool to_write) const;
+  /// The position among the reader's datasets.
+  Result<std::size_t> dataset_of(std::size_t variable) const;
+  const NetcdfModel& model_now() const { return array_ ? array_->model() : reader_->model(); }
+
+  std::string path_;
+  std::mutex mutex_;
+  std::unique_ptr<Reader> reader_;    ///< Mode 'r'.
+  std::unique_ptr<ArrayFile> array_;  ///< The other modes.
+};
+
+}  // namespace tailrace::python

@@ -1,0 +1,269 @@
+// The Python module tailrace._engine: EngineFile, verify and info for the package's Python side.
+//
+// Translates arguments and gives up the interpreter's lock while the engine works. Nothing here is
+// meant for users; python/tailrace is.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "cli/commands.hpp"
+#include "cli/verify_files.hpp"
+#include "container/field_attributes.hpp"
+#include "container/filter_plugins.hpp"
+#include "exec/comm_factory.hpp"
+#include "python/engine_convert.hpp"
+#include "python/engine_edits.hpp"
+#include "python/engine_file.hpp"
+
+namespace nb = nanobind;
+
+namespace tailrace::python {
+namespace {
+
+using Numbers = std::vector<std::uint64_t>;
+/// A dense run of bytes, as NumPy hands it over.
+using Values = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstValues = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Run the engine without the interpreter's lock.
+template <class Work>
+auto unlocked(Work work) {
+  const nb::gil_scoped_release release;
+  return work();
+}
+
+std::unique_ptr<EngineFile> open_file(const std::string& path, const std::string& mode,
+                                      const std::string& options, const std::string& plugin_path,
+                                      const nb::object& comm) {
+  Opening opening{path, mode.empty() ? 'r' : mode[0], options, plugin_path, comm_from_python(comm)};
+  return take(unlocked([&] { return EngineFile::open(std::move(opening)); }));
+}
+
+void put(EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
+         const Numbers& stride, const ConstValues& values) {
+  const Slab slab = slab_from_python(start, count, stride);
+  const std::span bytes(reinterpret_cast<const std::byte*>(values.data()), values.size());
+  check(unlocked([&] { return file.put(variable, slab, bytes); }));
+}
+
+void get(EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
+         const Numbers& stride, const Values& values) {
+  const Slab slab = slab_from_python(start, count, stride);
+  const std::span bytes(reinterpret_cast<std::byte*>(values.data()), values.size());
+  check(unlocked([&] { return file.get(variable, slab, bytes); }));
+}
+
+nb::list get_texts(EngineFile& file, std::size_t variable, const Numbers& start,
+                   const Numbers& count, const Numbers& stride) {
+  const Slab slab = slab_from_python(start, count, stride);
+  const std::vector<std::string> texts =
+      take(unlocked([&] { return file.get_texts(variable, slab); }));
+  nb::list list;
+  for (const std::string& text : texts) list.append(text_to_python(text));
+  return list;
+}
+
+/// Collective: requests are tuples (variable, start, count, stride, values).
+void get_all(EngineFile& file, const std::vector<nb::tuple>& wanted) {
+  std::vector<ReadRequest> requests;
+  for (const nb::tuple& one : wanted) {
+    const auto values = nb::cast<Values>(one[4]);
+    const Slab slab = slab_from_python(nb::cast<Numbers>(one[1]), nb::cast<Numbers>(one[2]),
+                                       nb::cast<Numbers>(one[3]));
+    if (values.size() < slab.n_elements()) {
+      throw nb::value_error("the array is smaller than the selection");
+    }
+    requests.push_back(
+        {nb::cast<std::size_t>(one[0]), slab, reinterpret_cast<std::byte*>(values.data())});
+  }
+  check(unlocked([&] { return file.get_all(requests); }));
+}
+
+/// None, or (kind, type, chunk shape, ((id, name, client data), ...)).
+nb::object storage(EngineFile& file, std::size_t variable) {
+  const std::optional<VariableStorage> found =
+      take(unlocked([&] { return file.storage(variable); }));
+  if (!found) return nb::none();
+  nb::list filters;
+  for (const FilterSpec& filter : found->filters) {
+    const auto& words =
+        filter.final_client_data.empty() ? filter.client_data : filter.final_client_data;
+    filters.append(
+        nb::make_tuple(filter.filter_id, text_to_python(filter.name), nb::tuple(nb::cast(words))));
+  }
+  const std::vector<std::uint64_t> chunk(found->chunk_shape.begin(), found->chunk_shape.end());
+  return nb::make_tuple(found->kind, text_to_python(found->type_text), nb::tuple(nb::cast(chunk)),
+                        nb::tuple(filters));
+}
+
+nb::list attributes(EngineFile& file, Owner owner, std::size_t position) {
+  const NetcdfModel model = take(unlocked([&] { return file.model(); }));
+  nb::list list;
+  for (const ModelAttribute& attribute : take(attributes_of(model, owner, position))) {
+    list.append(attribute_to_python(attribute));
+  }
+  return list;
+}
+
+/// One model edit; the engine agrees on it with all ranks.
+void change(EngineFile& file, const std::function<Status(NetcdfModel&)>& edit) {
+  check(unlocked([&] { return file.edit(edit); }));
+}
+
+nb::dict report(EngineFile& file) {
+  nb::dict numbers;
+  const auto pairs = take(unlocked([&] { return file.report(); }));
+  for (const auto& [name, value] : pairs) numbers[name.c_str()] = value;
+  return numbers;
+}
+
+/// The document of `tailrace verify --json` and its table, the same on every rank.
+std::pair<std::string, std::string> verify(const std::string& original,
+                                           const std::string& compressed, const std::string& bound,
+                                           const std::vector<std::string>& per_field,
+                                           const std::vector<std::string>& only,
+                                           const std::vector<std::string>& exclude,
+                                           const nb::object& comm, const nb::object& progress) {
+  std::unique_ptr<Comm> ranks = comm_from_python(comm);
+  cli::VerifyArguments arguments;
+  arguments.original = original;
+  arguments.compressed = compressed;
+  arguments.bound = bound;
+  arguments.per_field = per_field;
+  arguments.only = only;
+  arguments.exclude = exclude;
+  const cli::VerifyProgress tell = [&](std::uint64_t done, std::uint64_t total) {
+    if (progress.is_none()) return;
+    const nb::gil_scoped_acquire acquire;
+    progress(done, total);
+  };
+  return unlocked([&] {
+    if (ranks == nullptr) ranks = make_self_comm();
+    MpiSession mpi(nullptr, nullptr);
+    cli::Session session{mpi, *ranks, "verify"};
+    cli::VerifyOutcome outcome;
+    check(cli::verify_files(session, arguments, tell, outcome));
+    std::pair<std::string, std::string> texts;
+    if (ranks->is_root()) {
+      texts = {cli::verify_json(outcome).dump(), cli::verify_text(outcome)};
+    }
+    for (std::string* text : {&texts.first, &texts.second}) {
+      const auto* begin = reinterpret_cast<const std::byte*>(text->data());
+      Bytes bytes(begin, begin + text->size());
+      ranks->broadcast(bytes, 0);
+      text->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    return texts;
+  });
+}
+
+std::pair<std::string, std::string> info(const std::string& path, const std::string& chunks_of) {
+  return unlocked([&] {
+    cli::InfoArguments arguments;
+    arguments.file = path;
+    arguments.chunks_of = chunks_of;
+    const cli::InfoReport found = take(cli::describe_file(arguments));
+    return std::pair(found.json.dump(), found.text);
+  });
+}
+
+void bind_file(nb::module_& module) {
+  nb::class_<EngineFile>(module, "EngineFile")
+      .def_prop_ro("path", &EngineFile::path)
+      .def_prop_ro("writable", &EngineFile::writable)
+      .def_prop_ro("is_open", &EngineFile::is_open)
+      .def_prop_ro("rank", &EngineFile::rank)
+      .def_prop_ro("n_ranks", &EngineFile::n_ranks)
+      .def("model",
+           [](EngineFile& file) {
+             return model_to_python(take(unlocked([&] { return file.model(); })));
+           })
+      .def("group_attributes",
+           [](EngineFile& file, std::size_t at) { return attributes(file, Owner::group, at); })
+      .def("variable_attributes",
+           [](EngineFile& file, std::size_t at) { return attributes(file, Owner::variable, at); })
+      .def("add_group",
+           [](EngineFile& file, const std::string& path) { change(file, add_group(path)); })
+      .def("add_dimension",
+           [](EngineFile& file, std::size_t group, const std::string& name, std::uint64_t length,
+              bool unlimited) { change(file, add_dimension(group, name, length, unlimited)); })
+      .def(
+          "add_variable",
+          [](EngineFile& file, std::size_t group, const std::string& name, const std::string& type,
+             const std::vector<std::size_t>& dimensions, const std::optional<nb::bytes>& fill) {
+            std::string fill_bytes;
+            if (fill) fill_bytes.assign(fill->c_str(), fill->size());
+            change(file, add_variable(group, name, type_from_python(type), dimensions,
+                                      fill ? std::optional(fill_bytes) : std::nullopt));
+          },
+          nb::arg("group"), nb::arg("name"), nb::arg("type"), nb::arg("dimensions"),
+          nb::arg("fill").none())
+      .def("set_attribute",
+           [](EngineFile& file, bool of_variable, std::size_t at, const std::string& name,
+              const std::string& type, std::uint64_t n_values, const nb::object& value) {
+             const ModelAttribute attribute = attribute_from_python(name, type, n_values, value);
+             change(file,
+                    set_attribute(of_variable ? Owner::variable : Owner::group, at, attribute));
+           })
+      .def("delete_attribute",
+           [](EngineFile& file, bool of_variable, std::size_t at, const std::string& name) {
+             change(file, delete_attribute(of_variable ? Owner::variable : Owner::group, at, name));
+           })
+      .def("rename_dimension",
+           [](EngineFile& file, std::size_t at, const std::string& name) {
+             change(file, rename_dimension(at, name));
+           })
+      .def("rename_variable",
+           [](EngineFile& file, std::size_t at, const std::string& name) {
+             change(file, rename_variable(at, name));
+           })
+      .def("set_variable_options",
+           [](EngineFile& file, std::size_t at, const std::string& options) {
+             check(unlocked([&] { return file.set_variable_options(at, options); }));
+           })
+      .def("storage", &storage)
+      .def("put", &put)
+      .def("get", &get)
+      .def("get_all", &get_all)
+      .def("put_texts",
+           [](EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
+              const Numbers& stride, const std::vector<std::string>& texts) {
+             const Slab slab = slab_from_python(start, count, stride);
+             check(unlocked([&] { return file.put_texts(variable, slab, texts); }));
+           })
+      .def("get_texts", &get_texts)
+      .def("settle", [](EngineFile& file) { check(unlocked([&] { return file.settle(); })); })
+      .def("flush", [](EngineFile& file) { check(unlocked([&] { return file.flush(); })); })
+      .def("close", [](EngineFile& file) { check(unlocked([&] { return file.close(); })); })
+      .def("abort", [](EngineFile& file) { check(unlocked([&] { return file.abort(); })); })
+      .def("report", &report);
+}
+
+}  // namespace
+}  // namespace tailrace::python
+
+NB_MODULE(_engine, module) {
+  using namespace tailrace;
+  using namespace tailrace::python;
+  module.doc() = "The engine of tailrace; use the package's own functions.";
+  register_errors(module);
+  bind_file(module);
+  module.def("open", &open_file, nb::arg("path"), nb::arg("mode"), nb::arg("options"),
+             nb::arg("plugin_path"), nb::arg("comm").none());
+  module.def("verify", &verify, nb::arg("original"), nb::arg("compressed"), nb::arg("bound"),
+             nb::arg("per_field"), nb::arg("only"), nb::arg("exclude"), nb::arg("comm").none(),
+             nb::arg("progress").none());
+  module.def("info", &info);
+  module.def("search_plugins_in", &cli::search_plugins_in);
+  module.def("check_options", [](const std::string& options) {
+    FieldOptions parsed;
+    check(apply_field_options(options, parsed));
+  });
+  module.def("hdf5_version", &hdf5_library_version);
+  module.def("plugin_folders", &plugin_folders);
+}

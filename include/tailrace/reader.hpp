@@ -1,0 +1,179 @@
+// Tailrace for C++20: reading any HDF5 or netCDF-4 file. The C API of reader.h with RAII, types,
+// spans and exceptions.
+//
+//   tailrace::Reader reader = tailrace::Reader::open("out.h5");
+//   std::vector<float> whole = reader.read<float>("/temperature");
+//   std::vector<float> part = reader.read<float>("/temperature", {{0, 100}, {512, 10}});
+//   reader.read("/temperature", {{0, 100}, {512, 10}, {1, 2}}, std::span(buffer));  // every second
+//
+// Read reader.h first; a comment below says only what C++ adds. Every failure is a tailrace::Error.
+// A Reader that is destroyed without close() leaves alone, without the other ranks.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tailrace/reader.h>
+#include <tailrace/tailrace.hpp>
+
+namespace tailrace {
+inline namespace api {
+
+/// `count` elements from `start` in each dimension, `stride` apart; no strides: all 1.
+struct Selection {
+  std::vector<std::uint64_t> start;
+  std::vector<std::uint64_t> count;
+  std::vector<std::uint64_t> stride = {};
+
+  std::uint64_t n_elements() const {
+    std::uint64_t n = 1;
+    for (const std::uint64_t extent : count) n *= extent;
+    return n;
+  }
+};
+
+/// What a dataset is, with everything copied.
+struct DatasetInfo {
+  std::string path;
+  std::string type_text;
+  std::optional<tailrace_dtype> dtype;  ///< None: elements are the file's bytes.
+  std::size_t element_bytes = 0;
+  std::vector<std::uint64_t> shape;
+  std::vector<std::uint64_t> max_shape;
+  std::vector<std::uint64_t> chunk_shape;  ///< Empty: not chunked, or a scalar.
+  std::optional<double> fill_value;
+
+  Selection whole() const { return {std::vector<std::uint64_t>(shape.size(), 0), shape}; }
+};
+
+class Reader {
+ public:
+  /// Collective.
+  static Reader open(const std::string& path, const Comm& comm = serial(),
+                     const Options& options = {}) {
+    tailrace_reader* reader = nullptr;
+    check(tailrace_reader_open(path.c_str(), comm.address(), comm.n_bytes(), options.text().c_str(),
+                               &reader));
+    return Reader(reader);
+  }
+
+  std::size_t n_datasets() const { return tailrace_reader_n_datasets(reader_.get()); }
+  DatasetInfo dataset(std::size_t number) const {
+    tailrace_dataset_info info;
+    check(tailrace_reader_dataset(reader_.get(), number, &info));
+    DatasetInfo copied{info.path, info.type_text, {}, info.element_bytes, {}, {}, {}, {}};
+    if (info.is_number != 0) copied.dtype = info.dtype;
+    copied.shape.assign(info.shape, info.shape + info.n_dims);
+    copied.max_shape.assign(info.max_shape, info.max_shape + info.n_dims);
+    if (info.chunk_shape != nullptr) {
+      copied.chunk_shape.assign(info.chunk_shape, info.chunk_shape + info.n_dims);
+    }
+    if (info.has_fill_value != 0) copied.fill_value = info.fill_value;
+    return copied;
+  }
+  std::size_t find(const std::string& path) const {
+    std::size_t number = 0;
+    check(tailrace_reader_find(reader_.get(), path.c_str(), &number));
+    return number;
+  }
+
+  /// Collective.
+  void open_index(std::span<const std::size_t> datasets) {
+    check(tailrace_reader_open_index(reader_.get(), datasets.size(), datasets.data()));
+  }
+
+  /// Read a slab into memory that is there. T must be the dataset's own type, or std::byte.
+  template <class T>
+  void read(const std::string& path, const Selection& slab, std::span<T> values) {
+    read_bytes<T>(find(path), slab, values.data(), values.size_bytes());
+  }
+  /// Read a slab, or all, into a new vector.
+  template <class T>
+  std::vector<T> read(const std::string& path, const Selection& slab) {
+    std::vector<T> values(slab.n_elements());
+    read_bytes<T>(find(path), slab, values.data(), values.size() * sizeof(T));
+    return values;
+  }
+  template <class T>
+  std::vector<T> read(const std::string& path) {
+    return read<T>(path, dataset(find(path)).whole());
+  }
+
+  /// Every rank reads its own slab of one dataset at once; an empty one is fine. Collective.
+  template <class T>
+  void read_all(const std::string& path, const Selection& slab, std::span<T> values) {
+    const std::size_t number = find(path);
+    check_type<T>(number);
+    check_dims(number, slab);
+    const tailrace_read_request request{number,          slab.start.data(), slab.count.data(),
+                                        stride_of(slab), values.data(),     values.size_bytes()};
+    check(tailrace_reader_read_all(reader_.get(), 1, &request));
+  }
+  /// Any number of slabs. Collective.
+  void read_all(std::span<const tailrace_read_request> requests) {
+    check(tailrace_reader_read_all(reader_.get(), requests.size(), requests.data()));
+  }
+
+  /// Collective.
+  void refresh() { check(tailrace_reader_refresh(reader_.get())); }
+  tailrace_read_report report() const {
+    tailrace_read_report report;
+    check(tailrace_reader_report(reader_.get(), &report));
+    return report;
+  }
+  /// Collective. The Reader is of no use afterwards.
+  void close() { check(tailrace_reader_close(reader_.release())); }
+
+ private:
+  struct Abandon {
+    void operator()(tailrace_reader* reader) const { tailrace_reader_abandon(reader); }
+  };
+
+  explicit Reader(tailrace_reader* reader) : reader_(reader) {}
+
+  static const std::uint64_t* stride_of(const Selection& slab) {
+    return slab.stride.empty() ? nullptr : slab.stride.data();
+  }
+  template <class T>
+  void check_type(std::size_t number) const {
+    if constexpr (!std::is_same_v<T, std::byte>) {
+      tailrace_dataset_info info;
+      check(tailrace_reader_dataset(reader_.get(), number, &info));
+      if (info.is_number == 0 || info.dtype != dtype_of<T>()) {
+        throw Error(TAILRACE_ERROR_INVALID_ARGUMENT, std::string("dataset \"") + info.path +
+                                                         "\" is " + info.type_text +
+                                                         ", not of the type asked for");
+      }
+    }
+  }
+  void check_dims(std::size_t number, const Selection& slab) const {
+    tailrace_dataset_info info;
+    check(tailrace_reader_dataset(reader_.get(), number, &info));
+    if (slab.start.size() == info.n_dims && slab.count.size() == info.n_dims &&
+        (slab.stride.empty() || slab.stride.size() == info.n_dims)) {
+      return;
+    }
+    throw Error(TAILRACE_ERROR_INVALID_ARGUMENT, std::string("dataset \"") + info.path +
+                                                     "\": the slab has not its " +
+                                                     std::to_string(info.n_dims) + " dimensions");
+  }
+  template <class T>
+  void read_bytes(std::size_t number, const Selection& slab, T* values, std::size_t n_bytes) {
+    check_type<T>(number);
+    check_dims(number, slab);
+    check(tailrace_reader_read(reader_.get(), number, slab.start.data(), slab.count.data(),
+                               stride_of(slab), values, n_bytes));
+  }
+
+  std::unique_ptr<tailrace_reader, Abandon> reader_;
+};
+
+}  // namespace api
+}  // namespace tailrace

@@ -1,0 +1,45 @@
+// Scopes of Tailrace's C++ API: the program's use of a lane, from a begin to the end of a block.
+//
+// What lanes and marks are stands in tailrace.h under "Idle time". Included by tailrace.hpp.
+
+#pragma once
+
+#include <utility>
+
+#include <tailrace/tailrace.h>
+
+namespace tailrace {
+inline namespace api {
+
+/// A stretch in which the program needs one of its lanes: begun by File::compute() or
+/// File::background(), ended by end(), or with the scope, also by an exception. Movable; it must
+/// not outlive its File.
+class Scope {
+ public:
+  Scope(Scope&& other) noexcept : file_(std::exchange(other.file_, nullptr)), end_(other.end_) {}
+  Scope& operator=(Scope&& other) noexcept {
+    if (this != &other) {
+      end();
+      file_ = std::exchange(other.file_, nullptr);
+      end_ = other.end_;
+    }
+    return *this;
+  }
+  ~Scope() { end(); }
+
+  /// End it before its scope does. Further calls do nothing.
+  void end() noexcept {
+    if (file_ != nullptr) end_(std::exchange(file_, nullptr));
+  }
+
+ private:
+  friend class File;
+  using End = void (*)(tailrace_file*);
+  Scope(tailrace_file* file, End how) : file_(file), end_(how) {}
+
+  tailrace_file* file_;
+  End end_;
+};
+
+}  // namespace api
+}  // namespace tailrace

@@ -1,0 +1,105 @@
+"""The extension modules: where they are, and what to say where they are not.
+
+`_engine` holds everything but MPI; `_mpi` makes communicators of mpi4py known to it. A wheel that
+was built where something was missing has neither, and then says what. TAILRACE_ENGINE_DIR names a
+folder that holds them, for work on Tailrace itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import pathlib
+from typing import Any, Optional
+
+from ._errors import ArgumentError, UnsupportedError
+
+_PACKAGE = __package__ or "tailrace"
+
+
+def _build() -> Any:
+    """What the wheel says of its build; None beside a source tree."""
+    try:
+        return importlib.import_module("._build", _PACKAGE)
+    except ImportError:
+        return None
+
+
+@functools.cache
+def engine() -> Any:
+    """The module _engine. @error UnsupportedError  says what was missing when it was built."""
+    built = _build()
+    try:
+        module: Any = importlib.import_module("._engine", _PACKAGE)
+    except ImportError as failure:
+        lacks = getattr(built, "LACKS", "")
+        why = f"it was built without {lacks}" if lacks else f"its engine does not load: {failure}"
+        raise UnsupportedError(
+            f"this tailrace reads and writes no files, since {why}. Arrays (tailrace.encode) and "
+            "the HDF5 filters for h5py work. Install what is missing and then tailrace again: "
+            "pip install --force-reinstall --no-deps ."
+        ) from failure
+    wanted = getattr(built, "HDF5_VERSION", "")
+    if wanted and module.hdf5_version() != wanted:
+        raise UnsupportedError(
+            f"tailrace was built with HDF5 {wanted}, but an HDF5 {module.hdf5_version()} that this "
+            "program shows to all libraries has come in its place; import tailrace first, or load "
+            "the other one locally")
+    # Plug-ins that the engine's own HDF5 should find without being told.
+    module.search_plugins_in(plugin_path())
+    return module
+
+
+def has_engine() -> bool:
+    """Whether files can be opened here."""
+    try:
+        engine()
+    except UnsupportedError:
+        return False
+    return True
+
+
+@functools.cache
+def plugin_path() -> str:
+    """Folders of filter plug-ins: ours, and hdf5plugin's where it is installed."""
+    from . import _native
+    folders = [_native.PLUGIN_PATH]
+    found = importlib.util.find_spec("hdf5plugin")
+    if found is not None and found.origin:
+        folder = pathlib.Path(found.origin).parent / "plugins"
+        if folder.is_dir():
+            folders.append(str(folder))
+    return os.pathsep.join(folders)
+
+
+def communicator(comm: Any) -> Optional[Any]:
+    """What the engine takes for a communicator of mpi4py. Collective over it; None stays None."""
+    if comm is None:
+        return None
+    try:
+        from mpi4py import MPI
+    except ImportError as failure:
+        raise UnsupportedError("comm= takes a communicator of mpi4py, which is not installed"
+                               ) from failure
+    if not isinstance(comm, MPI.Comm):
+        raise ArgumentError(f"comm= takes a communicator of mpi4py, not {type(comm).__name__}")
+    if comm == MPI.COMM_NULL:
+        raise ArgumentError("comm is MPI.COMM_NULL")
+    if comm.Get_size() == 1:
+        return None
+    try:
+        bridge: Any = importlib.import_module("._mpi", _PACKAGE)
+    except ImportError as failure:
+        raise UnsupportedError(
+            "this tailrace was built without MPI; install an MPI with its headers "
+            f"(libopenmpi-dev or libmpich-dev) and build it again: {failure}") from failure
+    ours = bridge.library_version().strip("\0\n ")
+    theirs = MPI.Get_library_version().strip("\0\n ")
+    if ours != theirs:
+        raise UnsupportedError(
+            f"tailrace was built with {ours.splitlines()[0]!r}, mpi4py runs on "
+            f"{theirs.splitlines()[0]!r}; both must be the same MPI")
+    capsule = bridge.communicator(MPI._addressof(comm), MPI._sizeof(MPI.Comm))
+    return capsule

@@ -1,0 +1,222 @@
+"""tailrace.open and the file that it gives."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Optional, Union
+
+from ._engine_loader import communicator, engine, plugin_path
+from ._errors import ArgumentError, UnsupportedError
+from ._group import Group
+from ._model import Encoded, Model
+
+_MODES = ("r", "w", "a", "x")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a variable lies in the file."""
+
+    kind: str
+    type_text: str
+    chunk_shape: tuple[int, ...]
+    filters: tuple[tuple[int, str, tuple[int, ...]], ...]
+
+
+class File(Group):
+    """An open file: the root group. Made by tailrace.open.
+
+    Collective on a communicator: opening, all definitions and attributes, flush() and close().
+    Reading and writing variables is each rank's own affair; what was written is seen by the other
+    ranks after flush(). Leaving a `with` block by an exception closes the file of a single process,
+    with what was written; with a communicator it cannot wait for the other ranks, and drops it.
+    """
+
+    def __init__(self, path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,
+                 options: str = "") -> None:
+        if mode not in _MODES:
+            raise ArgumentError(f"mode is {mode!r}, must be one of {', '.join(_MODES)}")
+        self._mode = mode
+        self._options = options
+        self._snapshot: Optional[Model] = None
+        self._attributes: dict[tuple[bool, int], dict[str, Encoded]] = {}
+        self._storages: dict[int, Storage] = {}
+        self.filename = os.fspath(path)
+        handle = communicator(comm)
+        self._parallel = handle is not None
+        self._engine_file: Any = engine().open(
+            path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
+        self._position = 0
+        # A file that is dropped without close() is closed as long as that needs nobody else.
+        self._finalizer = weakref.finalize(self, _close_quietly, self._engine_file,
+                                           not self._parallel)
+
+    @property
+    def _file(self) -> File:
+        return self  # Not held: a file that nobody refers to is to go at once.
+
+    # --- state ------------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> str:
+        return self._mode
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._engine_file.is_open)
+
+    @property
+    def rank(self) -> int:
+        """This process's rank in the communicator."""
+        return int(self._engine_file.rank)
+
+    @property
+    def n_ranks(self) -> int:
+        return int(self._engine_file.n_ranks)
+
+    @property
+    def report(self) -> dict[str, float]:
+        """Numbers of the work so far: of this rank's reads, or of all ranks' flushes."""
+        return dict(self._engine_file.report())
+
+    def flush(self) -> None:
+        """Compress, write and commit all that was written to variables. Collective."""
+        self._engine_file.flush()
+        self._forget_model()
+
+    def close(self) -> None:
+        """Flush and close. Collective. A second time does nothing."""
+        self._finalizer.detach()
+        self._forget_model()
+        self._engine_file.close()
+
+    def abort(self) -> None:
+        """Close without writing what was not flushed; a file never flushed is removed. Collective.
+        """
+        self._finalizer.detach()
+        self._forget_model()
+        self._engine_file.abort()
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if kind is None or not self._parallel:
+            self.close()
+        else:
+            self._finalizer.detach()
+            del self._engine_file
+            self._engine_file = _Dropped(self.filename)
+
+    # --- what groups and variables ask ------------------------------------------------------------
+
+    def _model(self) -> Model:
+        snapshot = self._snapshot
+        if snapshot is None:
+            snapshot = self._snapshot = Model(self._engine_file.model())
+        return snapshot
+
+    def _forget_model(self) -> None:
+        self._snapshot = None
+        self._attributes.clear()
+        self._storages.clear()
+
+    def _edit(self, what: str, *arguments: Any) -> None:
+        try:
+            getattr(self._engine_file, what)(*arguments)
+        finally:
+            self._forget_model()
+
+    def _check_options(self, text: str) -> None:
+        engine().check_options(text)
+
+    def _attribute_entries(self, of_variable: bool, position: int) -> dict[str, Encoded]:
+        key = (of_variable, position)
+        if key not in self._attributes:
+            ask = (self._engine_file.variable_attributes if of_variable
+                   else self._engine_file.group_attributes)
+            self._attributes[key] = {name: (type_name, n_values, value)
+                                     for name, type_name, n_values, value in ask(position)}
+        return self._attributes[key]
+
+    def _storage(self, position: int) -> Optional[Storage]:
+        if position not in self._storages:
+            found = self._engine_file.storage(position)
+            if found is None:
+                return None
+            self._storages[position] = Storage(*found)
+        return self._storages[position]
+
+    def __reduce__(self) -> Any:
+        if self._mode != "r" or self._parallel:
+            raise UnsupportedError(f"{self.filename}: only files opened for reading by a single "
+                                   "process can be sent to another one (pickled)")
+        return _open_again, (os.path.abspath(self.filename), self._options)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class _Dropped:
+    """Stands for the engine's file after an exception among several ranks."""
+
+    is_open = False
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        raise ArgumentError(f"{self._path} was given up when an exception left its with block")
+
+
+_opened_again: weakref.WeakValueDictionary[tuple[str, str, int, int], File] = (
+    weakref.WeakValueDictionary())
+
+
+def _open_again(path: str, options: str) -> File:
+    """Open for reading; tasks of one worker process share the file as long as it is the same."""
+    state = os.stat(path)
+    key = (path, options, state.st_mtime_ns, state.st_ino)
+    found = _opened_again.get(key)
+    if found is None or not found.is_open:
+        found = _opened_again[key] = File(path, "r", options=options)
+    return found
+
+
+def _close_quietly(engine_file: Any, alone: bool) -> None:
+    """Close what was dropped without close(); nobody could be told of a failure."""
+    if not alone:
+        return
+    try:
+        engine_file.close()
+    except Exception:  # noqa: BLE001 - in a finalizer there is nobody to tell.
+        pass
+
+
+def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,  # noqa: A001
+         options: str = "") -> File:
+    """Open a netCDF-4 file (for reading: any HDF5 file).
+
+    mode: "r" read; "w" make, replacing what is there; "x" make, refusing to replace; "a" read and
+    write, made if it is missing. comm: a communicator of mpi4py, all of whose ranks call this.
+    options: "key=value,..."; for reading threads, memory, read, gap, prefetch; for writing also
+    codec, bound, chunk and others, and "GLOB: options" for variables (docs/python.md).
+
+    >>> import numpy as np, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "waves.nc")
+    >>> u = np.sin(np.linspace(0, 20, 40 * 50, dtype="f4")).reshape(40, 50)
+    >>> with open(path, "w") as file:
+    ...     _ = file.create_variable("u", ("y", "x"), data=u, abs=1e-3, attrs={"units": "m"})
+    >>> with open(path) as file:
+    ...     v = file["u"]
+    ...     v.dims, v.shape, v.attrs["units"], bool(abs(v[3:, ::2] - u[3:, ::2]).max() <= 1e-3)
+    (('y', 'x'), (40, 50), 'm', True)
+    """
+    return File(path, mode, comm, options)

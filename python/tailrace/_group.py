@@ -1,0 +1,250 @@
+"""Groups and dimensions: the words of netCDF-4 over a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy as np
+
+from ._attributes import Attributes
+from ._errors import ArgumentError, NotFoundError
+from ._model import joined, type_of
+from ._settings import option_text
+from ._variable import Variable
+
+if TYPE_CHECKING:
+    from ._file import File
+
+
+class Dimension:
+    """A dimension: a name and a length, which grows if it is unlimited."""
+
+    def __init__(self, file: File, position: int) -> None:
+        self._file = file
+        self._position = position
+
+    @property
+    def name(self) -> str:
+        return self._file._model().dimensions[self._position].name
+
+    @property
+    def unlimited(self) -> bool:
+        return self._file._model().dimensions[self._position].unlimited
+
+    def __len__(self) -> int:
+        return self._file._model().dimensions[self._position].length
+
+    def __repr__(self) -> str:
+        grows = ", unlimited" if self.unlimited else ""
+        return f"<tailrace.Dimension {self.name}: {len(self)}{grows}>"
+
+
+class Group(Mapping[str, Any]):
+    """A group: dimensions, variables, attributes and groups. A mapping of variables and groups by
+    name or path."""
+
+    def __init__(self, file: File, position: int) -> None:
+        self._held = file
+        self._position = position
+
+    @property
+    def _file(self) -> File:
+        return self._held
+
+    @property
+    def path(self) -> str:
+        """"/", "/g", "/g/h"."""
+        return self._file._model().groups[self._position].path
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2] or "/"
+
+    @property
+    def parent(self) -> Group:
+        return Group(self._file, self._file._model().groups[self._position].parent)
+
+    @property
+    def attrs(self) -> Attributes:
+        """The group's attributes, a mapping."""
+        return Attributes(self._file, False, self._position)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """Its own variables by name, in creation order."""
+        return {variable.name: Variable(self._file, at)
+                for at, variable in enumerate(self._file._model().variables)
+                if variable.group == self._position}
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """The groups within it by name."""
+        return {group.path.rpartition("/")[2]: Group(self._file, at)
+                for at, group in enumerate(self._file._model().groups)
+                if at and group.parent == self._position}
+
+    @property
+    def dimensions(self) -> dict[str, Dimension]:
+        """The dimensions defined in it by name."""
+        return {dimension.name: Dimension(self._file, at)
+                for at, dimension in enumerate(self._file._model().dimensions)
+                if dimension.group == self._position}
+
+    # --- looking up -------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        model = self._file._model()
+        path = joined(self.path, name)
+        group = model.group_at(path)
+        if group is not None:
+            return self._file if group == 0 else Group(self._file, group)
+        parent, _, last = path.rpartition("/")
+        group = model.group_at(parent or "/")
+        at = None if group is None else model.variable_at(group, last)
+        if at is None:
+            raise NotFoundError(f"{self._file.filename} has no variable or group {path}")
+        return Variable(self._file, at)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except NotFoundError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.variables
+        yield from self.groups
+
+    def __len__(self) -> int:
+        return len(self.variables) + len(self.groups)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Group) and self._file is other._file
+                and self._position == other._position)
+
+    def __hash__(self) -> int:
+        return hash((id(self._file), self._position))
+
+    # --- defining ---------------------------------------------------------------------------------
+
+    def create_group(self, name: str) -> Group:
+        """Make a group, with those above it that are missing. Collective on a communicator."""
+        path = joined(self.path, name)
+        parent = path.rpartition("/")[0]
+        if parent and self._file._model().group_at(parent) is None:
+            self.create_group(parent)
+        self._file._edit("add_group", path)
+        return Group(self._file, len(self._file._model().groups) - 1)
+
+    def require_group(self, name: str) -> Group:
+        """The group, made if it is missing."""
+        found = self.get(name)
+        return found if isinstance(found, Group) else self.create_group(name)
+
+    def create_dimension(self, name: str, size: Optional[int] = None) -> Dimension:
+        """Make a dimension; None: unlimited, empty for now. Collective on a communicator."""
+        if size is not None and size < 0:
+            raise ArgumentError(f"dimension {name!r}: size is {size}, must be >= 0")
+        self._file._edit("add_dimension", self._position, name, int(size or 0), size is None)
+        return Dimension(self._file, len(self._file._model().dimensions) - 1)
+
+    def create_variable(
+        self, name: str, dims: Union[str, Sequence[str]] = (), dtype: Any = None, *,
+        codec: Optional[str] = None, bound: Optional[str] = None, abs: Optional[float] = None,
+        rel: Optional[float] = None, pw_rel: Optional[float] = None, psnr: Optional[float] = None,
+        chunks: Union[str, Sequence[int], None] = None, fill_value: Any = None, data: Any = None,
+        attrs: Optional[Mapping[str, Any]] = None, options: str = "", **settings: Any,
+    ) -> Variable:
+        """Make a variable. Collective on a communicator.
+
+        dims: names of dimensions of this group or those above it; those that are missing are made
+        as long as `data` is. dtype: NumPy's, or str; without it that of `data`.
+        codec: "trz", "deflate", "zstd", ... with its settings as keywords (level=5); without it,
+        the file's default: lossless deflate, or chosen automatically where a bound is given.
+        One bound: abs= in the unit of the values, rel= of their range, pw_rel= of each value,
+        psnr= in dB, or bound="abs=1e-3". chunks: a shape, or about how many bytes ("1MiB").
+        data: written at once (staged until flush() or close()). options: "key=value,..." of the
+        engine (docs/python.md).
+        """
+        if "/" in name.strip("/"):
+            path = joined(self.path, name)
+            parent, _, last = path.rpartition("/")
+            return self._file.require_group(parent or "/").create_variable(
+                last, dims, dtype, codec=codec, bound=bound, abs=abs, rel=rel, pw_rel=pw_rel,
+                psnr=psnr, chunks=chunks, fill_value=fill_value, data=data, attrs=attrs,
+                options=options, **settings)
+        text = option_text(name, codec=codec, bound=bound, abs=abs, rel=rel, pw_rel=pw_rel,
+                           psnr=psnr, chunks=chunks, options=options, settings=settings)
+        if text:
+            self._file._check_options(text)
+        if data is not None and not hasattr(data, "shape"):
+            data = np.asarray(data)
+        if dtype is None and data is None:
+            raise ArgumentError(f"variable {name!r}: give dtype or data")
+        type_name = type_of(data.dtype if dtype is None else dtype)
+        names = (dims,) if isinstance(dims, str) else tuple(dims)
+        if data is not None and len(data.shape) != len(names):
+            raise ArgumentError(f"variable {name!r}: {len(names)} dimensions for data of "
+                                f"shape {tuple(data.shape)}")
+        positions = [self._dimension_for(name, dim, at, data)
+                     for at, dim in enumerate(names)]
+        fill: Optional[bytes] = None
+        if fill_value is not None:
+            fill = (str(fill_value).encode() if type_name == "text"
+                    else np.asarray(fill_value).astype("S1" if type_name == "char" else type_name)
+                    .tobytes())
+        self._file._edit("add_variable", self._position, name.strip("/"), type_name, positions,
+                         fill)
+        variable = Variable(self._file, len(self._file._model().variables) - 1)
+        if text:
+            self._file._engine_file.set_variable_options(variable._position, text)
+        if attrs:
+            variable.attrs.update(attrs)
+        if data is not None:
+            variable.write(data)
+        return variable
+
+    def _dimension_for(self, variable: str, name: str, at: int, data: Any) -> int:
+        model = self._file._model()
+        found = model.dimension_at(self._position, name)
+        if found is None:
+            if data is None:
+                raise NotFoundError(f"variable {variable!r}: there is no dimension {name!r}; "
+                                    "create_dimension() makes it")
+            return self.create_dimension(name, int(data.shape[at]))._position
+        dimension = model.dimensions[found]
+        if data is not None and not dimension.unlimited and dimension.length != data.shape[at]:
+            raise ArgumentError(f"variable {variable!r}: dimension {name!r} is {dimension.length} "
+                                f"long, the data's is {data.shape[at]}")
+        return found
+
+    # --- for people -------------------------------------------------------------------------------
+
+    def _lines(self) -> Iterator[str]:
+        dimensions = ", ".join(
+            f"{name}: {len(dimension)}{' (unlimited)' if dimension.unlimited else ''}"
+            for name, dimension in self.dimensions.items())
+        if dimensions:
+            yield f"dimensions: {dimensions}"
+        for variable in self.variables.values():
+            yield repr(variable)[len("<tailrace.Variable "):-1]
+        for group in self.groups.values():
+            yield f"group {group.path}: {len(group.variables)} variables"
+        for name, value in self.attrs.items():
+            yield f"{name} = {str(value):.80}"
+
+    def __repr__(self) -> str:
+        if not self._file.is_open:
+            return f"<tailrace.{type(self).__name__} of {self._file.filename}, closed>"
+        lines = "\n".join(f"  {line}" for line in self._lines())
+        title = f"<tailrace.{type(self).__name__} {self.path} of {self._file.filename}>"
+        return f"{title}\n{lines}" if lines else title
+
+    def _repr_html_(self) -> str:
+        title, _, rest = repr(self).partition("\n")
+        rows = "".join(f"<li><code>{escape(line.strip())}</code></li>"
+                       for line in rest.splitlines())
+        return f"<div>{escape(title)}<ul>{rows}</ul></div>"

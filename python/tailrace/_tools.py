@@ -1,0 +1,136 @@
+"""verify and info: what the command line program says, as Python objects."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple, Optional, Union
+
+from ._engine_loader import communicator, engine
+from ._errors import BoundError
+from ._progress import Progress, progress_bar
+from ._settings import bound_words
+
+Path = Union[str, os.PathLike[str]]
+
+
+class FieldVerdict(NamedTuple):
+    """What the comparison found in one variable."""
+
+    path: str
+    codec: str
+    kept: bool
+    max_error: float
+    absolute_bound: Optional[float]
+    psnr_db: Optional[float]  # None: exactly equal.
+    ratio: float
+    n_values: int
+    n_beyond_bound: int
+    details: dict[str, Any]
+
+
+class Verification(Mapping[str, FieldVerdict]):
+    """The verdict on a compressed file: a mapping of its variables' paths; true if all is kept."""
+
+    def __init__(self, document: dict[str, Any], text: str) -> None:
+        self.document = document
+        self.problems: list[str] = document["problems"]
+        self.n_failed: int = document["n_failed"]
+        self._text = text
+        self._fields = {entry["path"]: _verdict(entry) for entry in document["fields"]}
+
+    @property
+    def ok(self) -> bool:
+        return self.n_failed == 0
+
+    def check(self) -> Verification:
+        """Itself, or BoundError with the whole table."""
+        if not self.ok:
+            raise BoundError(self._text)
+        return self
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __getitem__(self, path: str) -> FieldVerdict:
+        return self._fields[path if path in self._fields else f"/{path}"]
+
+    def __iter__(self) -> Any:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self._text)}</pre>"
+
+
+def _verdict(entry: dict[str, Any]) -> FieldVerdict:
+    stored = entry["encoded_bytes"]
+    ratio = entry["raw_bytes"] / stored if stored else float("inf")
+    return FieldVerdict(entry["path"], entry["codec"], entry["kept"], entry["max_error"],
+                        entry["absolute_bound"], entry["psnr_db"], ratio, entry["n_values"],
+                        entry["n_beyond_bound"], entry)
+
+
+def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
+           abs: Optional[float] = None, rel: Optional[float] = None,
+           pw_rel: Optional[float] = None, psnr: Optional[float] = None,
+           per_variable: Optional[Mapping[str, str]] = None, only: Sequence[str] = (),
+           exclude: Sequence[str] = (), comm: Any = None, progress: Progress = None
+           ) -> Verification:
+    """Is every value of the compressed file as near to the original as was promised?
+
+    Compares all number variables by path, chunk by chunk, on threads of none but this process or,
+    with comm= (collective), on all its ranks. Each is held to the bound given here, else to the
+    one that the compressed file records, else to equality. per_variable: {"temp*": "bound=abs=1"}.
+    The original may be HDF5, netCDF-4, netCDF classic or .npy.
+    @returns the verdict; its check() raises BoundError.
+    """
+    handle = communicator(comm)
+    words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    fields = [f"{glob}:{text}" for glob, text in (per_variable or {}).items()]
+    with progress_bar(progress, "verifying") as tell:
+        document, text = engine().verify(
+            original=os.fspath(original), compressed=os.fspath(compressed), bound=words,
+            per_field=fields, only=list(only), exclude=list(exclude), comm=handle,
+            progress=tell if progress else None)
+    return Verification(json.loads(document), text)
+
+
+class Info(dict[str, Any]):
+    """What `tailrace info --json` says, shown as its table."""
+
+    text = ""
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text)}</pre>"
+
+
+def info(path: Path, *, chunks_of: str = "") -> Info:
+    """Variables, codecs, bounds, sizes and ratios of a file, without reading values.
+
+    chunks_of: also list the chunks of the variables that match this glob.
+    """
+    document, text = engine().info(os.fspath(path), chunks_of)
+    found = Info(json.loads(document))
+    found.text = text
+    return found
+
+
+def write_dataset(dataset: Any, path: Path, **keywords: Any) -> None:
+    """Store an xarray Dataset as netCDF-4, with codecs and bounds; dask arrays piece by piece.
+
+    encoding: per variable, keywords of create_variable: {"t": {"abs": 0.01}}. Also mode,
+    unlimited_dims, options (of tailrace.open) and progress. Coordinates are stored exactly.
+    """
+    from . import _xarray
+    _xarray.write_dataset(dataset, path, **keywords)

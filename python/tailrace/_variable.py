@@ -1,0 +1,304 @@
+"""A variable of a file: an array whose chunks are decoded when they are asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+
+from ._attributes import Attributes
+from ._errors import ArgumentError, CoverageError, UnsupportedError
+from ._index import Selection, select
+from ._model import ModelVariable, dtype_of, joined
+from ._progress import Progress, progress_bar
+
+if TYPE_CHECKING:
+    from ._file import File
+
+#: HDF5's own filters and ours, by number; others are named by the file.
+_FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset",
+            481: "trz", 482: "xor", 32015: "zstd", 32013: "zfp", 32024: "sz3", 32001: "blosc",
+            32026: "blosc2", 32004: "lz4", 32008: "bitshuffle"}
+
+#: Values are read and written in pieces of about so many bytes where progress is shown.
+_PIECE_BYTES = 64 << 20
+
+
+class Variable:
+    """An array in a file, indexed like NumPy's; nothing is read before that.
+
+    Values come as they are stored: fill values are not masked, scale_factor is not applied
+    (xarray does both). Threads may share a variable; decoding runs on threads of its own, without
+    Python's global lock.
+    """
+
+    def __init__(self, file: File, position: int) -> None:
+        self._file = file
+        self._position = position
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def _model(self) -> ModelVariable:
+        return self._file._model().variables[self._position]
+
+    @property
+    def name(self) -> str:
+        """The name within its group."""
+        return self._model.name
+
+    @property
+    def path(self) -> str:
+        """The absolute path, "/group/name"."""
+        variable = self._model
+        return joined(self._file._model().groups[variable.group].path, variable.name)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The names of its dimensions, slowest first."""
+        model = self._file._model()
+        return tuple(model.dimensions[at].name for at in self._model.dimensions)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of its dimensions now."""
+        return self._file._model().shape_of(self._model)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type; object for text."""
+        return dtype_of(self._model.type)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._model.dimensions)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values, uncompressed."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def unlimited(self) -> tuple[bool, ...]:
+        """Which dimensions may grow."""
+        model = self._file._model()
+        return tuple(model.dimensions[at].unlimited for at in self._model.dimensions)
+
+    @property
+    def attrs(self) -> Attributes:
+        """Its attributes, a mapping."""
+        return Attributes(self._file, True, self._position)
+
+    @property
+    def chunks(self) -> Optional[tuple[int, ...]]:
+        """The shape that is compressed alone; None: contiguous, or not written yet."""
+        stored = self._file._storage(self._position)
+        return stored.chunk_shape if stored is not None and stored.chunk_shape else None
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """Names of the HDF5 filters, in the order in which encoding applies them."""
+        stored = self._file._storage(self._position)
+        if stored is None:
+            return ()
+        return tuple(_FILTERS.get(number) or name or f"id={number}"
+                     for number, name, _ in stored.filters)
+
+    @property
+    def codec(self) -> str:
+        """The codec's name as Tailrace recorded it, else the filters joined by '+'; "" for none."""
+        recorded = self.attrs.get("tailrace_codec")
+        return str(recorded) if recorded else "+".join(self.filters)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, np.ndarray) and key.dtype == bool and key.ndim == self.ndim > 1:
+            return self[...][key]
+        return self._read(select(key, self.shape))
+
+    def _read(self, selection: Selection) -> Any:
+        if self._model.type == "text":
+            values = self._read_texts(selection)
+        else:
+            values = self._read_numbers(selection)
+        result = selection.arrange(values)
+        return result[()] if result.ndim == 0 else result
+
+    def _read_numbers(self, selection: Selection) -> np.ndarray[Any, Any]:
+        values = np.empty(selection.read_shape, self._number_type())
+        engine_file = self._file._engine_file
+        pieces = list(selection.pieces())
+        for start, count, stride, target in pieces:
+            if len(pieces) == 1:
+                engine_file.get(self._position, start, count, stride, _bytes_of(values))
+                continue
+            part = np.empty(count, values.dtype)
+            engine_file.get(self._position, start, count, stride, _bytes_of(part))
+            values[target] = part
+        return values
+
+    def _read_texts(self, selection: Selection) -> np.ndarray[Any, Any]:
+        values = np.empty(selection.read_shape, object)
+        for start, count, stride, target in selection.pieces():
+            texts = self._file._engine_file.get_texts(self._position, start, count, stride)
+            part = np.empty(len(texts), object)
+            part[:] = texts
+            values[target] = part.reshape(count)
+        return values
+
+    def _number_type(self) -> np.dtype[Any]:
+        if self._model.type == "other":
+            stored = self._file._storage(self._position)
+            raise UnsupportedError(f"{self.path}: values of type "
+                                   f"{stored.type_text if stored else 'unknown'} are not supported")
+        return self.dtype
+
+    def read(self, *, progress: Progress = None) -> Any:
+        """All values, piece by piece with a progress bar (progress=True, or a function that takes
+        the bytes done and all bytes); otherwise as v[...]."""
+        shape = self.shape
+        if not progress or not shape or self._model.type == "text" or self.nbytes == 0:
+            return self[...]
+        values = np.empty(shape, self._number_type())
+        with progress_bar(progress, f"reading {self.name}") as tell:
+            for part in self._parts(shape):
+                values[part] = self[part]
+                tell(part.stop * values[:1].nbytes, values.nbytes)
+        return values
+
+    def _parts(self, shape: tuple[int, ...]) -> Iterator[slice]:
+        """The first dimension in pieces of whole chunks."""
+        chunks = self.chunks
+        row_bytes = max(1, math.prod(shape[1:]) * self.dtype.itemsize)
+        rows = chunks[0] if chunks else 1
+        rows *= max(1, _PIECE_BYTES // (rows * row_bytes))
+        for start in range(0, shape[0], rows):
+            yield slice(start, min(start + rows, shape[0]))
+
+    def read_all(self, key: Any = ...) -> Any:
+        """Every rank of the communicator reads its own selection; None: nothing. Collective.
+
+        A chunk that several ranks want is read and decoded by one of them.
+        """
+        if key is None:
+            self._file._engine_file.get_all([])
+            return None
+        selection = select(key, self.shape)
+        values = np.empty(selection.read_shape, self._number_type())
+        parts = [(piece, np.empty(piece.extents, values.dtype)) for piece in selection.pieces()]
+        self._file._engine_file.get_all([
+            (self._position, piece.start, piece.extents, piece.stride, _bytes_of(part))
+            for piece, part in parts])
+        for piece, part in parts:
+            values[piece.target] = part
+        return selection.arrange(values)
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._model.type == "text":
+            values = np.asarray(value, dtype=object)
+        else:
+            if isinstance(value, np.ma.MaskedArray):
+                value = value.filled(self._fill_for_masked())
+            values = np.asarray(value)
+            if values.dtype != self._number_type():
+                values = values.astype(self._number_type())
+        selection = select(key, self.shape, unlimited=self.unlimited, value_shape=values.shape)
+        try:
+            values = selection.spread(values)
+        except ValueError as failure:
+            raise ArgumentError(f"{self.path}: {failure}") from None
+        for start, count, stride, target in selection.pieces():
+            part = values[target]
+            if self._model.type == "text":
+                self._file._engine_file.put_texts(self._position, start, count, stride,
+                                                  [str(text) for text in part.ravel()])
+            else:
+                self._file._engine_file.put(self._position, start, count, stride, _bytes_of(part))
+        if any(self.unlimited):
+            self._file._forget_model()
+
+    def _fill_for_masked(self) -> Any:
+        fill = self.attrs.get("_FillValue")
+        if fill is None:
+            raise ArgumentError(f"{self.path} has no fill_value to store masked values as")
+        return fill
+
+    def write(self, array: Any, *, progress: Progress = None) -> None:
+        """All values, piece by piece (dask arrays too), with a progress bar."""
+        shape = tuple(array.shape)
+        if not shape:
+            self[...] = _values_of(array)
+            return
+        with progress_bar(progress, f"writing {self.name}") as tell:
+            row_bytes = max(1, math.prod(shape[1:]) * self.dtype.itemsize)
+            for part in self._parts(shape):
+                self[part] = _values_of(array[part])
+                tell(part.stop * row_bytes, shape[0] * row_bytes)
+
+    # --- as others see it -------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError(f"{self.path} lies in a file: an array of it is always a copy")
+        values = np.asarray(self[...])
+        return values if dtype is None else values.astype(dtype)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError(f"{self.path} is a scalar and has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in range(len(self)):
+            yield self[index]
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self._file, self.path)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Variable) and self._file is other._file
+                and self._position == other._position)
+
+    def __hash__(self) -> int:
+        return hash((id(self._file), self._position))
+
+    def __repr__(self) -> str:
+        if not self._file.is_open:
+            return "<tailrace.Variable of a closed file>"
+        sizes = ", ".join(f"{name}: {n}" for name, n in zip(self.dims, self.shape))
+        text = f"<tailrace.Variable {self.path} ({sizes}) {_type_text(self._model.type)}"
+        chunks, codec = self.chunks, self.codec
+        if chunks:
+            text += f", chunks {'x'.join(map(str, chunks))}"
+        return text + (f", {codec}>" if codec else ">")
+
+
+def _bytes_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The memory of a dense array, as the engine takes it; a copy where it is not dense."""
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _values_of(array: Any) -> Any:
+    """What is not in memory yet (dask's, another file's) as NumPy's; masks stay."""
+    return array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+
+
+def _type_text(type_name: str) -> str:
+    return {"char": "S1", "text": "str"}.get(type_name) or (
+        type_name if type_name == "other" else np.dtype(type_name).name)
+
+
+def _reopened(file: File, path: str) -> Variable:
+    found = file[path]
+    if not isinstance(found, Variable):
+        raise CoverageError(f"{path} is no variable any more")
+    return found

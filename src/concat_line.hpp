@@ -1,0 +1,75 @@
+// ConcatLine: all chunks of a concatenation's output in one row, to be cut into rounds and dealt.
+//
+// The chunks of all datasets that have rows stand one behind the other in the order of the schema,
+// each as long as its raw bytes. A round is a piece of this line that fits the memory of the ranks;
+// within a round every rank owns an equal share of its bytes. So thousands of small datasets and
+// one huge dataset are the same case, nobody communicates to know who owns a chunk, and no dataset
+// needs a barrier of its own (Lee et al. 2022, section 6.2, where each dataset is one collective
+// write). Pure arithmetic; O(datasets) memory.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/box.hpp"
+
+namespace tailrace {
+
+/// The chunks of one dataset that have to be written.
+struct LineDataset {
+  ChunkGrid grid;
+  std::uint64_t element_bytes = 1;
+  std::uint64_t first_chunk = 0;  ///< Earlier ones are in the file already (append).
+
+  std::uint64_t chunk_bytes() const { return n_elements(grid.chunk_shape) * element_bytes; }
+};
+
+class ConcatLine {
+ public:
+  explicit ConcatLine(std::vector<LineDataset> datasets);
+
+  const LineDataset& dataset(std::size_t index) const { return datasets_[index]; }
+  std::size_t n_datasets() const { return datasets_.size(); }
+  /// Places of the line are numbered from 0; each is one chunk.
+  std::uint64_t n_places() const { return first_place_.back(); }
+  /// Raw bytes before a place; of n_places(): of all.
+  std::uint64_t bytes_before(std::uint64_t place) const;
+
+  struct Chunk {
+    std::size_t dataset = 0;
+    std::uint64_t chunk_index = 0;  ///< Row-major in the dataset's grid.
+  };
+  Chunk chunk_at(std::uint64_t place) const;
+  /// The first place of a dataset (that of the next one, if it has none).
+  std::uint64_t first_place(std::size_t dataset) const { return first_place_[dataset]; }
+  /// The place of a chunk >= the dataset's first_chunk.
+  std::uint64_t place_of(std::size_t dataset, std::uint64_t chunk_index) const {
+    return first_place_[dataset] + (chunk_index - datasets_[dataset].first_chunk);
+  }
+
+  /// The last place up to which at most `n_bytes` lie behind `first`, but one place at least.
+  std::uint64_t end_within(std::uint64_t first, std::uint64_t n_bytes) const;
+
+ private:
+  std::size_t dataset_at(std::uint64_t place) const;
+
+  std::vector<LineDataset> datasets_;
+  std::vector<std::uint64_t> first_place_;   ///< n_datasets + 1.
+  std::vector<std::uint64_t> bytes_before_;  ///< n_datasets + 1.
+};
+
+/// A piece of the line, and which rank owns which part of it.
+struct ConcatRound {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::vector<std::uint64_t> borders;  ///< n_ranks + 1 places: rank r owns [r] to [r + 1].
+
+  /// Cut [first, end) into shares of equal bytes. Cost: O(ranks log datasets).
+  static ConcatRound deal(const ConcatLine& line, std::uint64_t first, std::uint64_t end,
+                          int n_ranks);
+  int owner(std::uint64_t place) const;
+};
+
+}  // namespace tailrace

@@ -1,0 +1,359 @@
+// The messages in the window, and who may touch them when.
+//
+//            try_give                take, take_back              settle
+//   free ---------------> posted -----------------------> taken ---------> written, failed, dropped
+//    ^                                                                          |
+//    +------------------------------- collect ----------------------------------+
+//
+// Invariants (tests/unit/shared_writes_test.cpp cites the numbers):
+//  1. A slot and the bytes it names lie in the donor's segment. The donor alone writes to them
+//  while
+//     the slot is free or settled; whoever made it `taken` alone while it is taken; nobody while it
+//     is posted. So each change of state needs no lock: a release store, and for posted -> taken,
+//     which donor and recipient may both want, a compare-and-swap that one of them wins.
+//  2. A gift is written by one rank, once: whoever takes it.
+//  3. Bytes in the window are given back to the free room only when their slot is free again.
+//  4. A chunk counts as written when collect() says so, never before.
+//  5. finish() returns only when all ranks of the node have closed the step (or are gone), all
+//  gifts
+//     to this rank are settled and all of its own collected. Every wait in it ends: a posted gift
+//     is taken by its recipient or taken back, a taken one is settled by a thread that waits for
+//     nothing but storage.
+//  6. A rank that is gone is waited for by nobody, and its segment stays mapped in all others.
+// A crowd of messages is rare (a rank gives away a few chunks a step), so taking looks through all
+// slots of all donors; a counter per recipient makes looking in vain cheap.
+
+#include "exec/shared_writes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <thread>
+
+namespace tailrace {
+namespace {
+
+constexpr std::uint64_t cache_line_bytes = 64;
+constexpr std::chrono::microseconds nap_first{20};
+constexpr std::chrono::microseconds nap_longest{500};  // as the waits of MpiComm
+
+enum class State : std::uint8_t { free, posted, taken, written, failed, dropped };
+
+/// A slot's state, and with it what a reader must know before the slot is its own: so that a slot
+/// which has been used again in between cannot be mistaken for what it was.
+struct Word {
+  State state = State::free;
+  std::uint16_t recipient = 0;
+  std::uint64_t sequence = 0;  ///< Of the donor's gifts, 40 bits: the oldest goes first.
+
+  std::uint64_t packed() const {
+    return sequence << 24 | std::uint64_t{recipient} << 8 | static_cast<std::uint64_t>(state);
+  }
+  static Word of(std::uint64_t packed) {
+    return {static_cast<State>(packed & 0xFF), static_cast<std::uint16_t>(packed >> 8),
+            packed >> 24};
+  }
+  bool settled() const {
+    return state == State::written || state == State::failed || state == State::dropped;
+  }
+};
+
+constexpr std::uint64_t aligned(std::uint64_t n_bytes) {
+  return (n_bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+}
+
+}  // namespace
+
+/// One message; in the window, so plain data and lock-free atomics only.
+struct alignas(cache_line_bytes) SharedWrites::Slot {
+  std::atomic<std::uint64_t> word;     ///< A Word.
+  std::atomic<std::uint64_t> n_bytes;  ///< Valid if the word is the same before and after.
+  std::uint64_t address;               ///< In the file.
+  std::uint64_t at;                    ///< In the donor's room.
+  std::int32_t writer;                 ///< Who took it.
+  std::int32_t code;                   ///< Of a failed write.
+  std::array<char, 216> text;          ///< Of a failed write; cut to fit, ends in 0.
+};
+
+/// What stands at the beginning of every rank's segment.
+struct SharedWrites::Segment {
+  alignas(cache_line_bytes) std::atomic<std::int64_t> n_for_me;  ///< Gifts posted to this rank.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> closed_step;
+  std::atomic<std::uint32_t> gone;
+  std::array<Slot, n_slots> slots;
+
+  static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
+                std::atomic<std::uint64_t>::is_always_lock_free);
+};
+
+std::uint64_t SharedWrites::segment_bytes(std::uint64_t encoded_bytes) {
+  return aligned(sizeof(Segment)) + aligned(encoded_bytes);
+}
+
+Result<std::unique_ptr<SharedWrites>> SharedWrites::create(Comm& comm,
+                                                           std::uint64_t encoded_bytes) {
+  Result<std::unique_ptr<NodeWindow>> window =
+      comm.create_node_window(segment_bytes(encoded_bytes));
+  if (!window.ok()) return window.status();
+  auto made = std::make_unique<SharedWrites>(std::move(*window));
+  comm.barrier();
+  return made;
+}
+
+SharedWrites::SharedWrites(std::unique_ptr<NodeWindow> window)
+    : window_(std::move(window)),
+      rank_(window_->rank_on_node()),
+      n_ranks_(window_->n_ranks_on_node()) {
+  TAILRACE_CHECK(window_->segment(rank_).size() >= segment_bytes(0));
+  new (window_->segment(rank_).data()) Segment{};
+  if (const std::uint64_t n_bytes = room_of(rank_).size(); n_bytes > 0) gaps_[0] = n_bytes;
+}
+
+SharedWrites::~SharedWrites() = default;
+
+SharedWrites::Segment& SharedWrites::segment_of(int rank) const {
+  return *std::launder(reinterpret_cast<Segment*>(window_->segment(rank).data()));
+}
+
+std::span<std::byte> SharedWrites::room_of(int rank) const {
+  return window_->segment(rank).subspan(aligned(sizeof(Segment)));
+}
+
+void SharedWrites::start_step(std::uint64_t step) {
+  const std::scoped_lock lock(mutex_);
+  TAILRACE_CHECK(step > step_ && n_unsettled_ == 0);
+  step_ = step;
+}
+
+// --- the donor's room: first fit, neighbours joined
+
+std::optional<std::uint64_t> SharedWrites::take_room(std::uint64_t n_bytes) {
+  for (const auto& [at, length] : gaps_) {
+    if (length < n_bytes) continue;
+    const std::uint64_t found = at;
+    const std::uint64_t rest = length - n_bytes;
+    gaps_.erase(found);
+    if (rest > 0) gaps_[found + n_bytes] = rest;
+    return found;
+  }
+  return std::nullopt;
+}
+
+void SharedWrites::give_room_back(std::uint64_t at, std::uint64_t n_bytes) {
+  const auto gap = gaps_.emplace(at, n_bytes).first;
+  if (const auto next = std::next(gap); next != gaps_.end() && at + n_bytes == next->first) {
+    gap->second += next->second;
+    gaps_.erase(next);
+  }
+  if (gap == gaps_.begin()) return;
+  const auto before = std::prev(gap);
+  if (before->first + before->second != at) return;
+  before->second += gap->second;
+  gaps_.erase(gap);
+}
+
+// --- donor
+
+/// A slot and room for a gift, or nothing. The slot's word stays free: nobody else looks at it.
+std::optional<std::size_t> SharedWrites::reserve(const WrittenChunk& chunk, std::uint64_t n_bytes) {
+  const std::scoped_lock lock(mutex_);
+  Segment& own = segment_of(rank_);
+  TAILRACE_CHECK(own.closed_step.load() < step_);
+  const auto slot = std::find(in_use_.begin(), in_use_.end(), false);
+  if (slot == in_use_.end()) return std::nullopt;
+  const std::optional<std::uint64_t> at = take_room(aligned(n_bytes));
+  if (!at) return std::nullopt;
+  *slot = true;
+  ++n_unsettled_;
+  const auto index = static_cast<std::size_t>(slot - in_use_.begin());
+  given_[index] = chunk;
+  own.slots[index].at = *at;
+  own.slots[index].n_bytes.store(n_bytes, std::memory_order_relaxed);
+  return index;
+}
+
+// The lock is not held while the address is claimed: between nodes a claim may wait for the main
+// thread, which may be asking something here.
+bool SharedWrites::try_give(int recipient, WrittenChunk& chunk, std::span<const std::byte> bytes,
+                            const std::function<std::uint64_t()>& claim) {
+  TAILRACE_CHECK(recipient >= 0 && recipient < n_ranks_);
+  if (recipient == rank_ || bytes.empty() || segment_of(recipient).gone.load() != 0) return false;
+  const std::optional<std::size_t> index = reserve(chunk, bytes.size());
+  if (!index) return false;
+  if (claim) chunk.address = claim();
+  Slot& slot = segment_of(rank_).slots[*index];
+  std::memcpy(room_of(rank_).data() + slot.at, bytes.data(), bytes.size());
+  slot.address = chunk.address;
+  const std::scoped_lock lock(mutex_);
+  given_[*index].address = chunk.address;
+  const Word word{State::posted, static_cast<std::uint16_t>(recipient), sequence_++};
+  slot.word.store(word.packed(), std::memory_order_release);
+  segment_of(recipient).n_for_me.fetch_add(1);
+  return true;
+}
+
+std::vector<SharedWrites::Receipt> SharedWrites::collect() {
+  std::vector<Receipt> receipts;
+  const std::scoped_lock lock(mutex_);
+  for (std::size_t i = 0; i < n_slots && n_unsettled_ > 0; ++i) {
+    if (!in_use_[i]) continue;
+    Slot& slot = segment_of(rank_).slots[i];
+    const State state = Word::of(slot.word.load(std::memory_order_acquire)).state;
+    Receipt receipt;
+    receipt.chunk = given_[i];
+    if (state == State::failed) {
+      receipt.outcome = Outcome::failed;
+      receipt.status = Status(static_cast<Code>(slot.code), slot.text.data());
+    } else if (state == State::dropped) {
+      receipt.outcome = Outcome::dropped;
+    } else if (state != State::written) {
+      continue;
+    }
+    receipt.writer = slot.writer;
+    if (receipt.writer != rank_) {
+      const std::string writer = std::to_string(rank_in_comm(receipt.writer));
+      receipt.status = receipt.status.within("chunk given to rank " + writer);
+    }
+    give_room_back(slot.at, aligned(slot.n_bytes.load(std::memory_order_relaxed)));
+    --n_unsettled_;
+    in_use_[i] = false;
+    slot.word.store(Word{}.packed(), std::memory_order_relaxed);
+    receipts.push_back(std::move(receipt));
+  }
+  return receipts;
+}
+
+std::size_t SharedWrites::n_unsettled() const {
+  const std::scoped_lock lock(mutex_);
+  return n_unsettled_;
+}
+
+std::optional<SharedWrites::Task> SharedWrites::take_back() {
+  return take_from(rank_, UINT64_MAX, std::nullopt);
+}
+
+void SharedWrites::close() {
+  const std::scoped_lock lock(mutex_);
+  segment_of(rank_).closed_step.store(step_, std::memory_order_release);
+}
+
+// --- recipient
+
+bool SharedWrites::waiting() const { return segment_of(rank_).n_for_me.load() > 0; }
+
+/// Take the oldest of a donor's posted gifts, for one recipient or (to take it back) for any.
+std::optional<SharedWrites::Task> SharedWrites::take_from(int donor, std::uint64_t n_bytes_max,
+                                                          std::optional<int> recipient) {
+  Segment& from = segment_of(donor);
+  while (true) {
+    Slot* oldest = nullptr;
+    Word chosen;
+    for (Slot& slot : from.slots) {
+      const Word word = Word::of(slot.word.load(std::memory_order_acquire));
+      if (word.state != State::posted || (recipient && word.recipient != *recipient)) continue;
+      if (slot.n_bytes.load(std::memory_order_relaxed) > n_bytes_max) continue;
+      if (oldest != nullptr && word.sequence >= chosen.sequence) continue;
+      oldest = &slot;
+      chosen = word;
+    }
+    if (oldest == nullptr) return std::nullopt;
+    std::uint64_t expected = chosen.packed();
+    const Word mine{State::taken, chosen.recipient, chosen.sequence};
+    if (!oldest->word.compare_exchange_strong(expected, mine.packed())) continue;
+    segment_of(chosen.recipient).n_for_me.fetch_sub(1);
+    oldest->writer = rank_;
+    const auto index = static_cast<std::size_t>(oldest - from.slots.data());
+    const std::uint64_t n_bytes = oldest->n_bytes.load(std::memory_order_relaxed);
+    return Task{donor, index, oldest->address, room_of(donor).subspan(oldest->at, n_bytes)};
+  }
+}
+
+std::optional<SharedWrites::Task> SharedWrites::take(std::uint64_t n_bytes_max) {
+  if (!waiting()) return std::nullopt;
+  const int first = next_donor_.load(std::memory_order_relaxed);
+  for (int i = 0; i < n_ranks_; ++i) {
+    const int donor = (first + i) % n_ranks_;
+    if (donor == rank_) continue;
+    if (std::optional<Task> task = take_from(donor, n_bytes_max, rank_)) {
+      next_donor_.store((donor + 1) % n_ranks_, std::memory_order_relaxed);
+      return task;
+    }
+  }
+  return std::nullopt;
+}
+
+void SharedWrites::settle(const Task& task, Outcome outcome, const Status& status) {
+  Slot& slot = segment_of(task.donor).slots[task.slot];
+  Word word = Word::of(slot.word.load(std::memory_order_relaxed));
+  TAILRACE_CHECK(word.state == State::taken && slot.writer == rank_);
+  switch (outcome) {
+    case Outcome::written: word.state = State::written; break;
+    case Outcome::dropped: word.state = State::dropped; break;
+    case Outcome::failed: {
+      word.state = State::failed;
+      slot.code = static_cast<std::int32_t>(status.code());
+      const std::size_t n = std::min(status.message().size(), slot.text.size() - 1);
+      std::memcpy(slot.text.data(), status.message().data(), n);
+      slot.text[n] = '\0';
+      break;
+    }
+  }
+  slot.word.store(word.packed(), std::memory_order_release);
+}
+
+// --- the end of a step
+
+/// Once a donor has closed, all that it has posted can be seen; so the order of the two loops.
+bool SharedWrites::may_leave() const {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (n_unsettled_ > 0) return false;
+  }
+  for (int rank = 0; rank < n_ranks_; ++rank) {
+    const Segment& segment = segment_of(rank);
+    const bool closed = segment.closed_step.load(std::memory_order_acquire) >= step_;
+    if (!closed && segment.gone.load() == 0) return false;
+  }
+  for (int donor = 0; donor < n_ranks_; ++donor) {
+    if (segment_of(donor).gone.load() != 0) continue;
+    for (const Slot& slot : segment_of(donor).slots) {
+      const Word word = Word::of(slot.word.load(std::memory_order_acquire));
+      if (word.state == State::posted && word.recipient == rank_) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<SharedWrites::Receipt> SharedWrites::finish(
+    const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
+    const std::function<bool()>& failed, const std::function<void()>& attend) {
+  close();
+  std::vector<Receipt> receipts;
+  std::chrono::microseconds nap = nap_first;
+  while (true) {
+    for (Receipt& receipt : collect()) receipts.push_back(std::move(receipt));
+    std::optional<Task> task = take();
+    if (!task) task = take_back();
+    if (task) {
+      const bool drop = failed();
+      const Status done = drop ? Status() : write(task->address, task->bytes);
+      const Outcome outcome = done.ok() ? Outcome::written : Outcome::failed;
+      settle(*task, drop ? Outcome::dropped : outcome, done);
+      nap = nap_first;
+      continue;
+    }
+    if (may_leave()) return receipts;
+    if (attend) attend();
+    std::this_thread::sleep_for(nap);
+    nap = std::min(2 * nap, nap_longest);
+  }
+}
+
+void SharedWrites::abandon() {
+  segment_of(rank_).gone.store(1);
+  window_->abandon();
+}
+
+}  // namespace tailrace

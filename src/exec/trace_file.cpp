@@ -1,0 +1,112 @@
+// Writing Chrome trace events. The text is put together directly: a trace may hold 10^6 events, and
+// a tree of JSON nodes would take a hundred times their memory.
+// Source: "Trace Event Format" (the Chromium project), complete events "X" and metadata events "M".
+
+#include "exec/trace_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+namespace tailrace {
+namespace {
+
+constexpr std::int32_t main_lane = 0;
+/// The rows of plans come after those of all lanes.
+constexpr std::int32_t first_plan_row = 1000;
+
+/// A lane's row is its number. What the application does beside the I/O lane may overlap a write
+/// that was under way; events of one row must not, so it has a row of its own above.
+constexpr std::int32_t application_io_row = io_lane_number - 1;
+
+std::int32_t row_of(const TraceEvent& event) {
+  if (event.kind == TraceEvent::Kind::application && event.lane == io_lane_number) {
+    return application_io_row;
+  }
+  return is_planned(event.kind) ? first_plan_row + event.lane : event.lane;
+}
+
+std::string row_name(std::int32_t row) {
+  if (row >= first_plan_row) return "plan: " + row_name(row - first_plan_row);
+  if (row == main_lane) return "main";
+  if (row == application_io_row) return "application's I/O";
+  if (row == io_lane_number) return "I/O";
+  if (row == commit_lane_number) return "commit";
+  return fmt::format("encode {}", row);
+}
+
+/// A JSON string literal, quotes included; bytes that are no UTF-8 become U+FFFD.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string event_name(const TraceEvent& event, std::span<const std::string> fields) {
+  const auto field = static_cast<std::size_t>(event.field_index);
+  std::string name = trace_kind_name(event.kind);
+  if (event.field_index >= 0 && field < fields.size()) name += " " + fields[field];
+  if (event.chunk_index >= 0) name += fmt::format(" #{}", event.chunk_index);
+  return name;
+}
+
+}  // namespace
+
+std::string trace_json(std::span<const TraceEvent> events, std::span<const std::string> fields) {
+  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+  const auto append = std::back_inserter(out);
+  std::set<std::pair<std::int32_t, std::int32_t>> rows;
+  for (const TraceEvent& event : events) rows.emplace(event.rank, row_of(event));
+
+  bool first = true;
+  const auto separate = [&] {
+    if (!first) out += ",\n";
+    first = false;
+  };
+  std::int32_t named_rank = -1;
+  for (const auto& [rank, row] : rows) {
+    if (rank != named_rank) {
+      separate();
+      fmt::format_to(append,
+                     R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}})",
+                     rank);
+      named_rank = rank;
+    }
+    separate();
+    fmt::format_to(append,
+                   R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+                   rank, row, row_name(row));
+    separate();
+    fmt::format_to(
+        append,
+        R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
+        rank, row, row);
+  }
+  for (const TraceEvent& event : events) {
+    separate();
+    fmt::format_to(append, R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{:.3f},)",
+                   trace_kind_name(event.kind), quoted(event_name(event, fields)), event.rank,
+                   row_of(event), event.start_s * 1e6);
+    fmt::format_to(append, R"("dur":{:.3f},"args":{{"bytes":{})",
+                   (event.end_s - event.start_s) * 1e6, event.n_bytes);
+    if (event.kind == TraceEvent::Kind::write) {
+      fmt::format_to(append, R"(,"address":{})", event.address);
+    }
+    out += "}}";
+  }
+  out += "\n]}\n";
+  return out;
+}
+
+Status write_trace_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (file) return Status();
+  return Status(Code::io_error, "writing the trace \"" + path + "\" failed");
+}
+
+}  // namespace tailrace

@@ -1,0 +1,81 @@
+// MachineProfile: what `tailrace profile` has measured of a machine, as readable JSON and back.
+//
+// Pure: text in, text out; who reads and writes the file is the frontend or write_choose. A profile
+// names host, processor, file system and Tailrace's version, so that a stale one is noticed.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.hpp"
+#include "model/roofline.hpp"
+#include "model/throughput.hpp"
+
+namespace tailrace {
+
+/// A codec with its settings, measured on one core while as many ranks as were started worked.
+struct CodecProfile {
+  std::string codec;  ///< "trz", "trz,preset=fast", "sz3", ... as on the command line.
+  ThroughputCurve encode;
+  ThroughputCurve decode;
+  std::vector<ThroughputPoint> encode_points;
+  std::vector<ThroughputPoint> decode_points;
+};
+
+struct MachineProfile {
+  std::string tailrace_version;
+  std::string host;
+  std::string processor;
+  std::uint64_t n_cores = 0;
+  std::string file_system;    ///< Type: "ext4", "lustre", "tmpfs".
+  std::string folder;         ///< That was written to.
+  std::string date;           ///< UTC, ISO 8601.
+  std::uint64_t n_ranks = 1;  ///< That measured.
+
+  std::vector<CodecProfile> codecs;
+  BandwidthModel write;
+  BandwidthModel read;
+  std::vector<BandwidthPoint> write_points;
+  std::vector<BandwidthPoint> read_points;
+  double claim_latency_s = 0;        ///< Median of one claim at the tail.
+  double sync_latency_s = 0;         ///< fdatasync after one small write, median.
+  double sync_bytes_per_s = 0;       ///< fdatasync of large writes; 0: not told from latency.
+  double commit_s = 0;               ///< Metadata of a small file: create, write, sync, rename.
+  std::uint64_t block_bytes = 4096;  ///< Of the file system (st_blksize).
+  std::uint64_t stripe_bytes = 0;    ///< Of a striped one; 0: none, or not known.
+  bool built_in = false;             ///< Nobody has measured: typical values.
+
+  /// Null if this codec was not measured. Settings that are not in the profile are dropped from the
+  /// last to the first, down to the codec's bare name.
+  const CodecProfile* find(std::string_view codec) const;
+  /// Where writes had better begin: the stripe, 64 KiB on parallel file systems, else 1.
+  std::uint64_t alignment_bytes() const;
+};
+
+/// Typical values of one core of the class of machine we develop on, and a file system of which
+/// nothing is known: for users who have not run `tailrace profile`. Marked built_in.
+MachineProfile built_in_profile();
+
+/// As JSON; numbers that are not whole to six significant digits. Not collective.
+std::string profile_text(const MachineProfile& profile);
+/// Entries that are not known are passed over, so that later versions may add some.
+/// @error corrupt  not a profile, or of another format; names what is wrong.
+Result<MachineProfile> parse_profile(std::string_view text);
+
+/// What a profile must fit to be believed.
+struct MachineIdentity {
+  std::string tailrace_version;
+  std::string host;
+  std::string processor;
+  std::uint64_t n_cores = 0;
+  std::string file_system;
+};
+/// Sentences for the user, empty if it fits: another host, file system, processor or version. Hosts
+/// that differ in digits only (the nodes of one machine) fit. A built-in profile is never stale.
+std::vector<std::string> staleness(const MachineProfile& profile, const MachineIdentity& here);
+
+}  // namespace tailrace

@@ -1,0 +1,148 @@
+// Calibrations with fading memory, and the blend of sample and previous step.
+
+#include "model/size_history.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tailrace {
+namespace {
+
+/// Chunks that are remembered; what is older fades. Long enough to average the noise of single
+/// samples, short enough to follow a simulation over a few steps.
+constexpr double memory_chunks = 32;
+/// How many observations an assumed deviation is worth at first. Each observation takes it down by
+/// e: what is assumed may be ten times what a quiet field shows.
+constexpr double assumption_weight = 2;
+/// A source that is off by more than this factor says nothing about the next chunk (one that has
+/// become constant, say): it counts as this far off.
+constexpr double ratio_max = 4;
+
+/// What is assumed of a sample that says nothing of its spread, and of a step's change: twice what
+/// Jin et al. 2024 saw (III-D: 1.45 %), lest a field in turmoil be believed in its second step.
+constexpr double sample_deviation = 0.1;
+constexpr double change_deviation = 0.03;
+/// A sample's bias is unknown at first; that sizes stay as they were is a fair guess.
+constexpr double sample_trust = 0;
+constexpr double change_trust = 2;
+
+double log_of_bytes(double bytes) { return std::log(std::max(bytes, 1.0)); }
+
+}  // namespace
+
+void SizeHistory::Errors::add(double error) {
+  batch_sum_ += error;
+  batch_squares_ += error * error;
+  batch_count_ += 1;
+}
+
+void SizeHistory::Errors::take_out_mean() {
+  if (batch_count_ == 0) return;
+  // One degree of freedom goes with the mean: a single chunk says nothing about the deviation.
+  batch_squares_ = std::max(batch_squares_ - batch_sum_ * batch_sum_ / batch_count_, 0.0);
+  batch_count_ -= 1;
+}
+
+void SizeHistory::Errors::end_batch() {
+  if (weight_ > memory_chunks) {
+    squares_ *= memory_chunks / weight_;
+    weight_ = memory_chunks;
+  }
+  squares_ += batch_squares_;
+  weight_ += batch_count_;
+  batch_sum_ = batch_squares_ = batch_count_ = 0;
+}
+
+double SizeHistory::Errors::variance(double assumed) const {
+  if (weight_ == 0) return assumed;
+  // A mean square of few errors is itself uncertain: wider, as Student's distribution is.
+  const double seen = squares_ / weight_ * (1 + 2 / weight_);
+  const double trust = assumption_weight * std::exp(-weight_);
+  return (seen * weight_ + trust * assumed) / (weight_ + trust);
+}
+
+double SizeHistory::Calibration::variance(double assumed_deviation) const {
+  const double spread = errors_.variance(assumed_deviation * assumed_deviation);
+  return weight_ > 0 ? spread * (1 + 1 / weight_) : spread;
+}
+
+void SizeHistory::Calibration::add(double log_ratio) {
+  const double limit = std::log(ratio_max);
+  const double error = std::clamp(log_ratio - mean_, -limit, limit);
+  errors_.add(error);
+  batch_sum_ += error;
+  batch_count_ += 1;
+}
+
+void SizeHistory::Calibration::end_batch() {
+  if (batch_count_ == 0) return;
+  if (weight_ == 0) errors_.take_out_mean();
+  errors_.end_batch();
+  weight_ = std::min(weight_, memory_chunks) + batch_count_;
+  mean_ += batch_sum_ / weight_;
+  batch_sum_ = batch_count_ = 0;
+}
+
+SizeHistory::SizeHistory() : of_sample_(sample_trust), of_previous_(change_trust) {}
+
+std::optional<SizeHistory::LogForecast> SizeHistory::log_forecast(
+    std::uint64_t chunk_index, std::optional<double> sampled_bytes, double sample_spread) const {
+  const auto previous = previous_bytes_.find(chunk_index);
+  std::optional<LogForecast> by_sample;
+  std::optional<LogForecast> by_previous;
+  if (sampled_bytes) {
+    by_sample = {log_of_bytes(*sampled_bytes) + of_sample_.mean(),
+                 of_sample_.variance(sample_spread > 0 ? sample_spread : sample_deviation)};
+  }
+  if (previous != previous_bytes_.end()) {
+    by_previous = {log_of_bytes(previous->second) + of_previous_.mean(),
+                   of_previous_.variance(change_deviation)};
+  }
+  if (!by_sample || !by_previous) return by_sample ? by_sample : by_previous;
+  const double variance = 1 / (1 / by_sample->variance + 1 / by_previous->variance);
+  const double mean = variance * (by_sample->mean / by_sample->variance +
+                                  by_previous->mean / by_previous->variance);
+  // The two err together more often than not, so what the blend itself has shown counts.
+  return LogForecast{mean, of_both_.variance(variance)};
+}
+
+std::optional<SizeForecast> SizeHistory::forecast(std::uint64_t chunk_index,
+                                                  std::optional<double> sampled_bytes,
+                                                  double sample_spread) const {
+  const std::optional<LogForecast> expected =
+      log_forecast(chunk_index, sampled_bytes, sample_spread);
+  if (!expected) return std::nullopt;
+  const double bytes = std::exp(expected->mean);
+  return SizeForecast{bytes, bytes * std::sqrt(expected->variance)};
+}
+
+void SizeHistory::record(std::uint64_t chunk_index, std::optional<double> sampled_bytes,
+                         std::uint64_t encoded_bytes) {
+  const double actual = log_of_bytes(static_cast<double>(encoded_bytes));
+  const auto previous = previous_bytes_.find(chunk_index);
+  if (sampled_bytes) of_sample_.add(actual - log_of_bytes(*sampled_bytes));
+  if (previous != previous_bytes_.end()) of_previous_.add(actual - log_of_bytes(previous->second));
+  if (sampled_bytes && previous != previous_bytes_.end()) {
+    of_both_.add(actual - log_forecast(chunk_index, sampled_bytes, 0)->mean);
+  }
+  recorded_bytes_[chunk_index] = static_cast<double>(encoded_bytes);
+}
+
+void SizeHistory::end_batch() {
+  of_sample_.end_batch();
+  of_previous_.end_batch();
+  of_both_.end_batch();
+  for (const auto& [chunk_index, bytes] : recorded_bytes_) previous_bytes_[chunk_index] = bytes;
+  recorded_bytes_.clear();
+}
+
+void SizeHistory::forget_chunks() {
+  previous_bytes_.clear();
+  recorded_bytes_.clear();
+}
+
+bool SizeHistory::has_previous(std::uint64_t chunk_index) const {
+  return previous_bytes_.contains(chunk_index);
+}
+
+}  // namespace tailrace

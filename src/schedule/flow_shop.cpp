@@ -1,0 +1,211 @@
+// The flow shop's instance and plan, checked; schedules in a given order; and the names of the
+// schedulers, of which each has its own file.
+
+#include "schedule/flow_shop.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "schedule/flow_shop_lists.hpp"
+#include "schedule/flow_shop_search.hpp"
+#include "schedule/lane_fit.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::array<SchedulerEntry, 7> registry = {{
+    {Scheduler::ext_johnson, "ext-johnson", "Johnson's order, each operation as soon as possible"},
+    {Scheduler::ext_johnson_bf, "ext-johnson+bf", "Johnson's order, backfilling gaps left before"},
+    {Scheduler::generation_list, "generation-list", "the order given"},
+    {Scheduler::generation_list_bf, "generation-list+bf", "the order given, backfilling"},
+    {Scheduler::one_list_greedy, "one-list-greedy", "each job where it lengthens the plan least"},
+    {Scheduler::two_lists_greedy, "two-lists-greedy", "the same, encodes and writes apart: O(n^4)"},
+    {Scheduler::search, "search", "Tailrace's own: local search from the best of these"},
+}};
+
+constexpr std::array<std::string_view, 2> lane_names = {"main", "I/O"};
+
+bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+
+Status check_obstacles(std::span<const Obstacle> obstacles, std::string_view lane) {
+  double free_s = 0;
+  for (std::size_t i = 0; i < obstacles.size(); ++i) {
+    const Obstacle& obstacle = obstacles[i];
+    const std::string name = std::string(lane) + " obstacle " + std::to_string(i) + ": [" +
+                             std::to_string(obstacle.start_s) + ", " +
+                             std::to_string(obstacle.end_s) + ") s ";
+    if (!is_time(obstacle.start_s) || !is_time(obstacle.end_s)) {
+      return Status(Code::invalid_argument, name + "must have finite times >= 0");
+    }
+    if (!(obstacle.start_s < obstacle.end_s)) {
+      return Status(Code::invalid_argument, name + "must end after it starts");
+    }
+    if (obstacle.start_s < free_s) {
+      return Status(Code::invalid_argument, name + "must not start before the one before it ends");
+    }
+    free_s = obstacle.end_s;
+  }
+  return {};
+}
+
+/// What stands on a lane: an operation, or an obstacle.
+struct Occupied {
+  double start_s = 0;
+  double end_s = 0;
+  std::string_view what;
+  std::size_t index = 0;
+};
+
+std::string text_of(const Occupied& occupied) {
+  return std::string(occupied.what) + " " + std::to_string(occupied.index) + " [" +
+         std::to_string(occupied.start_s) + ", " + std::to_string(occupied.end_s) + ") s";
+}
+
+/// Refuse two things at once on a lane.
+Status check_lane(std::vector<Occupied> occupied, std::string_view lane, double slack_s) {
+  std::sort(occupied.begin(), occupied.end(), [](const Occupied& a, const Occupied& b) {
+    return a.start_s != b.start_s ? a.start_s < b.start_s : a.end_s < b.end_s;
+  });
+  for (std::size_t i = 1; i < occupied.size(); ++i) {
+    if (occupied[i].start_s < occupied[i - 1].end_s - slack_s) {
+      return Status(Code::internal, std::string(lane) + " lane: " + text_of(occupied[i - 1]) +
+                                        " collides with " + text_of(occupied[i]));
+    }
+  }
+  return {};
+}
+
+/// Refuse an order that does not hold every job once, or in which starts go backwards.
+Status check_order(std::span<const std::size_t> order, std::span<const double> start_s,
+                   std::string_view what, double slack_s) {
+  std::vector<bool> seen(start_s.size());
+  if (order.size() != start_s.size()) {
+    return Status(Code::internal, std::string(what) + " order: " + std::to_string(order.size()) +
+                                      " jobs, must be " + std::to_string(start_s.size()));
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] >= seen.size() || seen[order[i]]) {
+      return Status(Code::internal, std::string(what) + " order: job " + std::to_string(order[i]) +
+                                        " at position " + std::to_string(i) +
+                                        " is unknown or comes twice");
+    }
+    seen[order[i]] = true;
+    if (i > 0 && start_s[order[i]] < start_s[order[i - 1]] - slack_s) {
+      return Status(Code::internal, std::string(what) + " order: job " + std::to_string(order[i]) +
+                                        " starts before job " + std::to_string(order[i - 1]) +
+                                        ", behind which it is listed");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_flow_shop(const FlowShop& shop) {
+  for (std::size_t job = 0; job < shop.jobs.size(); ++job) {
+    if (!is_time(shop.jobs[job].encode_s) || !is_time(shop.jobs[job].write_s)) {
+      return Status(Code::invalid_argument,
+                    "job " + std::to_string(job) + ": encode " +
+                        std::to_string(shop.jobs[job].encode_s) + " s, write " +
+                        std::to_string(shop.jobs[job].write_s) + " s, must be finite and >= 0");
+    }
+  }
+  if (!is_time(shop.iteration_s)) {
+    return Status(Code::invalid_argument,
+                  "iteration: " + std::to_string(shop.iteration_s) + " s, must be finite and >= 0");
+  }
+  const Status main = check_obstacles(shop.obstacles.main, lane_names[0]);
+  return main.ok() ? check_obstacles(shop.obstacles.io, lane_names[1]) : main;
+}
+
+Status check_plan(const FlowShop& shop, const FlowShopPlan& plan, double slack_s) {
+  const std::size_t n = shop.jobs.size();
+  if (plan.encode_start_s.size() != n || plan.write_start_s.size() != n) {
+    return Status(Code::internal, "plan: " + std::to_string(plan.encode_start_s.size()) +
+                                      " encodes and " + std::to_string(plan.write_start_s.size()) +
+                                      " writes, must be " + std::to_string(n));
+  }
+  std::vector<Occupied> main;
+  std::vector<Occupied> io;
+  double end_s = 0;
+  for (std::size_t job = 0; job < n; ++job) {
+    const double encode_s = plan.encode_start_s[job];
+    const double write_s = plan.write_start_s[job];
+    main.push_back({encode_s, encode_s + shop.jobs[job].encode_s, "encode of job", job});
+    io.push_back({write_s, write_s + shop.jobs[job].write_s, "write of job", job});
+    if (!(encode_s >= 0) || !(write_s >= main.back().end_s - slack_s)) {
+      return Status(Code::internal, text_of(io.back()) + " starts before its encode has ended: " +
+                                        text_of(main.back()));
+    }
+    end_s = std::max(end_s, io.back().end_s);
+  }
+  for (std::size_t i = 0; i < shop.obstacles.main.size(); ++i) {
+    main.push_back({shop.obstacles.main[i].start_s, shop.obstacles.main[i].end_s, "obstacle", i});
+  }
+  for (std::size_t i = 0; i < shop.obstacles.io.size(); ++i) {
+    io.push_back({shop.obstacles.io[i].start_s, shop.obstacles.io[i].end_s, "obstacle", i});
+  }
+  Status checked = check_lane(std::move(main), lane_names[0], slack_s);
+  if (checked.ok()) checked = check_lane(std::move(io), lane_names[1], slack_s);
+  if (checked.ok())
+    checked = check_order(plan.encode_order, plan.encode_start_s, "encode", slack_s);
+  if (checked.ok()) checked = check_order(plan.write_order, plan.write_start_s, "write", slack_s);
+  if (checked.ok() && !(std::abs(plan.makespan_s - end_s) <= slack_s)) {
+    return Status(Code::internal, "plan: makespan " + std::to_string(plan.makespan_s) +
+                                      " s, but the last write ends at " + std::to_string(end_s) +
+                                      " s");
+  }
+  return checked;
+}
+
+FlowShopPlan schedule_in_order(const FlowShop& shop, std::span<const std::size_t> encode_order,
+                               std::span<const std::size_t> write_order) {
+  FlowShopPlan plan;
+  plan.encode_order.assign(encode_order.begin(), encode_order.end());
+  plan.write_order.assign(write_order.begin(), write_order.end());
+  plan.encode_start_s.resize(shop.jobs.size());
+  plan.write_start_s.resize(shop.jobs.size());
+  LaneCursor main;
+  for (const std::size_t job : encode_order) {
+    plan.encode_start_s[job] = main.place(shop.obstacles.main, 0, shop.jobs[job].encode_s);
+  }
+  LaneCursor io;
+  for (const std::size_t job : write_order) {
+    const double ready_s = plan.encode_start_s[job] + shop.jobs[job].encode_s;
+    plan.write_start_s[job] = io.place(shop.obstacles.io, ready_s, shop.jobs[job].write_s);
+  }
+  plan.makespan_s = io.free_s;
+  return plan;
+}
+
+std::span<const SchedulerEntry> scheduler_registry() { return registry; }
+
+Result<Scheduler> parse_scheduler(std::string_view name) {
+  std::string known;
+  for (const SchedulerEntry& entry : registry) {
+    if (entry.name == name) return entry.scheduler;
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return Status(Code::invalid_argument,
+                "scheduler \"" + std::string(name) + "\" is unknown; there are " + known);
+}
+
+FlowShopPlan schedule_flow_shop(const FlowShop& shop, Scheduler scheduler,
+                                const SearchBudget& budget) {
+  switch (scheduler) {
+    case Scheduler::ext_johnson: return schedule_list(shop, johnson_order(shop));
+    case Scheduler::ext_johnson_bf: return schedule_list_backfilled(shop, johnson_order(shop));
+    case Scheduler::generation_list: return schedule_list(shop, generation_order(shop));
+    case Scheduler::generation_list_bf:
+      return schedule_list_backfilled(shop, generation_order(shop));
+    case Scheduler::one_list_greedy: return schedule_one_list_greedy(shop);
+    case Scheduler::two_lists_greedy: return schedule_two_lists_greedy(shop);
+    case Scheduler::search: return search_flow_shop(shop, budget);
+  }
+  return {};
+}
+
+}  // namespace tailrace

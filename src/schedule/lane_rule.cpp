@@ -1,0 +1,56 @@
+// The rule of the lanes; see the header for what it promises.
+//
+// Pure: the time comes in as a number, so that a simulator asks it as the executor does.
+
+#include "schedule/lane_rule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tailrace {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double length_or_infinity(double length_s) { return std::isnan(length_s) ? infinity : length_s; }
+
+}  // namespace
+
+LaneOutlook lane_outlook(std::span<const Obstacle> forecast, std::size_t n_begun, bool blocked,
+                         double now_s, double margin_s) {
+  LaneOutlook outlook;
+  outlook.now_s = now_s;
+  outlook.blocked = blocked;
+  const bool more_to_come = n_begun < forecast.size();
+  const double start_s = more_to_come ? forecast[n_begun].start_s : infinity;
+  outlook.overdue_from_s = start_s + std::max(margin_s, lane_grace_s);
+  outlook.free_until_s = blocked ? now_s : start_s - std::max(margin_s, 0.0);
+  outlook.overdue = !blocked && now_s >= outlook.overdue_from_s;
+  return outlook;
+}
+
+double lane_margin_s(double deviations, double spread_s, double mean_encode_s) {
+  return std::min(deviations * spread_s, mean_encode_s);
+}
+
+LaneOutlook unlimited_outlook() { return {0, false, infinity, false, infinity}; }
+
+std::optional<std::size_t> pick_operation(std::span<const double> lengths_s,
+                                          const LaneOutlook& outlook) {
+  if (outlook.blocked || lengths_s.empty()) return std::nullopt;
+  if (outlook.overdue) {
+    const auto shorter = [](double a, double b) {
+      return length_or_infinity(a) < length_or_infinity(b);
+    };
+    const auto shortest = std::min_element(lengths_s.begin(), lengths_s.end(), shorter);
+    return static_cast<std::size_t>(shortest - lengths_s.begin());
+  }
+  const double room_s = outlook.free_until_s - outlook.now_s + lane_rounding_s;
+  for (std::size_t i = 0; i < lengths_s.size(); ++i) {
+    if (length_or_infinity(lengths_s[i]) <= room_s) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tailrace

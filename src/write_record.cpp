@@ -1,0 +1,122 @@
+// Checks and keeps what the application says.
+
+#include "write_record.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tailrace {
+
+/// Keep the first failure of this rank's calls, for end_step to share.
+Status StepRecord::note(const Status& failure) {
+  if (put_status.ok()) put_status = failure;
+  return failure;
+}
+
+Result<std::size_t> StepRecord::define_field(const FieldDefinition& definition) {
+  if (Status checked = check_definition(definition); !checked.ok()) return note(checked);
+  for (const FieldState& field : fields) {
+    if (!field.retired && field.definition.path == definition.path) {
+      return note(Status(Code::already_exists,
+                         "field \"" + definition.path + "\" has been defined before"));
+    }
+  }
+  fields.emplace_back();
+  fields.back().definition = definition;
+  return fields.size() - 1;
+}
+
+Status StepRecord::set_attribute(const std::string& object_path, const std::string& name,
+                                 AttributeValue value) {
+  if (object_path.empty() || object_path.front() != '/' || name.empty()) {
+    return note(Status(Code::invalid_argument, "attribute \"" + name + "\" of \"" + object_path +
+                                                   "\": expected an absolute path and a name"));
+  }
+  attributes.push_back({object_path, name, std::move(value)});
+  return Status();
+}
+
+Result<PutRecord> StepRecord::check_put(std::size_t field_index, const Box& box) {
+  if (field_index >= fields.size() || fields[field_index].retired) {
+    return note(
+        Status(Code::invalid_argument, "there is no field number " + std::to_string(field_index)));
+  }
+  FieldState& field = fields[field_index];
+  if (Status checked = check_box(field.definition, box); !checked.ok()) return note(checked);
+  if ((field.in_file || field.handed_over) && !field.definition.options.over_time) {
+    return note(Status(Code::invalid_argument, "field \"" + field.definition.path +
+                                                   "\" is in the file already; only over-time "
+                                                   "fields are put again"));
+  }
+  field.put_called = true;
+  PutRecord record;
+  record.box = box;
+  return record;
+}
+
+Status StepRecord::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
+  Result<PutRecord> record = check_put(field_index, box);
+  if (!record.ok()) return record.status();
+  if (box.empty()) return Status();
+  FieldState& field = fields[field_index];
+  if (values == nullptr) {
+    return note(Status(Code::invalid_argument, "field \"" + field.definition.path + "\": box " +
+                                                   box_text(box) + " was put without values"));
+  }
+  record->values = static_cast<const std::byte*>(values);
+  if (copy) {
+    record->copy =
+        Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(field.definition.dtype)});
+    if (!record->copy.allocated()) {
+      return note(Status(Code::out_of_memory,
+                         "no memory to copy a box of field \"" + field.definition.path + "\""));
+    }
+    record->values = record->copy.data();
+  }
+  field.puts.push_back(std::move(*record));
+  return Status();
+}
+
+Status StepRecord::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
+  Result<PutRecord> record = check_put(field_index, box);
+  if (!record.ok()) return record.status();
+  if (box.empty()) return Status();
+  record->source = &source;
+  fields[field_index].puts.push_back(std::move(*record));
+  return Status();
+}
+
+bool StepRecord::anything() const {
+  return !put_status.ok() || !attributes.empty() ||
+         std::any_of(fields.begin(), fields.end(), [](const FieldState& field) {
+           return field.put_called || (field.is_new() && !field.handed_over);
+         });
+}
+
+std::string StepRecord::definitions_text() const {
+  std::string text;
+  for (const FieldState& field : fields) {
+    if (field.is_new()) text += definition_text(field.definition);
+  }
+  for (const PendingAttribute& attribute : attributes) text += attribute_text(attribute);
+  return text;
+}
+
+void StepRecord::forget_step(bool failed) {
+  for (FieldState& field : fields) {
+    field.puts.clear();
+    field.put_called = false;
+    field.active = false;
+    if (failed && !field.in_file) field.retired = true;
+    if (field.is_open()) continue;
+    // A file with a group per step has thousands of these: what no step needs again goes.
+    field.codec.reset();
+    field.layout.reset();
+    field.history = SizeHistory();
+    field.book = BookState();
+  }
+  put_status = Status();
+  if (failed) attributes.clear();
+}
+
+}  // namespace tailrace

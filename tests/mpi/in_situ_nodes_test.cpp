@@ -1,0 +1,165 @@
+// Steps that are handed over (modes async and in_situ) on ranks that are processes: claims of many
+// nodes while the application calls nothing, writes that ranks of a node make for each other, and
+// ranks that fail or give up alone while others wait for file space. With TAILRACE_RANKS_PER_NODE
+// the ranks are several nodes. A rank that hangs is killed by the watchdog of rank_support.hpp.
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "exec/comm_factory.hpp"
+#include "rank_support.hpp"
+#include "unit/engine_support.hpp"
+
+namespace {
+
+using namespace api_test;
+using namespace tailrace;
+
+constexpr std::uint64_t kRows = 256;  // of each rank
+constexpr std::uint64_t kColumns = 512;
+
+std::unique_ptr<Comm> world() {
+  const MPI_Comm everybody = MPI_COMM_WORLD;
+  auto made = make_mpi_comm(&everybody, sizeof everybody);
+  EXPECT_TRUE(made.ok());
+  return std::move(*made);
+}
+
+Shape shape() { return {kRows * static_cast<std::uint64_t>(n_ranks()), kColumns}; }
+
+Box own_box() { return {{kRows * static_cast<std::uint64_t>(rank()), 0}, {kRows, kColumns}}; }
+
+/// Noise on even ranks, constants on odd ones: each node has something to balance.
+std::vector<std::uint32_t> values_of_rank(int r, std::uint64_t step) {
+  std::vector<std::uint32_t> values(kRows * kColumns, static_cast<std::uint32_t>(7 + step));
+  std::mt19937 random(static_cast<unsigned>(1000 * step) + static_cast<unsigned>(r));
+  if (r % 2 == 0) std::generate(values.begin(), values.end(), std::ref(random));
+  return values;
+}
+
+void expect_steps(const std::string& path, const std::vector<std::uint64_t>& steps) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!is_root()) return;
+  const std::vector<std::byte> bytes = tailrace::test::read_field(path, "/u");
+  const std::size_t rank_bytes = kRows * kColumns * sizeof(std::uint32_t);
+  ASSERT_EQ(bytes.size(), steps.size() * rank_bytes * static_cast<std::size_t>(n_ranks()));
+  const std::byte* at = bytes.data();
+  for (const std::uint64_t step : steps) {
+    for (int r = 0; r < n_ranks(); ++r, at += rank_bytes) {
+      const std::vector<std::uint32_t> values = values_of_rank(r, step);
+      EXPECT_EQ(std::memcmp(at, values.data(), rank_bytes), 0) << "step " << step << " rank " << r;
+    }
+  }
+}
+
+/// A writer with the over-time field /u.
+struct Output {
+  std::unique_ptr<Writer> writer;
+  std::size_t field = 0;
+
+  Output(const std::string& path, const std::string& text) {
+    FileOptions options;
+    EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
+    auto made = Writer::create(world(), path, options);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    writer = std::move(*made);
+    FieldDefinition definition{"/u", DType::u32, shape(), options.field_defaults, false};
+    definition.options.over_time = true;
+    field = *writer->define_field(definition);
+  }
+  Result<StepReport> end_step(std::uint64_t step) {
+    const std::vector<std::uint32_t> values = values_of_rank(rank(), step);
+    EXPECT_TRUE(writer->put(field, own_box(), values.data(), true).ok());
+    return writer->end_step();
+  }
+};
+
+struct NodesCase {
+  const char* name;
+  const char* options;
+};
+
+std::ostream& operator<<(std::ostream& out, const NodesCase& test) { return out << test.name; }
+
+constexpr NodesCase kCases[] = {
+    {"claimed", "mode=in_situ,layout=claimed,balance=best"},
+    {"claimed_threads", "mode=in_situ,layout=claimed,balance=best,threads=1"},
+    {"arena_threads", "mode=in_situ,layout=arena,balance=best,threads=1"},
+    {"predictive_paper", "mode=in_situ,layout=predictive,balance=paper,threads=1"},
+    {"async_claimed", "mode=async,layout=claimed,threads=1"},
+    {"async_arena", "mode=async,layout=arena,threads=2"},
+};
+
+class InSituNodes : public ::testing::TestWithParam<NodesCase> {
+ protected:
+  /// Many small writes, each with its own claim.
+  static std::string options() {
+    return std::string(GetParam().options) + ",codec=deflate,chunk=16x128,buffer=16K,fsync=off";
+  }
+};
+
+/// Between two steps the application calls nothing, marks only on some ranks, or lends its time.
+TEST_P(InSituNodes, KeepTheValuesWhateverTheApplicationCalls) {
+  const std::string path = scratch();
+  Output output(path, options());
+  constexpr std::uint64_t n_steps = 4;
+  for (std::uint64_t step = 0; step < n_steps; ++step) {
+    const auto report = output.end_step(step);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    if (step == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));  // claims wait
+    if (step == 1 && is_last()) output.writer->mark(Lane::io, true);
+    if (step == 2) output.writer->idle(0.01 * rank(), {});
+  }
+  const Status closed = output.writer->close();
+  EXPECT_TRUE(closed.ok()) << closed.message();
+  expect_steps(path, {0, 1, 2, 3});
+}
+
+/// A step that fails on the last rank while the other nodes' lanes claim and write.
+TEST_P(InSituNodes, AFailureOnOneRankFailsTheStepOnAll) {
+  const std::string path = scratch();
+  Output output(path, options() + ",memory=8M");
+  ASSERT_TRUE(output.end_step(0).ok());
+  ASSERT_TRUE(output.writer->wait().ok());
+  const Shape large = {1024, 1024};  // one chunk of 8 MiB, more than the cap allows
+  FieldDefinition definition{"/v", DType::f64, large, FieldOptions(), false};
+  ASSERT_TRUE(apply_field_options("codec=deflate,chunk=1024x1024", definition.options).ok());
+  const auto field = output.writer->define_field(definition);
+  ASSERT_TRUE(field.ok());
+  const std::vector<double> values(is_last() ? n_elements(large) : 0);
+  if (is_last()) {
+    ASSERT_TRUE(output.writer->put(*field, whole_box(large), values.data()).ok());
+  }
+  ASSERT_TRUE(output.end_step(1).ok());
+  const Status waited = output.writer->wait().status();
+  EXPECT_EQ(waited.code(), Code::out_of_memory) << waited.message();
+  EXPECT_EQ(waited.message(), from_root(waited.message()));
+  ASSERT_TRUE(output.end_step(2).ok());
+  EXPECT_TRUE(output.writer->close().ok());
+  expect_steps(path, {0, 2});
+}
+
+/// Dropped without close() while the lanes wait for file space that other nodes would have to help
+/// with: every rank gets away alone.
+TEST_P(InSituNodes, AWriterThatIsDroppedWaitsForNobody) {
+  const std::string path = scratch();
+  {
+    Output output(path, options());
+    ASSERT_TRUE(output.end_step(0).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, InSituNodes, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+
+int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -1,0 +1,49 @@
+/* Opens a file of any kind and says what it finds; with a second argument it makes one and calls
+ * what cannot be served for compressed files. */
+
+#include "show.h"
+
+static void refused(const char* path) {
+  int file, dim, variable;
+  MPI_Offset place;
+  int value = 1;
+  MUST(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER, MPI_INFO_NULL, &file));
+  MUST(ncmpi_def_dim(file, "x", 1, &dim));
+  MUST(ncmpi_def_var(file, "v", NC_INT, 1, &dim, &variable));
+  MUST(ncmpi_enddef(file));
+  SHOW(ncmpi_inq_varoffset(file, variable, &place));
+  SHOW(ncmpi_inq_varoffset(file, variable, &place));
+  SHOW(ncmpi_put_vard_all(file, variable, MPI_INT, &value, 1, MPI_INT));
+  MUST(ncmpi_close(file));
+}
+
+int main(int argc, char** argv) {
+  start(&argc, &argv);
+  if (argc > 2) {
+    refused(argv[1]);
+    MPI_Finalize();
+    return 0;
+  }
+  int file, n_dims, n_vars, n_atts;
+  const int code = ncmpi_open(MPI_COMM_WORLD, argv[1], NC_NOWRITE, MPI_INFO_NULL, &file);
+  SHOW(code);
+  if (code == NC_NOERR) {
+    MUST(ncmpi_inq(file, &n_dims, &n_vars, &n_atts, NULL));
+    if (rank == 0) {
+      printf("%d dimensions, %d variables, %d attributes\n", n_dims, n_vars, n_atts);
+    }
+    char words[64] = "";
+    if (ncmpi_get_att_text(file, NC_GLOBAL, "words", words) == NC_NOERR && rank == 0) {
+      printf("words = %s\n", words);
+    }
+    int variable;
+    double values[3] = {0};
+    if (ncmpi_inq_varid(file, "v", &variable) == NC_NOERR) {
+      MUST(ncmpi_get_var_double_all(file, variable, values));
+      if (rank == 0) printf("sum of v: %g\n", values[0] + values[1] + values[2]);
+    }
+    MUST(ncmpi_close(file));
+  }
+  MPI_Finalize();
+  return 0;
+}

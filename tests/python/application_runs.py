@@ -1,0 +1,103 @@
+"""How the tests of the applications in examples/ run them and read their reports.
+
+An application, or a variant of it, that was not built skips the test; whatever else goes wrong
+fails it.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+from cli_tools import ENVIRONMENT, ROOT, launcher
+
+OUTPUTS = ["hdf5", "sync", "async", "in_situ"]
+
+
+def build_folder():
+    """TAILRACE is the build's bin/tailrace."""
+    tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
+    return tailrace.parent.parent
+
+
+def application(name):
+    """The build's program of that name."""
+    program = build_folder() / "examples" / name
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    return program
+
+
+def preload(options=""):
+    """Variables that put libtailrace_pnetcdf.so in the place of PnetCDF; TAILRACE_OPTIONS."""
+    library = build_folder() / "lib" / "libtailrace_pnetcdf.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    plugins = build_folder() / "lib" / "hdf5" / "plugin"
+    return [f"LD_PRELOAD={library}", f"HDF5_PLUGIN_PATH={plugins}", f"TAILRACE_OPTIONS={options}"]
+
+
+def start(name, *arguments, ranks=1, timeout=300, variables=()):
+    """Run to the end, whatever comes of it. `variables` are set for the ranks, not the launcher."""
+    command = [launcher(), "-n", str(ranks), "env", *variables, str(application(name)),
+               *map(str, arguments)]
+    environment = {"OMPI_MCA_hwloc_base_binding_policy": "none", **ENVIRONMENT}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout,
+                          env=environment)
+
+
+def run(name, folder, *arguments, ranks=1, output="none", variables=()):
+    """Run, expect that all its own checks pass, and return its report; the file is OUTPUT.h5."""
+    if output == "hdf5":
+        application(name + "-hdf5")
+    report = folder / f"report_{output}_{ranks}.json"
+    done = start(name, *arguments, "--output", output, "--file", folder / f"{output}.h5",
+                 "--json", report, ranks=ranks, variables=variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = json.loads(report.read_text())
+    assert all(check["passed"] for check in numbers["checks"])
+    return numbers
+
+
+def facts_and_checks(report):
+    """What the application found, by name."""
+    return {**report["facts"], **{check["name"]: check["value"] for check in report["checks"]}}
+
+
+@contextlib.contextmanager
+def opened(path):
+    """With h5py, which reads the default codec through our plug-in."""
+    h5py.h5pl.append(str(build_folder() / "lib" / "hdf5" / "plugin").encode())
+    try:
+        with h5py.File(path) as file:
+            yield file
+    finally:
+        h5py.h5pl.remove(h5py.h5pl.size() - 1)
+
+
+def arrays(path):
+    """All datasets of an HDF5 file by name."""
+    with opened(path) as file:
+        return {name: file[name][:] for name in file}
+
+
+def exact_arrays(name, folder, *arguments, ranks=1):
+    """What a run writes, without any loss."""
+    (folder / "exact").mkdir()
+    run(name, folder / "exact", *arguments, "--codec", "none", ranks=ranks, output="sync")
+    return arrays(folder / "exact" / "sync.h5")
+
+
+def assert_within_bounds(path, exact):
+    """Every dataset equals the exact one within the absolute bound that the file says it has."""
+    with opened(path) as file:
+        assert sorted(file) == sorted(exact)
+        for name, values in exact.items():
+            bound = file[name].attrs.get("tailrace_absolute_bound", 0.0)
+            error = np.abs(file[name][:].astype("f8") - values.astype("f8"))
+            assert file[name].shape == values.shape
+            assert error.max() <= bound, f"{name}: {error.max()} > {bound}"

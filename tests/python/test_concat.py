@@ -1,0 +1,400 @@
+"""tailrace concat: what h5py reads from the output is what it reads from the inputs, in order.
+
+Each case of concat_cases.py on 1 to 4 ranks, then every option. Faults are in
+test_concat_faults.py.
+"""
+
+import random
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+import concat_cases
+from cli_tools import ENVIRONMENT, numbers, tailrace
+from concat_reference import all_objects, check
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """The files of a case, made once: inputs("numbers", 3)."""
+    made = {}
+
+    def build(name, n_files=4):
+        if (name, n_files) not in made:
+            folder = tmp_path_factory.mktemp(f"{name}_{n_files}")
+            builder = concat_cases.CASES.get(name) or getattr(concat_cases, name)
+            made[name, n_files] = builder(folder, n_files)
+        if not made[name, n_files]:
+            pytest.skip("the sample files are not there")
+        return made[name, n_files]
+    return build
+
+
+def concat(output, files, *options, ranks=1, **keywords):
+    """Run; the numbers of its report."""
+    report = numbers("concat", "-o", output, *options, *files, ranks=ranks, **keywords)
+    assert report["n_files"] + len(report["skipped"]) == len(files)
+    assert not list(output.parent.glob(output.name + ".*")), "something is left beside the output"
+    return report
+
+
+def chunk_rows(path):
+    """First extent of the chunks of every chunked dataset."""
+    with h5py.File(path, "r") as file:
+        return {name: item.chunks[0] for name, item in all_objects(file).items()
+                if isinstance(item, h5py.Dataset) and item.chunks}
+
+
+def filters(path, dataset):
+    """Numbers of a dataset's filters and their client data."""
+    with h5py.File(path, "r") as file:
+        properties = file[dataset].id.get_create_plist()
+        listed = [properties.get_filter(i) for i in range(properties.get_nfilters())]
+        return [(number, data) for number, _, data, _ in listed]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", concat_cases.CASES)
+def test_contents(name, ranks, inputs, tmp_path):
+    report = concat(tmp_path / "out.h5", inputs(name), ranks=ranks)
+    check(tmp_path / "out.h5", inputs(name))
+    assert report["n_ranks"] == ranks
+    assert report["output_bytes"] == (tmp_path / "out.h5").stat().st_size
+
+
+@pytest.mark.parametrize("name,n_files,ranks", [("numbers", 1, 3), ("storage", 2, 4),
+                                                ("large", 3, 4), ("kinds", 1, 1)])
+def test_ranks_and_few_files(name, n_files, ranks, inputs, tmp_path):
+    concat(tmp_path / "out.h5", inputs(name, n_files), ranks=ranks)
+    check(tmp_path / "out.h5", inputs(name, n_files))
+
+
+def test_report_counts(inputs, tmp_path):
+    files = inputs("empties")
+    report = concat(tmp_path / "out.h5", files, ranks=2)
+    with h5py.File(tmp_path / "out.h5", "r") as file:
+        found = [item for item in all_objects(file).values() if isinstance(item, h5py.Dataset)]
+        assert report["n_datasets"] == len(found)
+        assert report["n_empty"] == sum(len(item) == 0 for item in found)
+        assert report["n_rows"] == sum(map(len, found))
+        assert report["raw_bytes"] == sum(item.nbytes for item in found)
+    assert report["input_bytes"] == sum(path.stat().st_size for path in files)
+    assert list(report["stages"]) == ["open", "exchange", "read", "decode", "encode", "write",
+                                      "create", "index", "close"]
+    assert all(0 <= t["mean_s"] <= t["max_s"] for t in report["stages"].values())
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_aligned_chunks_are_copied(ranks, inputs, tmp_path):
+    report = concat(tmp_path / "out.h5", inputs("aligned"), ranks=ranks)
+    check(tmp_path / "out.h5", inputs("aligned"))
+    assert report["n_chunks"] == report["n_copied"] == 4 * (2 + 3 + 4 + 5)
+    assert report["stages"]["encode"]["max_s"] == report["stages"]["decode"]["max_s"] == 0
+
+
+def test_only_seams_are_encoded(tmp_path):
+    """Of a file that begins on a border all chunks are copied, but the last one, half full."""
+    files = []
+    for f, rows in enumerate((8192 * 5, 8192 * 3 + 100)):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w") as file:
+            file.create_dataset("u", data=np.arange(rows) + f, maxshape=(None,), chunks=(8192,),
+                                compression="gzip")
+    report = concat(tmp_path / "out.h5", files)
+    check(tmp_path / "out.h5", files)
+    assert report["n_chunks"] == 9
+    assert report["n_copied"] >= 8
+
+
+def test_tiny_chunks_become_large_ones(inputs, tmp_path):
+    """128 elements a chunk is an index entry for every 512 bytes: the default ends that."""
+    files = inputs("large")
+    concat(tmp_path / "out.h5", files)
+    before, after = chunk_rows(files[0]), chunk_rows(tmp_path / "out.h5")
+    assert all(after[f"/small/{i}"] > before[f"/small/{i}"] for i in range(20))
+
+
+CHUNKS = [("7x", lambda item: 7), ("16x", lambda item: 16),
+          ("4KiB", lambda item: max(1, 4096 // (item.dtype.itemsize * item[0:1].size)))]
+
+
+@pytest.mark.parametrize("option,rows_of", CHUNKS, ids=[option for option, _ in CHUNKS])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_chunk(option, rows_of, ranks, inputs, tmp_path):
+    files = inputs("aligned", 2)
+    concat(tmp_path / "out.h5", files, "--chunk", option, ranks=ranks)
+    check(tmp_path / "out.h5", files)
+    with h5py.File(tmp_path / "out.h5", "r") as file:
+        for name, rows in chunk_rows(tmp_path / "out.h5").items():
+            wanted = rows_of(file[name])
+            assert wanted / 2 <= rows <= wanted * 2, name
+            assert rows == wanted or option.endswith("B"), name
+
+
+CODECS = [("none", []), ("deflate", [1]), ("deflate,shuffle=on", [2, 1]), ("zstd", [32015]),
+          ("zstd,level=9", [32015])]
+
+
+@pytest.mark.parametrize("codec,numbers_of_filters", CODECS, ids=[codec for codec, _ in CODECS])
+def test_codec(codec, numbers_of_filters, inputs, tmp_path):
+    concat(tmp_path / "out.h5", inputs("storage"), "--codec", codec, ranks=2)
+    check(tmp_path / "out.h5", inputs("storage"))
+    for name in ("gzip", "chunked", "zstd", "blosc"):
+        found = [number for number, _ in filters(tmp_path / "out.h5", name)]
+        # Who asks for deflate may get shuffle with it.
+        assert found[-1:] == numbers_of_filters[-1:], name
+
+
+def test_level(inputs, tmp_path):
+    sizes = {}
+    for level in (1, 9):
+        out = tmp_path / f"{level}.h5"
+        sizes[level] = concat(out, inputs("aligned"), "-z", level)["output_bytes"]
+        check(out, inputs("aligned"))
+        assert filters(out, "ids") == [(1, (level,))]
+        assert [number for number, _ in filters(out, "zstd")] == [32015], "is no deflate"
+    assert sizes[9] != sizes[1]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_contiguous(ranks, inputs, tmp_path):
+    for name in ("storage", "different", "shapes"):
+        out = tmp_path / f"{name}.h5"
+        concat(out, inputs(name), "-c", ranks=ranks)
+        assert chunk_rows(out) == {}
+
+
+def test_contiguous_contents(inputs, tmp_path):
+    """Contiguous datasets cannot be unlimited; the values must be right all the same."""
+    files = inputs("different")
+    concat(tmp_path / "out.h5", files, "--contiguous", ranks=2)
+    with h5py.File(tmp_path / "out.h5", "r") as got:
+        for name in got:
+            parts = [h5py.File(path, "r")[name][()] for path in files]
+            assert np.array_equal(got[name][()], np.concatenate(parts)), name
+
+
+def test_plain_below(inputs, tmp_path):
+    files = inputs("large", 2)
+    concat(tmp_path / "out.h5", files, "-m", "64KiB", ranks=2)
+    plain = chunk_rows(tmp_path / "out.h5")
+    assert "/noise/0" in plain and "/wide" in plain
+    assert not [name for name in plain if name.startswith("/small")]
+    with h5py.File(tmp_path / "out.h5", "r") as file, h5py.File(files[0], "r") as first, \
+            h5py.File(files[1], "r") as second:
+        for i in range(20):
+            rows = np.concatenate([first[f"small/{i}"], second[f"small/{i}"]])
+            assert np.array_equal(file[f"small/{i}"], rows)
+            assert file[f"small/{i}"].id.get_offset() is not None
+
+
+def test_dedup(tmp_path):
+    """Equal chunks of a rank point to the same bytes."""
+    files = []
+    for f in range(3):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w") as file:
+            rows = np.repeat(np.arange(8), 8192)
+            for name in "abc":
+                file.create_dataset(name, data=rows, maxshape=(None,), chunks=(8192,),
+                                    compression="gzip")
+    plain = concat(tmp_path / "plain.h5", files)
+    shared = concat(tmp_path / "shared.h5", files, "--dedup")
+    check(tmp_path / "shared.h5", files)
+    assert plain["n_shared"] == 0
+    assert shared["n_shared"] == 3 * 3 * 8 - 8
+    assert shared["output_bytes"] < plain["output_bytes"]
+
+
+@pytest.mark.parametrize("name", ["large", "storage", "different"])
+def test_dense_layout(name, inputs, tmp_path):
+    files = inputs(name)
+    concat(tmp_path / "out.h5", files, "--layout", "dense", ranks=3)
+    check(tmp_path / "out.h5", files)
+
+
+def test_few_rows_first_do_not_make_tiny_chunks_for_ever(tmp_path):
+    """An output of few rows, or none, is appended to: its chunks stay, so they must be large."""
+    files = []
+    for f, rows in enumerate([(5, 0), (30_000, 30_000)]):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w") as file:
+            for name, n_rows in zip("ab", rows):
+                file.create_dataset(name, data=np.arange(n_rows, dtype="i4"), maxshape=(None,),
+                                    chunks=(128,), compression="gzip")
+    concat(tmp_path / "out.h5", files[:1])
+    report = concat(tmp_path / "out.h5", files[1:], "-a")
+    check(tmp_path / "out.h5", files)
+    assert report["n_chunks"] == 1 + -(-30_005 // 128)
+
+
+def test_dense_layout_with_contiguous_data_behind_large_chunks(tmp_path):
+    """What waits for the round's end must not keep contiguous data waiting, which do not."""
+    files = []
+    for f in range(2):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w") as file:
+            rows = np.arange(3_000_000 + f) * 1.5
+            file.create_dataset("a", data=rows, maxshape=(None,), chunks=(65536,))
+            file.create_dataset("b", data=rows[:200_000])
+    concat(tmp_path / "out.h5", files, "--layout", "dense", "--threads", 1)
+    check(tmp_path / "out.h5", files)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_more_data_than_memory(ranks, inputs, tmp_path):
+    memory = 2 << 20
+    report = concat(tmp_path / "out.h5", inputs("large"), "-b", "2MiB", "--chunk", "64KiB",
+                    ranks=ranks)
+    check(tmp_path / "out.h5", inputs("large"))
+    assert report["raw_bytes"] > 3 * memory
+    assert report["n_rounds"] > 1
+    assert report["peak_memory_bytes"] <= memory
+    assert report["memory_cap_bytes"] == memory
+
+
+@pytest.mark.parametrize("layout", ["claimed", "dense"])
+def test_ranks_on_several_nodes(layout, inputs, tmp_path):
+    """Two ranks to a node, as far as Tailrace can tell: claims take the way between nodes."""
+    environment = {**ENVIRONMENT, "TAILRACE_RANKS_PER_NODE": "2"}
+    concat(tmp_path / "out.h5", inputs("large"), "--layout", layout, "-b", "2MiB", "--chunk",
+           "64KiB", ranks=4, environment=environment)
+    check(tmp_path / "out.h5", inputs("large"))
+
+
+def test_threads(inputs, tmp_path):
+    report = concat(tmp_path / "out.h5", inputs("large", 2), "--threads", 3)
+    check(tmp_path / "out.h5", inputs("large", 2))
+    assert report["n_threads"] == 3
+
+
+def expected_keys(files):
+    """Each group's numbers: events in the order in which /spill has them."""
+    keys, n_events = {}, 0
+    for path in files:
+        with h5py.File(path, "r") as file:
+            def tuples(group):
+                columns = [file[f"{group}/{name}"][:, 0] for name in ("run", "subrun", "evt")]
+                return list(zip(*columns))
+            numbered = {}
+            for event in tuples("/spill"):
+                numbered.setdefault(event, n_events + len(numbered))
+            for group in ("/spill", "/rec/tracks", "/rec/nothing"):
+                keys.setdefault(group, []).extend(numbered[event] for event in tuples(group))
+            n_events += len(numbered)
+    return keys
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_keys(ranks, inputs, tmp_path):
+    files = inputs("spills")
+    concat(tmp_path / "out.h5", files, "-k", "run,subrun,evt", ranks=ranks)
+    expected = expected_keys(files)
+    check(tmp_path / "out.h5", files, extra=[f"{group}/evt.seq" for group in expected])
+    with h5py.File(tmp_path / "out.h5", "r") as file:
+        for group, keys in expected.items():
+            key = file[f"{group}/evt.seq"]
+            assert key.dtype == np.dtype("i8")
+            assert key[()].ravel().tolist() == keys, group
+            assert len(key) == len(file[f"{group}/evt"])
+        assert "evt.seq" not in file["other"]
+
+
+def test_keys_of_an_appended_file(inputs, tmp_path):
+    files = inputs("spills")
+    concat(tmp_path / "out.h5", files[:2], "-k", "run,subrun,evt")
+    concat(tmp_path / "out.h5", files[2:], "-k", "run,subrun,evt", "-a", ranks=2)
+    with h5py.File(tmp_path / "out.h5", "r") as file:
+        for group, keys in expected_keys(files).items():
+            assert file[f"{group}/evt.seq"][()].ravel().tolist() == keys, group
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_sort(ranks, inputs, tmp_path):
+    files = inputs("spills")
+    mixed = [files[i] for i in (2, 0, 3, 1)]
+    report = concat(tmp_path / "out.h5", mixed, "--sort", ranks=ranks)
+    assert report["inputs"] == list(map(str, files))
+    check(tmp_path / "out.h5", files)
+    by_value = concat(tmp_path / "value.h5", mixed, "--sort=/spill/subrun", ranks=ranks)
+    assert by_value["inputs"] == report["inputs"]
+    # Alike in what is asked for: the order given stays.
+    alike = concat(tmp_path / "alike.h5", mixed, "--sort=/spill/run", ranks=ranks)
+    assert alike["inputs"] == list(map(str, mixed))
+
+
+APPENDED = [(name, []) for name in ("large", "numbers", "shapes", "storage", "holes", "empties",
+                                    "objects", "kinds", "different", "newer")]
+APPENDED += [(name, options) for name in ("large", "empties", "different")
+             for options in (["--layout", "dense"], ["--dedup"], ["--chunk", "30x"])]
+
+
+@pytest.mark.parametrize("name,options", APPENDED,
+                         ids=[" ".join([name, *options]) for name, options in APPENDED])
+def test_append(name, options, inputs, tmp_path):
+    """Three times: last chunks that are not full, datasets without rows so far, chunks as now."""
+    files = inputs(name)
+    out = tmp_path / "out.h5"
+    # In an order of rows that gives each append something: 64, then none, then 5, then 37.
+    ordered = [files[i] for i in (2, 1, 3, 0)]
+    if name == "objects":
+        ordered = files  # links and attributes come from the first
+    concat(out, ordered[:1], *options, ranks=2)
+    for n, ranks in ((2, 1), (3, 3), (4, 2)):
+        report = numbers("concat", "-o", out, "-a", *options, ordered[n - 1], ranks=ranks)
+        assert report["n_files"] == 1
+        check(out, ordered[:n])
+
+
+def test_append_leaves_full_chunks_alone(inputs, tmp_path):
+    files = inputs("aligned")
+    out = tmp_path / "out.h5"
+    concat(out, files[:3])
+    report = numbers("concat", "-o", out, "-a", files[3])
+    assert report["n_chunks"] == report["n_copied"] == 4 * 5
+    check(out, files)
+
+
+def test_lists(inputs, tmp_path):
+    """Comments, blank lines, carriage returns, spaces; standard input; any folder."""
+    files = [shutil.copy(path, tmp_path / f"a name {i}.h5")
+             for i, path in enumerate(inputs("shapes"))]
+    listed = tmp_path / "list.txt"
+    text = "# inputs\r\n\r\n  " + "\r\n\n# more\n".join(map(str, files))
+    listed.write_bytes(text.encode())
+    tailrace("concat", "-o", tmp_path / "out.h5", "-i", listed, ranks=3)
+    check(tmp_path / "out.h5", files)
+
+
+def test_report_for_people(inputs, tmp_path):
+    done = tailrace("concat", "-o", tmp_path / "out.h5", *inputs("numbers"), ranks=2)
+    for word in ("4 files", "datasets", "copied as stored", "encoded anew", "memory", "decode",
+                 "2 ranks"):
+        assert word in done.stdout, done.stdout
+    lines = done.stdout.replace(str(tmp_path), "").splitlines()  # How long that is, pytest decides.
+    assert max(map(len, lines)) <= 100
+    quiet = tailrace("concat", "-o", tmp_path / "quiet.h5", "-q", *inputs("numbers"))
+    assert quiet.stdout == "" and quiet.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_random_requests(seed, inputs, tmp_path):
+    """Options in any combination, on any number of ranks."""
+    choose = random.Random(seed)
+    for _ in range(5):
+        # Not "storage": filters that are set up for one chunk shape refuse another.
+        name = choose.choice(["large", "different", "holes", "numbers", "shapes", "newer"])
+        files = choose.sample(inputs(name), choose.randint(1, 4))
+        options = choose.choice([[], ["--chunk", f"{choose.randint(1, 300)}x"],
+                                 ["--chunk", f"{choose.randint(1, 64)}KiB"]])
+        options = options + choose.choice([[], ["--codec", "none"], ["--codec", "deflate"],
+                                           ["-z", choose.randint(0, 9)]])
+        options = options + choose.choice([[], ["--layout", "dense"]])
+        options = options + choose.choice([[], ["--dedup"]])
+        options = options + choose.choice([[], ["-b", "10MiB"]])
+        out = tmp_path / "out.h5"
+        concat(out, files, *options, "--force", ranks=choose.randint(1, 4))
+        check(out, files)

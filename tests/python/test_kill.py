@@ -1,0 +1,97 @@
+"""Kill -9 at any moment, in every mode: what was said to be committed is there, whole, and right.
+
+The program that is killed (tests/stress/in_situ_writer.cpp) prints a line for each step that
+Tailrace reports as committed. After the kill, stock HDF5 must find all of these steps, and every
+step that it finds, also those beyond what was said, must have its values.
+"""
+
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+from cli_tools import ENVIRONMENT, program, tailrace
+
+SHAPE = (192, 160)
+MODES = ("sync", "async", "in_situ")
+# Each mode's share of the time; how many kills that makes depends on the machine.
+SECONDS = 8
+LEAST_KILLS = 5
+
+
+def writer():
+    path = pathlib.Path(program()).parent / "tailrace_in_situ_writer"
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def expected(step):
+    count = np.arange(SHAPE[0] * SHAPE[1], dtype=np.uint64)
+    return ((31 * step + count) % 1009).astype(np.float32).reshape(SHAPE)
+
+
+def run_and_kill(path, mode, options, alive_s):
+    """Kill the writer after so many seconds; returns the steps that it said were committed."""
+    words = [writer(), path, mode, options]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, env=ENVIRONMENT) as process:
+        time.sleep(alive_s)
+        process.send_signal(signal.SIGKILL)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, errors
+    # The last line may be cut short.
+    lines = output.split("\n")[:-1]
+    return [int(line.split()[1]) for line in lines]
+
+
+def check(path, committed):
+    """Every committed step is in the file, and every step in the file is right."""
+    assert committed == list(range(len(committed)))
+    partial = pathlib.Path(f"{path}.partial")
+    if not path.exists():
+        assert not committed, f"steps {committed} are committed and the file is not there"
+        return 0
+    assert not partial.exists()
+    with h5py.File(path, "r") as file:
+        found = sorted(int(name.split("_")[1]) for name in file)
+        assert found == list(range(len(found)))
+        # More than was said may be there: killed between a commit and its line. In the modes other
+        # than sync a commit is certain only with the next one's report.
+        assert len(committed) <= len(found) <= len(committed) + 3
+        for step in found:
+            group = file[f"step_{step}"]
+            assert np.array_equal(group["exact"][...], expected(step)), step
+            off = np.abs(group["bounded"][...].astype(np.float64) - expected(step))
+            assert off.max() <= 0.25, step
+    return len(found)
+
+
+@pytest.mark.parametrize("options", ["fsync=off", "fsync=on,journal=on"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_killed_program_leaves_its_last_committed_step(tmp_path, mode, options):
+    moments = random.Random(f"{mode} {options}")
+    end = time.monotonic() + SECONDS / 2
+    n_kills = 0
+    n_steps = 0
+    while n_kills < LEAST_KILLS or time.monotonic() < end:
+        path = tmp_path / f"killed_{n_kills}.h5"
+        committed = run_and_kill(path, mode, options, moments.uniform(0.005, 0.5))
+        n_kills += 1
+        # A journal, or a file without a first commit, is what recover is for.
+        leftovers = [p for p in tmp_path.iterdir() if p.name.startswith(path.name)]
+        if path.exists() and len(leftovers) > 1:
+            tailrace("recover", "--apply", path)
+        n_steps += check(path, committed)
+        if path.exists():
+            tailrace("recover", "--apply", path)
+            assert check(path, committed) >= len(committed)
+        for leftover in tmp_path.iterdir():
+            leftover.unlink()
+    # The kills did not all come before anything was written.
+    assert n_steps > 0

@@ -1,0 +1,199 @@
+"""Programs on the PnetCDF API: unmodified with our library preloaded, under the real library's
+name, and relinked. They print the same as with the real library; stock readers read what they
+leave.
+
+The programs are tests/pnetcdf/*.c, built twice (tests/CMakeLists.txt); PnetCDF's own utilities are
+the programs that others have written.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+from cli_tools import ENVIRONMENT, launcher, program
+
+PROGRAMS = ["access_forms", "access_errors", "definitions", "records"]
+
+
+def built(*parts):
+    path = pathlib.Path(program()).parents[1].joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def run(words, ranks=1, code=0, mode="relinked", **more):
+    """Run a program with our library preloaded, found by name, linked in, or "real": without."""
+    environment = {**ENVIRONMENT, **more}
+    words = [launcher(), "-n", str(ranks), *map(str, words)]
+    library = str(built("lib", "libtailrace_pnetcdf.so"))
+    if mode == "preloaded":
+        words[3:3] = ["env", f"LD_PRELOAD={library}"]
+    elif mode == "by name":
+        words[3:3] = ["env", f"LD_LIBRARY_PATH={built('lib', 'pnetcdf')}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment)
+    if code is not None:
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def test_every_function_of_the_header_is_there():
+    """Served or refused by name, but never the real library's behind our back."""
+    library = built("lib", "libtailrace_pnetcdf.so")
+    cache = (program_folder() / "CMakeCache.txt").read_text()
+    folder = re.search(r"TAILRACE_PNETCDF_INCLUDE_DIR:PATH=(.*)", cache)[1]
+    header = (pathlib.Path(folder) / "pnetcdf.h").read_text()
+    declared = set(re.findall(r"\b(ncmpi_\w+)\s*\(", header))
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                            check=True).stdout
+    defined = {line.split()[-1] for line in listed.splitlines()}
+    assert len(declared) > 800
+    assert declared - defined == set()
+    own = {"ncmpi_comp_reg", "tailrace_pnetcdf_error"}
+    assert defined - declared == own  # and nothing of the engine is visible
+
+
+def program_folder():
+    return pathlib.Path(program()).parents[1]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_answers_as_the_real_library(name, ranks, tmp_path):
+    relinked = run([built("bin", "pnetcdf", f"{name}_relinked"), tmp_path / "ours.nc"], ranks)
+    real_program = built("bin", "pnetcdf", name)
+    real = run([real_program, tmp_path / "real.nc"], ranks, mode="real")
+    assert relinked.stdout == real.stdout
+    assert (tmp_path / "ours.nc").read_bytes()[:4] == b"\x89HDF"
+    assert (tmp_path / "real.nc").read_bytes()[:3] == b"CDF"
+
+
+@pytest.mark.parametrize("mode", ["preloaded", "by name"])
+def test_unmodified_programs(mode, tmp_path):
+    real = built("bin", "pnetcdf", "records")
+    plain = run([real, tmp_path / "real.nc"], 2, mode="real")
+    ours = run([real, tmp_path / "ours.nc"], 2, mode=mode)
+    assert ours.stdout == plain.stdout
+    assert (tmp_path / "ours.nc").read_bytes()[:4] == b"\x89HDF"
+    assert_same_values(tmp_path / "ours.nc", tmp_path / "real.nc")
+
+
+def assert_same_values(ours, real):
+    with netCDF4.Dataset(ours) as a, netCDF4.Dataset(real) as b:
+        assert list(a.variables) == list(b.variables)
+        assert {n: (len(d), d.isunlimited()) for n, d in a.dimensions.items()} == {
+            n: (len(d), d.isunlimited()) for n, d in b.dimensions.items()}
+        for name, variable in b.variables.items():
+            assert a[name].dimensions == variable.dimensions
+            own = [key for key in a[name].ncattrs() if not key.startswith("tailrace_")]
+            assert own == variable.ncattrs()
+            a[name].set_auto_maskandscale(False)
+            variable.set_auto_maskandscale(False)
+            # Where nothing was written, the real library leaves what the disk held.
+            written = slice(0, {"a": 5, "time": 5, "late": 7}.get(name))
+            np.testing.assert_array_equal(a[name][written], variable[written], err_msg=name)
+
+
+def test_stock_readers(tmp_path):
+    file = tmp_path / "forms.nc"
+    run([built("bin", "pnetcdf", "access_forms_relinked"), file], 2)
+    dump = subprocess.run(["ncdump", "-h", file], capture_output=True, text=True, check=True).stdout
+    assert "float part_float(row, column)" in dump
+    assert "uint64 whole_ulonglong(row, column)" in dump
+    with h5py.File(file) as h5, netCDF4.Dataset(file) as nc:
+        assert nc.data_model == "NETCDF4"
+        for name in h5:
+            if h5[name].ndim == 2:
+                assert h5[name].compression == "gzip", name
+                assert h5[name].shape == (12, 10)
+
+
+def test_settings(tmp_path):
+    """By glob, from a file; a bound that is kept; one codec for the rest."""
+    settings = tmp_path / "settings"
+    settings.write_text("# of the test\ncodec=deflate,level=6\npart_*: codec=trz,bound=abs=0.5\n")
+    exact, lossy = tmp_path / "exact.nc", tmp_path / "lossy.nc"
+    forms = built("bin", "pnetcdf", "access_forms_relinked")
+    run([forms, exact], 2)
+    run([forms, lossy], 2, TAILRACE_OPTIONS=f"@{settings}")
+    with h5py.File(lossy) as h5:
+        filters = {name: [h5[name].id.get_create_plist().get_filter(i)[0] for i in
+                          range(h5[name].id.get_create_plist().get_nfilters())] for name in
+                   ("part_double", "whole_double")}
+        assert filters["part_double"] == [481]
+        assert filters["whole_double"] == [2, 1]
+    done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS="codec=nonsense")
+    assert done.returncode != 0 and "nonsense" in done.stderr
+    done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS="@/does/not/exist")
+    assert done.returncode != 0 and "/does/not/exist" in done.stderr
+
+
+def test_switched_off(tmp_path):
+    run([built("bin", "pnetcdf", "records"), tmp_path / "off.nc"], 2, mode="preloaded",
+        TAILRACE_PNETCDF="off")
+    assert (tmp_path / "off.nc").read_bytes()[:3] == b"CDF"
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_functions_of_the_program(ranks, tmp_path):
+    file = tmp_path / "user.nc"
+    done = run([built("bin", "pnetcdf", "user_functions_relinked"), file], ranks)
+    assert "worst(-(memcmp(values, back, sizeof(values)) != 0)) = 0" in done.stdout
+    assert "worst(-(without == NC_NOERR)) = 0" in done.stdout
+    assert "488" in done.stderr  # the reader without the functions is told which filter is missing
+    with h5py.File(file) as h5:
+        assert h5["runs"].id.get_create_plist().get_filter(0)[0] == 488
+        assert h5["runs"].id.get_storage_size() < h5["runs"].size * 4 / 20
+
+
+@pytest.mark.parametrize("mode", ["preloaded", "by name"])
+def test_classic_files_go_through(mode, tmp_path):
+    classic = tmp_path / "classic.nc"
+    with netCDF4.Dataset(classic, "w", format="NETCDF3_64BIT_OFFSET") as file:
+        file.createDimension("x", 3)
+        file.createVariable("v", "i4", ("x",))[:] = [4, 5, 6]
+    reader = built("bin", "pnetcdf", "open_any")
+    done = run([reader, classic], 2, mode=mode)
+    assert done.stdout == run([reader, classic], 2, mode="real").stdout
+    assert "sum of v: 15" in done.stdout
+    missing = run([reader, tmp_path / "missing.nc"], 2, mode=mode)
+    assert "NC_ENOENT" in missing.stdout
+    other = tmp_path / "other"
+    other.write_text("neither of both, but long enough to look at")
+    assert "NC_ENOTNC" in run([reader, other], 2, mode=mode).stdout
+
+
+def test_classic_file_without_the_real_library(tmp_path):
+    classic = tmp_path / "classic.nc"
+    netCDF4.Dataset(classic, "w", format="NETCDF3_CLASSIC").close()
+    done = run([built("bin", "pnetcdf", "open_any"), classic], 2, mode="by name",
+               TAILRACE_PNETCDF_LIBRARY="/does/not/exist.so")
+    assert "NC_ENOTBUILT" in done.stdout
+    assert "no libpnetcdf" in done.stderr
+
+
+def test_what_is_not_served_says_so(tmp_path):
+    """Once by name on stderr, and with an error code: never the real library with our numbers."""
+    done = run([built("bin", "pnetcdf", "open_any_relinked"), tmp_path / "new.nc", "new"], 1)
+    assert done.stdout.count("NC_ENOTSUPPORT") == 3
+    assert done.stderr.count("ncmpi_inq_varoffset is not served") == 1
+    assert "ncmpi_put_vard_all is not served" in done.stderr
+
+
+def test_file_of_netcdf4_python(tmp_path):
+    """Groups, strings and filters that others wrote: the root group is there, text is text."""
+    path = tmp_path / "python.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("v", "f8", ("x",), compression="zlib")[:] = [1, 2, 4]
+        file.setncattr_string("words", ["one", "two"])
+        file.createGroup("g").createDimension("y", 2)
+    done = run([built("bin", "pnetcdf", "open_any_relinked"), path], 2)
+    assert "sum of v: 7" in done.stdout
+    assert "1 dimensions, 1 variables, 1 attributes" in done.stdout
+    assert "words = one\ntwo" in done.stdout

@@ -1,0 +1,336 @@
+"""tailrace.open: what is written is what netCDF4, h5py and tailrace itself read."""
+
+import concurrent.futures
+import pickle
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+import python_package
+from cli_tools import smooth
+
+tailrace = python_package.load()
+
+SHAPE, BOUND = (20, 24, 32), 1e-3
+FIELD = smooth(SHAPE)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file.nc"
+
+
+@pytest.fixture
+def written(path):
+    """A file with most of what a file can hold."""
+    with tailrace.open(path, "w") as file:
+        file.attrs["title"] = "Waves"
+        file.create_dimension("t")
+        file.create_variable("t", "t", data=np.arange(20.0), attrs={"units": "s"})
+        file.create_variable("u", ("t", "y", "x"), data=FIELD, abs=BOUND, codec="trz",
+                             chunks=(5, 24, 32), fill_value=-99.0, attrs={"units": "m/s"})
+        file.create_variable("n", ("y",), "i2", codec="deflate", level=4)[:] = np.arange(24)
+        group = file.create_group("deep/er")
+        group.create_variable("w", ("x",), "f8", data=np.linspace(0, 1, 32))
+        group.attrs["levels"] = [1, 2, 3]
+    return path
+
+
+def test_netcdf4_reads_what_was_written(written):
+    with netCDF4.Dataset(written) as file:
+        assert file.title == "Waves"
+        assert file.dimensions["t"].isunlimited() and len(file.dimensions["t"]) == 20
+        u = file["u"]
+        assert (u.dimensions, u.units, u._FillValue) == (("t", "y", "x"), "m/s", -99.0)
+        assert u.chunking() == [5, 24, 32]
+        assert (file["n"][:] == np.arange(24)).all() and file["n"].filters()["zlib"]
+        assert file["deep/er"].levels.tolist() == [1, 2, 3]
+        assert (file["deep/er/w"][:] == np.linspace(0, 1, 32)).all()
+
+
+def test_tailrace_and_h5py_read_the_same(written):
+    with tailrace.open(written) as file, h5py.File(written) as other:
+        u = file["u"]
+        assert 0 < np.abs(u[...] - FIELD).max() <= BOUND
+        for key in [..., 3, (slice(None), 2), (slice(1, 19, 4), ..., [1, 5, 30]),
+                    (slice(None, None, -3), slice(20, 3, -2), -1), (-1, -1, -1)]:
+            assert np.array_equal(u[key], other["u"][...][key]), key
+        assert u[3, 4, 5] == other["u"][3, 4, 5] and u[3, 4, 5].dtype == "f4"
+        mask = FIELD > 0
+        assert np.array_equal(u[mask], other["u"][...][mask])
+
+
+def test_what_a_variable_says(written):
+    with tailrace.open(written) as file:
+        u = file["u"]
+        assert (u.name, u.path, u.dims, u.shape) == ("u", "/u", ("t", "y", "x"), SHAPE)
+        assert (u.dtype, u.ndim, u.chunks, u.codec) == ("f4", 3, (5, 24, 32), "trz")
+        assert (len(u), u.size, u.nbytes) == (20, FIELD.size, FIELD.nbytes)
+        assert u.unlimited == (True, False, False)
+        assert u.attrs["units"] == "m/s" and u.attrs["_FillValue"] == np.float32(-99)
+        assert sum(1 for _ in u) == 20
+        assert list(file) == ["t", "u", "n", "deep"] and len(file) == 4
+        assert file["deep"]["er"]["w"] == file["/deep/er/w"] and "deep/er/w" in file
+        assert file["deep/er"].parent == file["deep"] and "nothing" not in file
+        assert len(file.dimensions["t"]) == 20 and file.dimensions["t"].unlimited
+        text = repr(file)
+        assert "t: 20 (unlimited)" in text and "float32, chunks 5x24x32, trz" in text
+        assert "<li>" in file._repr_html_() and "group /deep" in text
+    assert "closed" in repr(file) and "closed" in repr(u)
+    with pytest.raises(ValueError, match="closed"):
+        u[0]
+
+
+def test_appending_along_an_unlimited_dimension(written):
+    with tailrace.open(written, "a") as file:
+        file["u"][20:22] = FIELD[:2]
+        file["u"][22] = FIELD[2]
+        file["t"][20:] = [20.0, 21.0, 22.0]
+        assert file["u"].shape == (23, 24, 32)
+        assert np.abs(file["u"][20:] - FIELD[:3]).max() <= BOUND  # Staged, or flushed: the same.
+        file.attrs["history"] = "longer"
+    with netCDF4.Dataset(written) as file:
+        assert file["u"].shape == (23, 24, 32) and file.history == "longer"
+        assert file["t"][-3:].tolist() == [20.0, 21.0, 22.0]
+    with netCDF4.Dataset(written, "a") as file:
+        file["t"][23] = 23.0
+    with tailrace.open(written) as file:
+        assert file["t"][-1] == 23.0
+        assert np.abs(file["u"][20:23] - FIELD[:3]).max() <= BOUND
+
+
+def test_rows_written_one_by_one_and_partly(path):
+    with tailrace.open(path, "w") as file:
+        file.create_dimension("y", 10)
+        file.create_dimension("x", 8)
+        v = file.create_variable("v", ("y", "x"), "i4", fill_value=-1, chunks=(4, 8))
+        for row in range(0, 10, 2):
+            v[row] = row
+        v[1, ::3] = [7, 8, 9]
+        v[9, [5, 1]] = [50, 10]
+    wanted = np.full((10, 8), -1)
+    wanted[::2] = np.arange(0, 10, 2)[:, None]
+    wanted[1, ::3] = [7, 8, 9]
+    wanted[9, [5, 1]] = [50, 10]
+    with tailrace.open(path) as file:
+        assert (file["v"][...] == wanted).all()
+    with h5py.File(path) as file:
+        assert (file["v"][...] == wanted).all()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
+def test_every_number_type(path, dtype):
+    values = np.arange(100).astype(dtype).reshape(10, 10)
+    with tailrace.open(path, "w") as file:
+        file.create_variable("v", ("y", "x"), data=values)
+        file.create_variable("scalar", (), dtype)[...] = 5
+    with tailrace.open(path) as file:
+        assert file["v"].dtype == dtype and (file["v"][...] == values).all()
+        assert file["scalar"].shape == () and file["scalar"][...] == 5
+    with netCDF4.Dataset(path) as file:
+        assert file["v"].dtype == dtype and (file["v"][:] == values).all()
+
+
+def test_texts(path):
+    with tailrace.open(path, "w") as file:
+        file.create_dimension("n", 3)
+        file.create_variable("names", "n", str)[:] = ["a", "über", ""]
+        file.attrs["place"] = "Zürich"
+        file.attrs["places"] = ["A", "B"]
+    with tailrace.open(path) as file:
+        assert file["names"][...].tolist() == ["a", "über", ""] and file["names"][1] == "über"
+        assert file.attrs["place"] == "Zürich" and file.attrs["places"] == ["A", "B"]
+    with netCDF4.Dataset(path) as file:
+        assert file["names"][:].tolist() == ["a", "über", ""] and file.place == "Zürich"
+
+
+def test_attributes_change_and_go(written):
+    with tailrace.open(written, "a") as file:
+        attributes = file["u"].attrs
+        attributes["units"] = "cm/s"
+        attributes["factor"] = np.float32(0.5)
+        del file.attrs["title"]
+        with pytest.raises(KeyError):
+            del file.attrs["title"]
+        assert "units" in attributes and attributes.get("nothing", 1) == 1
+    with netCDF4.Dataset(written) as file:
+        assert file["u"].units == "cm/s" and file["u"].factor == 0.5
+        assert "title" not in file.ncattrs()
+
+
+def test_verify_and_info(written, tmp_path):
+    original = tmp_path / "original.nc"
+    with netCDF4.Dataset(original, "w") as file:
+        for name, length in zip(("t", "y", "x"), SHAPE):
+            file.createDimension(name, length)
+        file.createVariable("u", "f4", ("t", "y", "x"))[:] = FIELD
+        file.createVariable("n", "i2", ("y",))[:] = np.arange(24)
+    told = []
+    verdict = tailrace.verify(original, written, progress=lambda done, total: told.append(done))
+    assert verdict and verdict.check() is verdict and told
+    assert 0 < verdict["u"].max_error <= BOUND == verdict["u"].absolute_bound
+    assert verdict["u"].ratio > 1 and verdict["n"].psnr_db is None and len(verdict) == 2
+    strict = tailrace.verify(original, written, abs=1e-9, only=["/u"])
+    assert not strict and "FAILED" in repr(strict) and strict["u"].n_beyond_bound > 0
+    with pytest.raises(tailrace.BoundError, match="beyond the bound"):
+        strict.check()
+    info = tailrace.info(written)
+    u = next(field for field in info["fields"] if field["path"] == "/u")
+    assert u["codec"] == "trz" and u["absolute_bound"] == BOUND and "trz" in repr(info)
+
+
+def test_relative_bounds_and_defaults(path):
+    with tailrace.open(path, "w", options="codec=trz,bound=rel=1e-4; n*: codec=deflate") as file:
+        file.create_variable("u", ("t", "y", "x"), data=FIELD)
+        file.create_variable("v", ("t", "y", "x"), data=FIELD, psnr=80)
+        file.create_variable("number", ("y",), data=np.arange(24))
+    span = float(FIELD.max() - FIELD.min())
+    with tailrace.open(path) as file:
+        assert file["u"].codec == "trz" and file["number"].filters[-1] == "deflate"
+        assert 0 < np.abs(file["u"][...] - FIELD).max() <= 1e-4 * span * (1 + 1e-12)
+        error = file["v"][...].astype("f8") - FIELD
+        assert 20 * np.log10(span / np.sqrt((error ** 2).mean())) >= 80
+
+
+def test_without_a_bound_nothing_is_lost(path):
+    with tailrace.open(path, "w") as file:
+        file.create_variable("u", ("t", "y", "x"), data=FIELD)
+    with tailrace.open(path) as file:
+        assert np.array_equal(file["u"][...], FIELD)
+
+
+@pytest.mark.parametrize("wrong, kind, words", [
+    (dict(name="a", dims="x", dtype="f4"), KeyError, "no dimension 'x'"),
+    (dict(name="a", dims=(), data=FIELD), ValueError, "0 dimensions"),
+    (dict(name="a"), ValueError, "dtype or data"),
+    (dict(name="a", dtype="c16"), NotImplementedError, "complex128"),
+    (dict(name="a", dtype="f4", abs=1, rel=1), ValueError, "one bound"),
+    (dict(name="a", dtype="f4", bound="lots"), ValueError, "bound"),
+    (dict(name="a", dtype="f4", chunks=(0,)), ValueError, "must be >= 1"),
+    (dict(name="a/", dtype="f4", options="chunk=fast"), ValueError, "chunk"),
+])
+def test_what_cannot_be_created(path, wrong, kind, words):
+    with tailrace.open(path, "w") as file:
+        with pytest.raises(kind, match=words):
+            file.create_variable(**wrong)
+        assert "a" not in file
+
+
+def test_modes_and_their_refusals(written, tmp_path):
+    with pytest.raises(ValueError, match="mode"):
+        tailrace.open(written, "r+")
+    with pytest.raises(FileExistsError):
+        tailrace.open(written, "x").close()
+    with pytest.raises(FileNotFoundError):
+        tailrace.open(tmp_path / "nothing.nc")
+    (tmp_path / "text.nc").write_text("no file of HDF5's")
+    with pytest.raises(OSError):
+        tailrace.open(tmp_path / "text.nc")
+    with pytest.raises(ValueError, match="thread"):
+        tailrace.open(written, options="threads=many")
+    with tailrace.open(written) as file:
+        with pytest.raises(ValueError, match="reading"):
+            file["u"][0] = 1
+        with pytest.raises(ValueError, match="reading"):
+            file.attrs["a"] = 1
+        with pytest.raises(IndexError):
+            file["u"][20]
+        with pytest.raises(KeyError):
+            file["none"]
+    with tailrace.open(written, "a") as file:
+        with pytest.raises(ValueError, match="broadcast"):
+            file["u"][0] = np.zeros(7)
+    with tailrace.open(tmp_path / "new.nc", "a") as file:
+        file.create_variable("v", "x", data=np.arange(3))
+    assert (tailrace.open(tmp_path / "new.nc")["v"][...] == [0, 1, 2]).all()
+
+
+def test_truncated_files_are_refused_by_name(written, tmp_path):
+    data = written.read_bytes()
+    for share in (0.2, 0.6, 0.95):
+        cut = tmp_path / "cut.nc"
+        cut.write_bytes(data[:int(len(data) * share)])
+        with pytest.raises(OSError, match="cut.nc|u"):
+            with tailrace.open(cut) as file:
+                file["u"][...]
+
+
+def test_abort_leaves_no_file_and_flush_keeps_what_was(path):
+    file = tailrace.open(path, "w")
+    file.create_variable("u", ("t", "y", "x"), data=FIELD)
+    file.abort()
+    assert not path.exists()
+    file = tailrace.open(path, "w")
+    file.create_variable("u", ("t", "y", "x"), data=FIELD)
+    file.flush()
+    file["u"][0] = 0
+    file.abort()
+    with tailrace.open(path) as file:
+        assert np.array_equal(file["u"][...], FIELD)
+
+
+def test_a_dropped_file_is_closed(path):
+    file = tailrace.open(path, "w")
+    file.create_variable("u", ("t", "y", "x"), data=FIELD)
+    del file
+    with tailrace.open(path) as file:
+        assert np.array_equal(file["u"][...], FIELD)
+
+
+def test_threads_share_a_file(written):
+    with tailrace.open(written, options="threads=2") as file:
+        u = file["u"]
+        wanted = u[...]
+
+        def look(index):
+            rows = slice(index % 17, index % 17 + 3)
+            return np.array_equal(u[rows], wanted[rows])
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(look, range(64)))
+
+
+def test_variables_travel_to_other_processes(written):
+    with tailrace.open(written) as file:
+        copies = [pickle.loads(pickle.dumps(file["u"])) for _ in range(2)]
+        assert copies[0]._file is copies[1]._file is not file
+        assert np.array_equal(copies[0][3], file["u"][3])
+    with tailrace.open(written, "a") as file:
+        with pytest.raises(NotImplementedError, match="reading"):
+            pickle.dumps(file["u"])
+
+
+def test_masked_values_are_stored_as_fill(path):
+    masked = np.ma.masked_less(np.arange(10.0), 3)
+    with tailrace.open(path, "w") as file:
+        file.create_variable("u", "x", data=masked, fill_value=-1.0)
+        file.create_variable("v", "x", "f8")
+        with pytest.raises(ValueError, match="fill_value"):
+            file["v"][:] = masked
+    with netCDF4.Dataset(path) as file:
+        assert file["u"][:].mask.tolist() == masked.mask.tolist()
+
+
+def test_progress_is_told(written, capsys):
+    told = []
+    with tailrace.open(written) as file:
+        values = file["u"].read(progress=lambda done, total: told.append((done, total)))
+        assert np.array_equal(values, file["u"][...]) and told[-1] == (FIELD.nbytes, FIELD.nbytes)
+        file["u"].read(progress=True)
+    assert capsys.readouterr().err == ""  # Nobody looks: no terminal, no notebook.
+
+
+def test_the_command_line_and_h5py_agree_on_any_hdf5(tmp_path):
+    path = tmp_path / "any.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=FIELD, chunks=(7, 11, 13), compression="gzip")
+        file.create_dataset("big", data=np.arange(10, dtype=">i4"))
+        file.create_dataset("pair", data=np.zeros(3, [("x", "i4"), ("y", "f4")]))
+        file["a"].attrs["empty"] = ""
+    with tailrace.open(path) as file:
+        assert np.array_equal(file["a"][5:, ::2], FIELD[5:, ::2]) and file["a"].dims[0]
+        assert (file["big"][...] == np.arange(10)).all()
+        with pytest.raises(NotImplementedError, match="compound"):
+            file["pair"][...]

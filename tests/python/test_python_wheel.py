@@ -1,0 +1,145 @@
+"""The package as a user gets it: pip install, doctests, types, the notebook.
+
+The wheel is built once, with the flags of the build under test, so that ccache knows its objects.
+"""
+
+import doctest
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import python_package
+from cli_tools import REAL_DATA, ROOT, program
+
+tailrace = python_package.load()
+
+# Those that need a package that is not ours.
+OPTIONAL = {"_xarray": "xarray"}
+
+
+@pytest.mark.parametrize("name", ["", *(
+    module.name for module in pkgutil.iter_modules([str(ROOT / "python" / "tailrace")]))])
+def test_doctests(name):
+    if name in OPTIONAL:
+        pytest.importorskip(OPTIONAL[name])
+    module = importlib.import_module(f"tailrace.{name}" if name else "tailrace")
+    assert doctest.testmod(module).failed == 0
+
+
+def test_every_public_name_is_described():
+    for name in tailrace.__all__:
+        assert getattr(tailrace, name).__doc__, name
+
+
+@pytest.mark.slow
+def test_types():
+    pytest.importorskip("mypy")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--no-incremental"], cwd=ROOT,
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "examples" / "notebooks").glob("*.ipynb")),
+                         ids=lambda path: path.stem)
+def test_notebooks(notebook, tmp_path):
+    """Every cell runs, in order, as in a fresh kernel."""
+    pytest.importorskip("matplotlib")
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(sources) > 3 and all(cell.get("outputs", []) == [] for cell in cells)
+    script = tmp_path / "notebook.py"
+    script.write_text("\n\n".join(sources) + "\nprint('ran', len(plt.get_fignums()), 'figures')\n")
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=300,
+                          env={**python_package.package_environment(), "MPLBACKEND": "Agg",
+                               "TAILRACE_DATA": str(REAL_DATA)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.search(r"ran (\d+) figures", done.stdout)[1]) >= 2
+
+
+def build_flags():
+    """How the build under test was configured, where that matters to the compiler."""
+    cache = pathlib.Path(program()).resolve().parents[1] / "CMakeCache.txt"
+    if not cache.exists():
+        return []
+    found = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+    names = ("TAILRACE_WERROR", "TAILRACE_DEFAULT_PLUGIN_PATH", "TAILRACE_MPI")
+    words = [f"--config-settings=cmake.define.{name}={found[name]}"
+             for name in names if name in found]
+    build_type = found.get("CMAKE_BUILD_TYPE", "Release")
+    return [*words, f"--config-settings=cmake.build-type={build_type}"]
+
+
+def pip(python, *words):
+    """pip as a user calls it: nothing of this test's environment but the package index."""
+    clean = {key: value for key, value in os.environ.items()
+             if not key.startswith(("PYTHON", "TAILRACE"))}
+    done = subprocess.run(
+        [str(python), "-m", "pip", "--disable-pip-version-check", *map(str, words)],
+        capture_output=True, text=True, timeout=1500, env=clean)
+    if "No matching distribution" in done.stderr or "ConnectionError" in done.stderr:
+        pytest.skip("no package index")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return clean
+
+
+def fresh_python(folder):
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder / "bin" / "python"
+
+
+def use(python, text, environment, folder):
+    done = subprocess.run([python, "-c", textwrap.dedent(text)], capture_output=True, text=True,
+                          timeout=120, env=environment, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_pip_install(tmp_path):
+    """`pip install .` in a fresh environment, used there without the source tree."""
+    fresh = fresh_python(tmp_path / "venv")
+    clean = pip(fresh, "install", "-q", ROOT, "h5py", "xarray", *build_flags())
+    use(fresh, """
+        import sys
+        import h5py, numpy as np, tailrace, xarray as xr
+        assert tailrace.__file__.startswith(sys.prefix)
+        u = np.random.rand(64, 64).astype("f4")
+        with h5py.File("in_memory.h5", "w", driver="core", backing_store=False) as file:
+            file.create_dataset("u", data=u, chunks=(32, 32), compression=tailrace.Trz(abs=0.01))
+            file.create_dataset("v", data=u, chunks=(32, 32), **tailrace.Xor())
+            assert 0 < abs(file["u"][...] - u).max() <= 0.01 and (file["v"][...] == u).all()
+        with tailrace.open("u.nc", "w") as file:
+            file.create_variable("u", ("y", "x"), data=u, abs=0.01)
+        with xr.open_dataset("u.nc", engine="tailrace") as file:
+            assert 0 < abs(file.u - u).max() <= 0.01
+        with h5py.File("u.nc") as file:
+            assert 0 < abs(file["u"][...] - u).max() <= 0.01
+        assert "mpi" not in open("/proc/self/maps").read()
+    """, clean, tmp_path)
+
+
+@pytest.mark.slow
+def test_pip_install_where_things_are_missing(tmp_path):
+    """Without fmt there is no engine; filters and arrays work, and open() says what is missing."""
+    fresh = fresh_python(tmp_path / "venv")
+    clean = pip(fresh, "install", "-q", ROOT, "h5py",
+                "--config-settings=cmake.define.CMAKE_DISABLE_FIND_PACKAGE_fmt=ON", *build_flags())
+    use(fresh, """
+        import numpy as np, tailrace
+        u = np.linspace(0, 1, 1000)
+        assert abs(tailrace.decode(tailrace.encode(u, abs=0.01)) - u).max() <= 0.01
+        try:
+            tailrace.open("u.nc", "w")
+        except NotImplementedError as error:
+            assert "built without fmt (libfmt-dev)" in str(error), error
+        else:
+            raise AssertionError("it opened")
+    """, clean, tmp_path)

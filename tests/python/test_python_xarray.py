@@ -1,0 +1,128 @@
+"""xarray and dask over tailrace: the same Dataset as netCDF4's engine gives, lazily."""
+
+import netCDF4
+import numpy as np
+import pytest
+
+import python_package
+from cli_tools import smooth
+
+tailrace = python_package.load()
+xr = pytest.importorskip("xarray")
+
+from tailrace._xarray import TailraceBackend  # noqa: E402
+
+FIELD = smooth((12, 16, 24))
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Packed, masked, with times and a group, written by netCDF4."""
+    path = tmp_path / "file.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.title = "Climate"
+        for name, length in (("time", None), ("y", 16), ("x", 24)):
+            file.createDimension(name, length)
+        time = file.createVariable("time", "f8", ("time",))
+        time[:] = np.arange(12)
+        time.units = "days since 2001-02-27"
+        file.createVariable("y", "f4", ("y",))[:] = np.linspace(-90, 90, 16)
+        t = file.createVariable("t", "i2", ("time", "y", "x"), zlib=True, fill_value=-32768,
+                                chunksizes=(4, 16, 24))
+        t.scale_factor, t.add_offset, t.units = 0.01, 200.0, "K"
+        t[:] = np.ma.masked_greater(FIELD - FIELD.min(), np.ptp(FIELD) * 0.9)
+        file.createVariable("name", str, ("y",))[:] = np.array([f"row {i}" for i in range(16)],
+                                                               object)
+        file.createGroup("g").createVariable("u", "f4", ("y",))[:] = np.arange(16)
+    return path
+
+
+def test_the_same_as_netcdf4(path):
+    with xr.open_dataset(path, engine="tailrace") as ours, \
+            xr.open_dataset(path, engine="netcdf4") as theirs:
+        assert ours.encoding["unlimited_dims"] == {"time"}
+        xr.testing.assert_identical(ours.load(), theirs.load())
+    with xr.open_dataset(path, engine="tailrace", group="g") as group:
+        assert (group.u == np.arange(16)).all()
+    with xr.open_dataset(path, engine="tailrace", drop_variables=["t"],
+                         decode_times=False) as raw:
+        assert "t" not in raw and raw.time.dtype == "f8"
+
+
+def test_reading_is_lazy_and_reads_what_is_asked(path):
+    with xr.open_dataset(path, engine="tailrace") as ours, \
+            xr.open_dataset(path, engine="netcdf4") as theirs:
+        for how in (dict(time=3), dict(time=slice(2, 9, 3), x=[3, 1, 20]),
+                    dict(x=[0, 5], y=[15, 0]), dict(y=xr.DataArray([1, 2], dims="p"),
+                                                    x=xr.DataArray([3, 4], dims="p"))):
+            xr.testing.assert_identical(ours.t.isel(how).load(), theirs.t.isel(how).load())
+        assert "..." in repr(ours.t)  # Not loaded by what was looked at.
+
+
+def test_dask_takes_the_files_chunks(path):
+    pytest.importorskip("dask")
+    with xr.open_dataset(path, engine="tailrace", chunks={}) as ours:
+        assert ours.t.chunks == ((4, 4, 4), (16,), (24,))
+        with xr.open_dataset(path, engine="netcdf4") as theirs:
+            mean = ours.t.mean("time").compute(scheduler="threads", num_workers=4)
+            xr.testing.assert_allclose(mean, theirs.t.mean("time"))
+
+
+def test_dask_workers_in_other_processes(path):
+    """The graph is pickled, so the file is opened again over there."""
+    pytest.importorskip("dask")
+    python_package.run(f"""
+    import numpy as np, xarray as xr
+    if __name__ == "__main__":
+        with xr.open_dataset({str(path)!r}, engine="tailrace", chunks={{}}) as file:
+            total = file.t.sum().compute(scheduler="processes", num_workers=2)
+        with xr.open_dataset({str(path)!r}, engine="tailrace") as file:
+            assert np.isclose(total, file.t.sum())
+    """)
+
+
+def test_a_dataset_is_stored_with_bounds(path, tmp_path):
+    target = tmp_path / "out.nc"
+    dataset = xr.Dataset(
+        {"u": (("time", "y", "x"), FIELD, {"units": "m/s"}),
+         "flag": (("y",), np.arange(16) % 2 == 0),
+         "name": (("y",), np.array(["a", "b"] * 8, object))},
+        {"time": np.datetime64("2001-01-01", "ns") + np.arange(12) * np.timedelta64(1, "D"),
+         "x": np.linspace(0, 360, 24)}, {"title": "Winds"})
+    tailrace.write_dataset(dataset, target, encoding={"u": {"abs": 1e-2, "codec": "trz"}},
+                           unlimited_dims=["time"], options="codec=trz,bound=abs=5")
+    for engine in ("tailrace", "h5netcdf"):
+        if engine == "h5netcdf":
+            pytest.importorskip("h5netcdf")
+        with xr.open_dataset(target, engine=engine) as back:
+            assert 0 < abs(back.u - dataset.u).max() <= 1e-2
+            assert (back.time == dataset.time).all() and back.time.dtype == dataset.time.dtype
+            assert (back.x == dataset.x).all() and back.title == "Winds"
+            assert (back.flag == dataset.flag).all() and (back.name == dataset.name).all()
+    with xr.open_dataset(target, engine="tailrace") as back:  # What describes the first file stays.
+        tailrace.write_dataset(back.load(), tmp_path / "again.nc")
+    with netCDF4.Dataset(tmp_path / "again.nc") as file:
+        assert file["u"].tailrace_codec == "deflate" and file["u"].tailrace_bound_mode == "none"
+    with netCDF4.Dataset(target) as file:
+        assert file.dimensions["time"].isunlimited() and file["u"].units == "m/s"
+
+
+def test_dask_arrays_are_stored_piece_by_piece(tmp_path):
+    dask_array = pytest.importorskip("dask.array")
+    lazy = dask_array.from_array(FIELD, chunks=(4, 16, 24)) * 2
+    tailrace.write_dataset(xr.Dataset({"u": (("t", "y", "x"), lazy)}), tmp_path / "out.nc")
+    with tailrace.open(tmp_path / "out.nc") as file:
+        assert np.array_equal(file["u"][...], FIELD * 2)
+        again = dask_array.from_array(file["u"], chunks=(4, 8, 24))
+        assert np.array_equal(again.max(axis=0).compute(scheduler="threads"),
+                              (FIELD * 2).max(axis=0))
+
+
+def test_what_is_refused(path, tmp_path):
+    with pytest.raises(ValueError, match="encoding names"):
+        tailrace.write_dataset(xr.Dataset(), tmp_path / "out.nc", encoding={"u": {}})
+    with pytest.raises(ValueError, match="no group"):
+        xr.open_dataset(path, engine="tailrace", group="t")
+    with pytest.raises(FileNotFoundError):
+        xr.open_dataset(tmp_path / "none.nc", engine="tailrace")
+    assert not TailraceBackend().guess_can_open(str(path))

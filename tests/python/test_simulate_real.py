@@ -1,0 +1,117 @@
+"""The simulator and a real run of the same small case, side by side.
+
+The real run (tests/mpi/steady_application.cpp) records its iterations; `tailrace simulate` replays
+them on the virtual clock, with the recorded lengths of encodes and writes and without noise, and
+must come to the same makespan: from the iteration's begin to the end of the last write.
+
+Both sides come from the same run, so only their ratio is asserted, no time. Computing, waiting for
+the device, encoding (a filter that sleeps) and storage (libwritelimit.so) are sleeps, so that the
+case is the same on a busy machine; and what a busy machine stretches nevertheless stretches both
+sides. What it can still do is to make single iterations irregular, against the forecast: hence
+medians.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+
+import pytest
+from application_runs import build_folder
+from cli_tools import ENVIRONMENT, launcher, numbers
+
+AGREEMENT = 0.15
+N_STEPS = 11
+
+
+def built(path):
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def record(folder, ranks, bytes_per_s):
+    """The recording of a run on storage that gives each rank so many bytes per second."""
+    build = build_folder()
+    program = built(build / "bin" / "steady_application")
+    limit = built(build / "lib" / "libwritelimit.so")
+    own = {
+        "HDF5_PLUGIN_PATH": str(build / "lib" / "test_plugin"),
+        "LD_PRELOAD": str(limit),
+        "TAILRACE_WRITE_LIMIT": str(bytes_per_s),
+        "TAILRACE_WRITE_LIMIT_FOLDER": str(folder),
+    }
+    # The limit is for the ranks alone, not for mpiexec.
+    command = [launcher(), "-n", str(ranks),
+               "env", *(f"{name}={value}" for name, value in own.items()),
+               str(program), str(folder / "steady.h5"),
+               f"record={folder / 'recording.json'}", str(N_STEPS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120,
+                          env={"OMPI_MCA_hwloc_base_binding_policy": "none", **ENVIRONMENT})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((folder / "recording.json").read_text())
+
+
+def real_makespans(recording):
+    """By iteration, of the slowest rank. The first one only teaches the forecast."""
+    by_rank = [[iteration["makespan_s"] for iteration in rank["iterations"]][1:]
+               for rank in recording["ranks"]]
+    return [max(of_ranks) for of_ranks in zip(*by_rank, strict=True)]
+
+
+def simulated_makespans(recording, folder, *options):
+    path = folder / "replayed.json"
+    path.write_text(json.dumps(recording))
+    document = numbers("simulate", "--recording", path, "--modes", "in-situ", *options)
+    assert document["simulated"] is True
+    return [iteration["makespan_s"] for iteration in document["modes"][0]["iterations"]]
+
+
+def disagreement(recording, folder, *options):
+    """How far the simulated makespan is off the real one: the median of the iterations."""
+    real = real_makespans(recording)
+    simulated = simulated_makespans(recording, folder, *options)
+    ratios = [s / r for s, r in zip(simulated, real, strict=True)]
+    print("real     ", " ".join(f"{s:.3f}" for s in real))
+    print("simulated", " ".join(f"{s:.3f}" for s in simulated))
+    return statistics.median(ratios) - 1
+
+
+def scaled(recording, column, factor):
+    """The same recording, its chunks' encodes (2) or writes (3) longer by a factor."""
+    changed = json.loads(json.dumps(recording))
+    for rank in changed["ranks"]:
+        for iteration in rank["iterations"]:
+            for chunk in iteration["chunks"]:
+                chunk[column] *= factor
+    return changed
+
+
+@pytest.fixture(scope="module", params=[(1, 3_000_000), (1, 1_250_000), (2, 3_000_000),
+                                        (2, 1_250_000)],
+                ids=["hidden", "exposed", "hidden, 2 ranks", "exposed, 2 ranks"])
+def case(request, tmp_path_factory):
+    """Storage on which the writes end within the iteration, and on which they do not."""
+    ranks, bytes_per_s = request.param
+    folder = tmp_path_factory.mktemp("steady")
+    return folder, record(folder, ranks, bytes_per_s), bytes_per_s
+
+
+def test_agrees_with_the_real_run(case):
+    folder, recording, _ = case
+    assert all(len(rank["iterations"]) == N_STEPS - 1 for rank in recording["ranks"])
+    assert abs(disagreement(recording, folder)) <= AGREEMENT
+
+
+def test_the_case_is_what_it_says(case):
+    """Hidden: the last write ends with the application still computing; exposed: after it."""
+    _, recording, bytes_per_s = case
+    lengths = [iteration["iteration_s"] for iteration in recording["ranks"][0]["iterations"]][1:]
+    exposed = [r > s for r, s in zip(real_makespans(recording), lengths, strict=True)]
+    assert statistics.median(exposed) == (bytes_per_s < 2_000_000)
+
+
+def test_another_storage_does_not_agree(case):
+    """The comparison can fail: with writes twice as long it does."""
+    folder, recording, _ = case
+    assert disagreement(scaled(recording, 3, 2), folder) > AGREEMENT

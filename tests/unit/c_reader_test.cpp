@@ -1,0 +1,155 @@
+// The C and C++ APIs of reading, used as a program would use them.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tailrace/reader.hpp"
+
+namespace {
+
+/// A folder of its own, removed at the end.
+class TestFolder {
+ public:
+  TestFolder() : path_(::testing::TempDir() + "c_reader." + std::to_string(::getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~TestFolder() { std::filesystem::remove_all(path_); }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string written_file(const TestFolder& folder, std::vector<float>& values) {
+  std::string path = folder / "f.h5";
+  values.resize(64 * 48);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(i % 97) * 0.5F;
+  auto file = tailrace::File::create(path, tailrace::serial(), "codec=deflate,chunk=16x16");
+  auto field = file.define<float>("/g/t", {64, 48});
+  field.put({{0, 0}, {64, 48}}, values);
+  file.close();
+  return path;
+}
+
+TEST(CReader, ReadsSlabsAndSaysWhatDatasetsAre) {
+  const TestFolder folder;
+  std::vector<float> values;
+  const std::string path = written_file(folder, values);
+  tailrace_reader* reader = nullptr;
+  ASSERT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, "threads=2", &reader), TAILRACE_OK)
+      << tailrace_thread_error();
+  std::size_t number = 99;
+  ASSERT_EQ(tailrace_reader_find(reader, "/g/t", &number), TAILRACE_OK);
+  tailrace_dataset_info info;
+  ASSERT_EQ(tailrace_reader_dataset(reader, number, &info), TAILRACE_OK);
+  EXPECT_STREQ(info.path, "/g/t");
+  EXPECT_STREQ(info.type_text, "f32");
+  EXPECT_EQ(info.dtype, TAILRACE_F32);
+  EXPECT_EQ(info.n_dims, 2U);
+  EXPECT_EQ(info.shape[1], 48U);
+  EXPECT_EQ(info.chunk_shape[0], 16U);
+  const std::uint64_t start[] = {1, 2};
+  const std::uint64_t count[] = {10, 20};
+  const std::uint64_t stride[] = {3, 2};
+  std::vector<float> part(200);
+  ASSERT_EQ(tailrace_reader_read(reader, number, start, count, stride, part.data(), 800),
+            TAILRACE_OK)
+      << tailrace_thread_error();
+  for (std::size_t i = 0; i < 10; ++i) {
+    for (std::size_t k = 0; k < 20; ++k) {
+      ASSERT_EQ(part[i * 20 + k], values[(1 + 3 * i) * 48 + 2 + 2 * k]);
+    }
+  }
+  const tailrace_read_request request{number, start, count, nullptr, part.data(), 800};
+  ASSERT_EQ(tailrace_reader_read_all(reader, 1, &request), TAILRACE_OK);
+  EXPECT_EQ(part[21], values[2 * 48 + 3]);
+  tailrace_read_report report;
+  ASSERT_EQ(tailrace_reader_report(reader, &report), TAILRACE_OK);
+  EXPECT_EQ(report.n_slabs, 2U);
+  EXPECT_EQ(report.value_bytes, 1600U);
+  EXPECT_GT(report.n_chunks + report.n_chunk_hits, 0U);
+  ASSERT_EQ(tailrace_reader_refresh(reader), TAILRACE_OK);
+  ASSERT_EQ(tailrace_reader_close(reader), TAILRACE_OK);
+}
+
+TEST(CReader, RefusesNullsAndWrongSizesWithTexts) {
+  const TestFolder folder;
+  std::vector<float> values;
+  const std::string path = written_file(folder, values);
+  tailrace_reader* reader = nullptr;
+  EXPECT_EQ(tailrace_reader_open(nullptr, TAILRACE_SERIAL, nullptr, &reader),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, nullptr, nullptr),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, "speed=1", &reader),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_open((folder / "no").c_str(), TAILRACE_SERIAL, nullptr, &reader),
+            TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_EQ(reader, nullptr);
+  EXPECT_EQ(tailrace_reader_close(nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, nullptr, &reader), TAILRACE_OK);
+  std::size_t number = 0;
+  EXPECT_EQ(tailrace_reader_find(reader, "/t", &number), TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("/t"), std::string::npos);
+  const std::uint64_t start[] = {0, 0};
+  const std::uint64_t count[] = {64, 48};
+  EXPECT_EQ(tailrace_reader_read(reader, 0, start, nullptr, nullptr, values.data(), 4),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_read(reader, 0, start, count, nullptr, values.data(), 4),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_read(reader, 0, start, count, nullptr, nullptr, 64 * 48 * 4),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_read(reader, 1, start, count, nullptr, values.data(), 4),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_dataset(reader, 0, nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_read_all(reader, 1, nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
+  tailrace_reader_abandon(reader);
+  tailrace_reader_abandon(nullptr);
+}
+
+TEST(CppReader, ReadsTypedVectorsAndThrows) {
+  const TestFolder folder;
+  std::vector<float> values;
+  const std::string path = written_file(folder, values);
+  tailrace::Reader reader = tailrace::Reader::open(path);
+  EXPECT_EQ(reader.n_datasets(), 1U);
+  EXPECT_EQ(reader.read<float>("/g/t"), values);
+  std::vector<float> row(48);
+  reader.read_all("/g/t", {{5, 0}, {1, 48}}, std::span(row));
+  EXPECT_TRUE(std::equal(row.begin(), row.end(), values.begin() + 5 * 48));
+  EXPECT_EQ(reader.read<float>("/g/t", {{5, 1}, {1, 2}, {1, 40}}),
+            (std::vector<float>{values[5 * 48 + 1], values[5 * 48 + 41]}));
+  EXPECT_THROW(reader.read<double>("/g/t"), tailrace::Error);
+  EXPECT_THROW(reader.read<float>("/g/t", {{0}, {4}}), tailrace::Error);
+  EXPECT_THROW(reader.read<float>("/no"), tailrace::Error);
+  EXPECT_EQ(reader.dataset(0).whole().count, (std::vector<std::uint64_t>{64, 48}));
+  reader.close();
+}
+
+TEST(CppReader, ChunksOfTrzNeedNoPlugin) {
+  const TestFolder folder;
+  const std::string path = folder / "trz.h5";
+  std::vector<double> values(40 * 50);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = double(i % 50) + double(i) * 0.01;
+  auto file = tailrace::File::create(path, tailrace::serial(), "codec=trz,chunk=16x16");
+  file.define<double>("/exact", {40, 50}).put({{0, 0}, {40, 50}}, values);
+  file.define<double>("/bounded", {40, 50}, "bound=abs=0.001").put({{0, 0}, {40, 50}}, values);
+  file.close();
+  // A folder without plug-ins comes first; none is registered in this process by the reader.
+  tailrace::Reader reader =
+      tailrace::Reader::open(path, tailrace::serial(), "threads=2,plugin-path=" + (folder / ""));
+  EXPECT_EQ(reader.read<double>("/exact"), values);
+  const std::vector<double> bounded = reader.read<double>("/bounded");
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(bounded[i], values[i], 0.001);
+  reader.close();
+}
+
+}  // namespace

@@ -1,0 +1,95 @@
+// Crash points: ways of adding steps to a file, recordings of what that does to storage, and
+// judges that rebuild the file as a crash leaves it and read it with stock HDF5. For the tests of
+// commits. TAILRACE_CRASH_POINT_STRIDE=n in the environment judges every n-th point only: under a
+// sanitizer, where the judges' reading takes nearly all the time and is mostly HDF5's own work.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "container/hdf5_file.hpp"
+#include "container_support.hpp"
+
+namespace tailrace::test {
+
+constexpr std::size_t n_steps_usual = 12;
+
+/// A way of adding steps to a file, and of checking them.
+class Series {
+ public:
+  virtual ~Series() = default;
+  virtual Status add(Hdf5File& file, Storage& storage, ScatteringTail& tail, std::size_t step) = 0;
+  /// Whether the step can be read completely.
+  virtual bool whole(const std::string& path, std::size_t step) = 0;
+  /// Whether the step, not committed yet, is absent or complete.
+  virtual bool sane(const std::string& path, std::size_t step) = 0;
+};
+
+/// One group per step with two datasets and attributes.
+class GroupPerStep : public Series {
+ public:
+  explicit GroupPerStep(std::string parent = "") : parent_(std::move(parent)) {}
+
+  Status add(Hdf5File& file, Storage& storage, ScatteringTail& tail, std::size_t step) override;
+  bool whole(const std::string& path, std::size_t step) override;
+  bool sane(const std::string& path, std::size_t step) override;
+
+ private:
+  std::string step_group(std::size_t step) const;
+
+  std::string parent_;
+  ChunkGrid grid_{{40, 6}, {9, 6}};
+};
+
+/// Two datasets that grow along their first dimension; made in step 0.
+class GrowingDatasets final : public Series {
+ public:
+  Status add(Hdf5File& file, Storage& storage, ScatteringTail& tail, std::size_t step) override;
+  bool whole(const std::string& path, std::size_t step) override;
+  bool sane(const std::string& path, std::size_t step) override;
+
+ private:
+  std::uint64_t row_ = 24;
+};
+
+struct Tally {
+  std::size_t n_points = 0;
+  std::size_t n_judged = 0;
+  std::size_t n_damaged = 0;     ///< A committed step does not read right.
+  std::size_t n_half_steps = 0;  ///< The step under way is neither absent nor complete.
+  bool apart = false;            ///< Judge in child processes: some points will be damaged.
+};
+
+struct Recording {
+  std::vector<std::byte> start;  ///< The file before the first operation.
+  std::vector<Operation> operations;
+  std::size_t n_steps = 0;
+};
+
+/// Create a file (or append to the one that is there) and record `n_steps` commits.
+Recording record(Series& series, const std::string& path, bool append, bool journal,
+                 unsigned gap_max, std::size_t n_steps = n_steps_usual,
+                 std::uint64_t expected_steps = 64);
+
+/// The content of a file.
+std::vector<std::byte> content_of(const std::string& path);
+
+/// Rebuild every crash point, clean and torn, as a reader finds it without any recovery.
+void judge_all(Series& series, const std::string& path, const Recording& recording, Tally& clean,
+               Tally& torn);
+
+/// As judge_all, but recovery runs on every point first; torn journals are tried, too.
+void judge_recovered(Series& series, const std::string& path, const Recording& recording,
+                     Tally& tally);
+
+/// Power loss: writes since the last sync reach the disk in any order. Tried: each of them alone,
+/// and all but each of them.
+void judge_reordered(Series& series, const std::string& path, const Recording& recording,
+                     Tally& tally);
+
+void report(const char* name, const Tally& tally);
+
+}  // namespace tailrace::test

@@ -1,0 +1,202 @@
+// What the tests of steps that are handed over share: a field of rows that ranks hold in slabs, and
+// a storage that tells what is done to it, and fails when it is told to.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine_support.hpp"
+#include "exec/comm_factory.hpp"
+#include "thread_comm.hpp"
+
+namespace tailrace::test {
+
+inline constexpr std::uint64_t n_rows = 24;
+inline constexpr std::uint64_t n_columns = 40;
+
+/// What rank `rank` of `n_ranks` holds of the field: rows, in one slab; not on chunk borders.
+inline Box slab_of(int rank, int n_ranks) {
+  const auto n = static_cast<std::uint64_t>(n_ranks);
+  const auto r = static_cast<std::uint64_t>(rank);
+  const std::uint64_t first = n_rows * r / n;
+  return {{first, 0}, {n_rows * (r + 1) / n - first, n_columns}};
+}
+
+/// Values that tell their step and place, so that none can be taken for another.
+inline std::vector<float> slab_values(std::uint64_t step, const Box& box) {
+  std::vector<float> values;
+  for (std::uint64_t r = 0; r < box.count[0]; ++r) {
+    for (std::uint64_t c = 0; c < box.count[1]; ++c) {
+      values.push_back(static_cast<float>(10000 * step + n_columns * (box.start[0] + r) + c));
+    }
+  }
+  return values;
+}
+
+/// The over-time field `path` has exactly the values of these steps, one entry each.
+inline void expect_steps(const std::string& file, const std::string& path,
+                         const std::vector<std::uint64_t>& steps) {
+  const std::vector<std::byte> bytes = read_field(file, path);
+  std::vector<float> expected;
+  for (const std::uint64_t step : steps) {
+    const std::vector<float> values = slab_values(step, {{0, 0}, {n_rows, n_columns}});
+    expected.insert(expected.end(), values.begin(), values.end());
+  }
+  ASSERT_EQ(bytes.size(), expected.size() * sizeof(float)) << path;
+  const auto expected_bytes = std::as_bytes(std::span(expected));
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), expected_bytes.begin())) << path;
+}
+
+/// What one rank's storage is asked, and what it shall answer. Any thread.
+struct StorageProbe {
+  std::atomic<bool> fail_data = false;   ///< Writes of the I/O lane's own chunks.
+  std::atomic<bool> fail_other = false;  ///< Other writes: metadata, and chunks of other ranks.
+  std::atomic<bool> fail_sync = false;
+  std::atomic<bool> pretend_sync = false;  ///< Syncs succeed without a disk's doing.
+  std::atomic<double> data_delay_s = 0;
+  std::atomic<int> writes_until_failure = 1 << 30;  ///< Of any kind; below 0: it has failed.
+  std::atomic<int> syncs_until_failure = 1 << 30;
+  std::atomic<bool> fail_once = false;  ///< Only the write that writes_until_failure leads to.
+  std::atomic<Code> failure_code = Code::no_space;  ///< Of writes.
+  std::atomic<int> n_data = 0;
+  std::atomic<int> n_other = 0;
+  std::atomic<int> n_syncs = 0;
+  std::atomic<int> n_unsynced = 0;  ///< Data writes since the last sync.
+};
+
+class ProbedStorage final : public Storage {
+ public:
+  ProbedStorage(std::unique_ptr<Storage> inner, StorageProbe& probe)
+      : inner_(std::move(inner)), probe_(probe) {}
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    const bool fails = probe_.fail_other.load() || is_struck();
+    ++probe_.n_other;
+    return fails ? refusal() : inner_->write_at(address, bytes);
+  }
+  Status write_pieces_at(std::uint64_t address,
+                         std::span<const std::span<const std::byte>> pieces) override {
+    const bool fails = probe_.fail_data.load() || is_struck();
+    ++probe_.n_unsynced;
+    ++probe_.n_data;
+    std::this_thread::sleep_for(std::chrono::duration<double>(probe_.data_delay_s.load()));
+    return fails ? refusal() : inner_->write_pieces_at(address, pieces);
+  }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    return inner_->read_at(address, bytes);
+  }
+  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
+  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
+  Status sync() override {
+    const bool fails = probe_.fail_sync.load() || probe_.syncs_until_failure.fetch_sub(1) <= 0;
+    if (fails) return Status(Code::io_error, "sync refused by the test");
+    probe_.n_unsynced = 0;
+    const Status synced = probe_.pretend_sync ? Status() : inner_->sync();
+    ++probe_.n_syncs;
+    return synced;
+  }
+  const std::string& path() const override { return inner_->path(); }
+
+ private:
+  bool is_struck() {
+    const int left = probe_.writes_until_failure.fetch_sub(1);
+    return probe_.fail_once ? left == 0 : left <= 0;
+  }
+  Status refusal() const { return Status(probe_.failure_code.load(), "write refused by the test"); }
+
+  std::unique_ptr<Storage> inner_;
+  StorageProbe& probe_;
+};
+
+/// One rank of a job that writes the over-time field /u, step by step.
+struct InSituRank {
+  std::unique_ptr<Writer> writer;
+  Comm* comm = nullptr;
+  Box box;
+  std::size_t field = 0;
+  std::vector<float> values;
+
+  Status put(std::uint64_t step) {
+    values = slab_values(step, box);
+    return writer->put(field, box, values.data(), true);
+  }
+  Result<StepReport> end_step(std::uint64_t step) {
+    EXPECT_TRUE(put(step).ok());
+    return writer->end_step();
+  }
+  /// After a step that failed: /u is to be defined again if it was not in the file yet.
+  void define(const FieldOptions& defaults) {
+    FieldDefinition definition{"/u", DType::f32, {n_rows, n_columns}, defaults, false};
+    definition.options.over_time = true;
+    const Result<std::size_t> defined = writer->define_field(definition);
+    ASSERT_TRUE(defined.ok()) << defined.status().message();
+    field = *defined;
+  }
+};
+
+inline FileOptions in_situ_options(const std::string& text) {
+  FileOptions options;
+  EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
+  return options;
+}
+
+/// Run `body` on ranks that have created `path` with /u defined. `probes`: one a rank, or none.
+inline void run_in_situ(int n_ranks, const std::string& path, const std::string& text,
+                        std::vector<StorageProbe>* probes,
+                        const std::function<void(InSituRank&)>& body) {
+  run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+    InSituRank rank;
+    rank.comm = comm.get();
+    rank.box = slab_of(comm->rank(), n_ranks);
+    FileOptions options = in_situ_options(text);
+    if (probes != nullptr) {
+      StorageProbe& probe = (*probes)[static_cast<std::size_t>(comm->rank())];
+      options.open_storage = [&probe](const std::string& name,
+                                      bool create) -> Result<std::unique_ptr<Storage>> {
+        Result<std::unique_ptr<Storage>> inner = open_posix_storage(name, create, false);
+        if (!inner.ok()) return inner.status();
+        return std::unique_ptr<Storage>(std::make_unique<ProbedStorage>(std::move(*inner), probe));
+      };
+    }
+    Result<std::unique_ptr<Writer>> writer = Writer::create(std::move(comm), path, options);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    rank.writer = std::move(*writer);
+    rank.define(options.field_defaults);
+    body(rank);
+  });
+}
+
+/// Wait for something that happens in the background, without a call of Tailrace. @returns whether
+/// it has happened within ten seconds.
+inline bool happens(const std::function<bool()>& what) {
+  for (int i = 0; i < 10000; ++i) {
+    if (what()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+/// The same failure on every rank: its code, and the lowest failing rank's text.
+inline void expect_same_on_all(Comm& comm, const Status& mine) {
+  const std::string own = mine.message();
+  const auto own_bytes = std::as_bytes(std::span(own));
+  Bytes text(own_bytes.begin(), own_bytes.end());
+  comm.broadcast(text, 0);
+  EXPECT_EQ(own, std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+  std::uint64_t codes[2] = {static_cast<std::uint64_t>(mine.code()),
+                            ~static_cast<std::uint64_t>(mine.code())};
+  comm.allreduce(std::span<std::uint64_t>(codes), Reduction::max);
+  EXPECT_EQ(codes[0], ~codes[1]);
+}
+
+}  // namespace tailrace::test
