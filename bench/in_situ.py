@@ -369,7 +369,8 @@ def libraries():
 def priority():
     """Of this session among others: a nice value, which the kernel's autogroups may have."""
     path = pathlib.Path("/proc/self/autogroup")
-    return path.read_text().split()[-1] if path.exists() else "unknown"
+    words = path.read_text().split() if path.exists() else []
+    return words[-1] if words else "unknown"  # Some sandboxes' kernels have the file, but empty.
 
 
 def machine(options):

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+
+#include "container/plugin_library.hpp"
 
 namespace tailrace {
 namespace {
@@ -41,14 +42,12 @@ void drop_missing_plugin_folders() {
 /// Let HDF5 also look where this build keeps its plug-ins, after the user's HDF5_PLUGIN_PATH.
 void prepare_plugin_folders() {
   static const bool prepared = [] {
-#ifdef TAILRACE_DEFAULT_PLUGIN_PATH
-    const std::string folders = TAILRACE_DEFAULT_PLUGIN_PATH;
+    const std::string folders(default_plugin_path());
     for (std::size_t at = 0; at < folders.size();) {
       const std::size_t end = std::min(folders.find(':', at), folders.size());
       if (end > at) H5PLappend(folders.substr(at, end - at).c_str());
       at = end + 1;
     }
-#endif
     drop_missing_plugin_folders();
     return true;
   }();

@@ -32,6 +32,9 @@ struct PluginLibrary {
   std::string text_of(const char* symbol) const;
 };
 
+/// The folders that this build searches after all others, between colons; compiled in, often empty.
+std::string_view default_plugin_path();
+
 /// Find and load the plug-in of a filter. Loaded ones are remembered, per set of folders.
 /// Not collective. Main thread only.
 /// @param hints    parts of file names ("sz3") that make a file worth trying first.

@@ -11,7 +11,7 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void*, std::size_t) {
 }
 
 MpiSession::MpiSession(int*, char***) {}
-MpiSession::~MpiSession() = default;
+MpiSession::~MpiSession() { initialised_ = false; }
 std::unique_ptr<Comm> MpiSession::world() { return make_self_comm(); }
 
 }  // namespace tailrace

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cli_tools import (ENVIRONMENT, attributes, command, data_file, datasets, largest_error,
-                       numbers, own_lines, smooth, tailrace)
+                       numbers, own_lines, program, smooth, tailrace)
 
 # A covering subset: every file, every codec, every number of ranks.
 CASES = [
@@ -289,6 +289,19 @@ def test_plugin_path_serves_writing_and_reading(tmp_path):
     tailrace("repack", source, "-o", target, "--codec", "zfp", "--bound", "rel=1e-3",
              "--plugin-path", folder, environment=bare)
     tailrace("verify", source, target, "--plugin-path", folder, environment=bare)
+
+
+def test_the_builds_own_plugin_folder_serves_both(tmp_path):
+    """With nothing set, as in ./demo: the set-up compiles in where it put the plug-ins."""
+    cache = pathlib.Path(program()).resolve().parents[1] / "CMakeCache.txt"
+    if not (cache.exists() and "TAILRACE_DEFAULT_PLUGIN_PATH:STRING=/" in cache.read_text()):
+        pytest.skip("this build has no folder of plug-ins of its own")
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    mixed_input(source)
+    bare = {name: text for name, text in ENVIRONMENT.items() if name != "HDF5_PLUGIN_PATH"}
+    tailrace("repack", source, "-o", target, "--codec", "sz3", "--bound", "rel=1e-3",
+             environment=bare)
+    tailrace("verify", source, target, environment=bare)
 
 
 def test_contiguous_fields_in_slabs(tmp_path):
