@@ -3,9 +3,11 @@
 // All ranks parse the same arguments and reach the same verdict; rank 0 prints it.
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "bench_options.hpp"

@@ -2,6 +2,7 @@
 
 #include "bench_options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <cstdlib>
 
 #include "cli/help_formatter.hpp"

@@ -3,6 +3,7 @@
 #include "choice_main.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <fstream>

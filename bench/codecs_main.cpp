@@ -3,6 +3,8 @@
 #include "codecs_main.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -2,6 +2,7 @@
 
 #include "codecs_options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/commands.hpp"

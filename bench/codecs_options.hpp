@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +13,10 @@
 #include "core/error_bound.hpp"
 #include "core/options.hpp"
 #include "core/status.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace tailrace::bench {
 

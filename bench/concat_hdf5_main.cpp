@@ -3,6 +3,7 @@
 #include "concat_hdf5_main.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <CLI/CLI.hpp>
 

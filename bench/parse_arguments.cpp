@@ -3,6 +3,7 @@
 #include "parse_arguments.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace tailrace::bench {
 

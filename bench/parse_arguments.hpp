@@ -3,11 +3,14 @@
 
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "cli/cli_common.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace tailrace::bench {
 

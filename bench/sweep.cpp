@@ -3,6 +3,7 @@
 #include "sweep.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

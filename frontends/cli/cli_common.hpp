@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,6 +3,7 @@
 #include "command_line.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "codec/registry.hpp"
 #include "concat_options.hpp"

@@ -5,11 +5,14 @@
 
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "commands.hpp"
 #include "simulate_options.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace tailrace::cli {
 

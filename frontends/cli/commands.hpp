@@ -79,12 +79,6 @@ struct InfoArguments {
   std::string json_path;
 };
 int run_info(Session& session, const InfoArguments& arguments);
-/// What it prints, and its JSON. Not collective. @error not_found, corrupt, unsupported
-struct InfoReport {
-  std::string text;
-  nlohmann::ordered_json json;
-};
-Result<InfoReport> describe_file(const InfoArguments& arguments);
 
 struct RecoverArguments {
   std::string file;

@@ -2,6 +2,8 @@
 
 #include "concat_options.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace tailrace::cli {
 namespace {
 

@@ -2,9 +2,11 @@
 
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "commands.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace tailrace::cli {
 

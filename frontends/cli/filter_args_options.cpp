@@ -2,6 +2,8 @@
 
 #include "filter_args_options.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace tailrace::cli {
 namespace {
 

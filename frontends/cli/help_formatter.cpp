@@ -3,6 +3,7 @@
 #include "help_formatter.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli_common.hpp"
 

@@ -4,14 +4,15 @@
 // values, so no plug-in is needed.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "commands.hpp"
 #include "container/chunk_index_reader.hpp"
 #include "container/field_attributes.hpp"
+#include "info_report.hpp"
 #include "summary.hpp"
 #include "text_table.hpp"
 

@@ -4,6 +4,7 @@
 // the output can be written is found out before minutes of measuring, not after.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <filesystem>

@@ -3,6 +3,7 @@
 // Rank 0 alone works; the others agree with it on the exit code.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>

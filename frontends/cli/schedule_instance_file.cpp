@@ -3,6 +3,7 @@
 #include "schedule_instance_file.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>

@@ -3,6 +3,7 @@
 #include "schedule_options.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "schedule/flow_shop.hpp"
 

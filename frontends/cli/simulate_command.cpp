@@ -3,6 +3,7 @@
 // Works on rank 0 alone, with threads of its own: simulated ranks need no MPI.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>

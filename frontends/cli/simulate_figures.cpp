@@ -3,6 +3,7 @@
 #include "simulate_figures.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,7 @@
 #include "simulate_options.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "exec/simulate_workload.hpp"
 #include "schedule/flow_shop.hpp"

@@ -2,12 +2,15 @@
 
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "cli_common.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace tailrace::cli {
 

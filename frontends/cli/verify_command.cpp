@@ -1,6 +1,7 @@
 // tailrace verify: is every value of the compressed file as near to the original as was promised?
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "progress_bar.hpp"

@@ -8,6 +8,7 @@
 #include "verify_concat.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -10,8 +10,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/info_report.hpp"
 #include "cli/verify_files.hpp"
 #include "container/field_attributes.hpp"
 #include "container/filter_plugins.hpp"
