@@ -34,7 +34,8 @@ class FileReader final : public Reader {
       : comm_(std::move(comm)), path_(std::move(path)), options_(options) {
     const std::uint64_t n_cores = n_cores_of_node();
     const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
-    const std::uint64_t share = std::max<std::uint64_t>(1, n_cores / n_ranks);
+    // Two even where ranks fill the cores: one waits for the storage while the other decodes.
+    const std::uint64_t share = std::max<std::uint64_t>(2, n_cores / n_ranks);
     chunks_ = std::make_unique<ChunkReader>(options_,
                                             options_.n_threads > 0 ? options_.n_threads : share);
   }

@@ -35,7 +35,7 @@
 namespace tailrace {
 
 struct ReadOptions {
-  std::uint64_t n_threads = 0;                ///< Decoding threads; 0: cores / ranks on the node.
+  std::uint64_t n_threads = 0;                ///< 0: cores / ranks on the node, at least 2.
   std::uint64_t memory_bytes = 256ULL << 20;  ///< See above.
   std::uint64_t read_bytes = 16ULL << 20;     ///< Largest single read of neighbouring chunks.
   std::uint64_t gap_bytes = 64ULL << 10;      ///< Bytes between chunks that are read over.

@@ -15,7 +15,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr std::size_t most_path_columns = 64;
+constexpr std::size_t most_path_columns = 58;
 
 /// "3 files, first to last (12.4 MB)".
 std::string inputs_text(const ConcatOutcome& outcome) {

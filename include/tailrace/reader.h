@@ -23,7 +23,8 @@
  * TAILRACE_ERROR_INVALID_ARGUMENT everywhere.
  *
  * Options, separated by commas, NULL for none:
- *   threads=N        decoding threads of this rank; 0 (default): the node's cores over its ranks
+ *   threads=N        decoding threads of this rank; 0 (default): the node's cores over its ranks,
+ *                    but at least 2: one waits for the storage while the other decodes
  *   memory=SIZE      for chunks kept and in work, beside the caller's memory (default 256MiB); one
  *                    chunk is worked on in any case
  *   read=SIZE        largest read of neighbouring chunks (default 16MiB)
