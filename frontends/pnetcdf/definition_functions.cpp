@@ -134,9 +134,11 @@ int inquire_variable(OpenFile& file, int varid, const VariableAnswers& answers) 
   if (varid == NC_GLOBAL) {
     const bool more = answers.name != nullptr || answers.type != nullptr ||
                       answers.n_dimensions != nullptr || answers.dimids != nullptr;
-    if (more || answers.n_attributes == nullptr) return NC_EGLOBAL;
-    *answers.n_attributes = static_cast<int>(file.next.groups[0].attributes.size());
-    return NC_NOERR;
+    if (more) return NC_EGLOBAL;
+    if (answers.n_attributes != nullptr) {
+      *answers.n_attributes = static_cast<int>(file.next.groups[0].attributes.size());
+    }
+    return NC_NOERR;  // netCDF-C asks for nothing at all, to learn whether there is such a variable
   }
   if (!file.has_variable(varid)) return NC_ENOTVAR;
   const ModelVariable& variable = file.variable(varid);
@@ -152,6 +154,11 @@ int inquire_variable(OpenFile& file, int varid, const VariableAnswers& answers) 
     *answers.n_attributes = static_cast<int>(variable.attributes.size());
   }
   return NC_NOERR;
+}
+
+/// The functions that ask for one thing refuse NC_GLOBAL even where nothing is to be answered.
+int inquire_real_variable(OpenFile& file, int varid, const VariableAnswers& answers) {
+  return varid == NC_GLOBAL ? NC_EGLOBAL : inquire_variable(file, varid, answers);
 }
 
 /// Chunks lie anywhere in the file, so a variable has no one place.
@@ -259,13 +266,13 @@ TAILRACE_SERVE(ncmpi_inq_var,
                (ncid, varid, name, xtypep, ndimsp, dimidsp, nattsp),
                ours::inquire_variable(file, varid, {name, xtypep, ndimsp, dimidsp, nattsp}))
 TAILRACE_SERVE(ncmpi_inq_varname, (int ncid, int varid, char* name), (ncid, varid, name),
-               ours::inquire_variable(file, varid, {.name = name}))
+               ours::inquire_real_variable(file, varid, {.name = name}))
 TAILRACE_SERVE(ncmpi_inq_vartype, (int ncid, int varid, nc_type* xtypep), (ncid, varid, xtypep),
-               ours::inquire_variable(file, varid, {.type = xtypep}))
+               ours::inquire_real_variable(file, varid, {.type = xtypep}))
 TAILRACE_SERVE(ncmpi_inq_varndims, (int ncid, int varid, int* ndimsp), (ncid, varid, ndimsp),
-               ours::inquire_variable(file, varid, {.n_dimensions = ndimsp}))
+               ours::inquire_real_variable(file, varid, {.n_dimensions = ndimsp}))
 TAILRACE_SERVE(ncmpi_inq_vardimid, (int ncid, int varid, int* dimidsp), (ncid, varid, dimidsp),
-               ours::inquire_variable(file, varid, {.dimids = dimidsp}))
+               ours::inquire_real_variable(file, varid, {.dimids = dimidsp}))
 TAILRACE_SERVE(ncmpi_inq_varnatts, (int ncid, int varid, int* nattsp), (ncid, varid, nattsp),
                ours::inquire_variable(file, varid, {.n_attributes = nattsp}))
 TAILRACE_SERVE(ncmpi_inq_varoffset, (int ncid, int varid, MPI_Offset* offset),

@@ -172,6 +172,10 @@ int main(int argc, char** argv) {
   SHOW(ncmpi_inq_varid(file, "missing", &id));
   SHOW(ncmpi_inq_dimid(file, "missing", &id));
   SHOW(ncmpi_inq_varname(file, 44, NULL));
+  SHOW(ncmpi_inq_varnatts(file, NC_GLOBAL, NULL)); /* so netCDF-C looks whether there is one */
+  SHOW(ncmpi_inq_varnatts(file, 44, NULL));
+  SHOW(ncmpi_inq_varndims(file, NC_GLOBAL, NULL));
+  SHOW(ncmpi_inq_var(file, NC_GLOBAL, NULL, NULL, NULL, NULL, NULL));
   SHOW(ncmpi_inq_dimlen(file, -1, NULL));
   SHOW(ncmpi_put_att_text(file, NC_GLOBAL, "x", 1, "x"));
   SHOW(ncmpi_rename_var(file, 0, "x"));
