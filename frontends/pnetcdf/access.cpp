@@ -98,6 +98,14 @@ int access_parts(OpenFile& file, Direction direction, int varid, int n_places,
   return run(file, direction, status, {&transfer});
 }
 
+int access_filetype(OpenFile& file, Direction direction, int varid, MPI_Datatype filetype,
+                    const CallerMemory& memory) {
+  Transfer transfer;
+  const int status = prepare_safely(
+      [&] { return transfer.prepare_filetype(file, direction, varid, filetype, memory); });
+  return run(file, direction, status, {&transfer});
+}
+
 Place ManyVariables::place_of(int i) const {
   const auto at = [i](MPI_Offset* const* list) { return list == nullptr ? nullptr : list[i]; };
   return {kind, at(starts), at(counts), at(strides), at(element_maps)};

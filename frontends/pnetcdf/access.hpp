@@ -15,6 +15,10 @@ int access(OpenFile& file, Direction direction, int varid, const Place& place,
 int access_parts(OpenFile& file, Direction direction, int varid, int n_places,
                  MPI_Offset* const* starts, MPI_Offset* const* counts, const CallerMemory& memory);
 
+/// The place that an MPI datatype over the variable's bytes means (vard).
+int access_filetype(OpenFile& file, Direction direction, int varid, MPI_Datatype filetype,
+                    const CallerMemory& memory);
+
 /// Several variables (mput, mget). place_of(i) and memory_of(i) say where and what.
 struct ManyVariables {
   int n = 0;

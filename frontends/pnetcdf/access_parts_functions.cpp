@@ -56,12 +56,13 @@ using tailrace::ModelType;
   TAILRACE_POSTED_PARTS(iget, false, false, suffix, T, type)      \
   TAILRACE_POSTED_PARTS(bput, true, true, suffix, const T, type)
 
-// A place given by an MPI datatype over the bytes of a classic file has no meaning in ours.
-#define TAILRACE_VARD(name, T)                                                                \
+#define TAILRACE_VARD(name, put, collective, T)                                               \
   TAILRACE_SERVE(name,                                                                        \
                  (int ncid, int varid, MPI_Datatype filetype, T* values, MPI_Offset bufcount, \
                   MPI_Datatype buftype),                                                      \
-                 (ncid, varid, filetype, values, bufcount, buftype), ours::not_served(#name))
+                 (ncid, varid, filetype, values, bufcount, buftype),                          \
+                 ours::access_filetype(file, {put, collective}, varid, filetype,              \
+                                       CallerMemory::flexible(values, bufcount, buftype)))
 
 extern "C" {
 
@@ -73,10 +74,10 @@ TAILRACE_POSTED_FLEXIBLE_PARTS(iput, true, false, const void)
 TAILRACE_POSTED_FLEXIBLE_PARTS(iget, false, false, void)
 TAILRACE_POSTED_FLEXIBLE_PARTS(bput, true, true, const void)
 
-TAILRACE_VARD(ncmpi_put_vard, const void)
-TAILRACE_VARD(ncmpi_put_vard_all, const void)
-TAILRACE_VARD(ncmpi_get_vard, void)
-TAILRACE_VARD(ncmpi_get_vard_all, void)
+TAILRACE_VARD(ncmpi_put_vard, true, false, const void)
+TAILRACE_VARD(ncmpi_put_vard_all, true, true, const void)
+TAILRACE_VARD(ncmpi_get_vard, false, false, void)
+TAILRACE_VARD(ncmpi_get_vard_all, false, true, void)
 
 }  // extern "C"
 // NOLINTEND(bugprone-macro-parentheses)

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "pnetcdf/datatype_contents.hpp"
 #include "pnetcdf/value_conversion.hpp"
 
 namespace tailrace::pnetcdf {
@@ -72,11 +73,8 @@ struct Leaves {
 };
 
 int find_leaves(MPI_Datatype datatype, Leaves& leaves) {
-  int n_integers = 0;
-  int n_addresses = 0;
-  int n_datatypes = 0;
-  int combiner = 0;
-  MPI_Type_get_envelope(datatype, &n_integers, &n_addresses, &n_datatypes, &combiner);
+  const DatatypeContents contents(datatype);
+  const int combiner = contents.combiner;
   if (combiner == MPI_COMBINER_NAMED) {
     const std::optional<ModelType> type = named_type(datatype);
     if (!type) return NC_EUNSPTETYPE;
@@ -85,21 +83,11 @@ int find_leaves(MPI_Datatype datatype, Leaves& leaves) {
     return NC_NOERR;
   }
   if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) leaves.dense = false;
-  // A count of 0 is fine for the vectors, but some MPI libraries want addresses that are not null.
-  std::vector<int> integers(static_cast<std::size_t>(n_integers) + 1);
-  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(n_addresses) + 1);
-  std::vector<MPI_Datatype> datatypes(static_cast<std::size_t>(n_datatypes) + 1);
-  MPI_Type_get_contents(datatype, n_integers, n_addresses, n_datatypes, integers.data(),
-                        addresses.data(), datatypes.data());
-  datatypes.pop_back();
-  int status = NC_NOERR;
-  for (MPI_Datatype& part : datatypes) {
-    if (status == NC_NOERR) status = find_leaves(part, leaves);
-    int part_combiner = 0;
-    MPI_Type_get_envelope(part, &n_integers, &n_addresses, &n_datatypes, &part_combiner);
-    if (part_combiner != MPI_COMBINER_NAMED) MPI_Type_free(&part);
+  for (const MPI_Datatype part : contents.datatypes) {
+    const int status = find_leaves(part, leaves);
+    if (status != NC_NOERR) return status;
   }
-  return status;
+  return NC_NOERR;
 }
 
 bool has_datatype(const CallerMemory& memory) {
@@ -166,6 +154,15 @@ void CallerMemory::keep_datatype() {
   datatype = copy;
 }
 
+int type_of_datatype(MPI_Datatype datatype, ModelType& type) {
+  Leaves leaves;
+  const int status = find_leaves(datatype, leaves);
+  if (status != NC_NOERR) return status;
+  if (!leaves.type) return NC_EUNSPTETYPE;
+  type = *leaves.type;
+  return NC_NOERR;
+}
+
 int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t n_elements) {
   if (memory.typed) return NC_NOERR;
   if (memory.datatype == MPI_DATATYPE_NULL) {
@@ -173,11 +170,8 @@ int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t 
     return NC_NOERR;
   }
   if (memory.count < 0) return NC_ENEGATIVECNT;
-  Leaves leaves;
-  const int status = find_leaves(memory.datatype, leaves);
+  const int status = type_of_datatype(memory.datatype, memory.type);
   if (status != NC_NOERR) return status;
-  if (!leaves.type) return NC_EUNSPTETYPE;
-  memory.type = *leaves.type;
   // MPI_BYTE and the like say nothing of a sign; text is what they are for a variable of text.
   if (memory.type == ModelType::u8 && variable_type == ModelType::text_char) {
     memory.type = ModelType::text_char;

@@ -37,6 +37,9 @@ struct CallerMemory {
   void keep_datatype();
 };
 
+/// The one type that a datatype consists of. @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES
+int type_of_datatype(MPI_Datatype datatype, ModelType& type);
+
 /// Settle `memory.type` of a flexible function and check that it holds what the slab needs.
 /// @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES, NC_EIOMISMATCH, NC_ENEGATIVECNT
 int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t n_elements);

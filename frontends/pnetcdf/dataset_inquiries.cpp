@@ -45,18 +45,6 @@ int flags_of_format(const OpenFile& file, int* mode) {
   }
 }
 
-/// Uncompressed bytes that one more record takes, over all record variables.
-int record_bytes(OpenFile& file, MPI_Offset* n_bytes) {
-  std::uint64_t sum = 0;
-  for (int varid = 0; file.has_variable(varid); ++varid) {
-    if (!file.is_record_variable(varid)) continue;
-    Shape shape = file.shape_of(varid);
-    shape[0] = 1;
-    sum += n_elements(shape) * model_type_bytes(file.variable(varid).type);
-  }
-  return answer(n_bytes, sum);
-}
-
 int striping_hint(const OpenFile& file, const char* key) {
   char text[MPI_MAX_INFO_VAL + 1] = {};
   int given = 0;
@@ -131,7 +119,7 @@ TAILRACE_SERVE(ncmpi_get_file_info, (int ncid, MPI_Info* info_used), (ncid, info
 TAILRACE_SERVE(ncmpi_inq_path, (int ncid, int* pathlen, char* path), (ncid, pathlen, path),
                ours::give_path(file, pathlen, path))
 TAILRACE_SERVE(ncmpi_inq_recsize, (int ncid, MPI_Offset* recsize), (ncid, recsize),
-               ours::record_bytes(file, recsize))
+               ours::answer(recsize, file.record_bytes()))
 TAILRACE_SERVE(ncmpi_inq_put_size, (int ncid, MPI_Offset* size), (ncid, size),
                ours::answer(size, file.put_bytes))
 TAILRACE_SERVE(ncmpi_inq_get_size, (int ncid, MPI_Offset* size), (ncid, size),

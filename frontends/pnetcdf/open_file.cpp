@@ -119,6 +119,21 @@ Shape OpenFile::shape_of(int varid) {
   return shape;
 }
 
+std::uint64_t OpenFile::record_bytes() {
+  std::uint64_t sum = 0;
+  std::uint64_t last = 0;
+  int n_records = 0;
+  for (int varid = 0; has_variable(varid); ++varid) {
+    if (!is_record_variable(varid)) continue;
+    Shape shape = shape_of(varid);
+    shape[0] = 1;
+    last = n_elements(shape) * model_type_bytes(variable(varid).type);
+    sum += (last + 3) / 4 * 4;
+    ++n_records;
+  }
+  return n_records == 1 ? last : sum;
+}
+
 void OpenFile::fill_value_of(int varid, std::byte* value) {
   const ModelVariable& of = variable(varid);
   const ModelAttribute* own = of.attribute(_FillValue);

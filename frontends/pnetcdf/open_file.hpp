@@ -91,6 +91,9 @@ struct OpenFile {
   /// A dimension's length now: of an unlimited one the ArrayFile's.
   std::uint64_t length_of(std::size_t position) const;
   Shape shape_of(int varid);
+  /// Bytes from one record to the next, as in a classic file: each variable's share is rounded up
+  /// to 4 bytes, unless there is only one.
+  std::uint64_t record_bytes();
   /// The variable's own fill value, or netCDF's default: model_type_bytes() bytes.
   void fill_value_of(int varid, std::byte* value);
   /// Take `next` from the ArrayFile, without Tailrace's own notes ("tailrace_...").

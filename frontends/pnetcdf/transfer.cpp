@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "pnetcdf/filetype_slabs.hpp"
 #include "pnetcdf/open_file.hpp"
 
 namespace tailrace::pnetcdf {
@@ -154,6 +155,52 @@ int Transfer::prepare_many(OpenFile& file, Direction direction, int varid, int n
   }
   if (status == NC_NOERR) status = prepare_memory(file, direction.put);
   if (status != NC_NOERR && status != NC_ERANGE) n_elements_ = 0;
+  return status;
+}
+
+int Transfer::add_filetype(OpenFile& file, bool put, MPI_Datatype filetype) {
+  ModelType type = type_;
+  int status = type_of_datatype(filetype, type);
+  if (status != NC_NOERR) return status;
+  if (type != type_) return NC_ETYPE_MISMATCH;
+  const bool record = file.is_record_variable(varid_);
+  status = slabs_of_filetype(filetype,
+                             {.shape = file.shape_of(varid_),
+                              .element_bytes = model_type_bytes(type_),
+                              .record = record,
+                              .record_step = file.record_bytes(),
+                              .growing = record && put},
+                             slabs_);
+  for (const Slab& slab : slabs_) n_elements_ += slab.n_elements();
+  const std::string& name = file.variable(varid_).name;
+  if (status == NC_EEDGE) {
+    return report_failure(
+        Status(Code::bad_coverage, "vard: the filetype leaves variable \"" + name +
+                                       "\"; several variables in one are not served"));
+  }
+  if (status == NC_ENOTSUPPORT) {
+    return report_failure(
+        Status(Code::unsupported, "vard: the filetype for variable \"" + name +
+                                      "\" is a darray, or begins within an element"));
+  }
+  return status;
+}
+
+int Transfer::prepare_filetype(OpenFile& file, Direction direction, int varid,
+                               MPI_Datatype filetype, const CallerMemory& memory) {
+  int status = check_call(file, direction, varid, memory);
+  if (status != NC_NOERR) return status;
+  varid_ = varid;
+  variable_ = file.variables[static_cast<std::size_t>(varid)];
+  type_ = file.variable(varid).type;
+  memory_ = memory;
+  int filetype_bytes = 0;
+  if (filetype != MPI_DATATYPE_NULL) MPI_Type_size(filetype, &filetype_bytes);
+  if (filetype_bytes == 0) return NC_NOERR;
+  status = add_filetype(file, direction.put, filetype);
+  const bool nothing = memory.datatype != MPI_DATATYPE_NULL && memory.count == 0;
+  if (status == NC_NOERR && !nothing) status = prepare_memory(file, direction.put);
+  if (nothing || (status != NC_NOERR && status != NC_ERANGE)) n_elements_ = 0;
   return status;
 }
 

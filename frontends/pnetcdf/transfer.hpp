@@ -55,6 +55,9 @@ class Transfer {
   int prepare_many(OpenFile& file, Direction direction, int varid, int n_places,
                    MPI_Offset* const* starts, MPI_Offset* const* counts,
                    const CallerMemory& memory);
+  /// The same for the place that an MPI datatype over the variable's bytes means (vard).
+  int prepare_filetype(OpenFile& file, Direction direction, int varid, MPI_Datatype filetype,
+                       const CallerMemory& memory);
   /// Take a copy of a put's values, which the caller may then change.
   void keep_values();
   /// Outlive the caller's datatype.
@@ -79,6 +82,7 @@ class Transfer {
  private:
   int check_call(OpenFile& file, Direction direction, int varid, const CallerMemory& memory) const;
   int add_slab(OpenFile& file, bool put, const Place& place);
+  int add_filetype(OpenFile& file, bool put, MPI_Datatype filetype);
   int prepare_memory(OpenFile& file, bool put);
   std::byte* values();
 

@@ -6,14 +6,18 @@
 static void refused(const char* path) {
   int file, dim, variable;
   MPI_Offset place;
-  int value = 1;
+  int values[2] = {1, 2};
   MUST(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER, MPI_INFO_NULL, &file));
   MUST(ncmpi_def_dim(file, "x", 1, &dim));
   MUST(ncmpi_def_var(file, "v", NC_INT, 1, &dim, &variable));
   MUST(ncmpi_enddef(file));
   SHOW(ncmpi_inq_varoffset(file, variable, &place));
   SHOW(ncmpi_inq_varoffset(file, variable, &place));
-  SHOW(ncmpi_put_vard_all(file, variable, MPI_INT, &value, 1, MPI_INT));
+  MPI_Datatype two;
+  MPI_Type_contiguous(2, MPI_INT, &two);
+  MPI_Type_commit(&two);
+  SHOW(ncmpi_put_vard_all(file, variable, two, values, 2, MPI_INT)); /* leaves the variable */
+  MPI_Type_free(&two);
   MUST(ncmpi_close(file));
 }
 

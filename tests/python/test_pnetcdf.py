@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from cli_tools import ENVIRONMENT, launcher, program
 
-PROGRAMS = ["access_forms", "access_errors", "definitions", "records"]
+PROGRAMS = ["access_forms", "access_errors", "definitions", "filetypes", "records"]
 
 
 def built(*parts):
@@ -180,9 +180,10 @@ def test_classic_file_without_the_real_library(tmp_path):
 def test_what_is_not_served_says_so(tmp_path):
     """Once by name on stderr, and with an error code: never the real library with our numbers."""
     done = run([built("bin", "pnetcdf", "open_any_relinked"), tmp_path / "new.nc", "new"], 1)
-    assert done.stdout.count("NC_ENOTSUPPORT") == 3
+    assert done.stdout.count("NC_ENOTSUPPORT") == 2
     assert done.stderr.count("ncmpi_inq_varoffset is not served") == 1
-    assert "ncmpi_put_vard_all is not served" in done.stderr
+    assert "NC_EEDGE" in done.stdout
+    assert 'vard: the filetype leaves variable "v"' in done.stderr
 
 
 def test_file_of_netcdf4_python(tmp_path):

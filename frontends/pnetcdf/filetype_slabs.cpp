@@ -1,0 +1,244 @@
+// See filetype_slabs.hpp.
+
+#include "pnetcdf/filetype_slabs.hpp"
+
+#include <pnetcdf.h>
+
+#include <algorithm>
+
+#include "pnetcdf/datatype_contents.hpp"
+
+namespace tailrace::pnetcdf {
+namespace {
+
+/// Bytes that lie one after the other, from `start` on.
+struct Run {
+  std::int64_t start = 0;
+  std::int64_t n_bytes = 0;
+};
+using Runs = std::vector<Run>;
+
+void append(Runs& runs, Run run) {
+  if (run.n_bytes == 0) return;
+  if (!runs.empty() && runs.back().start + runs.back().n_bytes == run.start)
+    runs.back().n_bytes += run.n_bytes;
+  else
+    runs.push_back(run);
+}
+
+/// A datatype's runs, and how far apart copies of it lie.
+struct Parts {
+  Runs runs;
+  std::int64_t extent = 0;
+};
+
+/// `n` copies from `at` on.
+void append_block(Runs& runs, const Parts& part, std::int64_t at, std::int64_t n) {
+  // One run that fills its extent, as elements do: the block is a run, too.
+  if (part.runs.size() == 1 && part.runs[0].n_bytes == part.extent) {
+    append(runs, {at + part.runs[0].start, n * part.extent});
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (const Run& run : part.runs) {
+      append(runs, {at + i * part.extent + run.start, run.n_bytes});
+    }
+  }
+}
+
+/// The box `starts`, `counts` of an array of copies; `order` as in MPI_Type_create_subarray.
+void append_subarray(Runs& runs, const Parts& part, const std::vector<int>& integers) {
+  const auto n = static_cast<std::size_t>(integers[0]);
+  const int order = integers[3 * n + 1];
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> starts;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t d = order == MPI_ORDER_C ? i : n - 1 - i;
+    sizes.push_back(integers[1 + d]);
+    counts.push_back(integers[1 + n + d]);
+    starts.push_back(integers[1 + 2 * n + d]);
+  }
+  if (n == 0 || std::find(counts.begin(), counts.end(), 0) != counts.end()) return;
+  std::vector<std::int64_t> at(n, 0);
+  for (;;) {
+    std::int64_t index = 0;
+    for (std::size_t d = 0; d < n; ++d) index = index * sizes[d] + starts[d] + at[d];
+    append_block(runs, part, index * part.extent, counts[n - 1]);
+    std::size_t d = n - 1;  // the last dimension went at once
+    while (d > 0 && ++at[d - 1] == counts[d - 1]) at[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+int take_apart(MPI_Datatype datatype, Parts& parts);
+
+/// The runs of a derived datatype, by those of the datatypes that it consists of.
+int combine(const DatatypeContents& of, const std::vector<Parts>& parts, Runs& runs) {
+  const std::vector<int>& n = of.integers;
+  const std::vector<MPI_Aint>& at = of.addresses;
+  const auto count = n.empty() ? 0 : static_cast<std::size_t>(n[0]);
+  switch (of.combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_RESIZED: append_block(runs, parts[0], 0, 1); return NC_NOERR;
+    case MPI_COMBINER_CONTIGUOUS: append_block(runs, parts[0], 0, n[0]); return NC_NOERR;
+    case MPI_COMBINER_VECTOR:
+    case MPI_COMBINER_HVECTOR: {
+      const bool bytes = of.combiner == MPI_COMBINER_HVECTOR;
+      const std::int64_t step = bytes ? at[0] : n[2] * parts[0].extent;
+      for (std::size_t i = 0; i < count; ++i) {
+        append_block(runs, parts[0], static_cast<std::int64_t>(i) * step, n[1]);
+      }
+      return NC_NOERR;
+    }
+    case MPI_COMBINER_INDEXED:
+      for (std::size_t i = 0; i < count; ++i) {
+        append_block(runs, parts[0], n[1 + count + i] * parts[0].extent, n[1 + i]);
+      }
+      return NC_NOERR;
+    case MPI_COMBINER_HINDEXED:
+      for (std::size_t i = 0; i < count; ++i) append_block(runs, parts[0], at[i], n[1 + i]);
+      return NC_NOERR;
+    case MPI_COMBINER_INDEXED_BLOCK:
+      for (std::size_t i = 0; i < count; ++i) {
+        append_block(runs, parts[0], n[2 + i] * parts[0].extent, n[1]);
+      }
+      return NC_NOERR;
+    case MPI_COMBINER_HINDEXED_BLOCK:
+      for (std::size_t i = 0; i < count; ++i) append_block(runs, parts[0], at[i], n[1]);
+      return NC_NOERR;
+    case MPI_COMBINER_STRUCT:
+      for (std::size_t i = 0; i < count; ++i) append_block(runs, parts[i], at[i], n[1 + i]);
+      return NC_NOERR;
+    case MPI_COMBINER_SUBARRAY: append_subarray(runs, parts[0], n); return NC_NOERR;
+    default: return NC_ENOTSUPPORT;
+  }
+}
+
+int take_apart(MPI_Datatype datatype, Parts& parts) {
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  MPI_Type_get_extent(datatype, &lower, &extent);
+  parts.extent = extent;
+  const DatatypeContents contents(datatype);
+  if (contents.combiner == MPI_COMBINER_NAMED) {
+    int n_bytes = 0;
+    MPI_Type_size(datatype, &n_bytes);
+    append(parts.runs, {0, n_bytes});
+    return NC_NOERR;
+  }
+  std::vector<Parts> inner(contents.datatypes.size());
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    const int status = take_apart(contents.datatypes[i], inner[i]);
+    if (status != NC_NOERR) return status;
+  }
+  return combine(contents, inner, parts.runs);
+}
+
+/// Whether `next` goes on where `slab` ends, in one dimension: both are then one slab of the same
+/// row-major order.
+bool join(Slab& slab, const Slab& next) {
+  std::size_t along = 0;
+  while (along < slab.rank() && slab.count[along] == 1 && next.count[along] == 1 &&
+         slab.start[along] == next.start[along]) {
+    ++along;
+  }
+  if (along == slab.rank()) return false;
+  if (next.start[along] != slab.start[along] + slab.count[along]) return false;
+  for (std::size_t d = along + 1; d < slab.rank(); ++d) {
+    if (slab.start[d] != next.start[d] || slab.count[d] != next.count[d]) return false;
+  }
+  slab.count[along] += next.count[along];
+  return true;
+}
+
+void append_slab(std::vector<Slab>& slabs, std::size_t first, Slab slab) {
+  slabs.push_back(std::move(slab));
+  while (slabs.size() >= first + 2 && join(slabs[slabs.size() - 2], slabs.back())) {
+    slabs.pop_back();
+  }
+}
+
+/// The elements `from` to `from + n` of the array, in row-major order: slabs of whole rows, planes
+/// and so on where they reach over such.
+void append_elements(std::vector<Slab>& slabs, std::size_t first, const Shape& shape,
+                     std::uint64_t from, std::uint64_t n) {
+  const std::size_t rank = shape.size();
+  while (n > 0) {
+    Slab slab;
+    slab.start.assign(rank, 0);
+    slab.count.assign(rank, 1);
+    std::uint64_t rest = from;
+    for (std::size_t d = rank; d-- > 1;) {
+      slab.start[d] = rest % shape[d];
+      rest /= shape[d];
+    }
+    if (rank > 0) slab.start[0] = rest;
+    // Whole dimensions from the last one on, as many as begin here and are filled; then one in
+    // part.
+    std::uint64_t inner = 1;
+    std::size_t d = rank;
+    while (d > 1 && slab.start[d - 1] == 0 && n >= inner * shape[d - 1]) {
+      slab.count[d - 1] = shape[d - 1];
+      inner *= shape[--d];
+    }
+    if (d > 0) {
+      const std::uint64_t left = d == 1 ? n / inner : shape[d - 1] - slab.start[d - 1];
+      slab.count[d - 1] = std::min(left, n / inner);
+      inner *= slab.count[d - 1];
+    }
+    append_slab(slabs, first, std::move(slab));
+    from += inner;
+    n -= inner;
+  }
+}
+
+/// Append the elements of one run of bytes. Sizes are bounded by the checks, nothing overflows.
+int append_run(std::vector<Slab>& slabs, std::size_t first, const VariableBytes& variable,
+               const Run& run) {
+  if (run.start < 0) return NC_EEDGE;
+  Shape one = variable.shape;
+  if (variable.record) one[0] = 1;
+  const std::uint64_t part_elements = n_elements(one);  // of a record, or all
+  const std::uint64_t part_bytes = part_elements * variable.element_bytes;
+  auto start = static_cast<std::uint64_t>(run.start);
+  auto left = static_cast<std::uint64_t>(run.n_bytes);
+  const std::uint64_t step = variable.record ? variable.record_step : part_bytes;
+  while (left > 0) {
+    const std::uint64_t record = step == 0 ? 0 : start / step;
+    const std::uint64_t within = step == 0 ? start : start % step;
+    if (!variable.record && record > 0) return NC_EEDGE;
+    if (within >= part_bytes) return NC_EEDGE;
+    // A run goes on into the next record where records lie without gaps.
+    const std::uint64_t n_bytes = std::min(left, part_bytes - within);
+    if (n_bytes < left && (!variable.record || part_bytes != step)) return NC_EEDGE;
+    if (within % variable.element_bytes != 0 || n_bytes % variable.element_bytes != 0) {
+      return NC_ENOTSUPPORT;
+    }
+    const bool there = !variable.record || variable.growing || record < variable.shape[0];
+    if (!there) return NC_EEDGE;
+    append_elements(slabs, first, variable.shape,
+                    record * part_elements + within / variable.element_bytes,
+                    n_bytes / variable.element_bytes);
+    start += n_bytes;
+    left -= n_bytes;
+  }
+  return NC_NOERR;
+}
+
+}  // namespace
+
+int slabs_of_filetype(MPI_Datatype filetype, const VariableBytes& variable,
+                      std::vector<Slab>& slabs) {
+  Parts parts;
+  const int status = take_apart(filetype, parts);
+  if (status != NC_NOERR) return status;
+  const std::size_t first = slabs.size();
+  for (const Run& run : parts.runs) {
+    const int one = append_run(slabs, first, variable, run);
+    if (one != NC_NOERR) return one;
+  }
+  return NC_NOERR;
+}
+
+}  // namespace tailrace::pnetcdf
