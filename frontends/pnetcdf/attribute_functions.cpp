@@ -8,6 +8,7 @@
 
 #include "pnetcdf/object_names.hpp"
 #include "pnetcdf/open_file.hpp"
+#include "pnetcdf/rank_agreement.hpp"
 #include "pnetcdf/value_conversion.hpp"
 
 namespace tailrace::pnetcdf {
@@ -73,7 +74,12 @@ std::uint64_t padded_bytes(nc_type type, std::uint64_t n_values) {
   return (n_values * model_type_bytes(static_cast<ModelType>(type)) + 3) / 4 * 4;
 }
 
-int put_attribute(OpenFile& file, const AttributePut& put) {
+bool grows(const AttributePut& put, const ModelAttribute* old) {
+  return old == nullptr || padded_bytes(put.type, static_cast<std::uint64_t>(put.n_values)) >
+                               padded_bytes(static_cast<nc_type>(old->type), old->n_values);
+}
+
+int check_put(OpenFile& file, const AttributePut& put) {
   if (file.read_only) return NC_EPERM;
   Attributes* attributes = attributes_of(file, put.varid);
   if (attributes == nullptr) return NC_ENOTVAR;
@@ -84,16 +90,26 @@ int put_attribute(OpenFile& file, const AttributePut& put) {
   if (put.n_values > NC_MAX_INT && file.loose_bytes()) return NC_EINVAL;
   status = check_fill_value(file, put);
   if (status != NC_NOERR) return status;
+  const bool refused = !file.defining && grows(put, find_attribute(*attributes, put.name));
+  return refused ? NC_ENOTINDEFINE : NC_NOERR;
+}
 
+int put_attribute(OpenFile& file, const AttributePut& put) {
+  int status = check_put(file, put);
+  const auto n_values = static_cast<std::size_t>(status == NC_NOERR ? put.n_values : 0);
+  status = agree_on_call(
+      file, status,
+      {{NC_EMULTIDEFINE_ATTR_NAME, put.name},
+       {NC_EMULTIDEFINE_ATTR_TYPE, std::int64_t{put.type}},
+       {NC_EMULTIDEFINE_ATTR_LEN, std::int64_t{put.n_values}},
+       {NC_EMULTIDEFINE_ATTR_VAL, put.values, n_values * model_type_bytes(put.memory_type)}});
+  if (status != NC_NOERR) return status;
+  Attributes* attributes = attributes_of(file, put.varid);
   ModelAttribute attribute;
   attribute.name = put.name;
   attribute.type = static_cast<ModelType>(put.type);
-  attribute.n_values = static_cast<std::uint64_t>(put.n_values);
+  attribute.n_values = n_values;
   ModelAttribute* old = find_attribute(*attributes, put.name);
-  const bool grows =
-      old == nullptr || padded_bytes(put.type, attribute.n_values) >
-                            padded_bytes(static_cast<nc_type>(old->type), old->n_values);
-  if (!file.defining && grows) return NC_ENOTINDEFINE;
   std::array<std::byte, 8> fill{};
   default_fill_value(attribute.type, fill.data());
   attribute.values.resize(attribute.n_values * model_type_bytes(attribute.type));

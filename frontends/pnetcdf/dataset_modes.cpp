@@ -1,6 +1,7 @@
 // Datasets: define, collective and independent mode, what goes to the file when, close, abort.
 
 #include "pnetcdf/open_file.hpp"
+#include "pnetcdf/rank_agreement.hpp"
 
 namespace tailrace::pnetcdf {
 namespace {
@@ -75,7 +76,10 @@ int abort_file(OpenFile& file) {
 int set_fill_mode(OpenFile& file, int mode, int* old_mode) {
   if (file.read_only) return NC_EPERM;
   if (!file.defining) return NC_ENOTINDEFINE;
-  if (mode != NC_FILL && mode != NC_NOFILL) return NC_EINVAL;
+  const bool known = mode == NC_FILL || mode == NC_NOFILL;
+  const int status = agree_on_call(file, known ? NC_NOERR : NC_EINVAL,
+                                   {{NC_EMULTIDEFINE_FILL_MODE, std::int64_t{mode}}});
+  if (status != NC_NOERR) return status;
   if (old_mode != nullptr) *old_mode = file.fill ? NC_FILL : NC_NOFILL;
   file.fill = mode == NC_FILL;
   for (std::size_t i = file.n_stored_variables; i < file.next.variables.size(); ++i) {

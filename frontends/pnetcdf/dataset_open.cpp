@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -77,13 +78,23 @@ int check_create_mode(int mode) {
   return NC_NOERR;
 }
 
-/// Rank 0's flags count; a rank that has others goes on with them and says so at the end.
-int agree_on_flags(MPI_Comm comm, int disagreement, int& flags) {
+bool asks_for_safe_mode() {
+  const char* safe = std::getenv("PNETCDF_SAFE_MODE");
+  return safe != nullptr && *safe != '0';
+}
+
+/// Rank 0's flags count; a rank that has others goes on with them and says so at the end. In safe
+/// mode, which one rank's environment may ask for, all ranks say it.
+int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode) {
   int root_flags = flags;
   MPI_Bcast(&root_flags, 1, MPI_INT, 0, comm);
   const int status = root_flags == flags ? NC_NOERR : disagreement;
   flags = root_flags;
-  return status;
+  const int mine[2] = {status, asks_for_safe_mode() ? -1 : 0};
+  int least[2] = {0, 0};
+  MPI_Allreduce(mine, least, 2, MPI_INT, MPI_MIN, comm);
+  safe_mode = least[1] != 0;
+  return safe_mode ? least[0] : status;
 }
 
 /// Formats by path that this program has asked for: one that comes back to its own file finds the
@@ -111,12 +122,13 @@ int asked_format(const std::string& path) {
   return found == formats.by_path.end() ? NC_FORMAT_NETCDF4 : found->second;
 }
 
-std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info) {
+std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mode) {
+  static std::atomic<std::uint64_t> turn = 0;
   auto file = std::make_unique<OpenFile>();
+  file->turn = turn++;
   file->path = path;
   const char* relaxed = std::getenv("PNETCDF_RELAX_COORD_BOUND");
-  const char* safe = std::getenv("PNETCDF_SAFE_MODE");
-  file->safe_mode = safe != nullptr && *safe != '0';
+  file->safe_mode = safe_mode;
   file->strict_bounds = relaxed != nullptr && *relaxed == '0';
   if (info != MPI_INFO_NULL) MPI_Info_dup(info, &file->info);
   return file;
@@ -145,7 +157,8 @@ Status prepare_options(MPI_Comm comm, ArrayFileOptions& options) {
 
 int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
   if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
-  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_CMODE, mode);
+  bool safe_mode = false;
+  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_CMODE, mode, safe_mode);
   const int status = check_create_mode(mode);
   if (status != NC_NOERR) return status;
   ArrayFileOptions options;
@@ -155,7 +168,7 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
   options.file.replace = (mode & NC_NOCLOBBER) == 0;
-  std::unique_ptr<OpenFile> file = new_file(path, info);
+  std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
   file->create_mode = mode;
   file->format = format_of_mode(mode);
   file->defining = file->just_created = true;
@@ -164,15 +177,16 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
                      disagreement, std::move(file), ncid);
 }
 
-int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int disagreement,
-              int* ncid) {
+int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
+  bool safe_mode = false;
+  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_OMODE, mode, safe_mode);
   ArrayFileOptions options;
   if (const Status settings = prepare_options(comm, options); !settings.ok()) {
     return report_failure(settings, comm);
   }
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
-  std::unique_ptr<OpenFile> file = new_file(path, info);
+  std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
   file->create_mode = mode;
   file->format = asked_format(file->path);
   file->read_only = (mode & NC_WRITE) == 0;
@@ -186,18 +200,41 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int disa
   return status;
 }
 
+/// The dataset of this path that the program is writing, the latest of several; nullptr: none.
+OpenFile* writer_of(const char* path) {
+  OpenFile* found = nullptr;
+  for (const int id : open_files()) {
+    OpenFile* file = find_file(id);
+    if (file->path != path || file->read_only || file->defining) continue;
+    if (found == nullptr || found->turn < file->turn) found = file;
+  }
+  return found;
+}
+
+/// A program that opens again what it has not closed finds its values there, as it would in a
+/// classic file. If these ranks, and they alone, are writing the file, it is flushed; else left as
+/// it is: a flush needs all its ranks. Collective: one allreduce.
+int flush_own_writer(MPI_Comm comm, const char* path) {
+  OpenFile* writer = writer_of(path);
+  int n_ranks = 0;
+  MPI_Comm_size(comm, &n_ranks);
+  const int mine = writer != nullptr && writer->array->comm().n_ranks() == n_ranks ? 1 : 0;
+  int all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
+  if (all == 0) return NC_NOERR;
+  return report_failure(writer->array->flush(), comm);
+}
+
 int open_file(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
   if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
+  if (const int status = flush_own_writer(comm, path); status != NC_NOERR) return status;
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   int format = rank == 0 ? format_of_file(without_prefix(path)) : 0;
   MPI_Bcast(&format, 1, MPI_INT, 0, comm);
   if (format == NC_FORMAT_UNKNOWN) return NC_ENOTNC;
   if (format < 0) return format;
-  if (format == NC_FORMAT_NETCDF4) {
-    const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_OMODE, mode);
-    return open_hdf5(comm, path, mode, info, disagreement, ncid);
-  }
+  if (format == NC_FORMAT_NETCDF4) return open_hdf5(comm, path, mode, info, ncid);
   const auto real = real_function<decltype(&ncmpi_open)>("ncmpi_open");
   if (real != nullptr) return real(comm, path, mode, info, ncid);
   report_failure(Status(Code::unsupported, std::string(path) +
@@ -233,7 +270,9 @@ int ncmpi_open(MPI_Comm comm, const char* path, int omode, MPI_Info info, int* n
 int ncmpi_inq_file_format(const char* filename, int* formatp) {
   if (formatp == nullptr) return NC_NOERR;
   const int format = ours::format_of_file(ours::without_prefix(filename));
-  *formatp = format < 0 ? NC_FORMAT_UNKNOWN : format;
+  *formatp = format < 0                    ? NC_FORMAT_UNKNOWN
+             : format == NC_FORMAT_NETCDF4 ? ours::asked_format(filename)
+                                           : format;
   return format < 0 && format != NC_FORMAT_UNKNOWN ? format : NC_NOERR;
 }
 

@@ -8,6 +8,7 @@
 
 #include "pnetcdf/object_names.hpp"
 #include "pnetcdf/open_file.hpp"
+#include "pnetcdf/rank_agreement.hpp"
 #include "pnetcdf/value_conversion.hpp"
 
 namespace tailrace::pnetcdf {
@@ -19,13 +20,20 @@ MPI_Offset largest_length(int format) {
   return NC_MAX_INT64;
 }
 
-int define_dimension(OpenFile& file, const char* name, MPI_Offset length, int* dimid) {
+int check_dimension(const OpenFile& file, const char* name, MPI_Offset length) {
   if (!file.defining) return NC_ENOTINDEFINE;
   const int status = check_name(name);
   if (status != NC_NOERR) return status;
   if (length < 0 || length > largest_length(file.format)) return NC_EDIMSIZE;
   if (length == NC_UNLIMITED && file.unlimited() >= 0) return NC_EUNLIMIT;
-  if (file.find_dimension(name)) return NC_ENAMEINUSE;
+  return file.find_dimension(name) ? NC_ENAMEINUSE : NC_NOERR;
+}
+
+int define_dimension(OpenFile& file, const char* name, MPI_Offset length, int* dimid) {
+  const int status = agree_on_call(
+      file, check_dimension(file, name, length),
+      {{NC_EMULTIDEFINE_DIM_NAME, name}, {NC_EMULTIDEFINE_DIM_SIZE, std::int64_t{length}}});
+  if (status != NC_NOERR) return status;
   ModelDimension dimension;
   dimension.name = name;
   dimension.length = static_cast<std::uint64_t>(length);
@@ -43,8 +51,8 @@ int check_type(const OpenFile& file, nc_type type) {
   return file.format == NC_FORMAT_NETCDF4_CLASSIC ? NC_ESTRICTNC3 : NC_NOERR;
 }
 
-int define_variable(OpenFile& file, const char* name, nc_type type, int n_dimensions,
-                    const int* dimids, int* varid) {
+int check_variable(OpenFile& file, const char* name, nc_type type, int n_dimensions,
+                   const int* dimids) {
   if (!file.defining) return NC_ENOTINDEFINE;
   int status = check_name(name);
   if (status == NC_NOERR) status = check_type(file, type);
@@ -52,13 +60,28 @@ int define_variable(OpenFile& file, const char* name, nc_type type, int n_dimens
   if (n_dimensions < 0) return NC_EINVAL;
   if (file.find_variable(name)) return NC_ENAMEINUSE;
   if (n_dimensions > 0 && dimids == nullptr) return NC_EINVAL;
+  for (int i = 0; i < n_dimensions; ++i) {
+    if (!file.has_dimension(dimids[i])) return NC_EBADDIM;
+    if (i > 0 && file.dimension(dimids[i]).unlimited) return NC_EUNLIMPOS;
+  }
+  return NC_NOERR;
+}
+
+int define_variable(OpenFile& file, const char* name, nc_type type, int n_dimensions,
+                    const int* dimids, int* varid) {
+  int status = check_variable(file, name, type, n_dimensions, dimids);
+  const auto n = static_cast<std::size_t>(status == NC_NOERR ? n_dimensions : 0);
+  status = agree_on_call(file, status,
+                         {{NC_EMULTIDEFINE_VAR_NAME, name},
+                          {NC_EMULTIDEFINE_VAR_TYPE, std::int64_t{type}},
+                          {NC_EMULTIDEFINE_VAR_NDIMS, std::int64_t{n_dimensions}},
+                          {NC_EMULTIDEFINE_VAR_DIMIDS, dimids, n * sizeof(int)}});
+  if (status != NC_NOERR) return status;
   ModelVariable variable;
   variable.name = name;
   variable.type = static_cast<ModelType>(type);
   variable.no_fill = !file.fill;
-  for (int i = 0; i < n_dimensions; ++i) {
-    if (!file.has_dimension(dimids[i])) return NC_EBADDIM;
-    if (i > 0 && file.dimension(dimids[i]).unlimited) return NC_EUNLIMPOS;
+  for (std::size_t i = 0; i < n; ++i) {
     variable.dimensions.push_back(file.dimensions[static_cast<std::size_t>(dimids[i])]);
   }
   file.next.variables.push_back(std::move(variable));

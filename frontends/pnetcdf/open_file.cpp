@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "pnetcdf/rank_agreement.hpp"
 #include "pnetcdf/tailrace_pnetcdf.h"
 #include "pnetcdf/value_conversion.hpp"
 
@@ -145,6 +146,7 @@ void OpenFile::fill_value_of(int varid, std::byte* value) {
 }
 
 int OpenFile::apply_definitions() {
+  if (!safe_mode) take_attributes_of_root(*this);
   for (std::size_t i = 0; i < next.dimensions.size(); ++i) {
     next.dimensions[i].length = length_of(i);
   }

@@ -46,6 +46,7 @@ struct OpenFile {
   std::vector<std::size_t> dimensions;  ///< Positions in `next` by PnetCDF's number: the root
   std::vector<std::size_t> variables;   ///< group's. PnetCDF knows no groups.
   std::string path;
+  std::uint64_t turn = 0;  ///< Datasets of this process in the order of create and open.
   int create_mode = 0;
   int format = NC_FORMAT_NETCDF4;  ///< What the program asked for; decides which types it may use.
   bool defining = false;

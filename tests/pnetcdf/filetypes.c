@@ -53,12 +53,12 @@ static void fixed_size(void) {
   /* A vector begins with the variable: moved to the rank's columns by hindexed, one block. */
   MPI_Type_vector(3, 2, 2 * width, MPI_FLOAT, &inner);
   int one = 1, blocks[3] = {1, 2, 3}, places[3] = {0, 2, 5};
-  MPI_Aint at = (width + first) * element;
+  MPI_Aint at = element * (width + first);
   MPI_Type_create_hindexed(1, &one, &at, inner, &type);
   round_trip("vector", fixed, ready(type), 6);
   MPI_Type_free(&type);
   MPI_Type_free(&inner);
-  MPI_Type_create_hvector(2, 3, 4 * width * element, MPI_FLOAT, &inner);
+  MPI_Type_create_hvector(2, 3, element * 4 * width, MPI_FLOAT, &inner);
   MPI_Type_create_hindexed(1, &one, &at, inner, &type);
   round_trip("hvector", fixed, ready(type), 6);
   MPI_Type_free(&type);

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from cli_tools import ENVIRONMENT, launcher, program
 
-PROGRAMS = ["access_forms", "access_errors", "definitions", "filetypes", "records"]
+PROGRAMS = ["access_errors", "access_forms", "agreement", "definitions", "filetypes", "records"]
 
 
 def built(*parts):
