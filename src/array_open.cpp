@@ -63,6 +63,7 @@ Status NetcdfArrayFile::start_open(Access access) {
   if (writable_) TAILRACE_TRY(open_output(*comm_, path_, options_.file, output_));
   in_place_ = true;
   TAILRACE_TRY(open_shared_reader());
+  TAILRACE_TRY(reader_->model_status());
   model_ = reader_->model();
   for (const ModelDimension& dimension : model_.dimensions) {
     file_lengths_.push_back(dimension.length);

@@ -52,14 +52,16 @@ class FileReader final : public Reader {
     Status listed;
     Bytes packed;
     model_ = NetcdfModel();
+    model_status_ = Status();
     if (comm_->is_root()) {
       listed = open_file();
       if (listed.ok()) {
         const Result<DatasetList> list = file_->list();
         listed = list.status();
         if (listed.ok()) packed = pack_dataset_list(*list);
-        // A file whose attributes netCDF-4 cannot read is read all the same, without a model.
+        // Datasets are read all the same without a model; who needs it asks how that went.
         Result<NetcdfModel> model = read_netcdf_model(file_->hdf5_id());
+        model_status_ = model.status();
         if (model.ok()) model_ = std::move(*model);
       }
     }
@@ -71,6 +73,7 @@ class FileReader final : public Reader {
     if (comm_->is_root()) model = pack_model(model_);
     comm_->broadcast(model, 0);
     model_ = unpack_model(model);
+    model_status_ = as_rank_0_says(*comm_, model_status_);
     list_ = std::move(*list);
     datasets_.clear();
     by_path_.clear();
@@ -93,6 +96,7 @@ class FileReader final : public Reader {
   }
 
   const NetcdfModel& model() const override { return model_; }
+  const Status& model_status() const override { return model_status_; }
 
   Status open_index(std::span<const std::size_t> datasets) override {
     Status mine;
@@ -324,6 +328,7 @@ class FileReader final : public Reader {
   std::vector<StoredDataset> datasets_;
   std::unordered_map<std::string, std::size_t> by_path_;
   NetcdfModel model_;
+  Status model_status_;
   std::unique_ptr<StoredFile> file_;
   std::map<std::size_t, ReadDataset> prepared_;  ///< In the same order on all ranks: windows.
   std::unique_ptr<ChunkReader> chunks_;

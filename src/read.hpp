@@ -96,6 +96,8 @@ class Reader {
   virtual Result<std::size_t> find(const std::string& path) const = 0;
   /// Dimensions, variables and attributes as netCDF-4 sees them; of any HDF5 file. Same everywhere.
   virtual const NetcdfModel& model() const = 0;
+  /// Why there is no model, though the datasets could be listed; ok else. Same everywhere.
+  virtual const Status& model_status() const = 0;
 
   /// Read the chunk indexes of these datasets, once, and share them within each node. Without it,
   /// the first independent read of a dataset has this rank read its index by itself. Collective.

@@ -43,6 +43,8 @@ std::vector<ModelAttribute> take_attributes(ByteReader& reader) {
 Bytes pack_model(const NetcdfModel& model) {
   ByteWriter writer;
   writer.add(model.netcdf4);
+  writer.add(std::uint64_t{model.remarks.size()});
+  for (const std::string& remark : model.remarks) writer.add_text(remark);
   writer.add(std::uint64_t{model.groups.size()});
   for (const ModelGroup& group : model.groups) {
     writer.add_text(group.path);
@@ -74,6 +76,8 @@ NetcdfModel unpack_model(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   NetcdfModel model;
   model.netcdf4 = reader.take<bool>();
+  model.remarks.resize(reader.take<std::uint64_t>());
+  for (std::string& remark : model.remarks) remark = reader.take_text();
   model.groups.resize(reader.take<std::uint64_t>());
   for (ModelGroup& group : model.groups) {
     group.path = reader.take_text();

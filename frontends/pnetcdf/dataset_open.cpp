@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -196,6 +197,10 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
                   disagreement, std::move(file), ncid);
   if (OpenFile* opened = find_file(*ncid); opened != nullptr) {
     opened->n_stored_variables = opened->next.variables.size();
+    if (!opened->array->comm().is_root()) return status;
+    for (const std::string& remark : opened->next.remarks) {
+      std::fprintf(stderr, "tailrace: %s: %s\n", path, remark.c_str());
+    }
   }
   return status;
 }

@@ -51,6 +51,7 @@ Status EngineFile::open_for_reading(Opening opening) {
   Result<std::unique_ptr<Reader>> reader =
       Reader::open(std::move(opening.comm), opening.path, options);
   if (!reader.ok()) return reader.status();
+  TAILRACE_TRY((*reader)->model_status());
   reader_ = std::move(*reader);
   return Status();
 }

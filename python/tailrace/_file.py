@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
@@ -49,6 +50,9 @@ class File(Group):
         self._parallel = handle is not None
         self._engine_file: Any = engine().open(
             path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
+        if self._engine_file.rank == 0:
+            for remark in self._engine_file.remarks():
+                warnings.warn(f"{self.filename}: {remark}", RuntimeWarning, stacklevel=3)
         self._position = 0
         # A file that is dropped without close() is closed as long as that needs nobody else.
         self._finalizer = weakref.finalize(self, _close_quietly, self._engine_file,
@@ -207,7 +211,8 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
     mode: "r" read; "w" make, replacing what is there; "x" make, refusing to replace; "a" read and
     write, made if it is missing. comm: a communicator of mpi4py, all of whose ranks call this.
     options: "key=value,..."; for reading threads, memory, read, gap, prefetch; for writing also
-    codec, bound, chunk and others, and "GLOB: options" for variables (docs/python.md).
+    codec, bound, chunk and others, and "GLOB: options" for variables (docs/python.md). What of the
+    file cannot be read (a damaged attribute) is a RuntimeWarning.
 
     >>> import numpy as np, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "waves.nc")

@@ -257,18 +257,25 @@ Hdf5Id hdf5_memory_type(ModelType type) {
 // Native order is what the netCDF-4 library stores unless a program asks otherwise.
 Hdf5Id hdf5_file_type(ModelType type) { return hdf5_memory_type(type); }
 
-Result<std::vector<ModelAttribute>> read_model_attributes(hid_t object, const std::string& owner) {
+std::vector<ModelAttribute> read_model_attributes(hid_t object, const std::string& owner,
+                                                  std::vector<std::string>& remarks) {
   std::vector<std::string> names;
   hsize_t next = 0;
   if (H5Aiterate2(object, attribute_index(object), H5_ITER_INC, &next, collect_name, &names) < 0) {
-    return hdf5_failure(Code::corrupt, "attributes of \"" + owner + "\"");
+    H5Eclear2(H5E_DEFAULT);
+    remarks.push_back("the attributes of \"" + owner + "\" cannot be listed and are left out");
+    return {};
   }
   std::vector<ModelAttribute> attributes;
   for (const std::string& name : names) {
     if (is_reserved_attribute(name)) continue;
     Result<ModelAttribute> attribute = read_one(object, owner, name);
-    if (!attribute.ok()) return attribute.status();
-    attributes.push_back(std::move(*attribute));
+    if (attribute.ok()) {
+      attributes.push_back(std::move(*attribute));
+      continue;
+    }
+    remarks.push_back(attribute.status().message() + ": its value is left out");
+    attributes.push_back({name, ModelType::other, 0, {}, {}});
   }
   return attributes;
 }

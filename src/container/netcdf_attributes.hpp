@@ -22,9 +22,10 @@ Hdf5Id hdf5_file_type(ModelType type);
 
 /// The attributes of an open object, without those that netCDF-4 keeps for itself, in order of
 /// creation where the object tracks it. Those with values that are not understood (compounds, more
-/// than one dimension, ...) have type other and no values.
-/// @error corrupt  one that HDF5 cannot read.
-Result<std::vector<ModelAttribute>> read_model_attributes(hid_t object, const std::string& owner);
+/// than one dimension, ...) have type other and no values; so have those that HDF5 cannot read, of
+/// which `remarks` gets a line each.
+std::vector<ModelAttribute> read_model_attributes(hid_t object, const std::string& owner,
+                                                  std::vector<std::string>& remarks);
 
 /// Set an attribute: created, overwritten where type and length stay, else replaced.
 /// @error internal  HDF5 refuses.  @error unsupported  type other.

@@ -432,6 +432,7 @@ Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const N
   const Hdf5Scope scope;
   Result<NetcdfFile> opened = read_netcdf_file(file.hdf5_id());
   if (!opened.ok()) return opened.status();
+  opened->model.remarks = model.remarks;  // the words, not the file, may differ
   if (opened->model != model) {
     return Status(Code::invalid_argument, "model is not what the file holds");
   }

@@ -93,6 +93,8 @@ struct NetcdfModel {
   std::vector<ModelDimension> dimensions;
   std::vector<ModelVariable> variables;
   bool netcdf4 = false;  ///< Written as netCDF-4 (by that library, or by us).
+  /// What an opened file holds that could not be read, a line each: for the user.
+  std::vector<std::string> remarks;
   bool operator==(const NetcdfModel&) const = default;
 
   /// Lengths of a variable's dimensions now.
@@ -115,7 +117,7 @@ std::string model_text(const NetcdfModel& model);
 
 /// The model of an open file (`hdf5_id`: its hid_t). Takes the HDF5 lock. Cost: O(objects).
 /// Objects that netCDF-4 has no word for (soft links, datasets of references, ...) are left out.
-/// @error corrupt
+/// Attributes that cannot be read are of type other, with a remark. @error corrupt
 Result<NetcdfModel> read_netcdf_model(std::int64_t hdf5_id);
 
 /// How a variable's dataset is stored, for those that are created.

@@ -155,9 +155,9 @@ class ModelReader {
       }
     }
     const std::size_t index = out_.model.groups.size();
-    Result<std::vector<ModelAttribute>> attributes = read_model_attributes(group.get(), next.path);
-    if (!attributes.ok()) return attributes.status();
-    out_.model.groups.push_back({next.path, next.parent, std::move(*attributes)});
+    out_.model.groups.push_back(
+        {next.path, next.parent,
+         read_model_attributes(group.get(), next.path, out_.model.remarks)});
 
     const bool tracked = (order & H5P_CRT_ORDER_TRACKED) != 0;
     std::vector<NamedLink> links;
@@ -216,9 +216,7 @@ class ModelReader {
     }
     found.no_fill = is_without_fill(creation.get());
     if (!found.without_variable) {
-      Result<std::vector<ModelAttribute>> attributes = read_model_attributes(dataset, found.path);
-      if (!attributes.ok()) return attributes.status();
-      found.attributes = std::move(*attributes);
+      found.attributes = read_model_attributes(dataset, found.path, out_.model.remarks);
     }
     datasets_.push_back(std::move(found));
     return Status();

@@ -48,7 +48,7 @@ inline NetcdfModel model_of(const std::string& path) {
   const Hdf5Scope scope;
   const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   Result<NetcdfModel> model = read_netcdf_model(file.get());
-  return model.ok() ? *model : NetcdfModel{{}, {}, {}, false};
+  return model.ok() ? *model : NetcdfModel{{}, {}, {}, false, {}};
 }
 
 /// A file on disk, its metadata writer and the layout of its model.
