@@ -15,12 +15,22 @@
 
 namespace tailrace {
 
+namespace {
+
+/// What of the memory cap is for staging: half, as long as the other half encodes a small chunk.
+std::uint64_t staging_bytes(std::uint64_t memory_bytes) {
+  constexpr std::uint64_t kSmallCapBytes = 3U << 20;
+  return memory_bytes < kSmallCapBytes ? memory_bytes / 8 : memory_bytes / 2;
+}
+
+}  // namespace
+
 NetcdfArrayFile::NetcdfArrayFile(std::unique_ptr<Comm> comm, std::string path,
                                  const ArrayFileOptions& options)
     : comm_(std::move(comm)),
       path_(std::move(path)),
       options_(options),
-      memory_(options.file.memory_bytes / 2, options.spill_folder) {
+      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {
   if (options_.file.direct_io) {
     options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
   }

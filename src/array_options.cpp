@@ -20,10 +20,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-bool starts_with(std::string_view text, std::string_view head) {
-  return text.substr(0, head.size()) == head;
-}
-
 /// Where "GLOB: options" is divided: the first colon that no '=' comes before, which would make it
 /// part of a value (cd=1:2:3).
 std::size_t colon_of(std::string_view entry) {
@@ -37,17 +33,21 @@ Status apply_entry(std::string_view entry, ArrayFileOptions& options) {
     const std::string pattern(trimmed(entry.substr(0, colon)));
     const std::string text(trimmed(entry.substr(colon + 1)));
     if (pattern.empty()) return Status(Code::invalid_argument, "names no variable before the ':'");
-    FieldOptions tried = options.file.field_defaults;
+    FieldOptions tried;  // a codec of its own, if any: what it is laid over is known later
     TAILRACE_TRY(apply_field_options(text, tried));
     options.variable_options.emplace_back(pattern, text);
     return Status();
   }
-  constexpr std::string_view spill = "spill-folder=";
-  if (starts_with(entry, spill)) {
-    options.spill_folder = std::string(trimmed(entry.substr(spill.size())));
-    return Status();
+  Result<std::vector<KeyValue>> pairs = split_key_values(entry);
+  if (!pairs.ok()) return pairs.status();
+  for (const KeyValue& pair : *pairs) {
+    if (pair.first == "spill-folder") {
+      options.spill_folder = pair.second;
+    } else {
+      TAILRACE_TRY(apply_file_option(pair, options.file));
+    }
   }
-  return apply_file_options(entry, options.file);
+  return Status();
 }
 
 }  // namespace

@@ -97,7 +97,9 @@ void keep_exactly(FieldOptions& options) {
 
 bool is_float(ModelType type) { return type == ModelType::f32 || type == ModelType::f64; }
 
-double number_of(ModelType type, const std::vector<std::byte>& element) {
+}  // namespace
+
+double element_number(ModelType type, const std::vector<std::byte>& element) {
   if (type == ModelType::f32) {
     float value = 0;
     std::memcpy(&value, element.data(), sizeof value);
@@ -107,8 +109,6 @@ double number_of(ModelType type, const std::vector<std::byte>& element) {
   std::memcpy(&value, element.data(), sizeof value);
   return value;
 }
-
-}  // namespace
 
 std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec) {
   return std::make_unique<SharedCodec>(std::move(codec));
@@ -156,13 +156,20 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
   const std::string path = model.path_of(it);
   const bool exact = !is_float(it.type) || is_coordinate(model, variable);
   FieldOptions made = options.file.field_defaults;
+  // A shape for many variables is for those that have its dimensions.
+  const auto fits = [&] {
+    return !made.chunk_shape || made.chunk_shape->size() == it.dimensions.size();
+  };
+  if (!fits()) made.chunk_shape.reset();
   if (exact) keep_exactly(made);
   for (const auto& [pattern, text] : options.variable_options) {
     if (!glob_matches(pattern, path)) continue;
     const bool for_field = made.codec_given_for_field;
+    const std::optional<Shape> chunk_shape = made.chunk_shape;
     TAILRACE_TRY(apply_field_options(text, made).within("options of \"" + pattern + "\""));
     if (!has_wildcard(pattern)) continue;
     made.codec_given_for_field = for_field;
+    if (!fits()) made.chunk_shape = chunk_shape;
     if (exact) keep_exactly(made);
   }
   for (const std::string& text : own_options) {
@@ -182,7 +189,7 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
     return setting.first == "book" && setting.second == "auto";  // learnt from steps
   });
   made.fill_value.reset();
-  if (is_float(it.type) && !it.no_fill) made.fill_value = number_of(it.type, fill_element(it));
+  if (is_float(it.type) && !it.no_fill) made.fill_value = element_number(it.type, fill_element(it));
   return made;
 }
 

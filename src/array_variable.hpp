@@ -55,6 +55,8 @@ struct ArrayVariable {
   bool swapped = false;                         ///< Stored in the other byte order.
   bool places_known = true;                     ///< Its chunks' homes know where they are.
   double encoded_share = 0.5;  ///< Encoded over raw bytes, as this rank has seen it.
+  /// tailrace_max_error speaks of every chunk, and is to go on doing so.
+  bool tells_max_error = true;
 
   bool in_file() const { return storage != ArrayStorage::undecided; }
   bool staged() const { return !log.empty() || !texts.empty(); }
@@ -67,6 +69,9 @@ std::optional<DType> array_dtype(ModelType type);
 /// One element of what never-written elements read as: _FillValue, or netCDF's default for the
 /// type; zeros where that is switched off.
 std::vector<std::byte> fill_element(const ModelVariable& variable);
+
+/// An element of type f32 or f64 as a number.
+double element_number(ModelType type, const std::vector<std::byte>& element);
 
 /// Which dimensions of a variable are unlimited.
 std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariable& variable);

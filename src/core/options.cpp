@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/option_names.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -319,6 +321,7 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
   if (key == "raw-fallback") return assign_switch(entry, options.fall_back_to_raw);
   if (key == "holes") return assign_switch(entry, options.allow_holes);
   if (key == "over-time") return assign_switch(entry, options.over_time);
+  TAILRACE_TRY(check_codec_setting(key, options.codec_given ? options.codec : ""));
   options.codec_settings.push_back(entry);
   return Status();
 }

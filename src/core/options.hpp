@@ -1,8 +1,8 @@
 // Options: every knob as a struct, and the one parser that turns "key=value,key=value" into it.
 //
-// A field's own options win over the file's defaults. Unknown keys are never dropped: in a field's
-// text they are handed to the codec as its settings (the codec refuses what it does not know), in a
-// file's text they are an error.
+// A field's own options win over the file's defaults. Unknown keys are never dropped: keys that are
+// none of these are codecs' settings, by name (option_names.hpp has them all); what is no codec's
+// either is an error.
 
 #pragma once
 
