@@ -36,8 +36,10 @@ struct ArrayFlush {
   std::vector<PatchedField> fields;
   std::vector<std::unique_ptr<PatchedChunks>> patches;
   std::vector<FieldPlan> plans;
+  std::vector<StagingLog> rest;  ///< What is held back; empty: nothing.
   PatchOwnership settled;
   ExecutorReport done;
+  std::vector<bool> larger_error;  ///< Than any flush of the variable has had before.
   std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; the same everywhere.
   bool closing = false;
 };
@@ -91,8 +93,8 @@ class NetcdfArrayFile final : public ArrayFile {
   Status encode_chunks(ArrayFlush& flush);
   FieldPlan plan_of(std::size_t variable, PatchedChunks& patches) const;
   std::vector<JobForecast> forecasts_of(const ArrayFlush& flush) const;
-  void forget_staged(const ArrayFlush& flush);
-  void restage(const ArrayFlush& flush, std::size_t f);
+  void forget_staged(ArrayFlush& flush);
+  Status stage_rest(ArrayFlush& flush);
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
   std::uint64_t n_threads() const;
 
@@ -106,6 +108,7 @@ class NetcdfArrayFile final : public ArrayFile {
   Status adopt(std::size_t variable);
   Status load_places(const ArrayFlush& flush);
   Status make_existing_codec(std::size_t variable);
+  bool continue_lossy(std::size_t variable);
 
   // array_plain.cpp
   Status write_plain(ArrayFlush& flush);
@@ -114,6 +117,7 @@ class NetcdfArrayFile final : public ArrayFile {
 
   // array_publish.cpp
   Status publish(ArrayFlush& flush);
+  void share_errors(ArrayFlush& flush);
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& texts, const std::vector<Bytes>& values);
   Shape text_chunk_shape(std::size_t variable) const;

@@ -134,8 +134,14 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
                     StagingLog::entry_bytes(flush.fields[key.field].grid.shape.size());
     }
     std::uint64_t too_many = held_bytes > memory_.cap_bytes() / 2 ? 1 : 0;
+    // What stays staged is laid aside now, while nothing is written: afterwards a full disk could
+    // leave values staged that the file has already, and that others have overwritten since.
+    if (too_many == 0 && !stage_rest(flush).ok()) too_many = 1;
     comm_->allreduce(std::span<std::uint64_t>(&too_many, 1), Reduction::max);
-    if (too_many != 0) flush.settled = homes_.settle(*comm_, flush.fields, false);
+    if (too_many != 0) {
+      flush.rest.clear();
+      flush.settled = homes_.settle(*comm_, flush.fields, false);
+    }
   }
   const PatchOwnership& settled = flush.settled;
   for (std::size_t j = 0; j < settled.before.size(); ++j) {
@@ -174,7 +180,7 @@ Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
   }
   ExecutorSettings settings;
   settings.n_threads = n_threads();
-  settings.memory_bytes = options_.file.memory_bytes / 2;  // the other half is for staging
+  settings.memory_bytes = options_.file.memory_bytes - memory_.cap_bytes();
   settings.write_buffer_bytes = options_.file.write_buffer_bytes;
   settings.alignment_bytes = alignment;
   if (reserving) {
@@ -231,28 +237,29 @@ void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, 
   report_.write_s += times[2];
 }
 
-/// Drop what is in the file now; stage what was held back anew.
-void NetcdfArrayFile::forget_staged(const ArrayFlush& flush) {
+/// Drop what is in the file now; what was held back stays.
+void NetcdfArrayFile::forget_staged(ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     variables_[v].texts.clear();
     const auto f = std::find(flush.chunked.begin(), flush.chunked.end(), v);
-    if (f == flush.chunked.end()) {
+    if (f == flush.chunked.end() || flush.rest.empty()) {
       variables_[v].log.clear();
     } else {
-      restage(flush, static_cast<std::size_t>(f - flush.chunked.begin()));
+      variables_[v].log =
+          std::move(flush.rest[static_cast<std::size_t>(f - flush.chunked.begin())]);
     }
   }
 }
 
-void NetcdfArrayFile::restage(const ArrayFlush& flush, std::size_t f) {
-  StagingLog& log = variables_[flush.chunked[f]].log;
-  StagingLog rest(memory_, log.element_bytes());
-  for (const ChunkKey& key : flush.settled.held_back) {
-    if (key.field != f) continue;
-    const Status kept = flush.patches[f]->copy_staged(key.chunk_index, rest);
-    if (!kept.ok()) return;  // all of it stays: what is in the file already is written again
+/// Stage this rank's part of the chunks that are held back once more, by variable.
+Status NetcdfArrayFile::stage_rest(ArrayFlush& flush) {
+  for (const std::size_t v : flush.chunked) {
+    flush.rest.emplace_back(memory_, variables_[v].log.element_bytes());
   }
-  log = std::move(rest);
+  for (const ChunkKey& key : flush.settled.held_back) {
+    TAILRACE_TRY(flush.patches[key.field]->copy_staged(key.chunk_index, flush.rest[key.field]));
+  }
+  return Status();
 }
 
 }  // namespace tailrace

@@ -1,6 +1,8 @@
 // Opening a file that exists: its model, and how each variable's dataset is stored.
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "array_engine.hpp"
@@ -53,6 +55,30 @@ class ExistingCodec final : public Codec {
   std::size_t swapped_bytes_;
 };
 
+std::string text_of(const ModelAttribute* attribute) {
+  if (attribute == nullptr || attribute->type != ModelType::text_char) return "";
+  return {reinterpret_cast<const char*>(attribute->values.data()), attribute->values.size()};
+}
+
+std::optional<double> number_of(const ModelAttribute* attribute) {
+  if (attribute == nullptr || attribute->type != ModelType::f64 || attribute->n_values != 1) {
+    return std::nullopt;
+  }
+  double number = 0;
+  std::memcpy(&number, attribute->values.data(), sizeof number);
+  return number;
+}
+
+bool same_filters(const std::vector<FilterSpec>& a, const std::vector<FilterSpec>& b) {
+  const auto words = [](const FilterSpec& filter) {
+    return filter.final_client_data.empty() ? filter.client_data : filter.final_client_data;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const FilterSpec& one, const FilterSpec& other) {
+                      return one.filter_id == other.filter_id && words(one) == words(other);
+                    });
+}
+
 }  // namespace
 
 Status NetcdfArrayFile::start_open(Access access) {
@@ -95,6 +121,7 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   variable.stored = std::make_shared<const StoredDataset>(reader_->datasets()[*found]);
   const StoredDataset& stored = *variable.stored;
   variable.places_known = false;
+  variable.tells_max_error = false;
   variable.swapped = stored.dtype.has_value() && !decoded_type(stored.file.type);
   if (!stored.file.fill_value.empty() &&
       stored.file.fill_value.size() == variable.log.element_bytes() &&
@@ -174,7 +201,7 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
   if (!variable.swapped && variable.stored->dtype) {
     variable.field.codec = continued_trz_codec(dataset.storage.filters, *variable.stored->dtype,
                                                dataset.storage.chunk_shape);
-    if (variable.field.codec != nullptr) return Status();
+    if (variable.field.codec != nullptr || continue_lossy(v)) return Status();
   }
   Result<std::unique_ptr<StoredCodec>> stored =
       make_stored_codec(dataset, dataset.storage, options_.file.plugin_path);
@@ -188,6 +215,37 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
       std::move(*stored), variable.swapped ? variable.log.element_bytes() : 1);
   variable.field.verify = false;
   return Status();
+}
+
+/// Go on with a lossy plug-in where the variable's attributes name codec and bound, and what is
+/// made of these is what the header has, word by word. @returns whether it is so.
+bool NetcdfArrayFile::continue_lossy(std::size_t v) {
+  ArrayVariable& variable = variables_[v];
+  const ModelVariable& it = model_.variables[v];
+  CodecRequest request;
+  request.name = text_of(it.attribute("tailrace_codec"));
+  const std::string mode = text_of(it.attribute("tailrace_bound_mode"));
+  const std::optional<double> bound = number_of(it.attribute("tailrace_absolute_bound"));
+  if (request.name != "sz3" && request.name != "zfp" && request.name != "sperr") return false;
+  if (mode != "abs" && mode != "rel" && mode != "psnr") return false;
+  if (!bound || !(*bound > 0) || !std::isfinite(*bound)) return false;
+  const ConcatDataset& dataset = variable.stored->file;
+  request.dtype = *variable.stored->dtype;
+  if (!is_floating(request.dtype)) return false;
+  request.chunk_shape = dataset.storage.chunk_shape;
+  request.absolute_bound = *bound;
+  if (!it.no_fill) request.fill_value = element_number(it.type, variable.fill);
+  Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
+  if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
+  FieldState& field = variable.field;
+  field.codec = std::move(*codec);
+  field.absolute_bound = *bound;
+  field.definition.options.fill_value = request.fill_value;
+  field.verify = !field.codec->keeps_bound_by_construction();
+  const std::optional<double> max_error = number_of(it.attribute("tailrace_max_error"));
+  variable.tells_max_error = max_error.has_value();
+  field.max_error = max_error.value_or(0);
+  return true;
 }
 
 }  // namespace tailrace

@@ -39,10 +39,29 @@ Slab take_slab(ByteReader& reader) {
 
 }  // namespace
 
+/// The largest errors that were measured, over all ranks. Collective if anything was verified.
+void NetcdfArrayFile::share_errors(ArrayFlush& flush) {
+  std::vector<double> errors;
+  bool verified = false;
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    errors.push_back(flush.done.tallies[f].max_error);
+    verified = verified || variables_[flush.chunked[f]].field.verify;
+  }
+  flush.larger_error.assign(flush.chunked.size(), false);
+  if (!verified) return;
+  comm_->allreduce(std::span<double>(errors), Reduction::max);
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    FieldState& field = variables_[flush.chunked[f]].field;
+    flush.larger_error[f] = field.verify && errors[f] > field.max_error;
+    field.max_error = std::max(field.max_error, errors[f]);
+  }
+}
+
 /// Rank 0 brings the file's metadata up to date and commits; the others hear how it went, and which
 /// chunks HDF5 has put elsewhere.
 Status NetcdfArrayFile::publish(ArrayFlush& flush) {
   drop_readers();
+  share_errors(flush);
   // What stays where it is stands in the index already.
   std::vector<WrittenChunk> fresh;
   for (const WrittenChunk& chunk : flush.done.written) {
@@ -83,6 +102,10 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
       records.push_back({chunk.chunk_index,
                          {chunk.address, chunk.encoded_bytes},
                          static_cast<std::uint32_t>(chunk.filter_mask)});
+    }
+    const ArrayVariable& variable = variables_[flush.chunked[f]];
+    if (flush.larger_error[f] && variable.tells_max_error) {
+      TAILRACE_TRY(publish_max_error(file, variable.field));
     }
     if (records.empty()) continue;
     TAILRACE_TRY(file.insert_chunks(paths_[flush.chunked[f]], records));

@@ -22,11 +22,6 @@ namespace {
 AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
 AttributeValue number_value(double number) { return {std::vector<double>{number}}; }
 
-Status set_max_error(Hdf5File& file, const FieldState& field) {
-  return file.set_attribute(field.definition.path, "tailrace_max_error",
-                            number_value(field.max_error));
-}
-
 DatasetDefinition dataset_definition(const FieldState& field,
                                      std::span<const WrittenChunk> chunks) {
   const FieldDefinition& definition = field.definition;
@@ -102,6 +97,11 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
   return by_plan;
 }
 
+Status publish_max_error(Hdf5File& file, const FieldState& field) {
+  return file.set_attribute(field.definition.path, "tailrace_max_error",
+                            number_value(field.max_error));
+}
+
 Status publish_provenance(Hdf5File& file, const FieldState& field) {
   const FieldDefinition& definition = field.definition;
   const std::string& path = definition.path;
@@ -118,7 +118,7 @@ Status publish_provenance(Hdf5File& file, const FieldState& field) {
     TAILRACE_TRY(
         file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
   }
-  if (field.verify) TAILRACE_TRY(set_max_error(file, field));
+  if (field.verify) TAILRACE_TRY(publish_max_error(file, field));
   return file.set_attribute(path, "tailrace_version", text_value(version_text));
 }
 
@@ -143,7 +143,7 @@ Status publish_field(Hdf5File& file, const FieldState& field,
   }
   if (!field.explained) return publish_provenance(file, field);
   // Of what a dataset says about itself only this changes from entry to entry.
-  return field.verify ? set_max_error(file, field) : Status();
+  return field.verify ? publish_max_error(file, field) : Status();
 }
 
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes) {

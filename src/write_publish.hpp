@@ -30,6 +30,8 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
 
 /// Set the attributes by which a dataset says how it was encoded (docs/format.md). Rank 0 only.
 Status publish_provenance(Hdf5File& file, const FieldState& field);
+/// Bring that of the largest error up to date. Rank 0 only.
+Status publish_max_error(Hdf5File& file, const FieldState& field);
 
 /// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
 /// Rank 0 only. @param chunks  sorted by chunk_index.

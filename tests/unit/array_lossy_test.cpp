@@ -1,0 +1,119 @@
+// ArrayFile and lossy plug-ins: opened variables go on with codec and bound, and what the file says
+// of its largest error stays true.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "array_support.hpp"
+#include "container/field_attributes.hpp"
+#include "container/filter_plugins.hpp"
+#include "container_support.hpp"
+#include "exec/comm_factory.hpp"
+#include "thread_comm.hpp"
+
+namespace tailrace::test {
+namespace {
+
+constexpr std::uint64_t kColumns = 40;
+constexpr double kBound = 0.05;
+
+/// Rougher from row to row, so that errors grow.
+std::vector<float> rough(std::uint64_t first, std::uint64_t n) {
+  std::vector<float> values;
+  for (std::uint64_t i = first; i < first + n; ++i) {
+    std::mt19937 random(static_cast<unsigned>(i));
+    for (std::uint64_t j = 0; j < kColumns; ++j) {
+      const double noise = static_cast<double>(random() % 1000) * 1e-3;
+      values.push_back(static_cast<float>(50 * std::sin(0.02 * static_cast<double>(i + j)) +
+                                          (i < 16 ? 0 : noise)));
+    }
+  }
+  return values;
+}
+
+Slab rows(std::uint64_t first, std::uint64_t n) { return {{first, 0}, {n, kColumns}, {}}; }
+
+bool plugin_is_here(const char* name) {
+  CodecRequest request;
+  request.name = name;
+  request.chunk_shape = {8, 20};
+  request.absolute_bound = kBound;
+  return make_plugin_codec(request, "").ok();
+}
+
+double max_error_of(const std::string& path) {
+  const std::string names[] = {"/v"};
+  const Result<std::vector<FieldAttributes>> stored = read_field_attributes(path, names);
+  return stored.ok() ? (*stored)[0].max_error.value_or(-1) : -2;
+}
+
+double largest_error(ArrayFile& file, std::uint64_t first, std::uint64_t n) {
+  const std::vector<float> values = get_values<float>(file, 0, rows(first, n));
+  const std::vector<float> exact = rough(first, n);
+  double largest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    largest = std::max(largest, std::abs(double{values[i]} - double{exact[i]}));
+  }
+  return largest;
+}
+
+class ArrayLossy : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(ArrayLossy, AnOpenedVariableGoesOnWithItsBound) {
+  const auto& [name, n_ranks] = GetParam();
+  if (!plugin_is_here(name)) GTEST_SKIP() << name << " is not installed";
+  const TestFolder folder;
+  const std::string path = folder / "a.nc";
+  const std::string options = std::string("chunk=8x20,bound=abs=0.05,codec=") + name;
+  run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+    auto file = created(std::move(comm), path, array_options(options));
+    ASSERT_NE(file, nullptr);
+    EXPECT_OK(file->change_model(one_variable(ModelType::f32, {0, kColumns})));
+    EXPECT_OK(put_values(*file, 0, rows(0, 8), rough(0, 8)));
+    EXPECT_OK(file->flush());
+    EXPECT_OK(put_values(*file, 0, rows(8, 8), rough(8, 8)));
+    EXPECT_OK(file->close());
+  });
+  const double before = max_error_of(path);
+  {
+    auto file = opened(make_self_comm(), path, ArrayFile::Access::read, array_options(""));
+    ASSERT_NE(file, nullptr);
+    const double largest = largest_error(*file, 0, 16);
+    EXPECT_GT(largest, 0);
+    EXPECT_GE(before, largest);  // of both flushes
+    EXPECT_LE(before, kBound);
+  }
+  run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+    auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
+    ASSERT_NE(file, nullptr);
+    // Four whole chunks, then two that begin.
+    EXPECT_OK(put_values(*file, 0, rows(16, 20), rough(16, 20)));
+    EXPECT_OK(file->flush());
+    EXPECT_EQ(file->report().n_chunks, 6U);
+    EXPECT_EQ(file->report().n_raw_chunks, 0U);
+    // The last two again, of which four rows are kept: raw.
+    EXPECT_OK(put_values(*file, 0, rows(36, 4), rough(36, 4)));
+    EXPECT_OK(file->flush());
+    EXPECT_EQ(file->report().n_raw_chunks, 2U);
+    EXPECT_OK(file->close());
+  });
+  auto again = opened(make_self_comm(), path, ArrayFile::Access::read, array_options(""));
+  ASSERT_NE(again, nullptr);
+  const double largest = largest_error(*again, 16, 24);
+  EXPECT_GT(largest, 0);
+  EXPECT_LE(largest, kBound);
+  EXPECT_GE(max_error_of(path), largest);
+  EXPECT_EQ(largest_error(*again, 36, 4), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayLossy,
+                         ::testing::Combine(::testing::Values("sz3", "zfp", "sperr"),
+                                            ::testing::Values(1, 3)),
+                         [](const auto& it) {
+                           return std::string(std::get<0>(it.param)) + "_" +
+                                  std::to_string(std::get<1>(it.param));
+                         });
+
+}  // namespace
+}  // namespace tailrace::test
