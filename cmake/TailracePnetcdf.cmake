@@ -30,7 +30,7 @@ if(TAILRACE_PNETCDF_LIBRARY)
 endif()
 
 add_library(tailrace_pnetcdf SHARED
-            $<TARGET_OBJECTS:tailrace_pnetcdf_objects> $<TARGET_OBJECTS:tailrace_engine>
+            $<TARGET_OBJECTS:tailrace_pnetcdf_objects> ${TAILRACE_ENGINE_OBJECTS}
             $<TARGET_OBJECTS:tailrace_container> ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS}
             ${TAILRACE_FILTER_OBJECTS})
 target_link_libraries(tailrace_pnetcdf PRIVATE ${TAILRACE_LINK_LIBRARIES})

@@ -22,7 +22,7 @@ if(TAILRACE_PYTHON)
   nanobind_add_module(tailrace_python NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
                       ${python_sources}
                       $<FILTER:$<TARGET_OBJECTS:tailrace_engine>,EXCLUDE,/exec/mpi_>
-                      $<TARGET_OBJECTS:tailrace_container>
+                      $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_container>
                       ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
   set_target_properties(tailrace_python PROPERTIES OUTPUT_NAME _engine
                         LIBRARY_OUTPUT_DIRECTORY "${python_output}"
@@ -35,10 +35,11 @@ if(TAILRACE_PYTHON)
 
   if(TAILRACE_MPI)
     target_sources(tailrace_python PRIVATE "${PROJECT_SOURCE_DIR}/src/exec/comm_without_mpi.cpp")
-    file(GLOB bridge_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp"
+    file(GLOB bridge_sources CONFIGURE_DEPENDS
          "${PROJECT_SOURCE_DIR}/src/exec/mpi_*.cpp" "${python_folder}/mpi_*.cpp")
     nanobind_add_module(tailrace_python_mpi NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
-                        ${bridge_sources} "${PROJECT_SOURCE_DIR}/src/exec/self_comm.cpp")
+                        ${bridge_sources} "${PROJECT_SOURCE_DIR}/src/exec/self_comm.cpp"
+                        $<TARGET_OBJECTS:tailrace_core>)
     set_target_properties(tailrace_python_mpi PROPERTIES OUTPUT_NAME _mpi
                           LIBRARY_OUTPUT_DIRECTORY "${python_output}"
                           INSTALL_RPATH "" BUILD_WITH_INSTALL_RPATH ON)
@@ -56,6 +57,12 @@ if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
        CONTENT "Metadata-Version: 2.1\nName: tailrace\nVersion: ${PROJECT_VERSION}\n")
   file(CONFIGURE OUTPUT "${folder}/entry_points.txt"
        CONTENT "[xarray.backends]\ntailrace = tailrace._xarray:TailraceBackend\n")
+endif()
+
+if(TAILRACE_WHEEL AND TAILRACE_PYTHON)
+  foreach(target tailrace_core tailrace_engine tailrace_container tailrace_python nanobind-static)
+    tailrace_join_sources(${target})
+  endforeach()
 endif()
 
 if(TAILRACE_WHEEL)

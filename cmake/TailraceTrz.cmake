@@ -40,6 +40,10 @@ if(NOT TAILRACE_SANITIZE)
   set(trz_optimisation "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 endif()
 
+# What the engine, the plug-ins and Python's module _mpi have in common.
+file(GLOB core_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp")
+tailrace_object_library(tailrace_core ${core_sources})
+
 tailrace_object_library(tailrace_trz ${trz_sources})
 target_compile_options(tailrace_trz PRIVATE ${trz_optimisation})
 set(TAILRACE_TRZ_OBJECTS $<TARGET_OBJECTS:tailrace_trz>)
@@ -100,14 +104,13 @@ else()
 endif()
 check_linker_flag(CXX "-Wl,--version-script=${filter_folder}/h5trz.map" TAILRACE_VERSION_SCRIPT)
 check_linker_flag(CXX -static-libstdc++ TAILRACE_STATIC_LIBSTDCXX)
-file(GLOB filter_core CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp")
 
 # A plug-in from sources, objects and libraries. The linker leaves out what it does not use of
 # src/core; nothing inside may clash with the host's own zstd or C++ library, nor be replaced by
 # them.
 function(tailrace_filter_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 plugin "" "" "SOURCES;LIBRARIES")
-  add_library(${name} MODULE ${plugin_SOURCES} ${filter_core}
+  add_library(${name} MODULE ${plugin_SOURCES} $<TARGET_OBJECTS:tailrace_core>
               $<TARGET_OBJECTS:tailrace_filter_calls>)
   set_target_properties(${name} PROPERTIES
                         LINKER_LANGUAGE CXX
