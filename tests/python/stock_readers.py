@@ -1,0 +1,51 @@
+"""The Python libraries that read netCDF-4, called in a process of their own.
+
+HDF5_PLUGIN_PATH has to be set before netCDF4's HDF5 is loaded, and must not be where h5py and
+hdf5plugin look for themselves, as in the tests' process. Every function gives plain NumPy arrays
+by path, as they are stored: no masks, no scales.
+"""
+
+import numpy as np
+
+
+def netcdf4(path):
+    import netCDF4
+    found = {}
+
+    def walk(group, place):
+        for name, variable in group.variables.items():
+            variable.set_auto_maskandscale(False)
+            variable.set_auto_chartostring(False)
+            found[f"{place}{name}"] = np.asarray(variable[...])
+        for name, child in group.groups.items():
+            walk(child, f"{place}{name}/")
+
+    with netCDF4.Dataset(path) as file:
+        walk(file, "/")
+    return found
+
+
+def xarray(path, engine, groups):
+    import xarray
+    more = {"phony_dims": "access"} if engine == "h5netcdf" else {}
+    found = {}
+    for group in groups:
+        with xarray.open_dataset(path, engine=engine, group=group if group != "/" else None,
+                                 mask_and_scale=False, decode_times=False, decode_cf=False,
+                                 **more) as file:
+            for name, variable in file.variables.items():
+                found[f"{group.rstrip('/')}/{name}"] = np.asarray(variable.values)
+    return found
+
+
+def append_record(path, name):
+    """One more record of ones, as a program does that goes on with the file; the record's index."""
+    import netCDF4
+    with netCDF4.Dataset(path, "a") as file:
+        variable = file[name]
+        variable.set_auto_maskandscale(False)
+        at = len(file[name])
+        variable[at] = np.ones(variable.shape[1:], variable.dtype)
+        file.history = "one more record"
+        variable.remark = np.int32(7)
+    return at
