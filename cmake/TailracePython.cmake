@@ -59,10 +59,9 @@ if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
        CONTENT "[xarray.backends]\ntailrace = tailrace._xarray:TailraceBackend\n")
 endif()
 
-if(TAILRACE_WHEEL AND TAILRACE_PYTHON)
-  foreach(target tailrace_core tailrace_engine tailrace_container tailrace_python nanobind-static)
-    tailrace_join_sources(${target})
-  endforeach()
+if(TAILRACE_PYTHON)
+  tailrace_join_sources(tailrace_python)
+  tailrace_join_sources(nanobind-static)
 endif()
 
 if(TAILRACE_WHEEL)

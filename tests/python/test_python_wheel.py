@@ -1,7 +1,7 @@
 """The package as a user gets it: pip install, doctests, types, the notebook.
 
 The wheel is built with compiler and flags of the build under test, and its sources not joined
-(cmake/TailraceWheel.cmake), so that ccache knows its objects.
+(cmake/TailraceJoin.cmake), so that ccache knows its objects.
 """
 
 import concurrent.futures
@@ -84,7 +84,7 @@ def build_flags():
     words = [f"--config-settings=cmake.define.{name}={found[name]}"
              for name in names if name in found]
     build_type = found.get("CMAKE_BUILD_TYPE", "Release")
-    return [*words, "--config-settings=cmake.define.CMAKE_UNITY_BUILD=OFF",
+    return [*words, "--config-settings=cmake.define.TAILRACE_JOIN_SOURCES=OFF",
             f"--config-settings=cmake.build-type={build_type}"]
 
 
@@ -144,9 +144,10 @@ def test_joined_sources_have_no_name_twice(tmp_path):
         pytest.skip("a build without the Python engine")
     names = ("nanobind_DIR", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "TAILRACE_MPI")
     settings = [f"-D{name}={found[name]}" for name in names if name in found]
-    subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DTAILRACE_WHEEL=ON",
-                    f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0",
-                    *settings], check=True, capture_output=True)
+    settings += [f"-DTAILRACE_BUILD_{part}=OFF" for part in ("CLI", "BENCH", "EXAMPLES", "TESTS")]
+    subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja",
+                    f"-DPython_EXECUTABLE={sys.executable}", "-DTAILRACE_JOIN_SOURCES=ON",
+                    "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", *settings], check=True, capture_output=True)
     joined = [entry for entry in json.loads((tmp_path / "compile_commands.json").read_text())
               if "/Unity/" in entry["file"] and "/tailrace_" in entry["file"]]
     assert len(joined) == 4
@@ -160,7 +161,7 @@ def test_joined_sources_have_no_name_twice(tmp_path):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for done in pool.map(syntax, joined):
             assert done.returncode == 0, (
-                f"add one of the two files to TAILRACE_WHEEL_ALONE:\n{done.stderr[:4000]}")
+                f"add one of the two files to TAILRACE_SOURCES_ALONE:\n{done.stderr[:4000]}")
 
 
 @pytest.mark.slow
