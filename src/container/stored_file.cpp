@@ -1,13 +1,19 @@
 // The two openings of a file that is read, and what is asked of HDF5.
 //
 // Invariant 1: HDF5 is only called within an Hdf5Scope. Invariant 2: of each opening at most one
-// dataset is open at a time, so that at most one chunk cache takes memory.
+// dataset is open at a time, so that at most one chunk cache takes memory. Invariant 3: within this
+// process no two of us have different states of one file open with HDF5's own driver, by which it
+// would give both the older one's metadata.
 
 #include "container/stored_file.hpp"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "container/hdf5_compat.hpp"
 #include "container/hdf5_pipeline.hpp"
@@ -50,13 +56,31 @@ struct Selection {
   }
 };
 
+/// Which file, and since when it is as it is.
+struct FileState {
+  struct stat facts = {};
+
+  explicit FileState(const std::string& path) {
+    if (::stat(path.c_str(), &facts) != 0) facts = {};
+  }
+  bool same_file(const FileState& other) const {
+    return facts.st_dev == other.facts.st_dev && facts.st_ino == other.facts.st_ino;
+  }
+  bool same_state(const FileState& other) const {
+    const auto same = [](const timespec& a, const timespec& b) {
+      return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+    };
+    return facts.st_size == other.facts.st_size && same(facts.st_mtim, other.facts.st_mtim) &&
+           same(facts.st_ctim, other.facts.st_ctim);
+  }
+};
+
 class FileOverHdf5 final : public StoredFile {
  public:
   explicit FileOverHdf5(std::string path) : path_(std::move(path)) {}
   ~FileOverHdf5() override {
     const Hdf5Scope scope;
-    plain_dataset_.reset();
-    plain_file_.reset();
+    close_plain();
     dataset_.reset();
     file_.reset();
     noted_.reset();
@@ -207,11 +231,7 @@ class FileOverHdf5 final : public StoredFile {
 
   Status open_plain_dataset(const ListedDataset& listed) {
     if (plain_dataset_.valid() && plain_path_ == listed.file.path) return Status();
-    if (!plain_file_.valid()) {
-      Result<Hdf5Id> file = open_plain_hdf5(path_, H5F_CLOSE_DEFAULT);
-      if (!file.ok()) return file.status();
-      plain_file_ = std::move(*file);
-    }
+    if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
     plain_dataset_.reset();
     plain_dataset_ = Hdf5Id(H5Dopen2(plain_file_.get(), listed.file.path.c_str(), H5P_DEFAULT));
     plain_path_ = listed.file.path;
@@ -219,6 +239,32 @@ class FileOverHdf5 final : public StoredFile {
     const Status sources = check_virtual_sources(plain_dataset_.get(), path_);
     if (!sources.ok()) plain_dataset_.reset();
     return sources.within(name_of(listed));
+  }
+
+  Status open_plain() {
+    const FileState state(path_);
+    // Those who have an older state open are given this one when they ask next.
+    const std::vector<FileOverHdf5*> others = with_plain_file();
+    for (FileOverHdf5* other : others) {
+      if (other->state_.same_file(state) && !other->state_.same_state(state)) other->close_plain();
+    }
+    Result<Hdf5Id> file = open_plain_hdf5(path_, H5F_CLOSE_DEFAULT);
+    if (!file.ok()) return file.status();
+    plain_file_ = std::move(*file);
+    state_ = state;
+    with_plain_file().push_back(this);
+    return Status();
+  }
+  void close_plain() {
+    plain_dataset_.reset();
+    plain_file_.reset();
+    std::erase(with_plain_file(), this);
+  }
+  /// All of this process. Guarded by the HDF5 lock.
+  static std::vector<FileOverHdf5*>& with_plain_file() {
+    // Never destroyed: files may outlive what is static.
+    static auto* const files = new std::vector<FileOverHdf5*>;
+    return *files;
   }
 
   std::string path_;
@@ -230,6 +276,7 @@ class FileOverHdf5 final : public StoredFile {
   Hdf5Id plain_file_;  // With HDF5's own driver.
   Hdf5Id plain_dataset_;
   std::string plain_path_;
+  FileState state_{""};  // Of plain_file_.
 };
 
 }  // namespace

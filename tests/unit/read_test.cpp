@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "container/hdf5_pipeline.hpp"
@@ -209,6 +214,45 @@ TEST(Read, RefusesWhatCannotBeMeant) {
   EXPECT_EQ((*reader)->read(0, {{0, 0}, {0, 3}, {}}, {}).code(), Code::ok);
   ASSERT_DONE((*reader)->close());
   EXPECT_EQ(code(0, {{0, 0}, {10, 10}, {}}), Code::invalid_argument);
+}
+
+/// HDF5 gives two openings of one file the same cached metadata, which are those of the first.
+TEST(Read, RefreshSeesWhatChangedAlthoughAnotherReaderHasItOpen) {
+  const TestFolder folder;
+  StockFile file(folder / "a.h5");
+  file.add("compact", H5T_STD_I32LE, {10},
+           [](hid_t creation) { H5Pset_layout(creation, H5D_COMPACT); });
+  file.close();
+  Result<std::unique_ptr<Reader>> one = open_reader(file.path());
+  Result<std::unique_ptr<Reader>> other = open_reader(file.path());
+  ASSERT_TRUE(one.ok() && other.ok());
+  const Slab all{{0}, {10}, {}};
+  std::array<std::int32_t, 10> before = {};
+  std::array<std::int32_t, 10> now = {};
+  for (auto* reader : {one->get(), other->get()}) {
+    ASSERT_DONE(reader->read(0, all, std::as_writable_bytes(std::span(before))));
+  }
+  {
+    // Somebody else writes: the values stand in the dataset's header.
+    std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    const std::string content((std::istreambuf_iterator<char>(bytes)), {});
+    const std::size_t at =
+        content.find(std::string(reinterpret_cast<const char*>(before.data()), sizeof before));
+    ASSERT_NE(at, std::string::npos);
+    bytes.clear();
+    bytes.seekp(static_cast<std::streamoff>(at));
+    bytes.put('\x55');
+    bytes.close();
+    // Whatever the file system's clock counts in.
+    std::filesystem::last_write_time(
+        file.path(), std::filesystem::last_write_time(file.path()) + std::chrono::seconds(2));
+  }
+  for (auto* reader : {other->get(), one->get()}) {
+    ASSERT_DONE(reader->refresh());
+    ASSERT_DONE(reader->read(0, all, std::as_writable_bytes(std::span(now))));
+    EXPECT_EQ(now[0] & 0xff, 0x55);
+    EXPECT_EQ(now[9], before[9]);
+  }
 }
 
 TEST(Read, OptionsAreChecked) {
