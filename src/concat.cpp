@@ -26,6 +26,7 @@
 #include "concat_work.hpp"
 #include "concat_write.hpp"
 #include "container/concat_output.hpp"
+#include "container/hdf5_paths.hpp"
 #include "core/agree_on_text.hpp"
 #include "write.hpp"
 #include "write_open.hpp"
@@ -186,7 +187,7 @@ Status Concatenation::settle_threads() {
 }
 
 Status Concatenation::open_file() {
-  const FileOptions& options = request_.options;
+  FileOptions options = request_.options;
   const std::string partial = request_.output + partial_suffix;
   // Whether there is something to resume is rank 0's to say.
   Result<bool> leftover = false;
@@ -195,11 +196,11 @@ Status Concatenation::open_file() {
   std::vector<std::uint64_t> resumes = {leftover.ok() && *leftover};
   comm_.allreduce(std::span(resumes), Reduction::max);
   resumes_ = resumes[0] != 0;
-  if (request_.append) {
-    TAILRACE_TRY(open_output(comm_, request_.output, options, output_));
-  } else if (resumes_) {
-    TAILRACE_TRY(open_output(comm_, partial, options, output_));
+  if (request_.append || resumes_) {
+    TAILRACE_TRY(open_output(comm_, resumes_ ? partial : request_.output, options, output_));
   } else {
+    const auto path = [](const ConcatTarget& t) -> const std::string& { return t.like.path; };
+    options.expected_root_links = n_root_members(targets_.all(), path);
     TAILRACE_TRY(create_output(comm_, request_.output, options, output_));
   }
   const std::vector<ForeignRows> foreign = inputs_.gather_foreign_rows();

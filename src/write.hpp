@@ -40,6 +40,8 @@ struct FieldDefinition {
   FieldOptions options;
   bool extendable =
       false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
+  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
+  bool grows() const { return extendable || more_unlimited != 0; }
 };
 
 /// What became of one field in one step; sums and maxima over all ranks, the same on every rank.

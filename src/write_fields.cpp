@@ -150,7 +150,7 @@ Status prepare_codec(FieldState& field, const std::string& plugin_path, const Lo
 /// Scalars and empty fields have nothing to compress: they are stored contiguously, as HDF5 wants.
 /// What can grow must be chunked even while it is empty.
 bool stored_plainly(const FieldDefinition& definition) {
-  if (definition.options.over_time || definition.extendable) return false;
+  if (definition.options.over_time || definition.grows()) return false;
   return definition.shape.empty() || n_elements(definition.shape) == 0;
 }
 
@@ -202,7 +202,7 @@ Shape FieldState::dataset_shape(std::uint64_t n) const {
 }
 
 Status check_definition(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable] = definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -227,13 +227,13 @@ Status check_definition(const FieldDefinition& definition) {
       return bad("layout contiguous stores uncompressed values; it needs codec none, not " +
                  options.codec);
     }
-    if (options.over_time || extendable) return bad("a growing field cannot be contiguous");
+    if (options.over_time || definition.grows()) return bad("a growing field cannot be contiguous");
     if (options.allow_holes) return bad("a contiguous field cannot have holes");
   }
   if (options.over_time && n_elements(shape) == 0)
     return bad("an empty field cannot grow over time");
-  if (extendable && (shape.empty() || options.over_time)) {
-    return bad("only a field with a first dimension of its own can be extendable");
+  if (definition.grows() && (shape.empty() || options.over_time)) {
+    return bad("only a field with dimensions of its own can be extendable");
   }
   return Status();
 }
@@ -258,7 +258,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 }
 
 std::string definition_text(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable] = definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited] = definition;
   std::string text = "field \"" + path + "\" " + std::string(dtype_name(dtype)) + " " +
                      shape_text(shape) + " codec=" + options.codec;
   for (const auto& [key, value] : options.codec_settings) text += "," + key + "=" + value;
@@ -274,6 +274,7 @@ std::string definition_text(const FieldDefinition& definition) {
   text += " holes=" + std::to_string(static_cast<int>(options.allow_holes));
   text += " over-time=" + std::to_string(static_cast<int>(options.over_time));
   text += " extendable=" + std::to_string(static_cast<int>(extendable));
+  if (more_unlimited != 0) text += "," + std::to_string(more_unlimited);
   text += " codec-given=" + std::to_string(static_cast<int>(options.codec_given)) +
           std::to_string(static_cast<int>(options.codec_given_for_field));
   text += " fill=" + (options.fill_value ? std::to_string(*options.fill_value) : "none");

@@ -18,6 +18,7 @@ Hdf5File::Settings metadata_settings(const std::string& path, const FileOptions&
   settings.journal = options.journal;
   settings.journal_path = journal_path_of(path);
   settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
+  settings.expected_root_links = options.expected_root_links;
   return settings;
 }
 

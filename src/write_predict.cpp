@@ -252,7 +252,7 @@ std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
     plan.verify = field.verify;
     plan.fall_back_to_raw = options.fall_back_to_raw;
     plan.allow_holes = options.allow_holes;
-    plan.pad_with_fill = field.definition.extendable;
+    plan.pad_with_fill = field.definition.grows();
     plan.base_address = field.base_address;
     plans.push_back(std::move(plan));
   }

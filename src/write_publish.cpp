@@ -30,6 +30,7 @@ DatasetDefinition dataset_definition(const FieldState& field,
   dataset.dtype = definition.dtype;
   dataset.shape = field.dataset_shape(1);
   dataset.extendable = definition.extendable || definition.options.over_time;
+  dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
   if (field.layout->contiguous()) {
     dataset.contiguous_address = chunks.empty() ? 0 : field.base_address;

@@ -19,6 +19,7 @@
 #include "book_file.hpp"
 #include "chunk_deal.hpp"
 #include "commands.hpp"
+#include "container/hdf5_paths.hpp"
 #include "exec/trace_file.hpp"
 #include "progress_bar.hpp"
 #include "summary.hpp"
@@ -214,6 +215,8 @@ void Repack::carry_over(Writer& writer) {
 Status Repack::run(const std::string& input_path, const std::string& output_path) {
   const auto start = std::chrono::steady_clock::now();
   TAILRACE_TRY(prepare(input_path, output_path));
+  outcome_.options.expected_root_links = n_root_members(
+      input_->fields(), [](const InputField& field) -> const std::string& { return field.path; });
   Result<std::unique_ptr<Writer>> created =
       Writer::create(session_.mpi.world(), output_path, outcome_.options);
   if (!created.ok()) return created.status();

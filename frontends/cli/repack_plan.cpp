@@ -65,7 +65,8 @@ void fit_common_chunk_shape(const InputField& field, FieldOptions& options) {
 Status check_own_chunk_shape(const InputField& field, const Shape& chunk_shape) {
   bool fits = chunk_shape.size() == field.shape.size();
   for (std::size_t d = 0; fits && d < chunk_shape.size(); ++d) {
-    fits = chunk_shape[d] <= field.shape[d] || (d == 0 && field.extendable);
+    fits = chunk_shape[d] <= field.shape[d] ||
+           (d == 0 ? field.extendable : (field.more_unlimited >> d & 1) != 0);
   }
   if (fits) return Status();
   return Status(Code::invalid_argument,
@@ -154,6 +155,7 @@ Result<PlannedField> plan_field(const InputField& field, const Defaults& default
   definition.dtype = field.dtype;
   definition.shape = field.shape;
   definition.extendable = field.extendable;
+  definition.more_unlimited = field.more_unlimited;
   planned.lossy_before = field.lossy_attribute;
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);

@@ -148,11 +148,10 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
 void report_fixed_dimensions(const Hdf5Catalog& catalog, Lines& lines) {
   std::string paths;
   for (const Hdf5Node& node : catalog.nodes) {
-    if (node.grows_inner) paths += (paths.empty() ? "" : ", ") + node.path;
+    if (node.grows_to_limit) paths += (paths.empty() ? "" : ", ") + node.path;
   }
   if (!paths.empty()) {
-    lines.push_back("only the first dimension can stay unlimited; others become fixed in: " +
-                    paths);
+    lines.push_back("dimensions that could grow up to a limit become fixed in: " + paths);
   }
 }
 

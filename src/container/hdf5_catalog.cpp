@@ -272,7 +272,7 @@ class Walk {
       field.path = node.path;
       field.dtype = *dtype;
       field.coordinate = node.scale;
-      node.grows_inner = describe(dataset, space.get(), creation.get(), field);
+      node.grows_to_limit = describe(dataset, space.get(), creation.get(), field);
       node.kind = Hdf5Node::Kind::field;
       node.field_index = catalog_.fields.size();
       catalog_.fields.push_back(std::move(field));
@@ -281,7 +281,7 @@ class Walk {
     return Status();
   }
 
-  /// Fill in a field's facts. @returns whether a dimension other than the first could grow.
+  /// Fill in a field's facts. @returns whether a dimension could grow up to a limit.
   static bool describe(hid_t dataset, hid_t space, hid_t creation, InputField& field) {
     std::array<hsize_t, max_rank> extents = {};
     std::array<hsize_t, max_rank> limits = {};
@@ -298,10 +298,15 @@ class Walk {
     if (!field.fill_value) field.fill_value = fill_attribute(dataset, "missing_value", field.dtype);
     if (!field.fill_value) field.fill_value = hdf5_fill(creation, field.dtype);
     field.lossy_attribute = says_lossy(dataset, creation);
-    for (int d = 1; d < rank; ++d) {
-      if (limits[static_cast<std::size_t>(d)] != extents[static_cast<std::size_t>(d)]) return true;
+    bool limited = false;
+    for (std::size_t d = 0; d < field.shape.size(); ++d) {
+      if (limits[d] == H5S_UNLIMITED) {
+        if (d > 0) field.more_unlimited |= std::uint64_t{1} << d;
+      } else {
+        limited = limited || limits[d] != extents[d];
+      }
     }
-    return false;
+    return limited;
   }
 
   hid_t file_;

@@ -35,8 +35,8 @@ struct Hdf5Node {
   std::string target_file;
   std::size_t field_index = 0;
   std::uint64_t n_attributes = 0;
-  bool scale = false;        ///< A dimension scale (CLASS=DIMENSION_SCALE).
-  bool grows_inner = false;  ///< A field with a later dimension that could grow; see carry-over.
+  bool scale = false;           ///< A dimension scale (CLASS=DIMENSION_SCALE).
+  bool grows_to_limit = false;  ///< A field with a dimension that has a limit above its extent.
 };
 
 struct Hdf5Catalog {

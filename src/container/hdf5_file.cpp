@@ -112,8 +112,8 @@ Status Hdf5FileOnDriver::start_create() {
   const std::string what = quoted("file", path_);
   Result<Hdf5Id> access = driver_->access_list();
   if (!access.ok()) return access.status();
-  const Result<Hdf5Id> creation =
-      file_creation_list(settings_.track_creation_order, settings_.expected_steps);
+  const Result<Hdf5Id> creation = file_creation_list(
+      settings_.track_creation_order, settings_.expected_steps, settings_.expected_root_links);
   if (!creation.ok()) return creation.status();
   file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
   if (!driver_->failure().ok()) return driver_->failure();
@@ -198,7 +198,9 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
   std::vector<hsize_t> extents_max = extents;
-  if (definition.extendable && !extents.empty()) extents_max[0] = H5S_UNLIMITED;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    if (definition.unlimited(d)) extents_max[d] = H5S_UNLIMITED;
+  }
   const Hdf5Id space(
       extents.empty() ? H5Screate(H5S_SCALAR)
                       : H5Screate_simple(int(extents.size()), extents.data(), extents_max.data()));

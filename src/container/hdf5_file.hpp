@@ -46,12 +46,16 @@ struct AttributeValue {
 struct DatasetDefinition {
   std::string path;  ///< Absolute; missing groups on the way are created.
   DType dtype = DType::f32;
-  Shape shape;                      ///< Empty: scalar.
-  bool extendable = false;          ///< The first dimension is unlimited.
-  Shape chunk_shape;                ///< Empty: contiguous storage.
-  std::vector<FilterSpec> filters;  ///< In pipeline order; user-level and final cd_values.
+  Shape shape;                       ///< Empty: scalar.
+  bool extendable = false;           ///< The first dimension is unlimited.
+  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
+  Shape chunk_shape;                 ///< Empty: contiguous storage.
+  std::vector<FilterSpec> filters;   ///< In pipeline order; user-level and final cd_values.
   std::optional<double> fill_value;
   std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
+  bool unlimited(std::size_t d) const {
+    return d == 0 ? extendable : (more_unlimited >> d & 1) != 0;
+  }
 };
 
 class Hdf5File {
@@ -65,8 +69,9 @@ class Hdf5File {
     /// only commits that cannot be ordered safely have one (old or foreign files, very large
     /// groups).
     bool journal = false;
-    std::uint64_t expected_steps = 1024;  ///< Pre-sizes the root group for group-per-step files.
-    bool track_creation_order = true;     ///< netCDF-4 needs it to append.
+    std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
+    std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
+    bool track_creation_order = true;       ///< netCDF-4 needs it to append.
     /// Empty: storage.path() + ".journal", a ".partial" ending left out. Set it when the file will
     /// be renamed to something else after its first commit.
     std::string journal_path;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,17 @@ inline std::vector<std::string> path_prefixes(const std::string& path) {
     at = slash + 1;
   }
   return prefixes;
+}
+
+/// How many members the root group has where these objects are; `path_of` one is absolute.
+template <class Objects, class PathOf>
+std::uint64_t n_root_members(const Objects& objects, PathOf path_of) {
+  std::set<std::string> names;
+  for (const auto& object : objects) {
+    const std::string& path = path_of(object);
+    if (path.size() > 1) names.insert(path.substr(1, path.find('/', 1) - 1));
+  }
+  return names.size();
 }
 
 /// For messages: dataset "/g/name".

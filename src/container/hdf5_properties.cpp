@@ -46,7 +46,13 @@ bool set_group_properties(hid_t list, bool track_order) {
 
 /// Links in the root group's own header, with room for all steps: then adding a step rewrites one
 /// old block only, and a commit has one in-place write that a crash could tear.
-bool set_root_properties(hid_t list, bool track_order, std::uint64_t expected_steps) {
+/// But where more are announced than other groups hold there, none starts there: each new one takes
+/// HDF5 time that grows with their number (docs/format.md).
+bool set_root_properties(hid_t list, bool track_order, std::uint64_t expected_steps,
+                         std::uint64_t expected_links) {
+  if (expected_links > compact_links_max) {
+    return set_group_properties(list, track_order) && H5Pset_link_phase_change(list, 0, 0) >= 0;
+  }
   const std::uint64_t n_links_max = root_header_bytes_max / (step_name_bytes + link_overhead_bytes);
   const std::uint64_t n_links = std::clamp<std::uint64_t>(expected_steps, 4, n_links_max);
   return set_group_properties(list, track_order) && H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
@@ -68,9 +74,11 @@ bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, boo
 
 }  // namespace
 
-Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps) {
+Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
+                                  std::uint64_t expected_links) {
   Hdf5Id list(H5Pcreate(H5P_FILE_CREATE));
-  if (!list.valid() || !set_root_properties(list.get(), track_order, expected_steps)) {
+  if (!list.valid() ||
+      !set_root_properties(list.get(), track_order, expected_steps, expected_links)) {
     return hdf5_failure(Code::internal, "file creation list");
   }
   return list;
@@ -93,7 +101,8 @@ Status check_definition(const DatasetDefinition& definition) {
                                          std::to_string(max_rank));
   }
   if (chunk_shape.empty()) {
-    if (definition.extendable || !definition.filters.empty()) {
+    const bool grows = definition.extendable || definition.more_unlimited != 0;
+    if (grows || !definition.filters.empty()) {
       return Status(Code::invalid_argument, "extendable or filtered datasets need a chunk shape");
     }
     return Status();
@@ -103,8 +112,7 @@ Status check_definition(const DatasetDefinition& definition) {
                                               " must have the rank of shape " + shape_text(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    const bool unlimited = d == 0 && definition.extendable;
-    if (chunk_shape[d] == 0 || (!unlimited && chunk_shape[d] > shape[d])) {
+    if (chunk_shape[d] == 0 || (!definition.unlimited(d) && chunk_shape[d] > shape[d])) {
       return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
                                                 " must be at least 1 and at most the shape, " +
                                                 shape_text(shape));

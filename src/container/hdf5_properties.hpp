@@ -15,8 +15,10 @@
 
 namespace tailrace {
 
-/// The creation list of a file whose root group is to hold `expected_steps` links.
-Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps);
+/// The creation list of a file whose root group is to hold `expected_steps` links, one by one; or
+/// `expected_links` at once, which go into a heap if they are many.
+Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
+                                  std::uint64_t expected_links);
 
 /// The creation list of any other group.
 Result<Hdf5Id> group_creation_list(bool track_order);

@@ -33,6 +33,7 @@ struct InputField {
   std::optional<double> fill_value;  ///< _FillValue or missing_value, else a non-zero HDF5 fill.
   bool coordinate = false;           ///< A dimension scale or coordinate variable: kept lossless.
   bool extendable = false;           ///< The first dimension is unlimited.
+  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
   std::uint64_t stored_bytes = 0;    ///< Bytes that the input spends on it.
   bool lossy_attribute = false;      ///< Already lossy: by tailrace_bound_mode, its filters, ...
 };

@@ -130,6 +130,8 @@ struct FileOptions {
   std::uint64_t target_bytes = 0;  ///< target-size=: bounds that make about this size. 0: none.
   double target_psnr_db = 0;       ///< target-psnr=: bounds that make about this PSNR. 0: none.
   std::string plugin_path;         ///< Searched before HDF5_PLUGIN_PATH.
+  /// Members that a new file's root group is to have; 0: few, or unknown. No option of a text.
+  std::uint64_t expected_root_links = 0;
   /// How the output is opened; empty: an ordinary POSIX file. Tests put faults in here.
   std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)>
       open_storage;

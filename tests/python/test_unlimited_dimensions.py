@@ -1,0 +1,61 @@
+"""repack keeps every unlimited dimension of a dataset."""
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+from cli_tools import tailrace
+
+VALUES = np.arange(6 * 4 * 5, dtype="f4").reshape(6, 4, 5)
+
+
+def write(path):
+    with netCDF4.Dataset(path, "w") as file:
+        for name, length in [("time", None), ("station", None), ("x", 5), ("nobody", None)]:
+            file.createDimension(name, length)
+        file.createVariable("both", "f4", ("time", "station", "x"))[:] = VALUES
+        file.createVariable("inner", "f4", ("x", "station"))[:] = VALUES[0].T
+        file.createVariable("empty", "i4", ("x", "nobody"))
+        file.createVariable("first", "f4", ("time", "x"))[:] = VALUES[:, 0]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("codec", ["deflate", "trz", "none"])
+def test_all_unlimited_dimensions_stay(tmp_path, codec, ranks):
+    source, target = tmp_path / "a.nc", tmp_path / "b.nc"
+    write(source)
+    done = tailrace("repack", source, "-o", target, "--lossless-codec", codec, ranks=ranks)
+    assert "become fixed" not in done.stdout + done.stderr
+    with h5py.File(source) as expected, h5py.File(target) as found:
+        for name in ["both", "inner", "empty", "first"]:
+            assert found[name].maxshape == expected[name].maxshape, name
+            assert found[name].shape == expected[name].shape, name
+    with netCDF4.Dataset(target) as file:
+        assert all(file.dimensions[name].isunlimited() for name in ["time", "station", "nobody"])
+        if codec != "trz":
+            assert np.array_equal(file["both"][:], VALUES)
+            assert np.array_equal(file["inner"][:], VALUES[0].T)
+    if codec == "trz":
+        return
+    with netCDF4.Dataset(target, "a") as file:  # and they grow
+        file["both"][6:8, 4:7] = np.full((2, 3, 5), -1)
+        file["inner"][:, 4] = 9
+    with netCDF4.Dataset(target) as file:
+        assert np.array_equal(file["both"][:6, :4], VALUES)
+        assert (file["both"][6:8, 4:7] == -1).all()
+        assert (file["inner"][:, 4] == 9).all() and file["inner"].shape == (5, 7)
+
+
+def test_limits_are_told(tmp_path):
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    with h5py.File(source, "w") as file:
+        file.create_dataset("limited", data=VALUES[0], maxshape=(10, 5), chunks=(2, 5))
+        file.create_dataset("free", data=VALUES[0], maxshape=(None, None), chunks=(2, 5))
+    done = tailrace("repack", source, "-o", target)
+    assert "/limited" in done.stdout + done.stderr
+    assert "/free" not in [line for line in (done.stdout + done.stderr).splitlines()
+                           if "become fixed" in line]
+    with h5py.File(target) as file:
+        assert file["free"].maxshape == (None, None)
+        assert np.array_equal(file["limited"][...], VALUES[0])
