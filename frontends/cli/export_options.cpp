@@ -19,6 +19,8 @@ Examples:
       each dataset as a .npy file in a folder, named by its path
   tailrace export small.h5 -o u.bin --format raw --only /u --slab 0:100,0:64:2
       a part of one dataset: start:end or start:end:step per dimension
+  tailrace export small.nc -o part.nc --slab 0:1,100:200,100:200
+      a part of all datasets of three dimensions, with their coordinates
 )help";
 
 constexpr const char* footer =
@@ -50,7 +52,7 @@ void add_export(CLI::App& app, ExportArguments& arguments) {
   list("--exclude", arguments.exclude, "Leave out datasets whose path matches. Repeatable.");
   text("--slab", arguments.slab, "START:END[:STEP],...", "Input",
        "A part of each dataset, one range per dimension; an empty START or END is the first or "
-       "last. For npy and raw.");
+       "last. As HDF5, what is cut along each dimension is a netCDF-4 file with coordinates.");
   text("--read-options", arguments.read_options, "KEY=VALUE,...", "Resources",
        "threads=N, memory=SIZE, read=SIZE, gap=SIZE, prefetch=on|off.");
   text("--plugin-path", arguments.plugin_path, "FOLDERS", "Resources",
