@@ -44,6 +44,9 @@ Status define(tailrace_file& file, const char* path, tailrace_dtype dtype, std::
   if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is no tailrace_dtype");
 
   FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), file.field_defaults};
+  // A chunk shape for all fields is for those that have its dimensions.
+  std::optional<Shape>& chunk_shape = definition.options.chunk_shape;
+  if (chunk_shape && chunk_shape->size() != n_dims) chunk_shape.reset();
   TAILRACE_TRY(apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
                    .within("field \"" + definition.path + "\""));
   const Result<std::size_t> index = file.writer->define_field(definition);

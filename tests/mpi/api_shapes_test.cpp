@@ -115,11 +115,14 @@ TEST(ApiShapes, FileOptionsAreDefaultsOfFields) {
   const Shape shape{33, 20};
   auto plain = file.define<float>("/plain", shape);
   auto packed = file.define<float>("/packed", shape, "codec=deflate");
+  // The chunk shape is for what has its dimensions.
+  auto line = file.define<float>("/line", Shape{30});
+  put_boxes<float>(line, mine(cut(Shape{30}, n_ranks())), 3, rough_value<float>);
   put_boxes<float>(plain, mine(cut(shape, n_ranks())), 1, rough_value<float>);
   put_boxes<float>(packed, mine(cut(shape, n_ranks())), 2, rough_value<float>);
   const tailrace::StepReport report = file.end_step();
   file.close();
-  ASSERT_EQ(report.fields.size(), 2U);
+  ASSERT_EQ(report.fields.size(), 3U);
   EXPECT_EQ(report.fields[0].codec, "none");
   EXPECT_EQ(report.fields[1].codec, "deflate");
   EXPECT_EQ(report.fields[0].n_chunks, 15U);
