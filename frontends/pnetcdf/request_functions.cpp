@@ -16,9 +16,19 @@ void release(OpenFile& file, const PendingRequest& request) {
   if (request.buffered) file.attached_used -= request.transfer.n_bytes();
 }
 
+/// As many numbers as there are requests, of one kind or without statuses: the real library's waits
+/// take all of them, whatever the numbers. Its Fortran functions count on that: they do not return
+/// the number of a put that answered NC_ERANGE.
+bool means_all(const OpenFile& file, int n, const int* statuses) {
+  const auto n_puts = std::count_if(file.requests.begin(), file.requests.end(),
+                                    [](const PendingRequest& r) { return r.put; });
+  const auto n_all = static_cast<std::ptrdiff_t>(file.requests.size());
+  return n == n_all && (n_puts == 0 || n_puts == n_all || statuses == nullptr);
+}
+
 /// Move the requests that a wait or cancel means out of the list. An unknown number sets its status
-/// and is the answer.
-int take_requests(OpenFile& file, int n, int* ids, int* statuses, Requests& taken,
+/// and is the answer, unless `all` are meant: then it stands for one that no number means.
+int take_requests(OpenFile& file, int n, int* ids, int* statuses, bool all, Requests& taken,
                   std::vector<int*>& status_places) {
   if (n < 0) {
     for (auto at = file.requests.begin(); at != file.requests.end();) {
@@ -31,20 +41,30 @@ int take_requests(OpenFile& file, int n, int* ids, int* statuses, Requests& take
     return NC_NOERR;
   }
   int status = NC_NOERR;
+  std::vector<int*> unknown;
   for (int i = 0; i < n; ++i) {
     int* place = statuses == nullptr ? nullptr : statuses + i;
     if (place != nullptr) *place = NC_NOERR;
-    if (ids[i] == NC_REQ_NULL) continue;
+    if (ids[i] == NC_REQ_NULL && !all) continue;
     const auto found = std::find_if(file.requests.begin(), file.requests.end(),
                                     [&](const PendingRequest& r) { return r.id == ids[i]; });
     if (found == file.requests.end()) {
-      if (place != nullptr) *place = NC_EINVAL_REQUEST;
-      status = NC_EINVAL_REQUEST;
+      unknown.push_back(place);
+      if (all) {
+        ids[i] = NC_REQ_NULL;
+      } else {
+        if (place != nullptr) *place = NC_EINVAL_REQUEST;
+        status = NC_EINVAL_REQUEST;
+      }
       continue;
     }
     ids[i] = NC_REQ_NULL;
     taken.splice(taken.end(), file.requests, found);
     status_places.push_back(place);
+  }
+  if (all) {
+    taken.splice(taken.end(), file.requests);
+    status_places.insert(status_places.end(), unknown.begin(), unknown.end());
   }
   return status;
 }
@@ -69,7 +89,8 @@ int wait_for(OpenFile& file, bool collective, int n, int* ids, int* statuses) {
   if (n < NC_PUT_REQ_ALL) return NC_EINVAL;
   Requests taken;
   std::vector<int*> places;
-  int first = take_requests(file, n, ids, statuses, taken, places);
+  const bool all = n > 0 && means_all(file, n, statuses);
+  int first = take_requests(file, n, ids, statuses, all, taken, places);
   auto place = places.begin();
   for (PendingRequest& request : taken) {
     if (request.put) note(request.transfer.put(file), *place, first);
@@ -109,7 +130,7 @@ int cancel(OpenFile& file, int n, int* ids, int* statuses) {
   if (n < NC_PUT_REQ_ALL) return NC_EINVAL;
   Requests taken;
   std::vector<int*> places;
-  const int status = take_requests(file, n, ids, statuses, taken, places);
+  const int status = take_requests(file, n, ids, statuses, false, taken, places);
   for (const PendingRequest& request : taken) release(file, request);
   return status;
 }

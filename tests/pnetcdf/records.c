@@ -107,6 +107,23 @@ int main(int argc, char** argv) {
   int unknown = 4242;
   SHOW(ncmpi_wait_all(file, 1, &unknown, status));
 
+  /* As many numbers as requests mean all of them, whatever the numbers: of a put that answers
+   * NC_ERANGE the Fortran functions return none. */
+  const double large[WIDTH] = {1e30, 3};
+  int none = NC_REQ_NULL;
+  start_at[0] = 1;
+  SHOW(ncmpi_iput_vara_double(file, b, start_at, one_row, large, &request[0]));
+  SHOW(ncmpi_wait_all(file, 1, &none, status));
+  SHOW_NUMBER(status[0]);
+  show_variable(file, b, "b by a wait without its number");
+  MUST(ncmpi_iput_vara_int(file, b, start_at, one_row, numbers, &request[0]));
+  MUST(ncmpi_iget_vara_int(file, b, start_at, one_row, back, &request[1]));
+  int others[2] = {NC_REQ_NULL, 4243};
+  SHOW(ncmpi_wait_all(file, 2, others, status)); /* of both kinds, with statuses: not so */
+  SHOW(ncmpi_wait_all(file, 2, others, NULL));
+  MUST(ncmpi_inq_nreqs(file, &pending));
+  SHOW_NUMBER(pending);
+
   /* All ranks clear a variable, then each writes its part: what comes later stays. */
   for (int i = 0; i < n_ranks; ++i) {
     double* zeros = calloc((size_t)(7 * WIDTH * n_ranks), sizeof(double));
