@@ -99,6 +99,19 @@ def assert_same_values(ours, real):
             np.testing.assert_array_equal(a[name][written], variable[written], err_msg=name)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_program_on_netcdf_c(ranks, tmp_path):
+    """Through a library of others: netCDF-C, where it is there in its build for PnetCDF."""
+    through = built("bin", "pnetcdf", "through_netcdf")
+    plain = run([through, tmp_path / "real.nc"], ranks, mode="real")
+    ours = run([through, tmp_path / "ours.nc"], ranks, mode="preloaded")
+    assert "3 records" in ours.stdout
+    assert ours.stdout == plain.stdout
+    assert (tmp_path / "real.nc").read_bytes()[:3] == b"CDF"
+    assert (tmp_path / "ours.nc").read_bytes()[:4] == b"\x89HDF"
+    assert_same_values(tmp_path / "ours.nc", tmp_path / "real.nc")
+
+
 def test_stock_readers(tmp_path):
     file = tmp_path / "forms.nc"
     run([built("bin", "pnetcdf", "access_forms_relinked"), file], 2)
