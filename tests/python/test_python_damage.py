@@ -1,0 +1,41 @@
+"""Files with attributes that cannot be read: nothing else of them is lost, and it is said."""
+
+import h5py
+import numpy as np
+import pytest
+
+import python_package
+
+tailrace = python_package.load()
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w") as file:
+        file["u"] = np.arange(6.0)
+        file["w"] = np.arange(4)
+        file["u"].attrs["remark"] = ["one", "two"]
+        file["u"].attrs["scale"] = 2.5
+    data = path.read_bytes()
+    assert data.count(b"GCOL") == 1  # the heap of variable-length texts
+    path.write_bytes(data.replace(b"GCOL", b"G\0OL"))
+    return path
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_a_damaged_attribute_costs_no_variables(damaged, mode):
+    with pytest.warns(RuntimeWarning, match='attribute "remark" of "/u"'):
+        file = tailrace.open(damaged, mode)
+    with file:
+        assert sorted(file.variables) == ["u", "w"]
+        assert np.array_equal(file["u"][:], np.arange(6.0))
+        assert file["u"].attrs["scale"] == 2.5
+
+
+def test_misspelt_options_are_named(tmp_path):
+    with pytest.raises(ValueError, match='"layuot"; did you mean "layout"'):
+        tailrace.open(tmp_path / "a.nc", "w", options="layuot=dense")
+    with tailrace.open(tmp_path / "a.nc", "w") as file:
+        with pytest.raises(ValueError, match='"memroy"'):
+            file.create_variable("u", ("x",), data=np.zeros(4), memroy="1MB")
