@@ -4,7 +4,9 @@
 
 #include <filesystem>
 
+#include "container/concat_types.hpp"
 #include "container/filter_plugins.hpp"
+#include "container/type_description.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5_filter/own_filters.hpp"
 
@@ -20,6 +22,9 @@ VariableStorage storage_of(const StoredDataset& dataset) {
     case StoredForm::Kind::chunked: storage.kind = "chunked"; break;
   }
   storage.type_text = dataset.file.type_text;
+  // The reader turns numbers of other sizes or precisions, such as half, into these.
+  storage.type_description = dataset.dtype ? describe_type(encoded_type(*dataset.dtype))
+                                           : describe_type(dataset.file.type);
   storage.chunk_shape = dataset.file.storage.chunk_shape;
   storage.filters = dataset.file.storage.filters;
   return storage;

@@ -30,6 +30,7 @@ enum class Owner : std::uint8_t { group, variable };
 struct VariableStorage {
   std::string kind;  ///< "chunked", "contiguous", "compact", "nothing".
   std::string type_text;
+  std::string type_description;  ///< describe_type(); empty: NumPy has no such type.
   Shape chunk_shape;
   std::vector<FilterSpec> filters;
 };

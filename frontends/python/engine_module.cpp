@@ -85,7 +85,7 @@ void get_all(EngineFile& file, const std::vector<nb::tuple>& wanted) {
   check(unlocked([&] { return file.get_all(requests); }));
 }
 
-/// None, or (kind, type, chunk shape, ((id, name, client data), ...)).
+/// None, or (kind, type, chunk shape, ((id, name, client data), ...), description of the type).
 nb::object storage(EngineFile& file, std::size_t variable) {
   const std::optional<VariableStorage> found =
       take(unlocked([&] { return file.storage(variable); }));
@@ -99,7 +99,7 @@ nb::object storage(EngineFile& file, std::size_t variable) {
   }
   const std::vector<std::uint64_t> chunk(found->chunk_shape.begin(), found->chunk_shape.end());
   return nb::make_tuple(found->kind, text_to_python(found->type_text), nb::tuple(nb::cast(chunk)),
-                        nb::tuple(filters));
+                        nb::tuple(filters), text_to_python(found->type_description));
 }
 
 nb::list attributes(EngineFile& file, Owner owner, std::size_t position) {

@@ -25,6 +25,7 @@ class Storage:
     type_text: str
     chunk_shape: tuple[int, ...]
     filters: tuple[tuple[int, str, tuple[int, ...]], ...]
+    type_description: str = ""
 
 
 class File(Group):

@@ -104,7 +104,8 @@ class Selection:
                 values = values[(slice(None),) * position + (axis.order,)]
             else:
                 values = np.take(values, axis.order, axis=position)
-        return values.reshape(self.shape)
+        # Elements that are arrays themselves bring dimensions of their own.
+        return values.reshape(self.shape + values.shape[len(self._axes):])
 
     def spread(self, values: Any) -> Any:
         """From values for the result (any that broadcast to it) to read_shape.

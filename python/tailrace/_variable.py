@@ -13,6 +13,7 @@ from ._errors import ArgumentError, CoverageError, UnsupportedError
 from ._index import Selection, select
 from ._model import ModelVariable, dtype_of, joined
 from ._progress import Progress, progress_bar
+from ._types import described_dtype, enum_of
 
 if TYPE_CHECKING:
     from ._file import File
@@ -68,8 +69,15 @@ class Variable:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's type; object for text."""
+        """NumPy's type; object for text, and for values that cannot be read."""
+        if self._model.type == "other":
+            return self._described() or np.dtype(object)
         return dtype_of(self._model.type)
+
+    @property
+    def enum(self) -> Optional[dict[str, int]]:
+        """The names of an enum's values, which are read as integers; None for other types."""
+        return enum_of(self.dtype)
 
     @property
     def ndim(self) -> int:
@@ -132,14 +140,15 @@ class Variable:
         return result[()] if result.ndim == 0 else result
 
     def _read_numbers(self, selection: Selection) -> np.ndarray[Any, Any]:
-        values = np.empty(selection.read_shape, self._number_type())
+        dtype = self._number_type()
+        values = np.empty(selection.read_shape, dtype)
         engine_file = self._file._engine_file
         pieces = list(selection.pieces())
         for start, count, stride, target in pieces:
             if len(pieces) == 1:
                 engine_file.get(self._position, start, count, stride, _bytes_of(values))
                 continue
-            part = np.empty(count, values.dtype)
+            part = np.empty(count, dtype)
             engine_file.get(self._position, start, count, stride, _bytes_of(part))
             values[target] = part
         return values
@@ -153,11 +162,20 @@ class Variable:
             values[target] = part.reshape(count)
         return values
 
+    def _described(self) -> Optional[np.dtype[Any]]:
+        """The type of what netCDF's classic types do not cover, such as compounds and enums."""
+        stored = self._file._storage(self._position)
+        return described_dtype(stored.type_description) if stored is not None else None
+
     def _number_type(self) -> np.dtype[Any]:
         if self._model.type == "other":
             stored = self._file._storage(self._position)
-            raise UnsupportedError(f"{self.path}: values of type "
-                                   f"{stored.type_text if stored else 'unknown'} are not supported")
+            name = stored.type_text if stored else "unknown"
+            if self._file._engine_file.writable:
+                raise UnsupportedError(f"{self.path}: values of type {name} can only be read, and "
+                                       'only in a file opened with mode "r"')
+            if self._described() is None:
+                raise UnsupportedError(f"{self.path}: values of type {name} are not supported")
         return self.dtype
 
     def read(self, *, progress: Progress = None) -> Any:
@@ -191,8 +209,9 @@ class Variable:
             self._file._engine_file.get_all([])
             return None
         selection = select(key, self.shape)
-        values = np.empty(selection.read_shape, self._number_type())
-        parts = [(piece, np.empty(piece.extents, values.dtype)) for piece in selection.pieces()]
+        dtype = self._number_type()
+        values = np.empty(selection.read_shape, dtype)
+        parts = [(piece, np.empty(piece.extents, dtype)) for piece in selection.pieces()]
         self._file._engine_file.get_all([
             (self._position, piece.start, piece.extents, piece.stride, _bytes_of(part))
             for piece, part in parts])
@@ -275,7 +294,9 @@ class Variable:
         if not self._file.is_open:
             return "<tailrace.Variable of a closed file>"
         sizes = ", ".join(f"{name}: {n}" for name, n in zip(self.dims, self.shape))
-        text = f"<tailrace.Variable {self.path} ({sizes}) {_type_text(self._model.type)}"
+        kind = self._model.type
+        text = (f"<tailrace.Variable {self.path} ({sizes}) "
+                f"{self.dtype if kind == 'other' else _type_text(kind)}")
         chunks, codec = self.chunks, self.codec
         if chunks:
             text += f", chunks {'x'.join(map(str, chunks))}"
@@ -293,8 +314,7 @@ def _values_of(array: Any) -> Any:
 
 
 def _type_text(type_name: str) -> str:
-    return {"char": "S1", "text": "str"}.get(type_name) or (
-        type_name if type_name == "other" else np.dtype(type_name).name)
+    return {"char": "S1", "text": "str"}.get(type_name) or np.dtype(type_name).name
 
 
 def _reopened(file: File, path: str) -> Variable:

@@ -58,6 +58,14 @@ def _xarray_variable(variable: Variable) -> xr.Variable:
                        encoding)
 
 
+def _fits_xarray(variable: Variable) -> bool:
+    """Not what cannot be read, nor elements that are arrays themselves."""
+    if variable._model.type != "other":
+        return True
+    dtype = variable._described()
+    return dtype is not None and dtype.subdtype is None
+
+
 class TailraceBackend(BackendEntrypoint):
     """What xarray calls for engine="tailrace"."""
 
@@ -89,7 +97,7 @@ class TailraceBackend(BackendEntrypoint):
             raise ArgumentError(f"{file.filename}: {group} is no group")
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
         variables = {name: _xarray_variable(variable) for name, variable in place.variables.items()
-                     if name not in dropped and variable._model.type != "other"}
+                     if name not in dropped and _fits_xarray(variable)}
         attributes = {name: value for name, value in place.attrs.items()
                       if name not in _BOOKKEEPING}
         given = {key: value for key, value in how.items() if value is not None}
