@@ -1,7 +1,7 @@
 # Compiling several sources of a target as one (CMake's UNITY_BUILD): most of a file's time goes to
-# headers that they share, so a build from nothing takes a third. For builds that are made once, the
-# wheel and those under sanitizers; where one file is changed at a time it costs more, and ccache
-# knows the objects of another build folder only without it.
+# headers that they share, and about half of a build from nothing is saved. For builds that are made
+# once, the wheel and those under sanitizers; where one file is changed at a time it costs more, and
+# ccache knows the objects of another build folder only without it.
 #
 # Sources with a name in their anonymous namespaces that another one of the target has, too, stand
 # alone: TAILRACE_SOURCES_ALONE. tests/python/test_python_wheel.py finds new ones.
