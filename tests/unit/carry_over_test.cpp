@@ -274,7 +274,7 @@ TEST_F(CarryOver, FetchesValuesThatLieInOtherFiles) {
   EXPECT_EQ(rows[1].b, 1.5);
 }
 
-TEST_F(CarryOver, AttachesDimensionScalesAndReportsInnerUnlimitedDimensions) {
+TEST_F(CarryOver, AttachesDimensionScalesAndReportsLimitsAboveExtents) {
   {
     const Hdf5Scope scope;
     const Hdf5Id file(
@@ -284,7 +284,7 @@ TEST_F(CarryOver, AttachesDimensionScalesAndReportsInnerUnlimitedDimensions) {
     const Hdf5Id second = make_dataset(file.get(), "/second", H5T_NATIVE_FLOAT, {2}, numbers);
     H5DSset_scale(x.get(), "the x axis");
     const hsize_t extents[2] = {2, 2};
-    const hsize_t limits[2] = {2, H5S_UNLIMITED};
+    const hsize_t limits[2] = {2, 9};
     const Hdf5Id space(H5Screate_simple(2, extents, limits));
     const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
     H5Pset_chunk(creation.get(), 2, extents);
