@@ -154,10 +154,10 @@ class Parser {
   explicit Parser(const InputBytes& input) : input_(input), cursor_(input) {}
 
   Result<NetcdfHeader> run() {
-    char magic[4] = {};
-    cursor_.take(magic, sizeof(magic));
-    header_.version = static_cast<unsigned char>(magic[3]);
-    if (cursor_.ok() && (std::memcmp(magic, "CDF", 3) != 0 ||
+    char first_bytes[4] = {};
+    cursor_.take(first_bytes, sizeof(first_bytes));
+    header_.version = static_cast<unsigned char>(first_bytes[3]);
+    if (cursor_.ok() && (std::memcmp(first_bytes, "CDF", 3) != 0 ||
                          (header_.version != 1 && header_.version != 2 && header_.version != 5))) {
       cursor_.fail(Code::corrupt, "not a netCDF classic file");
     }
