@@ -39,7 +39,7 @@ struct ArrayFlush {
   std::vector<StagingLog> rest;  ///< What is held back; empty: nothing.
   PatchOwnership settled;
   ExecutorReport done;
-  std::vector<bool> larger_error;  ///< Than any flush of the variable has had before.
+  std::vector<bool> larger_error;   ///< Than any flush of the variable has had before.
   std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; the same everywhere.
   bool closing = false;
 };

@@ -34,7 +34,7 @@ double sensible_deviation(const JobForecast& forecast) {
 
 /// Slots of this rank's chunks from address 0 on. @returns where they end.
 std::uint64_t lay_out_slots(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,
-                            std::span<const JobForecast> forecasts, std::uint64_t alignment_bytes,
+                            std::span<const JobForecast> forecasts, std::uint64_t alignment,
                             Reservations& places) {
   std::uint64_t end = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -45,7 +45,7 @@ std::uint64_t lay_out_slots(std::span<const FieldPlan> plans, std::span<const Ch
     const ChunkSizes sizes{jobs[j].chunk_index, plan.chunk_bytes(), predicted, 0};
     const std::uint64_t capacity =
         std::min(plan.layout->capacity(sizes), largest_stored_bytes(plan));
-    places.slots[j] = {end, round_up(capacity, alignment_bytes)};
+    places.slots[j] = {end, round_up(capacity, alignment)};
     places.field_bytes[jobs[j].field] += places.slots[j].capacity;
     end += places.slots[j].capacity;
   }
@@ -54,7 +54,7 @@ std::uint64_t lay_out_slots(std::span<const FieldPlan> plans, std::span<const Ch
 
 /// The arena from `start` on. @returns where it ends.
 std::uint64_t lay_out_arena(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,
-                            std::span<const JobForecast> forecasts, std::uint64_t alignment_bytes,
+                            std::span<const JobForecast> forecasts, std::uint64_t alignment,
                             std::uint64_t start, Reservations& places) {
   std::vector<ArenaField> fields(plans.size());
   double expected_bytes = 0;
@@ -73,8 +73,8 @@ std::uint64_t lay_out_arena(std::span<const FieldPlan> plans, std::span<const Ch
   if (n_chunks == 0) return start;
   // Each write starts at a multiple of the alignment; at worst each chunk is a write.
   const std::uint64_t n_bytes =
-      std::min(arena_bytes(fields), most_bytes) + n_chunks * (alignment_bytes - 1);
-  places.arena = {start, round_up(n_bytes, alignment_bytes)};
+      std::min(arena_bytes(fields), most_bytes) + n_chunks * (alignment - 1);
+  places.arena = {start, round_up(n_bytes, alignment)};
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const double share = fields[f].expected_bytes / expected_bytes;
     places.field_bytes[f] += static_cast<std::uint64_t>(
@@ -105,22 +105,20 @@ Sums add_up(Comm& comm, Tail& tail, std::uint64_t n_bytes) {
 
 Reservations reserve_places(Comm& comm, Tail& tail, std::span<const FieldPlan> plans,
                             std::span<const ChunkJob> jobs, std::span<const JobForecast> forecasts,
-                            std::uint64_t alignment_bytes) {
+                            std::uint64_t alignment) {
   Reservations places;
   if (std::none_of(plans.begin(), plans.end(), reserves)) return places;
   TAILRACE_CHECK(forecasts.size() == jobs.size());
   places.slots.resize(jobs.size());
   places.arena_expected.resize(jobs.size());
   places.field_bytes.resize(plans.size());
-  const std::uint64_t slots_end = lay_out_slots(plans, jobs, forecasts, alignment_bytes, places);
-  const std::uint64_t end =
-      lay_out_arena(plans, jobs, forecasts, alignment_bytes, slots_end, places);
+  const std::uint64_t slots_end = lay_out_slots(plans, jobs, forecasts, alignment, places);
+  const std::uint64_t end = lay_out_arena(plans, jobs, forecasts, alignment, slots_end, places);
 
   const Sums sums = add_up(comm, tail, end);
   if (sums.total == 0) return places;
   std::uint64_t base = 0;
-  if (comm.is_root())
-    base = round_up(tail.claim(sums.total + alignment_bytes - 1), alignment_bytes);
+  if (comm.is_root()) base = round_up(tail.claim(sums.total + alignment - 1), alignment);
   comm.allreduce(std::span<std::uint64_t>(&base, 1), Reduction::max);
   base += sums.before;
   for (Placement& slot : places.slots) slot.address += base;

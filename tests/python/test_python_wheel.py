@@ -147,7 +147,8 @@ def test_joined_sources_have_no_name_twice(tmp_path):
     settings += [f"-DTAILRACE_BUILD_{part}=OFF" for part in ("CLI", "BENCH", "EXAMPLES", "TESTS")]
     subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja",
                     f"-DPython_EXECUTABLE={sys.executable}", "-DTAILRACE_JOIN_SOURCES=ON",
-                    "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", *settings], check=True, capture_output=True)
+                    "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", "-DTAILRACE_WERROR=ON", *settings],
+                   check=True, capture_output=True)
     joined = [entry for entry in json.loads((tmp_path / "compile_commands.json").read_text())
               if "/Unity/" in entry["file"] and "/tailrace_" in entry["file"]]
     assert len(joined) == 4
