@@ -4,7 +4,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 
 #include "container/plugin_library.hpp"
@@ -42,12 +41,7 @@ void drop_missing_plugin_folders() {
 /// Let HDF5 also look where this build keeps its plug-ins, after the user's HDF5_PLUGIN_PATH.
 void prepare_plugin_folders() {
   static const bool prepared = [] {
-    const std::string folders(default_plugin_path());
-    for (std::size_t at = 0; at < folders.size();) {
-      const std::size_t end = std::min(folders.find(':', at), folders.size());
-      if (end > at) H5PLappend(folders.substr(at, end - at).c_str());
-      at = end + 1;
-    }
+    for (const std::string& folder : default_plugin_folders()) H5PLappend(folder.c_str());
     drop_missing_plugin_folders();
     return true;
   }();

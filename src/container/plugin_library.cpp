@@ -124,7 +124,11 @@ std::string PluginLibrary::text_of(const char* symbol) const {
   return text != nullptr ? text : "";
 }
 
-std::string_view default_plugin_path() { return TAILRACE_DEFAULT_PLUGIN_PATH; }
+std::vector<std::string> default_plugin_folders() {
+  std::vector<std::string> folders;
+  add_folders(TAILRACE_DEFAULT_PLUGIN_PATH, folders);
+  return folders;
+}
 
 std::vector<std::string> plugin_folders(const std::string& plugin_path) {
   std::vector<std::string> folders;
@@ -132,7 +136,7 @@ std::vector<std::string> plugin_folders(const std::string& plugin_path) {
   if (const char* from_environment = std::getenv("HDF5_PLUGIN_PATH")) {
     add_folders(from_environment, folders);
   }
-  add_folders(default_plugin_path(), folders);
+  add_folders(TAILRACE_DEFAULT_PLUGIN_PATH, folders);
   // HDF5's own list: its default folder, or what the application has added with H5PLappend.
   const Hdf5Scope scope;
   unsigned n_own = 0;

@@ -32,8 +32,8 @@ struct PluginLibrary {
   std::string text_of(const char* symbol) const;
 };
 
-/// The folders that this build searches after all others, between colons; compiled in, often empty.
-std::string_view default_plugin_path();
+/// The folders that this build searches after all others; compiled in, often none.
+std::vector<std::string> default_plugin_folders();
 
 /// Find and load the plug-in of a filter. Loaded ones are remembered, per set of folders.
 /// Not collective. Main thread only.
