@@ -37,6 +37,8 @@ import h5py
 import netCDF4
 import numpy as np
 
+from byte_sizes import bytes_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOURS_PER_STEP, DAYS_OF_PASSAGE, DEGREES_PER_DAY = 3.0, 10.0, 8.0
 DIURNAL_K, DIURNAL_LAYERS = 4.0, 2.0
@@ -160,15 +162,6 @@ def make(options):
             "lon": atmosphere.shape()[2], "refine": options.refine,
             "precision": options.precision, "raw_bytes": n_steps * step_bytes,
             "values_crc32": f"{checksum:08x}", "seconds": time.monotonic() - start_s}
-
-
-def bytes_of(text):
-    """"400MB", "1.5GiB", "4096"."""
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 1e9), ("MB", 1e6),
-                         ("KB", 1e3), ("B", 1), ("", 1)):
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * factor
-    raise ValueError(text)
 
 
 def parse(arguments=None):

@@ -29,6 +29,8 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5g, h5p, h5s, h5t
 
+from byte_sizes import bytes_of
+
 CHUNK_ROWS = 128
 LEVEL = 6
 SUBRUNS_PER_RUN = 64
@@ -331,15 +333,6 @@ def summary_text(numbers):
             f"{numbers['largest_over_smallest']:.1f} times the shortest\n"
             f"contents {numbers['content_crc32']}, seed {numbers['seed']}, "
             f"{numbers['seconds']:.1f} s")
-
-
-def bytes_of(text):
-    """"846MB", "1.5GiB", "4096"."""
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 1e9), ("MB", 1e6),
-                         ("KB", 1e3), ("B", 1), ("", 1)):
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * factor
-    raise ValueError(text)
 
 
 def parse(arguments=None):
