@@ -17,7 +17,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/progress_bar.hpp"
-#include "codec/trz/isa.hpp"
+#include "codec/trz/kernels/isa.hpp"
 #include "codecs_report.hpp"
 #include "parse_arguments.hpp"
 

@@ -13,8 +13,8 @@
 #include <limits>
 
 #include "codec/registry.hpp"
-#include "container/filter_plugins.hpp"
-#include "exec/encode_chunk.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "exec/encode_lane.hpp"
 #include "layout/chunk_shape.hpp"
 
 namespace tailrace::bench {

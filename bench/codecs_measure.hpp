@@ -10,7 +10,7 @@
 
 #include "codec/verify.hpp"
 #include "codecs_options.hpp"
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 
 namespace tailrace::bench {
 

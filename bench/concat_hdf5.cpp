@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "container/hdf5_compat.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "exec/comm_factory.hpp"
 
 #if TAILRACE_BENCH_NATIVE_PARALLEL

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "container/hdf5_file.hpp"
+#include "hdf5/hdf5_file.hpp"
 #include "core/storage.hpp"
 
 namespace tailrace::bench {

@@ -1,4 +1,4 @@
-// Facts from the engine (exec/machine_identity), uname and the libraries.
+// Facts from the engine (measure/machine_identity), uname and the libraries.
 
 #include "machine_facts.hpp"
 
@@ -8,8 +8,8 @@
 
 #include <cstdlib>
 
-#include "container/field_attributes.hpp"
-#include "exec/machine_identity.hpp"
+#include "describe/field_attributes.hpp"
+#include "measure/machine_identity.hpp"
 
 #ifdef TAILRACE_WITH_MPI
 #include <mpi.h>

@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "codec/registry.hpp"
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "core/options.hpp"
 #include "schedule/order.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <hdf5.h>
 
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "core/storage.hpp"
 #include "method.hpp"
 

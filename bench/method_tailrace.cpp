@@ -9,7 +9,8 @@
 #include "deferred_storage.hpp"
 #include "layout/layout.hpp"
 #include "method.hpp"
-#include "write.hpp"
+#include "output/output_file.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "write_estimate.hpp"
+#include "field/chunk_estimator.hpp"
 
 namespace tailrace::bench {
 namespace {

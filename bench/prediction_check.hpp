@@ -1,6 +1,6 @@
 // Predicted against measured: what sampling says each chunk will weigh and take, and what it does.
 //
-// Sizes by the engine's own estimator (write_estimate.hpp), times by eq. 1 of Jin et al. 2022 with
+// Sizes by the engine's own estimator (chunk_estimator.hpp), times by eq. 1 of Jin et al. 2022 with
 // the profile's curve; then each chunk is encoded, and its bytes and thread CPU time are the truth.
 
 #pragma once

@@ -4,8 +4,8 @@
 #include <hdf5.h>
 #include <sys/stat.h>
 
-#include "container/filter_plugins.hpp"
-#include "container/hdf5_handle.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "method.hpp"
 

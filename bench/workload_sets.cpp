@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "codec/verify.hpp"
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "core/options.hpp"
 #include "synthetic_sets.hpp"
 

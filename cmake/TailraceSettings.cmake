@@ -85,7 +85,7 @@ function(tailrace_object_library name)
   # Only the file that uses it gets the default folder of plug-ins, so that build folders which
   # differ in it share the rest. Properties of sources hold per directory, hence here.
   set_source_files_properties(
-    "${PROJECT_SOURCE_DIR}/src/container/plugin_library.cpp" PROPERTIES COMPILE_DEFINITIONS
+    "${PROJECT_SOURCE_DIR}/src/hdf5/plugin_library.cpp" PROPERTIES COMPILE_DEFINITIONS
     "TAILRACE_DEFAULT_PLUGIN_PATH=\"${TAILRACE_DEFAULT_PLUGIN_PATH}\"")
   target_link_libraries(${name} PRIVATE tailrace_flags PUBLIC tailrace_requirements)
 endfunction()

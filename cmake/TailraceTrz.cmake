@@ -7,13 +7,13 @@
 #                            MPI, and zstd and libdeflate inside where static libraries of them are
 #                            installed
 #
-# Files named *_kernels.cpp are compiled once for each instruction set (codec/trz/isa.hpp), which is
+# Files named *_kernels.cpp are compiled once for each instruction set (codec/trz/kernels/isa.hpp), which is
 # chosen when the program runs; nothing else is compiled for more than the plain machine.
 
 include(CheckCXXSourceCompiles)
 include(CheckLinkerFlag)
 
-file(GLOB trz_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/codec/trz/*.cpp")
+file(GLOB_RECURSE trz_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/codec/trz/*.cpp")
 set(trz_kernels ${trz_sources})
 list(FILTER trz_kernels INCLUDE REGEX "_kernels\\.cpp$")
 list(FILTER trz_sources EXCLUDE REGEX "_kernels\\.cpp$")

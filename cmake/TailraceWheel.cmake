@@ -9,11 +9,10 @@
 
 set(TAILRACE_WHEEL_OMITS
     "/frontends/c/[^/]*$"
-    "/src/concat(_[a-z]+)?\\.cpp$"
+    "/src/concat/.*"
     "/exec/mpi_[^/]*$"  # of the module _mpi, which names them itself
-    "/exec/(measure_codec|measure_storage|simulate_clock|simulate_node|simulate_run)\\.cpp$"
-    "/container/(check_(keys|objects|rows|values)|concat_(check|input|output))\\.cpp$"
-    "/container/(netcdf_dimension_names|netcdf_texts|recover)\\.cpp$")
+    "/(measure/measure_(codec|storage)|simulate/simulate_(clock|node|run))\\.cpp$"
+    "/(describe/concat_input|netcdf/netcdf_dimension_names|hdf5/recover)\\.cpp$")
 list(JOIN TAILRACE_WHEEL_OMITS "|" TAILRACE_WHEEL_OMITS)
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")

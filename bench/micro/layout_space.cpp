@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "cli/synthetic_nyx.hpp"
-#include "codec/trz/isa.hpp"
+#include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "exec/comm_factory.hpp"
-#include "exec/machine_identity.hpp"
-#include "write.hpp"
+#include "measure/machine_identity.hpp"
+#include "write/write.hpp"
 
 namespace {
 

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/train.hpp"
+#include "codec/trz/book/book_counter.hpp"
 #include "codec/verify.hpp"
 
 namespace {

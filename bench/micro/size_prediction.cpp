@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "cli/synthetic_nyx.hpp"
-#include "codec/trz/isa.hpp"
+#include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "model/block_sample.hpp"
-#include "write_estimate.hpp"
-#include "write_fields.hpp"
+#include "field/chunk_estimator.hpp"
+#include "field/field_state.hpp"
 
 namespace {
 

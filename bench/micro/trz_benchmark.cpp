@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "cli/synthetic_nyx.hpp"
-#include "codec/trz/code_stream.hpp"
-#include "codec/trz/huffman.hpp"
-#include "codec/trz/interpolation.hpp"
-#include "codec/trz/lorenzo.hpp"
+#include "codec/trz/entropy/code_stream.hpp"
+#include "codec/trz/entropy/huffman.hpp"
+#include "codec/trz/predict/interpolation.hpp"
+#include "codec/trz/predict/lorenzo.hpp"
 #include "codec/trz/trz.hpp"
 
 namespace {

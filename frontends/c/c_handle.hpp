@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tailrace/tailrace.h"
-#include "write.hpp"
+#include "write/write.hpp"
 
 namespace tailrace {
 

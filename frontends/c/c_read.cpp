@@ -14,7 +14,7 @@
 
 #include "c_handle.hpp"
 #include "exec/comm_factory.hpp"
-#include "read.hpp"
+#include "read/read.hpp"
 #include "tailrace/reader.h"
 
 struct tailrace_reader {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book_counter.hpp"
 
 namespace tailrace::cli {
 namespace {

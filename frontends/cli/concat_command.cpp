@@ -1,5 +1,5 @@
 // tailrace concat: many HDF5 files in, one out. Here words become a
-// ConcatRequest and its report becomes text; the work is src/concat.cpp.
+// ConcatRequest and its report becomes text; the work is src/concat/concat.cpp.
 //
 // All ranks check the same arguments, so that a usage error needs no
 // communication; what only rank 0 looks at (the list of inputs, whether the
@@ -15,8 +15,8 @@
 #include <limits>
 
 #include "commands.hpp"
+#include "concat/concat_inputs.hpp"
 #include "concat_report.hpp"
-#include "concat_sort.hpp"
 #include "input_list.hpp"
 #include "progress_bar.hpp"
 

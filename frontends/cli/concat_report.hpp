@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "concat.hpp"
+#include "concat/concat.hpp"
 
 namespace tailrace::cli {
 

@@ -21,7 +21,7 @@
 #include "core/options.hpp"
 #include "export_part.hpp"
 #include "export_slab.hpp"
-#include "read.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::cli {
 namespace {

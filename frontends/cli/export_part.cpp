@@ -13,10 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "array_file.hpp"
+#include "array/array_file.hpp"
 #include "core/options.hpp"
 #include "export_slab.hpp"
-#include "read.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/slab.hpp"
 #include "core/status.hpp"
-#include "read.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::cli {
 

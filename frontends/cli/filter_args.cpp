@@ -10,7 +10,7 @@
 #include "book_file.hpp"
 #include "codec/registry.hpp"
 #include "commands.hpp"
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "summary.hpp"
 
 namespace tailrace::cli {

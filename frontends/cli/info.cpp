@@ -10,8 +10,8 @@
 #include <cmath>
 #include <map>
 
-#include "container/chunk_index_reader.hpp"
-#include "container/field_attributes.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "describe/field_attributes.hpp"
 #include "info_report.hpp"
 #include "summary.hpp"
 #include "text_table.hpp"

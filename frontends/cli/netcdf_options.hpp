@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "container/netcdf_dimension_names.hpp"
+#include "netcdf/netcdf_dimension_names.hpp"
 #include "core/status.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name.

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "commands.hpp"
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::cli {

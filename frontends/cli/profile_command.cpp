@@ -12,7 +12,7 @@
 #include <iterator>
 
 #include "commands.hpp"
-#include "exec/machine_identity.hpp"
+#include "measure/machine_identity.hpp"
 #include "profile_measure.hpp"
 #include "profile_report.hpp"
 

@@ -15,15 +15,15 @@
 #include <optional>
 
 #include "codec/registry.hpp"
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "core/version.hpp"
 #include "exec/lane_clock.hpp"
-#include "exec/machine_identity.hpp"
-#include "exec/measure_codec.hpp"
-#include "exec/measure_storage.hpp"
+#include "measure/machine_identity.hpp"
+#include "measure/measure_codec.hpp"
+#include "measure/measure_storage.hpp"
 #include "profile_data.hpp"
 #include "progress_bar.hpp"
-#include "write.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "container/recover.hpp"
+#include "hdf5/recover.hpp"
 #include "summary.hpp"
 
 namespace tailrace::cli {

@@ -19,7 +19,7 @@
 #include "book_file.hpp"
 #include "chunk_deal.hpp"
 #include "commands.hpp"
-#include "container/hdf5_paths.hpp"
+#include "hdf5/hdf5_paths.hpp"
 #include "exec/trace_file.hpp"
 #include "progress_bar.hpp"
 #include "summary.hpp"

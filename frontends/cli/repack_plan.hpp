@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "core/options.hpp"
 #include "core/status.hpp"
-#include "write.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::cli {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "exec/simulate_workload.hpp"
+#include "simulate/simulate_workload.hpp"
 #include "schedule/flow_shop.hpp"
 
 namespace tailrace::cli {

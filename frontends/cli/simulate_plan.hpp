@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "exec/simulate_recording.hpp"
-#include "exec/simulate_run.hpp"
-#include "exec/simulate_workload.hpp"
+#include "simulate/simulate_recording.hpp"
+#include "simulate/simulate_run.hpp"
+#include "simulate/simulate_workload.hpp"
 #include "model/machine_profile.hpp"
 #include "simulate_options.hpp"
 

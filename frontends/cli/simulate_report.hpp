@@ -8,7 +8,7 @@
 
 #include "chart/chart.hpp"
 #include "core/trace.hpp"
-#include "exec/simulate_run.hpp"
+#include "simulate/simulate_run.hpp"
 #include "simulate_plan.hpp"
 
 namespace tailrace::cli {

@@ -8,7 +8,7 @@
 
 #include "core/options.hpp"
 #include "repack_plan.hpp"
-#include "write.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::cli {
 

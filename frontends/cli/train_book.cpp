@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
-#include "codec/trz/train.hpp"
 #include "codec/verify.hpp"
 #include "commands.hpp"
 #include "core/codec_settings.hpp"

@@ -14,8 +14,8 @@
 #include <chrono>
 #include <thread>
 
-#include "container/concat_check.hpp"
-#include "container/filter_plugins.hpp"
+#include "concat/check/concat_check.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "core/byte_stream.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "input_list.hpp"

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "container/field_attributes.hpp"
+#include "describe/field_attributes.hpp"
 #include "verify_task.hpp"
 
 namespace tailrace::cli {

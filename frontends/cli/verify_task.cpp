@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "chunk_deal.hpp"
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "codec/verify.hpp"
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "core/box.hpp"
 #include "core/comm.hpp"
 #include "core/dtype.hpp"

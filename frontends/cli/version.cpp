@@ -6,8 +6,8 @@
 
 #include "codec/registry.hpp"
 #include "commands.hpp"
-#include "container/field_attributes.hpp"
-#include "container/filter_plugins.hpp"
+#include "describe/field_attributes.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "layout/layout.hpp"
 
 #ifdef TAILRACE_WITH_MPI

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book.hpp"
 #include "codec/trz/workspace.hpp"
 
 namespace tailrace {

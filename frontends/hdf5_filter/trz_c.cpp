@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
-#include "codec/trz/train.hpp"
 #include "codec/trz/trz.hpp"
 #include "hdf5_filter/thread_workspace.hpp"
 

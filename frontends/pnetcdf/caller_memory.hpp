@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "container/netcdf_model.hpp"
+#include "netcdf/netcdf_model.hpp"
 #include "core/slab.hpp"
 
 namespace tailrace::pnetcdf {

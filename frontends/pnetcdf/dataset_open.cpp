@@ -11,7 +11,7 @@
 #include <map>
 #include <mutex>
 
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "pnetcdf/library_settings.hpp"

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "container/netcdf_model.hpp"
+#include "netcdf/netcdf_model.hpp"
 #include "core/slab.hpp"
 
 namespace tailrace::pnetcdf {

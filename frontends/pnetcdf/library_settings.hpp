@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-#include "array_file.hpp"
+#include "array/array_file.hpp"
 
 namespace tailrace::pnetcdf {
 

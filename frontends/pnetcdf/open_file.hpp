@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "array_file.hpp"
+#include "array/array_file.hpp"
 #include "pnetcdf/real_library.hpp"
 #include "pnetcdf/transfer.hpp"
 

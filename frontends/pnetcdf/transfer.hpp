@@ -14,7 +14,7 @@
 
 #include "core/slab.hpp"
 #include "pnetcdf/caller_memory.hpp"
-#include "read.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::pnetcdf {
 

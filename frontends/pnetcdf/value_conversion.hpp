@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "container/netcdf_model.hpp"
+#include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::pnetcdf {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "container/netcdf_model.hpp"
+#include "netcdf/netcdf_model.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"

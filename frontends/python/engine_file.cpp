@@ -4,9 +4,8 @@
 
 #include <filesystem>
 
-#include "container/concat_types.hpp"
-#include "container/filter_plugins.hpp"
-#include "container/type_description.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5_filter/own_filters.hpp"
 

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "array_file.hpp"
-#include "read.hpp"
+#include "array/array_file.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::python {
 

@@ -14,8 +14,8 @@
 
 #include "cli/info_report.hpp"
 #include "cli/verify_files.hpp"
-#include "container/field_attributes.hpp"
-#include "container/filter_plugins.hpp"
+#include "describe/field_attributes.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "exec/comm_factory.hpp"
 #include "python/engine_convert.hpp"
 #include "python/engine_edits.hpp"

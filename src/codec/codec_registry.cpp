@@ -5,8 +5,6 @@
 #include <array>
 #include <string>
 
-#include "codec/builtin_codecs.hpp"
-
 namespace tailrace {
 namespace {
 

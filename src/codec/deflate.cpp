@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-#include "codec/builtin_codecs.hpp"
+#include "codec/registry.hpp"
 
 namespace tailrace {
 namespace {

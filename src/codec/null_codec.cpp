@@ -5,7 +5,7 @@
 // and returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own
 // (portable.cpp).
 
-#include "codec/builtin_codecs.hpp"
+#include "codec/registry.hpp"
 #include "core/codec_settings.hpp"
 #include "core/filter_pipeline.hpp"
 

@@ -11,9 +11,9 @@
 #include <array>
 #include <cstring>
 
-#include "codec/builtin_codecs.hpp"
 #include "codec/deflate.hpp"
 #include "codec/mantissa_rounding.hpp"
+#include "codec/registry.hpp"
 #include "codec/rounding.hpp"
 #include "codec/value_lanes.hpp"
 #include "core/codec_settings.hpp"

@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "codec/builtin_codecs.hpp"
-#include "codec/trz/auto_book.hpp"
-#include "codec/trz/book.hpp"
+#include "codec/registry.hpp"
+#include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
-#include "codec/trz/size_estimate.hpp"
+#include "codec/trz/predict/size_estimate.hpp"
 #include "codec/trz/trz.hpp"
 #include "core/filter_pipeline.hpp"
 

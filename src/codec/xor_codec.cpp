@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "codec/builtin_codecs.hpp"
-#include "codec/own_stages.hpp"
+#include "codec/registry.hpp"
 #include "codec/xor/xor_chunk.hpp"
 #include "codec/xor/xor_client_data.hpp"
 #include "core/codec_settings.hpp"

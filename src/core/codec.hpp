@@ -81,7 +81,7 @@ class Codec {
   /// itself; a part of it where the rest is elsewhere) without encoding it.
   /// Not collective. Thread-safe. Cost: a small part of encode()'s.
   /// @returns nothing where the codec has no model of itself: encode a sample then
-  /// (write_estimate.hpp).
+  /// (chunk_estimator.hpp).
   virtual std::optional<Estimate> estimate(const StridedValues& values) const {
     static_cast<void>(values);
     return std::nullopt;

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/status.hpp"
@@ -137,6 +138,64 @@ class Comm {
   /// The same Status on every rank: the failure of the lowest failing rank, its rank named, or ok.
   /// Collective. Cost: one allreduce; on failure one broadcast more.
   Status agree(const Status& mine);
+};
+
+// --- Agreement on a text: that all ranks have made the same definitions, without sending them
+// around; and on rank 0's word, where one rank's look is enough.
+
+/// Check that all ranks have the same text, line by line; `what` names it in the error, which shows
+/// the first line that differs from rank 0's. Collective. The error is on the ranks that differ
+/// only: the caller agrees. Cost: one allreduce; only on a difference a broadcast of rank 0's text.
+/// @error disagreement
+Status agree_on_text(Comm& comm, const std::string& what, const std::string& text);
+
+/// Rank 0's Status on every rank, without its rank in the text; what others bring does not count.
+/// Collective. Cost: one broadcast.
+Status as_rank_0_says(Comm& comm, const Status& mine);
+
+// --- BorrowedComm: somebody else's Comm, for a part that wants one of its own.
+//
+// Whoever lends it sees to it that both do not use it at once: it has one order of collective calls
+// and one stream of posted messages.
+
+class BorrowedComm final : public Comm {
+ public:
+  explicit BorrowedComm(Comm& comm) : comm_(comm) {}
+
+  int rank() const override { return comm_.rank(); }
+  int n_ranks() const override { return comm_.n_ranks(); }
+  int n_ranks_on_node() const override { return comm_.n_ranks_on_node(); }
+  void barrier() override { comm_.barrier(); }
+  void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
+    comm_.allreduce(values, reduction);
+  }
+  void allreduce(std::span<double> values, Reduction reduction) override {
+    comm_.allreduce(values, reduction);
+  }
+  void broadcast(Bytes& bytes, int root) override { comm_.broadcast(bytes, root); }
+  std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
+    return comm_.gather(bytes, root);
+  }
+  std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
+    return comm_.start_sum(std::move(values));
+  }
+  std::vector<Message> exchange(std::vector<Message> outgoing) override {
+    return comm_.exchange(std::move(outgoing));
+  }
+  void post(Message message) override { comm_.post(std::move(message)); }
+  std::optional<Message> poll() override { return comm_.poll(); }
+  bool posts_pending() const override { return comm_.posts_pending(); }
+  void finish_posts() override { comm_.finish_posts(); }
+  Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
+    return comm_.create_tail(address);
+  }
+  Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
+    return comm_.create_node_window(bytes_per_rank);
+  }
+  // abandon() stays the lender's own decision.
+
+ private:
+  Comm& comm_;
 };
 
 }  // namespace tailrace

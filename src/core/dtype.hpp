@@ -6,9 +6,12 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/status.hpp"
 
@@ -35,10 +38,33 @@ constexpr std::size_t dtype_bytes(DType dtype) {
 
 constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
+/// Names in the order of the enum.
+inline constexpr std::array<std::pair<DType, std::string_view>, 10> dtype_names = {{
+    {DType::f32, "f32"},
+    {DType::f64, "f64"},
+    {DType::i8, "i8"},
+    {DType::i16, "i16"},
+    {DType::i32, "i32"},
+    {DType::i64, "i64"},
+    {DType::u8, "u8"},
+    {DType::u16, "u16"},
+    {DType::u32, "u32"},
+    {DType::u64, "u64"},
+}};
+
 /// "f32", "i64", ...
-std::string_view dtype_name(DType dtype);
+inline std::string_view dtype_name(DType dtype) {
+  return dtype_names[static_cast<std::size_t>(dtype)].second;
+}
 
 /// The inverse of dtype_name. @error invalid_argument  an unknown name.
-Result<DType> parse_dtype(std::string_view text);
+inline Result<DType> parse_dtype(std::string_view text) {
+  for (const auto& [dtype, name] : dtype_names) {
+    if (name == text) return dtype;
+  }
+  return Status(Code::invalid_argument, "dtype \"" + std::string(text) +
+                                            "\" is unknown; expected f32, f64, i8, i16, i32, i64, "
+                                            "u8, u16, u32 or u64");
+}
 
 }  // namespace tailrace

@@ -1,7 +1,7 @@
 // Options: every knob as a struct, and the one parser that turns "key=value,key=value" into it.
 //
 // A field's own options win over the file's defaults. Unknown keys are never dropped: keys that are
-// none of these are codecs' settings, by name (option_names.hpp has them all); what is no codec's
+// none of these are codecs' settings, by name (options.hpp has them all); what is no codec's
 // either is an error.
 
 #pragma once
@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -141,5 +142,28 @@ struct FileOptions {
 /// the defaults of all fields. @error invalid_argument
 Status apply_file_options(std::string_view text, FileOptions& options);
 Status apply_file_option(const KeyValue& entry, FileOptions& options);
+
+// --- The names that option texts may hold: of the file, of fields, and of codecs' settings.
+//
+// A misspelt name must not pass for a codec's setting, which is read only where that codec is made:
+// late, or never, where a variable is kept by another one. So the parser knows every name.
+// A test holds the lists against the parser and the codecs.
+
+/// Names of file options and of field options, without those of codecs.
+std::span<const std::string_view> file_option_names();
+std::span<const std::string_view> field_option_names();
+
+/// What a codec reads; "id" stands for every plug-in by number.
+struct CodecSettingNames {
+  std::string_view codec;
+  std::vector<std::string_view> names;
+};
+const std::vector<CodecSettingNames>& codec_setting_names();
+
+/// Check a key that is no field option. Pure.
+/// @param codec  the codec that was named, whose setting it is to be; empty, or one without a list:
+/// any codec's.
+/// @error invalid_argument  names the key, the nearest of the names, and those there are.
+Status check_codec_setting(std::string_view key, std::string_view codec);
 
 }  // namespace tailrace

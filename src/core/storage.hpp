@@ -44,4 +44,13 @@ class Storage {
   virtual const std::string& path() const = 0;
 };
 
+inline Status Storage::write_pieces_at(std::uint64_t address,
+                                       std::span<const std::span<const std::byte>> pieces) {
+  for (const std::span<const std::byte> piece : pieces) {
+    TAILRACE_TRY(write_at(address, piece));
+    address += piece.size();
+  }
+  return Status();
+}
+
 }  // namespace tailrace

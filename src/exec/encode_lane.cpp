@@ -1,16 +1,225 @@
-// The loop of the encoding threads.
+// The threads that encode, and the way of one chunk through them.
 
 #include "exec/encode_lane.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <utility>
 
-#include "exec/encode_chunk.hpp"
+#include "codec/verify.hpp"
+#include "core/options.hpp"
 
 namespace tailrace {
+
+// --- Gather, pad, encode, verify: the work of an encode thread on one chunk.
+
+namespace {
+
+template <class T>
+T clamp_to(double value) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
+  // Beyond the type's range a conversion would be undefined, so it saturates; NaN becomes 0.
+  if (!(value == value)) return T{0};
+  if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) {
+    return std::numeric_limits<T>::lowest();
+  }
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) {
+    return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(value);
+}
+
+template <class T>
+void fill_as(double value, std::span<std::byte> bytes) {
+  const T element = clamp_to<T>(value);
+  for (std::size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+    std::memcpy(bytes.data() + at, &element, sizeof(T));
+  }
+}
+
+void fill_values(DType dtype, double value, std::span<std::byte> bytes) {
+  switch (dtype) {
+    case DType::f32: return fill_as<float>(value, bytes);
+    case DType::f64: return fill_as<double>(value, bytes);
+    case DType::i8: return fill_as<std::int8_t>(value, bytes);
+    case DType::i16: return fill_as<std::int16_t>(value, bytes);
+    case DType::i32: return fill_as<std::int32_t>(value, bytes);
+    case DType::i64: return fill_as<std::int64_t>(value, bytes);
+    case DType::u8: return fill_as<std::uint8_t>(value, bytes);
+    case DType::u16: return fill_as<std::uint16_t>(value, bytes);
+    case DType::u32: return fill_as<std::uint32_t>(value, bytes);
+    case DType::u64: return fill_as<std::uint64_t>(value, bytes);
+  }
+}
+
+Status at_chunk(const FieldPlan& plan, std::uint64_t chunk_index, const Status& failure) {
+  return failure.within("field \"" + plan.path + "\", chunk " +
+                        box_text(plan.grid.clipped_box(chunk_index)));
+}
+
+/// A plug-in refuses chunks that it would ruin or die of (SZ3 and NaN), even if nobody verifies.
+bool may_refuse(const FieldPlan& plan) {
+  return plan.codec->lossy() && !plan.codec->keeps_bound_by_construction();
+}
+
+std::string describe(const FieldPlan& plan, const ChunkComparison& found) {
+  std::string text = "codec " + std::string(plan.codec->name());
+  if (found.n_beyond_bound > 0) {
+    const bool pointwise = plan.pointwise_bound > 0;
+    text += " broke the bound " +
+            std::to_string(pointwise ? plan.pointwise_bound : plan.absolute_bound) +
+            (pointwise ? " of each value" : "") + " on " + std::to_string(found.n_beyond_bound) +
+            " values (largest error " + std::to_string(found.largest_error) + ")";
+  }
+  if (found.n_special_changed > 0) {
+    text += std::string(found.n_beyond_bound > 0 ? " and" : "") + " changed " +
+            std::to_string(found.n_special_changed) + " NaN, Inf or fill values";
+  }
+  return text;
+}
+
+ChunkComparison compare(const FieldPlan& plan, std::span<const std::byte> original,
+                        std::span<const std::byte> decoded) {
+  if (plan.pointwise_bound > 0) {
+    return compare_pointwise(plan.dtype, original, decoded, plan.pointwise_bound, plan.fill_value);
+  }
+  return compare_values(plan.dtype, original, decoded, plan.absolute_bound, plan.fill_value);
+}
+
+}  // namespace
+
+Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job) {
+  Buffer values(plan.values_box(job.chunk_index).n_elements() * plan.element_bytes());
+  if (!values.allocated()) {
+    return at_chunk(plan, job.chunk_index,
+                    Status(Code::out_of_memory,
+                           "no memory for " + bytes_text(plan.chunk_bytes()) + " of values"));
+  }
+  if (plan.allow_holes || plan.pad_with_fill) {
+    fill_values(plan.dtype, plan.fill_value.value_or(0.0), values.bytes());
+  }
+  return values;
+}
+
+void gather_local_parts(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
+  const Box target = plan.values_box(job.chunk_index);
+  for (const LocalPart& part : job.local) {
+    const PutRecord& put = plan.puts[part.put_index];
+    if (put.values == nullptr) continue;
+    copy_box(part.box, put.box, put.values, target, values.data(), plan.element_bytes());
+  }
+}
+
+void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
+  const Box held = plan.grid.clipped_box(job.chunk_index);
+  const Box full = plan.values_box(job.chunk_index);
+  if (plan.pad_with_fill || held == full) return;
+  // Innermost dimension first, so that the outer ones repeat rows that are already padded.
+  std::uint64_t run_bytes = plan.element_bytes();
+  for (std::size_t d = full.rank(); d-- > 0;) {
+    const std::uint64_t n_held = held.count[d];
+    const std::uint64_t n_full = full.count[d];
+    Box outer;
+    outer.start.assign(d, 0);
+    outer.count.assign(held.count.begin(), held.count.begin() + static_cast<std::ptrdiff_t>(d));
+    for_each_position(outer, [&](const Shape& at) {
+      std::uint64_t row = 0;
+      for (std::size_t o = 0; o < d; ++o) row = row * full.count[o] + at[o];
+      std::byte* line = values.data() + row * n_full * run_bytes;
+      for (std::uint64_t i = n_held; i < n_full; ++i) {
+        std::memcpy(line + i * run_bytes, line + (n_held - 1) * run_bytes, run_bytes);
+      }
+    });
+    run_bytes *= n_full;
+  }
+}
+
+std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job) {
+  if (!plan.codec->filters().empty() || plan.verify) return {};
+  if (!job.remote.empty() || job.local.size() != 1) return {};
+  const Box& part = job.local.front().box;
+  const PutRecord& put = plan.puts[job.local.front().put_index];
+  if (put.values == nullptr || part != plan.values_box(job.chunk_index)) return {};
+  // One run: behind the first dimension of more than one row, the part spans the put whole.
+  std::uint64_t first = 0;
+  bool inner = false;
+  for (std::size_t d = 0; d < part.rank(); ++d) {
+    if (inner && part.count[d] != put.box.count[d]) return {};
+    inner = inner || part.count[d] > 1;
+    first = first * put.box.count[d] + part.start[d] - put.box.start[d];
+  }
+  return {put.values + first * plan.element_bytes(), part.n_elements() * plan.element_bytes()};
+}
+
+Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values) {
+  ChunkOutcome outcome;
+  if (!plan.verify && !may_refuse(plan)) {
+    Result<EncodedBytes> encoded = plan.codec->encode(std::move(values));
+    if (!encoded.ok()) return at_chunk(plan, chunk_index, encoded.status());
+    outcome.encoded = std::move(*encoded);
+    return outcome;
+  }
+
+  Buffer input = Buffer::copy_of(values.bytes());
+  if (!input.allocated()) {
+    return at_chunk(plan, chunk_index, Status(Code::out_of_memory, "no memory to verify a chunk"));
+  }
+  Result<EncodedBytes> encoded = plan.codec->encode(std::move(input));
+  Status verdict = encoded.status();
+  const auto verify_start = std::chrono::steady_clock::now();
+  if (verdict.ok() && plan.verify) {
+    EncodedBytes again{Buffer::copy_of(encoded->buffer.bytes()), encoded->filter_mask};
+    Result<Buffer> decoded = plan.codec->decode(std::move(again));
+    verdict = decoded.status();
+    if (verdict.ok()) {
+      const ChunkComparison found = compare(plan, values.bytes(), decoded->bytes());
+      outcome.max_error = found.largest_error;
+      if (!found.within_bound()) verdict = Status(Code::bound_broken, describe(plan, found));
+    }
+  }
+  if (plan.verify) {
+    outcome.verify_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - verify_start).count();
+  }
+  if (verdict.ok()) {
+    outcome.encoded = std::move(*encoded);
+    return outcome;
+  }
+  if (!plan.fall_back_to_raw || verdict.code() == Code::out_of_memory) {
+    return at_chunk(plan, chunk_index, verdict);
+  }
+  const double verify_s = outcome.verify_s;
+  outcome = store_raw(plan, std::move(values));
+  outcome.verify_s = verify_s;
+  return outcome;
+}
+
+ChunkOutcome store_raw(const FieldPlan& plan, Buffer values) {
+  ChunkOutcome outcome;
+  outcome.stored_raw = true;
+  outcome.encoded.filter_mask =
+      static_cast<std::uint32_t>((1ULL << plan.codec->filters().size()) - 1);
+  outcome.encoded.buffer = std::move(values);
+  return outcome;
+}
+
+std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
+  const std::uint64_t raw = plan.chunk_bytes();
+  const std::uint64_t patched = plan.patches == nullptr ? 0 : plan.patches->extra_bytes();
+  if (plan.codec->filters().empty() && !plan.verify) return raw + patched;
+  const std::uint64_t most = plan.codec->encoded_bytes_max(raw);
+  const std::uint64_t working = plan.codec->working_bytes(raw);
+  // Verifying keeps the values besides the codec's own copy, and decodes a copy of the output.
+  if (plan.verify) return 2 * raw + 2 * most + working + patched;
+  return (may_refuse(plan) ? 2 * raw : raw) + most + working + patched;
+}
+
+// --- The loop of the encoding threads.
+
 namespace {
 
 constexpr auto kMemoryNap = std::chrono::microseconds(200);

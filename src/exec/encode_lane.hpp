@@ -1,12 +1,9 @@
-// EncodeLane: the threads of a rank that turn staged chunks into encoded ones.
-//
-// Invariant 1: a chunk's budget shrinks to the bytes of its encoded form before it is handed on.
-// Invariant 2: after the first failure, here or elsewhere on the node, chunks are dropped unencoded
-// and their memory is given back, so that the queue always drains.
+// The threads that encode, and the way of one chunk through them.
 
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -14,9 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "core/buffer.hpp"
 #include "core/comm.hpp"
+#include "core/status.hpp"
 #include "core/trace.hpp"
-#include "exec/encode_chunk.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
@@ -24,6 +22,47 @@
 #include "schedule/lane_rule.hpp"
 
 namespace tailrace {
+
+// --- One chunk's way through the CPU lane: gather its values, encode, check, fall back where
+// needed.
+
+/// An uninitialised buffer for the values of one chunk, filled where no rank's part will be:
+/// holes and, for growing datasets, the pad get the fill value. @error out_of_memory
+Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job);
+
+/// Copy this rank's parts of the chunk into its buffer. @param values  as of make_chunk_buffer.
+void gather_local_parts(const FieldPlan& plan, const ChunkJob& job, Buffer& values);
+
+/// Repeat the last values of each row, plane, ... into the part of an edge chunk that lies beyond
+/// the field's shape, so that the pad costs next to nothing to encode.
+void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values);
+
+/// The chunk's values where they already lie, if they can be written from there: no filter, nothing
+/// to verify, and one run of one put's memory. Empty otherwise.
+std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job);
+
+struct ChunkOutcome {
+  EncodedBytes encoded;
+  bool stored_raw = false;  ///< The codec could not keep the bound here; the bytes are unfiltered.
+  double max_error = 0;     ///< If verified.
+  double verify_s = 0;
+};
+
+/// Encode a complete chunk, and verify it if the plan says so. Not collective. Thread-safe.
+/// @error codec_failed, bound_broken  with fall_back_to_raw off; the text names field and chunk.
+Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values);
+
+/// The chunk with every filter skipped: HDF5 stores and reads it as it is, so each value is exact.
+ChunkOutcome store_raw(const FieldPlan& plan, Buffer values);
+
+/// The most memory that one chunk of this field holds while it is encoded, for the budget.
+std::uint64_t encode_memory_bytes(const FieldPlan& plan);
+
+// --- EncodeLane: the threads of a rank that turn staged chunks into encoded ones.
+//
+// Invariant 1: a chunk's budget shrinks to the bytes of its encoded form before it is handed on.
+// Invariant 2: after the first failure, here or elsewhere on the node, chunks are dropped unencoded
+// and their memory is given back, so that the queue always drains.
 
 /// A chunk whose foreign values have arrived; this rank's own are gathered by the encode thread.
 struct StagedChunk {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/options.hpp"
-#include "exec/encode_chunk.hpp"
+#include "exec/encode_lane.hpp"
 
 namespace tailrace {
 namespace {

@@ -43,7 +43,6 @@
 #include "exec/memory_budget.hpp"
 #include "exec/piece_exchange.hpp"
 #include "exec/placer.hpp"
-#include "exec/reserve.hpp"
 #include "exec/shared_writes.hpp"
 
 namespace tailrace {

@@ -18,9 +18,7 @@
 #include <thread>
 
 #include "exec/comm_factory.hpp"
-#include "exec/mpi_node_window.hpp"
-#include "exec/mpi_tail.hpp"
-#include "exec/mpi_wait.hpp"
+#include "exec/mpi_parts.hpp"
 
 namespace tailrace {
 namespace {

@@ -5,13 +5,11 @@
 // not follow each other (alloc_shared_noncontig), so that each begins on a page of its own and MPI
 // can put it near its rank. Creation is checked on every rank and agreed on.
 
-#include "exec/mpi_node_window.hpp"
+#include "exec/mpi_parts.hpp"
 
 #include <algorithm>
 #include <string>
 #include <vector>
-
-#include "exec/mpi_wait.hpp"
 
 namespace tailrace {
 namespace {

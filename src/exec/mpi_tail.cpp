@@ -12,7 +12,7 @@
 // all waits of MpiComm poll, so that is soon. Extents are fetched ahead of need, at half of the
 // last one. An extent's unused rest is a gap in the file, at most kExtentBytes per node and step.
 
-#include "exec/mpi_tail.hpp"
+#include "exec/mpi_parts.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -21,8 +21,6 @@
 #include <new>
 #include <optional>
 #include <thread>
-
-#include "exec/mpi_wait.hpp"
 
 namespace tailrace {
 namespace {

@@ -22,7 +22,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/obstacle.hpp"
+#include "core/trace.hpp"
 
 namespace tailrace {
 

@@ -15,6 +15,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -25,9 +26,16 @@
 #include "core/buffer.hpp"
 #include "core/comm.hpp"
 #include "core/status.hpp"
-#include "exec/box_source.hpp"
 
 namespace tailrace {
+
+/// Where a pulled field's values come from; read() is called on the rank's main thread only.
+class BoxSource {
+ public:
+  virtual ~BoxSource() = default;
+  /// Fill `values` (row-major, box.n_elements() elements of the field's dtype) with one box.
+  virtual Status read(const Box& box, std::span<std::byte> values) = 0;
+};
 
 /// One put: a box and where its values are.
 struct PutRecord {

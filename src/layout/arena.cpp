@@ -1,4 +1,4 @@
-// arena: the layout, and the margin of its run.
+// arena: the layout, and the margin of its run; the extra space ratio of predictive.
 
 #include "layout/arena.hpp"
 
@@ -7,9 +7,9 @@
 #include <numbers>
 
 #include "layout/layout.hpp"
-#include "layout/space_ratio.hpp"
 
 namespace tailrace {
+
 namespace {
 
 class ArenaLayout final : public Layout {
@@ -115,6 +115,23 @@ std::uint64_t arena_bytes(std::span<const ArenaField> fields) {
 
 Result<std::unique_ptr<Layout>> make_arena_layout(const FieldOptions& options) {
   return std::unique_ptr<Layout>(std::make_unique<ArenaLayout>(options.space));
+}
+
+// --- Figure 9 as a parabola through its three known points, and eq. 3.
+
+double space_ratio(const SpaceGoal& goal) {
+  if (goal.ratio > 0) return goal.ratio;
+  // Through (0, smallest), (1/2, usual) and (1, largest).
+  const double w = std::clamp(goal.performance_weight, 0.0, 1.0);
+  const double bend = 2 * (smallest_space_ratio + largest_space_ratio - 2 * usual_space_ratio);
+  const double slope = largest_space_ratio - smallest_space_ratio - bend;
+  return smallest_space_ratio + w * (slope + w * bend);
+}
+
+double space_ratio_at(double ratio, double compression_ratio) {
+  if (compression_ratio <= widened_above_ratio) return ratio;
+  // An R_space above 2, which only a user can have named, is not narrowed.
+  return std::max(ratio, std::min(largest_widened_ratio, 1 + (ratio - 1) * widening));
 }
 
 }  // namespace tailrace

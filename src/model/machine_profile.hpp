@@ -1,6 +1,6 @@
 // MachineProfile: what `tailrace profile` has measured of a machine, as readable JSON and back.
 //
-// Pure: text in, text out; who reads and writes the file is the frontend or write_choose. A profile
+// Pure: text in, text out; who reads and writes the file is the frontend or codec_choice. A profile
 // names host, processor, file system and Tailrace's version, so that a stale one is noticed.
 
 #pragma once

@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/obstacle.hpp"
+#include "core/trace.hpp"
 
 namespace tailrace {
 

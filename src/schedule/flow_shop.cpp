@@ -9,8 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "schedule/flow_shop_lists.hpp"
-#include "schedule/flow_shop_search.hpp"
+#include "schedule/flow_shop_schedulers.hpp"
 #include "schedule/lane_fit.hpp"
 
 namespace tailrace {

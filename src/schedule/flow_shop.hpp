@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/obstacle.hpp"
 #include "core/status.hpp"
+#include "core/trace.hpp"
 #include "schedule/order.hpp"
 
 namespace tailrace {

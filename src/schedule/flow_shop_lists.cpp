@@ -4,7 +4,7 @@
 // as it was. An attempt is given up as soon as the work that is left cannot end before the best one
 // found; attempts in turn replace the best only if they are shorter, so that nothing is lost by it.
 
-#include "schedule/flow_shop_lists.hpp"
+#include "schedule/flow_shop_schedulers.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -7,7 +7,7 @@
 //
 // Measured: docs/schedule.md, "Around obstacles".
 
-#include "schedule/flow_shop_search.hpp"
+#include "schedule/flow_shop_schedulers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/flow_shop_lists.hpp"
 #include "schedule/flow_shop_pack.hpp"
 #include "schedule/flow_shop_walk.hpp"
 

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "core/obstacle.hpp"
+#include "core/trace.hpp"
 
 namespace tailrace {
 

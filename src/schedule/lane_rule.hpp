@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "core/obstacle.hpp"
+#include "core/trace.hpp"
 
 namespace tailrace {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book.hpp"
 #include "codec/trz/workspace.hpp"
 #include "core/dtype.hpp"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book.hpp"
 #include "codec/trz/trz.hpp"
 
 namespace tailrace::trz_cases {

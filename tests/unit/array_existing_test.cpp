@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "array_support.hpp"
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "array_support.hpp"
-#include "container/recover.hpp"
+#include "hdf5/recover.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"

@@ -1,5 +1,5 @@
 // ArrayFile against a reference in memory: random puts of several ranks, flushed at random moments,
-// reopened, grown. The invariants are those of src/array_file.hpp.
+// reopened, grown. The invariants are those of src/array/array_file.hpp.
 
 #include <filesystem>
 

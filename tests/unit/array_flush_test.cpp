@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "array_staging.hpp"
+#include "array/array_staging.hpp"
 #include "array_support.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"

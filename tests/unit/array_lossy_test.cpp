@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "array_support.hpp"
-#include "container/field_attributes.hpp"
-#include "container/filter_plugins.hpp"
+#include "describe/field_attributes.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "thread_comm.hpp"

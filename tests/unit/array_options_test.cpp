@@ -5,9 +5,9 @@
 
 #include "array_support.hpp"
 #include "codec/registry.hpp"
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
-#include "core/option_names.hpp"
+#include "core/options.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "thread_comm.hpp"

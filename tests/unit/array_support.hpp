@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "array_file.hpp"
+#include "array/array_file.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 

@@ -1,6 +1,6 @@
 // The book counter: rounds, sums, the cost of a book, and the setting book=auto.
 
-#include "codec/trz/book_counter.hpp"
+#include "codec/trz/book/book_counter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,7 @@
 #include <random>
 
 #include "codec/registry.hpp"
-#include "codec/trz/auto_book.hpp"
-#include "codec/trz/train.hpp"
+#include "codec/trz/book/book.hpp"
 
 namespace tailrace::trz {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "container/hdf5_compat.hpp"
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "netcdf_classic_builder.hpp"
 
 namespace tailrace::test {

@@ -10,7 +10,7 @@
 
 #include "codec/registry.hpp"
 #include "codec/verify.hpp"
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace {

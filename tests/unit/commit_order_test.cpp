@@ -2,13 +2,13 @@
 // every prefix of them (and with the last write torn in half) the file is rebuilt and read by stock
 // HDF5. The steps' numbers refer to the head of commit_order.hpp, invariants to hdf5_file.cpp.
 
-#include "container/commit_order.hpp"
+#include "hdf5/commit_order.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "crash_points.hpp"
 
 namespace tailrace::test {

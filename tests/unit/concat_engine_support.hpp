@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "concat.hpp"
+#include "concat/concat.hpp"
 #include "concat_input_files.hpp"
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "in_situ_support.hpp"
 
 namespace tailrace::test {

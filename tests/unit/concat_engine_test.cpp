@@ -11,7 +11,8 @@
 #include <tuple>
 
 #include "concat_engine_support.hpp"
-#include "write.hpp"
+#include "output/output_file.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -11,8 +11,9 @@
 #include <ostream>
 
 #include "concat_engine_support.hpp"
-#include "container/recover.hpp"
-#include "write.hpp"
+#include "hdf5/recover.hpp"
+#include "output/output_file.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::test {
 namespace {

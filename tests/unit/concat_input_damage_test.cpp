@@ -10,7 +10,7 @@
 #include <iterator>
 #include <random>
 
-#include "container/concat_input.hpp"
+#include "describe/concat_input.hpp"
 #include "container_support.hpp"
 
 #ifdef __SANITIZE_ADDRESS__

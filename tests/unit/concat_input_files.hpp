@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "container/concat_input.hpp"
+#include "describe/concat_input.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

@@ -5,7 +5,7 @@
 #include <hdf5.h>
 
 #include "concat_input_files.hpp"
-#include "container/concat_input.hpp"
+#include "describe/concat_input.hpp"
 #include "container_support.hpp"
 
 namespace tailrace {

@@ -1,6 +1,6 @@
 // Inputs of a concatenation: the chunks of all kinds of storage, from memory and from the file.
 
-#include "container/concat_input.hpp"
+#include "describe/concat_input.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

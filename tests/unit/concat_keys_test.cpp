@@ -1,6 +1,6 @@
 // Numbers of events: runs of equal numbers, which groups get them, and looking rows up in /spill.
 
-#include "concat_keys.hpp"
+#include "concat/concat_keys.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The line of a concatenation's chunks: places, bytes, rounds, owners.
 
-#include "concat_line.hpp"
+#include "concat/concat_line.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "container/concat_output.hpp"
-#include "container/hdf5_handle.hpp"
+#include "concat/hdf5/concat_output.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

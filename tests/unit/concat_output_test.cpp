@@ -9,7 +9,7 @@
 #include <span>
 
 #include "concat_output_support.hpp"
-#include "container/chunk_index_reader.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -1,11 +1,11 @@
 // The schema of a concatenation: packing, what counts as the same storage, and conflicts.
 
-#include "container/concat_schema.hpp"
+#include "hdf5/dataset_schema.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
 namespace {

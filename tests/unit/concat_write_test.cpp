@@ -1,7 +1,7 @@
 // The thread that writes a concatenation's chunks: every place once and its bytes where they are
 // said to be, dense addresses without gaps, shared chunks, waiting, and failures.
 
-#include "concat_write.hpp"
+#include "concat/concat_write.hpp"
 
 #include <gtest/gtest.h>
 

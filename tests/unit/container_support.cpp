@@ -15,8 +15,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "container/hdf5_handle.hpp"
-#include "container/journal.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/journal.hpp"
 
 extern char** environ;
 

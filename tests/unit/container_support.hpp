@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "container/hdf5_file.hpp"
+#include "hdf5/hdf5_file.hpp"
 #include "core/storage.hpp"
 
 namespace tailrace::test {

@@ -13,9 +13,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "container/hdf5_handle.hpp"
-#include "container/journal.hpp"
-#include "container/recover.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/journal.hpp"
+#include "hdf5/recover.hpp"
 
 namespace tailrace::test {
 namespace {

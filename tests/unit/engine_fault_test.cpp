@@ -1,6 +1,6 @@
 // What the engine does when something fails: the same error on every rank, no rank left waiting,
-// and a file that is whole or absent. Each collective stage of src/write.cpp has its failing rank
-// here.
+// and a file that is whole or absent. Each collective stage of src/write/write.cpp has its failing
+// rank here.
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "container/recover.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/recover.hpp"
+#include "output/output_file.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "core/box.hpp"
 #include "core/dtype.hpp"
-#include "write.hpp"
+#include "write/write.hpp"
 
 namespace tailrace::test {
 

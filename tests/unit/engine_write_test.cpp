@@ -1,5 +1,5 @@
 // The engine from put() to a file that HDF5 reads, on 1 to 7 ranks that are threads.
-// Cites the invariants of src/write.cpp and src/exec/executor.hpp.
+// Cites the invariants of src/write/write.cpp and src/exec/executor.hpp.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 
 #include "container_support.hpp"
 #include "engine_support.hpp"
+#include "output/output_file.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

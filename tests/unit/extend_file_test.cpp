@@ -1,6 +1,6 @@
 // A file is made longer while somebody else writes behind its end.
 
-#include "exec/extend_file.hpp"
+#include "exec/comm_factory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <functional>
 
-#include "container/chunk_index_reader.hpp"
-#include "container/hdf5_file.hpp"
-#include "container/hdf5_handle.hpp"
-#include "container/superblock.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/superblock.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

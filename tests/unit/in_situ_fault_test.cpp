@@ -11,6 +11,7 @@
 
 #include "container_support.hpp"
 #include "in_situ_support.hpp"
+#include "output/output_file.hpp"
 
 namespace tailrace::test {
 namespace {

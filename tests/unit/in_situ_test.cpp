@@ -16,7 +16,7 @@
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
-#include "exec/simulate_recording.hpp"
+#include "simulate/simulate_recording.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

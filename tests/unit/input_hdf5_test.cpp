@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "input_support.hpp"
 
 namespace tailrace::test {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "container/npy_header.hpp"
+#include "describe/input_flat.hpp"
 #include "input_support.hpp"
 
 namespace tailrace::test {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "container/hdf5_file.hpp"
+#include "hdf5/hdf5_file.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "container/input_file.hpp"
+#include "describe/input_file.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

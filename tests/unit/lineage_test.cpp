@@ -1,6 +1,6 @@
 // Lineages: which field of an earlier step a new one follows, and what it takes over.
 
-#include "write_lineage.hpp"
+#include "field/lineage.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "thread_comm.hpp"
-#include "write_fields.hpp"
+#include "field/field_state.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "codec/registry.hpp"
 #include "exec/comm_factory.hpp"
-#include "exec/machine_identity.hpp"
-#include "exec/measure_codec.hpp"
-#include "exec/measure_storage.hpp"
+#include "measure/machine_identity.hpp"
+#include "measure/measure_codec.hpp"
+#include "measure/measure_storage.hpp"
 #include "unit/thread_comm.hpp"
 
 namespace tailrace {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "container/hdf5_handle.hpp"
-#include "container/hdf5_pipeline.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "core/codec.hpp"
 #include "unit/codec_samples.hpp"
 

@@ -1,13 +1,13 @@
 // The metadata driver's invariants, by number (head of metadata_driver.cpp), and its plain parts.
 
-#include "container/metadata_driver.hpp"
+#include "hdf5/metadata_driver.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "container/dirty_bytes.hpp"
+#include "hdf5/commit_order.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "container/netcdf_dimension_names.hpp"
+#include "netcdf/netcdf_dimension_names.hpp"
 #include "netcdf_support.hpp"
 
 namespace tailrace::test {

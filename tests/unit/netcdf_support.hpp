@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "container/hdf5_file.hpp"
-#include "container/hdf5_handle.hpp"
-#include "container/netcdf_model.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "netcdf/netcdf_model.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

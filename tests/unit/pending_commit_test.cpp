@@ -1,15 +1,15 @@
 // Commits that are written beside the use of HDF5: crash points, failures, threads. The numbers
 // refer to the invariants of metadata_driver.cpp and hdf5_file.cpp.
 
-#include "container/pending_commit.hpp"
+#include "hdf5/commit_order.hpp"
 
 #include <gtest/gtest.h>
 
 #include <mutex>
 #include <thread>
 
-#include "container/hdf5_handle.hpp"
-#include "container/metadata_driver.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/metadata_driver.hpp"
 #include "crash_points.hpp"
 #include "exec/comm_factory.hpp"
 

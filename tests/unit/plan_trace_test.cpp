@@ -1,6 +1,6 @@
 // A plan in a trace: what was planned lies on the axis of what was measured, in rows of its own.
 
-#include "exec/plan_trace.hpp"
+#include "exec/trace_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "exec/trace_file.hpp"
 
 namespace tailrace {
 namespace {

@@ -1,6 +1,6 @@
 // What lossy plug-ins must not be given: values and bounds on which they were seen to crash.
 
-#include "container/plugin_guards.hpp"
+#include "hdf5/plugin_known.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The inverse models: PSNR and size to a bound.
 
-#include "model/quality.hpp"
+#include "model/setting_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "container/chunk_index_reader.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 #include "read_support.hpp"
 
 namespace tailrace::test {

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <string>
 
-#include "container/chunk_index_reader.hpp"
-#include "container/hdf5_pipeline.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "read_support.hpp"
 
 namespace tailrace::test {

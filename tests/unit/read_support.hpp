@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "container/hdf5_handle.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "container_support.hpp"
 #include "core/slab.hpp"
 #include "exec/comm_factory.hpp"
-#include "read.hpp"
+#include "read/read.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

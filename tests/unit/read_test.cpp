@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "container/hdf5_pipeline.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "read_support.hpp"
 
 namespace tailrace::test {

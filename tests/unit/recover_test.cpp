@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "container/hdf5_file.hpp"
-#include "container/hdf5_handle.hpp"
-#include "container/journal.hpp"
-#include "container/recover.hpp"
-#include "container/superblock.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/journal.hpp"
+#include "hdf5/recover.hpp"
+#include "hdf5/superblock.hpp"
 #include "container_support.hpp"
 
 namespace tailrace::test {

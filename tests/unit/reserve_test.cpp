@@ -2,7 +2,7 @@
 // predicted, and what the executor writes by them is all there, also if every prediction was wrong
 // by 10x. Cites the invariants of exec/placer.hpp and exec/executor.hpp.
 
-#include "exec/reserve.hpp"
+#include "exec/placer.hpp"
 
 #include <gtest/gtest.h>
 

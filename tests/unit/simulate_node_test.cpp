@@ -2,7 +2,7 @@
 // must hold whatever the noise: all jobs once, no two operations of a lane at a time, no obstacle
 // late by more than one operation, the same outcome again.
 
-#include "exec/simulate_node.hpp"
+#include "simulate/simulate_node.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/simulate_workload.hpp"
+#include "simulate/simulate_workload.hpp"
 #include "schedule/random_flow_shop.hpp"
 
 namespace tailrace {

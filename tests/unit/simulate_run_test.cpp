@@ -1,7 +1,7 @@
 // Simulated runs: the same on any number of threads, recordings there and back, generated ratios
 // and noise as they were asked for, and what a recording without surprises leads to.
 
-#include "exec/simulate_run.hpp"
+#include "simulate/simulate_run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec/simulate_recording.hpp"
+#include "simulate/simulate_recording.hpp"
 
 namespace tailrace {
 namespace {

@@ -1,14 +1,13 @@
 // How much the layouts predictive and arena reserve: Jin et al. 2022, figure 9 and eq. 3, and the
 // arena's margin against sizes drawn at random.
 
-#include "layout/space_ratio.hpp"
+#include "layout/arena.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "layout/arena.hpp"
 #include "layout/layout.hpp"
 
 namespace tailrace {

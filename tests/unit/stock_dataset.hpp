@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "container/hdf5_handle.hpp"
-#include "stored_codec.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "read/stored_codec.hpp"
 
 namespace tailrace::testing {
 

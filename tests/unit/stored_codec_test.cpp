@@ -4,7 +4,7 @@
 // what we encode, HDF5 must read back. Pipelines of ours, plug-ins, and those that only HDF5 can
 // run.
 
-#include "stored_codec.hpp"
+#include "read/stored_codec.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -15,8 +15,8 @@
 
 #include "codec/deflate.hpp"
 #include "codec/fletcher32.hpp"
-#include "container/filter_plugins.hpp"
-#include "container/hdf5_handle.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "unit/stock_dataset.hpp"
 
 namespace tailrace {

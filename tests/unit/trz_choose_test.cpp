@@ -8,10 +8,9 @@
 #include <limits>
 #include <vector>
 
-#include "codec/trz/choose.hpp"
-#include "codec/trz/code_cost.hpp"
-#include "codec/trz/periods.hpp"
-#include "codec/trz/quantum.hpp"
+#include "codec/trz/predict/choose.hpp"
+#include "codec/trz/entropy/code_stream.hpp"
+#include "codec/trz/predict/value_structure.hpp"
 
 namespace tailrace::trz {
 namespace {

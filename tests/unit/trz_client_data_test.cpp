@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book.hpp"
 #include "codec/trz/client_data.hpp"
 
 namespace tailrace::trz {

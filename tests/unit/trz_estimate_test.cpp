@@ -9,10 +9,10 @@
 #include <limits>
 #include <vector>
 
-#include "codec/trz/choose.hpp"
-#include "codec/trz/size_estimate.hpp"
+#include "codec/trz/predict/choose.hpp"
+#include "codec/trz/predict/size_estimate.hpp"
 #include "codec/trz/trz.hpp"
-#include "codec/trz/value_source.hpp"
+#include "codec/trz/predict/value_source.hpp"
 #include "core/estimate.hpp"
 
 namespace tailrace::trz {

@@ -1,7 +1,7 @@
 // Exact coding of trz: words of every type and back, the choice of a form, round trips bit for bit
 // with the same bytes from every instruction set, and content that makes no sense.
 
-#include "codec/trz/exact.hpp"
+#include "codec/trz/exact/exact.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/exact_chunk.hpp"
+#include "codec/trz/exact/exact_chunk.hpp"
 #include "codec/trz/trz.hpp"
 
 namespace tailrace::trz {

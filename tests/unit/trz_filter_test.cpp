@@ -13,8 +13,8 @@
 #include "codec/registry.hpp"
 #include "codec/trz/client_data.hpp"
 #include "codec/verify.hpp"
-#include "container/filter_plugins.hpp"
-#include "container/hdf5_handle.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "unit/memory_dataset.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/group_kernels.hpp"
+#include "codec/trz/kernels/group_kernels.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace::trz {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "codec/trz/pointwise.hpp"
+#include "codec/trz/predict/pointwise.hpp"
 #include "core/error_bound.hpp"
 
 namespace tailrace::trz {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "codec/trz/book.hpp"
-#include "codec/trz/byte_section.hpp"
+#include "codec/trz/book/book.hpp"
+#include "codec/trz/entropy/byte_section.hpp"
 
 namespace tailrace::trz {
 namespace {

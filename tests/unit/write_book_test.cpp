@@ -1,7 +1,7 @@
 // codec trz,book=auto over several steps, on 1 to 4 ranks that are threads: who gets a book, when
 // it is renewed, and that a failed step leaves none behind.
 
-#include "write_book.hpp"
+#include "field/field_book.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <functional>
 
 #include "codec/trz/client_data.hpp"
-#include "container/field_attributes.hpp"
-#include "container/filter_plugins.hpp"
+#include "describe/field_attributes.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "hdf5_filter/trz_filter.hpp"

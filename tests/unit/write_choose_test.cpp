@@ -1,7 +1,7 @@
 // codec=auto and targets, from put() to a file: on 1 to 4 ranks that are threads, with profiles
 // whose right answer is known.
 
-#include "write_choose.hpp"
+#include "field/codec_choice.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <mutex>
 
-#include "container/filter_plugins.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "hdf5_filter/trz_filter.hpp"

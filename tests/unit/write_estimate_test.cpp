@@ -1,14 +1,14 @@
 // Predicting a chunk's size without encoding it: which part is looked at, and how well it predicts.
 
-#include "write_estimate.hpp"
+#include "field/chunk_estimator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "container/filter_plugins.hpp"
-#include "write_fields.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "field/field_state.hpp"
 
 namespace tailrace {
 namespace {

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <span>
 
-#include "codec/trz/chunk_bytes.hpp"
-#include "codec/trz/lorenzo.hpp"
+#include "codec/trz/entropy/chunk_bytes.hpp"
+#include "codec/trz/predict/lorenzo.hpp"
 #include "core/box.hpp"
 #include "core/dtype.hpp"
 

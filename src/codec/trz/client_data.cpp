@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "codec/trz/book.hpp"
+#include "codec/trz/book/book.hpp"
 #include "core/options.hpp"
 
 namespace tailrace::trz {

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "codec/trz/chunk_header.hpp"
-#include "codec/trz/exact_chunk.hpp"
-#include "codec/trz/float_environment.hpp"
-#include "codec/trz/lattice_coding.hpp"
-#include "codec/trz/patches.hpp"
-#include "codec/trz/pointwise.hpp"
+#include "codec/trz/entropy/patches.hpp"
+#include "codec/trz/exact/exact_chunk.hpp"
+#include "codec/trz/kernels/float_environment.hpp"
+#include "codec/trz/predict/lattice_coding.hpp"
+#include "codec/trz/predict/pointwise.hpp"
 #include "codec/trz/trz.hpp"
 
 namespace tailrace::trz {

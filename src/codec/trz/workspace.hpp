@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "codec/trz/isa.hpp"
+#include "codec/trz/kernels/isa.hpp"
 
 namespace tailrace::trz {
 

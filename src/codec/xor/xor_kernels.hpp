@@ -2,8 +2,8 @@
 //
 // A file named *_kernels.cpp of this folder is compiled with XOR_BUILD = plain and avx2 (plain
 // alone where the machine is no x86-64); both builds give the same bytes. Like trz's kernels
-// (codec/trz/isa.hpp) they include no header whose inline functions could be the copy that the
-// linker keeps for machines without AVX2, and hold every function in an anonymous namespace.
+// (codec/trz/kernels/isa.hpp) they include no header whose inline functions could be the copy that
+// the linker keeps for machines without AVX2, and hold every function in an anonymous namespace.
 
 #pragma once
 

@@ -1,0 +1,851 @@
+// The calls of an ArrayFile but for flush, which array_flush.cpp tells: definitions and puts;
+// opening a file that exists; reading, where the file's values meet this rank's staged ones.
+
+#include "array/array_file.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "array/array_engine.hpp"
+#include "core/byte_stream.hpp"
+#include "core/comm.hpp"
+#include "exec/comm_factory.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "layout/layout.hpp"
+#include "read/stored_codec.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// What of the memory cap is for staging: half, as long as the other half encodes a small chunk.
+std::uint64_t staging_bytes(std::uint64_t memory_bytes) {
+  constexpr std::uint64_t kSmallCapBytes = 3U << 20;
+  return memory_bytes < kSmallCapBytes ? memory_bytes / 8 : memory_bytes / 2;
+}
+
+}  // namespace
+
+NetcdfArrayFile::NetcdfArrayFile(std::unique_ptr<Comm> comm, std::string path,
+                                 const ArrayFileOptions& options)
+    : comm_(std::move(comm)),
+      path_(std::move(path)),
+      options_(options),
+      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {
+  if (options_.file.direct_io) {
+    options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
+  }
+}
+
+/// Without close() this rank may be alone here, so nothing collective happens.
+NetcdfArrayFile::~NetcdfArrayFile() {
+  if (closed_) return;
+  comm_->abandon();
+  if (output_.tail != nullptr) output_.tail->abandon();
+  layout_.reset();
+  output_.file.reset();
+  if (comm_->is_root() && output_.storage != nullptr && !in_place_) {
+    ::unlink((path_ + partial_suffix).c_str());
+  }
+}
+
+std::string NetcdfArrayFile::quoted(std::size_t variable) const {
+  return "variable \"" + model_.path_of(model_.variables[variable]) + "\"";
+}
+
+double NetcdfArrayFile::now_s() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - born_).count();
+}
+
+// --- opening
+
+Status NetcdfArrayFile::start_create() {
+  std::string text = output_text(path_, options_.file);
+  for (const auto& [pattern, of_variable] : options_.variable_options) {
+    text += "variables " + pattern + ": " + of_variable + "\n";
+  }
+  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", text)));
+  if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
+  TAILRACE_TRY(create_output(*comm_, path_, options_.file, output_));
+  writable_ = true;
+  model_.netcdf4 = true;
+  model_changed_ = true;
+  Status made;
+  if (comm_->is_root()) {
+    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::create(*output_.file);
+    made = layout.status();
+    if (layout.ok()) layout_ = std::move(*layout);
+  }
+  return comm_->agree(made);
+}
+
+// --- definitions
+
+Status NetcdfArrayFile::check_open() const {
+  if (closed_) return Status(Code::invalid_argument, "file \"" + path_ + "\" is closed");
+  return Status();
+}
+
+Status NetcdfArrayFile::check_writable() const {
+  TAILRACE_TRY(check_open());
+  if (writable_) return Status();
+  return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading");
+}
+
+Status NetcdfArrayFile::check_variable(std::size_t variable) const {
+  if (variable < variables_.size()) return Status();
+  return Status(Code::invalid_argument,
+                "file \"" + path_ + "\" has " + std::to_string(variables_.size()) +
+                    " variables, none of number " + std::to_string(variable));
+}
+
+/// Keep the first failure of this rank's puts, for the next collective call. @returns `failure`.
+Status NetcdfArrayFile::note(const Status& failure) {
+  if (put_status_.ok()) put_status_ = failure;
+  return failure;
+}
+
+/// What every collective call begins with: whether some rank's put has failed since the last one.
+/// What is put from now on is later than what any rank has put before.
+Status NetcdfArrayFile::begin_collective() {
+  if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
+  Status mine = check_writable();
+  if (mine.ok()) mine = broken_;
+  if (mine.ok()) mine = std::exchange(put_status_, Status());
+  put_status_ = Status();
+  return comm_->agree(mine);
+}
+
+Status NetcdfArrayFile::change_model(const NetcdfModel& next) {
+  TAILRACE_TRY(begin_collective());
+  // Lengths of unlimited dimensions are each rank's own until they are agreed on.
+  NetcdfModel agreed = next;
+  std::vector<std::uint64_t> lengths;
+  for (std::size_t d = 0; d < next.dimensions.size(); ++d) {
+    lengths.push_back(next.dimensions[d].length);
+    if (!next.dimensions[d].unlimited) continue;
+    agreed.dimensions[d].length = 0;
+    if (d < model_.dimensions.size()) {
+      lengths[d] = std::max(lengths[d], model_.dimensions[d].length);
+    }
+  }
+  Status mine = check_model(next);
+  for (std::size_t v = 0; mine.ok() && v < next.variables.size() && v < variables_.size(); ++v) {
+    if (next.variables[v].type == variables_[v].type) continue;
+    mine = Status(Code::invalid_argument, quoted(v) + ": its type cannot be changed");
+  }
+  if (mine.ok() && next.variables.size() < variables_.size()) {
+    mine = Status(Code::invalid_argument, "variables cannot be deleted");
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the definitions", model_text(agreed))));
+  comm_->allreduce(std::span<std::uint64_t>(lengths), Reduction::max);
+  for (std::size_t d = 0; d < lengths.size(); ++d) agreed.dimensions[d].length = lengths[d];
+  return take_model(agreed);
+}
+
+Status NetcdfArrayFile::take_model(const NetcdfModel& next) {
+  TAILRACE_TRY(comm_->agree(comm_->is_root() ? layout_->change(next) : Status()));
+  model_ = next;
+  model_changed_ = true;
+  for (std::size_t v = variables_.size(); v < model_.variables.size(); ++v) {
+    variables_.emplace_back(memory_, model_.variables[v].type);
+  }
+  for (std::size_t v = 0; v < variables_.size(); ++v) {
+    ArrayVariable& variable = variables_[v];
+    variable.growing = growing_dimensions(model_, model_.variables[v]);
+    if (!variable.in_file()) variable.fill = fill_element(model_.variables[v]);
+  }
+  share_paths();
+  return Status();
+}
+
+/// Rank 0 knows how the variables' datasets are called.
+void NetcdfArrayFile::share_paths() {
+  ByteWriter writer;
+  if (comm_->is_root()) {
+    for (std::size_t v = 0; v < variables_.size(); ++v) writer.add_text(layout_->dataset_path(v));
+  }
+  Bytes bytes = writer.take();
+  comm_->broadcast(bytes, 0);
+  ByteReader reader(bytes);
+  paths_.clear();
+  while (!reader.at_end()) {
+    variables_[paths_.size()].field.definition.path = reader.take_text();
+    paths_.push_back(variables_[paths_.size()].field.definition.path);
+  }
+}
+
+Status NetcdfArrayFile::set_variable_options(std::size_t variable, const std::string& options) {
+  Status mine = check_writable();
+  if (mine.ok()) mine = check_variable(variable);
+  if (mine.ok() && variables_[variable].in_file()) {
+    mine = Status(Code::invalid_argument,
+                  quoted(variable) + " is in the file; its options stand in its header");
+  }
+  if (mine.ok()) {
+    std::vector<std::string> own = variables_[variable].own_options;
+    own.push_back(options);
+    mine = variable_options(model_, variable, options_, own).status();
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  const std::string text = std::to_string(variable) + ": " + options;
+  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "a variable's options", text)));
+  variables_[variable].own_options.push_back(options);
+  return Status();
+}
+
+Status NetcdfArrayFile::set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) {
+  Status mine = check_open();
+  if (mine.ok()) mine = check_variable(variable);
+  if (mine.ok() && codec == nullptr) mine = Status(Code::invalid_argument, "no codec was given");
+  if (mine.ok() && !array_dtype(variables_[variable].type)) {
+    mine = Status(Code::unsupported, quoted(variable) + " has elements that codecs cannot encode");
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  variables_[variable].own_codec = std::move(codec);
+  return Status();
+}
+
+// --- staging
+
+Status NetcdfArrayFile::check_put(std::size_t variable, const Slab& slab,
+                                  std::uint64_t n_given) const {
+  TAILRACE_TRY(check_writable());
+  TAILRACE_TRY(check_variable(variable));
+  Shape limits = model_.shape_of(model_.variables[variable]);
+  constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 48;
+  for (std::size_t d = 0; d < limits.size(); ++d) {
+    if (variables_[variable].growing[d]) limits[d] = kMostEntries;
+  }
+  TAILRACE_TRY(check_slab(slab, limits).within(quoted(variable)));
+  if (slab.n_elements() == n_given) return Status();
+  return Status(Code::invalid_argument, quoted(variable) + ": " + std::to_string(n_given) +
+                                            " values for a slab of " +
+                                            std::to_string(slab.n_elements()));
+}
+
+void NetcdfArrayFile::grow(std::size_t variable, const Slab& slab) {
+  const ModelVariable& it = model_.variables[variable];
+  const Box box = slab.bounding_box();
+  for (std::size_t d = 0; d < it.dimensions.size(); ++d) {
+    ModelDimension& dimension = model_.dimensions[it.dimensions[d]];
+    if (!dimension.unlimited) continue;
+    dimension.length = std::max(dimension.length, box.start[d] + box.count[d]);
+  }
+}
+
+Status NetcdfArrayFile::put(std::size_t variable, const Slab& slab,
+                            std::span<const std::byte> values) {
+  const bool known = variable < variables_.size();
+  const std::size_t element = known ? model_type_bytes(variables_[variable].type) : 1;
+  if (known && element == 0) {
+    return note(Status(Code::unsupported, quoted(variable) + " holds no numbers"));
+  }
+  TAILRACE_TRY(note(check_put(variable, slab, values.size() / element)));
+  if (slab.empty()) return Status();
+  TAILRACE_TRY(note(variables_[variable].log.put(slab, values, epoch_).within(quoted(variable))));
+  grow(variable, slab);
+  put_bytes_ += values.size();
+  return Status();
+}
+
+Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
+                                  std::span<const std::string> texts) {
+  TAILRACE_TRY(note(check_put(variable, slab, texts.size())));
+  if (variables_[variable].type != ModelType::text) {
+    return note(Status(Code::unsupported, quoted(variable) + " does not hold texts"));
+  }
+  if (slab.empty()) return Status();
+  variables_[variable].texts.push_back({slab, {texts.begin(), texts.end()}});
+  grow(variable, slab);
+  return Status();
+}
+
+/// Bring lengths, and who has staged something, together. Collective: one allreduce.
+std::vector<bool> NetcdfArrayFile::agree_on_staged(bool& over_cap) {
+  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U};
+  for (const ModelDimension& dimension : model_.dimensions) facts.push_back(dimension.length);
+  for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
+  comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
+  over_cap = facts[0] != 0;
+  std::size_t at = 1;
+  for (ModelDimension& dimension : model_.dimensions) {
+    if (dimension.unlimited) dimension.length = facts[at];
+    ++at;
+  }
+  std::vector<bool> staged;
+  for (; at < facts.size(); ++at) staged.push_back(facts[at] != 0);
+  return staged;
+}
+
+Status NetcdfArrayFile::settle() {
+  TAILRACE_TRY(begin_collective());
+  bool over_cap = false;
+  const std::vector<bool> staged = agree_on_staged(over_cap);
+  return over_cap ? flush_variables(staged, true, false) : Status();
+}
+
+Status NetcdfArrayFile::flush() {
+  TAILRACE_TRY(begin_collective());
+  bool over_cap = false;
+  const std::vector<bool> staged = agree_on_staged(over_cap);
+  return flush_variables(staged, false, false);
+}
+
+// --- the end
+
+Status NetcdfArrayFile::close() {
+  TAILRACE_TRY(check_open());
+  if (!writable_) return finish(false);
+  Status ended = begin_collective();
+  if (broken_.ok()) {  // what other puts have staged is written also after one that failed
+    bool over_cap = false;
+    const std::vector<bool> staged = agree_on_staged(over_cap);
+    const Status flushed = flush_variables(staged, false, true);
+    if (ended.ok()) ended = flushed;
+  }
+  const Status finished = finish(true);
+  return ended.ok() ? finished : ended;
+}
+
+Status NetcdfArrayFile::abort() {
+  TAILRACE_TRY(check_open());
+  return finish(false);
+}
+
+/// Close what is open. After an abort, or a failed close, the file stays at its last flush.
+Status NetcdfArrayFile::finish(bool commit) {
+  closed_ = true;
+  variables_.clear();
+  Status finished;
+  layout_.reset();
+  if (comm_->is_root() && output_.storage != nullptr) {
+    if (commit && broken_.ok() && in_place_ && !model_changed_) finished = output_.file->close();
+    output_.file.reset();
+    if (!in_place_) ::unlink((path_ + partial_suffix).c_str());
+  }
+  local_reader_.reset();
+  if (reader_ != nullptr) {
+    const Status closed = reader_->close();
+    if (finished.ok()) finished = closed;
+    reader_.reset();
+  }
+  finished = comm_->agree(finished);
+  output_.storage.reset();
+  output_.tail.reset();
+  return finished;
+}
+
+Result<std::unique_ptr<ArrayFile>> ArrayFile::create(std::unique_ptr<Comm> comm,
+                                                     const std::string& path,
+                                                     const ArrayFileOptions& options) {
+  auto file = std::make_unique<NetcdfArrayFile>(std::move(comm), path, options);
+  if (Status started = file->start_create(); !started.ok()) return started;
+  return std::unique_ptr<ArrayFile>(std::move(file));
+}
+
+Result<std::unique_ptr<ArrayFile>> ArrayFile::open(std::unique_ptr<Comm> comm,
+                                                   const std::string& path, Access access,
+                                                   const ArrayFileOptions& options) {
+  auto file = std::make_unique<NetcdfArrayFile>(std::move(comm), path, options);
+  if (Status started = file->start_open(access); !started.ok()) return started;
+  return std::unique_ptr<ArrayFile>(std::move(file));
+}
+
+// --- Opening a file that exists: its model, and how each variable's dataset is stored.
+
+namespace {
+
+/// The pipeline of a dataset that exists. Values that it cannot keep exactly are refused, and so
+/// stored raw; where the file has the other byte order, they are turned on the way.
+class ExistingCodec final : public Codec {
+ public:
+  ExistingCodec(std::unique_ptr<StoredCodec> stored, std::size_t swapped_bytes)
+      : stored_(std::move(stored)), swapped_bytes_(swapped_bytes) {}
+  std::string_view name() const override { return stored_->name(); }
+  std::string version() const override { return stored_->version(); }
+  const std::vector<FilterSpec>& filters() const override { return stored_->filters(); }
+  bool lossy() const override { return stored_->lossy(); }
+  bool keeps_bound_by_construction() const override { return !stored_->lossy(); }
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return stored_->encoded_bytes_max(n_bytes);
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return stored_->working_bytes(n_bytes);
+  }
+  Result<EncodedBytes> encode(Buffer values) const override {
+    swap(values);
+    return stored_->encode(std::move(values));
+  }
+  Result<Buffer> decode(EncodedBytes encoded) const override {
+    Result<Buffer> values = stored_->decode(std::move(encoded));
+    if (values.ok()) swap(*values);
+    return values;
+  }
+
+ private:
+  void swap(Buffer& values) const {
+    if (swapped_bytes_ < 2) return;
+    std::byte* const end = values.data() + values.n_bytes();
+    for (std::byte* at = values.data(); at + swapped_bytes_ <= end; at += swapped_bytes_) {
+      std::reverse(at, at + swapped_bytes_);
+    }
+  }
+
+  std::unique_ptr<StoredCodec> stored_;
+  std::size_t swapped_bytes_;
+};
+
+std::string text_of(const ModelAttribute* attribute) {
+  if (attribute == nullptr || attribute->type != ModelType::text_char) return "";
+  return {reinterpret_cast<const char*>(attribute->values.data()), attribute->values.size()};
+}
+
+std::optional<double> number_of(const ModelAttribute* attribute) {
+  if (attribute == nullptr || attribute->type != ModelType::f64 || attribute->n_values != 1) {
+    return std::nullopt;
+  }
+  double number = 0;
+  std::memcpy(&number, attribute->values.data(), sizeof number);
+  return number;
+}
+
+bool same_filters(const std::vector<FilterSpec>& a, const std::vector<FilterSpec>& b) {
+  const auto words = [](const FilterSpec& filter) {
+    return filter.final_client_data.empty() ? filter.client_data : filter.final_client_data;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const FilterSpec& one, const FilterSpec& other) {
+                      return one.filter_id == other.filter_id && words(one) == words(other);
+                    });
+}
+
+}  // namespace
+
+Status NetcdfArrayFile::start_open(Access access) {
+  writable_ = access == Access::write;
+  if (path_.empty()) {
+    return comm_->agree(Status(Code::invalid_argument, "the file's path is empty"));
+  }
+  if (writable_) TAILRACE_TRY(open_output(*comm_, path_, options_.file, output_));
+  in_place_ = true;
+  TAILRACE_TRY(open_shared_reader());
+  TAILRACE_TRY(reader_->model_status());
+  model_ = reader_->model();
+  for (const ModelDimension& dimension : model_.dimensions) {
+    file_lengths_.push_back(dimension.length);
+  }
+  for (std::size_t v = 0; v < model_.variables.size(); ++v) {
+    const ModelVariable& it = model_.variables[v];
+    variables_.emplace_back(memory_, it.type);
+    paths_.push_back(it.dataset_path.empty() ? model_.path_of(it) : it.dataset_path);
+    variables_[v].growing = growing_dimensions(model_, it);
+    variables_[v].fill = fill_element(it);
+    TAILRACE_TRY(comm_->agree(adopt(v)));
+  }
+  file_paths_ = paths_;
+  if (!writable_) return Status();
+  Status opened;
+  if (comm_->is_root()) {
+    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::open(*output_.file, model_);
+    opened = layout.status();
+    if (layout.ok()) layout_ = std::move(*layout);
+  }
+  return comm_->agree(opened);
+}
+
+/// Take over what a dataset's header fixes. Alike on every rank.
+Status NetcdfArrayFile::adopt(std::size_t v) {
+  ArrayVariable& variable = variables_[v];
+  const Result<std::size_t> found = reader_->find(paths_[v]);
+  if (!found.ok()) return found.status().within(quoted(v));
+  variable.stored = std::make_shared<const StoredDataset>(reader_->datasets()[*found]);
+  const StoredDataset& stored = *variable.stored;
+  variable.places_known = false;
+  variable.tells_max_error = false;
+  variable.swapped = stored.dtype.has_value() && !decoded_type(stored.file.type);
+  if (!stored.file.fill_value.empty() &&
+      stored.file.fill_value.size() == variable.log.element_bytes() &&
+      model_.variables[v].attribute("_FillValue") == nullptr) {
+    variable.fill = stored.file.fill_value;
+    if (variable.swapped) std::reverse(variable.fill.begin(), variable.fill.end());
+  } else if (stored.file.fill_value.empty()) {
+    variable.fill.assign(variable.fill.size(), std::byte{0});  // as HDF5 reads what is missing
+  }
+  FieldState& field = variable.field;
+  field.definition.path = paths_[v];
+  field.definition.dtype = array_dtype(variable.type).value_or(DType::u8);
+  field.definition.shape = stored.shape();
+  field.definition.extendable =
+      std::find(variable.growing.begin(), variable.growing.end(), true) != variable.growing.end();
+  field.chunk_shape = stored.file.storage.chunk_shape;
+  field.layout = make_claimed_layout(FieldOptions()).value();
+  field.in_file = true;
+  switch (stored.file.storage.kind) {
+    case StoredForm::Kind::chunked:
+      variable.storage = array_dtype(variable.type) ? ArrayStorage::chunked : ArrayStorage::by_hdf5;
+      break;
+    case StoredForm::Kind::contiguous:
+      variable.storage =
+          array_dtype(variable.type) ? ArrayStorage::contiguous : ArrayStorage::by_hdf5;
+      break;
+    case StoredForm::Kind::compact:
+    case StoredForm::Kind::nothing: variable.storage = ArrayStorage::by_hdf5; break;
+  }
+  return Status();
+}
+
+/// Where the opened file has the values of the variables that are touched, and how it encodes them.
+/// Collective. Cost: for each such variable, once, an agreement and a sparse exchange.
+Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    ArrayVariable& variable = variables_[v];
+    if (variable.places_known || variable.storage == ArrayStorage::by_hdf5) continue;
+    std::vector<StoredChunk> chunks;
+    Status mine;
+    if (variable.storage == ArrayStorage::chunked) mine = make_existing_codec(v);
+    if (comm_->is_root() && mine.ok()) {
+      Result<std::vector<StoredChunk>> found = read_chunk_index(path_, file_paths_[v]);
+      mine = found.status();
+      if (found.ok()) chunks = std::move(*found);
+    }
+    TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
+    if (variable.storage == ArrayStorage::contiguous) {
+      variable.address = chunks.empty() ? 0 : chunks.front().extent.address;
+      comm_->allreduce(std::span<std::uint64_t>(&variable.address, 1), Reduction::max);
+      // Without space yet: HDF5 takes it when it writes.
+      if (variable.address == 0) variable.storage = ArrayStorage::by_hdf5;
+    } else {
+      // The shape in the file is that of the last flush; numbers of chunks do not depend on growth.
+      const ChunkGrid grid{variable.stored->shape(), variable.field.chunk_shape};
+      homes_.load(*comm_, {v, grid, ChunkNumbers(grid, variable.growing), {}}, chunks);
+    }
+    variable.places_known = true;
+  }
+  return Status();
+}
+
+Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
+  ArrayVariable& variable = variables_[v];
+  const ConcatDataset& dataset = variable.stored->file;
+  if (variable.own_codec != nullptr) {
+    if (!variable.swapped) {
+      variable.field.codec = share_codec(variable.own_codec);
+      return Status();
+    }
+    return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
+  }
+  if (!variable.stored->dtype && variable.type != ModelType::text_char) {
+    return Status(Code::unsupported,
+                  "elements of type " + dataset.type_text + " cannot be written here");
+  }
+  if (!variable.swapped && variable.stored->dtype) {
+    variable.field.codec = continued_trz_codec(dataset.storage.filters, *variable.stored->dtype,
+                                               dataset.storage.chunk_shape);
+    if (variable.field.codec != nullptr || continue_lossy(v)) return Status();
+  }
+  Result<std::unique_ptr<StoredCodec>> stored =
+      make_stored_codec(dataset, dataset.storage, options_.file.plugin_path);
+  if (!stored.ok()) return stored.status();
+  if (variable.swapped && (*stored)->lossy()) {
+    return Status(
+        Code::unsupported,
+        "values in another byte order cannot be written with filters that may lose digits");
+  }
+  variable.field.codec = std::make_unique<ExistingCodec>(
+      std::move(*stored), variable.swapped ? variable.log.element_bytes() : 1);
+  variable.field.verify = false;
+  return Status();
+}
+
+/// Go on with a lossy plug-in where the variable's attributes name codec and bound, and what is
+/// made of these is what the header has, word by word. @returns whether it is so.
+bool NetcdfArrayFile::continue_lossy(std::size_t v) {
+  ArrayVariable& variable = variables_[v];
+  const ModelVariable& it = model_.variables[v];
+  CodecRequest request;
+  request.name = text_of(it.attribute("tailrace_codec"));
+  const std::string mode = text_of(it.attribute("tailrace_bound_mode"));
+  const std::optional<double> bound = number_of(it.attribute("tailrace_absolute_bound"));
+  if (request.name != "sz3" && request.name != "zfp" && request.name != "sperr") return false;
+  if (mode != "abs" && mode != "rel" && mode != "psnr") return false;
+  if (!bound || !(*bound > 0) || !std::isfinite(*bound)) return false;
+  const ConcatDataset& dataset = variable.stored->file;
+  request.dtype = *variable.stored->dtype;
+  if (!is_floating(request.dtype)) return false;
+  request.chunk_shape = dataset.storage.chunk_shape;
+  request.absolute_bound = *bound;
+  if (!it.no_fill) request.fill_value = element_number(it.type, variable.fill);
+  Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
+  if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
+  FieldState& field = variable.field;
+  field.codec = std::move(*codec);
+  field.absolute_bound = *bound;
+  field.definition.options.fill_value = request.fill_value;
+  field.verify = !field.codec->keeps_bound_by_construction();
+  const std::optional<double> max_error = number_of(it.attribute("tailrace_max_error"));
+  variable.tells_max_error = max_error.has_value();
+  field.max_error = max_error.value_or(0);
+  return true;
+}
+
+// --- Reading an ArrayFile: the file's values by a Reader, this rank's staged ones laid over them.
+//
+// A rank may read alone at any time, so it has a reader of its own for the last flush; where all
+// ranks read together (get_all, a file opened for reading) they share one.
+
+namespace {
+
+void fill_values(std::span<std::byte> values, const std::vector<std::byte>& element) {
+  for (std::size_t at = 0; at + element.size() <= values.size(); at += element.size()) {
+    std::memcpy(values.data() + at, element.data(), element.size());
+  }
+}
+
+/// A part of a slab as a box within the slab's own elements.
+Box box_of(const SlabPart& part) { return {part.first, part.slab.count}; }
+Box box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
+
+/// The elements of a request that the dataset has.
+struct PartRead {
+  const ReadRequest* request = nullptr;
+  SlabPart part;
+  std::vector<std::byte> values;
+};
+
+}  // namespace
+
+/// Before a commit: HDF5 gives a file that a process has open already to whoever opens it again,
+/// with the metadata that it has cached. So nobody may keep the file open over a commit who is to
+/// read afterwards. Collective.
+void NetcdfArrayFile::drop_readers() {
+  local_reader_.reset();
+  if (reader_ == nullptr) return;
+  static_cast<void>(reader_->close());
+  reader_.reset();
+}
+
+/// A reader that knows the last flush: all ranks' if there is one, else this rank's own. Not
+/// collective.
+Result<Reader*> NetcdfArrayFile::fresh_reader() {
+  if (reader_ != nullptr) return reader_.get();
+  if (local_reader_ == nullptr) {
+    Result<std::unique_ptr<Reader>> reader = Reader::open(make_self_comm(), path_, options_.read);
+    if (!reader.ok()) return reader.status();
+    local_reader_ = std::move(*reader);
+  }
+  return local_reader_.get();
+}
+
+/// The reader of all ranks, which knows the last flush. Collective.
+Status NetcdfArrayFile::open_shared_reader() {
+  if (reader_ != nullptr) return Status();
+  Result<std::unique_ptr<Reader>> reader =
+      Reader::open(std::make_unique<BorrowedComm>(*comm_), path_, options_.read);
+  if (!reader.ok()) return reader.status();
+  reader_ = std::move(*reader);
+  return Status();
+}
+
+Status NetcdfArrayFile::check_get(std::size_t v, const Slab& slab, std::uint64_t n_given) const {
+  TAILRACE_TRY(check_open());
+  TAILRACE_TRY(check_variable(v));
+  TAILRACE_TRY(check_slab(slab, model_.shape_of(model_.variables[v])).within(quoted(v)));
+  const std::uint64_t n = slab.n_elements();
+  if (n_given == n) return Status();
+  return Status(Code::invalid_argument, quoted(v) + ": room for " + std::to_string(n_given) +
+                                            " values of a slab of " + std::to_string(n));
+}
+
+Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  const std::size_t element =
+      v < variables_.size() ? model_type_bytes(variables_[v].type) : std::size_t{1};
+  if (element == 0) return Status(Code::unsupported, quoted(v) + " holds no numbers");
+  TAILRACE_TRY(check_get(v, slab, values.size() / element));
+  if (slab.empty()) return Status();
+  TAILRACE_TRY(read_file(v, slab, values).within(quoted(v)));
+  variables_[v].log.lay_over(slab, values);
+  return Status();
+}
+
+/// What the last flush holds, and fill values where that is nothing.
+Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  const ArrayVariable& variable = variables_[v];
+  if (!variable.in_file() || (writable_ && !in_place_)) {
+    fill_values(values, variable.fill);
+    return Status();
+  }
+  const Result<Reader*> fresh = fresh_reader();
+  if (!fresh.ok()) return fresh.status();
+  Reader* const reader = *fresh;
+  const Result<std::size_t> dataset = reader->find(file_paths_[v]);
+  if (!dataset.ok()) return dataset.status();
+  const StoredDataset& stored = reader->datasets()[*dataset];
+  if (variable.own_codec != nullptr && stored.file.storage.kind == StoredForm::Kind::chunked) {
+    return read_by_own_codec(stored, v, slab, values);
+  }
+  const SlabPart part = part_within(slab, whole_box(stored.shape()));
+  if (part.slab == slab) return reader->read(*dataset, slab, values);
+  fill_values(values, variable.fill);
+  if (part.slab.empty()) return Status();
+  std::vector<std::byte> there(part.slab.n_elements() * variable.log.element_bytes());
+  TAILRACE_TRY(reader->read(*dataset, part.slab, there));
+  copy_box(box_of(part), box_of(part), there.data(), box_of(slab), values.data(),
+           variable.log.element_bytes());
+  return Status();
+}
+
+Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
+  Status mine = check_open();
+  if (mine.ok()) mine = broken_;
+  for (const ReadRequest& request : requests) {
+    if (mine.ok()) mine = check_get(request.dataset, request.slab, request.slab.n_elements());
+    if (mine.ok() && model_type_bytes(variables_[request.dataset].type) == 0) {
+      mine = Status(Code::unsupported, quoted(request.dataset) + " holds no numbers");
+    }
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  if (writable_) {
+    TAILRACE_TRY(begin_collective());
+    bool over_cap = false;
+    const std::vector<bool> staged = agree_on_staged(over_cap);
+    std::vector<std::uint64_t> wanted(staged.size(), 0);
+    for (const ReadRequest& request : requests) wanted[request.dataset] = 1;
+    comm_->allreduce(std::span<std::uint64_t>(wanted), Reduction::max);
+    bool waits = !in_place_;
+    for (std::size_t v = 0; v < staged.size(); ++v) waits = waits || (staged[v] && wanted[v] != 0);
+    for (std::size_t d = 0; d < file_lengths_.size(); ++d) {
+      waits = waits || model_.dimensions[d].length > file_lengths_[d];
+    }
+    if (waits) TAILRACE_TRY(flush_variables(staged, false, false));
+  }
+  TAILRACE_TRY(open_shared_reader());
+  std::vector<ReadRequest> known;
+  std::vector<PartRead> parts;
+  for (const ReadRequest& request : requests) {
+    if (request.slab.empty()) continue;
+    const ArrayVariable& variable = variables_[request.dataset];
+    const std::uint64_t n_bytes = request.slab.n_elements() * variable.log.element_bytes();
+    const Result<std::size_t> dataset = reader_->find(file_paths_[request.dataset]);
+    if (variable.own_codec != nullptr && variable.in_file()) {
+      const Status read = read_file(request.dataset, request.slab, {request.values, n_bytes});
+      if (mine.ok()) mine = read.within(quoted(request.dataset));
+      continue;
+    }
+    if (!variable.in_file() || !dataset.ok()) {
+      fill_values({request.values, n_bytes}, variable.fill);
+      continue;
+    }
+    // A dataset may have fewer records than the dimension: the rest reads as fill values.
+    const SlabPart part =
+        part_within(request.slab, whole_box(reader_->datasets()[*dataset].shape()));
+    if (part.slab == request.slab) {
+      known.push_back({*dataset, request.slab, request.values});
+      continue;
+    }
+    fill_values({request.values, n_bytes}, variable.fill);
+    if (part.slab.empty()) continue;
+    parts.push_back({&request, part, {}});
+    parts.back().values.resize(part.slab.n_elements() * variable.log.element_bytes());
+    known.push_back({*dataset, part.slab, parts.back().values.data()});
+  }
+  const Status read = reader_->read_all(known);
+  for (const PartRead& it : parts) {
+    copy_box(box_of(it.part), box_of(it.part), it.values.data(), box_of(it.request->slab),
+             it.request->values, variables_[it.request->dataset].log.element_bytes());
+  }
+  return read.ok() ? comm_->agree(mine) : read;
+}
+
+/// Chunk by chunk, with the codec that the caller has given. Not collective.
+/// Cost: the variable's chunk index, and every chunk that the slab touches.
+Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v,
+                                          const Slab& slab, std::span<std::byte> values) {
+  const ArrayVariable& variable = variables_[v];
+  const std::size_t element = variable.log.element_bytes();
+  if (variable.swapped) {
+    return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
+  }
+  fill_values(values, variable.fill);
+  Result<std::vector<StoredChunk>> chunks = read_chunk_index(path_, file_paths_[v]);
+  if (!chunks.ok()) return chunks.status();
+  std::ifstream file(path_, std::ios::binary);
+  const ChunkGrid grid{dataset.shape(), dataset.file.storage.chunk_shape};
+  const std::uint64_t raw_bytes = n_elements(grid.chunk_shape) * element;
+  for (const StoredChunk& chunk : *chunks) {
+    const Box box = grid.full_box(chunk.chunk_index);
+    const SlabPart part = part_within(slab, grid.clipped_box(chunk.chunk_index));
+    if (part.slab.empty()) continue;
+    EncodedBytes encoded{Buffer(chunk.extent.encoded_bytes), chunk.filter_mask};
+    if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+    file.seekg(static_cast<std::streamoff>(chunk.extent.address));
+    if (!file.read(reinterpret_cast<char*>(encoded.buffer.data()),
+                   static_cast<std::streamsize>(chunk.extent.encoded_bytes))) {
+      return Status(Code::io_error, "chunk " + box_text(box) + " cannot be read");
+    }
+    const std::uint64_t all = (std::uint64_t{1} << dataset.file.storage.filters.size()) - 1;
+    Result<Buffer> decoded = (chunk.filter_mask & all) == all
+                                 ? Result<Buffer>(std::move(encoded.buffer))
+                                 : variable.own_codec->decode(std::move(encoded));
+    if (!decoded.ok()) return decoded.status().within("chunk " + box_text(box));
+    if (decoded->n_bytes() != raw_bytes) {
+      return Status(Code::codec_failed, "chunk " + box_text(box) + " decodes to " +
+                                            std::to_string(decoded->n_bytes()) +
+                                            " bytes, must be " + std::to_string(raw_bytes));
+    }
+    gather_part(part, box, decoded->data(), slab, values.data(), element);
+  }
+  return Status();
+}
+
+Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const Slab& slab) {
+  TAILRACE_TRY(check_get(v, slab, slab.n_elements()));
+  if (variables_[v].type != ModelType::text) {
+    return Status(Code::unsupported, quoted(v) + " does not hold texts");
+  }
+  std::vector<std::string> texts(slab.n_elements());
+  if (variables_[v].in_file() && !(writable_ && !in_place_)) {
+    const Result<Reader*> fresh = fresh_reader();
+    if (!fresh.ok()) return fresh.status();
+    Reader* const reader = *fresh;
+    const Result<std::size_t> dataset = reader->find(file_paths_[v]);
+    if (!dataset.ok()) return dataset.status();
+    const SlabPart part = part_within(slab, whole_box(reader->datasets()[*dataset].shape()));
+    if (!part.slab.empty()) {
+      Result<std::vector<std::string>> there = reader->read_texts(*dataset, part.slab);
+      if (!there.ok()) return there.status();
+      place_texts(part.slab, *there, slab, texts);
+    }
+  }
+  for (const StagedTexts& staged : variables_[v].texts) {
+    place_texts(staged.slab, staged.texts, slab, texts);
+  }
+  return texts;
+}
+
+/// Put the texts of `from` that `to` wants where they belong.
+void NetcdfArrayFile::place_texts(const Slab& from, const std::vector<std::string>& texts,
+                                  const Slab& to, std::vector<std::string>& target) {
+  std::size_t i = 0;
+  for_each_position(box_of(from), [&](const Shape& at) {
+    const std::string& text = texts[i++];
+    std::uint64_t index = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      const std::uint64_t position = from.start[d] + at[d] * from.stride_of(d);
+      if (position < to.start[d]) return;
+      const std::uint64_t steps = position - to.start[d];
+      if (steps % to.stride_of(d) != 0 || steps / to.stride_of(d) >= to.count[d]) return;
+      index = index * to.count[d] + steps / to.stride_of(d);
+    }
+    target[index] = text;
+  });
+}
+
+}  // namespace tailrace

@@ -1,0 +1,136 @@
+// ArrayFile: a netCDF-4 file whose variables are written and read in any order, by any ranks.
+//
+// A Writer takes whole fields, a step at a time. Programs that write through netCDF's interfaces do
+// not work like that: they define, write parts of variables in any order, read them back, define
+// more. Here every put is staged in memory (then in an unlinked file); a flush brings all that is
+// staged into the file at once: each touched chunk goes to one rank, is completed by what the file
+// holds of it, encoded, written and indexed, and the whole is committed. So a program that writes
+// row by row still leaves chunks that were compressed once. Frontends: pnetcdf, python.
+//
+// Collectivity. create, open, change_model, set_*, settle, flush, get_all and close are collective.
+// put and get are not. A failure on one rank within a collective call is returned on every rank.
+// What a put has staged is seen by this rank's gets at once, by others after a flush.
+//
+// Invariant 1: the file is at its last flush at every moment; a crash loses what was staged since.
+// Invariant 2: where puts overlap, the later one wins: within a rank always, between ranks if a
+//   collective call of the file lies between them; else either does, element by element.
+// Invariant 3: values keep their bound however often their neighbours in a chunk are rewritten: a
+//   chunk in which decoded values of a lossy codec are kept is stored exactly.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/codec.hpp"
+#include "core/comm.hpp"
+#include "core/options.hpp"
+#include "core/slab.hpp"
+#include "core/status.hpp"
+#include "netcdf/netcdf_model.hpp"
+#include "read/read.hpp"
+
+namespace tailrace {
+
+struct ArrayFileOptions {
+  FileOptions file;  ///< field_defaults are every variable's; memory_bytes caps staging, too:
+                     ///< half of it is for what is staged, beyond which it goes to `spill_folder`.
+  /// Per variable, by glob over its path ("/g/name"; without '/': its name), later ones on top:
+  /// "temp*" -> "codec=trz,bound=abs=1e-3".
+  std::vector<std::pair<std::string, std::string>> variable_options;
+  ReadOptions read;
+  std::string spill_folder;  ///< Empty: TMPDIR, or /tmp.
+};
+
+/// Parse the text of an options file or environment variable: lines or ';'-separated entries, each
+/// either file options ("memory=256MB,codec=trz"), or "GLOB: options" for variables; '#' comments.
+/// @error invalid_argument  names the entry.
+Status apply_array_file_options(std::string_view text, ArrayFileOptions& options);
+
+/// What flushes have done so far; sums over all ranks, the same on every rank.
+struct ArrayFileReport {
+  std::uint64_t n_flushes = 0;
+  std::uint64_t staged_bytes = 0;     ///< Put by callers.
+  std::uint64_t n_chunks = 0;         ///< Encoded.
+  std::uint64_t n_chunks_merged = 0;  ///< Of these, completed by what the file held.
+  std::uint64_t n_raw_chunks = 0;
+  std::uint64_t raw_bytes = 0;  ///< Uncompressed bytes of chunks encoded.
+  std::uint64_t encoded_bytes = 0;
+  std::uint64_t lost_bytes = 0;  ///< Places of chunks that were written anew: gaps now.
+  double flush_s = 0;
+  double encode_s = 0;
+  double write_s = 0;
+};
+
+class ArrayFile {
+ public:
+  /// Create an empty file. It appears under `path` at the first flush. Collective.
+  /// @error already_exists  it exists and options.file.replace is off.  @error io_error, no_space
+  static Result<std::unique_ptr<ArrayFile>> create(std::unique_ptr<Comm> comm,
+                                                   const std::string& path,
+                                                   const ArrayFileOptions& options);
+  enum class Access : std::uint8_t { read, write };
+  /// Open any HDF5 file. Collective. @error not_found, corrupt, unsupported
+  static Result<std::unique_ptr<ArrayFile>> open(std::unique_ptr<Comm> comm,
+                                                 const std::string& path, Access access,
+                                                 const ArrayFileOptions& options);
+  /// Without close() before: what was staged is lost. Local then.
+  virtual ~ArrayFile() = default;
+
+  /// The model with the lengths of unlimited dimensions as this rank knows them: those of the last
+  /// collective call, grown by its own puts.
+  virtual const NetcdfModel& model() const = 0;
+  /// Bring the file to `next` (see NetcdfLayout::change), which must be alike on all ranks.
+  /// Datasets are created when values are flushed or the file is closed, so that their chunks
+  /// follow the boxes that are put. Collective: one agreement on a hash.
+  /// @error invalid_argument (also a file opened for reading)
+  virtual Status change_model(const NetcdfModel& next) = 0;
+  /// Options of one variable on top of those by glob, before its dataset exists.
+  virtual Status set_variable_options(std::size_t variable, const std::string& options) = 0;
+  /// Encode and decode this variable by the caller's codec (its filters() go into the header).
+  /// For a variable that exists: to read it. Must be alike on all ranks.
+  virtual Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) = 0;
+
+  /// Stage values of one slab: dense, row-major, of the variable's own type, native byte order
+  /// (text_char: bytes). They are copied. A slab may reach beyond an unlimited dimension's end,
+  /// which then grows. Not collective.
+  /// @error bad_coverage, invalid_argument (also a file opened for reading), unsupported (type
+  /// text, other)
+  virtual Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) = 0;
+  /// Read one slab: the file's values, with this rank's staged ones over them. Never-written
+  /// elements are fill values. Not collective.
+  virtual Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values) = 0;
+  /// Every rank's slabs at once, with all ranks' staged values (a flush, if there are any).
+  /// Collective. @see Reader::read_all; ReadRequest::dataset is the variable's position here.
+  virtual Status get_all(std::span<const ReadRequest> requests) = 0;
+  /// Texts of a variable of type text. Not collective.
+  virtual Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab) = 0;
+  /// Set texts of a variable of type text, which rank 0 writes with HDF5 at the next flush.
+  virtual Status put_texts(std::size_t variable, const Slab& slab,
+                           std::span<const std::string> texts) = 0;
+
+  /// Agree on the lengths of unlimited dimensions, and flush if some rank's staging is over its
+  /// cap. Collective; cheap otherwise (one allreduce): for the end of every collective put.
+  virtual Status settle() = 0;
+  /// Write and commit all that is staged. Collective.
+  virtual Status flush() = 0;
+  /// Flush, create the datasets that are missing, close. Collective.
+  virtual Status close() = 0;
+  /// Drop what is staged since the last flush and close; a file that was never flushed is removed.
+  /// Collective.
+  virtual Status abort() = 0;
+
+  virtual const ArrayFileReport& report() const = 0;
+  virtual Comm& comm() = 0;
+  virtual bool writable() const = 0;
+  virtual const std::string& path() const = 0;
+};
+
+}  // namespace tailrace

@@ -1,0 +1,812 @@
+// The story of a flush: all that is staged comes into the file at once.
+//
+//   agree_on_staged   lengths of unlimited dimensions, and whose values there are   (array_file)
+//   prepare_new       chunk shapes, bounds, codecs of variables that are new
+//   load_places       where an opened file has its chunks                           (array_file)
+//   settle_chunks     which rank writes which touched chunk                         (array_homes)
+//   encode_chunks     pieces travel, chunks are completed, encoded, written         (exec/executor)
+//   write_plain       values that are not stored in chunks
+//   publish           datasets, lengths, chunk index, texts, commit
+//
+// Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, but for
+// values that are stored without filters, which are written where the file has them: a crash, or a
+// full disk, may leave some of those old and some new. A flush that fails keeps what was staged: it
+// can be tried again.
+// Cost, besides the data: about ten allreduces, three sparse exchanges of 24 to 40 bytes per
+// touched chunk, one gather of 40 bytes per touched chunk to rank 0.
+
+#include "array/array_engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "core/byte_stream.hpp"
+#include "exec/placer.hpp"
+#include "field/codec_choice.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "layout/chunk_shape.hpp"
+#include "layout/layout.hpp"
+#include "output/publish_fields.hpp"
+
+namespace tailrace {
+
+Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool hold_back,
+                                        bool closing) {
+  const double start_s = now_s();
+  ArrayFlush flush;
+  flush.hold_back = hold_back;
+  flush.closing = closing;
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    if (staged[v]) flush.variables.push_back(v);
+    const bool missing = !variables_[v].in_file();
+    if (missing && (staged[v] || closing)) flush.created.push_back(v);
+  }
+  if (flush.variables.empty() && flush.created.empty() && !model_changed_ && in_place_) {
+    return Status();
+  }
+  output_.tail->start_step();
+  // Definitions since the last flush have taken space already, which must stay theirs.
+  const std::uint64_t start = output_.tail->end();
+  const Status written = write_variables(flush);
+  const Status published = written.ok() ? publish(flush) : Status();
+  if (!written.ok() || !published.ok()) {
+    for (const std::size_t v : flush.created) {
+      variables_[v].storage = ArrayStorage::undecided;
+      variables_[v].field = FieldState();
+    }
+  }
+  if (!written.ok()) {
+    output_.tail->reset(start);
+    return written;
+  }
+  if (!published.ok()) {
+    broken_ = published.within(
+        "the file stays at its last flush, or \"tailrace recover\" completes this one");
+    return broken_;
+  }
+  const std::uint64_t lost_bytes = homes_.keep(*comm_, flush.fields, flush.done.written);
+  add_up(flush, lost_bytes, now_s() - start_s);
+  forget_staged(flush);
+  for (const std::size_t v : flush.chunked) {
+    // A place by shape is for a chunk's first version: the file refers to it from now on.
+    std::unique_ptr<Layout>& layout = variables_[v].field.layout;
+    if (layout->base_from() == BaseFrom::shape) {
+      layout = make_claimed_layout(FieldOptions()).value();
+    }
+  }
+  return Status();
+}
+
+/// Everything up to the point where the file's metadata changes. Errors are agreed.
+Status NetcdfArrayFile::write_variables(ArrayFlush& flush) {
+  TAILRACE_TRY(prepare_new(flush));
+  TAILRACE_TRY(load_places(flush));
+  TAILRACE_TRY(settle_chunks(flush));
+  TAILRACE_TRY(encode_chunks(flush));
+  TAILRACE_TRY(write_plain(flush));
+  if (!options_.file.sync) return Status();
+  return comm_->agree(output_.storage->sync());
+}
+
+FieldPlan NetcdfArrayFile::plan_of(std::size_t variable, PatchedChunks& patches) const {
+  const FieldState& field = variables_[variable].field;
+  FieldPlan plan;
+  plan.field_index = variable;
+  plan.path = field.definition.path;
+  plan.dtype = field.definition.dtype;
+  plan.grid = field.grid();
+  plan.patches = &patches;
+  plan.codec = field.codec.get();
+  plan.layout = field.layout.get();
+  plan.absolute_bound = field.absolute_bound;
+  plan.pointwise_bound = field.pointwise_bound;
+  plan.fill_value = field.definition.options.fill_value;
+  plan.verify = field.verify;
+  plan.fall_back_to_raw = field.definition.options.fall_back_to_raw;
+  plan.pad_with_fill = field.definition.extendable;
+  plan.base_address = field.base_address;
+  return plan;
+}
+
+/// Find the chunks that are touched, and who writes them.
+Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    ArrayVariable& variable = variables_[v];
+    if (variable.storage != ArrayStorage::chunked) continue;
+    variable.field.definition.shape = model_.shape_of(model_.variables[v]);
+    const FieldState& field = variable.field;
+    flush.chunked.push_back(v);
+    flush.patches.push_back(std::make_unique<PatchedChunks>(
+        PatchedChunks::Variable{field.definition.path, field.grid(), variable.log.element_bytes(),
+                                variable.fill, field.codec.get(), variable.swapped,
+                                comm_->n_ranks() == 1},
+        variable.log, *output_.storage));
+    flush.fields.push_back({v, field.grid(), ChunkNumbers(field.grid(), variable.growing),
+                            flush.patches.back()->claims(), variable.growing});
+  }
+  flush.settled = homes_.settle(*comm_, flush.fields, flush.hold_back);
+  if (flush.hold_back) {
+    // Holding back must make room, or the next settle() comes as soon as this one.
+    std::uint64_t held_bytes = 0;
+    for (const ChunkKey& key : flush.settled.held_back) {
+      const std::vector<ChunkClaim>& claims = flush.fields[key.field].claims;
+      const auto claim = std::lower_bound(
+          claims.begin(), claims.end(), key.chunk_index,
+          [](const ChunkClaim& a, std::uint64_t index) { return a.chunk_index < index; });
+      held_bytes += claim->n_elements * variables_[flush.chunked[key.field]].log.element_bytes();
+      held_bytes += flush.patches[key.field]->n_slabs(key.chunk_index) *
+                    StagingLog::entry_bytes(flush.fields[key.field].grid.shape.size());
+    }
+    std::uint64_t too_many = held_bytes > memory_.cap_bytes() / 2 ? 1 : 0;
+    // What stays staged is laid aside now, while nothing is written: afterwards a full disk could
+    // leave values staged that the file has already, and that others have overwritten since.
+    if (too_many == 0 && !stage_rest(flush).ok()) too_many = 1;
+    comm_->allreduce(std::span<std::uint64_t>(&too_many, 1), Reduction::max);
+    if (too_many != 0) {
+      flush.rest.clear();
+      flush.settled = homes_.settle(*comm_, flush.fields, false);
+    }
+  }
+  const PatchOwnership& settled = flush.settled;
+  for (std::size_t j = 0; j < settled.before.size(); ++j) {
+    const ChunkJob& job = settled.ownership.jobs[j];
+    flush.patches[job.field]->set_before(job.chunk_index, settled.before[j]);
+  }
+  return Status();
+}
+
+/// By what the variable's chunks have come to so far.
+std::vector<JobForecast> NetcdfArrayFile::forecasts_of(const ArrayFlush& flush) const {
+  std::vector<JobForecast> forecasts;
+  for (const ChunkJob& job : flush.settled.ownership.jobs) {
+    const double raw = static_cast<double>(flush.plans[job.field].chunk_bytes());
+    const double share = variables_[flush.chunked[job.field]].encoded_share;
+    JobForecast forecast;
+    forecast.encoded_bytes = raw * share;
+    forecast.deviation_bytes = forecast.encoded_bytes / 4;
+    forecasts.push_back(forecast);
+  }
+  return forecasts;
+}
+
+Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
+  if (flush.chunked.empty()) return Status();
+  std::vector<FieldState*> fields;
+  bool reserving = false;
+  for (const std::size_t v : flush.chunked) {
+    fields.push_back(&variables_[v].field);
+    reserving = reserving || variables_[v].field.layout->sizes_needed() == SizesNeeded::predicted;
+  }
+  const std::uint64_t alignment = std::max<std::uint64_t>(options_.file.alignment_bytes, 1);
+  reserve_by_shape(*comm_, *output_.tail, alignment, fields);
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    flush.plans.push_back(plan_of(flush.chunked[f], *flush.patches[f]));
+  }
+  ExecutorSettings settings;
+  settings.n_threads = n_threads();
+  settings.memory_bytes = options_.file.memory_bytes - memory_.cap_bytes();
+  settings.write_buffer_bytes = options_.file.write_buffer_bytes;
+  settings.alignment_bytes = alignment;
+  if (reserving) {
+    settings.reservations =
+        reserve_places(*comm_, *output_.tail, flush.plans, flush.settled.ownership.jobs,
+                       forecasts_of(flush), alignment);
+  }
+  const LaneClock clock;
+  Executor executor(*comm_, *output_.tail, *output_.storage, flush.plans, flush.settled.ownership,
+                    settings, clock);
+  return comm_->agree(executor.run(flush.done));
+}
+
+/// As a Writer's in mode sync.
+std::uint64_t NetcdfArrayFile::n_threads() const {
+  if (options_.file.n_threads > 0) return options_.file.n_threads;
+  const auto n_ranks = static_cast<unsigned>(comm_->n_ranks_on_node());
+  return std::max(std::thread::hardware_concurrency() / n_ranks, 1U);
+}
+
+// --- afterwards
+
+void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds) {
+  std::uint64_t counts[7] = {};
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    const FieldTally& tally = flush.done.tallies[f];
+    const std::uint64_t raw_bytes = tally.n_chunks * flush.plans[f].chunk_bytes();
+    counts[0] += tally.n_chunks;
+    counts[1] += flush.patches[f]->n_merged();
+    counts[2] += tally.n_raw_chunks;
+    counts[3] += raw_bytes;
+    counts[4] += tally.encoded_bytes;
+    ArrayVariable& variable = variables_[flush.chunked[f]];
+    if (raw_bytes > 0) {
+      variable.encoded_share =
+          static_cast<double>(tally.encoded_bytes) / static_cast<double>(raw_bytes);
+    }
+  }
+  counts[5] = lost_bytes;
+  counts[6] = std::exchange(put_bytes_, 0);
+  comm_->allreduce(std::span<std::uint64_t>(counts), Reduction::sum);
+  double times[3] = {seconds, flush.done.encode_s, flush.done.write_s};
+  comm_->allreduce(std::span<double>(times), Reduction::max);
+  ++report_.n_flushes;
+  report_.staged_bytes += counts[6];
+  report_.n_chunks += counts[0];
+  report_.n_chunks_merged += counts[1];
+  report_.n_raw_chunks += counts[2];
+  report_.raw_bytes += counts[3];
+  report_.encoded_bytes += counts[4];
+  report_.lost_bytes += counts[5];
+  report_.flush_s += times[0];
+  report_.encode_s += times[1];
+  report_.write_s += times[2];
+}
+
+/// Drop what is in the file now; what was held back stays.
+void NetcdfArrayFile::forget_staged(ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    variables_[v].texts.clear();
+    const auto f = std::find(flush.chunked.begin(), flush.chunked.end(), v);
+    if (f == flush.chunked.end() || flush.rest.empty()) {
+      variables_[v].log.clear();
+    } else {
+      variables_[v].log =
+          std::move(flush.rest[static_cast<std::size_t>(f - flush.chunked.begin())]);
+    }
+  }
+}
+
+/// Stage this rank's part of the chunks that are held back once more, by variable.
+Status NetcdfArrayFile::stage_rest(ArrayFlush& flush) {
+  for (const std::size_t v : flush.chunked) {
+    flush.rest.emplace_back(memory_, variables_[v].log.element_bytes());
+  }
+  for (const ChunkKey& key : flush.settled.held_back) {
+    TAILRACE_TRY(flush.patches[key.field]->copy_staged(key.chunk_index, flush.rest[key.field]));
+  }
+  return Status();
+}
+
+// --- What a variable's first flush decides: chunk shape, bound, codec, layout; all ranks alike.
+
+namespace {
+
+/// Variables of tiny records get so many of them into a chunk (as netCDF does, NC_DEFAULT_1D...):
+/// every flush of a growing variable writes its last chunk anew.
+constexpr std::uint64_t kSmallChunkBytes = 4096;
+/// Encoding takes several times a chunk's bytes, of half the memory cap.
+constexpr std::uint64_t kChunksPerCap = 32;
+
+/// Fold one staged box's borders into the cuts; a border at the end of the shape is no cut.
+void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cuts, std::uint64_t* largest) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::uint64_t end = box.start[d] + box.count[d];
+    cuts[d] = std::gcd(cuts[d], box.start[d]);
+    if (end < shape[d]) cuts[d] = std::gcd(cuts[d], end);
+    largest[d] = std::max(largest[d], box.count[d]);
+  }
+}
+
+/// Room for more records where a chunk of those there are would be tiny.
+void stretch(const ArrayVariable& variable, std::uint64_t element_bytes, Shape& chunk) {
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    const std::uint64_t row_bytes = n_elements(chunk) / chunk[d] * element_bytes;
+    if (!variable.growing[d]) continue;
+    chunk[d] = std::max(chunk[d], kSmallChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
+  }
+}
+
+Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t element_bytes) {
+  if (n_elements(chunk) <= largest_chunk_bytes / element_bytes) return Status();
+  return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(chunk) +
+                                            " is larger than " + bytes_text(largest_chunk_bytes));
+}
+
+}  // namespace
+
+/// The variable as a field of the engine.
+Result<FieldState> NetcdfArrayFile::define(std::size_t v) const {
+  const ArrayVariable& variable = variables_[v];
+  Result<FieldOptions> options = variable_options(model_, v, options_, variable.own_options);
+  if (!options.ok()) return options.status();
+  FieldState field;
+  field.definition.path = paths_[v];
+  field.definition.dtype = array_dtype(variable.type).value_or(DType::u8);
+  field.definition.shape = model_.shape_of(model_.variables[v]);
+  field.definition.extendable =
+      std::find(variable.growing.begin(), variable.growing.end(), true) != variable.growing.end();
+  field.definition.options = std::move(*options);
+  FieldOptions& made = field.definition.options;
+  if (variable.own_codec != nullptr) {
+    made.codec = "none";
+    made.codec_settings.clear();
+    made.codec_given = true;
+  }
+  if (field.definition.extendable && made.layout == "contiguous") made.layout = "claimed";
+  made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
+                                                         smallest_own_chunk_bytes));
+  TAILRACE_TRY(check_definition(field.definition));
+  field.active = true;
+  return field;
+}
+
+/// Chunks that follow the boxes that were put. Collective: two allreduces; errors are alike.
+Status NetcdfArrayFile::choose_shapes(const std::vector<std::size_t>& created,
+                                      std::vector<FieldState>& fields) {
+  std::vector<std::uint64_t> cuts;
+  std::vector<std::uint64_t> largest;
+  for (std::size_t i = 0; i < created.size(); ++i) {
+    const Shape& shape = fields[i].definition.shape;
+    cuts.resize(cuts.size() + shape.size(), 0);
+    largest.resize(cuts.size(), 1);
+    for (const Box& box : variables_[created[i]].log.boxes()) {
+      const std::size_t at = cuts.size() - shape.size();
+      add_cuts(shape, box, cuts.data() + at, largest.data() + at);
+    }
+  }
+  comm_->allreduce(std::span<std::uint64_t>(cuts), Reduction::gcd);
+  comm_->allreduce(std::span<std::uint64_t>(largest), Reduction::max);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < created.size(); ++i) {
+    const ArrayVariable& variable = variables_[created[i]];
+    FieldState& field = fields[i];
+    const FieldDefinition& definition = field.definition;
+    const std::size_t rank = definition.shape.size();
+    const std::uint64_t element = dtype_bytes(definition.dtype);
+    Shape shape = definition.shape;
+    for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
+    const auto first = static_cast<std::ptrdiff_t>(at);
+    const auto end = static_cast<std::ptrdiff_t>(at + rank);
+    DecompositionFacts facts{Shape(cuts.begin() + first, cuts.begin() + end),
+                             Shape(largest.begin() + first, largest.begin() + end)};
+    at += rank;
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (facts.cut_gcd[d] == 0) facts.cut_gcd[d] = shape[d];
+      facts.cut_gcd[d] = std::min(facts.cut_gcd[d], shape[d]);
+    }
+    if (stored_plainly(definition) || definition.options.layout == "contiguous") {
+      field.chunk_shape = shape;
+      continue;
+    }
+    if (definition.options.chunk_shape) {
+      field.chunk_shape = *definition.options.chunk_shape;
+      for (std::size_t d = 0; d < rank; ++d) {
+        if (!variable.growing[d]) field.chunk_shape[d] = std::min(field.chunk_shape[d], shape[d]);
+      }
+    } else {
+      field.chunk_shape = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts);
+      stretch(variable, element, field.chunk_shape);
+    }
+    TAILRACE_TRY(check_chunk(quoted(created[i]), field.chunk_shape, element));
+  }
+  return Status();
+}
+
+/// Decide how the variables that get a dataset now are stored. Errors are agreed.
+Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
+  if (flush.created.empty()) return Status();
+  std::vector<std::size_t> numbers;  // of elements, as the engine handles them
+  std::vector<FieldState> fields;
+  Status mine;
+  for (const std::size_t v : flush.created) {
+    if (!array_dtype(variables_[v].type)) {
+      variables_[v].storage = ArrayStorage::by_hdf5;
+      variables_[v].field.definition.path = paths_[v];
+      continue;
+    }
+    Result<FieldState> field = define(v);
+    if (!field.ok()) {
+      mine = field.status();
+      break;
+    }
+    numbers.push_back(v);
+    fields.push_back(std::move(*field));
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  TAILRACE_TRY(comm_->agree(choose_shapes(numbers, fields)));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const StagingLog& log = variables_[numbers[i]].log;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      const Slab slab = log.slab(e);
+      fields[i].puts.push_back({{slab.start, slab.count}, log.values(e), nullptr, Buffer()});
+    }
+  }
+  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    // Samples are taken where the geometry is that of boxes.
+    const StagingLog& log = variables_[numbers[i]].log;
+    std::vector<PutRecord> boxes;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      if (!log.strided(e)) boxes.push_back(std::move(fields[i].puts[e]));
+    }
+    fields[i].puts = std::move(boxes);
+  }
+  TAILRACE_TRY(choose_codecs(fields));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    ArrayVariable& variable = variables_[numbers[i]];
+    FieldState& field = fields[i];
+    field.puts.clear();
+    if (variable.own_codec != nullptr) {
+      field.codec = share_codec(variable.own_codec);
+      field.verify = field.definition.options.verify == Verify::on;
+    }
+    const bool plain = field.layout->contiguous();
+    if (field.definition.extendable && field.layout->base_from() == BaseFrom::shape) {
+      field.layout =
+          make_claimed_layout(FieldOptions()).value();  // places by shape end with the shape
+    }
+    variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;
+    variable.field = std::move(field);
+  }
+  return Status();
+}
+
+/// Codecs and layouts. Errors are agreed.
+Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields) {
+  if (!profile_) {
+    Result<MachineProfile> loaded = load_profile(*comm_, options_.file, nullptr, path_);
+    if (!loaded.ok()) return loaded.status();
+    profile_ = std::move(*loaded);
+    if (options_.file.alignment_bytes == 0) {
+      options_.file.alignment_bytes = profile_->alignment_bytes();
+    }
+  }
+  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_, n_threads()));
+  return comm_->agree(prepare_codecs(fields, options_.file.plugin_path, nullptr));
+}
+
+// --- Values that are not stored in chunks: contiguous ones, which each rank writes where they
+// belong, and those that only HDF5 can write, which go to rank 0.
+
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 4U << 20;
+constexpr std::uint64_t kAlignment = 8;  // so that a reader may map the values in place
+
+/// Fill bytes [first, end) from `address` on with an element.
+Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, std::uint64_t end,
+                  const std::vector<std::byte>& element) {
+  std::vector<std::byte> piece;
+  for (std::uint64_t i = 0; i < kPieceBytes / element.size() && i < end - first; ++i) {
+    piece.insert(piece.end(), element.begin(), element.end());
+  }
+  while (first < end) {
+    const std::uint64_t n = std::min<std::uint64_t>(piece.size() / element.size(), end - first);
+    TAILRACE_TRY(storage.write_at(address + first * element.size(),
+                                  std::span(piece).first(n * element.size())));
+    first += n;
+  }
+  return Status();
+}
+
+void swap_elements(std::span<std::byte> values, std::size_t element_bytes) {
+  for (std::size_t at = 0; at + element_bytes <= values.size(); at += element_bytes) {
+    std::reverse(values.begin() + static_cast<std::ptrdiff_t>(at),
+                 values.begin() + static_cast<std::ptrdiff_t>(at + element_bytes));
+  }
+}
+
+}  // namespace
+
+Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
+  std::uint64_t n_plain = 0;
+  for (const std::size_t v : flush.created) {
+    ArrayVariable& variable = variables_[v];
+    const bool staged = std::binary_search(flush.variables.begin(), flush.variables.end(), v);
+    if (variable.storage != ArrayStorage::contiguous || !staged) continue;
+    ++n_plain;
+    const std::uint64_t n = n_elements(variable.field.definition.shape);
+    if (n == 0) continue;
+    const std::uint64_t n_bytes = n * variable.log.element_bytes();
+    std::uint64_t address = 0;
+    if (comm_->is_root()) {
+      address = output_.tail->claim(n_bytes + kAlignment - 1) + kAlignment - 1;
+      address = address / kAlignment * kAlignment;
+    }
+    comm_->allreduce(std::span<std::uint64_t>(&address, 1), Reduction::max);
+    variable.address = address;
+    if (variable.field.definition.shape.empty()) continue;  // the one element is put
+    const auto rank = static_cast<std::uint64_t>(comm_->rank());
+    const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
+    const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
+    TAILRACE_TRY(comm_->agree(write_fill(*output_.storage, address, std::min(rank * share, n),
+                                         std::min((rank + 1) * share, n), variable.fill)));
+  }
+  for (const std::size_t v : flush.variables) {
+    if (variables_[v].storage == ArrayStorage::contiguous) ++n_plain;
+  }
+  if (n_plain == 0) return Status();
+  // In rounds, so that what any rank has put later stays.
+  Status mine;
+  for (std::uint64_t epoch = next_epoch(flush, 0); epoch != UINT64_MAX;
+       epoch = next_epoch(flush, epoch + 1)) {
+    for (const std::size_t v : flush.variables) {
+      if (variables_[v].storage != ArrayStorage::contiguous || !mine.ok()) continue;
+      mine = write_contiguous(v, static_cast<std::uint32_t>(epoch));
+    }
+  }
+  return comm_->agree(mine);
+}
+
+/// The first epoch from `least` on in which any rank has put into a contiguous variable; UINT64_MAX
+/// if there is none. Collective: one allreduce, which also ends the writes of the epoch before.
+std::uint64_t NetcdfArrayFile::next_epoch(const ArrayFlush& flush, std::uint64_t least) {
+  std::uint64_t next = UINT64_MAX;
+  for (const std::size_t v : flush.variables) {
+    const StagingLog& log = variables_[v].log;
+    if (variables_[v].storage != ArrayStorage::contiguous) continue;
+    const std::size_t e = log.first_of(least);
+    if (e < log.n_entries()) next = std::min<std::uint64_t>(next, log.epoch(e));
+  }
+  comm_->allreduce(std::span<std::uint64_t>(&next, 1), Reduction::min);
+  return next;
+}
+
+/// Write what this rank has put into a contiguous variable in one epoch. Not collective.
+Status NetcdfArrayFile::write_contiguous(std::size_t v, std::uint32_t epoch) {
+  const ArrayVariable& variable = variables_[v];
+  const StagingLog& log = variable.log;
+  const std::size_t element = log.element_bytes();
+  const Shape& shape = variable.field.definition.shape;
+  std::vector<std::byte> swapped;
+  Status written;
+  const auto write = [&](std::uint64_t first, std::span<const std::byte> values) {
+    if (!written.ok()) return;
+    if (variable.swapped) {
+      swapped.assign(values.begin(), values.end());
+      swap_elements(swapped, element);
+      values = swapped;
+    }
+    written = output_.storage->write_at(variable.address + first * element, values);
+  };
+  for (std::size_t e = log.first_of(epoch); e < log.n_entries() && written.ok(); ++e) {
+    if (log.epoch(e) != epoch) break;
+    const Slab slab = log.slab(e);
+    // Dimensions behind `outer` form one run of the file.
+    std::size_t outer = slab.rank();
+    std::uint64_t run = 1;
+    while (outer > 0) {
+      const bool dense = slab.stride_of(outer - 1) == 1 || slab.count[outer - 1] == 1;
+      if (!dense) break;
+      run *= slab.count[outer - 1];
+      --outer;
+      if (slab.count[outer] != shape[outer]) break;
+    }
+    Box rows{Shape(outer, 0),
+             Shape(slab.count.begin(), slab.count.begin() + static_cast<std::ptrdiff_t>(outer))};
+    const std::byte* values = log.values(e);
+    for_each_position(rows, [&](const Shape& at) {
+      std::uint64_t first = 0;
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        const std::uint64_t steps = d < outer ? at[d] * slab.stride_of(d) : 0;
+        first = first * shape[d] + slab.start[d] + steps;
+      }
+      write(first, {values, run * element});
+      values += run * element;
+    });
+  }
+  return written.within(quoted(v));
+}
+
+// --- Publishing a flush: from the ranks' lists of written chunks to a committed file.
+
+namespace {
+
+/// Everybody's texts at rank 0, by variable, in rank order.
+Bytes pack_texts(const std::vector<ArrayVariable>& variables,
+                 const std::vector<std::size_t>& flushed) {
+  ByteWriter writer;
+  for (const std::size_t v : flushed) {
+    for (const StagedTexts& staged : variables[v].texts) {
+      writer.add(static_cast<std::uint64_t>(v));
+      writer.add(staged.slab.start);
+      writer.add(staged.slab.count);
+      writer.add(staged.slab.stride);
+      for (const std::string& text : staged.texts) writer.add_text(text);
+    }
+  }
+  return writer.take();
+}
+
+Slab take_slab(ByteReader& reader) {
+  Slab slab;
+  slab.start = reader.take_shape();
+  slab.count = reader.take_shape();
+  slab.stride = reader.take_shape();
+  return slab;
+}
+
+}  // namespace
+
+/// The largest errors that were measured, over all ranks. Collective if anything was verified.
+void NetcdfArrayFile::share_errors(ArrayFlush& flush) {
+  std::vector<double> errors;
+  bool verified = false;
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    errors.push_back(flush.done.tallies[f].max_error);
+    verified = verified || variables_[flush.chunked[f]].field.verify;
+  }
+  flush.larger_error.assign(flush.chunked.size(), false);
+  if (!verified) return;
+  comm_->allreduce(std::span<double>(errors), Reduction::max);
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    FieldState& field = variables_[flush.chunked[f]].field;
+    flush.larger_error[f] = field.verify && errors[f] > field.max_error;
+    field.max_error = std::max(field.max_error, errors[f]);
+  }
+}
+
+/// Rank 0 brings the file's metadata up to date and commits; the others hear how it went, and which
+/// chunks HDF5 has put elsewhere.
+Status NetcdfArrayFile::publish(ArrayFlush& flush) {
+  drop_readers();
+  share_errors(flush);
+  // What stays where it is stands in the index already.
+  std::vector<WrittenChunk> fresh;
+  for (const WrittenChunk& chunk : flush.done.written) {
+    const PatchedChunks& patches = *flush.patches[static_cast<std::size_t>(chunk.field)];
+    if (!patches.stays_in_place(chunk.chunk_index)) fresh.push_back(chunk);
+  }
+  const auto chunks = gather_written(*comm_, fresh, flush.chunked.size());
+  const Bytes texts = pack_texts(variables_, flush.variables);
+  const std::vector<Bytes> all_texts = comm_->gather(texts, 0);
+  const std::vector<Bytes> all_values = comm_->gather(pack_values(flush), 0);
+  Status mine;
+  if (comm_->is_root()) {
+    mine = publish_at_root(flush, chunks, all_texts, all_values);
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  in_place_ = true;
+  model_changed_ = false;
+  file_paths_ = paths_;
+  file_lengths_.clear();
+  for (const ModelDimension& dimension : model_.dimensions) {
+    file_lengths_.push_back(dimension.length);
+  }
+  take_moves(flush);
+  return Status();
+}
+
+Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
+                                        const std::vector<std::vector<WrittenChunk>>& chunks,
+                                        const std::vector<Bytes>& texts,
+                                        const std::vector<Bytes>& values) {
+  Hdf5File& file = *output_.file;
+  TAILRACE_TRY(layout_->change(model_));
+  for (const std::size_t v : flush.created) TAILRACE_TRY(create_at_root(v));
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    std::vector<Hdf5File::ChunkRecord> records;
+    records.reserve(chunks[f].size());
+    for (const WrittenChunk& chunk : chunks[f]) {
+      records.push_back({chunk.chunk_index,
+                         {chunk.address, chunk.encoded_bytes},
+                         static_cast<std::uint32_t>(chunk.filter_mask)});
+    }
+    const ArrayVariable& variable = variables_[flush.chunked[f]];
+    if (flush.larger_error[f] && variable.tells_max_error) {
+      TAILRACE_TRY(publish_max_error(file, variable.field));
+    }
+    if (records.empty()) continue;
+    TAILRACE_TRY(file.insert_chunks(paths_[flush.chunked[f]], records));
+    for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
+      flush.moved.push_back({f, moved.chunk_index, moved.extent.address, moved.extent.encoded_bytes,
+                             moved.filter_mask});
+    }
+  }
+  for (const Bytes& of_rank : texts) TAILRACE_TRY(write_texts_at_root(of_rank));
+  for (const Bytes& of_rank : values) TAILRACE_TRY(write_values_at_root(of_rank));
+  TAILRACE_TRY(layout_->settle());
+  TAILRACE_TRY(file.commit());
+  if (in_place_) return Status();
+  return move_in_place(path_, options_.file.sync);
+}
+
+Status NetcdfArrayFile::create_at_root(std::size_t v) {
+  const ArrayVariable& variable = variables_[v];
+  ModelStorage storage;
+  if (variable.storage == ArrayStorage::chunked) {
+    storage.chunk_shape = variable.field.chunk_shape;
+    storage.filters = variable.field.codec->filters();
+  } else if (variable.storage == ArrayStorage::contiguous) {
+    storage.contiguous_address = variable.address;
+  } else {
+    storage.chunk_shape = text_chunk_shape(v);
+  }
+  TAILRACE_TRY(layout_->create_variable(v, storage));
+  if (variable.storage != ArrayStorage::chunked) return Status();
+  return publish_provenance(*output_.file, variable.field);
+}
+
+/// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.
+Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
+  constexpr std::uint64_t kMostTexts = 4096;
+  const ArrayVariable& variable = variables_[v];
+  const bool grows =
+      std::find(variable.growing.begin(), variable.growing.end(), true) != variable.growing.end();
+  if (!grows) return {};
+  Shape chunk = model_.shape_of(model_.variables[v]);
+  std::uint64_t n = 1;
+  for (std::size_t d = chunk.size(); d-- > 0;) {
+    chunk[d] = variable.growing[d] ? 1 : std::clamp<std::uint64_t>(chunk[d], 1, kMostTexts / n);
+    n = std::min(n * chunk[d], kMostTexts);
+  }
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    if (!variable.growing[d]) continue;
+    chunk[d] = std::max<std::uint64_t>(kMostTexts / n / 16, 1);
+    break;
+  }
+  return chunk;
+}
+
+/// The homes must know where chunks really are.
+void NetcdfArrayFile::take_moves(ArrayFlush& flush) {
+  std::uint64_t n_moved = flush.moved.size();
+  comm_->allreduce(std::span<std::uint64_t>(&n_moved, 1), Reduction::max);
+  if (n_moved == 0) return;
+  ByteWriter writer;
+  for (const WrittenChunk& moved : flush.moved) writer.add(moved);
+  Bytes bytes = writer.take();
+  comm_->broadcast(bytes, 0);
+  std::map<ChunkKey, std::uint64_t> addresses;
+  ByteReader reader(bytes);
+  while (!reader.at_end()) {
+    const auto moved = reader.take<WrittenChunk>();
+    addresses[{static_cast<std::size_t>(moved.field), moved.chunk_index}] = moved.address;
+  }
+  for (WrittenChunk& chunk : flush.done.written) {
+    const auto found = addresses.find({static_cast<std::size_t>(chunk.field), chunk.chunk_index});
+    if (found != addresses.end()) chunk.address = found->second;
+  }
+}
+
+// --- what only HDF5 can write
+
+Status NetcdfArrayFile::write_texts_at_root(const Bytes& of_rank) {
+  ByteReader reader(of_rank);
+  while (!reader.at_end()) {
+    const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
+    const Slab slab = take_slab(reader);
+    std::vector<std::string> texts(slab.n_elements());
+    for (std::string& text : texts) text = reader.take_text();
+    TAILRACE_TRY(write_dataset_texts(output_.file->hdf5_id(), paths_[v], slab, texts));
+  }
+  return Status();
+}
+
+/// This rank's staged values of variables that rank 0 writes.
+Bytes NetcdfArrayFile::pack_values(const ArrayFlush& flush) const {
+  ByteWriter writer;
+  for (const std::size_t v : flush.variables) {
+    const ArrayVariable& variable = variables_[v];
+    if (variable.storage != ArrayStorage::by_hdf5) continue;
+    for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
+      const Slab slab = variable.log.slab(e);
+      const std::size_t n_bytes = slab.n_elements() * variable.log.element_bytes();
+      writer.add(static_cast<std::uint64_t>(v));
+      writer.add(slab.start);
+      writer.add(slab.count);
+      writer.add(slab.stride);
+      std::memcpy(writer.extend(n_bytes), variable.log.values(e), n_bytes);
+    }
+  }
+  return writer.take();
+}
+
+Status NetcdfArrayFile::write_values_at_root(const Bytes& of_rank) {
+  ByteReader reader(of_rank);
+  while (!reader.at_end()) {
+    const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
+    const Slab slab = take_slab(reader);
+    const ArrayVariable& variable = variables_[v];
+    const auto values = reader.take_bytes(slab.n_elements() * variable.log.element_bytes());
+    TAILRACE_TRY(write_dataset_values(output_.file->hdf5_id(), paths_[v], slab,
+                                      *array_dtype(variable.type),
+                                      variable.type == ModelType::text_char, values));
+  }
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,309 @@
+// Laying chunks together.
+
+#include "array/array_patches.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace tailrace {
+namespace {
+
+/// Set `n` bits from `first` on.
+void set_bits(std::vector<std::uint64_t>& bits, std::uint64_t first, std::uint64_t n) {
+  while (n > 0) {
+    const std::uint64_t at = first % 64;
+    const std::uint64_t here = std::min<std::uint64_t>(64 - at, n);
+    const std::uint64_t ones = here == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
+    bits[first / 64] |= ones << at;
+    first += here;
+    n -= here;
+  }
+}
+
+/// The first position from `at` on whose bit is `value`; `end` if there is none before it.
+std::uint64_t find_bit(const std::vector<std::uint64_t>& bits, bool value, std::uint64_t at,
+                       std::uint64_t end) {
+  while (at < end) {
+    const std::uint64_t word = (value ? bits[at / 64] : ~bits[at / 64]) >> (at % 64);
+    if (word != 0) return std::min(at + static_cast<std::uint64_t>(std::countr_zero(word)), end);
+    at = (at / 64 + 1) * 64;
+  }
+  return end;
+}
+
+/// Call `visit(first, n)` for the rows of `part` within the dense array over `box`.
+template <class Visit>
+void for_each_row(const Slab& part, const Box& box, Visit&& visit) {
+  const std::size_t rank = box.rank();
+  if (part.empty()) return;
+  if (rank == 0) return visit(std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1});
+  Box outer{Shape(rank - 1, 0), Shape(part.count.begin(), part.count.end() - 1)};
+  for_each_position(outer, [&](const Shape& at) {
+    std::uint64_t first = 0;
+    for (std::size_t d = 0; d + 1 < rank; ++d) {
+      first = first * box.count[d] + part.start[d] + at[d] * part.stride_of(d) - box.start[d];
+    }
+    first = first * box.count[rank - 1] + part.start[rank - 1] - box.start[rank - 1];
+    visit(first, part.count[rank - 1], part.stride_of(rank - 1));
+  });
+}
+
+/// Call `visit(position)` for every bit that is set among the first `end`.
+template <class Visit>
+void for_each_put(const std::vector<std::uint64_t>& bits, std::uint64_t end, Visit&& visit) {
+  for (std::uint64_t at = find_bit(bits, true, 0, end); at < end;
+       at = find_bit(bits, true, at + 1, end)) {
+    visit(at);
+  }
+}
+
+}  // namespace
+
+PatchedChunks::PatchedChunks(Variable variable, const StagingLog& log, Storage& storage)
+    : variable_(std::move(variable)), log_(log), storage_(storage) {
+  const ChunkGrid& grid = variable_.grid;
+  for (std::size_t e = 0; e < log_.n_entries(); ++e) {
+    const Slab slab = log_.slab(e);
+    const bool strided = log_.strided(e);
+    for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
+      const std::uint64_t chunk_index = grid.index_of(coordinates);
+      if (strided && part_within(slab, grid.full_box(chunk_index)).slab.empty()) return;
+      links_.push_back({chunk_index, e});
+    });
+  }
+  std::stable_sort(links_.begin(), links_.end(),
+                   [](const Link& a, const Link& b) { return a.chunk_index < b.chunk_index; });
+}
+
+std::span<const PatchedChunks::Link> PatchedChunks::links_of(std::uint64_t chunk_index) const {
+  const auto [first, end] =
+      std::equal_range(links_.begin(), links_.end(), Link{chunk_index, 0},
+                       [](const Link& a, const Link& b) { return a.chunk_index < b.chunk_index; });
+  return {first, end};
+}
+
+std::vector<ChunkClaim> PatchedChunks::claims() const {
+  std::vector<ChunkClaim> claims;
+  for (const Link& link : links_) {
+    if (claims.empty() || claims.back().chunk_index != link.chunk_index) {
+      claims.push_back({link.chunk_index, 0});
+    }
+    const Box chunk = variable_.grid.full_box(link.chunk_index);
+    claims.back().n_elements += part_within(log_.slab(link.entry), chunk).slab.n_elements();
+  }
+  return claims;
+}
+
+void PatchedChunks::set_before(std::uint64_t chunk_index, const ChunkPlace& place) {
+  if (place.encoded_bytes > 0) before_[chunk_index] = place;
+}
+
+std::optional<std::uint64_t> PatchedChunks::fixed_address(std::uint64_t chunk_index) const {
+  if (!variable_.codec->filters().empty()) return std::nullopt;
+  const auto before = before_.find(chunk_index);
+  return before == before_.end() ? std::nullopt : std::optional(before->second.address);
+}
+
+/// What the file holds, encoded and decoded (or before that, values kept from an earlier piece),
+/// the bitmap, and the epochs.
+std::uint64_t PatchedChunks::extra_bytes() const {
+  const std::uint64_t raw = chunk_elements() * variable_.element_bytes;
+  const std::uint64_t epochs = variable_.alone ? 0 : chunk_elements() * sizeof(std::uint32_t);
+  return raw + variable_.codec->encoded_bytes_max(raw) + chunk_elements() / 8 + 8 + epochs;
+}
+
+PatchedChunks::Patched& PatchedChunks::patched(std::uint64_t chunk_index) {
+  const std::scoped_lock lock(mutex_);
+  Patched& patched = patched_[chunk_index];
+  if (patched.put.empty()) patched.put.resize((chunk_elements() + 63) / 64);
+  return patched;
+}
+
+PatchedChunks::Patched PatchedChunks::take_patched(std::uint64_t chunk_index) {
+  Patched taken = std::move(patched(chunk_index));
+  const std::scoped_lock lock(mutex_);
+  patched_.erase(chunk_index);
+  return taken;
+}
+
+// --- pieces
+
+void PatchedChunks::add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const {
+  const Box clipped = variable_.grid.clipped_box(chunk_index);
+  for (const Link& link : links_of(chunk_index)) {
+    const Slab slab = log_.slab(link.entry);
+    const SlabPart part = part_within(slab, clipped);
+    const Box within{part.first, part.slab.count};
+    const Box whole{Shape(slab.rank(), 0), slab.count};
+    writer.add(part.slab.start);
+    writer.add(part.slab.count);
+    writer.add(part.slab.stride);
+    writer.add(log_.epoch(link.entry));
+    std::byte* to = writer.extend(within.n_elements() * variable_.element_bytes);
+    copy_box(within, whole, log_.values(link.entry), within, to, variable_.element_bytes);
+  }
+}
+
+Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) const {
+  ByteWriter writer;
+  add_pieces(chunk_index, writer);
+  const Bytes pieces = writer.take();
+  ByteReader reader(pieces);
+  while (!reader.at_end()) {
+    Slab slab;
+    slab.start = reader.take_shape();
+    slab.count = reader.take_shape();
+    slab.stride = reader.take_shape();
+    const auto epoch = reader.take<std::uint32_t>();
+    const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
+    TAILRACE_TRY(to.put(slab, part, epoch));
+  }
+  return Status();
+}
+
+void PatchedChunks::lay_pieces(std::uint64_t chunk_index, std::span<const std::byte> pieces,
+                               Buffer& values) {
+  Patched& chunk = patched(chunk_index);
+  ByteReader reader(pieces);
+  while (!reader.at_end()) {
+    Slab slab;
+    slab.start = reader.take_shape();
+    slab.count = reader.take_shape();
+    slab.stride = reader.take_shape();
+    const auto epoch = reader.take<std::uint32_t>();
+    const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
+    const Status laid = lay(chunk_index, slab, epoch, part.data(), chunk, values);
+    const std::scoped_lock lock(mutex_);
+    if (laying_.ok()) laying_ = laid;
+  }
+}
+
+/// Lay one slab over the chunk, but for elements that a piece of a later epoch has put.
+Status PatchedChunks::lay(std::uint64_t chunk_index, const Slab& slab, std::uint32_t epoch,
+                          const std::byte* from, Patched& patched, Buffer& values) const {
+  const Box chunk = variable_.grid.full_box(chunk_index);
+  const SlabPart part = part_within(slab, variable_.grid.clipped_box(chunk_index));
+  const std::size_t element = variable_.element_bytes;
+  if (!variable_.alone && patched.touched && patched.epochs.empty() &&
+      epoch != patched.last_epoch) {
+    patched.epochs.assign(chunk_elements(), 0);
+    for_each_put(patched.put, chunk_elements(),
+                 [&](std::uint64_t at) { patched.epochs[at] = patched.last_epoch; });
+  }
+  const bool late = !patched.epochs.empty() && epoch < patched.last_epoch;
+  const Buffer kept = late ? Buffer::copy_of(values.bytes()) : Buffer();
+  if (late && !kept.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  scatter_part(part, slab, from, chunk, values.data(), element);
+  for_each_row(part.slab, chunk, [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride) {
+    for (std::uint64_t i = 0; i < n && !patched.epochs.empty(); ++i) {
+      const std::uint64_t at = first + i * stride;
+      if (patched.epochs[at] > epoch) {
+        std::memcpy(values.data() + at * element, kept.data() + at * element, element);
+      } else {
+        patched.epochs[at] = epoch;
+      }
+    }
+    if (stride == 1 || n == 1) return set_bits(patched.put, first, n);
+    for (std::uint64_t i = 0; i < n; ++i) set_bits(patched.put, first + i * stride, 1);
+  });
+  patched.last_epoch = std::max(patched.last_epoch, epoch);
+  patched.touched = true;
+  return Status();
+}
+
+// --- the rest of a chunk
+
+Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_index, Buffer& values) {
+  const Box chunk = variable_.grid.full_box(chunk_index);
+  const Box clipped = variable_.grid.clipped_box(chunk_index);
+  Patched patched = take_patched(chunk_index);
+  for (const Link& link : links_of(chunk_index)) {
+    TAILRACE_TRY(lay(chunk_index, log_.slab(link.entry), log_.epoch(link.entry),
+                     log_.values(link.entry), patched, values));
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!laying_.ok()) return laying_;
+  }
+  const Bitmap& put = patched.put;
+  Completed completed;
+  const auto before = before_.find(chunk_index);
+  if (before == before_.end()) {
+    fill_unput(put, values);
+    completed.fresh = true;
+    return completed;
+  }
+  bool kept = false;
+  for_each_row(Slab::of(clipped), chunk, [&](std::uint64_t first, std::uint64_t n, std::uint64_t) {
+    kept = kept || find_bit(put, false, first, first + n) < first + n;
+  });
+  if (!kept && clipped == chunk) return completed;
+  Result<Buffer> old = read_before(before->second);
+  if (!old.ok()) {
+    return old.status().within("variable \"" + variable_.path + "\", chunk " + box_text(clipped) +
+                               " as the file has it");
+  }
+  // Also beyond the shape's end: what a growing variable has there are fill values.
+  const std::uint64_t end = chunk_elements();
+  const std::size_t element = variable_.element_bytes;
+  for (std::uint64_t at = find_bit(put, false, 0, end); at < end;) {
+    const std::uint64_t until = find_bit(put, true, at, end);
+    std::memcpy(values.data() + at * element, old->data() + at * element, (until - at) * element);
+    at = find_bit(put, false, until, end);
+  }
+  if (kept) ++n_merged_;
+  completed.store_raw = kept && variable_.codec->lossy();
+  if (completed.store_raw) to_other_order(values);
+  return completed;
+}
+
+/// Fill values wherever nothing was put.
+void PatchedChunks::fill_unput(const Bitmap& put, Buffer& values) const {
+  const std::uint64_t end = chunk_elements();
+  const std::size_t element = variable_.element_bytes;
+  for (std::uint64_t at = find_bit(put, false, 0, end); at < end;) {
+    const std::uint64_t until = find_bit(put, true, at, end);
+    for (; at < until; ++at) {
+      std::memcpy(values.data() + at * element, variable_.fill.data(), element);
+    }
+    at = find_bit(put, false, until, end);
+  }
+}
+
+/// For what no codec turns; both ways.
+void PatchedChunks::to_other_order(Buffer& values) const {
+  const std::size_t element = variable_.element_bytes;
+  if (!variable_.swapped) return;
+  std::byte* const end = values.data() + values.n_bytes();
+  for (std::byte* at = values.data(); at + element <= end; at += element) {
+    std::reverse(at, at + element);
+  }
+}
+
+Result<Buffer> PatchedChunks::read_before(const ChunkPlace& place) const {
+  EncodedBytes encoded;
+  encoded.buffer = Buffer(place.encoded_bytes);
+  encoded.filter_mask = place.filter_mask;
+  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  TAILRACE_TRY(storage_.read_at(place.address, encoded.buffer.bytes()));
+  const std::uint64_t raw = chunk_elements() * variable_.element_bytes;
+  const std::uint64_t all = (std::uint64_t{1} << variable_.codec->filters().size()) - 1;
+  if ((place.filter_mask & all) == all) {
+    if (place.encoded_bytes == raw) {
+      to_other_order(encoded.buffer);
+      return std::move(encoded.buffer);
+    }
+    return Status(Code::corrupt, "has " + std::to_string(place.encoded_bytes) + " bytes, must be " +
+                                     std::to_string(raw));
+  }
+  Result<Buffer> values = variable_.codec->decode(std::move(encoded));
+  if (values.ok() && values->n_bytes() != raw) {
+    return Status(Code::corrupt, "decodes to " + std::to_string(values->n_bytes()) +
+                                     " bytes, must be " + std::to_string(raw));
+  }
+  return values;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,102 @@
+// PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
+// staged.
+//
+// The owner of a chunk lays what other ranks send and what it has staged itself over each other,
+// marks in a bitmap which elements were put, and fills the rest by the chunk as the file has it, or
+// by the fill value. Pieces come in any order; where they overlap, that of the later epoch stays. A
+// chunk in which decoded values of a lossy codec remain is stored raw, so that values keep their
+// bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "array/array_homes.hpp"
+#include "array/array_staging.hpp"
+#include "core/codec.hpp"
+#include "core/storage.hpp"
+#include "exec/field_plan.hpp"
+
+namespace tailrace {
+
+class PatchedChunks final : public ChunkPatches {
+ public:
+  struct Variable {
+    std::string path;
+    ChunkGrid grid;
+    std::size_t element_bytes = 1;
+    std::vector<std::byte> fill;  ///< One element.
+    const Codec* codec = nullptr;
+    bool swapped = false;  ///< In the file, elements have the other byte order.
+    bool alone = false;    ///< There is one rank: no pieces come.
+  };
+
+  /// `log` and `storage` must stay while chunks are laid together.
+  PatchedChunks(Variable variable, const StagingLog& log, Storage& storage);
+
+  /// Chunks that this rank has values for.
+  std::vector<ChunkClaim> claims() const;
+  /// As the owner: what the file holds of a chunk.
+  void set_before(std::uint64_t chunk_index, const ChunkPlace& place);
+  /// How many of this rank's slabs have elements of a chunk.
+  std::size_t n_slabs(std::uint64_t chunk_index) const { return links_of(chunk_index).size(); }
+  /// Whether an unfiltered chunk is rewritten where it lies, so that the index stays as it is.
+  bool stays_in_place(std::uint64_t chunk_index) const {
+    return fixed_address(chunk_index).has_value();
+  }
+  /// Stage this rank's slabs of a chunk once more, in another log. @error as of StagingLog::put
+  Status copy_staged(std::uint64_t chunk_index, StagingLog& to) const;
+  /// Chunks that were completed by what the file holds. Thread-safe.
+  std::uint64_t n_merged() const { return n_merged_; }
+
+  void add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const override;
+  void lay_pieces(std::uint64_t chunk_index, std::span<const std::byte> pieces,
+                  Buffer& values) override;
+  Result<Completed> complete(std::uint64_t chunk_index, Buffer& values) override;
+  std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const override;
+  std::uint64_t extra_bytes() const override;
+
+ private:
+  /// One bit per element of a whole chunk, row-major.
+  using Bitmap = std::vector<std::uint64_t>;
+  /// A chunk under way: what was put, and when.
+  struct Patched {
+    Bitmap put;
+    std::uint32_t last_epoch = 0;
+    bool touched = false;
+    std::vector<std::uint32_t> epochs;  ///< By element; empty while there has been one epoch only.
+  };
+  struct Link {
+    std::uint64_t chunk_index = 0;
+    std::size_t entry = 0;
+  };
+
+  std::span<const Link> links_of(std::uint64_t chunk_index) const;
+  std::uint64_t chunk_elements() const { return n_elements(variable_.grid.chunk_shape); }
+  Patched& patched(std::uint64_t chunk_index);
+  Patched take_patched(std::uint64_t chunk_index);
+  Status lay(std::uint64_t chunk_index, const Slab& slab, std::uint32_t epoch,
+             const std::byte* from, Patched& patched, Buffer& values) const;
+  void fill_unput(const Bitmap& put, Buffer& values) const;
+  void to_other_order(Buffer& values) const;
+  Result<Buffer> read_before(const ChunkPlace& place) const;
+
+  Variable variable_;
+  const StagingLog& log_;
+  Storage& storage_;
+  std::vector<Link> links_;  ///< By chunk, then in the order of the puts.
+  std::map<std::uint64_t, ChunkPlace> before_;
+  std::atomic<std::uint64_t> n_merged_{0};
+
+  std::mutex mutex_;  ///< Guards what follows.
+  std::map<std::uint64_t, Patched> patched_;
+  Status laying_;  ///< The first failure of lay_pieces().
+};
+
+}  // namespace tailrace

@@ -1,0 +1,267 @@
+// What a variable's definition and options come to.
+
+#include "array/array_variable.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "array/array_file.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// A codec of the caller's, which others may use, too.
+class SharedCodec final : public Codec {
+ public:
+  explicit SharedCodec(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+  std::string_view name() const override { return codec_->name(); }
+  std::string version() const override { return codec_->version(); }
+  const std::vector<FilterSpec>& filters() const override { return codec_->filters(); }
+  bool lossy() const override { return codec_->lossy(); }
+  bool keeps_bound_by_construction() const override {
+    return codec_->keeps_bound_by_construction();
+  }
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return codec_->encoded_bytes_max(n_bytes);
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return codec_->working_bytes(n_bytes);
+  }
+  Result<EncodedBytes> encode(Buffer values) const override {
+    return codec_->encode(std::move(values));
+  }
+  Result<Buffer> decode(EncodedBytes encoded) const override {
+    return codec_->decode(std::move(encoded));
+  }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+};
+
+template <class T>
+std::vector<std::byte> element_of(T value) {
+  std::vector<std::byte> bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+/// NC_FILL_BYTE and its like, netcdf.h.
+std::vector<std::byte> default_fill(ModelType type) {
+  switch (type) {
+    case ModelType::i8: return element_of<std::int8_t>(-127);
+    case ModelType::text_char: return element_of<char>(0);
+    case ModelType::i16: return element_of<std::int16_t>(-32767);
+    case ModelType::i32: return element_of<std::int32_t>(-2147483647);
+    case ModelType::f32: return element_of<float>(9.9692099683868690e+36F);
+    case ModelType::f64: return element_of<double>(9.9692099683868690e+36);
+    case ModelType::u8: return element_of<std::uint8_t>(255);
+    case ModelType::u16: return element_of<std::uint16_t>(65535);
+    case ModelType::u32: return element_of<std::uint32_t>(4294967295U);
+    case ModelType::i64: return element_of<std::int64_t>(-9223372036854775806LL);
+    case ModelType::u64: return element_of<std::uint64_t>(18446744073709551614ULL);
+    case ModelType::text:
+    case ModelType::other: break;
+  }
+  return std::vector<std::byte>(1);
+}
+
+bool has_wildcard(std::string_view pattern) {
+  return pattern.find_first_of("*?") != std::string_view::npos;
+}
+
+/// Whether a blank-separated list in an attribute names `name`.
+bool lists(const ModelAttribute& attribute, const std::string& name) {
+  std::string text;
+  if (attribute.type == ModelType::text_char) {
+    text.assign(reinterpret_cast<const char*>(attribute.values.data()), attribute.values.size());
+  } else if (attribute.type == ModelType::text && !attribute.texts.empty()) {
+    text = attribute.texts.front();
+  }
+  std::istringstream words(text);
+  std::string word;
+  while (words >> word) {
+    if (word == name) return true;
+  }
+  return false;
+}
+
+/// Take back what only measurements may lose.
+void keep_exactly(FieldOptions& options) {
+  constexpr std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
+  options.bound = ErrorBound();
+  options.bound_given = true;  // a target leaves it alone, too
+  if (std::find(lossy.begin(), lossy.end(), options.codec) == lossy.end()) return;
+  options.codec = "deflate";
+  options.codec_settings.clear();
+}
+
+bool is_float(ModelType type) { return type == ModelType::f32 || type == ModelType::f64; }
+
+}  // namespace
+
+double element_number(ModelType type, const std::vector<std::byte>& element) {
+  if (type == ModelType::f32) {
+    float value = 0;
+    std::memcpy(&value, element.data(), sizeof value);
+    return static_cast<double>(value);
+  }
+  double value = 0;
+  std::memcpy(&value, element.data(), sizeof value);
+  return value;
+}
+
+std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec) {
+  return std::make_unique<SharedCodec>(std::move(codec));
+}
+
+std::optional<DType> array_dtype(ModelType type) {
+  return type == ModelType::text_char ? DType::u8 : model_dtype(type);
+}
+
+std::vector<std::byte> fill_element(const ModelVariable& variable) {
+  const std::uint64_t n_bytes = std::max<std::uint64_t>(model_type_bytes(variable.type), 1);
+  if (variable.no_fill) return std::vector<std::byte>(n_bytes);
+  const ModelAttribute* own = variable.attribute("_FillValue");
+  if (own != nullptr && own->type == variable.type && own->values.size() == n_bytes) {
+    return own->values;
+  }
+  return default_fill(variable.type);
+}
+
+std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariable& variable) {
+  std::vector<bool> growing;
+  for (const std::size_t d : variable.dimensions) {
+    growing.push_back(model.dimensions[d].unlimited);
+  }
+  return growing;
+}
+
+bool is_coordinate(const NetcdfModel& model, std::size_t variable) {
+  const ModelVariable& it = model.variables[variable];
+  if (it.dimensions.size() == 1 && model.dimensions[it.dimensions[0]].name == it.name) return true;
+  return std::any_of(model.variables.begin(), model.variables.end(),
+                     [&](const ModelVariable& other) {
+                       if (other.group != it.group) return false;
+                       const ModelAttribute* coordinates = other.attribute("coordinates");
+                       const ModelAttribute* bounds = other.attribute("bounds");
+                       return (coordinates != nullptr && lists(*coordinates, it.name)) ||
+                              (bounds != nullptr && lists(*bounds, it.name));
+                     });
+}
+
+Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
+                                      const ArrayFileOptions& options,
+                                      const std::vector<std::string>& own_options) {
+  const ModelVariable& it = model.variables[variable];
+  const std::string path = model.path_of(it);
+  const bool exact = !is_float(it.type) || is_coordinate(model, variable);
+  FieldOptions made = options.file.field_defaults;
+  // A shape for many variables is for those that have its dimensions.
+  const auto fits = [&] {
+    return !made.chunk_shape || made.chunk_shape->size() == it.dimensions.size();
+  };
+  if (!fits()) made.chunk_shape.reset();
+  if (exact) keep_exactly(made);
+  for (const auto& [pattern, text] : options.variable_options) {
+    if (!glob_matches(pattern, path)) continue;
+    const bool for_field = made.codec_given_for_field;
+    const std::optional<Shape> chunk_shape = made.chunk_shape;
+    TAILRACE_TRY(apply_field_options(text, made).within("options of \"" + pattern + "\""));
+    if (!has_wildcard(pattern)) continue;
+    made.codec_given_for_field = for_field;
+    if (!fits()) made.chunk_shape = chunk_shape;
+    if (exact) keep_exactly(made);
+  }
+  for (const std::string& text : own_options) {
+    TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
+  }
+  if (it.type == ModelType::text_char && !made.bound.lossless()) {
+    return Status(Code::unsupported,
+                  "variable \"" + path + "\" holds text, which can only be kept exactly");
+  }
+  if (made.over_time) {
+    return Status(Code::invalid_argument, "variable \"" + path +
+                                              "\": option over-time is for fields; give it an "
+                                              "unlimited dimension");
+  }
+  made.allow_holes = false;  // what nobody puts is filled in any case
+  std::erase_if(made.codec_settings, [](const KeyValue& setting) {
+    return setting.first == "book" && setting.second == "auto";  // learnt from steps
+  });
+  made.fill_value.reset();
+  if (is_float(it.type) && !it.no_fill) made.fill_value = element_number(it.type, fill_element(it));
+  return made;
+}
+
+// --- The text of an options file, or of an environment variable.
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+/// Where "GLOB: options" is divided: the first colon that no '=' comes before, which would make it
+/// part of a value (cd=1:2:3).
+std::size_t colon_of(std::string_view entry) {
+  const std::size_t colon = entry.find(':');
+  return colon < entry.find('=') ? colon : std::string_view::npos;
+}
+
+Status apply_entry(std::string_view entry, ArrayFileOptions& options) {
+  const std::size_t colon = colon_of(entry);
+  if (colon != std::string_view::npos) {
+    const std::string pattern(trimmed(entry.substr(0, colon)));
+    const std::string text(trimmed(entry.substr(colon + 1)));
+    if (pattern.empty()) return Status(Code::invalid_argument, "names no variable before the ':'");
+    FieldOptions tried;  // a codec of its own, if any: what it is laid over is known later
+    TAILRACE_TRY(apply_field_options(text, tried));
+    options.variable_options.emplace_back(pattern, text);
+    return Status();
+  }
+  Result<std::vector<KeyValue>> pairs = split_key_values(entry);
+  if (!pairs.ok()) return pairs.status();
+  for (const KeyValue& pair : *pairs) {
+    if (pair.first == "spill-folder") {
+      options.spill_folder = pair.second;
+    } else {
+      TAILRACE_TRY(apply_file_option(pair, options.file));
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status apply_array_file_options(std::string_view text, ArrayFileOptions& options) {
+  ArrayFileOptions made = options;
+  while (!text.empty()) {
+    const std::size_t line_end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, line_end);
+    text.remove_prefix(std::min(line_end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    while (!line.empty()) {
+      const std::size_t end = std::min(line.find(';'), line.size());
+      const std::string_view entry = trimmed(line.substr(0, end));
+      line.remove_prefix(std::min(end + 1, line.size()));
+      if (entry.empty()) continue;
+      TAILRACE_TRY(apply_entry(entry, made).within("options \"" + std::string(entry) + "\""));
+    }
+  }
+  options = std::move(made);
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,84 @@
+// Exact coding: which lossless form a chunk gets, and its values as integer words and back.
+//
+// Values become integers in the order of the values (exact_kernels.hpp), those become words of 32
+// bits (or 64 where they must), and words are predicted by Lorenzo's rule like quantised values.
+// That beats byte-wise compressors on fields. Where values repeat without being smooth (lattices,
+// tables, counts), zstd wins, with or without a byte shuffle; where nothing wins, the chunk is
+// stored. A sample decides. A value that fills much of the chunk and lies far from the others (a
+// mask) is patched: its word is that of the value before it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codec/trz/entropy/code_stream.hpp"
+#include "codec/trz/entropy/patches.hpp"
+#include "codec/trz/kernels/exact_kernels.hpp"
+#include "codec/trz/predict/lorenzo.hpp"
+#include "codec/trz/workspace.hpp"
+#include "core/dtype.hpp"
+
+namespace tailrace::trz {
+
+/// The numbers are part of the format.
+enum class ExactForm : std::uint8_t {
+  zstd = 0,      ///< The bytes as they are, through zstd.
+  shuffled = 1,  ///< Byte-shuffled, through zstd.
+  words = 2,     ///< One 32-bit code a value.
+  wide = 3,      ///< Two: 64-bit types only.
+  stored = 4,    ///< Not worth any of them; does not occur in a chunk.
+};
+
+struct ExactPlan {
+  ExactForm form = ExactForm::stored;
+  int zstd_level = 3;         ///< Of zstd and shuffled.
+  int order = 0;              ///< Of Lorenzo.
+  std::uint64_t origin = 0;   ///< Words count from this integer,
+  std::uint64_t factor = 1;   ///< in units of this.
+  bool has_special = false;   ///< Values with these bits are patches. Not in the format:
+  std::uint64_t special = 0;  ///< the reader finds them among the patches.
+  bool low_is_noise = false;  ///< Of wide: low words are stored as they are.
+  std::size_t estimated_bytes = 0;
+  /// Of zstd and shuffled: the frame, if the decision has made it already. In Slot::sample.
+  std::span<const std::byte> frame;
+};
+
+/// A chunk's values.
+struct ExactValues {
+  DType dtype = DType::f32;
+  const void* data = nullptr;  ///< Aligned as its type.
+  Extents extents{1, 1, 1, 1};
+};
+
+/// How far to go in asking what zstd would make of a chunk: not at all, on a small sample, or,
+/// where values repeat, on long stretches (which may cost more than coding the chunk).
+enum class ZstdTrials : std::uint8_t { none, quick, thorough };
+
+/// Decide from a sample (and, where 64-bit values or multiples might fit 32 bits, from one pass
+/// over all). Uses Slot::sample. The plan is the same on every machine with the same zstd. Not
+/// collective. Thread-safe with a workspace per thread. Out of memory: form stored.
+ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace);
+
+/// Words of form `words`, predicted, as codes. Values that are special become patches (reader:
+/// apply them afterwards). Uses Slot::rows. @returns false when memory is out.
+bool encode_words(const ExactValues& values, const ExactPlan& plan, CodeWriter& codes,
+                  PatchMap& patches, Workspace& workspace);
+
+/// The inverse. `factor`, `origin` and `order` may be anything. @returns false when memory is out
+/// or the codes failed.
+bool decode_words(CodeReader& codes, const ExactPlan& plan, DType dtype, const Extents& extents,
+                  void* values, Workspace& workspace);
+
+/// Words of form `wide`: low and high halves of the predicted 64-bit codes, n of each (code = high
+/// * 2^32 + low, low signed), to be coded in this order without further prediction.
+bool encode_wide(const ExactValues& values, const ExactPlan& plan, std::int32_t* low,
+                 std::int32_t* high, PatchMap& patches, Workspace& workspace);
+bool decode_wide(const std::int32_t* low, const std::int32_t* high, const ExactPlan& plan,
+                 DType dtype, const Extents& extents, void* values, Workspace& workspace);
+
+/// Origin and factor as the kernels want them. @param factor >= 1.
+WordMap word_map(std::uint64_t origin, std::uint64_t factor);
+
+}  // namespace tailrace::trz

@@ -1,0 +1,72 @@
+// Interpolation in a pyramid of lattices: the predictor that gives smooth fields their ratio.
+//
+// Level l of the pyramid holds the points whose indices are multiples of 2^l. The top level is at
+// most four points wide and coded value by value; each finer level doubles the resolution axis by
+// axis, predicting every new point from four points along one axis, two on either side. Prediction
+// uses what the decoder will have (closed loop), so the error of each value is its own quantisation
+// alone. Within one pass no value depends on another of the same pass: whole rows at a time.
+//
+// The order of a level's passes, by `last_axis` (0 = x, the fastest; half of all points belong to
+// the last pass, so the last axis should be the smoothest):
+//   last_axis 0: per plane z, new z rows (odd z), new y rows, then odd x of all rows
+//   last_axis 1: per plane z, new z rows (odd z), odd x of even rows, then odd y as whole rows
+//   last_axis 2: even planes as for last_axis 1; odd planes z = 2 k + 1, whole, directly after even
+//                plane 2 k + 4, and those still missing at the end
+// Source: Zhao et al. 2021 (SZ3's interpolation), closed loop; QoZ for the level-wise bound. The
+// row-wise form, ghost values at edges and the order of codes are ours: docs/trz-format.md.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/trz/entropy/code_stream.hpp"
+#include "codec/trz/entropy/patches.hpp"
+#include "codec/trz/predict/lattice.hpp"
+#include "codec/trz/predict/lorenzo.hpp"
+#include "codec/trz/workspace.hpp"
+
+namespace tailrace::trz {
+
+inline constexpr int kLevelsMax = 40;  ///< Halvings of the longest axis; far above any chunk's.
+
+/// The value of last_axis that asks for joint prediction along all axes: joint_walk.hpp.
+inline constexpr int kJoint = 3;
+
+/// The weights of the four neighbours: linear (0 1 1 0)/2, cubic (-1 9 9 -1)/16 or the natural
+/// cubic spline's (-3 23 23 -3)/40.
+enum class RowSpline : std::uint8_t { linear, cubic, natural };
+
+/// How a chunk is interpolated; stands in its header.
+struct InterpolationPlan {
+  int last_axis = 0;  ///< 0, 1, 2, or kJoint; an axis of one point is as if it were not there.
+  std::array<RowSpline, 3> spline = {RowSpline::cubic, RowSpline::cubic,
+                                     RowSpline::cubic};  ///< Per axis, x first.
+  /// Shares of the axes in joint predictions, x first, 0 to 15; ignored elsewhere.
+  std::array<std::uint8_t, 3> axis_weight = {1, 1, 1};
+  /// Level l's step is the finest level's divided by min(alpha^l, beta); both in 1/16, >= 16.
+  std::uint8_t alpha_16 = 16;
+  std::uint8_t beta_16 = 16;
+};
+
+/// Encode all values of a chunk with extents {1, z, y, x}. T: float, double.
+/// @param lattice  of the finest level; offset is the prediction of the very first value.
+/// @param fill     values equal to it become patches; null for none.
+/// Not collective. Thread-safe with a workspace each. Uses Slots pyramid, coarse and rows.
+/// @returns false when the workspace has no memory left.
+template <class T>
+bool interpolation_encode(const T* values, const Extents& extents, const InterpolationPlan& plan,
+                          const Lattice<T>& lattice, const T* fill, CodeWriter& codes,
+                          PatchMap& patches, Workspace& workspace);
+
+/// The inverse, all but the patches. @returns false when memory is out or the codes failed.
+template <class T>
+bool interpolation_decode(CodeReader& codes, const Extents& extents, const InterpolationPlan& plan,
+                          const Lattice<T>& lattice, T* values, Workspace& workspace);
+
+/// Step of level l under a plan (finest level 0). Exact in every IEEE implementation.
+template <class T>
+T level_step(T finest_step, const InterpolationPlan& plan, int level);
+
+}  // namespace tailrace::trz

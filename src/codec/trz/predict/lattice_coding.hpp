@@ -1,0 +1,59 @@
+// Lattice coding: a chunk of floating-point values to predicted, quantised codes and back.
+//
+// The part that chunks with an absolute bound and chunks with a pointwise bound (whose transformed
+// values have an absolute one) have in common: prediction, its parameters, and the code sections.
+// Patches and everything around are the caller's.
+
+#pragma once
+
+#include <optional>
+
+#include "codec/trz/entropy/code_sections.hpp"
+#include "codec/trz/predict/choose.hpp"
+
+namespace tailrace::trz {
+
+/// The lattice for a bound; nothing if T cannot carry it (denormal or overflowing step).
+template <class T>
+std::optional<Lattice<T>> make_lattice(double bound, double offset);
+
+/// What is coded, and how.
+template <class T>
+struct LatticeJob {
+  const T* values = nullptr;
+  Extents extents{1, 1, 1, 1};
+  Lattice<T> lattice;
+  const T* fill = nullptr;
+  Prediction prediction;
+  CodeForm form = CodeForm::grouped;
+  SectionChoice sections;
+};
+
+/// Extents as interpolation sees them: time folded into depth.
+Extents folded_to_three(const Extents& extents);
+
+std::size_t values_in(const Extents& extents);
+
+/// Predict and quantise all values; `codes` has been prepared. False when memory is out.
+template <class T>
+bool predict_all(const LatticeJob<T>& job, OutgoingCodes& codes, PatchMap& patches,
+                 Workspace& workspace);
+
+/// Write the prediction's parameters and the code sections. False when memory or room is out.
+template <class T>
+bool write_lattice(const LatticeJob<T>& job, OutgoingCodes& codes, ChunkWriter& out,
+                   Workspace& workspace);
+
+/// Why a chunk does not decode.
+enum class DecodeFailure : std::uint8_t { none, corrupt, book_missing, memory_out };
+
+/// Read them and reconstruct all values but the patches.
+template <class T>
+DecodeFailure read_lattice(ChunkReader& in, const Extents& extents, const Book* book, T* values,
+                           Workspace& workspace);
+
+/// The parameters alone, as a text for `describe`.
+template <class T>
+std::string lattice_text(ChunkReader& in);
+
+}  // namespace tailrace::trz

@@ -1,0 +1,97 @@
+// Values, objects and attributes of two files, side by side, for `tailrace verify --concat`.
+// Callers hold an Hdf5Scope.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "concat/check/concat_check.hpp"
+#include "core/status.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+// --- Are two elements of one HDF5 type the same, whatever they are made of? And what do they say?
+//
+// For `tailrace verify --concat`. Elements that are their bytes are compared as bytes, so that NaN
+// equals the same NaN; strings and sequences of variable length by content; object references by
+// the path that they lead to, since addresses differ between files. Callers hold an Hdf5Scope.
+
+/// An element in memory and the file that its references point into.
+struct CheckedValue {
+  const std::byte* bytes = nullptr;
+  hid_t file = H5I_INVALID_HID;
+};
+
+/// Whether elements of `type` are their bytes: nothing of variable length, no reference.
+bool is_plain_type(hid_t type);
+
+/// Whether two elements of `type` (as it is in memory) say the same.
+bool same_value(hid_t type, CheckedValue a, CheckedValue b);
+
+/// An element for a message: "3", "-1.5", "nan (7fc00000)", "\"text\"", "{1, 2}".
+std::string checked_value_text(hid_t type, CheckedValue value);
+
+// --- Objects and attributes of two files, side by side, for `tailrace verify --concat`.
+//
+// Callers hold an Hdf5Scope.
+
+/// An object of a file by the first of its paths.
+struct CheckedObject {
+  std::string path;  ///< "/" for the root.
+  H5O_type_t type = H5O_TYPE_UNKNOWN;
+};
+
+/// All objects that hard links lead to, each once. @error corrupt  names `file_name`.
+Result<std::vector<CheckedObject>> list_checked_objects(hid_t file, const std::string& file_name);
+
+/// Open for reading. @error not_found, corrupt
+Result<Hdf5Id> open_checked_file(const std::string& path);
+
+/// An open object and its file.
+struct CheckedSide {
+  hid_t object = H5I_INVALID_HID;
+  hid_t file = H5I_INVALID_HID;
+};
+
+/// Compare the attributes of an object of the first input with those of its like in the output.
+/// What netCDF-4 and dimension scales must write anew (references between objects, lengths within
+/// names) is compared by what it means. @param who  "group "/g"", for the findings.
+void compare_attributes(const CheckedSide& input, const CheckedSide& output, const std::string& who,
+                        ConcatFindings& findings);
+
+/// The bytes of all elements of an attribute or dataset, and their type as in memory; gives back
+/// what HDF5 has allocated for them.
+class CheckedElements {
+ public:
+  /// Take over `type` and read with `read(type, bytes)`, which is negative where it fails.
+  template <class Read>
+  CheckedElements(Hdf5Id type, Hdf5Id space, Read&& read)
+      : type_(std::move(type)), space_(std::move(space)) {
+    const hssize_t n = H5Sget_select_npoints(space_.get());
+    n_elements_ = n > 0 ? static_cast<std::size_t>(n) : 0;
+    bytes_.resize(n_elements_ * H5Tget_size(type_.get()));
+    read_ = n_elements_ == 0 || read(type_.get(), bytes_.data()) >= 0;
+  }
+  CheckedElements(const CheckedElements&) = delete;
+  CheckedElements& operator=(const CheckedElements&) = delete;
+  ~CheckedElements();
+
+  bool read() const { return read_; }
+  hid_t type() const { return type_.get(); }
+  std::size_t n_elements() const { return n_elements_; }
+  const std::byte* at(std::size_t index) const {
+    return bytes_.data() + index * H5Tget_size(type_.get());
+  }
+
+ private:
+  Hdf5Id type_;
+  Hdf5Id space_;
+  std::size_t n_elements_ = 0;
+  std::vector<std::byte> bytes_;
+  bool read_ = false;
+};
+
+}  // namespace tailrace

@@ -1,0 +1,363 @@
+// The schema's side of the check; that of rows and keys is check_rows.cpp.
+
+#include "concat/check/concat_check.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "concat/check/check_objects.hpp"
+#include "concat/check/check_rows.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+namespace {
+
+std::string dataset_text(const std::string& path) { return "dataset \"" + path + "\""; }
+
+struct Extents {
+  bool appended = false;  ///< A simple space of one dimension at least.
+  Shape shape;
+};
+
+Extents extents_of(hid_t dataset) {
+  const Hdf5Id space(H5Dget_space(dataset));
+  Extents extents;
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  if (H5Sget_simple_extent_type(space.get()) != H5S_SIMPLE || rank < 1) return extents;
+  std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
+  extents.appended = true;
+  extents.shape.assign(shape.begin(), shape.end());
+  return extents;
+}
+
+/// The fill value's bytes; zeros where there is none.
+std::vector<std::byte> fill_bytes(hid_t dataset, hid_t type) {
+  std::vector<std::byte> bytes(H5Tget_size(type));
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+  H5Pfill_value_defined(list.get(), &defined);
+  if (defined == H5D_FILL_VALUE_USER_DEFINED) {
+    H5Pget_fill_value(list.get(), type, bytes.data());
+  }
+  return bytes;
+}
+
+std::string kind_text(H5O_type_t type) {
+  if (type == H5O_TYPE_GROUP) return "group";
+  return type == H5O_TYPE_DATASET ? "dataset" : "named type";
+}
+
+/// A partition key is an int64 dataset "NAME.seq" beside a dataset NAME.
+bool looks_like_key(hid_t file, const std::string& path) {
+  constexpr std::string_view ending = ".seq";
+  if (!path.ends_with(ending)) return false;
+  const Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id type(H5Dget_type(dataset.get()));
+  const std::string like = path.substr(0, path.size() - ending.size());
+  return H5Tequal(type.get(), H5T_STD_I64LE) > 0 && H5Lexists(file, like.c_str(), H5P_DEFAULT) > 0;
+}
+
+class ConcatCheckImpl final : public ConcatCheck {
+ public:
+  ConcatCheckImpl(std::string output, std::string first_input, std::uint64_t memory_bytes)
+      : output_name_(std::move(output)),
+        first_name_(std::move(first_input)),
+        memory_bytes_(memory_bytes) {}
+  ~ConcatCheckImpl() override {
+    const Hdf5Scope scope;
+    types_.clear();
+    output_.reset();
+  }
+
+  Status open() {
+    const Hdf5Scope scope;
+    Result<Hdf5Id> output = open_checked_file(output_name_);
+    if (!output.ok()) return output.status();
+    output_ = std::move(*output);
+    Result<Hdf5Id> first = open_checked_file(first_name_);
+    if (!first.ok()) return first.status();
+    Result<std::vector<CheckedObject>> wanted = list_checked_objects(first->get(), first_name_);
+    if (!wanted.ok()) return wanted.status();
+    Result<std::vector<CheckedObject>> found = list_checked_objects(output_.get(), output_name_);
+    if (!found.ok()) return found.status();
+    wanted_ = std::move(*wanted);
+    found_ = std::move(*found);
+    std::unordered_set<std::string> there;
+    for (const CheckedObject& object : found_) {
+      if (object.type == H5O_TYPE_DATASET) there.insert(object.path);
+    }
+    for (const CheckedObject& object : wanted_) {
+      if (object.type != H5O_TYPE_DATASET) continue;
+      wanted_datasets_.insert(object.path);
+      if (there.contains(object.path)) TAILRACE_TRY(add_dataset(object.path));
+    }
+    for (const CheckedObject& object : found_) {
+      const bool extra = object.type == H5O_TYPE_DATASET && !wanted_datasets_.contains(object.path);
+      if (extra && looks_like_key(output_.get(), object.path)) keys_.push_back(object.path);
+    }
+    return Status();
+  }
+
+  const std::vector<Dataset>& datasets() const override { return datasets_; }
+  const std::vector<std::string>& keys() const override { return keys_; }
+
+  Status compare_objects(ConcatFindings& findings) override {
+    const Hdf5Scope scope;
+    Result<Hdf5Id> first = open_checked_file(first_name_);
+    if (!first.ok()) return first.status();
+    std::unordered_map<std::string, H5O_type_t> found;
+    for (const CheckedObject& object : found_) found.emplace(object.path, object.type);
+    for (const CheckedObject& object : wanted_) {
+      const std::string who = kind_text(object.type) + " \"" + object.path + "\"";
+      const auto here = found.find(object.path);
+      if (here == found.end()) {
+        findings.add(output_name_ + ": " + who + " is missing");
+        continue;
+      }
+      const H5O_type_t type = here->second;
+      found.erase(here);
+      if (type != object.type) {
+        findings.add(output_name_ + ": " + who + " is a " + kind_text(type));
+        continue;
+      }
+      const Hdf5Id input(H5Oopen(first->get(), object.path.c_str(), H5P_DEFAULT));
+      const Hdf5Id output(H5Oopen(output_.get(), object.path.c_str(), H5P_DEFAULT));
+      if (!input.valid() || !output.valid()) {
+        return hdf5_failure(Code::corrupt, who + ": cannot be opened");
+      }
+      const CheckedSide a{input.get(), first->get()};
+      const CheckedSide b{output.get(), output_.get()};
+      compare_attributes(a, b, who, findings);
+      if (type == H5O_TYPE_DATASET) TAILRACE_TRY(compare_dataset(object.path, a, b, findings));
+    }
+    for (const CheckedObject& object : found_) {
+      if (!found.contains(object.path)) continue;
+      if (std::find(keys_.begin(), keys_.end(), object.path) != keys_.end()) continue;
+      findings.add(output_name_ + ": " + kind_text(object.type) + " \"" + object.path +
+                   "\" is in no input");
+    }
+    compare_key_rows(findings);
+    return Status();
+  }
+
+  Result<std::vector<InputRows>> survey(const std::string& input,
+                                        ConcatFindings& findings) override {
+    const Hdf5Scope scope;
+    Result<Hdf5Id> file = open_checked_file(input);
+    if (!file.ok()) return file.status();
+    Result<std::vector<CheckedObject>> objects = list_checked_objects(file->get(), input);
+    if (!objects.ok()) return objects.status();
+    std::vector<InputRows> rows;
+    std::vector<bool> seen(datasets_.size(), false);
+    for (const CheckedObject& object : *objects) {
+      if (object.type != H5O_TYPE_DATASET) continue;
+      const auto found = by_path_.find(object.path);
+      if (found == by_path_.end()) {
+        // Those of the first input that the output lacks are named once, by compare_objects().
+        if (!wanted_datasets_.contains(object.path)) {
+          findings.add(input + ": " + dataset_text(object.path) + " is not in the output");
+        }
+        continue;
+      }
+      const std::size_t index = found->second;
+      seen[index] = true;
+      const Hdf5Id dataset(H5Dopen2(file->get(), object.path.c_str(), H5P_DEFAULT));
+      if (!dataset.valid()) {
+        return hdf5_failure(Code::corrupt,
+                            input + ": " + dataset_text(object.path) + ": cannot be opened");
+      }
+      const std::uint64_t n_rows = comparable_rows(index, dataset.get(), input, findings);
+      if (n_rows > 0) rows.push_back({static_cast<std::uint32_t>(index), n_rows});
+    }
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (!seen[i]) findings.add(input + ": " + dataset_text(datasets_[i].path) + " is missing");
+    }
+    std::sort(rows.begin(), rows.end(), [](const InputRows& a, const InputRows& b) {
+      return a.dataset_index < b.dataset_index;
+    });
+    return rows;
+  }
+
+  Status compare_rows(std::span<const std::string> inputs,
+                      std::span<const std::vector<InputRows>> rows,
+                      std::span<std::uint64_t> first_rows, const Progress& progress,
+                      ConcatFindings& findings) override {
+    const Hdf5Scope scope;
+    std::vector<Hdf5Id> files;
+    for (const std::string& input : inputs) {
+      Result<Hdf5Id> file = open_checked_file(input);
+      if (!file.ok()) return file.status();
+      files.push_back(std::move(*file));
+    }
+    std::vector<std::vector<CheckedRows>> sources(datasets_.size());
+    for (std::size_t f = 0; f < inputs.size(); ++f) {
+      for (const InputRows& part : rows[f]) {
+        sources[part.dataset_index].push_back({files[f].get(), inputs[f], part.n_rows});
+      }
+    }
+    RowComparison comparison(output_.get(), memory_bytes_);
+    for (std::size_t d = 0; d < datasets_.size(); ++d) {
+      if (sources[d].empty()) continue;
+      TAILRACE_TRY(
+          comparison.compare(datasets_[d].path, sources[d], first_rows[d], progress, findings));
+      for (const CheckedRows& source : sources[d]) first_rows[d] += source.n_rows;
+    }
+    return Status();
+  }
+
+  void check_keys(const std::string& input, std::span<const InputRows> rows,
+                  std::span<const std::uint64_t> first_rows, std::span<const std::string> names,
+                  ConcatFindings& findings) override {
+    const Hdf5Scope scope;
+    std::vector<KeyedRows> keyed;
+    for (const std::string& key : keys_) {
+      const auto like = by_path_.find(key.substr(0, key.rfind(".seq")));
+      if (like == by_path_.end()) continue;  // Named by compare_objects(): missing.
+      const auto part = std::find_if(rows.begin(), rows.end(), [&](const InputRows& entry) {
+        return entry.dataset_index == like->second;
+      });
+      const std::uint64_t n_rows = part == rows.end() ? 0 : part->n_rows;
+      keyed.push_back({key, first_rows[like->second], n_rows});
+    }
+    compare_keys(output_.get(), input, keyed, names, findings);
+  }
+
+ private:
+  /// Note a dataset that both the first input and the output have.
+  Status add_dataset(const std::string& path) {
+    const Hdf5Id dataset(H5Dopen2(output_.get(), path.c_str(), H5P_DEFAULT));
+    Hdf5Id type(H5Dget_type(dataset.get()));
+    if (!type.valid()) {
+      return hdf5_failure(Code::corrupt, output_name_ + ": " + dataset_text(path));
+    }
+    const Extents extents = extents_of(dataset.get());
+    Dataset entry{path, extents.appended, 0, H5Tget_size(type.get())};
+    if (extents.appended) {
+      entry.n_rows = extents.shape[0];
+      entry.row_bytes *= n_elements({extents.shape.begin() + 1, extents.shape.end()});
+    }
+    by_path_.emplace(path, datasets_.size());
+    datasets_.push_back(entry);
+    shapes_.push_back(extents.shape);
+    types_.push_back(std::move(type));
+    return Status();
+  }
+
+  /// Keys have as many rows as what they are beside, and /spill says what they mean.
+  void compare_key_rows(ConcatFindings& findings) const {
+    bool in_spill = keys_.empty();
+    for (const std::string& key : keys_) {
+      in_spill = in_spill || key.substr(0, key.rfind('/')) == "/spill";
+      const Hdf5Id dataset(H5Dopen2(output_.get(), key.c_str(), H5P_DEFAULT));
+      const Extents extents = extents_of(dataset.get());
+      const std::uint64_t n_rows = extents.appended ? extents.shape[0] : 0;
+      const auto like = by_path_.find(key.substr(0, key.rfind(".seq")));
+      if (like == by_path_.end() || datasets_[like->second].n_rows == n_rows) continue;
+      findings.add(output_name_ + ": key \"" + key + "\" has " + std::to_string(n_rows) +
+                   " rows, " + dataset_text(like->first) + " beside it " +
+                   std::to_string(datasets_[like->second].n_rows));
+    }
+    if (!in_spill) findings.add(output_name_ + ": has keys, but none in /spill");
+  }
+
+  /// The rows of an input's dataset, or 0 and a finding where they cannot be compared.
+  std::uint64_t comparable_rows(std::size_t index, hid_t dataset, const std::string& input,
+                                ConcatFindings& findings) const {
+    const std::string who = input + ": " + dataset_text(datasets_[index].path);
+    const Hdf5Id type(H5Dget_type(dataset));
+    if (H5Tequal(type.get(), types_[index].get()) <= 0) {
+      findings.add(who + " has another type than in the output");
+      return 0;
+    }
+    const Extents extents = extents_of(dataset);
+    if (!extents.appended || !datasets_[index].appended) {
+      if (extents.appended != datasets_[index].appended) {
+        findings.add(who + ": one of this and the output's is a scalar");
+      }
+      return 0;
+    }
+    Shape expected = shapes_[index];
+    if (expected.size() == extents.shape.size()) expected[0] = extents.shape[0];
+    if (expected != extents.shape) {
+      findings.add(who + " has shape " + shape_text(extents.shape) + ", " +
+                   shape_text(shapes_[index]) + " in the output");
+      return 0;
+    }
+    return extents.shape[0];
+  }
+
+  /// Fill value, and the values of what is not appended.
+  Status compare_dataset(const std::string& path, const CheckedSide& input,
+                         const CheckedSide& output, ConcatFindings& findings) const {
+    const std::string who = output_name_ + ": " + dataset_text(path);
+    const Hdf5Id type(H5Dget_type(output.object));
+    const Hdf5Id type_there(H5Dget_type(input.object));
+    if (H5Tequal(type.get(), type_there.get()) <= 0) return Status();  // Named by survey().
+    if (is_plain_type(type.get())) {
+      const std::vector<std::byte> fill = fill_bytes(output.object, type.get());
+      const std::vector<std::byte> expected = fill_bytes(input.object, type.get());
+      if (fill != expected) {
+        findings.add(who + " has fill value " +
+                     checked_value_text(type.get(), {fill.data(), output.file}) + ", " +
+                     checked_value_text(type.get(), {expected.data(), input.file}) +
+                     " in the first input");
+      }
+    }
+    if (extents_of(output.object).appended || extents_of(input.object).appended) return Status();
+    const auto read = [](hid_t dataset) {
+      return CheckedElements(Hdf5Id(H5Dget_type(dataset)), Hdf5Id(H5Dget_space(dataset)),
+                             [&](hid_t memory_type, void* bytes) {
+                               return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                                              bytes);
+                             });
+    };
+    const CheckedElements here = read(output.object);
+    const CheckedElements there = read(input.object);
+    if (!here.read() || !there.read()) return hdf5_failure(Code::corrupt, who);
+    if (here.n_elements() != there.n_elements()) {
+      findings.add(who + " is a null dataset in one of the two files only");
+      return Status();
+    }
+    if (here.n_elements() == 0) return Status();
+    const CheckedValue value{here.at(0), output.file};
+    const CheckedValue expected{there.at(0), input.file};
+    if (!same_value(type.get(), value, expected)) {
+      findings.add(who + " is " + checked_value_text(type.get(), value) + ", " +
+                   checked_value_text(type.get(), expected) + " in the first input");
+    }
+    return Status();
+  }
+
+  std::string output_name_;
+  std::string first_name_;
+  std::uint64_t memory_bytes_;
+  Hdf5Id output_;
+  std::vector<CheckedObject> wanted_;                ///< Of the first input.
+  std::vector<CheckedObject> found_;                 ///< Of the output.
+  std::unordered_set<std::string> wanted_datasets_;  ///< Their paths.
+  std::vector<Dataset> datasets_;
+  std::vector<Shape> shapes_;
+  std::vector<Hdf5Id> types_;
+  std::vector<std::string> keys_;
+  std::unordered_map<std::string, std::size_t> by_path_;
+};
+
+}  // namespace
+
+void ConcatFindings::add(std::string line) {
+  if (lines.size() < most_lines) lines.push_back(std::move(line));
+  ++n_all;
+}
+
+Result<std::unique_ptr<ConcatCheck>> ConcatCheck::open(const std::string& output,
+                                                       const std::string& first_input,
+                                                       std::uint64_t memory_bytes) {
+  auto check = std::make_unique<ConcatCheckImpl>(output, first_input, memory_bytes);
+  TAILRACE_TRY(check->open());
+  return std::unique_ptr<ConcatCheck>(std::move(check));
+}
+
+}  // namespace tailrace

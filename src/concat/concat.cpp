@@ -1,0 +1,498 @@
+// The story of a concatenation, one line per stage; see run().
+//
+// Work is balanced by bytes twice: files are dealt to ranks for reading, and the output's chunks,
+// all datasets in one line, are dealt for decoding and encoding. Between the two, encoded chunks
+// travel in rounds that fit the memory. HDF5 is touched by rank 0 when a dataset is complete, and
+// by every rank while it opens its inputs.
+//
+// Invariant 1: a dataset is published only when every place of the line up to its end is dealt with
+// on all ranks. Invariant 2: a rank that fails goes on taking part until the ranks agree.
+
+#include "concat/concat.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "concat/concat_inputs.hpp"
+#include "concat/concat_line.hpp"
+#include "concat/concat_pieces.hpp"
+#include "concat/concat_publish.hpp"
+#include "concat/concat_targets.hpp"
+#include "concat/concat_work.hpp"
+#include "concat/concat_write.hpp"
+#include "concat/hdf5/concat_output.hpp"
+#include "core/comm.hpp"
+#include "hdf5/hdf5_paths.hpp"
+#include "output/output_file.hpp"
+#include "output/publish_fields.hpp"
+
+namespace tailrace {
+namespace {
+
+// How the memory of a rank is shared out. Encoded chunks that arrive are fewer than the raw bytes
+// of the round; the rest is for what they are listed in.
+constexpr std::uint64_t inputs_share = 2;     ///< 1/2: chunk lists, and inputs held in memory.
+constexpr std::uint64_t image_share = 4;      ///< 1/4: inputs held in memory.
+constexpr std::uint64_t round_share = 8;      ///< 1/8: raw bytes of a rank's part of a round.
+constexpr std::uint64_t outgoing_share = 16;  ///< 1/16: encoded chunks on their way to owners.
+constexpr std::uint64_t threads_share = 8;    ///< 1/8: chunks being decoded and encoded.
+constexpr std::uint64_t outgoing_max = 512U << 20;
+constexpr std::uint64_t round_bytes_max = 256U << 20;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// The stages of the report, in its order.
+enum Stage : std::size_t { opening, exchange, read, decode, encode, write, create, index, close };
+constexpr const char* stage_names[] = {"open",  "exchange", "read",  "decode", "encode",
+                                       "write", "create",   "index", "close"};
+constexpr std::size_t n_stages = std::size(stage_names);
+
+class Concatenation {
+ public:
+  Concatenation(Comm& comm, const ConcatRequest& request)
+      : comm_(comm), request_(request), inputs_(comm, request) {}
+  ~Concatenation() = default;
+  Concatenation(const Concatenation&) = delete;
+  Concatenation& operator=(const Concatenation&) = delete;
+
+  Status run();
+  ConcatReport report();
+  void clean_up_after_failure(Status& failure);
+
+ private:
+  Status check_request() const;
+  Status plan_targets();
+  Status open_file();
+  Status place_contiguous();
+  Status do_rounds();
+  Status do_round(std::uint64_t end);
+  Status commit(std::uint64_t place);
+  Status finish();
+  std::uint64_t round_end(std::uint64_t first, bool& commit_now);
+  Status settle_threads();
+  void count_memory(std::uint64_t moving_bytes);
+
+  Comm& comm_;
+  const ConcatRequest& request_;
+  ConcatInputs inputs_;
+  ConcatTargets targets_;
+  const ConcatLine* line_ = nullptr;
+  OutputFile output_;
+  std::unique_ptr<PieceSender> sender_;
+  std::unique_ptr<ConcatWriteLane> lane_;
+  std::unique_ptr<ConcatWork> work_;
+  std::unique_ptr<ConcatPublisher> publisher_;
+  std::vector<WrittenPlace> written_;  ///< Since the last commit.
+  std::uint64_t place_ = 0;            ///< Everything before is dealt with.
+  std::uint64_t first_place_ = 0;      ///< Resume: was before this run.
+  bool resumes_ = false;               ///< There was an unfinished output, and it is gone on with.
+  bool resumable_ = false;             ///< What is committed so far can be gone on with.
+  bool closing_ = false;               ///< The last commit has begun: the file may have changed.
+  std::uint64_t n_threads_ = 1;
+  std::uint64_t task_bytes_ = 0;
+  std::uint64_t peak_bytes_ = 0;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_commit_ = start_;
+  double seconds_[n_stages] = {};
+  ConcatReport report_;
+};
+
+Status Concatenation::run() {
+  TAILRACE_TRY(check_request());
+  TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
+  TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
+  TAILRACE_TRY(targets_.read_older_output(comm_, request_, inputs_));
+  seconds_[opening] = seconds_since(start_);
+  TAILRACE_TRY(plan_targets());
+  TAILRACE_TRY(open_file());
+  TAILRACE_TRY(place_contiguous());
+  TAILRACE_TRY(do_rounds());
+  return finish();
+}
+
+Status Concatenation::check_request() const {
+  Status checked;
+  if (request_.inputs.empty()) {
+    checked = Status(Code::invalid_argument, "there are no inputs");
+  } else if (request_.append && request_.resume) {
+    checked = Status(Code::invalid_argument, "append and resume exclude each other");
+  } else if (comm_.is_root()) {
+    struct stat facts {};
+    const bool there = ::stat(request_.output.c_str(), &facts) == 0;
+    if (there && S_ISDIR(facts.st_mode)) {
+      checked = Status(Code::invalid_argument, request_.output + " is a folder");
+    } else if (request_.append && !there) {
+      checked = Status(Code::not_found, request_.output + " does not exist: nothing to append to");
+    } else if (!request_.append && there && !request_.options.replace) {
+      checked =
+          Status(Code::already_exists, request_.output + " exists already; --force replaces it");
+    }
+    for (const std::string& input : request_.inputs) {
+      struct stat other {};
+      if (there && ::stat(input.c_str(), &other) == 0 && other.st_ino == facts.st_ino &&
+          other.st_dev == facts.st_dev) {
+        checked = Status(Code::invalid_argument, request_.output + " is one of the inputs");
+      }
+    }
+  }
+  return as_rank_0_says(comm_, checked);
+}
+
+/// What goes where, for all ranks, and this rank's part in it.
+Status Concatenation::plan_targets() {
+  TAILRACE_TRY(targets_.plan(comm_, request_, inputs_));
+  line_ = &targets_.line();
+  sender_ = std::make_unique<PieceSender>(*line_, targets_.take_parts(), targets_.forms());
+  return settle_threads();
+}
+
+/// As many threads as may hold a chunk before and after decoding and encoding each.
+Status Concatenation::settle_threads() {
+  // What is decoded counts as well as what is encoded.
+  std::vector<std::uint64_t> decoded = {sender_->largest_chunk_bytes()};
+  comm_.allreduce(std::span(decoded), Reduction::max);
+  std::uint64_t largest = 0;
+  std::size_t of = 0;
+  for (std::size_t d = 0; d < line_->n_datasets(); ++d) {
+    if (line_->first_place(d) == line_->first_place(d + 1)) continue;
+    if (line_->dataset(d).chunk_bytes() <= largest) continue;
+    largest = line_->dataset(d).chunk_bytes();
+    of = d;
+  }
+  task_bytes_ = 3 * largest + decoded[0];
+  const std::uint64_t for_threads = request_.options.memory_bytes / threads_share;
+  if (task_bytes_ > request_.options.memory_bytes / 2) {
+    return Status(Code::invalid_argument,
+                  "dataset \"" + targets_[of].like.path + "\": its chunks of " +
+                      bytes_text(largest) + ", with the inputs' of up to " +
+                      bytes_text(decoded[0]) + ", need --memory of " + bytes_text(2 * task_bytes_) +
+                      " at least, or smaller ones by --chunk");
+  }
+  const auto on_node = static_cast<unsigned>(std::max(1, comm_.n_ranks_on_node()));
+  const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency() / on_node);
+  const std::uint64_t wanted = request_.options.n_threads > 0 ? request_.options.n_threads : cores;
+  n_threads_ =
+      std::clamp<std::uint64_t>(for_threads / std::max<std::uint64_t>(task_bytes_, 1), 1, wanted);
+  return Status();
+}
+
+Status Concatenation::open_file() {
+  FileOptions options = request_.options;
+  const std::string partial = request_.output + partial_suffix;
+  // Whether there is something to resume is rank 0's to say.
+  Result<bool> leftover = false;
+  if (comm_.is_root() && request_.resume) leftover = leftover_can_be_resumed(partial);
+  TAILRACE_TRY(as_rank_0_says(comm_, leftover.status()));
+  std::vector<std::uint64_t> resumes = {leftover.ok() && *leftover};
+  comm_.allreduce(std::span(resumes), Reduction::max);
+  resumes_ = resumes[0] != 0;
+  if (request_.append || resumes_) {
+    TAILRACE_TRY(open_output(comm_, resumes_ ? partial : request_.output, options, output_));
+  } else {
+    const auto path = [](const ConcatTarget& t) -> const std::string& { return t.like.path; };
+    options.expected_root_links = n_root_members(targets_.all(), path);
+    TAILRACE_TRY(create_output(comm_, request_.output, options, output_));
+  }
+  const std::vector<ForeignRows> foreign = inputs_.gather_foreign_rows();
+  ConcatPublisher::Settings settings;
+  settings.mode = request_.append ? ConcatPublisher::Mode::append
+                  : resumes_      ? ConcatPublisher::Mode::resume
+                                  : ConcatPublisher::Mode::create;
+  settings.first_input = request_.inputs[inputs_.first_input()];
+  settings.request_digest = request_digest(request_, inputs_.input_bytes());
+  settings.memory_bytes = request_.options.memory_bytes / 4;
+  publisher_ = std::make_unique<ConcatPublisher>(request_, *line_, targets_.all(),
+                                                 targets_.older_rows(), settings);
+  std::vector<std::uint64_t> done = {0};
+  Status opened;
+  if (comm_.is_root()) {
+    opened = publisher_->open(*output_.file, foreign);
+    done[0] = publisher_->n_published();
+  }
+  TAILRACE_TRY(comm_.agree(opened));
+  resumable_ = resumes_;
+  comm_.allreduce(std::span(done), Reduction::max);
+  first_place_ = place_ = line_->first_place(static_cast<std::size_t>(done[0]));
+  if (request_.resume && comm_.is_root()) {
+    report_.remarks.push_back(resumes_ ? "resumed behind " + std::to_string(done[0]) + " datasets"
+                                       : "there was nothing to resume; started anew");
+  }
+  ConcatWriteLane::Settings lane;
+  lane.write_buffer_bytes =
+      std::min(request_.options.write_buffer_bytes,
+               std::max<std::uint64_t>(request_.options.memory_bytes / 16, 64U << 10));
+  lane.dense = request_.options.field_defaults.layout == "dense";
+  lane.dedup = request_.dedup;
+  lane_ = std::make_unique<ConcatWriteLane>(*output_.storage, *output_.tail, lane);
+  work_ =
+      std::make_unique<ConcatWork>(*line_, targets_.all(), *lane_, *output_.tail,
+                                   ConcatWork::Settings{n_threads_, request_.options.plugin_path,
+                                                        request_.inputs, request_.output});
+  return Status();
+}
+
+/// Contiguous datasets have their place from the start.
+Status Concatenation::place_contiguous() {
+  std::vector<std::size_t> plain;
+  for (std::size_t d = 0; d < targets_.size(); ++d) {
+    const bool has_places = line_->first_place(d) < line_->first_place(d + 1);
+    const bool ahead = line_->first_place(d) >= first_place_;
+    const bool contiguous = targets_[d].like.storage.kind == StoredForm::Kind::contiguous;
+    if (has_places && ahead && contiguous) plain.push_back(d);
+  }
+  if (plain.empty()) return Status();
+  Bytes addresses(plain.size() * sizeof(std::uint64_t));
+  if (comm_.is_root()) {
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      const ConcatTarget& target = targets_[plain[i]];
+      const std::uint64_t address =
+          output_.tail->claim((target.n_rows * target.like.row_bytes() + 7) / 8 * 8);
+      std::memcpy(&addresses[i * sizeof address], &address, sizeof address);
+    }
+  }
+  comm_.broadcast(addresses, 0);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    std::uint64_t& address = targets_[plain[i]].contiguous_address;
+    std::memcpy(&address, &addresses[i * sizeof address], sizeof address);
+  }
+  return Status();
+}
+
+/// Where the round that begins at `first` ends, for all ranks; and whether to commit before it.
+std::uint64_t Concatenation::round_end(std::uint64_t first, bool& commit_now) {
+  const std::uint64_t memory = request_.options.memory_bytes;
+  const std::uint64_t share = std::min(memory / round_share, round_bytes_max);
+  const std::uint64_t outgoing = std::min(memory / outgoing_share, outgoing_max);
+  const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
+  std::uint64_t end = first < line_->n_places() ? line_->end_within(first, share * n_ranks) : first;
+  end = sender_->end_within(first, end, outgoing);
+  const bool due = comm_.is_root() && !request_.append && place_ > first_place_ &&
+                   seconds_since(last_commit_) >= request_.commit_interval_s;
+  std::vector<std::uint64_t> agreed = {end, due ? 0U : 1U};
+  comm_.allreduce(std::span(agreed), Reduction::min);
+  commit_now = agreed[1] == 0;
+  return agreed[0];
+}
+
+void Concatenation::count_memory(std::uint64_t moving_bytes) {
+  peak_bytes_ = std::max(peak_bytes_, inputs_.memory_bytes() + moving_bytes +
+                                          n_threads_ * task_bytes_ + lane_->peak_bytes());
+}
+
+Status Concatenation::do_round(std::uint64_t end) {
+  const ConcatRound round = ConcatRound::deal(*line_, place_, end, comm_.n_ranks());
+  auto since = Clock::now();
+  Result<Outgoing> collected = sender_->collect(round);
+  seconds_[read] += seconds_since(since);
+  TAILRACE_TRY(comm_.agree(collected.status()));
+
+  since = Clock::now();
+  Arrived arrived;
+  std::vector<Message> outgoing;
+  std::uint64_t moving_bytes = 0;
+  for (Message& message : collected->messages) {
+    moving_bytes += message.payload.size();
+    if (message.peer == comm_.rank()) {
+      arrived.add(std::move(message.payload), *line_, inputs_.forms());
+    } else {
+      outgoing.push_back(std::move(message));
+    }
+  }
+  if (comm_.n_ranks() > 1) {
+    for (Message& message : comm_.exchange(std::move(outgoing))) {
+      moving_bytes += message.payload.size();
+      arrived.add(std::move(message.payload), *line_, inputs_.forms());
+    }
+  }
+  seconds_[exchange] += seconds_since(since);
+
+  Status worked = work_->run(round, comm_.rank(), arrived, collected->copies, *sender_);
+  const Status finished = lane_->finish_round(comm_);
+  if (worked.ok()) worked = finished;
+  count_memory(moving_bytes + arrived.pieces().size() * 2 * sizeof(Piece));
+  for (const WrittenPlace& place : lane_->take_written()) written_.push_back(place);
+  TAILRACE_TRY(comm_.agree(worked));
+  place_ = end;
+  ++report_.n_rounds;
+  if (comm_.is_root() && request_.progress) {
+    request_.progress(line_->bytes_before(place_), line_->bytes_before(line_->n_places()));
+  }
+  return Status();
+}
+
+Status Concatenation::do_rounds() {
+  last_commit_ = Clock::now();
+  while (place_ < line_->n_places()) {
+    bool commit_now = false;
+    const std::uint64_t end = round_end(place_, commit_now);
+    if (commit_now) TAILRACE_TRY(commit(place_));
+    TAILRACE_TRY(do_round(end));
+  }
+  return Status();
+}
+
+/// Publish the datasets that are complete before `place`, durably, in the unfinished output.
+Status Concatenation::commit(std::uint64_t place) {
+  auto since = Clock::now();
+  // Every place was somebody's: what is published is whole.
+  std::vector<std::uint64_t> dealt = {work_->n_places()};
+  comm_.allreduce(std::span(dealt), Reduction::sum);
+  if (dealt[0] != place - first_place_) {
+    return Status(Code::internal, std::to_string(dealt[0]) + " chunks were dealt with, must be " +
+                                      std::to_string(place - first_place_));
+  }
+  TAILRACE_TRY(comm_.agree(request_.options.sync ? output_.storage->sync() : Status()));
+  seconds_[close] += seconds_since(since);
+  since = Clock::now();
+  const std::vector<Bytes> gathered = comm_.gather(std::as_bytes(std::span(written_)), 0);
+  written_.clear();
+  publisher_->take(gathered);
+  seconds_[index] += seconds_since(since);
+  since = Clock::now();
+  Status published = publisher_->publish(place);
+  seconds_[create] += seconds_since(since);
+  since = Clock::now();
+  if (published.ok()) published = publisher_->commit_on_the_way(place == line_->n_places());
+  TAILRACE_TRY(comm_.agree(published));
+  resumable_ = resumable_ || place < line_->n_places();
+  seconds_[close] += seconds_since(since);
+  last_commit_ = Clock::now();
+  ++report_.n_commits;
+  return Status();
+}
+
+Status Concatenation::finish() {
+  TAILRACE_TRY(commit(line_->n_places()));
+  const auto since = Clock::now();
+  closing_ = true;
+  Status closed;
+  if (comm_.is_root()) {
+    Result<std::vector<std::string>> remarks = publisher_->finish();
+    closed = remarks.status();
+    if (remarks.ok()) {
+      report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+    }
+    report_.metadata_bytes = output_.file->metadata_bytes();
+    if (closed.ok() && !request_.append) {
+      closed = move_in_place(request_.output, request_.options.sync);
+    }
+  }
+  TAILRACE_TRY(comm_.agree(closed));
+  seconds_[close] += seconds_since(since);
+  return Status();
+}
+
+/// Leave an appended output as it was, and nothing of a new one unless it can be resumed.
+void Concatenation::clean_up_after_failure(Status& failure) {
+  lane_.reset();
+  publisher_.reset();
+  const bool opened = output_.storage != nullptr;
+  output_.file.reset();
+  output_.storage.reset();
+  comm_.barrier();
+  const std::string partial = request_.output + partial_suffix;
+  // Every rank says the same.
+  std::vector<std::uint64_t> stays = {0};
+  if (comm_.is_root() && opened) {
+    if (request_.append && !closing_) {
+      stays[0] =
+          ::truncate(request_.output.c_str(), static_cast<off_t>(targets_.older_bytes())) != 0;
+    } else if (!request_.append && !resumable_ && !resumes_) {
+      ::unlink(partial.c_str());
+    }
+  }
+  comm_.allreduce(std::span(stays), Reduction::max);
+  if (request_.append && closing_) {
+    // Whether the file's header points behind its older end already, nobody knows.
+    failure =
+        Status(failure.code(), failure.message() + "\n  the last commit to " + request_.output +
+                                   " was cut short: tailrace recover tells its state");
+  } else if (stays[0] != 0) {
+    failure = Status(failure.code(), failure.message() + "; bytes behind the end of " +
+                                         request_.output + " stay (harmless)");
+  }
+  if (!request_.append && resumable_) {
+    failure = Status(failure.code(), failure.message() + "\n  what is complete is kept in " +
+                                         partial + ": --resume goes on from there");
+  }
+}
+
+ConcatReport Concatenation::report() {
+  report_.n_files = inputs_.n_files();
+  report_.input_bytes = inputs_.input_bytes();
+  report_.skipped = inputs_.skipped();
+  if (report_.skipped.size() > request_.inputs.size() / 2) {
+    report_.remarks.push_back("most inputs were left out: does the one that gives the schema, " +
+                              request_.inputs[inputs_.first_input()] + ", differ?");
+  }
+  if (!targets_.kept_chunks().empty()) {
+    report_.remarks.push_back(
+        std::to_string(targets_.kept_chunks().size()) + " datasets keep their chunks, for which " +
+        "their filters were set up (\"" + targets_[targets_.kept_chunks().front()].like.path +
+        "\" first); other chunks need another --codec");
+  }
+  for (const ConcatTarget& target : targets_.all()) {
+    if (!target.like.appended) continue;
+    ++report_.n_datasets;
+    if (target.n_rows == 0) ++report_.n_empty;
+  }
+  for (std::size_t d = 0; d < targets_.size(); ++d) {
+    report_.n_rows += inputs_.n_rows()[d];
+    report_.raw_bytes += inputs_.n_rows()[d] * targets_[d].like.row_bytes();
+  }
+  struct stat facts {};
+  if (comm_.is_root() && ::stat(request_.output.c_str(), &facts) == 0) {
+    report_.output_bytes = static_cast<std::uint64_t>(facts.st_size);
+  }
+  std::vector<std::uint64_t> sums = {work_->n_encoded() + work_->n_copied(),
+                                     work_->n_copied(),
+                                     work_->copied_bytes(),
+                                     lane_->n_shared(),
+                                     report_.output_bytes,
+                                     report_.metadata_bytes};
+  comm_.allreduce(std::span(sums), Reduction::sum);
+  report_.n_chunks = sums[0];
+  report_.n_copied = sums[1];
+  report_.copied_bytes = sums[2];
+  report_.n_shared = sums[3];
+  report_.output_bytes = sums[4];
+  report_.metadata_bytes = sums[5];
+  seconds_[decode] = work_->decoding().seconds();
+  seconds_[encode] = work_->encoding().seconds();
+  seconds_[read] += work_->reading().seconds();
+  seconds_[write] = lane_->busy_s();
+  std::vector<double> total(std::begin(seconds_), std::end(seconds_));
+  total.push_back(seconds_since(start_));
+  std::vector<double> largest = total;
+  comm_.allreduce(std::span(total), Reduction::sum);
+  comm_.allreduce(std::span(largest), Reduction::max);
+  for (std::size_t i = 0; i < n_stages; ++i) {
+    report_.stages.emplace_back(stage_names[i], StageTime{total[i] / comm_.n_ranks(), largest[i]});
+  }
+  report_.total_s = largest[n_stages];
+  std::vector<std::uint64_t> peak = {peak_bytes_};
+  comm_.allreduce(std::span(peak), Reduction::max);
+  report_.peak_bytes = peak[0];
+  return std::move(report_);
+}
+
+}  // namespace
+
+Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
+  Concatenation concatenation(comm, request);
+  Status status = concatenation.run();
+  if (status.ok()) return concatenation.report();
+  concatenation.clean_up_after_failure(status);
+  return status;
+}
+
+}  // namespace tailrace

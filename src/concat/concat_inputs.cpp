@@ -1,0 +1,481 @@
+// Dealing, opening, comparing and counting the inputs.
+
+#include "concat/concat_inputs.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "concat/concat_targets.hpp"
+#include "core/byte_stream.hpp"
+#include "core/comm.hpp"
+#include "describe/concat_input.hpp"
+#include "hdf5/dataset_schema.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// Rows of unfiltered bytes that travel together.
+constexpr std::uint64_t plain_run_bytes = 1U << 20;
+/// How many bad files an error names.
+constexpr std::size_t named_files_max = 50;
+/// How many conflicts of one file.
+constexpr std::size_t named_conflicts_max = 20;
+
+/// Everybody's numbers on every rank, in rank order. Collective: one gather, one broadcast.
+std::vector<std::uint64_t> gather_to_all(Comm& comm, std::span<const std::uint64_t> mine) {
+  Bytes all;
+  for (const Bytes& part : comm.gather(std::as_bytes(mine), 0)) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  comm.broadcast(all, 0);
+  std::vector<std::uint64_t> numbers(all.size() / sizeof(std::uint64_t));
+  if (!all.empty()) std::memcpy(numbers.data(), all.data(), all.size());
+  return numbers;
+}
+
+}  // namespace
+
+std::size_t share_begin(std::size_t n, int rank, int n_ranks) {
+  return n * static_cast<std::size_t>(rank) / static_cast<std::size_t>(n_ranks);
+}
+
+std::string conflicts_text(std::span<const std::string> conflicts) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(conflicts.size(), named_conflicts_max); ++i) {
+    text += (text.empty() ? "" : "\n    ") + conflicts[i];
+  }
+  if (conflicts.size() > named_conflicts_max) {
+    text += "\n    and " + std::to_string(conflicts.size() - named_conflicts_max) + " more";
+  }
+  return text;
+}
+
+const StoredForm* FormTable::intern(const StoredForm& form) {
+  std::vector<const StoredForm*>& candidates = by_shape_[shape_text(form.chunk_shape)];
+  for (const StoredForm* known : candidates) {
+    if (known->same_as(form)) return known;
+  }
+  forms_.push_back(form);
+  candidates.push_back(&forms_.back());
+  return &forms_.back();
+}
+
+StoredForm chunked_form(const ConcatDataset& dataset, const StoredForm& stored) {
+  if (stored.kind == StoredForm::Kind::chunked) return stored;
+  StoredForm form;
+  form.kind = StoredForm::Kind::contiguous;
+  form.chunk_shape = dataset.shape;
+  const std::uint64_t row_bytes = std::max<std::uint64_t>(dataset.row_bytes(), 1);
+  form.chunk_shape[0] = std::max<std::uint64_t>(plain_run_bytes / row_bytes, 1);
+  for (std::uint64_t& extent : form.chunk_shape) extent = std::max<std::uint64_t>(extent, 1);
+  return form;
+}
+
+void ConcatInputs::refuse(std::size_t source, const Status& why) {
+  bad_.push_back({source, why.code(), why.message()});
+}
+
+Status ConcatInputs::deal() {
+  // Each rank asks the file system about an equal number of files; then all know all lengths.
+  const std::size_t n = request_.inputs.size();
+  const int n_ranks = comm_.n_ranks();
+  std::vector<std::uint64_t> lengths;
+  for (std::size_t i = share_begin(n, comm_.rank(), n_ranks);
+       i < share_begin(n, comm_.rank() + 1, n_ranks); ++i) {
+    struct stat facts {};
+    const bool there = ::stat(request_.inputs[i].c_str(), &facts) == 0;
+    lengths.push_back(there ? static_cast<std::uint64_t>(facts.st_size) : 0);
+  }
+  lengths = gather_to_all(comm_, lengths);
+  TAILRACE_TRY(
+      comm_.agree(lengths.size() == n
+                      ? Status()
+                      : Status(Code::disagreement, "ranks were given lists of different lengths")));
+  std::uint64_t total = 0;
+  for (const std::uint64_t length : lengths) total += length + 1;
+  // A file goes to the rank in whose share of all bytes its middle lies.
+  std::uint64_t before = 0;
+  own_begin_ = own_end_ = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double middle = static_cast<double>(before) + static_cast<double>(lengths[i] + 1) / 2;
+    const int rank =
+        std::min(static_cast<int>(middle / static_cast<double>(total) * n_ranks), n_ranks - 1);
+    if (rank == comm_.rank()) {
+      own_begin_ = std::min(own_begin_, i);
+      own_end_ = i + 1;
+    }
+    before += lengths[i] + 1;
+  }
+  if (own_begin_ == n) own_end_ = n;
+  return Status();
+}
+
+std::unique_ptr<ConcatInput> ConcatInputs::open_next() {
+  while (next_file_ < own_end_) {
+    const std::size_t source = next_file_++;
+    Result<std::unique_ptr<ConcatInput>> input =
+        ConcatInput::open(request_.inputs[source], image_bytes_left_);
+    if (!input.ok()) {
+      refuse(source, input.status());
+      continue;
+    }
+    if ((*input)->in_memory()) {
+      image_bytes_left_ -= std::min(image_bytes_left_, (*input)->file_bytes());
+    }
+    return std::move(*input);
+  }
+  return nullptr;
+}
+
+Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
+  constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t own_first = own_first_input == nullptr ? none : next_file_ - 1;
+  std::vector<std::uint64_t> first = {own_first};
+  comm_.allreduce(std::span(first), Reduction::min);
+  if (first[0] == none) return Status();  // No file can be read: settle_bad_files() tells why.
+  first_input_ = static_cast<std::size_t>(first[0]);
+  std::vector<std::uint64_t> owner = {
+      own_first == first[0] ? static_cast<std::uint64_t>(comm_.rank()) : 0};
+  comm_.allreduce(std::span(owner), Reduction::max);
+  Bytes packed;
+  if (own_first == first[0]) packed = pack_schema(own_first_input->datasets());
+  comm_.broadcast(packed, static_cast<int>(owner[0]));
+  Result<std::vector<ConcatDataset>> schema = unpack_schema(packed);
+  if (!schema.ok()) return schema.status();
+  schema_ = std::move(*schema);
+  n_stored_ = schema_.size();
+  for (std::size_t d = 0; d < n_stored_; ++d) {
+    by_path_.emplace(schema_[d].path, static_cast<std::uint32_t>(d));
+  }
+  return Status();
+}
+
+void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
+  OpenedFile file{next_file_ - 1, std::move(input), {}, {}};
+  const std::vector<ConcatDataset>& datasets = file.input->datasets();
+  const std::vector<std::string> conflicts = schema_conflicts(in_files(), datasets);
+  if (!conflicts.empty()) {
+    return refuse(file.source, Status(Code::invalid_argument, conflicts_text(conflicts)));
+  }
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const ConcatDataset& dataset = datasets[i];
+    if (!dataset.appended || dataset.n_rows() == 0) continue;
+    const StoredForm* form = forms_.intern(chunked_form(dataset, dataset.storage));
+    file.rows.push_back(
+        {by_path_.at(dataset.path), static_cast<std::uint32_t>(i), dataset.n_rows(), form});
+  }
+  if (const Status numbered = number_events_of(file); !numbered.ok()) {
+    return refuse(file.source, numbered);
+  }
+  // The schema is the same in every file, and thousands of files would use up the descriptors.
+  file.input->drop_schema();
+  file.input->close_file();
+  file.rows.shrink_to_fit();
+  files_.push_back(std::move(file));
+}
+
+Status ConcatInputs::add_key_datasets() {
+  if (request_.key_names.empty() || schema_.empty()) return Status();
+  Result<std::vector<KeyedGroup>> groups = find_keyed_groups(schema_, request_.key_names);
+  if (!groups.ok()) return groups.status().within(request_.inputs[first_input_]);
+  keyed_ = std::move(*groups);
+  for (const KeyedGroup& group : keyed_) {
+    ConcatDataset keys = schema_[group.like];
+    keys.path = group.key_path;
+    keys.type = encoded_type(DType::i64);
+    keys.type_text = dtype_name(DType::i64);
+    keys.element_bytes = dtype_bytes(DType::i64);
+    keys.fill_value.clear();
+    // What was set up for other elements is of no use for these.
+    if (!filters_fit_any_chunk(keys.storage)) keys.storage.filters.clear();
+    for (FilterSpec& filter : keys.storage.filters) {
+      const bool shuffle = filter.filter_id == 2 && !filter.final_client_data.empty();
+      if (shuffle) filter.final_client_data[0] = static_cast<std::uint32_t>(keys.element_bytes);
+    }
+    schema_.push_back(std::move(keys));
+  }
+  return Status();
+}
+
+Status ConcatInputs::number_events_of(OpenedFile& file) {
+  if (keyed_.empty()) return Status();
+  Result<FileKeys> keys = number_events(*file.input, keyed_, request_.key_names);
+  if (!keys.ok()) return keys.status();
+  file.keys = std::move(*keys);
+  for (std::size_t g = 0; g < keyed_.size(); ++g) {
+    const std::uint64_t n_rows = file.keys.groups[g].n_rows();
+    if (n_rows == 0) continue;
+    const std::size_t d = n_stored_ + g;
+    file.rows.push_back({static_cast<std::uint32_t>(d), 0, n_rows,
+                         forms_.intern(chunked_form(schema_[d], StoredForm()))});
+  }
+  return Status();
+}
+
+Status ConcatInputs::settle_bad_files() {
+  std::vector<std::uint64_t> counts = {bad_.size(), files_.size()};
+  comm_.allreduce(std::span(counts), Reduction::sum);
+  n_files_ = counts[1];
+  if (counts[0] == 0) return Status();
+  ByteWriter mine;
+  for (const BadFile& bad : bad_) {
+    mine.add(bad.source);
+    mine.add(static_cast<std::uint32_t>(bad.code));
+    mine.add_text(bad.why);
+  }
+  std::vector<BadFile> all;
+  for (const Bytes& bytes : comm_.gather(mine.bytes(), 0)) {
+    ByteReader reader(bytes);
+    while (!reader.at_end()) {
+      BadFile bad;
+      bad.source = reader.take<std::uint64_t>();
+      bad.code = static_cast<Code>(reader.take<std::uint32_t>());
+      bad.why = reader.take_text();
+      all.push_back(std::move(bad));
+    }
+  }
+  Status verdict;
+  if (comm_.is_root()) {
+    std::sort(all.begin(), all.end(),
+              [](const BadFile& a, const BadFile& b) { return a.source < b.source; });
+    std::string text = std::to_string(all.size()) + " of " +
+                       std::to_string(request_.inputs.size()) +
+                       (request_.inputs.size() == 1 ? " input" : " inputs") +
+                       " cannot be appended; nothing is written";
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string& path = request_.inputs[all[i].source];
+      const bool named = all[i].why.find(path) != std::string::npos;
+      const std::string line = named ? all[i].why : path + ": " + all[i].why;
+      skipped_.push_back(line);
+      if (i < named_files_max) text += "\n  " + line;
+    }
+    if (all.size() > named_files_max) {
+      text += "\n  and " + std::to_string(all.size() - named_files_max) + " more";
+    }
+    if (request_.on_error == OnError::stop || counts[1] == 0) {
+      verdict = Status(all.front().code, text);
+    }
+  }
+  return as_rank_0_says(comm_, verdict);
+}
+
+void ConcatInputs::count_rows() {
+  std::vector<std::uint64_t> mine(schema_.size() + 2, 0);
+  for (const OpenedFile& file : files_) {
+    for (const FileRows& rows : file.rows) mine[rows.dataset] += rows.n_rows;
+    mine[schema_.size()] += file.keys.n_events;
+    mine[schema_.size() + 1] += file.input->file_bytes();
+  }
+  const std::unique_ptr<PendingSum> sum = comm_.start_sum(std::move(mine));
+  while (!sum->complete()) {
+  }
+  n_rows_ = sum->total();
+  rows_before_ = sum->before();
+  input_bytes_ = n_rows_[schema_.size() + 1];
+  events_before_ = rows_before_[schema_.size()];
+  n_rows_.resize(schema_.size());
+  rows_before_.resize(schema_.size());
+  auto offset = static_cast<std::int64_t>(events_before_);
+  for (OpenedFile& file : files_) {
+    file.keys.offset = offset;
+    offset += static_cast<std::int64_t>(file.keys.n_events);
+  }
+}
+
+Status ConcatInputs::open(std::uint64_t image_bytes) {
+  TAILRACE_TRY(deal());
+  next_file_ = own_begin_;
+  image_bytes_left_ = image_bytes;
+  // One file of each rank first: the first of these gives the schema. The others are compared as
+  // they are opened, so that no rank ever holds more than two.
+  std::unique_ptr<ConcatInput> input = open_next();
+  TAILRACE_TRY(agree_on_schema(input.get()));
+  TAILRACE_TRY(add_key_datasets());
+  for (; input != nullptr; input = open_next()) take_in(std::move(input));
+  TAILRACE_TRY(settle_bad_files());
+  count_rows();
+  return Status();
+}
+
+std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older_rows) const {
+  std::vector<std::uint64_t> next_row(older_rows.begin(), older_rows.end());
+  for (std::size_t d = 0; d < next_row.size(); ++d) next_row[d] += rows_before_[d];
+  std::vector<ConcatPart> parts;
+  for (const OpenedFile& file : files_) {
+    for (const FileRows& rows : file.rows) {
+      const ConcatDataset& dataset = schema_[rows.dataset];
+      if (!dataset.by_value || dataset.row_bytes() == 0) continue;
+      ConcatPart part;
+      part.dataset = rows.dataset;
+      part.source = static_cast<std::int32_t>(file.source);
+      part.first_row = next_row[rows.dataset];
+      part.n_rows = rows.n_rows;
+      part.form = rows.form;
+      if (rows.dataset < n_stored_) {
+        part.input = file.input.get();
+        part.input_dataset = rows.input_dataset;
+      } else {
+        part.keys = &file.keys.groups[rows.dataset - n_stored_];
+        part.key_offset = file.keys.offset + first_key_;
+      }
+      next_row[rows.dataset] += rows.n_rows;
+      parts.push_back(part);
+    }
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const ConcatPart& a, const ConcatPart& b) { return a.dataset < b.dataset; });
+  return parts;
+}
+
+std::vector<ForeignRows> ConcatInputs::gather_foreign_rows() const {
+  std::vector<ForeignRows> mine;
+  for (const OpenedFile& file : files_) {
+    for (const FileRows& rows : file.rows) {
+      if (schema_[rows.dataset].by_value) continue;
+      mine.push_back({rows.dataset, static_cast<std::uint32_t>(file.source), rows.n_rows});
+    }
+  }
+  std::vector<ForeignRows> all;
+  for (const Bytes& bytes : comm_.gather(std::as_bytes(std::span(mine)), 0)) {
+    const std::size_t begin = all.size();
+    all.resize(begin + bytes.size() / sizeof(ForeignRows));
+    if (!bytes.empty()) std::memcpy(&all[begin], bytes.data(), bytes.size());
+  }
+  std::stable_sort(all.begin(), all.end(), [](const ForeignRows& a, const ForeignRows& b) {
+    return a.dataset < b.dataset || (a.dataset == b.dataset && a.source < b.source);
+  });
+  return all;
+}
+
+Status ConcatInputs::fit_into(std::uint64_t n_bytes) {
+  if (memory_bytes() > n_bytes) {
+    for (OpenedFile& file : files_) file.input->drop_image();
+  }
+  Status fits;
+  const std::uint64_t held = memory_bytes();
+  if (held > n_bytes) {
+    fits = Status(Code::out_of_memory,
+                  "the lists of the chunks of " + std::to_string(files_.size()) + " inputs take " +
+                      bytes_text(held) + ", more than half of --memory; give " +
+                      bytes_text(2 * held + (1U << 20)) + " a rank, or more ranks");
+  }
+  return comm_.agree(fits);
+}
+
+std::uint64_t ConcatInputs::memory_bytes() const {
+  std::uint64_t n_bytes = 0;
+  for (const OpenedFile& file : files_) {
+    n_bytes += file.input->memory_bytes() + file.rows.size() * sizeof(FileRows);
+    for (const KeyRows& rows : file.keys.groups) n_bytes += rows.memory_bytes();
+  }
+  return n_bytes;
+}
+
+// --- Sorting the list of inputs: every rank looks into its share of the files, rank 0 sorts.
+
+namespace {
+
+/// What a file is sorted by.
+struct SortKey {
+  Status problem;
+  std::vector<std::int64_t> values;  ///< One for each path, if there is no problem.
+};
+
+Bytes keys_of_share(const Comm& comm, std::span<const std::string> inputs,
+                    std::span<const std::string> key_paths) {
+  ByteWriter writer;
+  const std::size_t end = share_begin(inputs.size(), comm.rank() + 1, comm.n_ranks());
+  for (std::size_t i = share_begin(inputs.size(), comm.rank(), comm.n_ranks()); i < end; ++i) {
+    const Result<std::vector<std::int64_t>> values = first_integers(inputs[i], key_paths);
+    writer.add(static_cast<std::int32_t>(values.status().code()));
+    if (!values.ok()) {
+      writer.add_text(values.status().message());
+      continue;
+    }
+    for (const std::int64_t value : *values) writer.add(value);
+  }
+  return writer.take();
+}
+
+/// What all ranks have found, in the order of the files: shares are runs of them.
+std::vector<SortKey> unpack_keys(std::span<const Bytes> shares, std::size_t n_paths) {
+  std::vector<SortKey> keys;
+  for (const Bytes& share : shares) {
+    for (ByteReader reader(share); !reader.at_end();) {
+      SortKey key;
+      const auto code = static_cast<Code>(reader.take<std::int32_t>());
+      if (code != Code::ok) {
+        key.problem = Status(code, reader.take_text());
+      } else {
+        for (std::size_t p = 0; p < n_paths; ++p) key.values.push_back(reader.take<std::int64_t>());
+      }
+      keys.push_back(std::move(key));
+    }
+  }
+  return keys;
+}
+
+/// All problems in one text, a line each.
+Status all_problems(std::span<const SortKey> keys) {
+  Code code = Code::ok;
+  std::string text;
+  std::size_t n_bad = 0;
+  for (const SortKey& key : keys) {
+    if (key.problem.ok()) continue;
+    if (code == Code::ok) code = key.problem.code();
+    text += (n_bad++ == 0 ? "" : "\n  ") + key.problem.message();
+  }
+  if (n_bad == 0) return Status();
+  if (n_bad == 1) return Status(code, "cannot sort: " + text);
+  return Status(code, "cannot sort, because of " + std::to_string(n_bad) + " files:\n  " + text);
+}
+
+/// The places of the files in ascending order.
+std::vector<std::uint64_t> sorted_places(std::span<const SortKey> keys) {
+  std::vector<std::uint64_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint64_t a, std::uint64_t b) {
+    const bool a_bad = !keys[a].problem.ok();
+    const bool b_bad = !keys[b].problem.ok();
+    if (a_bad || b_bad) return !a_bad && b_bad;
+    return keys[a].values < keys[b].values;
+  });
+  return order;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> sort_inputs(Comm& comm, std::vector<std::string> inputs,
+                                             std::span<const std::string> key_paths,
+                                             bool bad_last) {
+  const std::vector<Bytes> shares = comm.gather(keys_of_share(comm, inputs, key_paths), 0);
+  ByteWriter verdict;
+  if (comm.is_root()) {
+    const std::vector<SortKey> keys = unpack_keys(shares, key_paths.size());
+    const Status problems = bad_last ? Status() : all_problems(keys);
+    verdict.add(static_cast<std::int32_t>(problems.code()));
+    verdict.add_text(problems.message());
+    for (const std::uint64_t place : sorted_places(keys)) verdict.add(place);
+  }
+  Bytes packed = verdict.take();
+  comm.broadcast(packed, 0);
+  ByteReader reader(packed);
+  const auto code = static_cast<Code>(reader.take<std::int32_t>());
+  std::string message = reader.take_text();
+  if (code != Code::ok) return Status(code, std::move(message));
+  std::vector<std::string> sorted;
+  sorted.reserve(inputs.size());
+  while (!reader.at_end()) {
+    sorted.push_back(std::move(inputs[static_cast<std::size_t>(reader.take<std::uint64_t>())]));
+  }
+  return sorted;
+}
+
+}  // namespace tailrace

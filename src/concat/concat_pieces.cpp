@@ -1,0 +1,397 @@
+// Finding, reading, packing and unpacking pieces.
+
+#include "concat/concat_pieces.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/byte_stream.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Reads that lie closer than this become one.
+constexpr std::uint64_t read_gap_bytes = 64U << 10;
+constexpr std::uint64_t read_bytes_max = 4U << 20;
+
+void add_form(ByteWriter& writer, const StoredForm& form) {
+  writer.add(static_cast<std::uint32_t>(form.kind));
+  writer.add(form.chunk_shape);
+  writer.add(static_cast<std::uint32_t>(form.filters.size()));
+  for (const FilterSpec& filter : form.filters) {
+    writer.add(filter.filter_id);
+    writer.add(filter.flags);
+    writer.add(static_cast<std::uint32_t>(filter.final_client_data.size()));
+    for (const std::uint32_t value : filter.final_client_data) writer.add(value);
+    writer.add_text(filter.name);
+  }
+}
+
+StoredForm take_form(ByteReader& reader) {
+  StoredForm form;
+  form.kind = static_cast<StoredForm::Kind>(reader.take<std::uint32_t>());
+  form.chunk_shape = reader.take_shape();
+  form.filters.resize(reader.take<std::uint32_t>());
+  for (FilterSpec& filter : form.filters) {
+    filter.filter_id = reader.take<std::uint32_t>();
+    filter.flags = reader.take<std::uint32_t>();
+    filter.final_client_data.resize(reader.take<std::uint32_t>());
+    for (std::uint32_t& value : filter.final_client_data) value = reader.take<std::uint32_t>();
+    filter.name = reader.take_text();
+  }
+  return form;
+}
+
+/// How a piece stands in a message; its bytes follow those of the piece before.
+struct PackedPiece {
+  std::uint32_t part = 0;
+  std::uint32_t filter_mask = 0;
+  std::uint64_t chunk = 0;
+  std::uint64_t n_bytes = 0;
+};
+
+struct ReadRequest {
+  ConcatInput* input = nullptr;
+  Extent extent;
+  std::byte* to = nullptr;
+};
+
+/// Read extents of one file that lie near one another with one read.
+Status read_run(std::span<const ReadRequest> run, Buffer& scratch) {
+  ConcatInput& input = *run.front().input;
+  const auto into = [](const ReadRequest& request) {
+    return std::span(request.to, request.extent.encoded_bytes);
+  };
+  if (run.size() == 1) return input.read_at(run.front().extent.address, into(run.front()));
+  const std::uint64_t begin = run.front().extent.address;
+  const std::uint64_t end = run.back().extent.address + run.back().extent.encoded_bytes;
+  if (scratch.capacity() < end - begin) scratch = Buffer(end - begin);
+  if (!scratch.allocated()) return Status(Code::out_of_memory, "no memory to read with");
+  TAILRACE_TRY(input.read_at(begin, scratch.bytes().first(end - begin)));
+  for (const ReadRequest& request : run) {
+    std::memcpy(request.to, scratch.data() + (request.extent.address - begin),
+                request.extent.encoded_bytes);
+  }
+  return Status();
+}
+
+Status read_all(std::vector<ReadRequest>& requests) {
+  std::sort(requests.begin(), requests.end(), [](const ReadRequest& a, const ReadRequest& b) {
+    if (a.input != b.input) return std::less<>()(a.input, b.input);
+    return a.extent.address < b.extent.address;
+  });
+  Buffer scratch;
+  for (std::size_t i = 0; i < requests.size();) {
+    ConcatInput* const input = requests[i].input;
+    const std::uint64_t begin = requests[i].extent.address;
+    std::uint64_t end = begin + requests[i].extent.encoded_bytes;
+    std::size_t next = i + 1;
+    // Compact data seem to lie behind the file's end, but are no part of it.
+    while (next < requests.size() && requests[next].input == input &&
+           requests[next].extent.address >= end &&
+           requests[next].extent.address < input->file_bytes() &&
+           requests[next].extent.address - end <= read_gap_bytes &&
+           requests[next].extent.address + requests[next].extent.encoded_bytes - begin <=
+               read_bytes_max) {
+      end = requests[next].extent.address + requests[next].extent.encoded_bytes;
+      ++next;
+    }
+    TAILRACE_TRY(read_run(std::span(requests).subspan(i, next - i), scratch));
+    if (next == requests.size() || requests[next].input != input) input->close_file();
+    i = next;
+  }
+  return Status();
+}
+
+/// Key numbers of one run of rows, as they would lie in a file.
+void expand_keys(const ConcatPart& part, const PartGeometry& geometry, std::uint64_t chunk,
+                 std::byte* to) {
+  const std::uint64_t first = chunk * geometry.chunk_rows;
+  const std::uint64_t n = geometry.band_end(chunk) - geometry.band_begin(chunk);
+  part.keys->expand(first, n, part.key_offset, to);
+}
+
+}  // namespace
+
+PartGeometry::PartGeometry(const LineDataset& output, const StoredForm& form,
+                           std::uint64_t first_row_given, std::uint64_t n_rows)
+    : first_row(first_row_given),
+      chunk_rows(form.chunk_shape[0]),
+      output_rows(output.grid.chunk_shape[0]) {
+  grid.shape = output.grid.shape;
+  grid.shape[0] = n_rows;
+  grid.chunk_shape = form.chunk_shape;
+  for (std::size_t d = 1; d < grid.shape.size(); ++d) {
+    const auto chunks = [&](std::uint64_t extent) { return (grid.shape[d] + extent - 1) / extent; };
+    n_inner *= chunks(grid.chunk_shape[d]);
+    output_inner *= chunks(output.grid.chunk_shape[d]);
+  }
+  n_bands = (n_rows + chunk_rows - 1) / chunk_rows;
+  rows_only = n_inner == 1 && output_inner == 1;
+}
+
+Box PartGeometry::box(std::uint64_t chunk) const {
+  Box box = grid.clipped_box(chunk);
+  box.start[0] += first_row;
+  return box;
+}
+
+PieceSender::PieceSender(const ConcatLine& line, std::vector<ConcatPart> parts,
+                         std::vector<const StoredForm*> forms)
+    : line_(line), parts_(std::move(parts)), forms_(std::move(forms)) {}
+
+StoredChunk PieceSender::stored_chunk(const ConcatPart& part, const PartGeometry& geometry,
+                                      std::uint64_t chunk) const {
+  const auto run_bytes = [&] {
+    const std::uint64_t n_rows = geometry.band_end(chunk) - geometry.band_begin(chunk);
+    Shape shape = geometry.grid.shape;
+    shape[0] = n_rows;
+    return n_elements(shape) * line_.dataset(part.dataset).element_bytes;
+  };
+  if (part.input == nullptr) return {chunk, {0, run_bytes()}, 0};
+  const ChunkList stored = part.input->chunks(part.input_dataset);
+  if (part.form->kind == StoredForm::Kind::chunked) return stored.find(chunk);
+  // One extent, cut into runs of rows.
+  if (stored.empty()) return {chunk, {0, 0}, 0};
+  Shape before = geometry.grid.shape;
+  before[0] = chunk * geometry.chunk_rows;
+  const std::uint64_t at = n_elements(before) * line_.dataset(part.dataset).element_bytes;
+  return {chunk, {stored[0].extent.address + at, run_bytes()}, 0};
+}
+
+bool PieceSender::copies(const ConcatPart& part, const PartGeometry& geometry,
+                         std::uint64_t chunk) const {
+  if (part.form != forms_[part.dataset] || part.first_row % geometry.output_rows != 0) return false;
+  const std::uint64_t band = chunk / geometry.n_inner;
+  const std::uint64_t end = geometry.band_end(band);
+  // The last rows of a part that others follow share their chunk with these.
+  return end == line_.dataset(part.dataset).grid.shape[0] ||
+         end - geometry.band_begin(band) == geometry.chunk_rows;
+}
+
+std::uint64_t PieceSender::largest_chunk_bytes() const {
+  std::uint64_t largest = 0;
+  for (const ConcatPart& part : parts_) {
+    const LineDataset& output = line_.dataset(part.dataset);
+    // Runs of rows end with the rows, and chunks that are copied are never decoded.
+    Shape shape = part.form->chunk_shape;
+    if (part.form->kind != StoredForm::Kind::chunked) shape[0] = std::min(shape[0], part.n_rows);
+    const std::uint64_t end_row = part.first_row + part.n_rows;
+    const bool whole = end_row % shape[0] == 0 || end_row == output.grid.shape[0];
+    if (part.form == forms_[part.dataset] && part.first_row % shape[0] == 0 && whole) continue;
+    largest = std::max(largest, n_elements(shape) * output.element_bytes);
+  }
+  return largest;
+}
+
+PieceSender::Bands PieceSender::bands_in(const ConcatPart& part, const PartGeometry& geometry,
+                                         std::uint64_t first, std::uint64_t end) const {
+  const LineDataset& output = line_.dataset(part.dataset);
+  const std::uint64_t first_place = line_.first_place(part.dataset);
+  const std::uint64_t end_place = line_.first_place(part.dataset + 1);
+  if (end_place <= first || first_place >= end) return {};
+  const auto output_band = [&](std::uint64_t place) {
+    return (output.first_chunk + (place - first_place)) / geometry.output_inner;
+  };
+  const std::uint64_t begin_row = output_band(std::max(first, first_place)) * geometry.output_rows;
+  const std::uint64_t end_row =
+      (output_band(std::min(end, end_place) - 1) + 1) * geometry.output_rows;
+  if (end_row <= part.first_row || begin_row >= part.first_row + part.n_rows) return {};
+  const std::uint64_t skipped = begin_row > part.first_row ? begin_row - part.first_row : 0;
+  return {skipped / geometry.chunk_rows,
+          std::min(geometry.n_bands,
+                   (end_row - part.first_row + geometry.chunk_rows - 1) / geometry.chunk_rows)};
+}
+
+std::uint64_t PieceSender::end_within(std::uint64_t first, std::uint64_t end,
+                                      std::uint64_t n_bytes) const {
+  std::uint64_t sum = 0;
+  for (std::size_t p = next_part_; p < parts_.size(); ++p) {
+    const ConcatPart& part = parts_[p];
+    const LineDataset& output = line_.dataset(part.dataset);
+    if (line_.first_place(part.dataset) >= end) break;
+    const PartGeometry geometry(output, *part.form, part.first_row, part.n_rows);
+    const Bands bands = bands_in(part, geometry, first, end);
+    for (std::uint64_t chunk = bands.begin * geometry.n_inner; chunk < bands.end * geometry.n_inner;
+         ++chunk) {
+      if (copies(part, geometry, chunk)) continue;  // It never leaves.
+      sum += stored_chunk(part, geometry, chunk).extent.encoded_bytes;
+      if (sum <= n_bytes) continue;
+      // The first place that the chunk touches; of chunks cut otherwise, the first of the band.
+      const std::uint64_t band = chunk / geometry.n_inner;
+      const std::uint64_t inner =
+          geometry.n_inner == geometry.output_inner ? chunk % geometry.n_inner : 0;
+      const std::uint64_t index =
+          geometry.band_begin(band) / geometry.output_rows * geometry.output_inner + inner;
+      const std::uint64_t place = line_.place_of(part.dataset, std::max(index, output.first_chunk));
+      return std::min(std::max(place, first + 1), end);
+    }
+  }
+  return end;
+}
+
+void PieceSender::visit_part(std::size_t part_index, const ConcatRound& round,
+                             std::vector<std::vector<Entry>>& by_owner, Outgoing& outgoing) const {
+  const ConcatPart& part = parts_[part_index];
+  const LineDataset& output = line_.dataset(part.dataset);
+  const PartGeometry geometry(output, *part.form, part.first_row, part.n_rows);
+  const Bands bands = bands_in(part, geometry, round.first, round.end);
+  for (std::uint64_t chunk = bands.begin * geometry.n_inner; chunk < bands.end * geometry.n_inner;
+       ++chunk) {
+    // Contiguous data have no holes: what was never written in the input is written with fill
+    // values.
+    const bool hole = part.form->kind != StoredForm::Kind::chunked && part.input != nullptr &&
+                      part.input->chunks(part.input_dataset).empty();
+    if (!hole && copies(part, geometry, chunk)) {
+      const std::uint64_t shift = part.first_row / geometry.output_rows * geometry.output_inner;
+      if (shift + chunk < output.first_chunk) continue;
+      const std::uint64_t place = line_.place_of(part.dataset, shift + chunk);
+      if (place < round.first || place >= round.end) continue;
+      outgoing.copies.push_back({place, &part, chunk, stored_chunk(part, geometry, chunk)});
+      continue;
+    }
+    int last_owner = -1;
+    for_each_touched(geometry, output, chunk, [&](std::uint64_t index) {
+      if (index < output.first_chunk) return;
+      const std::uint64_t place = line_.place_of(part.dataset, index);
+      if (place < round.first || place >= round.end) return;
+      const int owner = round.owner(place);
+      if (owner == last_owner) return;
+      last_owner = owner;
+      std::vector<Entry>& entries = by_owner[static_cast<std::size_t>(owner)];
+      const auto number = static_cast<std::uint32_t>(part_index);
+      if (!entries.empty() && entries.back().part == number && entries.back().chunk == chunk) {
+        return;  // An inner dimension has come back to an owner.
+      }
+      const StoredChunk stored = stored_chunk(part, geometry, chunk);
+      entries.push_back({number, stored.filter_mask, chunk, stored.extent});
+    });
+  }
+}
+
+Result<Bytes> PieceSender::pack(const std::vector<Entry>& entries) const {
+  ByteWriter forms;
+  ByteWriter parts;
+  std::vector<const StoredForm*> known_forms;
+  std::uint32_t n_parts = 0;
+  std::uint32_t last_part = 0;
+  std::uint64_t n_bytes = 0;
+  std::vector<PackedPiece> pieces;
+  pieces.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    if (n_parts == 0 || entry.part != last_part) {
+      const ConcatPart& part = parts_[entry.part];
+      auto form = std::find(known_forms.begin(), known_forms.end(), part.form);
+      if (form == known_forms.end()) {
+        add_form(forms, *part.form);
+        form = known_forms.insert(known_forms.end(), part.form);
+      }
+      parts.add(part.dataset);
+      parts.add(part.source);
+      parts.add(part.first_row);
+      parts.add(part.n_rows);
+      parts.add(static_cast<std::uint32_t>(form - known_forms.begin()));
+      last_part = entry.part;
+      ++n_parts;
+    }
+    pieces.push_back({n_parts - 1, entry.filter_mask, entry.chunk, entry.extent.encoded_bytes});
+    n_bytes += entry.extent.encoded_bytes;
+  }
+  ByteWriter message;
+  message.add(static_cast<std::uint32_t>(known_forms.size()));
+  message.add(n_parts);
+  message.add(static_cast<std::uint64_t>(pieces.size()));
+  const auto append = [&](std::span<const std::byte> bytes) {
+    if (!bytes.empty()) std::memcpy(message.extend(bytes.size()), bytes.data(), bytes.size());
+  };
+  append(forms.bytes());
+  append(parts.bytes());
+  append(std::as_bytes(std::span(pieces)));
+  std::byte* to = message.extend(n_bytes);
+  std::vector<ReadRequest> requests;
+  for (const Entry& entry : entries) {
+    const ConcatPart& part = parts_[entry.part];
+    if (part.input == nullptr) {
+      expand_keys(part, {line_.dataset(part.dataset), *part.form, part.first_row, part.n_rows},
+                  entry.chunk, to);
+    } else if (part.input->in_memory()) {
+      TAILRACE_TRY(part.input->read_at(entry.extent.address, {to, entry.extent.encoded_bytes}));
+    } else if (entry.extent.encoded_bytes > 0) {
+      requests.push_back({part.input, entry.extent, to});
+    }
+    to += entry.extent.encoded_bytes;
+  }
+  TAILRACE_TRY(read_all(requests));
+  return message.take();
+}
+
+Result<Outgoing> PieceSender::collect(const ConcatRound& round) {
+  Outgoing outgoing;
+  std::vector<std::vector<Entry>> by_owner(round.borders.size() - 1);
+  while (next_part_ < parts_.size()) {
+    const ConcatPart& part = parts_[next_part_];
+    const LineDataset& output = line_.dataset(part.dataset);
+    const std::uint64_t inner =
+        output.grid.n_chunks() / ((output.grid.shape[0] - 1) / output.grid.chunk_shape[0] + 1);
+    const std::uint64_t last_chunk =
+        ((part.first_row + part.n_rows - 1) / output.grid.chunk_shape[0] + 1) * inner - 1;
+    if (last_chunk >= output.first_chunk &&
+        line_.place_of(part.dataset, last_chunk) >= round.first) {
+      break;
+    }
+    ++next_part_;
+  }
+  for (std::size_t p = next_part_; p < parts_.size(); ++p) {
+    if (line_.first_place(parts_[p].dataset) >= round.end) break;
+    if (line_.first_place(parts_[p].dataset + 1) <= round.first) continue;
+    visit_part(p, round, by_owner, outgoing);
+  }
+  for (std::size_t owner = 0; owner < by_owner.size(); ++owner) {
+    if (by_owner[owner].empty()) continue;
+    Result<Bytes> message = pack(by_owner[owner]);
+    if (!message.ok()) return message.status();
+    outgoing.messages.push_back({static_cast<int>(owner), std::move(*message)});
+    by_owner[owner] = {};
+  }
+  return outgoing;
+}
+
+Status PieceSender::read(const CopiedChunk& copy, std::span<std::byte> bytes) const {
+  const ConcatPart& part = *copy.part;
+  if (part.input != nullptr) return part.input->read_at(copy.stored.extent.address, bytes);
+  expand_keys(part, {line_.dataset(part.dataset), *part.form, part.first_row, part.n_rows},
+              copy.chunk, bytes.data());
+  return Status();
+}
+
+void Arrived::add(Bytes message, const ConcatLine& line, FormTable& forms) {
+  n_bytes_ += message.size();
+  messages_.push_back(std::move(message));
+  ByteReader reader(messages_.back());
+  const auto n_forms = reader.take<std::uint32_t>();
+  const auto n_parts = reader.take<std::uint32_t>();
+  const auto n_pieces = reader.take<std::uint64_t>();
+  std::vector<const StoredForm*> known;
+  for (std::uint32_t i = 0; i < n_forms; ++i) known.push_back(forms.intern(take_form(reader)));
+  parts_.push_back(std::make_unique<std::vector<ArrivedPart>>());
+  std::vector<ArrivedPart>& parts = *parts_.back();
+  parts.reserve(n_parts);
+  for (std::uint32_t i = 0; i < n_parts; ++i) {
+    const auto dataset = reader.take<std::uint32_t>();
+    const auto source = reader.take<std::int32_t>();
+    const auto first_row = reader.take<std::uint64_t>();
+    const auto n_rows = reader.take<std::uint64_t>();
+    const StoredForm* form = known[reader.take<std::uint32_t>()];
+    parts.push_back({dataset, source, form, {line.dataset(dataset), *form, first_row, n_rows}});
+  }
+  const std::span<const std::byte> table = reader.take_bytes(n_pieces * sizeof(PackedPiece));
+  pieces_.reserve(pieces_.size() + n_pieces);
+  for (std::uint64_t i = 0; i < n_pieces; ++i) {
+    PackedPiece packed;
+    std::memcpy(&packed, table.data() + i * sizeof packed, sizeof packed);
+    pieces_.push_back(
+        {&parts[packed.part], packed.chunk, packed.filter_mask, reader.take_bytes(packed.n_bytes)});
+  }
+}
+
+}  // namespace tailrace

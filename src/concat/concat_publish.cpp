@@ -1,0 +1,153 @@
+// Sorting entries to their datasets, and telling how far the file has come.
+
+#include "concat/concat_publish.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "concat/hdf5/concat_output.hpp"
+#include "hdf5/journal.hpp"
+#include "hdf5/recover.hpp"
+#include "output/output_file.hpp"
+
+namespace tailrace {
+namespace {
+
+/// FNV-1a: tells requests apart, no more.
+std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325U) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+}  // namespace
+
+std::string request_digest(const ConcatRequest& request, std::uint64_t input_bytes) {
+  std::uint64_t names = hash_text("");
+  for (const std::string& input : request.inputs) names = hash_text(input + "\n", names);
+  std::string text = std::to_string(request.inputs.size()) + " inputs of " +
+                     std::to_string(input_bytes) + " bytes, names " + std::to_string(names) +
+                     "; chunk " + std::to_string(request.chunk_rows) + "/" +
+                     std::to_string(request.chunk_bytes) + ", codec " + request.codec;
+  for (const KeyValue& setting : request.codec_settings) {
+    text += "," + setting.first + "=" + setting.second;
+  }
+  text += ", level " + (request.level ? std::to_string(*request.level) : std::string("kept")) +
+          ", plain below " + std::to_string(request.plain_below_bytes) + ", keys";
+  for (const std::string& name : request.key_names) text += " " + name;
+  return text;
+}
+
+Result<bool> leftover_can_be_resumed(const std::string& partial) {
+  if (::access(partial.c_str(), F_OK) != 0) return false;
+  if (::access(journal_path_of(partial).c_str(), F_OK) == 0) {
+    const Result<RecoverReport> recovered = inspect_and_recover(partial, true);
+    if (!recovered.ok()) return recovered.status();
+  }
+  return tells_progress(partial);
+}
+
+ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine& line,
+                                 std::span<const ConcatTarget> targets,
+                                 std::span<const std::uint64_t> older_rows, Settings settings)
+    : request_(request),
+      line_(line),
+      targets_(targets),
+      older_rows_(older_rows),
+      settings_(std::move(settings)) {}
+
+Status ConcatPublisher::open(Hdf5File& file, std::vector<ForeignRows> foreign) {
+  file_ = &file;
+  foreign_ = std::move(foreign);
+  if (settings_.mode == Mode::resume) {
+    const Result<std::optional<ConcatProgress>> progress = read_progress(file);
+    if (!progress.ok()) return progress.status();
+    if (!*progress || (*progress)->request != settings_.request_digest) {
+      return Status(Code::invalid_argument,
+                    "--resume: " + request_.output + partial_suffix +
+                        " is what is left of another request, of " +
+                        (*progress ? (*progress)->request : std::string("no concatenation")) +
+                        "; this one is of " + settings_.request_digest +
+                        ". Without --resume it is begun anew");
+    }
+    n_published_ = static_cast<std::size_t>((*progress)->n_datasets);
+  }
+  Result<std::unique_ptr<ConcatOutput>> output =
+      settings_.mode == Mode::append   ? ConcatOutput::append(file)
+      : settings_.mode == Mode::resume ? ConcatOutput::resume(file, settings_.first_input)
+                                       : ConcatOutput::create(file, settings_.first_input);
+  if (!output.ok()) return output.status();
+  output_ = std::move(*output);
+  return Status();
+}
+
+void ConcatPublisher::take(std::span<const Bytes> gathered) {
+  if (output_ == nullptr) return;
+  for (const Bytes& bytes : gathered) {
+    const std::size_t begin = entries_.size();
+    entries_.resize(begin + bytes.size() / sizeof(WrittenPlace));
+    if (!bytes.empty()) std::memcpy(&entries_[begin], bytes.data(), bytes.size());
+  }
+  std::sort(entries_.begin(), entries_.end(),
+            [](const WrittenPlace& a, const WrittenPlace& b) { return a.place < b.place; });
+}
+
+Status ConcatPublisher::publish_dataset(std::size_t dataset,
+                                        std::span<const WrittenPlace> entries) {
+  const ConcatTarget& target = targets_[dataset];
+  const std::uint64_t n_new = target.n_rows - older_rows_[dataset];
+  if (settings_.mode == Mode::append && n_new == 0) return Status();
+  if (!target.like.appended) return output_->copy_whole(target.like);
+  if (!target.like.by_value) {
+    std::vector<RowSource> sources;
+    // In the order of datasets: there may be as many as inputs times datasets.
+    auto rows = std::lower_bound(
+        foreign_.begin(), foreign_.end(), dataset,
+        [](const ForeignRows& entry, std::size_t wanted) { return entry.dataset < wanted; });
+    for (; rows != foreign_.end() && rows->dataset == dataset; ++rows) {
+      sources.push_back({request_.inputs[rows->source], rows->n_rows});
+    }
+    return output_->copy_rows(target, sources, older_rows_[dataset], settings_.memory_bytes);
+  }
+  std::vector<Hdf5File::ChunkRecord> records;
+  records.reserve(entries.size());
+  for (const WrittenPlace& entry : entries) {
+    records.push_back({line_.chunk_at(entry.place).chunk_index,
+                       {entry.address, entry.encoded_bytes},
+                       static_cast<std::uint32_t>(entry.filter_mask)});
+  }
+  return output_->place(target, records);
+}
+
+Status ConcatPublisher::publish(std::uint64_t place) {
+  if (output_ == nullptr) return Status();
+  std::size_t n_used = 0;
+  while (n_published_ < targets_.size() && line_.first_place(n_published_ + 1) <= place) {
+    const std::uint64_t end = line_.first_place(n_published_ + 1);
+    std::size_t n = n_used;
+    while (n < entries_.size() && entries_[n].place < end) ++n;
+    TAILRACE_TRY(publish_dataset(n_published_, std::span(entries_).subspan(n_used, n - n_used)));
+    n_used = n;
+    ++n_published_;
+  }
+  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(n_used));
+  return Status();
+}
+
+Status ConcatPublisher::commit_on_the_way(bool complete) {
+  if (output_ == nullptr || complete) return Status();
+  TAILRACE_TRY(write_progress(*file_, {settings_.request_digest, n_published_}));
+  return file_->commit();
+}
+
+Result<std::vector<std::string>> ConcatPublisher::finish() {
+  Result<std::vector<std::string>> remarks = output_->finish();
+  if (!remarks.ok()) return remarks;
+  TAILRACE_TRY(remove_progress(*file_));
+  output_.reset();
+  TAILRACE_TRY(file_->close());
+  return remarks;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,273 @@
+// What the output's datasets will be: how each is stored, its rows and its places.
+
+#include "concat/concat_targets.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "codec/registry.hpp"
+#include "core/comm.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "read/stored_codec.hpp"
+
+namespace tailrace {
+
+namespace {
+
+constexpr std::uint32_t deflate_id = 1;
+/// Filters whose client data do not depend on the chunk: deflate, shuffle, fletcher32, bzip2, LZ4,
+/// bitshuffle, Zstd.
+constexpr std::array<std::uint32_t, 7> shape_blind_filters = {1, 2, 3, 307, 32004, 32008, 32015};
+/// HDF5 stores a chunk's length in 32 bits.
+constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+Shape choose_chunk_shape(const ConcatDataset& dataset, std::uint64_t n_rows,
+                         const ConcatRequest& request) {
+  const bool chunked = dataset.storage.kind == StoredForm::Kind::chunked;
+  Shape shape = chunked ? dataset.storage.chunk_shape : dataset.shape;
+  if (!chunked) shape[0] = 1;
+  for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
+  const std::uint64_t bytes = n_elements(shape) * dataset.element_bytes;
+  const std::uint64_t row_bytes = std::max<std::uint64_t>(bytes / shape[0], 1);
+  const std::uint64_t input_rows = shape[0];
+  if (keeps_chunks(dataset, request)) return shape;
+  if (request.chunk_rows > 0) {
+    shape[0] = request.chunk_rows;
+  } else if (request.chunk_bytes > 0) {
+    shape[0] = std::max<std::uint64_t>(request.chunk_bytes / row_bytes, 1);
+  } else if (!chunked || (bytes < small_chunk_bytes && filters_fit_any_chunk(dataset.storage))) {
+    // Whole chunks of the inputs, so that few straddle a border.
+    shape[0] *= ceil_div(default_chunk_bytes, shape[0] * row_bytes);
+  } else {
+    return shape;
+  }
+  // What lies behind the last row would be padding. But rows may be appended later, and these
+  // chunks stay: none has fewer rows than the inputs' have for want of rows, and where there are
+  // none at all nothing is padded.
+  if (n_rows > 0) shape[0] = std::min(shape[0], ceil_div(n_rows, input_rows) * input_rows);
+  return shape;
+}
+
+Result<std::vector<FilterSpec>> filters_of_codec(const ConcatDataset& dataset, const Shape& shape,
+                                                 const ConcatRequest& request) {
+  CodecRequest wanted;
+  wanted.name = request.codec;
+  wanted.settings = request.codec_settings;
+  wanted.chunk_shape = shape;
+  // What is no number is bytes to a codec.
+  const std::optional<DType> dtype = decoded_type(dataset.type);
+  wanted.dtype = dtype.value_or(DType::u8);
+  if (!dtype) wanted.chunk_shape.push_back(dataset.element_bytes);
+  if (request.level && request.codec == "deflate") {
+    wanted.settings.emplace_back("level", std::to_string(*request.level));
+  }
+  Result<std::unique_ptr<Codec>> codec =
+      is_plugin_codec(wanted.name) ? make_plugin_codec(wanted, request.options.plugin_path)
+                                   : make_builtin_codec(wanted);
+  if (!codec.ok()) return codec.status();
+  if ((*codec)->lossy()) {
+    return Status(Code::unsupported,
+                  "codec \"" + request.codec + "\" is lossy; a concatenation keeps every bit");
+  }
+  return (*codec)->filters();
+}
+
+}  // namespace
+
+bool filters_fit_any_chunk(const StoredForm& form) {
+  return std::all_of(form.filters.begin(), form.filters.end(), [](const FilterSpec& filter) {
+    return std::find(shape_blind_filters.begin(), shape_blind_filters.end(), filter.filter_id) !=
+           shape_blind_filters.end();
+  });
+}
+
+bool keeps_chunks(const ConcatDataset& dataset, const ConcatRequest& request) {
+  return (request.chunk_rows > 0 || request.chunk_bytes > 0) && request.codec == "keep" &&
+         !filters_fit_any_chunk(dataset.storage);
+}
+
+Result<StoredForm> choose_form(const ConcatDataset& dataset, std::uint64_t n_rows,
+                               const ConcatRequest& request) {
+  const std::string what = "dataset \"" + dataset.path + "\"";
+  StoredForm form;
+  const bool keep = request.codec == "keep";
+  const bool chunked = dataset.storage.kind == StoredForm::Kind::chunked;
+  const std::uint64_t n_bytes = n_rows * dataset.row_bytes();
+  const bool plain = n_bytes < request.plain_below_bytes && n_rows > 0;
+  // Without chunks in the inputs and without a wish for any, the rows stay in one piece.
+  const bool stays_plain = !chunked && !dataset.extendable && (keep || request.codec == "none") &&
+                           request.chunk_rows == 0 && request.chunk_bytes == 0;
+  if (dataset.by_value && (plain || stays_plain)) {
+    form.kind = StoredForm::Kind::contiguous;
+    return form;
+  }
+  form.kind = StoredForm::Kind::chunked;
+  form.chunk_shape = choose_chunk_shape(dataset, n_rows, request);
+  const std::uint64_t chunk_bytes = n_elements(form.chunk_shape) * dataset.element_bytes;
+  if (chunk_bytes > chunk_bytes_limit) {
+    return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(form.chunk_shape) +
+                                              " has " + bytes_text(chunk_bytes) +
+                                              ", must be below 4 GiB");
+  }
+  if (!keep) {
+    Result<std::vector<FilterSpec>> filters = filters_of_codec(dataset, form.chunk_shape, request);
+    if (!filters.ok()) return filters.status().within(what);
+    form.filters = std::move(*filters);
+    return form;
+  }
+  form.filters = dataset.storage.filters;
+  for (FilterSpec& filter : form.filters) {
+    if (request.level && filter.filter_id == deflate_id) {
+      filter.client_data = filter.final_client_data = {*request.level};
+    }
+  }
+  return form;
+}
+
+// --- Forms, rows and places of the output's datasets.
+
+Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request,
+                                        ConcatInputs& inputs) {
+  const std::vector<ConcatDataset>& schema = inputs.schema();
+  older_rows_.assign(schema.size(), 0);
+  if (!request.append) return Status();
+  Status opened;
+  Bytes packed;
+  std::int64_t first_key = 0;
+  if (comm.is_root()) {
+    Result<std::unique_ptr<ConcatInput>> older = ConcatInput::open(request.output, 0);
+    opened = older.status();
+    if (older.ok()) {
+      older_ = std::move(*older);
+      older_bytes_ = older_->file_bytes();
+      packed = pack_schema(older_->datasets());
+    }
+    if (opened.ok() && !request.key_names.empty()) {
+      const Result<std::vector<std::int64_t>> keys =
+          older_->read_integers(std::string(key_group) + "/" + request.key_names.back() + ".seq");
+      opened = keys.status();
+      if (keys.ok() && !keys->empty()) {
+        first_key = *std::max_element(keys->begin(), keys->end()) + 1;
+      }
+    }
+  }
+  TAILRACE_TRY(as_rank_0_says(comm, opened));
+  comm.broadcast(packed, 0);
+  Result<std::vector<ConcatDataset>> unpacked = unpack_schema(packed);
+  if (!unpacked.ok()) return unpacked.status();
+  older_schema_ = std::move(*unpacked);
+  const std::vector<std::string> conflicts = schema_conflicts(older_schema_, schema);
+  if (!conflicts.empty()) {
+    std::string text = request.inputs[inputs.first_input()] + ": does not fit " + request.output;
+    std::string lines = conflicts_text(conflicts);
+    const std::string_view they_say = "the first file";
+    for (std::size_t at = lines.find(they_say); at != std::string::npos;
+         at = lines.find(they_say, at)) {
+      lines.replace(at, they_say.size(), "the output");
+    }
+    text += "\n    " + lines;
+    return Status(Code::invalid_argument, text);
+  }
+  std::unordered_map<std::string_view, const ConcatDataset*> by_path;
+  for (const ConcatDataset& dataset : older_schema_) by_path.emplace(dataset.path, &dataset);
+  for (std::size_t d = 0; d < schema.size(); ++d) {
+    if (schema[d].appended) older_rows_[d] = by_path.at(schema[d].path)->n_rows();
+  }
+  std::vector<std::uint64_t> key = {static_cast<std::uint64_t>(first_key)};
+  comm.allreduce(std::span(key), Reduction::max);
+  inputs.start_keys_at(static_cast<std::int64_t>(key[0]));
+  return Status();
+}
+
+namespace {
+
+/// So that sums over thousands of datasets stay within 64 bits.
+constexpr std::uint64_t dataset_bytes_max = std::uint64_t{1} << 50;
+
+bool deflates(const StoredForm& form) {
+  return std::any_of(form.filters.begin(), form.filters.end(),
+                     [](const FilterSpec& filter) { return filter.filter_id == 1; });
+}
+
+}  // namespace
+
+LineDataset ConcatTargets::place_dataset(const ConcatTarget& target, const StoredForm& cut,
+                                         std::uint64_t n_new, std::uint64_t n_older,
+                                         bool grows) const {
+  if (!target.like.appended) return {{{0}, {1}}, target.like.element_bytes, 0};
+  LineDataset dataset{{target.like.shape, cut.chunk_shape}, target.like.element_bytes, 0};
+  const bool in_line = target.like.by_value && n_new > 0 && target.like.row_bytes() > 0;
+  dataset.grid.shape[0] = in_line ? target.n_rows : 0;
+  if (in_line && grows) {
+    const std::uint64_t n_inner = dataset.grid.n_chunks() / dataset.grid.n_per_dimension()[0];
+    dataset.first_chunk = n_older / dataset.grid.chunk_shape[0] * n_inner;
+  }
+  return dataset;
+}
+
+Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs) {
+  const std::vector<ConcatDataset>& schema = inputs.schema();
+  std::unordered_map<std::string_view, std::size_t> older;
+  for (std::size_t i = 0; i < older_schema_.size(); ++i) older.emplace(older_schema_[i].path, i);
+  std::vector<LineDataset> line;
+  Status status;
+  for (std::size_t d = 0; d < schema.size() && status.ok(); ++d) {
+    const std::uint64_t n_new = inputs.n_rows()[d];
+    const ConcatDataset* there =
+        request.append ? &older_schema_[older.at(schema[d].path)] : nullptr;
+    const bool grows =
+        there != nullptr && there->extendable && there->storage.kind == StoredForm::Kind::chunked;
+    ConcatTarget target;
+    target.like = schema[d];
+    target.n_rows = older_rows_[d] + n_new;
+    if (target.n_rows > dataset_bytes_max / std::max<std::uint64_t>(schema[d].row_bytes(), 1)) {
+      status = Status(Code::unsupported, "dataset \"" + schema[d].path +
+                                             "\": " + std::to_string(target.n_rows) + " rows of " +
+                                             bytes_text(schema[d].row_bytes()) + " are too many");
+      break;
+    }
+    if (grows) {
+      target.like.storage = there->storage;
+    } else if (target.like.appended) {
+      Result<StoredForm> form = choose_form(schema[d], target.n_rows, request);
+      status = form.status();
+      if (!status.ok()) break;
+      target.like.storage = std::move(*form);
+    }
+    // So that more rows can come.
+    target.like.extendable = target.like.storage.kind == StoredForm::Kind::chunked;
+    target.replaces = there != nullptr && !grows && n_new > 0;
+    const StoredForm cut =
+        target.like.appended ? chunked_form(schema[d], target.like.storage) : StoredForm();
+    line.push_back(place_dataset(target, cut, n_new, older_rows_[d], grows));
+    // Who asks for a level wants bytes of that level; forms count as equal whatever theirs is.
+    const bool anew = request.level && deflates(cut);
+    forms_.push_back(anew ? nullptr : inputs.forms().intern(cut));
+    if (target.like.appended && keeps_chunks(schema[d], request)) kept_chunks_.push_back(d);
+    if (older_ != nullptr && older_rows_[d] > 0 && line.back().grid.shape[0] > 0) {
+      ConcatPart part;
+      part.dataset = static_cast<std::uint32_t>(d);
+      part.source = -1;
+      part.n_rows = older_rows_[d];
+      part.form = inputs.forms().intern(chunked_form(*there, there->storage));
+      part.input = older_.get();
+      part.input_dataset = older.at(schema[d].path);
+      parts_.push_back(part);
+    }
+    targets_.push_back(std::move(target));
+  }
+  TAILRACE_TRY(comm.agree(status));  // A plug-in may be missing on one node only.
+  line_ = std::make_unique<ConcatLine>(std::move(line));
+  const std::vector<ConcatPart> new_parts = inputs.parts(older_rows_);
+  parts_.insert(parts_.end(), new_parts.begin(), new_parts.end());
+  std::stable_sort(parts_.begin(), parts_.end(),
+                   [](const ConcatPart& a, const ConcatPart& b) { return a.dataset < b.dataset; });
+  return Status();
+}
+
+}  // namespace tailrace

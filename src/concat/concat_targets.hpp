@@ -1,0 +1,93 @@
+// What the output's datasets will be: how each is stored, its rows and its places.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "concat/concat.hpp"
+#include "concat/concat_inputs.hpp"
+#include "concat/concat_line.hpp"
+#include "concat/hdf5/concat_output.hpp"
+#include "core/comm.hpp"
+#include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
+
+namespace tailrace {
+
+// --- How each dataset of a concatenation's output is stored: chunk shape, filters, or contiguous.
+//
+// By default as in the first input, so that chunks can be copied as they are; but chunks that are
+// too small to be worth an entry each are made larger. The paper's inputs have chunks of 128
+// elements, which cost more in index and headers than in data; its outputs have 1 MB ones
+// (Lee et al. 2022, section 5.3 and table 13). docs/concat.md has the rules with their reasons.
+
+/// Chunks of fewer raw bytes than this are made larger unless the request says otherwise.
+inline constexpr std::uint64_t small_chunk_bytes = 64U << 10;
+/// ... and then about this large.
+inline constexpr std::uint64_t default_chunk_bytes = 1U << 20;
+
+/// The form in which `dataset` (of the first input) is to be stored when it has `n_rows` rows.
+/// Not collective; the same on every rank. May call HDF5 (codecs by name).
+/// @error invalid_argument, unsupported, plugin_missing  names the dataset.
+Result<StoredForm> choose_form(const ConcatDataset& dataset, std::uint64_t n_rows,
+                               const ConcatRequest& request);
+
+/// Whether a dataset keeps its chunks although others are asked for: its filters were set up for
+/// these, and no other codec is asked for.
+bool keeps_chunks(const ConcatDataset& dataset, const ConcatRequest& request);
+
+/// Whether the filters mean the same for every chunk shape (deflate does; SZ3 does not).
+bool filters_fit_any_chunk(const StoredForm& form);
+
+// --- ConcatTargets: what the output's datasets will be, and where everybody's rows go.
+//
+// Made after the inputs have been counted, the same on every rank: for each dataset of the schema
+// its form in the output (concat_targets.hpp), its rows, and its places in the line. Appending to
+// an older output is no case of its own: its chunks keep their places, and the rows of its last,
+// partial chunk are one more part, held by rank 0.
+
+class ConcatTargets {
+ public:
+  /// Read the older output, if rows are to be appended to one. Collective: broadcasts of its
+  /// schema.
+  /// @error not_found, corrupt, invalid_argument (its schema is not that of the inputs)
+  Status read_older_output(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs);
+  /// Decide on all forms and places. Collective: one agreement.
+  /// @error invalid_argument, unsupported, plugin_missing  names the dataset.
+  Status plan(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs);
+
+  const std::vector<ConcatTarget>& all() const { return targets_; }
+  ConcatTarget& operator[](std::size_t dataset) { return targets_[dataset]; }
+  const ConcatTarget& operator[](std::size_t dataset) const { return targets_[dataset]; }
+  std::size_t size() const { return targets_.size(); }
+  /// How each is stored, interned with the forms of the parts; contiguous ones cut in runs of rows.
+  const std::vector<const StoredForm*>& forms() const { return forms_; }
+  const ConcatLine& line() const { return *line_; }
+  /// Rows that are in the output already; 0 but for appending.
+  const std::vector<std::uint64_t>& older_rows() const { return older_rows_; }
+  /// This rank's parts, those of the older output among them. Once.
+  std::vector<ConcatPart> take_parts() { return std::move(parts_); }
+  /// Datasets that keep their chunks although the request asks for others (keeps_chunks()).
+  const std::vector<std::size_t>& kept_chunks() const { return kept_chunks_; }
+  /// The older output's length.
+  std::uint64_t older_bytes() const { return older_bytes_; }
+
+ private:
+  LineDataset place_dataset(const ConcatTarget& target, const StoredForm& cut, std::uint64_t n_new,
+                            std::uint64_t n_older, bool grows) const;
+
+  std::unique_ptr<ConcatInput> older_;  ///< Rank 0.
+  std::uint64_t older_bytes_ = 0;
+  std::vector<ConcatDataset> older_schema_;
+  std::vector<std::uint64_t> older_rows_;
+  std::vector<ConcatTarget> targets_;
+  std::vector<const StoredForm*> forms_;
+  std::unique_ptr<ConcatLine> line_;
+  std::vector<ConcatPart> parts_;
+  std::vector<std::size_t> kept_chunks_;
+};
+
+}  // namespace tailrace

@@ -1,0 +1,112 @@
+// ConcatWork: what the owner of places does in a round: decode, assemble, encode, hand on.
+//
+// One task is a run of neighbouring chunks, so that a stored chunk which reaches over a border is
+// decoded once. Threads take tasks until there is none. Each chunk of the output must be covered
+// exactly by what has arrived; rows that were never written in the input have its fill value, and a
+// chunk without any written row is not stored either.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "concat/concat_pieces.hpp"
+#include "concat/concat_write.hpp"
+#include "concat/hdf5/concat_output.hpp"
+#include "read/stored_codec.hpp"
+
+namespace tailrace {
+
+/// Seconds that threads were busy with something; any of them may add.
+class BusyTime {
+ public:
+  void add(double seconds) { nanoseconds_ += static_cast<std::uint64_t>(seconds * 1e9); }
+  double seconds() const { return static_cast<double>(nanoseconds_) * 1e-9; }
+
+ private:
+  std::atomic<std::uint64_t> nanoseconds_{0};
+};
+
+class ConcatWork {
+ public:
+  struct Settings {
+    std::uint64_t n_threads = 1;
+    std::string plugin_path;
+    std::span<const std::string> inputs;  ///< For messages.
+    std::string output;
+  };
+
+  ConcatWork(const ConcatLine& line, std::span<const ConcatTarget> targets, ConcatWriteLane& lane,
+             Tail& tail, Settings settings)
+      : line_(line), targets_(targets), lane_(lane), tail_(tail), settings_(std::move(settings)) {}
+
+  /// Do this rank's share of a round; the lane may still be writing afterwards. Not collective.
+  /// @error codec_failed, corrupt  names input, dataset and chunk.  @error plugin_missing,
+  /// out_of_memory
+  Status run(const ConcatRound& round, int rank, const Arrived& arrived,
+             std::span<const CopiedChunk> copies, const PieceSender& sender);
+
+  /// Of all rounds.
+  const BusyTime& decoding() const { return decoding_; }
+  const BusyTime& encoding() const { return encoding_; }
+  const BusyTime& reading() const { return reading_; }
+  std::uint64_t n_places() const { return n_places_; }  ///< Dealt with, stored or not.
+  std::uint64_t n_encoded() const { return n_encoded_; }
+  std::uint64_t n_copied() const { return n_copied_; }
+  std::uint64_t copied_bytes() const { return copied_bytes_; }
+  /// Raw bytes of the chunks dealt with, for the progress.
+  std::uint64_t raw_bytes() const { return raw_bytes_; }
+
+ private:
+  struct Slot {
+    std::uint64_t place = 0;
+    std::size_t piece = 0;
+  };
+  /// What a thread keeps from one piece to the next: the last decoded chunk, the last part's codec.
+  struct Decoded {
+    const Piece* piece = nullptr;
+    Buffer values;
+    const ArrivedPart* part = nullptr;
+    const StoredCodec* codec = nullptr;
+  };
+
+  /// Codecs are made before the threads start: plug-ins are looked for by HDF5.
+  Status prepare_codecs(std::span<const Slot> slots, const Arrived& arrived);
+  Status make_codec(std::size_t dataset, const StoredForm& form);
+  const StoredCodec& codec(std::size_t dataset, const StoredForm& form) const;
+  Status assemble(std::span<const Slot> slots, const Arrived& arrived, Decoded& decoded);
+  Status decode(const Piece& piece, std::span<std::byte> values, Decoded& decoded);
+  Status decode_beside(const Piece& piece, Decoded& decoded);
+  Status lay_rows(const Piece& piece, std::uint64_t first_row, std::uint64_t end_row,
+                  std::uint64_t row_bytes, Buffer& values, Decoded& decoded);
+  Status hand_on(std::uint64_t place, const ConcatLine::Chunk& chunk, Buffer values);
+  Status copy(const CopiedChunk& chunk, const PieceSender& sender);
+  std::string piece_text(const Piece& piece) const;
+
+  const ConcatLine& line_;
+  std::span<const ConcatTarget> targets_;
+  ConcatWriteLane& lane_;
+  Tail& tail_;
+  Settings settings_;
+  /// Element type and the form's address: forms are interned, and targets do not move.
+  using CodecKey = std::pair<const StoredForm*, Bytes>;
+  std::map<CodecKey, std::unique_ptr<StoredCodec>> codecs_;
+  std::mutex read_mutex_;
+  BusyTime decoding_;
+  BusyTime encoding_;
+  BusyTime reading_;
+  std::atomic<std::uint64_t> n_places_{0};
+  std::atomic<std::uint64_t> n_encoded_{0};
+  std::atomic<std::uint64_t> n_copied_{0};
+  std::atomic<std::uint64_t> copied_bytes_{0};
+  std::atomic<std::uint64_t> raw_bytes_{0};
+};
+
+}  // namespace tailrace

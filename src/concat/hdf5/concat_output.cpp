@@ -1,0 +1,441 @@
+// Creates the datasets of a concatenation's output with their exact types.
+//
+//   create / resume / append -> (place | copy_rows | copy_whole, Hdf5File::commit)* -> finish
+//
+// What costs with tens of thousands of small datasets is not their bytes but HDF5's calls, so that
+// nothing is asked for twice: the first input is listed once and its datasets are opened again only
+// where they have attributes; types and creation lists are made once for all datasets that are
+// alike; and datasets are created in an open group, not by a path from the root.
+//
+// Measured with HDF5 1.10.8 and 16,000 datasets in 1,000 groups: 27 us each to list the input,
+// 18 us to create one, 22 us more for each attribute. A dataset without rows takes 187 bytes when
+// chunked, growable and filtered (its index does not exist before its first chunk), 152 bytes
+// contiguous, 138 compact, all in the same time: growable is the better bargain, other than in
+// section 5.3 of Lee et al. 2022, where HDF5 still made a B-tree for each. Their metadata cache of
+// 128 MB (section 5.4) gains nothing over the default here, since evicted metadata stay in the
+// driver's memory, and would cost 70 MB more: it is left alone.
+
+#include "concat/hdf5/concat_output.hpp"
+
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "concat/hdf5/concat_rows.hpp"
+#include "describe/carry_over_hdf5.hpp"
+#include "describe/hdf5_catalog.hpp"
+#include "describe/hdf5_copy.hpp"
+#include "describe/input_conventions.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_paths.hpp"
+
+namespace tailrace {
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string quoted(const std::string& path) { return "dataset \"" + path + "\""; }
+
+/// What makes two datasets share a creation list, as bytes.
+std::string storage_key(const ConcatDataset& like, bool planned, bool bare) {
+  std::string key;
+  const auto add = [&key](const void* bytes, std::size_t n_bytes) {
+    key.append(reinterpret_cast<const char*>(&n_bytes), sizeof(n_bytes));
+    key.append(static_cast<const char*>(bytes), n_bytes);
+  };
+  const unsigned char head[] = {static_cast<unsigned char>(like.storage.kind),
+                                static_cast<unsigned char>(planned),
+                                static_cast<unsigned char>(bare)};
+  add(head, sizeof(head));
+  add(like.type.data(), like.type.size());
+  add(like.fill_value.data(), like.fill_value.size());
+  const Shape& chunk = like.storage.chunk_shape;
+  add(chunk.data(), chunk.size() * sizeof(chunk[0]));
+  for (const FilterSpec& filter : like.storage.filters) {
+    add(&filter.filter_id, sizeof(filter.filter_id));
+    add(&filter.flags, sizeof(filter.flags));
+    add(filter.client_data.data(), filter.client_data.size() * sizeof(std::uint32_t));
+    add(filter.final_client_data.data(), filter.final_client_data.size() * sizeof(std::uint32_t));
+  }
+  return key;
+}
+
+class Hdf5ConcatOutput final : public ConcatOutput {
+ public:
+  explicit Hdf5ConcatOutput(Hdf5File& file) : file_(file), out_(file.hdf5_id()) {}
+  ~Hdf5ConcatOutput() override {
+    const Hdf5Scope scope;
+    lists_.clear();
+    types_.clear();
+    group_.reset();
+    input_.reset();
+  }
+
+  Status take_over(const std::string& first_input, bool new_output);
+
+  Status place(const ConcatTarget& target, std::span<const Hdf5File::ChunkRecord> records) override;
+  Status copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
+                   std::uint64_t first_row, std::uint64_t memory_bytes) override;
+  Status copy_whole(const ConcatDataset& dataset) override;
+  Result<Lines> finish() override;
+
+ private:
+  struct CreationList {
+    Hdf5Id list;
+    bool checked = false;  ///< A dataset has stored its filters as they were asked for.
+  };
+
+  Result<Hdf5Id> open_or_create(const ConcatTarget& target);
+  Result<Hdf5Id> create(const ConcatTarget& target, const std::string& name, hid_t replaced);
+  Result<Hdf5Id> replace(const ConcatTarget& target, const std::string& name);
+  Status extend(hid_t dataset, const ConcatTarget& target);
+  Status enter_group(const std::string& path);
+  Result<hid_t> type_of(const ConcatDataset& like, hid_t from);
+  Result<CreationList*> creation_list_of(const ConcatDataset& like, hid_t type, bool planned,
+                                         bool bare);
+  Hdf5Node* node_of(const std::string& path);
+
+  Hdf5File& file_;
+  hid_t out_;
+  Hdf5Id input_;
+  Hdf5Catalog catalog_;  ///< Of the input; empty if nothing is taken over.
+  std::unordered_map<std::string, std::size_t> nodes_;
+  bool named_types_ = false;
+  Lines lines_;
+  std::unique_ptr<Hdf5References> references_;
+  std::unique_ptr<Hdf5Copier> copier_;
+  std::map<Bytes, Hdf5Id> types_;
+  std::unordered_map<std::string, CreationList> lists_;
+  std::unordered_set<std::string> replaced_;
+  std::map<std::string, Lines> orders_;  ///< Links of groups where a dataset was replaced.
+  std::string group_path_;               ///< Of group_: datasets of a group come one after another.
+  Hdf5Id group_;
+};
+
+Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_output) {
+  input_ = Hdf5Id(H5Fopen(first_input.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  if (!input_.valid()) return hdf5_failure(Code::not_found, "file \"" + first_input + "\"");
+  Result<Hdf5Catalog> catalog = read_hdf5_catalog(input_.get());
+  if (!catalog.ok()) return catalog.status().within("file \"" + first_input + "\"");
+  catalog_ = std::move(*catalog);
+  for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
+    Hdf5Node& node = catalog_.nodes[i];
+    // Rows are appended, whatever the type; copy_whole() makes exceptions.
+    if (node.kind == Hdf5Node::Kind::dataset) node.kind = Hdf5Node::Kind::field;
+    named_types_ = named_types_ || node.kind == Hdf5Node::Kind::named_type;
+    nodes_.emplace(node.path, i);
+  }
+  references_ = std::make_unique<Hdf5References>(input_.get(), catalog_, out_);
+  copier_ = std::make_unique<Hdf5Copier>(input_.get(), out_, *references_, lines_);
+  Hdf5Catalog missing = catalog_;
+  if (!new_output) {
+    std::erase_if(missing.nodes,
+                  [this](const Hdf5Node& node) { return link_exists(out_, node.path); });
+  }
+  Result<Lines> lines = carry_over_hdf5_objects(input_.get(), missing, file_);
+  if (!lines.ok()) return lines.status();
+  lines_.insert(lines_.end(), lines->begin(), lines->end());
+  return Status();
+}
+
+Hdf5Node* Hdf5ConcatOutput::node_of(const std::string& path) {
+  const auto found = nodes_.find(path);
+  return found == nodes_.end() ? nullptr : &catalog_.nodes[found->second];
+}
+
+Status Hdf5ConcatOutput::enter_group(const std::string& path) {
+  if (group_.valid() && group_path_ == path) return Status();
+  if (!link_exists(out_, path)) TAILRACE_TRY(file_.create_group(path));
+  group_ = Hdf5Id(H5Gopen2(out_, path.c_str(), H5P_DEFAULT));
+  group_path_ = path;
+  if (!group_.valid()) return hdf5_failure(Code::invalid_argument, "group \"" + path + "\"");
+  return Status();
+}
+
+/// `from`: the first input's dataset, where its type may be a named one; else invalid.
+Result<hid_t> Hdf5ConcatOutput::type_of(const ConcatDataset& like, hid_t from) {
+  if (from >= 0) {
+    const Hdf5Id type(H5Dget_type(from));
+    if (H5Tcommitted(type.get()) > 0) return copier_->type_for_output(type.get()).release();
+  }
+  Hdf5Id& type = types_[like.type];
+  if (!type.valid()) type = Hdf5Id(H5Tdecode(like.type.data()));
+  if (!type.valid()) return hdf5_failure(Code::corrupt, quoted(like.path) + ": its type");
+  H5Iinc_ref(type.get());
+  return type.get();
+}
+
+Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
+    const ConcatDataset& like, hid_t type, bool planned, bool bare) {
+  CreationList& made = lists_[storage_key(like, planned, bare)];
+  if (!made.list.valid()) {
+    const Result<std::int64_t> list =
+        file_.creation_list(like.storage, type, like.fill_value, planned, bare);
+    if (!list.ok()) return list.status().within(quoted(like.path));
+    made.list = Hdf5Id(*list);
+  }
+  return &made;
+}
+
+/// `replaced`: the dataset whose attributes it gets if none is taken from the input; else invalid.
+Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::string& name,
+                                        hid_t replaced) {
+  const ConcatDataset& like = target.like;
+  Hdf5Node* const node = node_of(like.path);
+  Hdf5Id from;
+  if (node != nullptr && (node->n_attributes > 0 || named_types_)) {
+    from = Hdf5Id(H5Dopen2(input_.get(), like.path.c_str(), H5P_DEFAULT));
+    if (!from.valid()) return hdf5_failure(Code::corrupt, quoted(like.path));
+  }
+  const Result<hid_t> type = type_of(like, named_types_ ? from.get() : H5I_INVALID_HID);
+  if (!type.ok()) return type.status();
+  const Hdf5Id type_id(*type);
+  std::vector<hsize_t> extents(like.shape.begin(), like.shape.end());
+  if (extents.empty()) return Status(Code::internal, quoted(like.path) + " has no rows to append");
+  extents[0] = target.n_rows;
+  std::vector<hsize_t> extents_max = extents;
+  if (like.extendable) extents_max[0] = H5S_UNLIMITED;
+  const Hdf5Id space(
+      H5Screate_simple(static_cast<int>(extents.size()), extents.data(), extents_max.data()));
+
+  Hdf5File::ExactDataset exact;
+  exact.path = like.path;
+  exact.group_id = group_.get();
+  exact.name = name;
+  exact.type_id = type_id.get();
+  exact.space_id = space.get();
+  if (like.storage.kind == StoredForm::Kind::contiguous && target.n_rows > 0) {
+    exact.contiguous_address = target.contiguous_address;
+    exact.contiguous_bytes = target.n_rows * like.row_bytes();
+  }
+  const bool bare = !from.valid() && replaced < 0;
+  const Result<CreationList*> list =
+      creation_list_of(like, type_id.get(), exact.contiguous_address != 0, bare);
+  if (!list.ok()) return list.status();
+  exact.creation_list_id = (*list)->list.get();
+  if (!(*list)->checked) exact.filters = like.storage.filters;
+  const Result<std::int64_t> made = file_.create_exact(exact);
+  if (!made.ok()) return made.status();
+  (*list)->checked = true;
+  Hdf5Id dataset(*made);
+  if (replaced >= 0) {
+    const Hdf5Catalog nothing;
+    Hdf5References references(out_, nothing, out_);
+    Hdf5Copier(out_, out_, references, lines_)
+        .copy_plain_attributes(replaced, dataset.get(), like.path);
+    return dataset;
+  }
+  // What is copied here need not be looked for in finish().
+  if (node != nullptr && node->n_attributes > 0 &&
+      !copier_->copy_plain_attributes(from.get(), dataset.get(), like.path)) {
+    node->n_attributes = 0;
+  }
+  return dataset;
+}
+
+Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
+  const std::string what = quoted(target.like.path);
+  const Hdf5Id space(H5Dget_space(dataset));
+  std::vector<hsize_t> now(max_rank);
+  std::vector<hsize_t> most(max_rank);
+  const int rank = H5Sget_simple_extent_dims(space.get(), now.data(), most.data());
+  if (rank < 0) return hdf5_failure(Code::corrupt, what);
+  now.resize(static_cast<std::size_t>(rank));
+  std::vector<hsize_t> wanted(target.like.shape.begin(), target.like.shape.end());
+  if (!wanted.empty()) wanted[0] = target.n_rows;
+  const Shape there(now.begin(), now.end());
+  const bool same_inner = wanted.size() == now.size() && !now.empty() &&
+                          std::equal(now.begin() + 1, now.end(), wanted.begin() + 1);
+  if (!same_inner || wanted[0] < now[0] || (wanted[0] > now[0] && wanted[0] > most[0])) {
+    return Status(Code::invalid_argument, what + " has shape " + shape_text(there) +
+                                              ", cannot be given " + std::to_string(target.n_rows) +
+                                              " rows");
+  }
+  if (wanted[0] > now[0] && H5Dset_extent(dataset, wanted.data()) < 0) {
+    return hdf5_failure(Code::internal, what + " cannot be extended");
+  }
+  return Status();
+}
+
+/// Contiguous storage cannot grow, so that a new dataset takes the old one's name, attributes,
+/// scales and, in finish(), its place among the links.
+Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::string& name) {
+  const std::string& path = target.like.path;
+  if (!orders_.contains(group_path_)) {
+    Result<Lines> names = link_names(out_, group_path_);
+    if (!names.ok()) return names.status();
+    orders_[group_path_] = std::move(*names);
+  }
+  const Hdf5Id old(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
+  ObjectFacts facts;
+  if (!old.valid() || !get_object_facts(old.get(), facts)) {
+    return hdf5_failure(Code::corrupt, quoted(path));
+  }
+  if (facts.n_links > 1) {
+    return Status(Code::unsupported, quoted(path) + " must be made anew to grow, but has " +
+                                         std::to_string(facts.n_links) + " names");
+  }
+  const Result<ScaleTies> ties = untie_scales(out_, old.get(), path);
+  if (!ties.ok()) return ties.status();
+  // HDF5 keeps what is open until it is closed: attributes can still be read.
+  if (H5Ldelete(group_.get(), name.c_str(), H5P_DEFAULT) < 0) {
+    return hdf5_failure(Code::internal, quoted(path));
+  }
+  Result<Hdf5Id> made = create(target, name, old.get());
+  if (made.ok()) TAILRACE_TRY(tie_scales(out_, path, *ties));
+  return made;
+}
+
+Result<Hdf5Id> Hdf5ConcatOutput::open_or_create(const ConcatTarget& target) {
+  const std::string& path = target.like.path;
+  const std::string name = last_component(path);
+  TAILRACE_TRY(enter_group(parent_path(path)));
+  if (H5Lexists(group_.get(), name.c_str(), H5P_DEFAULT) <= 0)
+    return create(target, name, H5I_INVALID_HID);
+  if (target.replaces && replaced_.insert(path).second) return replace(target, name);
+  Hdf5Id dataset(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::already_exists, quoted(path));
+  TAILRACE_TRY(extend(dataset.get(), target));
+  return dataset;
+}
+
+Status Hdf5ConcatOutput::place(const ConcatTarget& target,
+                               std::span<const Hdf5File::ChunkRecord> records) {
+  const Hdf5Scope scope;
+  const Result<Hdf5Id> dataset = open_or_create(target);
+  if (!dataset.ok()) return dataset.status();
+  if (records.empty()) return Status();
+  const Shape& chunk_shape = target.like.storage.chunk_shape;
+  if (chunk_shape.size() != target.like.shape.size()) {
+    return Status(Code::invalid_argument,
+                  quoted(target.like.path) + " has chunks but is not chunked");
+  }
+  ChunkGrid grid{target.like.shape, chunk_shape};
+  grid.shape[0] = target.n_rows;
+  return file_.insert_chunks_into(dataset->get(), target.like.path, grid, records);
+}
+
+Status Hdf5ConcatOutput::copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
+                                   std::uint64_t first_row, std::uint64_t memory_bytes) {
+  const Hdf5Scope scope;
+  // Chunks of such a dataset hold addresses of values, which filters do not reach: HDF5 1.10.7 and
+  // later leave optional filters out by themselves and refuse others.
+  ConcatTarget plain = target;
+  plain.like.storage.filters.clear();
+  const std::string& path = target.like.path;
+  Hdf5Id old;
+  if (target.replaces && !replaced_.contains(path) && link_exists(out_, path)) {
+    old = Hdf5Id(H5Dopen2(out_, path.c_str(), H5P_DEFAULT));
+  }
+  const Result<Hdf5Id> dataset = open_or_create(plain);
+  if (!dataset.ok()) return dataset.status();
+  if (old.valid()) {
+    TAILRACE_TRY(
+        copy_rows_from(old.get(), dataset->get(), quoted(path), first_row, 0, memory_bytes));
+  }
+  return copy_rows_from_files(dataset->get(), path, sources, first_row, memory_bytes);
+}
+
+Status Hdf5ConcatOutput::copy_whole(const ConcatDataset& dataset) {
+  const Hdf5Scope scope;
+  Hdf5Node* const node = node_of(dataset.path);
+  if (node == nullptr) {
+    return Status(Code::not_found, quoted(dataset.path) + " is not in the first input");
+  }
+  node->kind = Hdf5Node::Kind::dataset;
+  if (!link_exists(out_, dataset.path)) copier_->copy_dataset(dataset.path);
+  return Status();
+}
+
+Result<Lines> Hdf5ConcatOutput::finish() {
+  const Hdf5Scope scope;
+  group_.reset();
+  for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
+  if (input_.valid()) {
+    Result<Lines> lines = carry_over_hdf5_attributes(input_.get(), catalog_, file_);
+    if (!lines.ok()) return lines.status();
+    lines_.insert(lines_.end(), lines->begin(), lines->end());
+  }
+  return std::exchange(lines_, {});
+}
+
+Result<std::unique_ptr<ConcatOutput>> open_output(Hdf5File& file, const std::string* first_input,
+                                                  bool new_output) {
+  const Hdf5Scope scope;
+  auto output = std::make_unique<Hdf5ConcatOutput>(file);
+  if (first_input != nullptr) TAILRACE_TRY(output->take_over(*first_input, new_output));
+  return std::unique_ptr<ConcatOutput>(std::move(output));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ConcatOutput>> ConcatOutput::create(Hdf5File& file,
+                                                           const std::string& first_input) {
+  return open_output(file, &first_input, true);
+}
+
+Result<std::unique_ptr<ConcatOutput>> ConcatOutput::resume(Hdf5File& file,
+                                                           const std::string& first_input) {
+  return open_output(file, &first_input, false);
+}
+
+Result<std::unique_ptr<ConcatOutput>> ConcatOutput::append(Hdf5File& file) {
+  return open_output(file, nullptr, false);
+}
+
+// --- Two root attributes: a digest of the request, a count of datasets.
+
+namespace {
+
+constexpr const char* request_attribute = "tailrace_concat_request";
+constexpr const char* count_attribute = "tailrace_concat_datasets";
+
+Hdf5Id open_root(const Hdf5File& file) {
+  return Hdf5Id(H5Gopen2(file.hdf5_id(), "/", H5P_DEFAULT));
+}
+
+}  // namespace
+
+bool tells_progress(const std::string& path) {
+  const Hdf5Scope scope;
+  if (H5Fis_hdf5(path.c_str()) <= 0) return false;
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  return file.valid() && H5Aexists(file.get(), count_attribute) > 0;
+}
+
+Status write_progress(Hdf5File& file, const ConcatProgress& progress) {
+  TAILRACE_TRY(file.set_attribute("/", request_attribute, {progress.request}));
+  return file.set_attribute("/", count_attribute,
+                            {std::vector<std::uint64_t>{progress.n_datasets}});
+}
+
+Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file) {
+  const Hdf5Scope scope;
+  const Hdf5Id root = open_root(file);
+  if (!root.valid()) return hdf5_failure(Code::corrupt, "the root group");
+  if (H5Aexists(root.get(), count_attribute) <= 0) return std::optional<ConcatProgress>();
+  ConcatProgress progress;
+  progress.request = hdf5_text_attribute(root.get(), request_attribute);
+  const Hdf5Id count(H5Aopen(root.get(), count_attribute, H5P_DEFAULT));
+  if (!count.valid() || H5Aread(count.get(), H5T_NATIVE_UINT64, &progress.n_datasets) < 0) {
+    return hdf5_failure(Code::corrupt, std::string("attribute \"") + count_attribute + "\"");
+  }
+  return std::optional(std::move(progress));
+}
+
+Status remove_progress(const Hdf5File& file) {
+  const Hdf5Scope scope;
+  const Hdf5Id root = open_root(file);
+  for (const char* name : {request_attribute, count_attribute}) {
+    if (H5Aexists(root.get(), name) > 0 && H5Adelete(root.get(), name) < 0) {
+      return hdf5_failure(Code::internal, std::string("attribute \"") + name + "\"");
+    }
+  }
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,93 @@
+// ConcatOutput: the datasets of a concatenation's output, created and filled by rank 0.
+//
+// Everything that is no dataset row (groups, attributes, named types, links, dimension scales,
+// scalars) comes from the first input. Chunk bytes lie in the file already; here their addresses
+// enter the index. Nothing is visible before Hdf5File::commit(). Rank 0 only; takes the HDF5 lock.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "hdf5/hdf5_file.hpp"
+
+namespace tailrace {
+
+/// A dataset as it is to be in the output.
+struct ConcatTarget {
+  ConcatDataset like;  ///< Path, type, inner extents, fill value; storage: the output's.
+  std::uint64_t n_rows = 0;
+  std::uint64_t contiguous_address = 0;  ///< Kind contiguous with rows: where the bytes lie.
+  bool replaces = false;  ///< Append: the output's dataset of that path is deleted, its attributes
+                          ///< kept (it was contiguous and must grow).
+};
+
+/// Rows of a dataset that only HDF5 can move (not by_value).
+struct RowSource {
+  std::string file;  ///< An input.
+  std::uint64_t n_rows = 0;
+};
+
+class ConcatOutput {
+ public:
+  /// `first_input`: the file that the output takes over everything but rows from. Copies groups,
+  /// named types and soft links at once, so that datasets find their places. `file` must outlive
+  /// the result, and be closed only after its end.
+  /// @error not_found, corrupt
+  static Result<std::unique_ptr<ConcatOutput>> create(Hdf5File& file,
+                                                      const std::string& first_input);
+  /// For an output that a killed run has left: what is there stays, what is missing is made.
+  static Result<std::unique_ptr<ConcatOutput>> resume(Hdf5File& file,
+                                                      const std::string& first_input);
+  /// For a whole output that gets more rows: nothing is taken over from any input.
+  static Result<std::unique_ptr<ConcatOutput>> append(Hdf5File& file);
+  virtual ~ConcatOutput() = default;
+
+  /// Create a dataset with its attributes, or extend the one that is there, and enter chunks into
+  /// its index (those of an entry that exists replace it). Call it as often as there are chunks; in
+  /// the order of the first input's datasets, or finish() has links to move.
+  /// @error already_exists, unsupported, invalid_argument
+  virtual Status place(const ConcatTarget& target,
+                       std::span<const Hdf5File::ChunkRecord> records) = 0;
+
+  /// Create or extend a dataset that is not by_value, and have HDF5 copy its rows from the inputs,
+  /// in this order, behind `first_row` rows that are there; at most `memory_bytes` at a time.
+  /// Serial by nature: rank 0 opens each input that has rows. @error io_error, corrupt
+  virtual Status copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
+                           std::uint64_t first_row, std::uint64_t memory_bytes) = 0;
+
+  /// Take over a scalar or null dataset of the first input; one that is there stays.
+  virtual Status copy_whole(const ConcatDataset& dataset) = 0;
+
+  /// When all datasets exist: attributes of groups, dimension scales, hard links, order of links.
+  /// @returns lines about what could not be carried over.
+  virtual Result<std::vector<std::string>> finish() = 0;
+};
+
+// --- How far a concatenation has come, kept in the unfinished output itself.
+//
+// A root attribute that is committed together with the datasets it speaks of, so that it is true
+// whenever the job dies; the finished file does not have it.
+
+struct ConcatProgress {
+  std::string request;           ///< What was asked: inputs, their lengths, options.
+  std::uint64_t n_datasets = 0;  ///< Of the schema, in its order, that are complete.
+};
+
+/// Whether the file is what a concatenation left that was cut short between its first commit and
+/// its last. Takes the HDF5 lock.
+bool tells_progress(const std::string& path);
+/// With the next commit. @error internal
+Status write_progress(Hdf5File& file, const ConcatProgress& progress);
+/// @returns nothing where the file says nothing. @error corrupt
+Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file);
+/// With the next commit; nothing to remove is fine. @error internal
+Status remove_progress(const Hdf5File& file);
+
+}  // namespace tailrace

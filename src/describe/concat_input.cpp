@@ -1,0 +1,447 @@
+// Inputs of a concatenation: the walk over a file's datasets, and its bytes afterwards.
+//
+// Invariants (tests/unit/concat_input_test.cpp cites the numbers):
+//  1. Outside open(), read_integers() and until drop_schema() no HDF5 file is open.
+//  2. Every listed chunk lies within the file, or, compact data, in compact_, which counts as the
+//     bytes behind the file's end.
+//  3. A dataset with several hard links is listed once, by the first path; soft and external links
+//     are not followed.
+// Memory per file after drop_schema() and drop_image(): 32 bytes per stored chunk, 8 per dataset
+// that has any.
+
+#include "describe/concat_input.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include "core/buffer.hpp"
+#include "describe/input_bytes.hpp"
+#include "describe/paged_file.hpp"
+#include "hdf5/dataset_describe.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/noting_driver.hpp"
+
+namespace tailrace {
+namespace {
+
+/// A file's datasets, as the walk finds them.
+struct Listing {
+  std::vector<ConcatDataset> datasets;
+  ChunkTable chunks;
+  /// Datasets with chunks, ascending.
+  struct Part {
+    std::size_t dataset_index = 0;
+    ChunkTable::Part chunks;
+  };
+  std::vector<Part> parts;
+  Bytes compact;
+};
+
+struct NamedLink {
+  std::string name;
+  LinkInfo info;
+};
+
+herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
+  if (info->type != H5L_TYPE_HARD) return 0;
+  // An exception must not cross HDF5's C frames; a full memory ends the iteration as a failure.
+  try {
+    static_cast<std::vector<NamedLink>*>(links)->push_back({name, *info});
+  } catch (...) {
+    return -1;
+  }
+  return 0;
+}
+
+/// Visits all objects of a file, depth first, and describes the datasets among them.
+class Walk {
+ public:
+  Walk(hid_t file, NotedFile& noted, std::uint64_t file_bytes)
+      : file_(file), noted_(noted), file_bytes_(file_bytes) {}
+
+  Result<Listing> run() {
+    const Hdf5Id root(H5Gopen2(file_, "/", H5P_DEFAULT));
+    ObjectFacts facts;
+    if (!root.valid() || !get_object_facts(root.get(), facts)) return failed("/", "opened");
+    seen_.insert(facts.key);
+    TAILRACE_TRY(add_members(root.get(), ""));
+    // By hand, not by recursion: a chain of nested groups must not use up the stack.
+    while (!pending_.empty()) {
+      const Pending next = std::move(pending_.back());
+      pending_.pop_back();
+      TAILRACE_TRY(add_object(next));
+    }
+    listing_.chunks.shrink();
+    listing_.parts.shrink_to_fit();
+    listing_.datasets.shrink_to_fit();
+    return std::move(listing_);
+  }
+
+ private:
+  struct Pending {
+    std::string path;
+    ObjectKey key;
+  };
+
+  Status failed(const std::string& path, const char* what) const {
+    if (!noted_.failure.ok()) return noted_.failure;
+    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be " + what);
+  }
+
+  Status add_object(const Pending& pending) {
+    if (!seen_.insert(pending.key).second) return Status();
+    const Hdf5Id object(open_by_key(file_, pending.key));
+    if (!object.valid()) return failed(pending.path, "opened");
+    switch (H5Iget_type(object.get())) {
+      case H5I_GROUP: return add_members(object.get(), pending.path);
+      case H5I_DATASET: return add_dataset(object.get(), pending.path);
+      default: return Status();
+    }
+  }
+
+  Status add_members(hid_t group, const std::string& path) {
+    const Hdf5Id creation(H5Gget_create_plist(group));
+    unsigned order = 0;
+    if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
+      return failed(path, "listed");
+    }
+    const H5_index_t index =
+        (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+    links_.clear();
+    if (iterate_links(group, index, collect_link, &links_) < 0) return failed(path, "listed");
+    for (std::size_t i = links_.size(); i-- > 0;) {
+      pending_.push_back({path + "/" + links_[i].name, link_key(links_[i].info)});
+    }
+    return Status();
+  }
+
+  Status add_dataset(hid_t dataset, const std::string& path) {
+    ConcatDataset described;
+    described.path = path;
+    const Result<DatasetDescriber::Storage> storage = describer_.describe(dataset, described);
+    if (!storage.ok()) return noted_.failure.ok() ? storage.status() : noted_.failure;
+    found_.clear();
+    if (described.appended && described.by_value && n_elements(described.shape) > 0) {
+      TAILRACE_TRY(find_chunks(dataset, described, storage->plain_edges));
+    }
+    if (!found_.empty()) {
+      listing_.parts.push_back({listing_.datasets.size(), listing_.chunks.add(found_)});
+    }
+    listing_.datasets.push_back(std::move(described));
+    return Status();
+  }
+
+  /// Into found_.
+  Status find_chunks(hid_t dataset, const ConcatDataset& described, bool plain_edges) {
+    const std::string what = "dataset \"" + described.path + "\"";
+    switch (described.storage.kind) {
+      case StoredForm::Kind::chunked: {
+        const ChunkGrid grid{described.shape, described.storage.chunk_shape};
+        TAILRACE_TRY(note_chunks(noted_, dataset, grid, what, found_));
+        if (plain_edges) mark_plain_edges(grid);
+        break;
+      }
+      case StoredForm::Kind::contiguous: {
+        // Asked first: of a file with a user block HDF5 gives an address even where none is.
+        const hsize_t stored_bytes = H5Dget_storage_size(dataset);
+        if (stored_bytes == 0) break;
+        const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
+        if (n_bytes > stored_bytes) {
+          return Status(Code::corrupt, what + ": " + std::to_string(stored_bytes) +
+                                           " bytes are stored, its extents need " +
+                                           std::to_string(n_bytes));
+        }
+        found_.push_back({0, {H5Dget_offset(dataset), n_bytes}, 0});
+        break;
+      }
+      case StoredForm::Kind::compact: return add_compact(dataset, described, what);
+      case StoredForm::Kind::nothing: break;
+    }
+    for (const StoredChunk& chunk : found_) {
+      const Extent& extent = chunk.extent;
+      if (extent.address > file_bytes_ || extent.encoded_bytes > file_bytes_ - extent.address) {
+        return Status(Code::corrupt, what + ": a chunk of " + std::to_string(extent.encoded_bytes) +
+                                         " bytes at address " + std::to_string(extent.address) +
+                                         " lies behind the file's end at " +
+                                         std::to_string(file_bytes_));
+      }
+    }
+    return Status();
+  }
+
+  /// HDF5 does not say of these chunks that no filter was applied.
+  void mark_plain_edges(const ChunkGrid& grid) {
+    for (StoredChunk& chunk : found_) {
+      if (grid.clipped_box(chunk.chunk_index).count != grid.chunk_shape) {
+        chunk.filter_mask = std::numeric_limits<std::uint32_t>::max();
+      }
+    }
+  }
+
+  /// Compact data stand in the object header, in an unknown place: keep a copy.
+  Status add_compact(hid_t dataset, const ConcatDataset& described, const std::string& what) {
+    const std::size_t at = listing_.compact.size();
+    const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
+    if (n_bytes > H5Dget_storage_size(dataset)) {
+      return Status(Code::corrupt, what + ": its compact data are shorter than its extents");
+    }
+    listing_.compact.resize(at + static_cast<std::size_t>(n_bytes));
+    const Hdf5Id type(H5Dget_type(dataset));
+    if (H5Dread(dataset, type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, listing_.compact.data() + at) <
+        0) {
+      return failed(described.path, "read");
+    }
+    found_.push_back({0, {file_bytes_ + at, n_bytes}, 0});
+    return Status();
+  }
+
+  hid_t file_;
+  NotedFile& noted_;
+  std::uint64_t file_bytes_;
+  Listing listing_;
+  std::vector<StoredChunk> found_;  ///< Of the dataset that is being looked at.
+  DatasetDescriber describer_;
+  std::vector<Pending> pending_;  // Next on top.
+  std::vector<NamedLink> links_;
+  std::unordered_set<ObjectKey> seen_;
+};
+
+/// Read integers, all of a dataset's or its first, as signed 64-bit numbers.
+Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& path,
+                                               bool first_only) {
+  const std::string what = "dataset \"" + path + "\"";
+  if (H5Oexists_by_name(file, path.c_str(), H5P_DEFAULT) <= 0) {
+    return Status(Code::not_found, what + " is missing");
+  }
+  const Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::corrupt, what);
+  const Hdf5Id type(H5Dget_type(dataset.get()));
+  const Hdf5Id space(H5Dget_space(dataset.get()));
+  if (!type.valid() || !space.valid()) return hdf5_failure(Code::corrupt, what);
+  hsize_t extents[max_rank] = {};
+  const int rank = H5Sget_simple_extent_dims(space.get(), extents, nullptr);
+  const Shape shape(extents, extents + std::max(rank, 0));
+  const bool one_column = rank >= 1 && n_elements(Shape(shape.begin() + 1, shape.end())) == 1;
+  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) > 8 || !one_column) {
+    return Status(Code::invalid_argument, what + ": expected one column of integers, found " +
+                                              hdf5_type_text(type.get()) + " of shape " +
+                                              shape_text(shape));
+  }
+  std::vector<std::int64_t> values;
+  if (shape[0] == 0) return values;
+  const std::uint64_t n_values = first_only ? 1 : shape[0];
+  try {
+    values.resize(n_values);
+  } catch (const std::exception&) {
+    return Status(Code::out_of_memory, what + ": " + std::to_string(n_values) + " integers");
+  }
+  Hdf5Id memory_space;
+  if (first_only) {
+    const hsize_t start[max_rank] = {};
+    hsize_t count[max_rank];
+    std::fill(std::begin(count), std::end(count), hsize_t{1});
+    memory_space = Hdf5Id(H5Screate_simple(1, count, nullptr));
+    H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr);
+  }
+  const bool is_unsigned = H5Tget_sign(type.get()) == H5T_SGN_NONE;
+  if (H5Dread(dataset.get(), is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64,
+              first_only ? memory_space.get() : H5S_ALL, first_only ? space.get() : H5S_ALL,
+              H5P_DEFAULT, values.data()) < 0) {
+    return hdf5_failure(Code::corrupt, what);
+  }
+  if (is_unsigned && std::any_of(values.begin(), values.end(), [](auto v) { return v < 0; })) {
+    return Status(Code::invalid_argument, what + ": a value above 2^63 - 1 cannot be a key");
+  }
+  return values;
+}
+
+class FileInput final : public ConcatInput {
+ public:
+  explicit FileInput(std::string path) : path_(std::move(path)) {}
+  ~FileInput() override { close_hdf5(); }
+
+  Status start(std::uint64_t image_bytes_max) {
+    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_);
+    if (!opened.ok()) return opened.status();
+    bytes_ = std::move(*opened);
+    file_bytes_ = bytes_->file_bytes();
+    if (file_bytes_ <= image_bytes_max) {
+      bytes_->expect_sequential();
+      image_ = Buffer(static_cast<std::size_t>(file_bytes_));
+      if (!image_.allocated()) {
+        return Status(Code::out_of_memory, "file \"" + path_ + "\": no memory for its " +
+                                               std::to_string(file_bytes_) + " bytes");
+      }
+      TAILRACE_TRY(bytes_->read_at(0, image_.bytes()));
+      bytes_.reset();
+    }
+    Status listed = list();
+    close_hdf5();
+    return listed;
+  }
+
+  const std::string& path() const override { return path_; }
+  std::uint64_t file_bytes() const override { return file_bytes_; }
+  const std::vector<ConcatDataset>& datasets() const override { return listing_.datasets; }
+
+  ChunkList chunks(std::size_t dataset_index) const override {
+    const std::vector<Listing::Part>& parts = listing_.parts;
+    const auto at = std::lower_bound(
+        parts.begin(), parts.end(), dataset_index,
+        [](const Listing::Part& part, std::size_t index) { return part.dataset_index < index; });
+    if (at == parts.end() || at->dataset_index != dataset_index) return {};
+    return listing_.chunks.list(at->chunks);
+  }
+
+  void drop_schema() override {
+    close_hdf5();
+    std::vector<ConcatDataset>().swap(listing_.datasets);
+    schema_bytes_ = 0;
+  }
+
+  Result<std::vector<std::int64_t>> read_integers(const std::string& dataset_path) override {
+    const Hdf5Scope scope;
+    if (!hdf5_file_.valid()) TAILRACE_TRY(open_hdf5());
+    Result<std::vector<std::int64_t>> values = read_numbers(hdf5_file_.get(), dataset_path, false);
+    if (values.ok()) return values;
+    return (noted_->failure.ok() ? values.status() : noted_->failure).within(name());
+  }
+
+  bool in_memory() const override { return image_.allocated(); }
+
+  void drop_image() override {
+    if (!in_memory()) return;
+    close_hdf5();
+    image_ = Buffer();
+  }
+
+  void close_file() override {
+    close_hdf5();
+    bytes_.reset();
+  }
+
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    if (address >= file_bytes_ && !listing_.compact.empty()) {
+      return copy_from(listing_.compact, address - file_bytes_, bytes);
+    }
+    if (in_memory()) return copy_from(image_.bytes(), address, bytes);
+    TAILRACE_TRY(reopen());
+    return bytes_->read_at(address, bytes);
+  }
+
+  std::uint64_t memory_bytes() const override {
+    return image_.capacity() + schema_bytes_ + listing_.compact.capacity() +
+           listing_.chunks.memory_bytes() + listing_.parts.capacity() * sizeof(Listing::Part) +
+           sizeof(*this);
+  }
+
+ private:
+  std::string name() const { return "file \"" + path_ + "\""; }
+
+  Status copy_from(std::span<const std::byte> from, std::uint64_t at,
+                   std::span<std::byte> bytes) const {
+    if (at > from.size() || bytes.size() > from.size() - at) {
+      return Status(Code::corrupt, name() + ": " + std::to_string(bytes.size()) +
+                                       " bytes expected at byte " + std::to_string(at) +
+                                       ", but it ends at " + std::to_string(from.size()));
+    }
+    if (!bytes.empty()) std::memcpy(bytes.data(), from.data() + at, bytes.size());
+    return Status();
+  }
+
+  Status reopen() {
+    if (bytes_ != nullptr) return Status();
+    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_);
+    if (!opened.ok()) return opened.status();
+    // Longer is fine: an output that is appended to is read while it grows.
+    if ((*opened)->file_bytes() < file_bytes_) {
+      return Status(Code::corrupt, name() + " had " + std::to_string(file_bytes_) +
+                                       " bytes when it was listed and has " +
+                                       std::to_string((*opened)->file_bytes()) + " now");
+    }
+    bytes_ = std::move(*opened);
+    return Status();
+  }
+
+  /// Call with HDF5 locked.
+  Status open_hdf5() {
+    if (in_memory()) {
+      noted_ = std::make_unique<ImageFile>(image_.bytes());
+    } else {
+      TAILRACE_TRY(reopen());
+      noted_ = std::make_unique<PagedFile>(bytes_);
+    }
+    Result<Hdf5Id> opened = open_noted(*noted_, path_);
+    if (!opened.ok()) return opened.status();
+    hdf5_file_ = std::move(*opened);
+    return Status();
+  }
+
+  void close_hdf5() {
+    if (noted_ == nullptr) return;
+    const Hdf5Scope scope;
+    hdf5_file_.reset();
+    noted_.reset();
+  }
+
+  Status list() {
+    const Hdf5Scope scope;
+    TAILRACE_TRY(open_hdf5());
+    Result<Listing> listed = Walk(hdf5_file_.get(), *noted_, file_bytes_).run();
+    if (!listed.ok()) return listed.status().within(name());
+    listing_ = std::move(*listed);
+    schema_bytes_ = listing_.datasets.capacity() * sizeof(ConcatDataset);
+    for (const ConcatDataset& dataset : listing_.datasets) {
+      schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +
+                       dataset.type_text.capacity() + dataset.fill_value.capacity() +
+                       (dataset.shape.capacity() + dataset.storage.chunk_shape.capacity()) * 8 +
+                       dataset.storage.filters.capacity() * (sizeof(FilterSpec) + 32);
+    }
+    return Status();
+  }
+
+  std::string path_;
+  std::uint64_t file_bytes_ = 0;
+  std::shared_ptr<InputBytes> bytes_;  ///< None: closed.
+  Buffer image_;
+  Listing listing_;
+  std::uint64_t schema_bytes_ = 0;
+  std::unique_ptr<NotedFile> noted_;  ///< While HDF5 has the file open.
+  Hdf5Id hdf5_file_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ConcatInput>> ConcatInput::open(const std::string& path,
+                                                       std::uint64_t image_bytes_max) {
+  auto input = std::make_unique<FileInput>(path);
+  TAILRACE_TRY(input->start(image_bytes_max));
+  return std::unique_ptr<ConcatInput>(std::move(input));
+}
+
+Result<std::vector<std::int64_t>> first_integers(const std::string& path,
+                                                 std::span<const std::string> dataset_paths) {
+  const std::string what = "file \"" + path + "\"";
+  Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path);
+  if (!opened.ok()) return opened.status();
+  const Hdf5Scope scope;
+  PagedFile paged(std::move(*opened));
+  const Result<Hdf5Id> file = open_noted(paged, path);
+  if (!file.ok()) return file.status();
+  std::vector<std::int64_t> firsts;
+  for (const std::string& dataset_path : dataset_paths) {
+    const Result<std::vector<std::int64_t>> value = read_numbers(file->get(), dataset_path, true);
+    if (!value.ok()) return (paged.failure.ok() ? value.status() : paged.failure).within(what);
+    if (value->empty()) {
+      return Status(Code::invalid_argument,
+                    what + ": dataset \"" + dataset_path + "\" is empty, its first row is needed");
+    }
+    firsts.push_back(value->front());
+  }
+  return firsts;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,59 @@
+// Hdf5Catalog: every object of an input HDF5 file, in the file's own order, each visited once.
+//
+// Tells the fields (number arrays that codecs take) from everything else (carried over verbatim by
+// carry_over_hdf5.cpp). An object that is reached by a second hard link is listed as a duplicate of
+// the first; soft and external links are listed but not followed, so that nothing is read twice and
+// cycles end. Group order: creation order where the group tracks it (as netCDF-4 does), else name.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+#include "describe/input_file.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+/// What one link of the input leads to.
+struct Hdf5Node {
+  enum class Kind : std::uint8_t {
+    group,
+    field,    ///< A dataset that the Writer creates: see field_index.
+    dataset,  ///< Any other dataset.
+    named_type,
+    duplicate,      ///< A further hard link to an object listed before; target: that one's path.
+    soft_link,      ///< target: the path as the link spells it.
+    external_link,  ///< target: path inside target_file.
+    unknown_link,   ///< A user-defined link class, or an object kind newer than this HDF5.
+  };
+  Kind kind = Kind::group;
+  std::string path;
+  std::string target;
+  std::string target_file;
+  std::size_t field_index = 0;
+  std::uint64_t n_attributes = 0;
+  bool scale = false;           ///< A dimension scale (CLASS=DIMENSION_SCALE).
+  bool grows_to_limit = false;  ///< A field with a dimension that has a limit above its extent.
+};
+
+struct Hdf5Catalog {
+  std::vector<Hdf5Node> nodes;     ///< Parents before children; "/" first.
+  std::vector<InputField> fields;  ///< In the order of the nodes.
+  bool netcdf4 = false;            ///< Written by the netCDF-4 library.
+};
+
+/// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
+/// @error corrupt  an object that HDF5 cannot open; the message names its path.
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file);
+
+/// The text of a string attribute (fixed or variable length, first element); empty if there is no
+/// such attribute or it is no text. Call with HDF5 locked.
+std::string hdf5_text_attribute(hid_t object, const char* name);
+
+/// Whether a dimension scale's NAME attribute says that the dimension has no variable in netCDF-4.
+bool is_dimension_without_variable(hid_t dataset);
+
+}  // namespace tailrace

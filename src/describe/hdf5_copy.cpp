@@ -1,0 +1,430 @@
+// References, attributes and whole datasets from one HDF5 file to another.
+
+#include "describe/hdf5_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/buffer.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_properties.hpp"
+
+namespace tailrace {
+
+namespace {
+
+bool all_zero(const void* bytes, std::size_t n_bytes) {
+  const auto* const first = static_cast<const unsigned char*>(bytes);
+  return std::all_of(first, first + n_bytes, [](unsigned char byte) { return byte == 0; });
+}
+
+}  // namespace
+
+void Hdf5References::learn_paths() {
+  learnt_ = true;
+  for (const Hdf5Node& node : catalog_.nodes) {
+    const bool is_object =
+        node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::field ||
+        node.kind == Hdf5Node::Kind::dataset || node.kind == Hdf5Node::Kind::named_type;
+    if (!is_object) continue;
+    const Hdf5Id object(H5Oopen(input_, node.path.c_str(), H5P_DEFAULT));
+    ObjectFacts facts;
+    if (object.valid() && get_object_facts(object.get(), facts)) {
+      paths_.emplace(facts.key, node.path);
+    }
+  }
+}
+
+std::optional<std::string> Hdf5References::path_of(hid_t input_object) {
+  if (!learnt_) learn_paths();
+  ObjectFacts facts;
+  if (!get_object_facts(input_object, facts)) return std::nullopt;
+  const auto found = paths_.find(facts.key);
+  if (found == paths_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::string> Hdf5References::path_of_reference(const void* reference) {
+  if (all_zero(reference, sizeof(hobj_ref_t))) return std::nullopt;
+  const Hdf5Id object(H5Rdereference2(input_, H5P_DEFAULT, H5R_OBJECT, reference));
+  if (!object.valid()) return std::nullopt;
+  return path_of(object.get());
+}
+
+bool Hdf5References::holds_references(hid_t type) {
+  return H5Tdetect_class(type, H5T_REFERENCE) > 0;
+}
+
+std::uint64_t Hdf5References::rewrite(hid_t type, void* values, std::uint64_t n_values) {
+  if (!holds_references(type)) return 0;
+  const std::size_t value_bytes = H5Tget_size(type);
+  std::uint64_t n_unresolved = 0;
+  auto* value = static_cast<std::byte*>(values);
+  for (std::uint64_t i = 0; i < n_values; ++i, value += value_bytes) {
+    n_unresolved += rewrite_members(type, value);
+  }
+  return n_unresolved;
+}
+
+std::uint64_t Hdf5References::rewrite_members(hid_t type, std::byte* value) {
+  switch (H5Tget_class(type)) {
+    case H5T_REFERENCE: return rewrite_one(type, value);
+    case H5T_VLEN: {
+      const Hdf5Id element(H5Tget_super(type));
+      hvl_t list;
+      std::memcpy(&list, value, sizeof(list));
+      return list.p == nullptr ? 0 : rewrite(element.get(), list.p, list.len);
+    }
+    case H5T_ARRAY: {
+      const Hdf5Id element(H5Tget_super(type));
+      return rewrite(element.get(), value, H5Tget_size(type) / H5Tget_size(element.get()));
+    }
+    case H5T_COMPOUND: {
+      std::uint64_t n_unresolved = 0;
+      const int n_members = H5Tget_nmembers(type);
+      for (unsigned i = 0; n_members > 0 && i < static_cast<unsigned>(n_members); ++i) {
+        const Hdf5Id member(H5Tget_member_type(type, i));
+        n_unresolved += rewrite(member.get(), value + H5Tget_member_offset(type, i), 1);
+      }
+      return n_unresolved;
+    }
+    default: return 0;
+  }
+}
+
+std::uint64_t Hdf5References::rewrite_one(hid_t type, void* reference) {
+  const std::size_t n_bytes = H5Tget_size(type);
+  if (all_zero(reference, n_bytes)) return 0;
+  const bool to_region = H5Tequal(type, H5T_STD_REF_DSETREG) > 0;
+  const bool to_object = H5Tequal(type, H5T_STD_REF_OBJ) > 0;
+  const H5R_type_t kind = to_region ? H5R_DATASET_REGION : H5R_OBJECT;
+  bool done = false;
+  if (to_region || to_object) {
+    const Hdf5Id object(H5Rdereference2(input_, H5P_DEFAULT, kind, reference));
+    const std::optional<std::string> path =
+        object.valid() ? path_of(object.get()) : std::optional<std::string>();
+    if (path && H5Oexists_by_name(output_, path->c_str(), H5P_DEFAULT) > 0) {
+      const Hdf5Id region(to_region ? H5Rget_region(input_, kind, reference) : H5I_INVALID_HID);
+      done = (!to_region || region.valid()) &&
+             H5Rcreate(reference, output_, path->c_str(), kind, region.get()) >= 0;
+    }
+  }
+  // A reference type of a later HDF5, a dangling reference, or an object that is not in the output.
+  if (!done) std::memset(reference, 0, n_bytes);
+  return done ? 0 : 1;
+}
+
+// --- Attributes and datasets across files.
+
+namespace {
+
+/// Values are read and written in pieces of about this size; larger only if one entry of the first
+/// dimension is.
+constexpr std::uint64_t kPieceBytes = 16U << 20;
+
+/// Attributes are small by nature; HDF5 itself stores up to 2^32 bytes in one.
+constexpr std::uint64_t kAttributeBytesMax = std::uint64_t{1} << 32;
+
+bool is_of_scales(const std::string& name) {
+  return name == "DIMENSION_LIST" || name == "REFERENCE_LIST";
+}
+
+bool is_left_out(const std::string& name) {
+  return is_of_scales(name) || name.rfind("tailrace_", 0) == 0;
+}
+
+herr_t collect_name(hid_t, const char* name, const H5A_info_t*, void* names) {
+  // An exception must not cross HDF5's C frames.
+  try {
+    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  } catch (...) {
+    return -1;
+  }
+  return 0;
+}
+
+/// The order in which attributes were made, where the object tracks it.
+H5_index_t attribute_index(hid_t object) {
+  Hdf5Id creation;
+  const H5I_type_t kind = H5Iget_type(object);
+  if (kind == H5I_GROUP) creation = Hdf5Id(H5Gget_create_plist(object));
+  if (kind == H5I_DATASET) creation = Hdf5Id(H5Dget_create_plist(object));
+  if (kind == H5I_DATATYPE) creation = Hdf5Id(H5Tget_create_plist(object));
+  unsigned order = 0;
+  const bool tracked = creation.valid() &&
+                       H5Pget_attr_creation_order(creation.get(), &order) >= 0 &&
+                       (order & H5P_CRT_ORDER_TRACKED) != 0;
+  return tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+}
+
+/// A type's form in memory with the very layout that it has in the file: nothing is converted.
+Hdf5Id memory_type(hid_t file_type) { return Hdf5Id(H5Tcopy(file_type)); }
+
+/// Whether values of this type own memory of their own: lists, or strings of variable length.
+bool holds_variable_length(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_VLEN: return true;
+    case H5T_STRING: return H5Tis_variable_str(type) > 0;
+    case H5T_ARRAY: return holds_variable_length(Hdf5Id(H5Tget_super(type)).get());
+    case H5T_COMPOUND: {
+      const int n_members = H5Tget_nmembers(type);
+      for (int i = 0; i < n_members; ++i) {
+        const Hdf5Id member(H5Tget_member_type(type, static_cast<unsigned>(i)));
+        if (holds_variable_length(member.get())) return true;
+      }
+      return false;
+    }
+    default: return false;
+  }
+}
+
+/// Values in memory that may own variable-length parts.
+class Values {
+ public:
+  Values(hid_t type, hid_t space, std::uint64_t n_bytes)
+      : type_(type), space_(space), buffer_(n_bytes) {
+    // Where a read fails halfway, what is not filled must be null when it is reclaimed.
+    if (buffer_.allocated() && n_bytes > 0) std::memset(buffer_.data(), 0, n_bytes);
+  }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+  ~Values() {
+    if (buffer_.n_bytes() > 0 && holds_variable_length(type_)) {
+      reclaim_variable_length(type_, space_, buffer_.data());
+    }
+  }
+  bool allocated() const { return buffer_.allocated(); }
+  void* data() { return buffer_.data(); }
+
+ private:
+  hid_t type_;
+  hid_t space_;
+  Buffer buffer_;
+};
+
+}  // namespace
+
+void Hdf5Copier::report(const std::string& what) {
+  const std::string reason = hdf5_error_text();
+  lines_.push_back(what + (reason.empty() ? "" : ": " + reason));
+}
+
+void Hdf5Copier::copy_attributes(const std::string& path) {
+  const Hdf5Id from(H5Oopen(input_, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id to(H5Oopen(output_, path.c_str(), H5P_DEFAULT));
+  // An object that was not carried over has been reported then.
+  if (!from.valid() || !to.valid()) return;
+  for (const std::string& name : attribute_names(from.get(), path)) {
+    if (is_left_out(name) || H5Aexists(to.get(), name.c_str()) > 0) continue;
+    copy_attribute(from.get(), to.get(), path, name);
+  }
+}
+
+bool Hdf5Copier::copy_plain_attributes(hid_t from, hid_t to, const std::string& path) {
+  bool all = true;
+  for (const std::string& name : attribute_names(from, path)) {
+    bool leave = within_file() ? is_of_scales(name) : is_left_out(name);
+    if (!leave && !within_file()) {
+      const Hdf5Id attribute(H5Aopen(from, name.c_str(), H5P_DEFAULT));
+      const Hdf5Id type(H5Aget_type(attribute.get()));
+      leave = Hdf5References::holds_references(type.get());
+    }
+    if (!leave) copy_attribute(from, to, path, name);
+    all = all && !leave;
+  }
+  return !all;
+}
+
+std::vector<std::string> Hdf5Copier::attribute_names(hid_t object, const std::string& path) {
+  std::vector<std::string> names;
+  hsize_t next = 0;
+  if (H5Aiterate2(object, attribute_index(object), H5_ITER_INC, &next, collect_name, &names) < 0) {
+    report("attributes of \"" + path + "\" cannot be listed");
+    names.clear();
+  }
+  return names;
+}
+
+void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
+                                const std::string& name) {
+  const std::string what = "attribute \"" + name + "\" of \"" + path + "\"";
+  const Hdf5Id attribute(H5Aopen(from, name.c_str(), H5P_DEFAULT));
+  const Hdf5Id type(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const Hdf5Id creation(H5Aget_create_plist(attribute.get()));
+  if (!type.valid() || !space.valid()) return report(what + " cannot be read");
+  const Hdf5Id in_memory = memory_type(type.get());
+  const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
+  std::uint64_t n_bytes = 0;
+  if (n_values < 0 ||
+      __builtin_mul_overflow(static_cast<std::uint64_t>(n_values), H5Tget_size(in_memory.get()),
+                             &n_bytes) ||
+      n_bytes > kAttributeBytesMax) {
+    lines_.push_back(what + " is too large to carry over");
+    return;
+  }
+  Values values(in_memory.get(), space.get(), n_bytes);
+  if (!values.allocated()) {
+    lines_.push_back(what + ": no memory for its " + std::to_string(n_bytes) + " bytes");
+    return;
+  }
+  const bool has_values = H5Sget_simple_extent_type(space.get()) != H5S_NULL && n_values > 0;
+  if (has_values && H5Aread(attribute.get(), in_memory.get(), values.data()) < 0) {
+    return report(what + " cannot be read");
+  }
+  const std::uint64_t n_unresolved = has_values && !within_file()
+                                         ? references_.rewrite(in_memory.get(), values.data(),
+                                                               static_cast<std::uint64_t>(n_values))
+                                         : 0;
+  if (n_unresolved > 0) {
+    lines_.push_back(what + ": " + std::to_string(n_unresolved) +
+                     " references lead to nothing in the output and became null");
+  }
+  const Hdf5Id out_type = type_for_output(type.get());
+  const Hdf5Id made(
+      H5Acreate2(to, name.c_str(), out_type.get(), space.get(), creation.get(), H5P_DEFAULT));
+  if (!made.valid()) return report(what + " cannot be created");
+  if (has_values && H5Awrite(made.get(), in_memory.get(), values.data()) < 0) {
+    report(what + " cannot be written");
+  }
+}
+
+Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
+  if (within_file()) {
+    H5Iinc_ref(type);
+    return Hdf5Id(type);
+  }
+  // A named type is shared by its users: use the output's copy of it.
+  if (H5Tcommitted(type) > 0) {
+    const std::optional<std::string> path = references_.path_of(type);
+    if (path && H5Lexists(output_, path->c_str(), H5P_DEFAULT) > 0) {
+      Hdf5Id named(H5Topen2(output_, path->c_str(), H5P_DEFAULT));
+      if (named.valid()) return named;
+    }
+  }
+  return memory_type(type);
+}
+
+void Hdf5Copier::copy_named_type(const std::string& path) {
+  const Hdf5Id from(H5Topen2(input_, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id creation(H5Tget_create_plist(from.get()));
+  const Hdf5Id type(H5Tcopy(from.get()));
+  const Hdf5Id links = utf8_link_properties();
+  if (H5Tcommit2(output_, path.c_str(), type.get(), links.get(), creation.get(), H5P_DEFAULT) < 0) {
+    report("named type \"" + path + "\" cannot be carried over");
+  }
+}
+
+bool Hdf5Copier::copy_object(const std::string& path) {
+  const Hdf5Id options(H5Pcreate(H5P_OBJECT_COPY));
+  // Attributes follow by themselves, when everything that they may refer to exists.
+  H5Pset_copy_object(options.get(),
+                     H5O_COPY_WITHOUT_ATTR_FLAG | H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG);
+  const Hdf5Id links = utf8_link_properties();
+  return H5Ocopy(input_, path.c_str(), output_, path.c_str(), options.get(), links.get()) >= 0;
+}
+
+void Hdf5Copier::copy_dataset(const std::string& path) {
+  const std::string what = "dataset \"" + path + "\"";
+  const Hdf5Id from(H5Dopen2(input_, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id type(H5Dget_type(from.get()));
+  const Hdf5Id creation(H5Dget_create_plist(from.get()));
+  if (!type.valid() || !creation.valid()) return report(what + " cannot be opened");
+  if (Hdf5References::holds_references(type.get())) {
+    if (!create_like(from.get(), path)) report(what + " cannot be created");
+    return;
+  }
+  const H5D_layout_t layout = H5Pget_layout(creation.get());
+  // Values that lie in other files are fetched, so that the output stands alone.
+  const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
+  // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
+  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get());
+  if (copyable && copy_object(path)) return;
+  const std::string reason = copyable ? " (" + hdf5_error_text() + ")" : "";
+  if (H5Lexists(output_, path.c_str(), H5P_DEFAULT) > 0) {
+    H5Ldelete(output_, path.c_str(), H5P_DEFAULT);
+  }
+  if (!create_like(from.get(), path)) return report(what + " cannot be created" + reason);
+  const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));
+  if (copy_values(from.get(), to.get(), path)) return;
+  report(what + " cannot be carried over" + reason);
+  H5Ldelete(output_, path.c_str(), H5P_DEFAULT);
+}
+
+bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
+  const Hdf5Id type(H5Dget_type(from));
+  const Hdf5Id space(H5Dget_space(from));
+  Hdf5Id creation(H5Dget_create_plist(from));
+  if (H5Pget_layout(creation.get()) == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0) {
+    creation = Hdf5Id(H5Pcreate(H5P_DATASET_CREATE));
+    H5Pset_attr_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    // Contiguous storage cannot grow.
+    const int rank = H5Sget_simple_extent_ndims(space.get());
+    std::array<hsize_t, max_rank> extents = {};
+    H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+    if (rank > 0) H5Sset_extent_simple(space.get(), rank, extents.data(), extents.data());
+  }
+  const Hdf5Id out_type = type_for_output(type.get());
+  const Hdf5Id links = utf8_link_properties();
+  const Hdf5Id made(H5Dcreate2(output_, path.c_str(), out_type.get(), space.get(), links.get(),
+                               creation.get(), H5P_DEFAULT));
+  return made.valid();
+}
+
+bool Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
+  const Hdf5Id file_type(H5Dget_type(from));
+  const Hdf5Id type = memory_type(file_type.get());
+  const Hdf5Id space(H5Dget_space(from));
+  const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
+  if (n_values <= 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return n_values >= 0;
+
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  std::array<hsize_t, max_rank> start = {};
+  std::array<hsize_t, max_rank> extents = {};
+  if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  const std::uint64_t n_entries = rank > 0 ? extents[0] : 1;
+  const std::uint64_t entry_values = static_cast<std::uint64_t>(n_values) / n_entries;
+  const std::uint64_t value_bytes = H5Tget_size(type.get());
+  const std::uint64_t n_per_piece =
+      std::max<std::uint64_t>(1, kPieceBytes / (entry_values * value_bytes));
+  std::uint64_t n_unresolved = 0;
+  for (std::uint64_t done = 0; done < n_entries; done += n_per_piece) {
+    std::array<hsize_t, max_rank> count = extents;
+    start[0] = done;
+    count[0] = std::min(n_per_piece, n_entries - done);
+    const hsize_t piece_values = count[0] * entry_values;
+    const Hdf5Id piece(H5Screate_simple(1, &piece_values, nullptr));
+    if (rank > 0) {
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                          nullptr);
+    }
+    Values values(type.get(), piece.get(), piece_values * value_bytes);
+    if (!values.allocated()) return false;
+    if (H5Dread(from, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
+      return false;
+    }
+    n_unresolved += references_.rewrite(type.get(), values.data(), piece_values);
+    if (H5Dwrite(to, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
+      return false;
+    }
+  }
+  if (n_unresolved > 0) {
+    lines_.push_back("dataset \"" + path + "\": " + std::to_string(n_unresolved) +
+                     " references lead to nothing in the output and became null");
+  }
+  return true;
+}
+
+void Hdf5Copier::copy_reference_values(const std::string& path) {
+  const Hdf5Id from(H5Dopen2(input_, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id type(H5Dget_type(from.get()));
+  if (!Hdf5References::holds_references(type.get())) return;
+  const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));
+  if (to.valid() && !copy_values(from.get(), to.get(), path)) {
+    report("values of dataset \"" + path + "\" cannot be carried over");
+  }
+}
+
+}  // namespace tailrace

@@ -1,0 +1,216 @@
+// Positioned reads, boxes of strided arrays, and byte order.
+
+#include "describe/input_bytes.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/buffer.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Scratch for one gathered read. 4 MiB keeps a rotating disk or a network file system near its
+/// full bandwidth and is small beside any memory cap.
+constexpr std::uint64_t kScratchBytes = 4U << 20;
+
+/// A gap that is cheaper to read over than to skip: about one read-ahead window of Linux.
+constexpr std::uint64_t kGapBytes = 128U << 10;
+
+/// Collects rows that lie near one another in the file, and reads each group with one call.
+class RowGatherer {
+ public:
+  RowGatherer(const InputBytes& input, std::uint64_t row_bytes)
+      : input_(input), row_bytes_(row_bytes) {}
+
+  /// Rows must come with growing addresses; `to` receives row_bytes bytes.
+  Status add(std::uint64_t address, std::byte* to) {
+    if (row_bytes_ >= kScratchBytes) {
+      return input_.read_at(address, {to, static_cast<std::size_t>(row_bytes_)});
+    }
+    const bool near = !rows_.empty() && address - rows_.back().first <= row_bytes_ + kGapBytes &&
+                      address + row_bytes_ - rows_.front().first <= kScratchBytes;
+    if (!near) TAILRACE_TRY(finish());
+    rows_.emplace_back(address, to);
+    return Status();
+  }
+
+  /// Read what has been collected.
+  Status finish() {
+    if (rows_.empty()) return Status();
+    const std::uint64_t first = rows_.front().first;
+    const std::uint64_t span_bytes = rows_.back().first + row_bytes_ - first;
+    if (rows_.size() == 1) {
+      TAILRACE_TRY(input_.read_at(first, {rows_[0].second, static_cast<std::size_t>(row_bytes_)}));
+    } else {
+      if (!scratch_.allocated()) scratch_ = Buffer(kScratchBytes);
+      if (!scratch_.allocated()) {
+        return Status(Code::out_of_memory, "reading " + input_.path() + ": no 4 MiB of scratch");
+      }
+      TAILRACE_TRY(input_.read_at(first, scratch_.bytes().first(span_bytes)));
+      for (const auto& [address, to] : rows_) {
+        std::memcpy(to, scratch_.data() + (address - first), row_bytes_);
+      }
+    }
+    rows_.clear();
+    return Status();
+  }
+
+ private:
+  const InputBytes& input_;
+  std::uint64_t row_bytes_;
+  std::vector<std::pair<std::uint64_t, std::byte*>> rows_;
+  Buffer scratch_;
+};
+
+template <class Word>
+void swap_words(std::span<std::byte> values) {
+  for (std::size_t at = 0; at + sizeof(Word) <= values.size(); at += sizeof(Word)) {
+    Word word;
+    std::memcpy(&word, values.data() + at, sizeof(Word));
+    if constexpr (sizeof(Word) == 2) word = __builtin_bswap16(word);
+    if constexpr (sizeof(Word) == 4) word = __builtin_bswap32(word);
+    if constexpr (sizeof(Word) == 8) word = __builtin_bswap64(word);
+    std::memcpy(values.data() + at, &word, sizeof(Word));
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path) {
+  // Without O_NONBLOCK, opening a pipe would wait for a writer that may never come.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return status_from_errno(errno, "cannot open " + path);
+  struct stat facts = {};
+  if (::fstat(descriptor, &facts) != 0) {
+    const Status failure = status_from_errno(errno, "cannot look at " + path);
+    ::close(descriptor);
+    return failure;
+  }
+  if (!S_ISREG(facts.st_mode)) {
+    ::close(descriptor);
+    return Status(Code::invalid_argument,
+                  path + ": expected a file, found " +
+                      (S_ISDIR(facts.st_mode) ? "a directory" : "something that is not one"));
+  }
+  return std::shared_ptr<InputBytes>(
+      new InputBytes(path, descriptor, static_cast<std::uint64_t>(facts.st_size)));
+}
+
+InputBytes::~InputBytes() { ::close(descriptor_); }
+
+void InputBytes::expect_sequential() const {
+  // Advice only: where it is not taken, reading is as it was.
+  static_cast<void>(::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL));
+}
+
+Status InputBytes::read_at(std::uint64_t address, std::span<std::byte> bytes) const {
+  // Linux moves at most 2 GiB per call, so that a large read is a loop in any case.
+  while (!bytes.empty()) {
+    const ssize_t n_read =
+        ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
+    if (n_read < 0 && errno == EINTR) continue;
+    if (n_read < 0) {
+      return status_from_errno(errno, "reading " + path_ + " at byte " + std::to_string(address));
+    }
+    if (n_read == 0) {
+      return Status(Code::corrupt, path_ + ": the file ends at byte " + std::to_string(address) +
+                                       ", " + std::to_string(bytes.size()) +
+                                       " bytes more were expected (truncated)");
+    }
+    address += static_cast<std::uint64_t>(n_read);
+    bytes = bytes.subspan(static_cast<std::size_t>(n_read));
+  }
+  return Status();
+}
+
+std::uint64_t StridedArray::entry_bytes() const {
+  std::uint64_t n_bytes = element_bytes;
+  for (std::size_t d = 1; d < shape.size(); ++d) n_bytes *= shape[d];
+  return n_bytes;
+}
+
+Status read_strided_box(const InputBytes& input, const StridedArray& array, const Box& box,
+                        std::span<std::byte> values) {
+  TAILRACE_TRY(
+      check_read_request(input.path(), array.shape, box, array.element_bytes, values.size()));
+  if (box.empty()) return Status();
+
+  // A row is what lies in one piece: the trailing dimensions that the box takes whole, and one
+  // more.
+  const std::size_t rank = array.shape.size();
+  std::size_t first_row_dimension = rank;
+  std::uint64_t row_bytes = array.element_bytes;
+  const bool outer_is_dense = rank > 0 && array.outer_stride_bytes == array.entry_bytes();
+  while (first_row_dimension > (outer_is_dense || rank == 0 ? 0 : 1)) {
+    --first_row_dimension;
+    row_bytes *= box.count[first_row_dimension];
+    if (box.count[first_row_dimension] != array.shape[first_row_dimension]) break;
+  }
+
+  Shape stride_bytes(rank, array.element_bytes);
+  for (std::size_t d = rank; d-- > 1;) {
+    if (d + 1 < rank) stride_bytes[d] = stride_bytes[d + 1] * array.shape[d + 1];
+  }
+  if (rank > 0) stride_bytes[0] = array.outer_stride_bytes;
+
+  Box rows = box;
+  for (std::size_t d = first_row_dimension; d < rank; ++d) rows.count[d] = 1;
+  RowGatherer gatherer(input, row_bytes);
+  std::byte* to = values.data();
+  Status outcome;
+  for_each_position(rows, [&](const Shape& at) {
+    if (!outcome.ok()) return;
+    std::uint64_t address = array.address;
+    for (std::size_t d = 0; d < rank; ++d) address += at[d] * stride_bytes[d];
+    outcome = gatherer.add(address, to);
+    to += row_bytes;
+  });
+  TAILRACE_TRY(outcome);
+  TAILRACE_TRY(gatherer.finish());
+  if (array.swap_bytes) swap_elements(values, array.element_bytes);
+  return Status();
+}
+
+void swap_elements(std::span<std::byte> values, std::size_t element_bytes) {
+  if (element_bytes == 2) swap_words<std::uint16_t>(values);
+  if (element_bytes == 4) swap_words<std::uint32_t>(values);
+  if (element_bytes == 8) swap_words<std::uint64_t>(values);
+}
+
+bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product) {
+  return !__builtin_mul_overflow(a, b, &product);
+}
+
+Status check_read_request(const std::string& what, const Shape& shape, const Box& box,
+                          std::size_t element_bytes, std::size_t values_bytes) {
+  if (box.start.size() != shape.size() || box.count.size() != shape.size() ||
+      !contains(whole_box(shape), box)) {
+    return Status(Code::invalid_argument,
+                  what + ": box " + box_text(box) + " does not lie in shape " + shape_text(shape));
+  }
+  const std::uint64_t expected = box.n_elements() * element_bytes;
+  if (values_bytes != expected) {
+    return Status(Code::invalid_argument, what + ": box " + box_text(box) + " holds " +
+                                              std::to_string(expected) + " bytes, but " +
+                                              std::to_string(values_bytes) + " were given");
+  }
+  return Status();
+}
+
+std::string field_path_of_file(const std::string& path) {
+  std::string stem = path.substr(path.find_last_of('/') + 1);
+  const std::size_t dot = stem.find_last_of('.');
+  if (dot != std::string::npos && dot > 0) stem.resize(dot);
+  return "/" + (stem.empty() ? std::string("data") : stem);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,289 @@
+// The two openings of a file that is read, and what is asked of HDF5.
+//
+// Invariant 1: HDF5 is only called within an Hdf5Scope. Invariant 2: of each opening at most one
+// dataset is open at a time, so that at most one chunk cache takes memory. Invariant 3: within this
+// process no two of us have different states of one file open with HDF5's own driver, by which it
+// would give both the older one's metadata.
+
+#include "describe/stored_file.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "describe/paged_file.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
+#include "hdf5/hdf5_properties.hpp"
+#include "hdf5/noting_driver.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::uint32_t no_filter_applied = std::numeric_limits<std::uint32_t>::max();
+
+/// A text of a fixed-length string: up to its first NUL, or without the padding that it has.
+std::string fixed_text(const char* bytes, std::size_t n_bytes, H5T_str_t padding) {
+  std::size_t n = n_bytes;
+  if (padding == H5T_STR_NULLTERM) n = strnlen(bytes, n_bytes);
+  const char pad = padding == H5T_STR_SPACEPAD ? ' ' : '\0';
+  while (padding != H5T_STR_NULLTERM && n > 0 && bytes[n - 1] == pad) --n;
+  return std::string(bytes, n);
+}
+
+/// The selection of a slab in a dataset, and the same number of elements in memory.
+struct Selection {
+  Hdf5Id file_space;
+  Hdf5Id memory_space;
+
+  bool make(hid_t dataset, const Slab& slab) {
+    file_space = Hdf5Id(H5Dget_space(dataset));
+    const std::size_t rank = slab.rank();
+    const std::vector<hsize_t> start(slab.start.begin(), slab.start.end());
+    const std::vector<hsize_t> count(slab.count.begin(), slab.count.end());
+    const std::vector<hsize_t> stride(slab.stride.begin(), slab.stride.end());
+    memory_space = Hdf5Id(rank == 0 ? H5Screate(H5S_SCALAR)
+                                    : H5Screate_simple(int(rank), count.data(), nullptr));
+    if (!file_space.valid() || !memory_space.valid()) return false;
+    return rank == 0 || H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(),
+                                            stride.empty() ? nullptr : stride.data(), count.data(),
+                                            nullptr) >= 0;
+  }
+};
+
+/// Which file, and since when it is as it is.
+struct FileState {
+  struct stat facts = {};
+
+  explicit FileState(const std::string& path) {
+    if (::stat(path.c_str(), &facts) != 0) facts = {};
+  }
+  bool same_file(const FileState& other) const {
+    return facts.st_dev == other.facts.st_dev && facts.st_ino == other.facts.st_ino;
+  }
+  bool same_state(const FileState& other) const {
+    const auto same = [](const timespec& a, const timespec& b) {
+      return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+    };
+    return facts.st_size == other.facts.st_size && same(facts.st_mtim, other.facts.st_mtim) &&
+           same(facts.st_ctim, other.facts.st_ctim);
+  }
+};
+
+class FileOverHdf5 final : public StoredFile {
+ public:
+  explicit FileOverHdf5(std::string path) : path_(std::move(path)) {}
+  ~FileOverHdf5() override {
+    const Hdf5Scope scope;
+    close_plain();
+    dataset_.reset();
+    file_.reset();
+    noted_.reset();
+  }
+
+  Status start() {
+    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_);
+    if (!opened.ok()) return opened.status();
+    bytes_ = std::move(*opened);
+    const Hdf5Scope scope;
+    noted_ = std::make_unique<PagedFile>(bytes_);
+    Result<Hdf5Id> file = open_noted(*noted_, path_);
+    if (!file.ok()) return file.status();
+    file_ = std::move(*file);
+    return Status();
+  }
+
+  const InputBytes& bytes() const override { return *bytes_; }
+  std::int64_t hdf5_id() const override { return file_.get(); }
+
+  Result<DatasetList> list() override {
+    const Hdf5Scope scope;
+    Result<DatasetList> listed = read_dataset_list(file_.get());
+    if (listed.ok()) return listed;
+    return (noted_->failure.ok() ? listed.status() : noted_->failure)
+        .within("file \"" + path_ + "\"");
+  }
+
+  Result<std::vector<StoredChunk>> chunks(const ListedDataset& listed) override {
+    const Hdf5Scope scope;
+    TAILRACE_TRY(open_dataset(listed));
+    std::vector<StoredChunk> found;
+    if (H5Dget_storage_size(dataset_.get()) == 0) return found;
+    const ChunkGrid grid = grid_of(listed);
+    TAILRACE_TRY(note_chunks(*noted_, dataset_.get(), grid, name_of(listed), found));
+    for (StoredChunk& chunk : found) mark_plain_edge(listed, grid, chunk);
+    return found;
+  }
+
+  Result<std::optional<StoredChunk>> chunk(const ListedDataset& listed,
+                                           std::uint64_t chunk_index) override {
+    const Hdf5Scope scope;
+    TAILRACE_TRY(open_dataset(listed));
+    const ChunkGrid grid = grid_of(listed);
+    std::optional<StoredChunk> found = note_chunk(*noted_, dataset_.get(), grid, chunk_index);
+    if (found) mark_plain_edge(listed, grid, *found);
+    return found;
+  }
+
+  Status read_slab(const ListedDataset& listed, const Slab& slab,
+                   std::span<std::byte> values) override {
+    if (!listed.file.by_value) {
+      return Status(Code::unsupported, name_of(listed) + ": elements of type " +
+                                           listed.file.type_text + " point elsewhere in the file" +
+                                           (listed.strings ? "; they can be read as texts" : ""));
+    }
+    const Hdf5Scope scope;
+    TAILRACE_TRY(open_plain_dataset(listed));
+    Selection selection;
+    if (!selection.make(plain_dataset_.get(), slab)) {
+      return hdf5_failure(Code::internal, reading(listed, slab));
+    }
+    const Hdf5Id stored_type(H5Dget_type(plain_dataset_.get()));
+    const hid_t type = listed.dtype ? hdf5_native_type(*listed.dtype) : stored_type.get();
+    if (H5Dread(plain_dataset_.get(), type, selection.memory_space.get(),
+                selection.file_space.get(), H5P_DEFAULT, values.data()) < 0) {
+      return plain_read_failure(plain_dataset_.get(), reading(listed, slab));
+    }
+    return Status();
+  }
+
+  Result<std::vector<std::string>> read_texts(const ListedDataset& listed,
+                                              const Slab& slab) override {
+    if (!listed.strings) {
+      return Status(Code::unsupported,
+                    name_of(listed) + ": elements are " + listed.file.type_text + ", not texts");
+    }
+    std::vector<std::string> texts;
+    const std::uint64_t n = slab.n_elements();
+    if (n == 0) return texts;
+    const Hdf5Scope scope;
+    TAILRACE_TRY(open_plain_dataset(listed));
+    Selection selection;
+    if (!selection.make(plain_dataset_.get(), slab)) {
+      return hdf5_failure(Code::internal, reading(listed, slab));
+    }
+    const Hdf5Id type(H5Dget_type(plain_dataset_.get()));
+    const bool variable = H5Tis_variable_str(type.get()) > 0;
+    const std::size_t element_bytes = H5Tget_size(type.get());
+    std::uint64_t n_bytes = 0;
+    if (!multiply_checked(n, element_bytes, n_bytes)) return no_memory(listed, slab);
+    Buffer values{std::size_t(n_bytes)};
+    if (!values.allocated()) return no_memory(listed, slab);
+    // Where HDF5 fails midway, what it has not set is not freed.
+    std::memset(values.data(), 0, values.n_bytes());
+    if (H5Dread(plain_dataset_.get(), type.get(), selection.memory_space.get(),
+                selection.file_space.get(), H5P_DEFAULT, values.data()) < 0) {
+      return plain_read_failure(plain_dataset_.get(), reading(listed, slab));
+    }
+    texts.reserve(std::size_t(n));
+    const H5T_str_t padding = H5Tget_strpad(type.get());
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::byte* at = values.data() + i * element_bytes;
+      if (!variable) {
+        texts.push_back(fixed_text(reinterpret_cast<const char*>(at), element_bytes, padding));
+        continue;
+      }
+      const char* text = nullptr;
+      std::memcpy(&text, at, sizeof text);
+      texts.emplace_back(text == nullptr ? "" : text);
+    }
+    if (variable) reclaim_variable_length(type.get(), selection.memory_space.get(), values.data());
+    return texts;
+  }
+
+ private:
+  static std::string name_of(const ListedDataset& listed) {
+    return "dataset \"" + listed.file.path + "\"";
+  }
+  std::string reading(const ListedDataset& listed, const Slab& slab) const {
+    return path_ + ": reading dataset \"" + listed.file.path + "\" " + slab_text(slab);
+  }
+  Status no_memory(const ListedDataset& listed, const Slab& slab) const {
+    return Status(Code::out_of_memory, reading(listed, slab) + ": no memory for " +
+                                           std::to_string(slab.n_elements()) + " texts");
+  }
+  static ChunkGrid grid_of(const ListedDataset& listed) {
+    return {listed.file.shape, listed.file.storage.chunk_shape};
+  }
+
+  /// HDF5 does not say of these chunks that no filter was applied.
+  static void mark_plain_edge(const ListedDataset& listed, const ChunkGrid& grid,
+                              StoredChunk& chunk) {
+    if (!listed.plain_edges) return;
+    if (grid.clipped_box(chunk.chunk_index).count != grid.chunk_shape) {
+      chunk.filter_mask = no_filter_applied;
+    }
+  }
+
+  Status open_dataset(const ListedDataset& listed) {
+    if (dataset_.valid() && open_path_ == listed.file.path) return Status();
+    dataset_.reset();
+    dataset_ = Hdf5Id(H5Dopen2(file_.get(), listed.file.path.c_str(), H5P_DEFAULT));
+    open_path_ = listed.file.path;
+    if (dataset_.valid()) return Status();
+    return noted_->failure.ok() ? hdf5_failure(Code::corrupt, name_of(listed)) : noted_->failure;
+  }
+
+  Status open_plain_dataset(const ListedDataset& listed) {
+    if (plain_dataset_.valid() && plain_path_ == listed.file.path) return Status();
+    if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
+    plain_dataset_.reset();
+    plain_dataset_ = Hdf5Id(H5Dopen2(plain_file_.get(), listed.file.path.c_str(), H5P_DEFAULT));
+    plain_path_ = listed.file.path;
+    if (!plain_dataset_.valid()) return hdf5_failure(Code::corrupt, name_of(listed));
+    const Status sources = check_virtual_sources(plain_dataset_.get(), path_);
+    if (!sources.ok()) plain_dataset_.reset();
+    return sources.within(name_of(listed));
+  }
+
+  Status open_plain() {
+    const FileState state(path_);
+    // Those who have an older state open are given this one when they ask next.
+    const std::vector<FileOverHdf5*> others = with_plain_file();
+    for (FileOverHdf5* other : others) {
+      if (other->state_.same_file(state) && !other->state_.same_state(state)) other->close_plain();
+    }
+    Result<Hdf5Id> file = open_plain_hdf5(path_, H5F_CLOSE_DEFAULT);
+    if (!file.ok()) return file.status();
+    plain_file_ = std::move(*file);
+    state_ = state;
+    with_plain_file().push_back(this);
+    return Status();
+  }
+  void close_plain() {
+    plain_dataset_.reset();
+    plain_file_.reset();
+    std::erase(with_plain_file(), this);
+  }
+  /// All of this process. Guarded by the HDF5 lock.
+  static std::vector<FileOverHdf5*>& with_plain_file() {
+    // Never destroyed: files may outlive what is static.
+    static auto* const files = new std::vector<FileOverHdf5*>;
+    return *files;
+  }
+
+  std::string path_;
+  std::shared_ptr<InputBytes> bytes_;
+  std::unique_ptr<PagedFile> noted_;
+  Hdf5Id file_;  // Through the noting driver.
+  Hdf5Id dataset_;
+  std::string open_path_;
+  Hdf5Id plain_file_;  // With HDF5's own driver.
+  Hdf5Id plain_dataset_;
+  std::string plain_path_;
+  FileState state_{""};  // Of plain_file_.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path) {
+  auto file = std::make_unique<FileOverHdf5>(path);
+  TAILRACE_TRY(file->start());
+  return std::unique_ptr<StoredFile>(std::move(file));
+}
+
+}  // namespace tailrace

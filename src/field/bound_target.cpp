@@ -1,0 +1,294 @@
+// Bounds for a size, bounds for a PSNR.
+
+#include "field/bound_target.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "field/candidates.hpp"
+#include "field/chunk_estimator.hpp"
+#include "model/setting_search.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr SampleSize sample_size;
+/// Loosest bound that a target ever sets where none was given; tighter ones follow by factors.
+constexpr double loosest_relative_bound = 0.1;
+constexpr double bound_step = 4;
+constexpr std::size_t n_bounds = 13;  // down to 6e-9 of the range
+/// Values of one chunk whose errors are looked at: enough for 0.05 dB.
+constexpr std::uint64_t error_values_max = 1U << 17;
+/// Squared errors over the bound's square are added up in units of this.
+constexpr double square_unit = 0x1p-20;
+constexpr int psnr_rounds = 2;
+/// Even errors may go a little over their variance by chance; nothing makes more than 3.
+constexpr double variance_share_max = 3;
+
+/// Whether the target is to set this field's bound.
+bool is_free(const FieldState& field) {
+  const FieldOptions& options = field.definition.options;
+  if (!is_floating(field.definition.dtype) || stored_plainly(field.definition)) return false;
+  return options.bound.lossless() ? !options.bound_given : options.bound.mode != BoundMode::pw_rel;
+}
+
+double range_of(const FieldState& field) { return field.value_greatest - field.value_least; }
+
+/// Three digits, rounded towards `up`: for bounds that people read.
+double three_digits(double number, bool up) {
+  // Whole powers of ten are exact, so that the quotient is the number that the digits name.
+  const double exponent = std::floor(std::log10(number)) - 2;
+  const double power = std::pow(10.0, std::abs(exponent));
+  const double digits = exponent < 0 ? number * power : number / power;
+  const double whole = up ? std::ceil(digits) : std::floor(digits);
+  return exponent < 0 ? whole / power : whole * power;
+}
+
+/// The codec by which the field will be written, as far as a target must know it.
+CodecRequest target_request(const FieldState& field) {
+  CodecRequest request = codec_request(field);
+  if (codec_is_ours_to_choose(field)) {
+    request.name = "trz";
+    request.settings.clear();
+  }
+  request.chunk_shape = field.chunk_shape;
+  return request;
+}
+
+struct TargetField {
+  FieldState* field = nullptr;
+  bool free = false;  ///< The target sets its bound.
+  ErrorBound given;
+  double loosest = 0;  ///< What `given` comes to; infinity: none was given.
+  FieldSample sample;
+  std::uint64_t square_sum = 0;  ///< Of this rank, then of all: in units of square_unit.
+  std::uint64_t n_values = 0;
+  double variance_share = 1;
+};
+
+double free_bound(const TargetField& target, double relative_bound) {
+  return std::min(relative_bound * range_of(*target.field), target.loosest);
+}
+
+/// All new active fields with this rank's samples. The ranges of those without a bound are found on
+/// the way. Collective; @returns this rank's failure.
+Status take_samples(Comm& comm, std::vector<FieldState>& fields, std::vector<TargetField>& out) {
+  for (FieldState& field : fields) {
+    if (!field.active || !field.is_new() || field.continued) continue;
+    TargetField target;
+    target.field = &field;
+    target.free = is_free(field);
+    target.given = field.definition.options.bound;
+    target.loosest = field.definition.options.bound.lossless()
+                         ? std::numeric_limits<double>::infinity()
+                         : field.absolute_bound;
+    if (target.free) field.definition.options.bound = {BoundMode::rel, loosest_relative_bound};
+    out.push_back(std::move(target));
+  }
+  Status failed = resolve_bounds(comm, fields);
+  for (TargetField& target : out) {
+    Result<FieldSample> sample = take_sample(*target.field, sample_size);
+    if (!sample.ok() && failed.ok()) failed = sample.status();
+    if (sample.ok()) target.sample = std::move(*sample);
+  }
+  return failed;
+}
+
+/// The bound that was given stays where it is the tighter one.
+void set_bound(const TargetField& target, double relative_bound) {
+  FieldState& field = *target.field;
+  const double bound = relative_bound * range_of(field);
+  field.absolute_bound = std::min(bound, target.loosest);
+  field.definition.options.bound =
+      bound < target.loosest ? ErrorBound{BoundMode::rel, relative_bound} : target.given;
+}
+
+/// Bytes that this rank's share of a field comes to under a bound.
+Result<double> predicted_bytes(const TargetField& target, double absolute_bound,
+                               const std::string& plugin_path) {
+  const FieldSample& sample = target.sample;
+  CodecRequest request = target_request(*target.field);
+  if (target.free) request.absolute_bound = absolute_bound;
+  if (request.name == "none") return static_cast<double>(sample.rank_bytes);
+  if (sample.parts.empty()) return 0.0;
+  Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
+  if (!codec.ok()) return codec.status();
+  Result<std::unique_ptr<ChunkEstimator>> estimator =
+      ChunkEstimator::make(request, **codec, plugin_path);
+  if (!estimator.ok()) return estimator.status();
+  double n_bytes = 0;
+  for (const StridedValues& part : sample.parts) {
+    Result<Estimate> estimate = (*estimator)->estimate(part, part.n_bytes());
+    if (!estimate.ok()) return estimate.status();
+    n_bytes += estimate->encoded_bytes;
+  }
+  return n_bytes * static_cast<double>(sample.rank_bytes) / static_cast<double>(sample.part_bytes);
+}
+
+/// This rank's bytes of all fields at each of the bounds.
+Status add_sizes(const std::vector<TargetField>& targets, const std::string& plugin_path,
+                 std::span<std::uint64_t> sums) {
+  for (const TargetField& target : targets) {
+    double relative_bound = loosest_relative_bound;
+    double n_bytes = 0;
+    for (std::size_t k = 0; k < n_bounds; ++k, relative_bound /= bound_step) {
+      // What the target leaves alone is the same at every bound, as are bounds beyond the loosest.
+      const double bound = free_bound(target, relative_bound);
+      const bool same =
+          k > 0 && (!target.free || bound == free_bound(target, relative_bound * bound_step));
+      if (!same) {
+        Result<double> predicted = predicted_bytes(target, bound, plugin_path);
+        if (!predicted.ok()) {
+          return predicted.status().within("field \"" + target.field->definition.path + "\"");
+        }
+        n_bytes = *predicted;
+      }
+      sums[k] += static_cast<std::uint64_t>(std::llround(n_bytes));
+    }
+  }
+  return Status();
+}
+
+Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const FileOptions& options,
+                       Status failed) {
+  std::vector<std::uint64_t> sums(n_bounds + 1, 0);
+  if (failed.ok()) failed = add_sizes(targets, options.plugin_path, sums);
+  sums.back() = failed.ok() ? 0 : 1;
+  comm.allreduce(std::span<std::uint64_t>(sums), Reduction::sum);
+  if (sums.back() > 0) return comm.agree(failed);
+  std::vector<SizeAtBound> sizes;
+  double relative_bound = loosest_relative_bound;
+  for (std::size_t k = 0; k < n_bounds; ++k, relative_bound /= bound_step) {
+    sizes.push_back({relative_bound, static_cast<double>(sums[k])});
+  }
+  const std::optional<double> found =
+      tightest_bound(sizes, static_cast<double>(options.target_bytes));
+  if (!found) {
+    return Status(Code::invalid_argument,
+                  "target-size=" + bytes_text(options.target_bytes) +
+                      ": even the loosest bound that is allowed makes about " +
+                      bytes_text(sums.front()));
+  }
+  const double common = three_digits(*found, true);
+  for (const TargetField& target : targets) {
+    FieldState& field = *target.field;
+    if (codec_is_ours_to_choose(field)) {
+      TAILRACE_TRY(name_codec("trz", field.definition.options));
+    }
+    if (target.free && range_of(field) > 0) set_bound(target, common);
+  }
+  return Status();
+}
+
+/// Add the squared errors that the codec makes of one part under the field's present bound.
+Status add_errors(const StridedValues& part, const std::string& plugin_path, TargetField& target) {
+  // As many of the slowest index as make enough values.
+  StridedValues piece = part;
+  const std::uint64_t row = part.n_values() / part.shape.front();
+  piece.shape.front() = std::clamp<std::uint64_t>(
+      error_values_max / std::max<std::uint64_t>(row, 1), 1, part.shape.front());
+  CodecRequest request = target_request(*target.field);
+  request.chunk_shape = piece.shape;
+  Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
+  if (!codec.ok()) return codec.status();
+  Buffer original(piece.n_bytes());
+  if (!original.allocated()) return Status(Code::out_of_memory, "no memory to sample errors");
+  gather(piece, original.data());
+  Result<EncodedBytes> encoded = (*codec)->encode(Buffer::copy_of(original.bytes()));
+  if (!encoded.ok()) return encoded.status();
+  Result<Buffer> decoded = (*codec)->decode(std::move(*encoded));
+  if (!decoded.ok()) return decoded.status();
+  const double bound = target.field->absolute_bound;
+  const std::optional<double> fill = target.field->definition.options.fill_value;
+  double squares = 0;
+  const auto add = [&]<class T>(const T* before, const T* after) {
+    for (std::uint64_t i = 0; i < piece.n_values(); ++i) {
+      const auto x = static_cast<double>(before[i]);
+      if (!std::isfinite(x) || (fill && x == *fill)) continue;
+      const double error = (x - static_cast<double>(after[i])) / bound;
+      squares += error * error;
+      ++target.n_values;
+    }
+  };
+  if (piece.dtype == DType::f32) {
+    add(reinterpret_cast<const float*>(original.data()),
+        reinterpret_cast<const float*>(decoded->data()));
+  } else {
+    add(reinterpret_cast<const double*>(original.data()),
+        reinterpret_cast<const double*>(decoded->data()));
+  }
+  target.square_sum += static_cast<std::uint64_t>(std::llround(squares / square_unit));
+  return Status();
+}
+
+/// The variance of each field's errors over that of even ones, from all ranks' samples. Collective.
+Status find_variance_shares(Comm& comm, std::vector<TargetField>& targets,
+                            const std::string& plugin_path, Status failed) {
+  std::vector<std::uint64_t> sums;
+  for (TargetField& target : targets) {
+    target.square_sum = target.n_values = 0;
+    const bool wanted = target.free && target.field->absolute_bound > 0;
+    for (std::size_t p = 0; wanted && failed.ok() && p < target.sample.parts.size(); ++p) {
+      failed = add_errors(target.sample.parts[p], plugin_path, target)
+                   .within("field \"" + target.field->definition.path + "\"");
+    }
+    sums.insert(sums.end(), {target.square_sum, target.n_values});
+  }
+  sums.push_back(failed.ok() ? 0 : 1);
+  comm.allreduce(std::span<std::uint64_t>(sums), Reduction::sum);
+  if (sums.back() > 0) return comm.agree(failed);
+  auto sum = sums.begin();
+  for (TargetField& target : targets) {
+    const auto squares = static_cast<double>(*sum++) * square_unit;
+    const auto n_values = static_cast<double>(*sum++);
+    if (n_values == 0) continue;
+    // No error at all in the sample says that the bound has no hold there; a floor keeps it finite.
+    const double least_share = 1 / std::max(n_values, 1.0);
+    target.variance_share = std::clamp(3 * squares / n_values, least_share, variance_share_max);
+  }
+  return Status();
+}
+
+Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const FileOptions& options,
+                       const Status& failed) {
+  const double wanted_db = options.target_psnr_db;
+  for (int round = 0; round <= psnr_rounds; ++round) {
+    for (const TargetField& target : targets) {
+      FieldState& field = *target.field;
+      if (!target.free || !(range_of(field) > 0)) continue;
+      // Another predictor makes other errors than those that were looked at.
+      if (codec_is_ours_to_choose(field)) {
+        TAILRACE_TRY(name_codec("trz", field.definition.options));
+      }
+      if (round > 0) {
+        field.expected_psnr_db =
+            psnr_for_bound(field.absolute_bound, range_of(field), target.variance_share);
+      }
+      if (round == psnr_rounds) continue;
+      const double bound = bound_for_psnr(wanted_db, range_of(field), target.variance_share);
+      set_bound(target,
+                std::min(three_digits(bound / range_of(field), false), loosest_relative_bound));
+    }
+    if (round == psnr_rounds) break;
+    TAILRACE_TRY(find_variance_shares(comm, targets, options.plugin_path, failed));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status set_target_bounds(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options) {
+  if (options.target_bytes == 0 && options.target_psnr_db <= 0) return Status();
+  if (options.target_bytes > 0 && options.target_psnr_db > 0) {
+    return Status(Code::invalid_argument,
+                  "target-size and target-psnr cannot both be reached; give one of them");
+  }
+  std::vector<TargetField> targets;
+  const Status sampled = take_samples(comm, fields, targets);
+  return options.target_bytes > 0 ? bounds_for_size(comm, targets, options, sampled)
+                                  : bounds_for_psnr(comm, targets, options, sampled);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,336 @@
+// One rank's look at the candidates of one field.
+
+#include "field/candidates.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "field/chunk_estimator.hpp"
+#include "model/setting_search.hpp"
+
+namespace tailrace {
+namespace {
+
+struct CandidateKind {
+  std::string_view codec;
+  double least_share;  ///< As in CandidateView.
+};
+
+/// trz's model of itself prices the best prediction; preset=ratio encodes with a second one, too,
+/// and keeps the smaller. Geometric mean of its gain (bench/results/trz_codecs.csv).
+constexpr std::string_view ratio_preset = "trz,preset=ratio";
+constexpr double ratio_preset_share = 0.995;
+constexpr std::string_view without_stage = "trz,lossless=off";
+
+// In the order of preference at equal merit. Least shares of those that are not always looked at:
+// the best that they did against trz on 180 pairs of field and bound (bench/results/trz_codecs.csv,
+// trz_sz3.csv).
+constexpr std::array<CandidateKind, 10> lossy_kinds = {{{"none", 0},
+                                                        {"trz", 0},
+                                                        {without_stage, 0},
+                                                        {"trz,preset=fast", 1.03},
+                                                        {ratio_preset, 0},
+                                                        {"sz3", 0.83},
+                                                        {"zfp", 1.3},
+                                                        {"zstd", 0.9},
+                                                        {"portable", 1.02},
+                                                        {"deflate", 0.9}}};
+constexpr std::array<CandidateKind, 4> exact_kinds = {
+    {{"none", 0}, {"trz", 0}, {"zstd", 0.8}, {"deflate", 0.8}}};
+/// Interpolation is trz's own choice where it is the better one: it needs no trial of its own.
+constexpr std::array<PredictorSetting, 3> predictors = {
+    PredictorSetting::dimension_1, PredictorSetting::dimension_2, PredictorSetting::dimension_3};
+/// trz picks the predictor of the fewest bytes by itself: one that is named can only save time.
+constexpr double predictor_least_share = 1;
+
+double thread_cpu_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// A put and how many chunks it touches.
+struct TouchedPut {
+  const PutRecord* put;
+  Box chunks;
+};
+
+/// The part of the put that lies in the `index`-th chunk it touches.
+Box part_of(const TouchedPut& touched, const ChunkGrid& grid, std::uint64_t index) {
+  Shape at(touched.chunks.rank());
+  for (std::size_t d = at.size(); d-- > 0;) {
+    at[d] = touched.chunks.start[d] + index % touched.chunks.count[d];
+    index /= touched.chunks.count[d];
+  }
+  return intersect(touched.put->box, grid.clipped_box(grid.index_of(at)));
+}
+
+/// The middle of a box, as many of the slowest index as come to `n_bytes`.
+Box middle_of(Box box, DType dtype, std::uint64_t n_bytes) {
+  const std::uint64_t row_bytes = box.n_elements() / box.count.front() * dtype_bytes(dtype);
+  const std::uint64_t n_rows = std::clamp<std::uint64_t>(n_bytes / row_bytes, 1, box.count.front());
+  box.start.front() += (box.count.front() - n_rows) / 2;
+  box.count.front() = n_rows;
+  return box;
+}
+
+Status add_part(const TouchedPut& touched, Box part, DType dtype, std::uint64_t pulled_bytes_max,
+                FieldSample& sample) {
+  const PutRecord& put = *touched.put;
+  if (put.source != nullptr) part = middle_of(part, dtype, pulled_bytes_max);
+  if (put.source == nullptr) {
+    sample.parts.push_back(strided_part(put.box, put.values, dtype, part));
+  } else {
+    Buffer values(part.n_elements() * dtype_bytes(dtype));
+    if (!values.allocated()) return Status(Code::out_of_memory, "no memory to sample a chunk");
+    TAILRACE_TRY(put.source->read(part, values.bytes()));
+    sample.parts.push_back(strided_part(part, values.data(), dtype, part));
+    sample.read.push_back(std::move(values));
+  }
+  sample.part_bytes += sample.parts.back().n_bytes();
+  return Status();
+}
+
+/// Whether a failure says that this codec cannot serve this field, rather than that we are in
+/// trouble.
+bool is_refusal(const Status& failure) {
+  return failure.code() == Code::unsupported || failure.code() == Code::plugin_missing ||
+         failure.code() == Code::invalid_argument || failure.code() == Code::codec_failed;
+}
+
+/// A codec's curve is its speed on values and buffers that are warm. In a step values come from
+/// memory and buffers are new; and what is written is copied into the page cache, which takes a
+/// core as well. Seconds of a core for each uncompressed and each written byte. Fitted to steps of
+/// real Nyx fields, 2 ranks on 2 cores, storage not limited: none 62, trz,preset=fast 45, trz 61 ms
+/// for 101 MB at rel 1e-3 (bench/results/choice_grid.csv).
+constexpr double handling_s_per_byte = 1 / 2.5e9;
+constexpr double copy_s_per_byte = 1 / 0.9e9;
+
+std::string_view bare_name(std::string_view codec) { return codec.substr(0, codec.find(',')); }
+
+/// Whether a setting is answered by the estimate of plain trz (2019, eq. 9 against eq. 10).
+bool is_answered_by_trz(std::string_view codec) {
+  return codec == ratio_preset || codec == without_stage;
+}
+
+}  // namespace
+
+bool codec_is_ours_to_choose(const FieldState& field) {
+  const FieldOptions& options = field.definition.options;
+  return options.codec == "auto" || (!options.codec_given && !options.bound.lossless());
+}
+
+Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size) {
+  FieldSample sample;
+  const ChunkGrid grid = field.grid();
+  const DType dtype = field.definition.dtype;
+  std::vector<TouchedPut> puts;
+  for (const PutRecord& put : field.puts) {
+    if (put.box.empty()) continue;
+    puts.push_back({&put, grid.touched(put.box)});
+    sample.n_rank_chunks += puts.back().chunks.n_elements();
+    sample.rank_bytes += put.box.n_elements() * dtype_bytes(dtype);
+  }
+  const std::uint64_t n_parts = std::min(
+      size.n_parts_max, (sample.n_rank_chunks + size.chunks_per_part - 1) / size.chunks_per_part);
+  std::uint64_t before = 0;  // chunks of the puts before
+  std::uint64_t taken = 0;
+  for (const TouchedPut& touched : puts) {
+    const std::uint64_t n_chunks = touched.chunks.n_elements();
+    for (; taken < n_parts; ++taken) {
+      const std::uint64_t wanted = (2 * taken + 1) * sample.n_rank_chunks / (2 * n_parts);
+      if (wanted >= before + n_chunks) break;
+      TAILRACE_TRY(add_part(touched, part_of(touched, grid, wanted - before), dtype,
+                            size.pulled_bytes_max, sample)
+                       .within("field \"" + field.definition.path + "\""));
+    }
+    before += n_chunks;
+  }
+  return sample;
+}
+
+FieldCandidates::FieldCandidates(const FieldState& field, FieldSample sample,
+                                 std::string plugin_path)
+    : field_(&field), sample_(std::move(sample)), plugin_path_(std::move(plugin_path)) {
+  const CodecRequest base = codec_request(field);
+  lossy_ = is_floating(base.dtype) && (base.absolute_bound > 0 || base.pointwise_bound > 0);
+  const auto add = [&](const std::string& codec, double least_share) {
+    views_.emplace_back();
+    views_.back().codec = codec;
+    views_.back().least_share = least_share;
+  };
+  const std::span<const CandidateKind> kinds =
+      lossy_ ? std::span<const CandidateKind>(lossy_kinds) : exact_kinds;
+  for (const CandidateKind& kind : kinds) add(std::string(kind.codec), kind.least_share);
+  first_predictor_ = views_.size();
+  if (!lossy_) return;
+  for (const PredictorSetting setting : predictors) {
+    add("trz," + std::string(predictor_setting_text(setting)), predictor_least_share);
+  }
+}
+
+Result<CodecRequest> FieldCandidates::request_for(std::size_t candidate,
+                                                  const Shape& chunk_shape) const {
+  FieldOptions named;
+  TAILRACE_TRY(name_codec(views_[candidate].codec, named));
+  CodecRequest request = codec_request(*field_);
+  request.name = named.codec;
+  request.settings = named.codec_settings;
+  request.chunk_shape = chunk_shape;
+  return request;
+}
+
+Status FieldCandidates::estimate_parts(std::size_t candidate) {
+  CandidateView& view = views_[candidate];
+  Result<CodecRequest> request = request_for(candidate, field_->chunk_shape);
+  if (!request.ok()) return request.status();
+  Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path_);
+  if (!codec.ok()) return codec.status();
+  if (sample_.parts.empty()) return Status();
+  Result<std::unique_ptr<ChunkEstimator>> estimator =
+      ChunkEstimator::make(*request, **codec, plugin_path_);
+  if (!estimator.ok()) return estimator.status();
+  for (const StridedValues& part : sample_.parts) {
+    Result<Estimate> estimate = (*estimator)->estimate(part, part.n_bytes());
+    if (!estimate.ok()) return estimate.status();
+    view.encoded_bytes += estimate->encoded_bytes;
+    view.unstaged_bytes += estimate->encoded_bytes * estimate->lossless_gain;
+  }
+  return Status();
+}
+
+std::size_t FieldCandidates::index_of(std::string_view codec) const {
+  const auto found = std::find_if(views_.begin(), views_.end(),
+                                  [&](const CandidateView& one) { return one.codec == codec; });
+  TAILRACE_CHECK(found != views_.end());
+  return static_cast<std::size_t>(found - views_.begin());
+}
+
+Status FieldCandidates::derive_from_trz(std::size_t candidate) {
+  const std::size_t trz = index_of("trz");
+  TAILRACE_TRY(look_at(trz));
+  const CandidateView& known = views_[trz];
+  CandidateView& view = views_[candidate];
+  view.encoded_bytes =
+      view.codec == without_stage ? known.unstaged_bytes : ratio_preset_share * known.encoded_bytes;
+  view.sampled = known.sampled;
+  view.refused = known.refused;
+  return Status();
+}
+
+Status FieldCandidates::look_at(std::size_t candidate) {
+  CandidateView& view = views_[candidate];
+  if (view.sampled || !view.refused.empty()) return Status();
+  if (view.codec == "none") {
+    view.encoded_bytes = static_cast<double>(sample_.part_bytes);
+    view.sampled = true;
+    return Status();
+  }
+  if (is_answered_by_trz(view.codec)) return derive_from_trz(candidate);
+  const Status looked = estimate_parts(candidate);
+  if (!looked.ok() && !is_refusal(looked)) {
+    return looked.within("field \"" + field_->definition.path + "\"");
+  }
+  view.sampled = looked.ok();
+  view.refused = looked.message();
+  return Status();
+}
+
+Status FieldCandidates::look_at_cheap() {
+  for (std::size_t c = 0; c < first_predictor_; ++c) {
+    if (views_[c].least_share == 0) TAILRACE_TRY(look_at(c));
+  }
+  return Status();
+}
+
+Status FieldCandidates::search_predictors(const std::function<double(std::size_t)>& step_s) {
+  if (first_predictor_ == views_.size()) return Status();
+  const auto n_dimensions = std::count_if(field_->chunk_shape.begin(), field_->chunk_shape.end(),
+                                          [](std::uint64_t extent) { return extent > 1; });
+  Status failed;
+  const std::size_t trz = index_of("trz");
+  search_predictor(static_cast<std::size_t>(n_dimensions), [&](PredictorSetting setting) {
+    const auto at = std::find(predictors.begin(), predictors.end(), setting);
+    const std::size_t candidate =
+        at == predictors.end()
+            ? trz
+            : first_predictor_ + static_cast<std::size_t>(at - predictors.begin());
+    if (Status looked = look_at(candidate); !looked.ok()) failed = looked;
+    return views_[candidate].sampled ? step_s(candidate) : std::numeric_limits<double>::infinity();
+  });
+  return failed;
+}
+
+Status FieldCandidates::measure(std::size_t candidate) {
+  CandidateView& view = views_[candidate];
+  for (const StridedValues& part : sample_.parts) {
+    Result<CodecRequest> request = request_for(candidate, part.shape);
+    if (!request.ok()) return request.status();
+    Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path_);
+    if (!codec.ok()) return is_refusal(codec.status()) ? Status() : codec.status();
+    const bool verified = verifies(*field_, view.codec, (*codec)->lossy());
+    double least_s = std::numeric_limits<double>::infinity();
+    std::uint64_t n_bytes = 0;
+    for (int round = 0; round < 2; ++round) {
+      Buffer values(part.n_bytes());
+      if (!values.allocated()) return Status(Code::out_of_memory, "no memory to measure codecs");
+      gather(part, values.data());
+      const double start_s = thread_cpu_s();
+      Result<EncodedBytes> encoded = (*codec)->encode(std::move(values));
+      if (!encoded.ok()) return is_refusal(encoded.status()) ? Status() : encoded.status();
+      n_bytes = encoded->buffer.n_bytes();
+      if (verified) {
+        Result<Buffer> decoded = (*codec)->decode(std::move(*encoded));
+        if (!decoded.ok()) return is_refusal(decoded.status()) ? Status() : decoded.status();
+      }
+      least_s = std::min(least_s, thread_cpu_s() - start_s);
+    }
+    view.measured_bytes += static_cast<double>(n_bytes);
+    view.measured_s += least_s;
+  }
+  return Status();
+}
+
+bool verifies(const FieldState& field, const std::string& codec, bool lossy) {
+  const Verify wish = field.definition.options.verify;
+  if (wish != Verify::automatic) return wish == Verify::on;
+  const std::string_view name = bare_name(codec);
+  return lossy && name != "trz" && name != "portable";  // whose bounds are ours to keep
+}
+
+std::optional<double> candidate_seconds(const MachineProfile& profile, const std::string& codec,
+                                        double raw_bytes, double encoded_bytes, bool verified) {
+  const CodecProfile* times = profile.find(codec);
+  if (times == nullptr) return std::nullopt;
+  if (raw_bytes <= 0) return 0.0;
+  double encode_s = encoded_bytes * copy_s_per_byte;
+  if (codec != "none") {
+    encode_s += times->encode.seconds(raw_bytes, encoded_bytes) + raw_bytes * handling_s_per_byte;
+  }
+  return encode_s + (verified ? times->decode.seconds(raw_bytes, encoded_bytes) : 0);
+}
+
+std::optional<double> least_candidate_seconds(const MachineProfile& profile,
+                                              const std::string& codec, double raw_bytes,
+                                              bool verified) {
+  const CodecProfile* times = profile.find(codec);
+  if (times == nullptr) return std::nullopt;
+  const double encode_s = raw_bytes / times->encode.greatest_bytes_per_s;
+  return encode_s + (verified ? raw_bytes / times->decode.greatest_bytes_per_s : 0);
+}
+
+Status name_codec(const std::string& codec, FieldOptions& options) {
+  // What the user has said of the codec stays said: integers are spared by it.
+  const bool for_field = options.codec_given_for_field;
+  TAILRACE_TRY(apply_field_options("codec=" + codec, options));
+  options.codec_given_for_field = for_field;
+  return Status();
+}
+
+}  // namespace tailrace

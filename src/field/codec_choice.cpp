@@ -1,0 +1,475 @@
+// The choice of codecs, from every rank's sample to one decision.
+//
+//   wanted fields    -> each rank: trz, algorithm 1 and the others where they could win
+//   one allreduce    -> bytes of every candidate over all ranks, in whole numbers, so that the sums
+//                       are the same on every rank whatever the order of adding
+//   choose_codecs()  -> the same answer everywhere
+//
+// A rank looks at what its own share makes worthwhile. A candidate that was looked at for less than
+// half of a field's bytes is out: the ranks have voted, as in algorithm 1.
+
+#include "field/codec_choice.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "exec/thread_team.hpp"
+#include "field/bound_target.hpp"
+#include "field/candidates.hpp"
+#include "field/continued_fields.hpp"
+#include "measure/machine_identity.hpp"
+#include "model/dump_time.hpp"
+
+namespace tailrace {
+namespace {
+
+/// What one rank looks at of one field: trz's look at a chunk takes 5 % of encoding it, and all
+/// ranks together want about four of a field.
+constexpr SampleSize sample_size = {4, 2, 1U << 20};
+
+SampleSize sample_size_for(std::uint64_t n_ranks) {
+  SampleSize size = sample_size;
+  size.n_parts_max = std::max<std::uint64_t>(size.n_parts_max / n_ranks, 1);
+  return size;
+}
+
+/// Of a candidate's encode time: what a look at a chunk takes (chunk_estimator.cpp).
+constexpr double look_share = 0.03;
+/// A step that is at best so much of the fastest known is not worth a look: forecasts err by more.
+constexpr double worthwhile_share = 0.995;
+/// Where trz's ratio is above this, no other codec came within a hundredth of its bytes on any of
+/// 180 pairs of field and bound (bench/results/trz_codecs.csv), and all of them are slower.
+constexpr double foreign_below_ratio = 4;
+/// Slowest step that objective balanced accepts, over the fastest: as in choose_codecs().
+constexpr double balanced_slack = 1.1;
+
+/// What is known of one candidate of one field, over some or all ranks. Whole numbers: see above.
+struct CandidateSum {
+  std::uint64_t n_refused = 0;
+  std::uint64_t seen_bytes = 0;  ///< Uncompressed bytes of the ranks that have looked at it.
+  std::uint64_t encoded_bytes = 0;
+  std::uint64_t measured_bytes = 0;
+  std::uint64_t measured_ns = 0;
+};
+
+struct FieldSum {
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t n_chunks = 0;
+  std::vector<CandidateSum> candidates;
+};
+
+std::uint64_t whole(double number) { return static_cast<std::uint64_t>(std::llround(number)); }
+
+/// What this rank adds to the sums of one field.
+FieldSum own_sum(const FieldCandidates& field) {
+  const FieldSample& sample = field.sample();
+  FieldSum sum{sample.rank_bytes, sample.n_rank_chunks, {}};
+  const double scale = sample.part_bytes > 0 ? static_cast<double>(sample.rank_bytes) /
+                                                   static_cast<double>(sample.part_bytes)
+                                             : 0;
+  for (const CandidateView& view : field.views()) {
+    CandidateSum one;
+    one.n_refused = view.refused.empty() ? 0 : 1;
+    if (view.sampled) {
+      one.seen_bytes = sample.rank_bytes;
+      one.encoded_bytes = whole(view.encoded_bytes * scale);
+    }
+    one.measured_bytes = whole(view.measured_bytes * scale);
+    one.measured_ns = whole(view.measured_s * scale * 1e9);
+    sum.candidates.push_back(one);
+  }
+  return sum;
+}
+
+class StepChooser {
+ public:
+  StepChooser(const FileOptions& options, const MachineProfile& profile, const Comm& comm,
+              std::uint64_t n_threads)
+      : options_(options), profile_(profile), n_threads_(n_threads) {
+    setting_.n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
+    setting_.n_threads = n_threads;
+    setting_.write = profile.write;
+    setting_.sync_latency_s = options.sync ? profile.sync_latency_s : 0;
+  }
+
+  /// This rank's part. @returns its own failure; the sums may be added up all the same.
+  Status look(const std::vector<FieldState*>& fields);
+  /// All ranks' sums become forecasts.
+  void add_up(Comm& comm, std::uint64_t& n_failed);
+  Status decide(const std::vector<FieldState*>& fields);
+
+ private:
+  FieldForecast forecast(const FieldCandidates& field, const FieldSum& sum) const;
+  void forecast_candidate(const FieldCandidates& field, const FieldSum& sum, std::size_t candidate,
+                          CandidateForecast& one) const;
+  double step_with(std::size_t field, const CandidateForecast& replacement) const;
+  bool could_win(std::size_t field, std::size_t candidate) const;
+  Status look_at_rest();
+  Status search_predictors();
+  FieldSum own_share(std::size_t field) const;
+  void forecast_own_share();
+
+  const FileOptions& options_;
+  const MachineProfile& profile_;
+  std::uint64_t n_threads_;
+  DumpSetting setting_;
+  std::vector<FieldCandidates> fields_;
+  std::vector<FieldForecast> forecasts_;  ///< Of the own share first, then of all.
+  CodecChoice choice_;
+};
+
+/// The times and the reason not to use it, from what is known of its bytes.
+void StepChooser::forecast_candidate(const FieldCandidates& field, const FieldSum& sum,
+                                     std::size_t candidate, CandidateForecast& one) const {
+  const CandidateSum& known = sum.candidates[candidate];
+  const auto raw = static_cast<double>(sum.raw_bytes);
+  const bool verified = verifies(field.field(), one.codec, field.lossy());
+  one.measured_bytes = static_cast<double>(known.measured_bytes);
+  one.measured_encode_s = 1e-9 * static_cast<double>(known.measured_ns);
+  if (known.n_refused > 0) {
+    const std::string& own = field.views()[candidate].refused;
+    one.refused = own.empty() ? "refused on another rank" : own;
+    return;
+  }
+  const std::optional<double> least_s = least_candidate_seconds(profile_, one.codec, raw, verified);
+  if (!least_s) {
+    one.refused = "the machine profile has no times of it";
+    return;
+  }
+  if (2 * known.seen_bytes < sum.raw_bytes) {
+    one.refused = field.is_searched(candidate)
+                      ? "not tried: could not win, or the search among predictors stopped before"
+                      : "not sampled: could not win at its best";
+    one.encode_s = *least_s;
+    return;
+  }
+  if (known.seen_bytes > 0) {
+    one.encoded_bytes =
+        static_cast<double>(known.encoded_bytes) * (raw / static_cast<double>(known.seen_bytes));
+  }
+  one.encode_s = *candidate_seconds(profile_, one.codec, raw, one.encoded_bytes, verified);
+}
+
+FieldForecast StepChooser::forecast(const FieldCandidates& field, const FieldSum& sum) const {
+  FieldForecast made;
+  made.path = field.field().definition.path;
+  made.raw_bytes = static_cast<double>(sum.raw_bytes);
+  made.n_chunks = sum.n_chunks;
+  const double n_chunks = static_cast<double>(sum.n_chunks) / static_cast<double>(setting_.n_ranks);
+  for (std::size_t c = 0; c < field.views().size(); ++c) {
+    CandidateForecast one;
+    one.codec = field.views()[c].codec;
+    forecast_candidate(field, sum, c, one);
+    one.encode_lane_s = encode_lane_s(one.encode_s, n_chunks, setting_);
+    one.write_lane_s = write_lane_s(one.encoded_bytes, setting_);
+    one.alone_s = overlapped_dump_s(one.encoded_bytes, one.encode_s, n_chunks, setting_);
+    made.candidates.push_back(std::move(one));
+  }
+  return made;
+}
+
+/// As if all ranks had this rank's share.
+FieldSum StepChooser::own_share(std::size_t field) const {
+  FieldSum sum = own_sum(fields_[field]);
+  sum.raw_bytes *= setting_.n_ranks;
+  sum.n_chunks *= setting_.n_ranks;
+  for (CandidateSum& one : sum.candidates) {
+    one.seen_bytes *= setting_.n_ranks;
+    one.encoded_bytes *= setting_.n_ranks;
+  }
+  return sum;
+}
+
+void StepChooser::forecast_own_share() {
+  forecasts_.clear();
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    forecasts_.push_back(forecast(fields_[f], own_share(f)));
+  }
+  choice_ = choose_codecs(forecasts_, setting_, options_.objective);
+}
+
+/// Seconds of the step if one field had another candidate.
+double StepChooser::step_with(std::size_t field, const CandidateForecast& replacement) const {
+  double encoded_bytes = choice_.encoded_bytes + replacement.encoded_bytes;
+  double encode_s = replacement.encode_s;
+  double n_chunks = 0;
+  for (std::size_t f = 0; f < forecasts_.size(); ++f) {
+    const CandidateForecast& chosen = forecasts_[f].candidates[choice_.candidate[f]];
+    n_chunks += static_cast<double>(forecasts_[f].n_chunks);
+    if (f == field) {
+      encoded_bytes -= chosen.encoded_bytes;
+    } else {
+      encode_s += chosen.encode_s;
+    }
+  }
+  n_chunks /= static_cast<double>(setting_.n_ranks);
+  return overlapped_dump_s(encoded_bytes, encode_s, n_chunks, setting_);
+}
+
+/// Whether the candidate would win if it were as small, against trz, as it ever was.
+bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
+  const FieldForecast& known = forecasts_[field];
+  const CandidateView& view = fields_[field].views()[candidate];
+  const bool verified = verifies(fields_[field].field(), view.codec, fields_[field].lossy());
+  double smallest = known.raw_bytes;
+  double trz_bytes = known.raw_bytes;
+  for (const CandidateForecast& one : known.candidates) {
+    if (!one.refused.empty()) continue;
+    smallest = std::min(smallest, one.encoded_bytes);
+    if (one.codec == "trz") trz_bytes = one.encoded_bytes;
+  }
+  const bool foreign = !view.codec.starts_with("trz");
+  if (foreign && options_.objective == Objective::speed &&
+      known.raw_bytes > foreign_below_ratio * trz_bytes) {
+    return false;
+  }
+  CandidateForecast hoped;
+  hoped.encoded_bytes = std::min(view.least_share * trz_bytes, known.raw_bytes);
+  // The fewer bytes, the faster: more than these do not take less time.
+  const std::optional<double> hoped_s =
+      candidate_seconds(profile_, view.codec, known.raw_bytes, hoped.encoded_bytes, verified);
+  if (!hoped_s) return false;
+  hoped.encode_s = *hoped_s;
+  // A look takes a share of the encode time of the chunks that are looked at, on one thread.
+  const FieldSample& sample = fields_[field].sample();
+  const double looked_share = static_cast<double>(sample.parts.size()) /
+                              static_cast<double>(std::max<std::uint64_t>(sample.n_rank_chunks, 1));
+  const double look_s =
+      look_share * looked_share * *hoped_s / static_cast<double>(setting_.n_ranks);
+  const double limit_s = options_.objective == Objective::balanced
+                             ? choice_.predicted_s * balanced_slack
+                             : choice_.predicted_s * worthwhile_share;
+  if (options_.objective != Objective::speed && hoped.encoded_bytes >= smallest) return false;
+  return options_.objective == Objective::size || step_with(field, hoped) + look_s < limit_s;
+}
+
+/// On the main thread: making a plug-in's codec calls HDF5.
+Status StepChooser::look_at_rest() {
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const std::vector<CandidateView>& views = fields_[f].views();
+    for (std::size_t c = 0; c < views.size(); ++c) {
+      if (views[c].least_share == 0 || fields_[f].is_searched(c)) continue;
+      if (could_win(f, c)) TAILRACE_TRY(fields_[f].look_at(c));
+    }
+  }
+  return Status();
+}
+
+/// Algorithm 1 for the fields where some predictor could win.
+Status StepChooser::search_predictors() {
+  std::vector<std::size_t> worthwhile;
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    for (std::size_t c = 0; c < fields_[f].views().size(); ++c) {
+      if (!fields_[f].is_searched(c) || !could_win(f, c)) continue;
+      worthwhile.push_back(f);
+      break;
+    }
+  }
+  return run_on_threads(worthwhile.size(), n_threads_, [&](std::size_t task) {
+    const std::size_t f = worthwhile[task];
+    return fields_[f].search_predictors([&](std::size_t candidate) {
+      const FieldForecast tried = forecast(fields_[f], own_share(f));
+      return step_with(f, tried.candidates[candidate]);
+    });
+  });
+}
+
+Status StepChooser::look(const std::vector<FieldState*>& fields) {
+  Status failed;
+  for (FieldState* field : fields) {
+    Result<FieldSample> sample = take_sample(*field, sample_size_for(setting_.n_ranks));
+    if (!sample.ok() && failed.ok()) failed = sample.status();
+    // All ranks' sums must have the same entries, whatever becomes of the sample.
+    fields_.emplace_back(*field, sample.ok() ? std::move(*sample) : FieldSample(),
+                         options_.plugin_path);
+  }
+  TAILRACE_TRY(failed);
+  TAILRACE_TRY(run_on_threads(fields_.size(), n_threads_,
+                              [&](std::size_t f) { return fields_[f].look_at_cheap(); }));
+  forecast_own_share();
+  TAILRACE_TRY(search_predictors());
+  forecast_own_share();
+  TAILRACE_TRY(look_at_rest());
+  if (options_.why != Why::measured) return Status();
+  for (FieldCandidates& field : fields_) {
+    for (std::size_t c = 0; c < field.views().size(); ++c) TAILRACE_TRY(field.measure(c));
+  }
+  return Status();
+}
+
+void StepChooser::add_up(Comm& comm, std::uint64_t& n_failed) {
+  std::vector<std::uint64_t> numbers = {n_failed};
+  for (const FieldCandidates& field : fields_) {
+    const FieldSum sum = own_sum(field);
+    numbers.insert(numbers.end(), {sum.raw_bytes, sum.n_chunks});
+    for (const CandidateSum& one : sum.candidates) {
+      numbers.insert(numbers.end(), {one.n_refused, one.seen_bytes, one.encoded_bytes,
+                                     one.measured_bytes, one.measured_ns});
+    }
+  }
+  comm.allreduce(std::span<std::uint64_t>(numbers), Reduction::sum);
+  n_failed = numbers.front();
+  if (n_failed > 0) return;
+  auto number = numbers.begin() + 1;
+  forecasts_.clear();
+  for (const FieldCandidates& field : fields_) {
+    FieldSum sum;
+    sum.raw_bytes = *number++;
+    sum.n_chunks = *number++;
+    for (std::size_t c = 0; c < field.views().size(); ++c) {
+      CandidateSum one;
+      one.n_refused = *number++;
+      one.seen_bytes = *number++;
+      one.encoded_bytes = *number++;
+      one.measured_bytes = *number++;
+      one.measured_ns = *number++;
+      sum.candidates.push_back(one);
+    }
+    forecasts_.push_back(forecast(field, sum));
+  }
+}
+
+Status StepChooser::decide(const std::vector<FieldState*>& fields) {
+  choice_ = choose_codecs(forecasts_, setting_, options_.objective);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    FieldState& field = *fields[f];
+    field.candidates = std::move(forecasts_[f].candidates);
+    field.chosen_candidate = choice_.candidate[f];
+    TAILRACE_TRY(
+        name_codec(field.candidates[field.chosen_candidate].codec, field.definition.options));
+  }
+  return Status();
+}
+
+/// A dataset that was there before has its codec: the candidate that makes the same filters.
+/// Rank 0 only.
+Result<std::string> stored_codec(const FieldState& field, const std::string& plugin_path) {
+  const FieldCandidates candidates(field, FieldSample(), plugin_path);
+  for (std::size_t c = 0; c < candidates.views().size(); ++c) {
+    Result<CodecRequest> request = candidates.request_for(c, field.dataset_chunk_shape());
+    if (!request.ok()) return request.status();
+    Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path);
+    if (codec.ok() && has_filters(field, **codec)) return candidates.views()[c].codec;
+  }
+  return Status(Code::invalid_argument,
+                "field \"" + field.definition.path +
+                    "\": the file has it with filters that no candidate of codec auto makes; name "
+                    "its codec and settings");
+}
+
+Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
+  Status found;
+  Bytes text;
+  if (comm.is_root()) {
+    Result<std::string> codec = stored_codec(field, plugin_path);
+    found = codec.status();
+    if (codec.ok()) {
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(*codec));
+      text.assign(bytes.begin(), bytes.end());
+    }
+  }
+  TAILRACE_TRY(comm.agree(found));
+  comm.broadcast(text, 0);
+  return name_codec(std::string(reinterpret_cast<const char*>(text.data()), text.size()),
+                    field.definition.options);
+}
+
+bool has_target(const FileOptions& options) {
+  return options.target_bytes > 0 || options.target_psnr_db > 0;
+}
+
+/// Where the user's profile is, if there is one.
+std::string profile_path(const FileOptions& options) {
+  if (!options.profile_path.empty()) return options.profile_path;
+  if (const char* named = std::getenv("TAILRACE_PROFILE"); named != nullptr && *named != '\0') {
+    return named;
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return "";
+  const std::filesystem::path usual =
+      std::filesystem::path(home) / ".config" / "tailrace" / "profile.json";
+  std::error_code failed;
+  return std::filesystem::exists(usual, failed) ? usual.string() : "";
+}
+
+/// The profile's text, "" for the built-in one. Remarks on what is stale go to `log`. Rank 0 only.
+Result<std::string> read_profile(const FileOptions& options, const LogCallback& log,
+                                 const std::string& output_path) {
+  const std::string path = profile_path(options);
+  if (path.empty()) return std::string();
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return status_from_errno(errno, "cannot read the machine profile " + path);
+  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  Result<MachineProfile> profile = parse_profile(text);
+  if (!profile.ok()) return profile.status().within(path);
+  if (!log) return text;
+  const std::filesystem::path folder = std::filesystem::path(output_path).parent_path();
+  MachineIdentity here = find_machine_identity(folder.empty() ? "." : folder.string());
+  if (output_path.empty()) here.file_system = profile->file_system;
+  for (const std::string& remark : staleness(*profile, here)) {
+    log("machine profile " + path + ": " + remark);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<MachineProfile> load_profile(Comm& comm, const FileOptions& options, const LogCallback& log,
+                                    const std::string& path) {
+  Status read;
+  Bytes bytes;
+  if (comm.is_root()) {
+    Result<std::string> text = read_profile(options, log, path);
+    read = text.status();
+    if (text.ok()) {
+      const std::span<const std::byte> view = std::as_bytes(std::span(*text));
+      bytes.assign(view.begin(), view.end());
+    }
+  }
+  TAILRACE_TRY(comm.agree(read));
+  comm.broadcast(bytes, 0);
+  if (bytes.empty()) return built_in_profile();
+  return parse_profile({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
+                         const MachineProfile& profile, std::uint64_t n_threads) {
+  TAILRACE_TRY(set_target_bounds(comm, fields, options));
+  std::vector<FieldState*> chosen;
+  for (FieldState& field : fields) {
+    if (!field.active || !field.is_new() || !codec_is_ours_to_choose(field)) continue;
+    FieldOptions& wish = field.definition.options;
+    if (!wish.codec_settings.empty()) {
+      return Status(Code::invalid_argument,
+                    "field \"" + field.definition.path + "\": setting \"" +
+                        wish.codec_settings.front().first +
+                        "\" needs a codec's name: codec auto takes no settings");
+    }
+    if (field.continued) {
+      TAILRACE_TRY(name_stored_codec(comm, field, options.plugin_path));
+    } else if (stored_plainly(field.definition)) {
+      TAILRACE_TRY(name_codec("none", wish));
+    } else if (!field.inherited.codec.empty() && !has_target(options)) {
+      TAILRACE_TRY(name_codec(field.inherited.codec, wish));
+    } else {
+      chosen.push_back(&field);
+    }
+  }
+  if (chosen.empty()) return Status();
+  StepChooser chooser(options, profile, comm, n_threads);
+  const Status looked = chooser.look(chosen);
+  std::uint64_t n_failed = looked.ok() ? 0 : 1;
+  chooser.add_up(comm, n_failed);
+  if (n_failed > 0) return comm.agree(looked);
+  return chooser.decide(chosen);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,168 @@
+// Looking up new fields in the file, at rank 0, and telling the others.
+
+#include "field/continued_fields.hpp"
+
+#include <set>
+
+#include "core/byte_stream.hpp"
+#include "core/error_bound.hpp"
+#include "describe/input_file.hpp"
+
+namespace tailrace {
+namespace {
+
+Status refuse(const FieldState& field, Code code, const std::string& why) {
+  return Status(code, "field \"" + field.definition.path + "\": " + why);
+}
+
+/// A dataset cannot lie inside a dataset, be it in the file or defined in this step.
+Status check_parents(Hdf5File& file, const FieldState& field, const std::set<std::string>& paths) {
+  const std::string& path = field.definition.path;
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (paths.count(parent) == 0 && !(file.exists(parent) && file.dataset_shape(parent).ok())) {
+      continue;
+    }
+    return refuse(field, Code::invalid_argument, "\"" + parent + "\" is a field, not a group");
+  }
+  return Status();
+}
+
+/// Take over what the dataset's header fixes; refuse a definition that means something else.
+Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes& stored) {
+  const FieldDefinition& definition = field.definition;
+  const bool growing = dataset.extendable && !dataset.shape.empty() &&
+                       dataset.chunk_shape.size() == dataset.shape.size() &&
+                       dataset.chunk_shape.front() == 1;
+  if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
+  const std::uint64_t n_entries = dataset.shape.front();
+  if (dataset.dtype != definition.dtype || dataset.shape != field.dataset_shape(n_entries)) {
+    return refuse(field, Code::invalid_argument,
+                  "the file has it as " + std::string(dtype_name(dataset.dtype)) + " " +
+                      shape_text(dataset.shape) + ", which entries of " +
+                      std::string(dtype_name(definition.dtype)) + " " +
+                      shape_text(definition.shape) + " cannot continue");
+  }
+  field.chunk_shape = Shape(dataset.chunk_shape.begin() + 1, dataset.chunk_shape.end());
+  if (definition.options.chunk_shape && *definition.options.chunk_shape != field.chunk_shape) {
+    return refuse(field, Code::invalid_argument,
+                  "the file has chunks of " + shape_text(field.chunk_shape) + ", not " +
+                      shape_text(*definition.options.chunk_shape));
+  }
+  const bool lossy = stored.absolute_bound > 0 || stored.pointwise_bound > 0;
+  if (lossy && stored.bound != definition.options.bound) {
+    return refuse(field, Code::invalid_argument,
+                  "the file has it with bound " + error_bound_text(stored.bound) + ", not " +
+                      error_bound_text(definition.options.bound));
+  }
+  field.continued = true;
+  field.n_entries = n_entries;
+  field.absolute_bound = stored.absolute_bound;
+  field.pointwise_bound = stored.pointwise_bound;
+  field.max_error = stored.max_error.value_or(0);
+  field.stored_filters = stored.filters;
+  return Status();
+}
+
+Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known) {
+  std::vector<std::string> paths;
+  paths.reserve(known.size());
+  for (const FieldState* field : known) paths.push_back(field->definition.path);
+  const Result<std::unique_ptr<InputFile>> input = InputFile::open(path);
+  if (!input.ok()) return input.status();
+  const Result<std::vector<FieldAttributes>> stored = read_field_attributes(path, paths);
+  if (!stored.ok()) return stored.status();
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const InputField* found = nullptr;
+    for (const InputField& dataset : (*input)->fields()) {
+      if (dataset.path == paths[i]) found = &dataset;
+    }
+    if (found == nullptr) {
+      return refuse(*known[i], Code::already_exists, "the file has something else of this name");
+    }
+    TAILRACE_TRY(adopt(*known[i], *found, (*stored)[i]));
+  }
+  return Status();
+}
+
+Status look_up(Hdf5File& file, const std::string& path, bool appended,
+               std::vector<FieldState>& fields) {
+  std::set<std::string> paths;
+  for (const FieldState& field : fields) {
+    if (!field.retired) paths.insert(field.definition.path);
+  }
+  std::vector<FieldState*> known;
+  for (FieldState& field : fields) {
+    if (!field.is_new() || field.continued) continue;
+    TAILRACE_TRY(check_parents(file, field, paths));
+    if (!file.exists(field.definition.path)) continue;
+    const bool dataset = file.dataset_shape(field.definition.path).ok();
+    if (!appended || !dataset || !field.definition.options.over_time) {
+      return refuse(field, Code::already_exists,
+                    dataset ? "the file has it already" : "the file has a group of this name");
+    }
+    known.push_back(&field);
+  }
+  return known.empty() ? Status() : adopt_from_file(path, known);
+}
+
+}  // namespace
+
+Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool appended,
+                      std::vector<FieldState>& fields) {
+  TAILRACE_TRY(comm.agree(comm.is_root() ? look_up(*file, path, appended, fields) : Status()));
+  if (!appended) return Status();
+  ByteWriter writer;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const FieldState& field = fields[f];
+    if (!field.continued || !field.is_new()) continue;
+    writer.add(static_cast<std::uint64_t>(f));
+    writer.add(field.chunk_shape);
+    writer.add(field.n_entries);
+    writer.add(field.absolute_bound);
+    writer.add(field.pointwise_bound);
+    writer.add(field.max_error);
+  }
+  Bytes bytes = writer.take();
+  comm.broadcast(bytes, 0);
+  ByteReader reader(bytes);
+  while (!reader.at_end()) {
+    FieldState& field = fields[static_cast<std::size_t>(reader.take<std::uint64_t>())];
+    field.continued = true;
+    field.chunk_shape = reader.take_shape();
+    field.n_entries = reader.take<std::uint64_t>();
+    field.absolute_bound = reader.take<double>();
+    field.pointwise_bound = reader.take<double>();
+    field.max_error = reader.take<double>();
+  }
+  return Status();
+}
+
+bool has_filters(const FieldState& field, const Codec& codec) {
+  const std::vector<FilterSpec>& filters = codec.filters();
+  bool same = filters.size() == field.stored_filters.size();
+  for (std::size_t i = 0; same && i < filters.size(); ++i) {
+    same = filters[i].filter_id == field.stored_filters[i].filter_id &&
+           filters[i].final_client_data == field.stored_filters[i].client_data;
+  }
+  return same;
+}
+
+Status check_continued_codecs(const std::vector<FieldState>& fields) {
+  for (const FieldState& field : fields) {
+    if (!field.continued || !field.is_new() || field.codec == nullptr) continue;
+    if (has_filters(field, *field.codec)) continue;
+    std::string stored;
+    for (const StoredFilter& filter : field.stored_filters) {
+      stored += (stored.empty() ? "" : ", ") + filter.name + " (" +
+                std::to_string(filter.filter_id) + ")";
+    }
+    return refuse(field, Code::invalid_argument,
+                  "the file has it with the filters {" + stored + "}, and codec " +
+                      std::string(field.codec->name()) + " with these settings has others");
+  }
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,335 @@
+// Books from step to step: counting, agreeing, naming.
+
+#include "field/field_book.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <utility>
+
+#include "codec/trz/book/book_counter.hpp"
+#include "codec/trz/client_data.hpp"
+#include "core/codec_settings.hpp"
+#include "field/candidates.hpp"
+#include "field/field_state.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Of a field over time, so many of its first step's chunks are counted before it is written.
+constexpr std::uint64_t trained_one_in = 20;
+/// A book of fewer values says little of the rarer codes, and costs more than half a percent.
+constexpr std::uint64_t trained_bytes_min = 1U << 20;
+constexpr std::uint64_t trained_chunks_max = 4;  ///< On one rank, or so many bytes.
+/// Steps without a book after one that cost too much though it was fresh: chunks that differ so
+/// much have no use for one book, but a field may change.
+constexpr std::uint64_t rest_steps = 16;
+/// What older twins count for when new ones come.
+constexpr double twin_fading = 0.5;
+/// Fields whose counts travel in one message: 4 MB at most.
+constexpr std::size_t fields_at_once = 64;
+
+double thread_cpu_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::uint64_t chunk_bytes_of(const FieldState& field) {
+  return n_elements(field.chunk_shape) * dtype_bytes(field.definition.dtype);
+}
+
+/// Whether chunks of this field could have codes that a book knows.
+bool has_codes(const FieldState& field) {
+  const CodecRequest request = codec_request(field);
+  if (request.name != "trz" || !is_floating(request.dtype)) return false;
+  const bool fast = std::find(request.settings.begin(), request.settings.end(),
+                              KeyValue{"preset", "fast"}) != request.settings.end();
+  return !fast && (request.absolute_bound > 0 || request.pointwise_bound > 0);
+}
+
+/// The new active fields with book=auto; settings that make no sense are an error.
+Result<std::vector<FieldState*>> fields_with_auto_book(std::vector<FieldState>& fields) {
+  std::vector<FieldState*> found;
+  for (FieldState& field : fields) {
+    if (!field.active || !field.is_new() || field.definition.options.codec != "trz") continue;
+    trz::CodecSettingList settings = field.definition.options.codec_settings;
+    const Result<std::optional<trz::AutoBook>> wish = trz::take_auto_book(settings);
+    if (!wish.ok()) {
+      return wish.status().within("field \"" + field.definition.path + "\"");
+    }
+    if (!*wish || !has_codes(field)) continue;
+    field.book.most_loss = (*wish)->most_loss;
+    found.push_back(&field);
+  }
+  return found;
+}
+
+/// The book in the header of the dataset that a field continues. Rank 0 only.
+Bytes stored_book(const FieldState& field) {
+  for (const StoredFilter& filter : field.stored_filters) {
+    if (filter.filter_id != trz::filter_id) continue;
+    const Result<trz::ClientData> data = trz::read_client_words(filter.client_data);
+    if (!data.ok()) break;  // check_continued_codecs says what is wrong.
+    const auto bytes = std::as_bytes(std::span(data->request.book_bytes));
+    return {bytes.begin(), bytes.end()};
+  }
+  return {};
+}
+
+void adopt_stored_book(Comm& comm, FieldState& field) {
+  Bytes bytes;
+  if (comm.is_root()) bytes = stored_book(field);
+  comm.broadcast(bytes, 0);
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  field.book.bytes.assign(first, first + bytes.size());
+}
+
+// --- counts of all ranks --------------------------------------------------------------------
+
+/// Add up the counts of all ranks, of the kinds that occur anywhere. Collective.
+void add_up_counts(Comm& comm, std::span<trz::BookTally> tallies) {
+  std::vector<std::uint64_t> kinds;
+  for (const trz::BookTally& tally : tallies) kinds.push_back(tally.kinds());
+  comm.allreduce(std::span<std::uint64_t>(kinds), Reduction::bit_or);
+  for (std::size_t first = 0; first < tallies.size(); first += fields_at_once) {
+    const std::size_t end = std::min(first + fields_at_once, tallies.size());
+    std::vector<std::uint64_t> sums;
+    const auto for_each_kind = [&](const auto& visit) {
+      for (std::size_t t = first; t < end; ++t) {
+        tallies[t].counts.resize(256 * trz::kBookKinds);
+        for (std::size_t kind = 0; kind < trz::kBookKinds; ++kind) {
+          if ((kinds[t] >> kind & 1) != 0) visit(tallies[t].of_kind(kind));
+        }
+      }
+    };
+    for_each_kind([&](std::span<std::uint64_t> counts) {
+      sums.insert(sums.end(), counts.begin(), counts.end());
+    });
+    comm.allreduce(std::span<std::uint64_t>(sums), Reduction::sum);
+    auto sum = sums.begin();
+    for_each_kind([&](std::span<std::uint64_t> counts) {
+      std::copy_n(sum, counts.size(), counts.begin());
+      sum += static_cast<std::ptrdiff_t>(counts.size());
+    });
+  }
+}
+
+/// The book's bytes; none if nothing was counted.
+std::vector<std::uint8_t> book_bytes_from(const trz::BookTally& tally) {
+  if (tally.kinds() == 0) return {};
+  return trz::book_from(tally).serialize();
+}
+
+// --- books of fields over time --------------------------------------------------------------
+
+/// How many chunks of each field this rank counts, of about one in twenty of all ranks'.
+/// Collective.
+std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* const> fields) {
+  std::vector<std::uint64_t> n_chunks;
+  for (const FieldState* field : fields) {
+    n_chunks.push_back(0);
+    for (const PutRecord& put : field->puts) {
+      if (!put.box.empty()) n_chunks.back() += field->grid().touched(put.box).n_elements();
+    }
+  }
+  const std::unique_ptr<PendingSum> sum = comm.start_sum(n_chunks);
+  while (!sum->complete()) std::this_thread::yield();
+  const std::vector<std::uint64_t> before = sum->before();
+  const std::vector<std::uint64_t> total = sum->total();
+  std::vector<std::uint64_t> shares;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const std::uint64_t least = trained_bytes_min / chunk_bytes_of(*fields[f]) + 1;
+    const std::uint64_t wanted = std::max(total[f] / trained_one_in + 1, std::min(total[f], least));
+    const auto wanted_of = [&](std::uint64_t n) {
+      return (n * wanted + total[f] - 1) / std::max<std::uint64_t>(total[f], 1);
+    };
+    shares.push_back(std::min(wanted_of(before[f] + n_chunks[f]) - wanted_of(before[f]),
+                              std::max(trained_chunks_max, least)));
+  }
+  return shares;
+}
+
+/// Count a few chunks of this rank's. @error out_of_memory, and what a source returns.
+Status count_sample(const FieldState& field, std::uint64_t n_chunks, trz::BookCounter& counter) {
+  if (n_chunks == 0 || !(field.absolute_bound > 0)) return Status();
+  SampleSize size;
+  size.n_parts_max = n_chunks;
+  const Result<FieldSample> sample = take_sample(field, size);
+  if (!sample.ok()) return sample.status();
+  CodecRequest request = codec_request(field);
+  TAILRACE_TRY(trz::take_auto_book(request.settings).status());
+  CodecSettings keys(request);
+  const trz::Settings settings = trz::read_settings(keys);
+  trz::Workspace workspace;
+  trz::ChunkType type;
+  type.dtype = field.definition.dtype;
+  type.bound = field.absolute_bound;
+  type.fill_value = trz::recorded_fill(type.dtype, field.definition.options.fill_value);
+  for (const StridedValues& part : sample->parts) {
+    Buffer values(part.n_bytes());
+    if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a sample's values");
+    gather(part, values.data());
+    type.shape = part.shape;
+    trz::BookHistograms counted;
+    TAILRACE_TRY(trz::count_for_book(type, settings, values.bytes(), counted, workspace));
+    counter.add_counts(counted, nullptr, 0);
+  }
+  return Status();
+}
+
+/// Books of new fields over time from samples of their first step. Collective; the error is agreed.
+Status train_first_books(Comm& comm, std::span<FieldState* const> fields) {
+  if (fields.empty()) return Status();
+  const std::vector<std::uint64_t> shares = chunks_to_count(comm, fields);
+  std::vector<trz::BookTally> tallies(fields.size());
+  Status counted;
+  for (std::size_t f = 0; f < fields.size() && counted.ok(); ++f) {
+    trz::BookCounter counter(0, 0, thread_cpu_s);
+    counted = count_sample(*fields[f], shares[f], counter)
+                  .within("field \"" + fields[f]->definition.path + "\"");
+    tallies[f] = counter.take();
+  }
+  TAILRACE_TRY(comm.agree(counted));
+  add_up_counts(comm, tallies);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    fields[f]->book.bytes = book_bytes_from(tallies[f]);
+  }
+  return Status();
+}
+
+// --- learning -------------------------------------------------------------------------------
+
+/// Sums over the ranks of one field's counters.
+struct CountedSums {
+  std::uint64_t n_counted = 0;
+  std::uint64_t counted_bytes = 0;
+  std::uint64_t book_bytes = 0;
+  std::uint64_t own_bytes = 0;
+  std::uint64_t n_twins = 0;
+  std::uint64_t twin_book_ns = 0;
+  std::uint64_t twin_own_ns = 0;
+};
+constexpr std::size_t n_sums = 7;
+
+std::vector<CountedSums> add_up_sums(Comm& comm, std::span<const trz::BookTally> tallies) {
+  std::vector<std::uint64_t> numbers;
+  for (const trz::BookTally& tally : tallies) {
+    numbers.insert(numbers.end(),
+                   {tally.n_counted, tally.counted_bytes, tally.book_bytes, tally.own_bytes,
+                    tally.n_twins, tally.twin_book_ns, tally.twin_own_ns});
+  }
+  comm.allreduce(std::span<std::uint64_t>(numbers), Reduction::sum);
+  std::vector<CountedSums> sums;
+  for (std::size_t at = 0; at < numbers.size(); at += n_sums) {
+    sums.push_back({numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4],
+                    numbers[at + 5], numbers[at + 6]});
+  }
+  return sums;
+}
+
+/// What this step says of the book that it was written with.
+void judge_book(BookState& book, const CountedSums& sums) {
+  if (book.bytes.empty()) return;
+  ++book.age;
+  if (sums.n_counted > 0 && sums.counted_bytes > 0) {
+    book.ratio_loss = (static_cast<double>(sums.book_bytes) - static_cast<double>(sums.own_bytes)) /
+                      static_cast<double>(sums.counted_bytes);
+  }
+  if (sums.n_twins == 0) return;
+  book.twin_book_s = twin_fading * book.twin_book_s + 1e-9 * static_cast<double>(sums.twin_book_ns);
+  book.twin_own_s = twin_fading * book.twin_own_s + 1e-9 * static_cast<double>(sums.twin_own_ns);
+}
+
+/// Whether the next step's dataset is to have a book of what was counted now. A step that has no
+/// book counts enough for one; so where too little was counted, the next goes without.
+bool wants_new_book(const FieldState& field, BookState& book, const CountedSums& sums) {
+  book.next = book.bytes;
+  if (sums.n_counted == 0) return false;
+  if (book.bytes.empty()) return true;
+  if (book.ratio_loss <= book.most_loss) return false;
+  book.next.clear();
+  if (book.age <= 1) book.n_rests = rest_steps;
+  return book.age > 1 && sums.n_counted * chunk_bytes_of(field) >= trained_bytes_min;
+}
+
+}  // namespace
+
+Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
+  Result<std::vector<FieldState*>> wishing = fields_with_auto_book(fields);
+  if (!wishing.ok()) return wishing.status();  // Alike on every rank: the definitions are.
+  std::vector<FieldState*> untrained;
+  for (FieldState* field : *wishing) {
+    BookState& book = field->book;
+    if (field->continued) {
+      adopt_stored_book(comm, *field);
+    } else if (field->definition.options.over_time) {
+      untrained.push_back(field);
+    } else {
+      if (book.next != book.bytes) {
+        book.age = book.n_chunks = 0;  // Rank 0 looks at its first chunks, to judge the new one.
+        book.ratio_loss = 0;
+      }
+      book.bytes = book.next;
+    }
+  }
+  TAILRACE_TRY(train_first_books(comm, untrained));
+  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
+  for (FieldState* field : *wishing) {
+    BookState& book = field->book;
+    if (!book.bytes.empty()) {
+      trz::name_book(book.bytes, field->definition.options.codec_settings);
+    }
+    if (book.n_rests > 0) continue;
+    // Each rank looks at other chunks, and together at as many as one alone would.
+    const std::uint64_t n_before =
+        book.n_chunks > 0 ? book.n_chunks : rank * trz::BookCounter::twin_one_in / n_ranks;
+    const std::uint64_t n_first =
+        book.bytes.empty() ? (trained_bytes_min / chunk_bytes_of(*field)) / n_ranks + 1 : 0;
+    book.counter = std::make_shared<trz::BookCounter>(n_before, n_first, thread_cpu_s);
+  }
+  return Status();
+}
+
+void learn_books(Comm& comm, std::span<FieldState* const> active, StepReport& report) {
+  std::vector<std::size_t> counting;  // Positions in `active`.
+  std::vector<trz::BookTally> tallies;
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    BookState& book = active[p]->book;
+    report.fields[p].book_bytes = book.bytes.size();
+    if (book.counter == nullptr) continue;
+    counting.push_back(p);
+    tallies.push_back(book.counter->take());
+    book.n_chunks = book.counter->n_chunks();
+  }
+  if (counting.empty()) return;
+  const std::vector<CountedSums> sums = add_up_sums(comm, tallies);
+  std::vector<trz::BookTally> to_add;
+  std::vector<BookState*> renewed;
+  for (std::size_t c = 0; c < counting.size(); ++c) {
+    FieldState& field = *active[counting[c]];
+    FieldReport& entry = report.fields[counting[c]];
+    judge_book(field.book, sums[c]);
+    entry.book_ratio_loss = field.book.bytes.empty() ? 0 : field.book.ratio_loss;
+    if (!field.book.bytes.empty() && field.book.twin_book_s > 0) {
+      entry.book_saved_s = entry.encode_s * (field.book.twin_own_s / field.book.twin_book_s - 1);
+    }
+    if (field.definition.options.over_time || !wants_new_book(field, field.book, sums[c])) continue;
+    renewed.push_back(&field.book);
+    to_add.push_back(std::move(tallies[c]));
+  }
+  if (renewed.empty()) return;
+  add_up_counts(comm, to_add);
+  for (std::size_t r = 0; r < renewed.size(); ++r) renewed[r]->next = book_bytes_from(to_add[r]);
+}
+
+BookState inheritable(BookState book) {
+  book.counter.reset();
+  if (book.n_rests > 0) --book.n_rests;
+  return book;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,169 @@
+// Finding a field's lineage, and what passes on.
+
+#include "field/lineage.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/options.hpp"
+#include "field/field.hpp"
+#include "field/field_state.hpp"
+
+namespace tailrace {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::vector<std::string> numbers_of(const std::string& path) {
+  std::vector<std::string> numbers;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    if (!is_digit(path[at])) continue;
+    if (at == 0 || !is_digit(path[at - 1])) numbers.emplace_back();
+    numbers.back() += path[at];
+  }
+  return numbers;
+}
+
+/// Fields over time keep their state; what has no chunks has nothing to teach.
+bool has_lineage(const FieldState& field) {
+  return field.active && field.is_new() && !field.continued &&
+         !field.definition.options.over_time && !stored_plainly(field.definition);
+}
+
+/// Fields with this text in common are alike to codecs and forecasts.
+std::string key_of(const FieldState& field) {
+  const FieldOptions& options = field.definition.options;
+  std::string key = normalised_path(field.definition.path) + " " +
+                    std::string(dtype_name(field.definition.dtype)) + " " +
+                    shape_text(field.definition.shape) + " " + shape_text(field.chunk_shape) + " " +
+                    error_bound_text(options.bound) + " " + options.codec;
+  for (const auto& [name, value] : options.codec_settings) key += "," + name + "=" + value;
+  if (options.fill_value) key += " fill=" + std::to_string(*options.fill_value);
+  return key;
+}
+
+std::uint64_t hash_of_boxes(const FieldState& field) {
+  std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a, over whole numbers
+  const auto fold = [&hash](const Shape& numbers) {
+    for (const std::uint64_t number : numbers) hash = (hash ^ number) * 0x100000001B3U;
+  };
+  for (const PutRecord& put : field.puts) {
+    fold(put.box.start);
+    fold(put.box.count);
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::string normalised_path(const std::string& path) {
+  std::string text;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    if (!is_digit(path[at])) {
+      text += path[at];
+    } else if (at == 0 || !is_digit(path[at - 1])) {
+      text += '#';
+    }
+  }
+  return text;
+}
+
+/// The lineage of this key, not taken yet, with the most numbers in common; the first of equals. 0
+/// if there is none.
+std::uint64_t LineageTable::match(const std::string& key, const std::vector<std::string>& numbers,
+                                  const std::vector<std::uint64_t>& taken) const {
+  const auto known = by_key_.find(key);
+  if (known == by_key_.end()) return 0;
+  std::uint64_t best = 0;
+  std::size_t most_equal = 0;
+  for (const std::uint64_t number : known->second) {
+    if (std::find(taken.begin(), taken.end(), number) != taken.end()) continue;
+    const std::vector<std::string>& others = lineages_.at(number).numbers;
+    std::size_t n_equal = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) n_equal += numbers[i] == others[i] ? 1 : 0;
+    if (best != 0 && n_equal <= most_equal) continue;
+    best = number;
+    most_equal = n_equal;
+    if (n_equal + 1 >= numbers.size()) break;  // As a rule one of them counts the steps.
+  }
+  return best;
+}
+
+void LineageTable::inherit(std::vector<FieldState>& fields) {
+  std::map<std::string, std::vector<std::uint64_t>> taken;  // By key, in this step.
+  for (FieldState& field : fields) {
+    if (!has_lineage(field)) continue;
+    Inheritance& own = field.inherited;
+    own = Inheritance();
+    own.key = key_of(field);
+    own.boxes_hash = hash_of_boxes(field);
+    std::vector<std::uint64_t>& taken_of_key = taken[own.key];
+    own.lineage = match(own.key, numbers_of(field.definition.path), taken_of_key);
+    if (own.lineage == 0) {
+      own.lineage = ++last_number_;
+      continue;
+    }
+    taken_of_key.push_back(own.lineage);
+    const Lineage& lineage = lineages_.at(own.lineage);
+    own.age = lineage.age;
+    const bool choose = lineage.codec_age >= choose_every;
+    own.codec = choose ? "" : lineage.codec;
+    field.history = lineage.history;
+    field.encode_correction = lineage.encode_correction;
+    if (own.boxes_hash != lineage.boxes_hash) field.history.forget_chunks();
+    field.book = lineage.book;
+  }
+}
+
+void LineageTable::keep_codec(Lineage& lineage, const FieldState& field, const FieldReport& seen) {
+  const double share = seen.raw_bytes > 0 ? static_cast<double>(seen.encoded_bytes) /
+                                                static_cast<double>(seen.raw_bytes)
+                                          : 0;
+  if (!seen.candidates.empty()) {
+    lineage.codec = seen.candidates[seen.chosen_candidate].codec;
+    lineage.codec_share = share;
+    lineage.codec_age = 1;
+    return;
+  }
+  lineage.codec = field.inherited.codec;
+  ++lineage.codec_age;
+  const double drift = lineage.codec_share > 0 && share > 0 ? share / lineage.codec_share : 1;
+  if (drift > share_drift || drift < 1 / share_drift) lineage.codec.clear();
+}
+
+void LineageTable::keep(std::span<FieldState* const> active, const StepReport& report) {
+  ++n_steps_;
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    FieldState& field = *active[p];
+    const Inheritance& own = field.inherited;
+    if (own.lineage == 0 || field.definition.options.over_time) continue;
+    const auto [at, is_new] = lineages_.try_emplace(own.lineage);
+    Lineage& lineage = at->second;
+    if (is_new) by_key_[own.key].push_back(own.lineage);
+    lineage.key = own.key;
+    lineage.numbers = numbers_of(field.definition.path);
+    lineage.last_step = n_steps_;
+    ++lineage.age;
+    lineage.boxes_hash = own.boxes_hash;
+    lineage.history = std::move(field.history);
+    field.history = SizeHistory();  // This dataset is complete.
+    lineage.encode_correction = field.encode_correction;
+    keep_codec(lineage, field, report.fields[p]);
+    lineage.book = inheritable(std::move(field.book));
+    field.book = BookState();
+  }
+  forget_idle();
+}
+
+void LineageTable::forget_idle() {
+  std::erase_if(lineages_, [this](const auto& entry) {
+    const auto& [number, lineage] = entry;
+    if (lineage.last_step + forget_after > n_steps_) return false;
+    const auto known = by_key_.find(lineage.key);
+    std::erase(known->second, number);
+    if (known->second.empty()) by_key_.erase(known);
+    return true;
+  });
+}
+
+}  // namespace tailrace

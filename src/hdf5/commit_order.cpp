@@ -1,0 +1,302 @@
+// One commit: what HDF5 has written, in which order it goes out, and the writing of it.
+
+#include "hdf5/commit_order.hpp"
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "hdf5/journal.hpp"
+#include "hdf5/superblock.hpp"
+
+namespace tailrace {
+
+void SpanSet::insert(std::uint64_t address, std::uint64_t n_bytes) {
+  if (n_bytes == 0) return;
+  std::uint64_t start = address;
+  std::uint64_t end = address + n_bytes;
+  auto at = end_of_.upper_bound(start);
+  if (at != end_of_.begin() && std::prev(at)->second >= start) --at;
+  while (at != end_of_.end() && at->first <= end) {
+    start = std::min(start, at->first);
+    end = std::max(end, at->second);
+    at = end_of_.erase(at);
+  }
+  end_of_.emplace_hint(at, start, end);
+}
+
+bool SpanSet::contains(std::uint64_t address, std::uint64_t n_bytes) const {
+  if (n_bytes == 0) return true;
+  const auto after = end_of_.upper_bound(address);
+  return after != end_of_.begin() && std::prev(after)->second >= address + n_bytes;
+}
+
+void DirtyBytes::put(std::uint64_t address, std::span<const std::byte> bytes, bool superblock) {
+  if (bytes.empty()) return;
+  const auto same = segments_.find(address);
+  if (same != segments_.end() && same->second.bytes.size() == bytes.size()) {
+    std::copy(bytes.begin(), bytes.end(), same->second.bytes.begin());
+    same->second.superblock = superblock;
+    return;
+  }
+  drop(address, bytes.size());
+  segments_.emplace(address, Segment{{bytes.begin(), bytes.end()}, superblock});
+}
+
+void DirtyBytes::drop(std::uint64_t address, std::uint64_t n_bytes) {
+  const std::uint64_t end = address + n_bytes;
+  auto at = segments_.lower_bound(address);
+  if (at != segments_.begin()) {
+    const auto before = std::prev(at);
+    const std::uint64_t before_end = before->first + before->second.bytes.size();
+    if (before_end > address) {
+      if (before_end > end) {
+        const auto cut = before->second.bytes.begin() + std::ptrdiff_t(end - before->first);
+        Segment rest{{cut, before->second.bytes.end()}, before->second.superblock};
+        at = segments_.emplace(end, std::move(rest)).first;
+      }
+      before->second.bytes.resize(address - before->first);
+    }
+  }
+  while (at != segments_.end() && at->first < end) {
+    const std::uint64_t at_end = at->first + at->second.bytes.size();
+    if (at_end > end) {
+      const auto cut = at->second.bytes.begin() + std::ptrdiff_t(end - at->first);
+      Segment rest{{cut, at->second.bytes.end()}, at->second.superblock};
+      segments_.emplace(end, std::move(rest));
+    }
+    at = segments_.erase(at);
+  }
+}
+
+void DirtyBytes::overlay(std::uint64_t address, std::span<std::byte> bytes) const {
+  const std::uint64_t end = address + bytes.size();
+  auto at = segments_.upper_bound(address);
+  if (at != segments_.begin()) --at;
+  for (; at != segments_.end() && at->first < end; ++at) {
+    const std::uint64_t from = std::max(at->first, address);
+    const std::uint64_t to = std::min(at->first + at->second.bytes.size(), end);
+    if (from >= to) continue;
+    std::memcpy(bytes.data() + (from - address), at->second.bytes.data() + (from - at->first),
+                to - from);
+  }
+}
+
+std::uint64_t DirtyBytes::end() const {
+  if (segments_.empty()) return 0;
+  const auto last = std::prev(segments_.end());
+  return last->first + last->second.bytes.size();
+}
+
+// --- Planning and writing of one commit.
+
+namespace {
+
+struct SignatureRank {
+  std::string_view signature;
+  BlockRank rank;
+  bool orderly;  ///< Rewriting it in its turn leaves a file that reads right.
+};
+
+constexpr std::size_t signature_bytes = 4;
+
+/// A version 1 object header has no signature; it is told by its first bytes.
+constexpr std::array signature_ranks = {
+    SignatureRank{"EADB", BlockRank::index_leaf, true},
+    SignatureRank{"EASB", BlockRank::index_leaf, true},
+    SignatureRank{"FADB", BlockRank::index_leaf, true},
+    SignatureRank{"BTLF", BlockRank::index_leaf, false},
+    SignatureRank{"BTIN", BlockRank::index_leaf, false},
+    SignatureRank{"FHDB", BlockRank::index_leaf, false},
+    SignatureRank{"FHIB", BlockRank::index_leaf, false},
+    SignatureRank{"HEAP", BlockRank::index_leaf, false},
+    SignatureRank{"GCOL", BlockRank::index_leaf, true},
+    SignatureRank{"EAIB", BlockRank::index_head, true},
+    SignatureRank{"EAHD", BlockRank::index_head, true},
+    SignatureRank{"FAHD", BlockRank::index_head, true},
+    SignatureRank{"BTHD", BlockRank::index_head, false},
+    SignatureRank{"FRHP", BlockRank::index_head, false},
+    SignatureRank{"TREE", BlockRank::tree_node, true},
+    SignatureRank{"SNOD", BlockRank::symbol_node, false},
+    SignatureRank{"OHDR", BlockRank::object_header, true},
+    SignatureRank{"OCHK", BlockRank::object_header, true},
+};
+
+/// Version 1 object header: version 1, a reserved zero, message count, reference count.
+bool looks_like_old_header(std::span<const std::byte> block) {
+  return block.size() >= 16 && block[0] == std::byte{1} && block[1] == std::byte{0};
+}
+
+const SignatureRank* find_signature(std::span<const std::byte> block) {
+  if (block.size() < signature_bytes) return nullptr;
+  for (const SignatureRank& known : signature_ranks) {
+    if (std::memcmp(block.data(), known.signature.data(), signature_bytes) == 0) return &known;
+  }
+  return nullptr;
+}
+
+/// Whether an old block of a kind that can be ordered takes the place of one of the same kind.
+Result<bool> is_orderly(Storage& storage, const PlannedWrite& write) {
+  const SignatureRank* known = find_signature(write.bytes);
+  if (known == nullptr) return looks_like_old_header(write.bytes);
+  if (!known->orderly) return false;
+  std::array<std::byte, signature_bytes> now{};
+  TAILRACE_TRY(storage.read_at(write.address, now));
+  return std::memcmp(now.data(), write.bytes.data(), signature_bytes) == 0;
+}
+
+/// The order of old blocks: by rank, version 1 B-tree nodes by descending level.
+struct RewriteOrder {
+  BlockRank rank = BlockRank::other;
+  unsigned depth = 0;  ///< 255 - level.
+
+  explicit RewriteOrder(std::span<const std::byte> block) : rank(rank_block(block)) {
+    constexpr std::size_t level_at = 5;
+    if (rank == BlockRank::tree_node && block.size() > level_at) {
+      depth = 255 - std::to_integer<unsigned>(block[level_at]);
+    }
+  }
+  auto operator<=>(const RewriteOrder&) const = default;  // NOLINT(modernize-use-nullptr)
+};
+
+/// Write pieces that follow each other in the file with one call each.
+Status write_joined(Storage& storage, const std::vector<PlannedWrite>& writes) {
+  std::vector<std::span<const std::byte>> run;
+  for (std::size_t i = 0; i < writes.size();) {
+    run.clear();
+    std::uint64_t end = writes[i].address;
+    std::size_t next = i;
+    for (; next < writes.size() && writes[next].address == end; ++next) {
+      run.push_back(writes[next].bytes);
+      end += writes[next].bytes.size();
+    }
+    TAILRACE_TRY(run.size() == 1 ? storage.write_at(writes[i].address, run.front())
+                                 : storage.write_pieces_at(writes[i].address, run));
+    i = next;
+  }
+  return Status();
+}
+
+/// One phase of in-place writes, made durable before the next begins.
+Status write_phase(Storage& storage, const std::vector<PlannedWrite>& writes, bool sync) {
+  if (writes.empty()) return Status();
+  for (const PlannedWrite& write : writes) {
+    TAILRACE_TRY(storage.write_at(write.address, write.bytes));
+  }
+  return sync ? storage.sync() : Status();
+}
+
+Journal journal_of(const CommitPlan& plan) {
+  Journal journal;
+  journal.file_bytes = plan.file_bytes;
+  for (const auto* phase : {&plan.superblock, &plan.index_blocks, &plan.object_headers}) {
+    for (const PlannedWrite& write : *phase) {
+      journal.entries.push_back({write.address, {write.bytes.begin(), write.bytes.end()}});
+    }
+  }
+  for (const PlannedWrite& write : plan.fresh) {
+    journal.witnesses.push_back({write.address, write.bytes.size(), lookup3(write.bytes)});
+  }
+  return journal;
+}
+
+}  // namespace
+
+BlockRank rank_block(std::span<const std::byte> block) {
+  if (const SignatureRank* known = find_signature(block)) return known->rank;
+  return looks_like_old_header(block) ? BlockRank::object_header : BlockRank::other;
+}
+
+Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const SpanSet& fresh,
+                               std::uint64_t file_bytes) {
+  CommitPlan plan;
+  plan.file_bytes = file_bytes;
+  std::vector<std::pair<RewriteOrder, PlannedWrite>> old;
+  for (const auto& [address, segment] : dirty.segments()) {
+    const PlannedWrite write{address, segment.bytes};
+    if (segment.superblock) {
+      // Version 3 says "open for write" while HDF5 has the file open, and after a crash readers
+      // would refuse it for ever. Committed states are whole, so the mark is never true on disk.
+      std::vector<std::byte>& bytes = plan.owned.emplace_back(segment.bytes);
+      clear_open_for_write(bytes);
+      plan.superblock.push_back({address, bytes});
+    } else if (fresh.contains(address, segment.bytes.size())) {
+      plan.fresh.push_back(write);
+    } else {
+      old.emplace_back(RewriteOrder(segment.bytes), write);
+    }
+  }
+  std::stable_sort(old.begin(), old.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [order, write] : old) {
+    const Result<bool> orderly = is_orderly(storage, write);
+    if (!orderly.ok()) return orderly.status();
+    plan.orderly = plan.orderly && *orderly;
+    (order.rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks)
+        .push_back(write);
+  }
+  return plan;
+}
+
+Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettings& settings) {
+  TAILRACE_TRY(write_joined(storage, plan.fresh));
+  TAILRACE_TRY(storage.extend(plan.file_bytes));
+  const bool in_place =
+      !plan.superblock.empty() || !plan.index_blocks.empty() || !plan.object_headers.empty();
+  if (settings.sync) TAILRACE_TRY(storage.sync());
+  if (!in_place) return Status();
+  const bool journal = !settings.journal_path.empty() && (settings.journal || !plan.orderly);
+  if (journal) TAILRACE_TRY(write_journal(settings.journal_path, journal_of(plan)));
+  TAILRACE_TRY(write_phase(storage, plan.superblock, settings.sync));
+  TAILRACE_TRY(write_phase(storage, plan.index_blocks, settings.sync));
+  TAILRACE_TRY(write_phase(storage, plan.object_headers, settings.sync));
+  return journal ? remove_journal(settings.journal_path) : Status();
+}
+
+// --- The writing of one commit, on whichever thread has time for it.
+
+namespace {
+
+/// Bytes moved at a time when a chunk has to be copied.
+constexpr std::uint64_t copy_piece_bytes = 4U << 20;
+
+}  // namespace
+
+// First of all, since later writes of HDF5 into the same place come after it in time, too; the sync
+// that follows the fresh blocks makes the copies durable before anything refers to them.
+Status PendingCommit::copy_moved_chunks() {
+  std::vector<std::byte> piece;
+  for (const Copy& copy : copies_) {
+    for (std::uint64_t done = 0; done < copy.n_bytes;) {
+      piece.resize(std::min(copy_piece_bytes, copy.n_bytes - done));
+      TAILRACE_TRY(storage_->read_at(copy.from + done, piece));
+      TAILRACE_TRY(storage_->write_at(copy.to + done, piece));
+      done += piece.size();
+    }
+  }
+  return Status();
+}
+
+Status PendingCommit::write_all() {
+  if (storage_ == nullptr) return Status();
+  TAILRACE_TRY(copy_moved_chunks());
+  return write_commit(*storage_, plan_, settings_);
+}
+
+Status PendingCommit::write() {
+  if (!written_) outcome_ = write_all();
+  written_ = true;
+  return outcome_;
+}
+
+std::uint64_t PendingCommit::metadata_bytes() const {
+  std::uint64_t n_bytes = 0;
+  for (const auto& [address, segment] : bytes_.segments()) n_bytes += segment.bytes.size();
+  return n_bytes;
+}
+
+}  // namespace tailrace

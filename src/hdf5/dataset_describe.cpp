@@ -1,0 +1,257 @@
+// Types in words and bytes, extents, storage and fill value of a dataset.
+
+#include "hdf5/dataset_describe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/box.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::size_t n_members_shown = 8;
+
+std::string order_text(hid_t type) {
+  // Of one byte there is no order.
+  if (H5Tget_size(type) == 1) return std::string();
+  return H5Tget_order(type) == H5T_ORDER_BE ? " big-endian" : std::string();
+}
+
+std::string number_text(hid_t type, const char* letter) {
+  const std::size_t n_bits = 8 * H5Tget_size(type);
+  const std::size_t precision = H5Tget_precision(type);
+  std::string text = letter + std::to_string(n_bits) + order_text(type);
+  if (precision != n_bits) text += " of " + std::to_string(precision) + " bits";
+  return text;
+}
+
+std::string super_text(hid_t type) {
+  const Hdf5Id super(H5Tget_super(type));
+  return super.valid() ? hdf5_type_text(super.get()) : std::string("an unknown type");
+}
+
+std::string array_text(hid_t type) {
+  std::array<hsize_t, max_rank> extents = {};
+  const int rank = H5Tget_array_ndims(type);
+  if (rank < 0 || rank > int(max_rank) || H5Tget_array_dims2(type, extents.data()) < 0) {
+    return "array";
+  }
+  return "array " + shape_text(Shape(extents.begin(), extents.begin() + rank)) + " of " +
+         super_text(type);
+}
+
+std::string compound_text(hid_t type) {
+  const int n_members = std::max(H5Tget_nmembers(type), 0);
+  std::string text = "compound of " + std::to_string(n_members) + " members (";
+  for (int i = 0; i < n_members; ++i) {
+    if (std::size_t(i) == n_members_shown) {
+      text += ", ...";
+      break;
+    }
+    char* name = H5Tget_member_name(type, unsigned(i));
+    const Hdf5Id member(H5Tget_member_type(type, unsigned(i)));
+    text += i > 0 ? ", " : "";
+    text += name != nullptr ? name : "?";
+    text += " " + (member.valid() ? hdf5_type_text(member.get()) : std::string("?"));
+    H5free_memory(name);
+  }
+  return text + ")";
+}
+
+/// Whether elements of this type hold all there is to them.
+bool is_by_value(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_VLEN:
+    case H5T_REFERENCE: return false;
+    case H5T_STRING: return H5Tis_variable_str(type) <= 0;
+    case H5T_ARRAY: {
+      const Hdf5Id super(H5Tget_super(type));
+      return super.valid() && is_by_value(super.get());
+    }
+    case H5T_COMPOUND: {
+      const int n_members = H5Tget_nmembers(type);
+      for (int i = 0; i < n_members; ++i) {
+        const Hdf5Id member(H5Tget_member_type(type, unsigned(i)));
+        if (!member.valid() || !is_by_value(member.get())) return false;
+      }
+      return true;
+    }
+    default: return true;
+  }
+}
+
+Status failed(const ConcatDataset& described, const char* what) {
+  return hdf5_failure(Code::corrupt,
+                      "dataset \"" + described.path + "\": its " + what + " cannot be read");
+}
+
+/// One filter as the header has it.
+bool read_filter(hid_t list, unsigned index, FilterSpec& filter) {
+  std::array<unsigned, 32> values = {};
+  std::size_t n_values = values.size();
+  std::array<char, 256> name = {};
+  unsigned flags = 0;
+  unsigned config = 0;
+  H5Z_filter_t id = H5Pget_filter2(list, index, &flags, &n_values, values.data(), name.size(),
+                                   name.data(), &config);
+  if (id < 0) return false;
+  filter.final_client_data.assign(values.begin(),
+                                  values.begin() + std::min(n_values, values.size()));
+  if (n_values > values.size()) {
+    // HDF5 answers with the true number of values even when fewer fit: ask again.
+    filter.final_client_data.resize(n_values);
+    id = H5Pget_filter2(list, index, &flags, &n_values, filter.final_client_data.data(),
+                        name.size(), name.data(), &config);
+    if (id < 0) return false;
+  }
+  name.back() = '\0';
+  filter.filter_id = static_cast<std::uint32_t>(id);
+  filter.flags = flags;
+  filter.name = name.data();
+  return true;
+}
+
+Status describe_chunks(hid_t list, ConcatDataset& described, DatasetDescriber::Storage& storage) {
+  std::array<hsize_t, max_rank> extents = {};
+  const int rank = H5Pget_chunk(list, int(extents.size()), extents.data());
+  if (rank < 0 || std::size_t(rank) != described.shape.size()) {
+    return failed(described, "chunk shape");
+  }
+  described.storage.chunk_shape.assign(extents.begin(), extents.begin() + rank);
+  const int n_filters = H5Pget_nfilters(list);
+  if (n_filters < 0) return failed(described, "filter pipeline");
+  described.storage.filters.resize(std::size_t(n_filters));
+  for (int i = 0; i < n_filters; ++i) {
+    if (!read_filter(list, unsigned(i), described.storage.filters[std::size_t(i)])) {
+      return failed(described, "filter pipeline");
+    }
+  }
+  unsigned options = 0;
+  if (n_filters > 0 && H5Pget_chunk_opts(list, &options) < 0) {
+    return failed(described, "chunk options");
+  }
+  storage.plain_edges = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;
+  return Status();
+}
+
+Status describe_fill(hid_t list, hid_t type, ConcatDataset& described) {
+  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+  if (H5Pfill_value_defined(list, &defined) < 0) return failed(described, "fill value");
+  if (defined != H5D_FILL_VALUE_USER_DEFINED) return Status();
+  Bytes value(static_cast<std::size_t>(described.element_bytes));
+  if (H5Pget_fill_value(list, type, value.data()) < 0) return failed(described, "fill value");
+  described.fill_value = std::move(value);
+  return Status();
+}
+
+}  // namespace
+
+std::string hdf5_type_text(hid_t type) {
+  const std::string n_bytes = std::to_string(H5Tget_size(type));
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER: return number_text(type, H5Tget_sign(type) == H5T_SGN_2 ? "i" : "u");
+    case H5T_FLOAT: return number_text(type, "f");
+    case H5T_STRING:
+      if (H5Tis_variable_str(type) > 0) return "string of variable length";
+      return "string of " + n_bytes + " bytes";
+    case H5T_BITFIELD: return "bitfield of " + n_bytes + " bytes" + order_text(type);
+    case H5T_OPAQUE: return "opaque of " + n_bytes + " bytes";
+    case H5T_COMPOUND: return compound_text(type);
+    case H5T_REFERENCE: return "reference";
+    case H5T_ENUM:
+      return "enum of " + std::to_string(std::max(H5Tget_nmembers(type), 0)) + " names over " +
+             super_text(type);
+    case H5T_VLEN: return "sequence of " + super_text(type);
+    case H5T_ARRAY: return array_text(type);
+    default: return "type of " + n_bytes + " bytes";
+  }
+}
+
+Result<const DatasetDescriber::KnownType*> DatasetDescriber::known(hid_t dataset) {
+  Hdf5Id type(H5Dget_type(dataset));
+  if (!type.valid()) return hdf5_failure(Code::corrupt, "its type cannot be read");
+  for (const KnownType& candidate : types_) {
+    if (H5Tequal(candidate.id.get(), type.get()) > 0) return &candidate;
+  }
+  KnownType added;
+  std::size_t n_bytes = 0;
+  if (H5Tencode(type.get(), nullptr, &n_bytes) < 0) {
+    return hdf5_failure(Code::corrupt, "its type cannot be encoded");
+  }
+  added.encoded.resize(n_bytes);
+  if (H5Tencode(type.get(), added.encoded.data(), &n_bytes) < 0) {
+    return hdf5_failure(Code::corrupt, "its type cannot be encoded");
+  }
+  added.text = hdf5_type_text(type.get());
+  added.by_value = is_by_value(type.get());
+  added.id = std::move(type);
+  types_.push_back(std::move(added));
+  return &types_.back();
+}
+
+Status DatasetDescriber::describe_shape(hid_t dataset, ConcatDataset& described) const {
+  const Hdf5Id space(H5Dget_space(dataset));
+  if (!space.valid()) return failed(described, "extents");
+  std::array<hsize_t, max_rank> extents = {};
+  std::array<hsize_t, max_rank> limits = {};
+  described.appended = H5Sget_simple_extent_type(space.get()) == H5S_SIMPLE;
+  if (described.appended) {
+    const int rank = H5Sget_simple_extent_dims(space.get(), extents.data(), limits.data());
+    if (rank < 1) return failed(described, "extents");
+    described.shape.assign(extents.begin(), extents.begin() + rank);
+    described.extendable = limits[0] == H5S_UNLIMITED;
+  }
+  std::uint64_t n_bytes = described.row_bytes();
+  if (n_bytes == UINT64_MAX ||
+      (described.appended && __builtin_mul_overflow(n_bytes, described.shape[0], &n_bytes))) {
+    return Status(Code::corrupt, "dataset \"" + described.path + "\": extents " +
+                                     shape_text(described.shape) + " are more than 64 bits count");
+  }
+  return Status();
+}
+
+Result<DatasetDescriber::Storage> DatasetDescriber::describe(hid_t dataset,
+                                                             ConcatDataset& described) {
+  const Result<const KnownType*> found = known(dataset);
+  if (!found.ok()) return found.status().within("dataset \"" + described.path + "\"");
+  const KnownType& type = **found;
+  described.type = type.encoded;
+  described.type_text = type.text;
+  described.by_value = type.by_value;
+  described.element_bytes = H5Tget_size(type.id.get());
+  TAILRACE_TRY(describe_shape(dataset, described));
+
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  if (!list.valid()) return failed(described, "creation properties");
+  Storage storage;
+  switch (H5Pget_layout(list.get())) {
+    case H5D_COMPACT: described.storage.kind = StoredForm::Kind::compact; break;
+    case H5D_CONTIGUOUS:
+      storage.foreign = H5Pget_external_count(list.get()) != 0;
+      if (storage.foreign && foreign_ == Foreign::refuse) {
+        return Status(Code::unsupported, "dataset \"" + described.path +
+                                             "\": its data lie in external files, they must lie in "
+                                             "the file itself");
+      }
+      described.storage.kind = StoredForm::Kind::contiguous;
+      break;
+    case H5D_CHUNKED:
+      described.storage.kind = StoredForm::Kind::chunked;
+      TAILRACE_TRY(describe_chunks(list.get(), described, storage));
+      break;
+    case H5D_VIRTUAL:
+      storage.foreign = true;
+      if (foreign_ == Foreign::describe) break;
+      return Status(Code::unsupported, "dataset \"" + described.path +
+                                           "\" is virtual, its data must lie in the file itself");
+    default: return failed(described, "layout");
+  }
+  if (described.by_value && described.appended) {
+    TAILRACE_TRY(describe_fill(list.get(), type.id.get(), described));
+  }
+  return storage;
+}
+
+}  // namespace tailrace

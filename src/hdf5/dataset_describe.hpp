@@ -1,0 +1,57 @@
+// Describes an open HDF5 dataset as a ConcatDataset.
+//
+// A file of a concatenation has thousands of datasets, most of them empty, so that the few calls
+// that each of them costs are all there is to the opening of a file. Types are few: each is encoded
+// and put into words once. Leaves finding datasets and their chunks to concat_input.cpp.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+/// For the datasets of one file, or of several. Call with HDF5 locked; one thread at a time.
+class DatasetDescriber {
+ public:
+  /// What HDF5 says of a dataset besides what its like in other files must agree with.
+  struct Storage {
+    /// Chunks that reach over the shape's end are stored without filters.
+    bool plain_edges = false;
+    /// The data lie in other files (external, virtual): only with Foreign::describe.
+    bool foreign = false;
+  };
+  /// What to do about datasets whose data lie in other files.
+  enum class Foreign : std::uint8_t { refuse, describe };
+
+  explicit DatasetDescriber(Foreign foreign = Foreign::refuse) : foreign_(foreign) {}
+
+  /// Fill in everything of `described` but its path, which it has.
+  /// @error corrupt  the header cannot be read, or its extents cannot be.
+  /// @error unsupported  the data lie in other files (external, virtual).
+  Result<Storage> describe(hid_t dataset, ConcatDataset& described);
+
+ private:
+  struct KnownType {
+    Hdf5Id id;
+    Bytes encoded;
+    std::string text;
+    bool by_value = true;
+  };
+
+  Result<const KnownType*> known(hid_t dataset);
+  Status describe_shape(hid_t dataset, ConcatDataset& described) const;
+
+  Foreign foreign_;
+  std::vector<KnownType> types_;
+};
+
+/// A type in a few words: "f32", "u16 big-endian", "string of 16 bytes".
+std::string hdf5_type_text(hid_t type);
+
+}  // namespace tailrace

@@ -1,0 +1,444 @@
+// Schemas packed and compared; types as HDF5 encodes them, and in words.
+
+#include "hdf5/dataset_schema.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/byte_stream.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_properties.hpp"
+
+namespace tailrace {
+
+namespace {
+
+constexpr std::uint32_t deflate_id = 1;
+
+void pack_bytes(ByteWriter& writer, const Bytes& bytes) {
+  writer.add_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void pack_numbers(ByteWriter& writer, const std::vector<std::uint32_t>& numbers) {
+  writer.add(static_cast<std::uint32_t>(numbers.size()));
+  for (const std::uint32_t number : numbers) writer.add(number);
+}
+
+void pack_storage(ByteWriter& writer, const StoredForm& storage) {
+  writer.add(storage.kind);
+  writer.add(storage.chunk_shape);
+  writer.add(static_cast<std::uint32_t>(storage.filters.size()));
+  for (const FilterSpec& filter : storage.filters) {
+    writer.add(filter.filter_id);
+    writer.add(filter.flags);
+    pack_numbers(writer, filter.client_data);
+    pack_numbers(writer, filter.final_client_data);
+    writer.add_text(filter.name);
+  }
+}
+
+/// Reads what pack_schema() wrote; the first length that does not fit makes all later reads empty.
+class Unpacker {
+ public:
+  explicit Unpacker(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  bool good() const { return good_; }
+  bool at_end() const { return rest_.empty(); }
+
+  template <class T>
+  requires std::is_trivially_copyable_v<T> T take() {
+    T value{};
+    const std::span<const std::byte> bytes = take_bytes(sizeof(T));
+    if (good_) std::memcpy(&value, bytes.data(), sizeof(T));
+    return value;
+  }
+
+  /// A number of entries of at least `entry_bytes` each, which must be there.
+  std::size_t take_count(std::size_t entry_bytes) {
+    const auto count = take<std::uint32_t>();
+    if (count > rest_.size() / entry_bytes) good_ = false;
+    return good_ ? count : 0;
+  }
+
+  template <class T>
+  std::vector<T> take_numbers() {
+    std::vector<T> numbers(take_count(sizeof(T)));
+    for (T& number : numbers) number = take<T>();
+    return numbers;
+  }
+
+  std::span<const std::byte> take_text_bytes() {
+    const auto n_bytes = take<std::uint64_t>();
+    if (n_bytes > rest_.size()) good_ = false;
+    return take_bytes(good_ ? static_cast<std::size_t>(n_bytes) : 0);
+  }
+  std::string take_text() {
+    const std::span<const std::byte> text = take_text_bytes();
+    return std::string(reinterpret_cast<const char*>(text.data()), text.size());
+  }
+  Bytes take_blob() {
+    const std::span<const std::byte> bytes = take_text_bytes();
+    return Bytes(bytes.begin(), bytes.end());
+  }
+
+ private:
+  std::span<const std::byte> take_bytes(std::size_t n_bytes) {
+    if (n_bytes > rest_.size()) good_ = false;
+    if (!good_) return {};
+    const std::span<const std::byte> taken = rest_.first(n_bytes);
+    rest_ = rest_.subspan(n_bytes);
+    return taken;
+  }
+
+  std::span<const std::byte> rest_;
+  bool good_ = true;
+};
+
+StoredForm unpack_storage(Unpacker& unpacker) {
+  StoredForm storage;
+  storage.kind = unpacker.take<StoredForm::Kind>();
+  storage.chunk_shape = unpacker.take_numbers<std::uint64_t>();
+  storage.filters.resize(unpacker.take_count(sizeof(std::uint32_t)));
+  for (FilterSpec& filter : storage.filters) {
+    filter.filter_id = unpacker.take<std::uint32_t>();
+    filter.flags = unpacker.take<std::uint32_t>();
+    filter.client_data = unpacker.take_numbers<std::uint32_t>();
+    filter.final_client_data = unpacker.take_numbers<std::uint32_t>();
+    filter.name = unpacker.take_text();
+  }
+  return storage;
+}
+
+/// Whether two encoded types are one type. HDF5 encodes a type in the version of the file that it
+/// comes from, so that equal types may differ in bytes.
+bool same_type(const Bytes& a, const Bytes& b) {
+  if (a == b) return true;
+  const Hdf5Scope scope;
+  const Hdf5Id first(a.empty() ? H5I_INVALID_HID : decode_type(a.data(), a.size()));
+  const Hdf5Id second(b.empty() ? H5I_INVALID_HID : decode_type(b.data(), b.size()));
+  return first.valid() && second.valid() && H5Tequal(first.get(), second.get()) > 0;
+}
+
+bool all_zero(const Bytes& bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+bool same_fill(const Bytes& a, const Bytes& b) { return a == b || (all_zero(a) && all_zero(b)); }
+
+std::string hex_text(const Bytes& bytes) {
+  if (all_zero(bytes)) return "zero";
+  constexpr std::size_t n_shown_max = 16;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text = "bytes ";
+  for (std::size_t i = 0; i < std::min(bytes.size(), n_shown_max); ++i) {
+    const auto value = std::to_integer<unsigned>(bytes[i]);
+    text += digits[value / 16];
+    text += digits[value % 16];
+  }
+  return bytes.size() > n_shown_max ? text + "..." : text;
+}
+
+/// What a row is made of, for messages: "3x4", "1 element".
+std::string row_text(const Shape& shape) {
+  if (shape.size() < 2) return "one element";
+  return shape_text(Shape(shape.begin() + 1, shape.end()));
+}
+
+bool same_rows(const Shape& a, const Shape& b) {
+  return a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
+
+/// What keeps `found` from being appended to `first`, or an empty text.
+std::string conflict_of(const ConcatDataset& first, const ConcatDataset& found) {
+  const std::string what = "dataset \"" + found.path + "\": ";
+  constexpr const char* appended[] = {"a scalar or null dataset", "an array"};
+  if (first.appended != found.appended) {
+    return what + appended[found.appended ? 1 : 0] + ", but " + appended[first.appended ? 1 : 0] +
+           " in the first file";
+  }
+  if (!first.appended) return std::string();  // Only the first file's counts.
+  if (!same_type(first.type, found.type)) {
+    if (first.type_text != found.type_text) {
+      return what + found.type_text + ", but " + first.type_text + " in the first file";
+    }
+    return what + found.type_text + ", as in the first file, but with other members, order or size";
+  }
+  if (!same_rows(first.shape, found.shape)) {
+    return what + "rows of " + row_text(found.shape) + ", but of " + row_text(first.shape) +
+           " in the first file";
+  }
+  if (!same_fill(first.fill_value, found.fill_value)) {
+    return what + "fill value " + hex_text(found.fill_value) + ", but " +
+           hex_text(first.fill_value) + " in the first file";
+  }
+  return std::string();
+}
+
+}  // namespace
+
+bool StoredForm::same_as(const StoredForm& other) const {
+  if (kind != other.kind || chunk_shape != other.chunk_shape ||
+      filters.size() != other.filters.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    if (filters[i].filter_id != other.filters[i].filter_id) return false;
+    // What deflate was told is its level, which whoever decodes does not need.
+    if (filters[i].filter_id == deflate_id) continue;
+    if (filters[i].final_client_data != other.filters[i].final_client_data) return false;
+  }
+  return true;
+}
+
+std::uint64_t ConcatDataset::row_bytes() const {
+  std::uint64_t n_bytes = element_bytes;
+  for (std::size_t d = 1; d < shape.size(); ++d) {
+    if (__builtin_mul_overflow(n_bytes, shape[d], &n_bytes)) return UINT64_MAX;
+  }
+  return n_bytes;
+}
+
+Bytes pack_schema(std::span<const ConcatDataset> datasets) {
+  ByteWriter writer;
+  for (const ConcatDataset& dataset : datasets) {
+    writer.add_text(dataset.path);
+    pack_bytes(writer, dataset.type);
+    writer.add_text(dataset.type_text);
+    writer.add(dataset.element_bytes);
+    writer.add(static_cast<std::uint8_t>((dataset.by_value ? 1 : 0) | (dataset.appended ? 2 : 0) |
+                                         (dataset.extendable ? 4 : 0)));
+    writer.add(dataset.shape);
+    pack_storage(writer, dataset.storage);
+    pack_bytes(writer, dataset.fill_value);
+  }
+  return writer.take();
+}
+
+Result<std::vector<ConcatDataset>> unpack_schema(std::span<const std::byte> bytes) {
+  std::vector<ConcatDataset> datasets;
+  Unpacker unpacker(bytes);
+  while (unpacker.good() && !unpacker.at_end()) {
+    ConcatDataset& dataset = datasets.emplace_back();
+    dataset.path = unpacker.take_text();
+    dataset.type = unpacker.take_blob();
+    dataset.type_text = unpacker.take_text();
+    dataset.element_bytes = unpacker.take<std::uint64_t>();
+    const auto flags = unpacker.take<std::uint8_t>();
+    dataset.by_value = (flags & 1) != 0;
+    dataset.appended = (flags & 2) != 0;
+    dataset.extendable = (flags & 4) != 0;
+    dataset.shape = unpacker.take_numbers<std::uint64_t>();
+    dataset.storage = unpack_storage(unpacker);
+    dataset.fill_value = unpacker.take_blob();
+    if (flags > 7 || dataset.storage.kind > StoredForm::Kind::chunked) {
+      return Status(Code::corrupt, "packed schema: dataset " + std::to_string(datasets.size() - 1) +
+                                       " has unknown marks");
+    }
+  }
+  if (!unpacker.good()) {
+    return Status(Code::corrupt, "packed schema: cut short in dataset " +
+                                     std::to_string(datasets.size() - 1) + " of " +
+                                     std::to_string(bytes.size()) + " bytes");
+  }
+  return datasets;
+}
+
+std::vector<std::string> schema_conflicts(std::span<const ConcatDataset> schema,
+                                          std::span<const ConcatDataset> datasets) {
+  std::vector<std::string> lines;
+  // As a rule both list the same paths in the same order, and no table is needed.
+  std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<bool> seen(datasets.size());
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    std::size_t at = i;
+    if (at >= datasets.size() || datasets[at].path != schema[i].path) {
+      if (places.empty()) {
+        for (std::size_t j = 0; j < datasets.size(); ++j) places.emplace(datasets[j].path, j);
+      }
+      const auto place = places.find(schema[i].path);
+      if (place == places.end()) {
+        lines.push_back("dataset \"" + schema[i].path + "\" is missing");
+        continue;
+      }
+      at = place->second;
+    }
+    seen[at] = true;
+    std::string line = conflict_of(schema[i], datasets[at]);
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  for (std::size_t j = 0; j < datasets.size(); ++j) {
+    if (!seen[j]) lines.push_back("dataset \"" + datasets[j].path + "\" is not in the first file");
+  }
+  return lines;
+}
+
+// --- H5Tencode and H5Tdecode of number types.
+
+Bytes encoded_type(DType dtype) {
+  const Hdf5Scope scope;
+  std::size_t n_bytes = 0;
+  H5Tencode(hdf5_native_type(dtype), nullptr, &n_bytes);
+  Bytes type(n_bytes);
+  H5Tencode(hdf5_native_type(dtype), type.data(), &n_bytes);
+  return type;
+}
+
+std::optional<DType> decoded_type(const Bytes& type) {
+  const Hdf5Scope scope;
+  const Hdf5Id decoded(H5Tdecode(type.data()));
+  if (!decoded.valid()) return std::nullopt;
+  for (const DType dtype : {DType::f32, DType::f64, DType::i8, DType::i16, DType::i32, DType::i64,
+                            DType::u8, DType::u16, DType::u32, DType::u64}) {
+    if (H5Tequal(decoded.get(), hdf5_native_type(dtype)) > 0) return dtype;
+  }
+  return std::nullopt;
+}
+
+// --- Types as HDF5 has them, walked from the outside in.
+
+namespace {
+
+using Json = nlohmann::json;
+using Described = std::optional<Json>;
+
+/// Deeper than any program nests its types; a damaged file cannot exhaust the stack.
+constexpr int depth_max = 16;
+
+Described describe(hid_t type, int depth);
+
+std::string order_sign(hid_t type, std::size_t n_bytes) {
+  if (n_bytes == 1) return "|";
+  return H5Tget_order(type) == H5T_ORDER_BE ? ">" : "<";
+}
+
+std::optional<std::string> integer_name(hid_t type) {
+  const std::size_t n_bytes = H5Tget_size(type);
+  const bool whole = H5Tget_precision(type) == 8 * n_bytes && H5Tget_offset(type) == 0;
+  if (!whole || (n_bytes != 1 && n_bytes != 2 && n_bytes != 4 && n_bytes != 8)) return std::nullopt;
+  return order_sign(type, n_bytes) + (H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "i") +
+         std::to_string(n_bytes);
+}
+
+/// IEEE's half, single and double precision.
+std::optional<std::string> float_name(hid_t type) {
+  struct Format {
+    std::size_t n_bytes, exponent_bits, mantissa_bits, bias;
+  };
+  constexpr std::array<Format, 3> formats = {{{2, 5, 10, 15}, {4, 8, 23, 127}, {8, 11, 52, 1023}}};
+  std::size_t sign = 0;
+  std::size_t exponent = 0;
+  std::size_t exponent_bits = 0;
+  std::size_t mantissa = 0;
+  std::size_t mantissa_bits = 0;
+  if (H5Tget_order(type) != H5T_ORDER_BE && H5Tget_order(type) != H5T_ORDER_LE) return std::nullopt;
+  if (H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0) {
+    return std::nullopt;
+  }
+  for (const Format& format : formats) {
+    if (H5Tget_size(type) == format.n_bytes && sign == 8 * format.n_bytes - 1 && mantissa == 0 &&
+        exponent == format.mantissa_bits && exponent_bits == format.exponent_bits &&
+        mantissa_bits == format.mantissa_bits && H5Tget_ebias(type) == format.bias) {
+      return order_sign(type, format.n_bytes) + "f" + std::to_string(format.n_bytes);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string member_name(hid_t type, unsigned member) {
+  char* name = H5Tget_member_name(type, member);
+  if (name == nullptr) return "";
+  std::string copy = name;
+  H5free_memory(name);
+  return copy;
+}
+
+Described describe_enum(hid_t type) {
+  const Hdf5Id base(H5Tget_super(type));
+  const int n_members = H5Tget_nmembers(type);
+  if (!base.valid() || n_members < 0) return std::nullopt;
+  const std::optional<std::string> name = integer_name(base.get());
+  if (!name) return std::nullopt;
+  const bool is_signed = H5Tget_sign(base.get()) != H5T_SGN_NONE;
+  Json values = Json::array();
+  for (unsigned member = 0; member < static_cast<unsigned>(n_members); ++member) {
+    std::uint64_t value = 0;  // room for the widest, as HDF5 converts it in place
+    if (H5Tget_member_value(type, member, &value) < 0 ||
+        H5Tconvert(base.get(), is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64, 1, &value, nullptr,
+                   H5P_DEFAULT) < 0) {
+      return std::nullopt;
+    }
+    Json number = is_signed ? Json(static_cast<std::int64_t>(value)) : Json(value);
+    values.push_back(Json::array({member_name(type, member), std::move(number)}));
+  }
+  return Json{{"kind", "enum"}, {"numpy", *name}, {"values", std::move(values)}};
+}
+
+Described describe_array(hid_t type, int depth) {
+  const Hdf5Id base(H5Tget_super(type));
+  const int rank = H5Tget_array_ndims(type);
+  if (!base.valid() || rank < 1) return std::nullopt;
+  std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
+  if (H5Tget_array_dims2(type, shape.data()) < 0) return std::nullopt;
+  Described of = describe(base.get(), depth + 1);
+  if (!of) return std::nullopt;
+  return Json{{"kind", "array"}, {"shape", shape}, {"of", std::move(*of)}};
+}
+
+Described describe_compound(hid_t type, int depth) {
+  const int n_members = H5Tget_nmembers(type);
+  if (n_members < 1) return std::nullopt;
+  Json members = Json::array();
+  for (unsigned member = 0; member < static_cast<unsigned>(n_members); ++member) {
+    const Hdf5Id member_type(H5Tget_member_type(type, member));
+    if (!member_type.valid()) return std::nullopt;
+    Described of = describe(member_type.get(), depth + 1);
+    if (!of) return std::nullopt;
+    members.push_back(Json{{"name", member_name(type, member)},
+                           {"at", H5Tget_member_offset(type, member)},
+                           {"of", std::move(*of)}});
+  }
+  return Json{{"kind", "compound"}, {"bytes", H5Tget_size(type)}, {"members", std::move(members)}};
+}
+
+Json number(const std::string& numpy) { return Json{{"kind", "number"}, {"numpy", numpy}}; }
+
+Described describe(hid_t type, int depth) {
+  if (depth > depth_max) return std::nullopt;
+  std::optional<std::string> name;
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER: name = integer_name(type); break;
+    case H5T_FLOAT: name = float_name(type); break;
+    case H5T_OPAQUE:
+    case H5T_BITFIELD: name = "V" + std::to_string(H5Tget_size(type)); break;
+    case H5T_ENUM: return describe_enum(type);
+    case H5T_ARRAY: return describe_array(type, depth);
+    case H5T_COMPOUND: return describe_compound(type, depth);
+    case H5T_STRING:
+      if (H5Tis_variable_str(type) != 0) return std::nullopt;
+      return Json{{"kind", "string"}, {"bytes", H5Tget_size(type)}};
+    default: break;
+  }
+  if (!name) return std::nullopt;
+  return number(*name);
+}
+
+}  // namespace
+
+std::string describe_type(const Bytes& type) {
+  const Hdf5Scope scope;
+  const Hdf5Id decoded(H5Tdecode(type.data()));
+  if (!decoded.valid()) return "";
+  const Described described = describe(decoded.get(), 0);
+  return described ? described->dump(-1, ' ', false, Json::error_handler_t::replace) : "";
+}
+
+}  // namespace tailrace

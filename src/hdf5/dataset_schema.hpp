@@ -1,0 +1,94 @@
+// What one file says of one dataset: type, extents, fill value, storage; as values without HDF5.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/box.hpp"
+#include "core/codec.hpp"
+#include "core/comm.hpp"
+#include "core/dtype.hpp"
+#include "core/status.hpp"
+
+namespace tailrace {
+
+// --- ConcatDataset: what one file says of one dataset that is to be appended to its like in other
+// files.
+//
+// Files of a concatenation agree on each dataset's path, element type, inner extents and fill
+// value; they may differ in rows (the first extent) and in how they store them. Element types
+// travel between ranks as HDF5 encodes them (H5Tencode), so that every type is kept exactly and
+// whoever only moves bytes need not know what they mean.
+
+/// How a dataset's elements are stored.
+struct StoredForm {
+  enum class Kind : std::uint8_t { nothing, compact, contiguous, chunked };
+  Kind kind = Kind::nothing;
+  Shape chunk_shape;                ///< Kind chunked; else empty.
+  std::vector<FilterSpec> filters;  ///< As stored: final_client_data, flags and name are filled in.
+
+  /// Whether chunks of the two mean the same bytes.
+  bool same_as(const StoredForm& other) const;
+};
+
+struct ConcatDataset {
+  std::string path;       ///< Absolute, "/group/name".
+  Bytes type;             ///< H5Tencode of the file's type.
+  std::string type_text;  ///< For messages: "f32", "string of 16 bytes", "compound of 3 members".
+  std::uint64_t element_bytes = 0;  ///< Of one element in the file.
+  /// Elements are their bytes. False: they point to data elsewhere in the file (variable-length
+  /// strings and sequences, references), which only HDF5 can move.
+  bool by_value = true;
+  /// False: a scalar or null dataset, which is taken over from the first file as it is.
+  bool appended = true;
+  Shape shape;              ///< [0]: rows in this file.
+  bool extendable = false;  ///< The first dimension is unlimited.
+  StoredForm storage;
+  Bytes fill_value;  ///< element_bytes, as the user has set it; empty: HDF5's own zeros.
+
+  std::uint64_t n_rows() const { return shape.empty() ? 0 : shape[0]; }
+  /// Bytes of one row.
+  std::uint64_t row_bytes() const;
+};
+
+/// The datasets of one file as bytes, to be sent to other ranks, and back.
+Bytes pack_schema(std::span<const ConcatDataset> datasets);
+/// @error corrupt
+Result<std::vector<ConcatDataset>> unpack_schema(std::span<const std::byte> bytes);
+
+/// What keeps `datasets` (a file's) from being appended to `schema` (the first file's): a line per
+/// conflict, each naming the dataset's path and both sides ("dataset "/g/d": f64, but f32 in the
+/// first file", "... is missing", "... is not in the first file"). Empty: nothing. Rows and storage
+/// may differ. Order does not matter. Cost: O(datasets).
+std::vector<std::string> schema_conflicts(std::span<const ConcatDataset> schema,
+                                          std::span<const ConcatDataset> datasets);
+
+// --- Number types as HDF5 encodes them (H5Tencode): how element types travel between ranks.
+
+/// This machine's type of `dtype`, encoded. Takes the HDF5 lock.
+Bytes encoded_type(DType dtype);
+
+/// The dtype whose values are stored exactly as this machine has them; none for everything else
+/// (other byte orders, enums, strings, compounds, ...). Takes the HDF5 lock.
+std::optional<DType> decoded_type(const Bytes& type);
+
+// --- What an element type of fixed size is made of, as text for whoever names types by other words
+// (NumPy's, in the Python package). HDF5's own encoding of the type goes in (H5Tencode), as it
+// travels with every dataset; nothing is read from the file.
+
+/// The type as JSON, a kind in each object; the byte order is the file's:
+///   {"kind": "number", "numpy": "<f4"}            also "u2", "V5" (opaque, bit fields: their
+///   bytes)
+///   {"kind": "enum", "numpy": "|i1", "values": [["red", 0], ...]}
+///   {"kind": "string", "bytes": 6}                fixed length, within compounds
+///   {"kind": "array", "shape": [2, 3], "of": ...}
+///   {"kind": "compound", "bytes": 16, "members": [{"name": "id", "at": 0, "of": ...}, ...]}
+/// Empty for what holds, at any depth, elements that lie elsewhere in the file (variable length,
+/// references) or numbers of formats that NumPy lacks. Not collective. Takes the HDF5 lock.
+std::string describe_type(const Bytes& type);
+
+}  // namespace tailrace

@@ -1,0 +1,300 @@
+// Filter plug-ins as codecs.
+//
+// A filter's can_apply and set_local are called once per field, directly, with the same three ids
+// that H5Dcreate would pass (a dataset creation list with chunk shape and filter, the element type,
+// the chunk's data space); what they leave in the list are the final client data. Calling them
+// without a dataset means that a plug-in which throws does so into our frames, not into HDF5's, and
+// that no file is needed. The class is registered with HDF5 first: some set_local functions ask
+// H5Zfilter_avail.
+//
+// The filter callback itself runs on our threads. Its contract (H5Zpublic.h): it may replace the
+// block by another malloc'ed one and frees its input then; 0 means failure with the input
+// untouched. A plug-in that fails may push to HDF5's error stack, which a serial HDF5 does not
+// guard; that is why everything that can be refused is refused here, before any thread starts.
+
+#include "hdf5/filter_plugins.hpp"
+
+#include <charconv>
+#include <mutex>
+#include <optional>
+
+#include "core/filter_pipeline.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_properties.hpp"
+#include "hdf5/plugin_known.hpp"
+#include "hdf5/plugin_library.hpp"
+
+namespace tailrace {
+namespace {
+
+/// The one lock of all plug-ins that are not known to be re-entrant.
+std::mutex& not_reentrant_mutex() {
+  static auto* mutex = new std::mutex;  // Never destroyed: threads may outlive static objects.
+  return *mutex;
+}
+
+class PluginStage final : public FilterStage {
+ public:
+  PluginStage(const PluginLibrary& library, FilterSpec spec, const KnownPlugin* known,
+              const CodecRequest& request)
+      : library_(library),
+        spec_(std::move(spec)),
+        reentrant_(known != nullptr && known->reentrant),
+        working_per_byte_(known != nullptr ? known->working_per_byte : 8),
+        guard_(known != nullptr ? known->guard : nullptr),
+        dtype_(request.dtype),
+        absolute_bound_(request.absolute_bound) {}
+
+  const FilterSpec& spec() const override { return spec_; }
+
+  /// Twice the input: what SZ3 itself reserves, and more than any filter needs on random bytes.
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return 2 * n_bytes + (64U << 10);
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return working_per_byte_ * n_bytes + (1U << 20);
+  }
+
+  Status encode(Buffer& bytes) const override {
+    if (guard_ != nullptr) {
+      const char* why = guard_(dtype_, std::as_const(bytes).bytes(), absolute_bound_);
+      if (why != nullptr) return failed(why);
+    }
+    return call(0, bytes);
+  }
+
+  Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
+    TAILRACE_TRY(call(H5Z_FLAG_REVERSE, bytes));
+    if (bytes.n_bytes() == decoded_bytes || decoded_bytes == unknown_length) return Status();
+    return failed("decoded to " + std::to_string(bytes.n_bytes()) + " bytes instead of " +
+                  std::to_string(decoded_bytes));
+  }
+
+ private:
+  Status failed(const std::string& why) const {
+    return Status(Code::codec_failed, library_.file_name + ": " + why);
+  }
+
+  Status call(unsigned flags, Buffer& bytes) const {
+    std::unique_lock<std::mutex> lock;
+    if (!reentrant_) lock = std::unique_lock(not_reentrant_mutex());
+    const std::size_t n_given = bytes.n_bytes();
+    std::size_t capacity = bytes.capacity();
+    void* block = bytes.release();
+    std::size_t n_result = 0;
+    std::string thrown;
+    try {
+      n_result =
+          library_.filter_class->filter(flags, spec_.final_client_data.size(),
+                                        spec_.final_client_data.data(), n_given, &capacity, &block);
+    } catch (const std::exception& exception) {
+      thrown = exception.what();
+    } catch (...) {
+      thrown = "an exception of unknown type";
+    }
+    if (!thrown.empty()) {
+      // Who owns the block now is unknown: losing it is the lesser evil beside freeing it twice.
+      return failed("threw " + thrown);
+    }
+    bytes = Buffer::adopt(block, capacity, n_result == 0 ? n_given : n_result);
+    const char* verb = (flags & H5Z_FLAG_REVERSE) != 0 ? "decode" : "encode";
+    if (n_result == 0) {
+      return failed("refused to " + std::string(verb) + " " + std::to_string(n_given) + " bytes");
+    }
+    if (block == nullptr || n_result > capacity) {
+      bytes = Buffer();
+      return failed("returned " + std::to_string(n_result) + " bytes in a block of " +
+                    std::to_string(capacity));
+    }
+    return Status();
+  }
+
+  const PluginLibrary& library_;
+  FilterSpec spec_;
+  bool reentrant_;
+  std::uint64_t working_per_byte_;
+  PluginGuard guard_;
+  DType dtype_;
+  double absolute_bound_;
+};
+
+/// What a refusal of a plug-in is worth telling: the field's chunk and type, and its own words.
+Status refused(const CodecRequest& request, const PluginLibrary& library,
+               const std::string& words) {
+  std::string text = "codec " + request.name + ": " + library.file_name +
+                     " does not take chunks of shape " + shape_text(request.chunk_shape) +
+                     " and type " + std::string(dtype_name(request.dtype));
+  if (!words.empty()) text += ": " + words;
+  return Status(Code::unsupported, text);
+}
+
+/// Call the class's can_apply and set_local as H5Dcreate does.
+Status ask_plugin(const CodecRequest& request, const PluginLibrary& library, hid_t dcpl, hid_t type,
+                  hid_t space) {
+  const Result<const H5Z_class2_t*> asked = class_for_our_hdf5(library);
+  if (!asked.ok()) return asked.status().within("codec " + request.name);
+  const H5Z_class2_t& filter_class = **asked;
+  std::string thrown;
+  try {
+    if (filter_class.can_apply != nullptr && filter_class.can_apply(dcpl, type, space) <= 0) {
+      return refused(request, library, hdf5_error_text());
+    }
+    if (filter_class.set_local != nullptr && filter_class.set_local(dcpl, type, space) < 0) {
+      return refused(request, library, hdf5_error_text());
+    }
+    return Status();
+  } catch (const std::exception& exception) {
+    thrown = exception.what();
+  } catch (...) {
+    thrown = "an exception of unknown type";
+  }
+  return refused(request, library, "it threw " + thrown);
+}
+
+/// Fill in spec.final_client_data.
+Status run_set_local(const CodecRequest& request, const PluginLibrary& library, FilterSpec& spec) {
+  const Hdf5Scope scope;
+  if (request.chunk_shape.empty()) {
+    return Status(Code::unsupported,
+                  "codec " + request.name + ": a scalar cannot be chunked; take codec none");
+  }
+  // A stub that stands in for this filter in an open file must stay: its datasets carry final data.
+  if (!StubFilters::is_stub(spec.filter_id) && H5Zregister(library.filter_class) < 0) {
+    return hdf5_failure(Code::plugin_missing, library.file_name + " cannot be registered");
+  }
+  const std::vector<hsize_t> extents(request.chunk_shape.begin(), request.chunk_shape.end());
+  const int rank = static_cast<int>(extents.size());
+  const Hdf5Id dcpl(H5Pcreate(H5P_DATASET_CREATE));
+  const Hdf5Id space(H5Screate_simple(rank, extents.data(), nullptr));
+  const Hdf5Id type(H5Tcopy(hdf5_native_type(request.dtype)));
+  const auto id = static_cast<H5Z_filter_t>(spec.filter_id);
+  if (H5Pset_chunk(dcpl.get(), rank, extents.data()) < 0 ||
+      H5Pset_filter(dcpl.get(), id, spec.flags, spec.client_data.size(), spec.client_data.data()) <
+          0) {
+    return refused(request, library, hdf5_error_text());
+  }
+  H5Eclear2(H5E_DEFAULT);
+  TAILRACE_TRY(ask_plugin(request, library, dcpl.get(), type.get(), space.get()));
+
+  unsigned flags = 0;
+  unsigned config = 0;
+  std::size_t n_words = 0;
+  if (H5Pget_filter_by_id2(dcpl.get(), id, &flags, &n_words, nullptr, 0, nullptr, &config) < 0) {
+    return hdf5_failure(Code::internal, "codec " + request.name + ": client data lost");
+  }
+  spec.final_client_data.resize(n_words);
+  H5Pget_filter_by_id2(dcpl.get(), id, &flags, &n_words, spec.final_client_data.data(), 0, nullptr,
+                       &config);
+  return Status();
+}
+
+/// The number in "id=NUMBER".
+std::optional<std::uint32_t> id_of(const std::string& name) {
+  if (!name.starts_with("id=")) return std::nullopt;
+  std::uint32_t id = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + 3, end, id);
+  constexpr std::uint32_t id_max = H5Z_FILTER_MAX;
+  if (parsed.ec != std::errc() || parsed.ptr != end || id == 0 || id > id_max) return std::nullopt;
+  return id;
+}
+
+std::string version_text(const PluginLibrary& library, const PluginPlan& plan, bool reentrant) {
+  std::string text = library.file_name;
+  const char* class_name = library.filter_class->name;
+  // Some class names are advertisements with an address; the first part names the filter.
+  if (class_name != nullptr) {
+    const std::string_view name(class_name);
+    text += " (" + std::string(name.substr(0, name.find(';'))) + ")";
+  }
+  if (!plan.version_note.empty()) text += ", " + plan.version_note;
+  if (!reentrant) text += ", one thread at a time";
+  return text;
+}
+
+}  // namespace
+
+Status register_filter_class(const void* filter_class) {
+  const Hdf5Scope scope;
+  const H5Z_filter_t id = static_cast<const H5Z_class2_t*>(filter_class)->id;
+  // A stub that stands in for it in an open file must stay: its datasets carry final client data.
+  if (StubFilters::is_stub(std::uint32_t(id))) return Status();
+  if (H5Zregister(filter_class) >= 0) return Status();
+  return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+}
+
+Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::string& plugin_path) {
+  const KnownPlugin* known = find_known_plugin(stored.filter_id);
+  Result<const PluginLibrary*> found =
+      load_plugin(stored.filter_id, known ? known->hints : std::vector<std::string_view>(),
+                  plugin_folders(plugin_path));
+  if (!found.ok()) return found.status();
+  StoredPlugin plugin;
+  // Whether Blosc2 drops bits is in its client data: see plan_by_id().
+  const std::vector<std::uint32_t>& words = stored.final_client_data;
+  const bool drops_bits =
+      known != nullptr && known->name == "blosc2" && words.size() > 5 && words[5] > 2;
+  plugin.lossless = known != nullptr && known->lossless && !drops_bits;
+  plugin.guarded = known != nullptr && known->guard != nullptr;
+  plugin.version = version_text(**found, PluginPlan(), known != nullptr && known->reentrant);
+  // Without type and bound the guards cannot judge: callers do not encode with guarded ones.
+  plugin.stage = std::make_unique<PluginStage>(**found, stored, known, CodecRequest());
+  return plugin;
+}
+
+bool is_plugin_codec(const std::string& name) {
+  return find_known_plugin(std::string_view(name)) != nullptr || name.starts_with("id=");
+}
+
+std::vector<std::string> plugin_codec_names() {
+  std::vector<std::string> names;
+  for (const KnownPlugin& known : known_plugins()) {
+    if (!known.name.empty()) names.emplace_back(known.name);
+  }
+  return names;
+}
+
+Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
+                                                 const std::string& plugin_path) {
+  const KnownPlugin* known = find_known_plugin(std::string_view(request.name));
+  const std::optional<std::uint32_t> id = known ? known->filter_id : id_of(request.name);
+  if (!id) {
+    return Status(Code::invalid_argument, "codec \"" + request.name +
+                                              "\": expected a known plug-in, or id= and a number "
+                                              "from 1 to 65535");
+  }
+  const bool by_id = known == nullptr;
+  if (by_id) known = find_known_plugin(*id);
+
+  Result<const PluginLibrary*> found = load_plugin(
+      *id, known ? known->hints : std::vector<std::string_view>(), plugin_folders(plugin_path));
+  if (!found.ok()) return found.status().within("codec " + request.name);
+  const PluginLibrary& library = **found;
+
+  CodecSettings settings(request);
+  Result<PluginPlan> plan = by_id ? plan_by_id(request, settings, library, known)
+                                  : known->plan(request, settings, library);
+  if (!plan.ok()) return plan.status();
+
+  FilterSpec spec;
+  spec.filter_id = *id;
+  // A lossless filter may give up on a chunk that it cannot shrink; HDF5 then stores it without.
+  spec.flags = plan->lossy ? H5Z_FLAG_MANDATORY : H5Z_FLAG_OPTIONAL;
+  spec.client_data = plan->client_data;
+  spec.name = library.filter_class->name != nullptr ? library.filter_class->name : "";
+  TAILRACE_TRY(run_set_local(request, library, spec));
+
+  const bool reentrant = known != nullptr && known->reentrant;
+  std::vector<std::unique_ptr<FilterStage>> stages;
+  const std::size_t element_bytes = dtype_bytes(request.dtype);
+  if (plan->shuffle_first && element_bytes > 1) stages.push_back(make_shuffle_stage(element_bytes));
+  stages.push_back(std::make_unique<PluginStage>(library, std::move(spec), known, request));
+  PipelineTraits traits;
+  traits.name = request.name;
+  traits.version = version_text(library, *plan, reentrant);
+  traits.lossy = plan->lossy;
+  traits.keeps_bound_by_construction = !plan->lossy;
+  return make_pipeline_codec(std::move(traits), request, std::move(stages));
+}
+
+}  // namespace tailrace

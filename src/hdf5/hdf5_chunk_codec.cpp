@@ -1,0 +1,224 @@
+// The dataset of one chunk, in a file that exists in memory only.
+//
+// Invariant 1: HDF5 is called within an Hdf5Scope, which is also what makes this thread-safe.
+// Invariant 2: the dataset has no chunk cache that keeps values, so that what H5Dwrite leaves is
+// stored before it returns and what H5Dread gives is what the stored bytes decode to.
+
+#include "hdf5/hdf5_chunk_codec.hpp"
+
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_properties.hpp"
+#include "hdf5/plugin_known.hpp"
+#include "hdf5/plugin_library.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr const char* kDatasetName = "chunk";
+
+Status read_stored(hid_t dataset, const hsize_t* start, std::uint32_t& filter_mask, Buffer& bytes) {
+#if H5_VERSION_GE(2, 0, 0)
+  std::size_t n_capacity = bytes.n_bytes();
+  const herr_t rc =
+      H5Dread_chunk(dataset, H5P_DEFAULT, start, &filter_mask, bytes.data(), &n_capacity);
+#else
+  const herr_t rc = H5Dread_chunk(dataset, H5P_DEFAULT, start, &filter_mask, bytes.data());
+#endif
+  return rc >= 0 ? Status() : hdf5_failure(Code::codec_failed, "encoded chunk");
+}
+
+class Hdf5ChunkCodec final : public Codec {
+ public:
+  explicit Hdf5ChunkCodec(const Hdf5ChunkForm& form)
+      : form_(form),
+        chunk_bytes_(n_elements(form.chunk_shape) * form.element_bytes),
+        extents_(form.chunk_shape.begin(), form.chunk_shape.end()),
+        start_(form.chunk_shape.size(), 0) {}
+  ~Hdf5ChunkCodec() override {
+    const Hdf5Scope scope;
+    dataset_.reset();
+    access_.reset();
+    type_.reset();
+    file_.reset();
+  }
+
+  /// Create file and dataset. `fill_defined`: with the form's fill value or HDF5's own.
+  Status create(bool fill_defined) {
+    const Hdf5Scope scope;
+    dataset_.reset();
+    file_.reset();
+    const Hdf5Id memory(H5Pcreate(H5P_FILE_ACCESS));
+    H5Pset_fapl_core(memory.get(), 1U << 16, false);
+    // No file has this name, as the driver has no backing store; but HDF5 takes two such files of
+    // one name for the same.
+    static std::uint64_t n_created = 0;
+    const std::string name = "tailrace_chunk_in_memory_" + std::to_string(n_created++);
+    file_ = Hdf5Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, memory.get()));
+    const Hdf5Id decoded(H5Tdecode(form_.type.data()));
+    type_ = Hdf5Id(H5Tcopy(decoded.get()));
+    if (!file_.valid() || !type_.valid()) return hdf5_failure(Code::internal, "file in memory");
+    if (H5Tget_size(type_.get()) != form_.element_bytes) {
+      return Status(Code::internal, "element type of " + std::to_string(H5Tget_size(type_.get())) +
+                                        " bytes, expected " + std::to_string(form_.element_bytes));
+    }
+    const int rank = static_cast<int>(extents_.size());
+    const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
+    if (H5Pset_chunk(creation.get(), rank, extents_.data()) < 0) {
+      return hdf5_failure(Code::unsupported, "chunk shape " + shape_text(form_.chunk_shape));
+    }
+    for (const FilterSpec& filter : form_.filters) {
+      const std::vector<std::uint32_t>& words = filter.final_client_data;
+      if (H5Pset_filter(creation.get(), H5Z_filter_t(filter.filter_id), filter.flags, words.size(),
+                        words.data()) < 0) {
+        return hdf5_failure(Code::plugin_missing, "filter " + std::to_string(filter.filter_id));
+      }
+    }
+    if (!fill_defined) {
+      H5Pset_fill_value(creation.get(), type_.get(), nullptr);
+    } else if (!form_.fill_value.empty()) {
+      H5Pset_fill_value(creation.get(), type_.get(), form_.fill_value.data());
+    }
+    access_ = Hdf5Id(H5Pcreate(H5P_DATASET_ACCESS));
+    H5Pset_chunk_cache(access_.get(), 1, 0, 1.0);
+    const Hdf5Id space(H5Screate_simple(rank, extents_.data(), nullptr));
+    dataset_ = Hdf5Id(H5Dcreate2(file_.get(), kDatasetName, type_.get(), space.get(), H5P_DEFAULT,
+                                 creation.get(), access_.get()));
+    if (!dataset_.valid()) return hdf5_failure(Code::unsupported, "pipeline");
+    return check_stored_filters(dataset_.get(), form_.filters);
+  }
+
+  std::string_view name() const override { return "HDF5 filters"; }
+  std::string version() const override { return "of HDF5"; }
+  const std::vector<FilterSpec>& filters() const override { return form_.filters; }
+  bool lossy() const override { return true; }
+  bool keeps_bound_by_construction() const override { return false; }
+  /// szip, nbit and scale-offset add headers; whatever HDF5 has encoded, encode() measures.
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return 2 * n_bytes + (64U << 10);
+  }
+  /// The values, the filters' own copies, and the file in memory.
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return 3 * encoded_bytes_max(n_bytes);
+  }
+
+  Result<EncodedBytes> encode(Buffer values) const override {
+    if (values.n_bytes() != chunk_bytes_) return wrong_length("encode", values.n_bytes());
+    const Hdf5Scope scope;
+    TAILRACE_TRY(clear());
+    if (H5Dwrite(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
+      return hdf5_failure(Code::codec_failed, "encode");
+    }
+    hsize_t n_stored = 0;
+    if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0 ||
+        H5Dget_chunk_storage_size(dataset_.get(), start_.data(), &n_stored) < 0) {
+      return hdf5_failure(Code::codec_failed, "encoded chunk");
+    }
+    EncodedBytes encoded{Buffer(n_stored), 0};
+    if (!encoded.buffer.allocated()) return no_memory(n_stored);
+    TAILRACE_TRY(read_stored(dataset_.get(), start_.data(), encoded.filter_mask, encoded.buffer));
+    return encoded;
+  }
+
+  Result<Buffer> decode(EncodedBytes encoded) const override {
+    // HDF5 does not look at the length of a chunk that no filter checks.
+    const std::uint64_t all = (std::uint64_t{1} << form_.filters.size()) - 1;
+    if ((encoded.filter_mask & all) == all) {
+      if (encoded.buffer.n_bytes() != chunk_bytes_) {
+        return wrong_length("decode", encoded.buffer.n_bytes());
+      }
+      return std::move(encoded.buffer);
+    }
+    Buffer values(chunk_bytes_);
+    if (!values.allocated()) return no_memory(chunk_bytes_);
+    const Hdf5Scope scope;
+    TAILRACE_TRY(clear());
+    if (H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, encoded.filter_mask, start_.data(),
+                       encoded.buffer.n_bytes(), encoded.buffer.data()) < 0) {
+      return hdf5_failure(Code::codec_failed, "stored chunk");
+    }
+    // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+    dataset_.reset();
+    dataset_ = Hdf5Id(H5Dopen2(file_.get(), kDatasetName, access_.get()));
+    if (H5Dread(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
+      return hdf5_failure(Code::codec_failed, "decode");
+    }
+    return values;
+  }
+
+ private:
+  static Status no_memory(std::uint64_t n_bytes) {
+    return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+  }
+  Status wrong_length(const char* verb, std::size_t n_bytes) const {
+    return Status(Code::codec_failed, std::string(verb) + ": a chunk has " +
+                                          std::to_string(chunk_bytes_) + " bytes, got " +
+                                          std::to_string(n_bytes));
+  }
+
+  /// Take the last chunk out of the index. Where 1.10.8 replaces a chunk by one of the same length,
+  /// it keeps the old one's filter mask.
+  Status clear() const {
+    std::vector<hsize_t> none = extents_;
+    none[0] = 0;
+    if (H5Dset_extent(dataset_.get(), none.data()) < 0 ||
+        H5Dset_extent(dataset_.get(), extents_.data()) < 0) {
+      return hdf5_failure(Code::internal, "file in memory");
+    }
+    return Status();
+  }
+
+  Hdf5ChunkForm form_;
+  std::uint64_t chunk_bytes_;
+  std::vector<hsize_t> extents_;
+  std::vector<hsize_t> start_;
+  Hdf5Id file_;
+  Hdf5Id type_;
+  Hdf5Id access_;
+  mutable Hdf5Id dataset_;
+};
+
+/// Make sure that HDF5 can encode and decode with a filter. Call with HDF5 locked.
+Status provide_filter(const FilterSpec& filter, const std::string& plugin_path) {
+  const auto id = H5Z_filter_t(filter.filter_id);
+  if (!hdf5_has_filter(filter.filter_id)) {
+    const KnownPlugin* known = find_known_plugin(filter.filter_id);
+    Result<const PluginLibrary*> found =
+        load_plugin(filter.filter_id, known ? known->hints : std::vector<std::string_view>(),
+                    plugin_folders(plugin_path));
+    if (!found.ok()) return found.status();
+    TAILRACE_TRY(register_filter_class((*found)->filter_class));
+  }
+  unsigned config = 0;
+  constexpr unsigned both = H5Z_FILTER_CONFIG_ENCODE_ENABLED | H5Z_FILTER_CONFIG_DECODE_ENABLED;
+  if (H5Zget_filter_info(id, &config) < 0 || (config & both) != both) {
+    return Status(Code::plugin_missing, "this HDF5 cannot both encode and decode with filter " +
+                                            std::to_string(filter.filter_id) + " (" + filter.name +
+                                            ")");
+  }
+  return Status();
+}
+
+}  // namespace
+
+bool hdf5_has_filter(std::uint32_t filter_id) {
+  const Hdf5Scope scope;
+  return !StubFilters::is_stub(filter_id) && H5Zfilter_avail(H5Z_filter_t(filter_id)) > 0;
+}
+
+Result<std::unique_ptr<Codec>> make_hdf5_chunk_codec(const Hdf5ChunkForm& form,
+                                                     const std::string& plugin_path) {
+  const Hdf5Scope scope;
+  for (const FilterSpec& filter : form.filters) {
+    TAILRACE_TRY(provide_filter(filter, plugin_path));
+  }
+  auto codec = std::make_unique<Hdf5ChunkCodec>(form);
+  Status created = codec->create(true);
+  // Scale-offset keeps in its client data whether there is a fill value, which a schema without one
+  // does not say: the data tell which of the two it was.
+  if (!created.ok() && form.fill_value.empty() && codec->create(false).ok()) created = Status();
+  if (!created.ok()) return created.within("HDF5's filters");
+  return std::unique_ptr<Codec>(std::move(codec));
+}
+
+}  // namespace tailrace

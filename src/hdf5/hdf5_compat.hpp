@@ -1,0 +1,104 @@
+// What differs between HDF5 1.10, 1.12/1.14 and 2.x in the calls of the input readers.
+//
+// 1.12 replaced object addresses by tokens and gave several functions a new number; everything that
+// needs a version check for reading and carrying over stands here.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+#if H5_VERSION_GE(1, 12, 0)
+using LinkInfo = H5L_info2_t;
+#else
+using LinkInfo = H5L_info_t;
+#endif
+
+/// Identifies an object within its file.
+using ObjectKey = std::string;
+
+struct ObjectFacts {
+  H5O_type_t type = H5O_TYPE_UNKNOWN;
+  unsigned n_links = 0;            ///< Hard links that lead to it.
+  std::uint64_t n_attributes = 0;  ///< The header tells it: asking for each by name costs more.
+  ObjectKey key;
+};
+
+/// Facts of an open object. @returns false if HDF5 failed.
+inline bool get_object_facts(hid_t object, ObjectFacts& facts) {
+#if H5_VERSION_GE(1, 12, 0)
+  H5O_info2_t info;
+  if (H5Oget_info3(object, &info, H5O_INFO_BASIC | H5O_INFO_NUM_ATTRS) < 0) return false;
+  facts.key.assign(reinterpret_cast<const char*>(&info.token), sizeof(info.token));
+#elif H5_VERSION_GE(1, 10, 3)
+  H5O_info_t info;
+  if (H5Oget_info2(object, &info, H5O_INFO_BASIC | H5O_INFO_NUM_ATTRS) < 0) return false;
+  facts.key.assign(reinterpret_cast<const char*>(&info.addr), sizeof(info.addr));
+#else
+  H5O_info_t info;
+  if (H5Oget_info(object, &info) < 0) return false;
+  facts.key.assign(reinterpret_cast<const char*>(&info.addr), sizeof(info.addr));
+#endif
+  facts.type = info.type;
+  facts.n_links = info.rc;
+  facts.n_attributes = info.num_attrs;
+  return true;
+}
+
+/// Visit the links of a group in increasing order of `index`.
+inline herr_t iterate_links(hid_t group, H5_index_t index,
+                            herr_t (*visit)(hid_t, const char*, const LinkInfo*, void*),
+                            void* data) {
+#if H5_VERSION_GE(1, 12, 0)
+  return H5Literate2(group, index, H5_ITER_INC, nullptr, visit, data);
+#else
+  return H5Literate(group, index, H5_ITER_INC, nullptr, visit, data);
+#endif
+}
+
+/// The object that a hard link of this file leads to.
+inline ObjectKey link_key(const LinkInfo& link) {
+#if H5_VERSION_GE(1, 12, 0)
+  return ObjectKey(reinterpret_cast<const char*>(&link.u.token), sizeof(link.u.token));
+#else
+  return ObjectKey(reinterpret_cast<const char*>(&link.u.address), sizeof(link.u.address));
+#endif
+}
+
+/// Open an object without looking up its path.
+inline hid_t open_by_key(hid_t file, const ObjectKey& key) {
+#if H5_VERSION_GE(1, 12, 0)
+  H5O_token_t token;
+  std::memcpy(&token, key.data(), sizeof(token));
+  return H5Oopen_by_token(file, token);
+#else
+  haddr_t address = HADDR_UNDEF;
+  std::memcpy(&address, key.data(), sizeof(address));
+  return H5Oopen_by_addr(file, address);
+#endif
+}
+
+/// The type that H5Tencode made these bytes of.
+inline hid_t decode_type(const void* bytes, [[maybe_unused]] std::size_t n_bytes) {
+#if H5_VERSION_GE(2, 0, 0)
+  return H5Tdecode2(bytes, n_bytes);
+#else
+  return H5Tdecode(bytes);
+#endif
+}
+
+/// Free what HDF5 allocated while reading variable-length values into memory.
+inline void reclaim_variable_length(hid_t type, hid_t space, void* values) {
+#if H5_VERSION_GE(1, 12, 0)
+  H5Treclaim(type, space, H5P_DEFAULT, values);
+#else
+  H5Dvlen_reclaim(type, space, H5P_DEFAULT, values);
+#endif
+}
+
+}  // namespace tailrace

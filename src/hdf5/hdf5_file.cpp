@@ -1,0 +1,577 @@
+// Hdf5File over the metadata driver: groups, datasets, chunk indexes and commits.
+//
+//   create / open -> (create_*, insert_chunks, set_attribute, ... -> commit)* -> close
+//   commit = prepare_commit, the write (on any thread, the calls above beside it), finish_commit
+//
+// Invariants (hdf5_file_test.cpp, commit_order_test.cpp, pending_commit_test.cpp cite the numbers):
+//  1. Nothing a call before commit() did is visible on disk; after commit() all of it is. Calls
+//     between prepare_commit() and finish_commit() count as behind that commit.
+//  2. A chunk's index entry holds exactly the address and length that were given; the bytes that
+//     HDF5 gets to see in place of the chunk lie in memory that cannot be read.
+//  3. After a failed commit nothing more is written, and closing or destroying the object is safe.
+//  4. Files need no special reader: superblock version 2 and chunk indexes of HDF5 1.10.
+// What is relied on in HDF5, and why each property list is set as it is: docs/format.md.
+
+#include "hdf5/hdf5_file.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_properties.hpp"
+#include "hdf5/journal.hpp"
+#include "hdf5/metadata_driver.hpp"
+
+namespace tailrace {
+
+/// Memory that looks long enough and faults when touched: stands in for a chunk's bytes.
+class GuardBuffer {
+ public:
+  explicit GuardBuffer(std::uint64_t n_bytes) : n_bytes_(std::max<std::uint64_t>(n_bytes, 1)) {
+    address_ =
+        ::mmap(nullptr, n_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  GuardBuffer(const GuardBuffer&) = delete;
+  GuardBuffer& operator=(const GuardBuffer&) = delete;
+  ~GuardBuffer() {
+    if (valid()) ::munmap(address_, n_bytes_);
+  }
+  bool valid() const { return address_ != MAP_FAILED; }
+  std::uint64_t n_bytes() const { return n_bytes_; }
+  const void* data() const { return address_; }
+
+ private:
+  std::uint64_t n_bytes_;
+  void* address_;
+};
+
+namespace {
+
+/// HDF5 stores a chunk's length in 32 bits.
+constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
+/// The least that GuardBuffer is made for; address space costs nothing.
+constexpr std::uint64_t guard_bytes_min = std::uint64_t{1} << 20;
+
+class Hdf5FileOnDriver final : public Hdf5File {
+ public:
+  Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings, bool existing)
+      : settings_(settings), path_(storage.path()) {
+    MetadataDriver::Settings driver;
+    driver.existing = existing;
+    driver.sync = settings.sync;
+    driver.journal = settings.journal;
+    driver.journal_path =
+        settings.journal_path.empty() ? journal_path_of(path_) : settings.journal_path;
+    driver.extent_bytes = settings.metadata_extent_bytes;
+    driver_ = std::make_shared<MetadataDriver>(storage, std::move(allocate), driver);
+  }
+  ~Hdf5FileOnDriver() override {
+    if (!file_.valid()) return;
+    const Hdf5Scope scope;
+    driver_->abandon();
+    (void)close_hdf5();
+  }
+
+  Status start_create();
+  Status start_open(std::uint64_t& end_of_file);
+
+  Status create_group(const std::string& path) override;
+  Status create_dataset(const DatasetDefinition& definition) override;
+  bool exists(const std::string& path) override;
+  Result<Shape> dataset_shape(const std::string& path) override;
+  Status extend_dataset(const std::string& path, const Shape& shape) override;
+  Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) override;
+  std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }
+  Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
+                                     std::span<const std::byte> fill_value, bool planned,
+                                     bool bare) override;
+  Result<std::int64_t> create_exact(const ExactDataset& dataset) override;
+  Status insert_chunks_into(std::int64_t dataset_id, const std::string& path, const ChunkGrid& grid,
+                            std::span<const ChunkRecord> records) override;
+  Status set_attribute(const std::string& object_path, const std::string& name,
+                       const AttributeValue& value) override;
+  std::int64_t hdf5_id() const override { return file_.get(); }
+  Status commit() override;
+  Result<std::shared_ptr<PendingCommit>> prepare_commit() override;
+  Status finish_commit() override { return driver_->finish(); }
+  Status close() override;
+  std::uint64_t metadata_bytes() const override { return driver_->metadata_bytes(); }
+
+ private:
+  Status close_hdf5();
+  Status create_parents(const std::string& path);
+  Result<Hdf5Id> open_dataset(const std::string& path);
+  Result<Shape> shape_of(hid_t dataset, const std::string& path);
+  MetadataDriver::PlanOutcome write_guard(hid_t dataset, const ChunkRecord& record,
+                                          std::uint64_t n_bytes, const hsize_t* offset,
+                                          const void* guard, herr_t& written);
+  Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
+                    const void* guard);
+  Result<Hdf5Id> create_planned(const ExactDataset& dataset, hid_t link_list);
+  const void* guard_of(std::uint64_t n_bytes);
+
+  Settings settings_;
+  std::string path_;
+  StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
+  std::shared_ptr<MetadataDriver> driver_;
+  Hdf5Id file_;
+  Hdf5Id utf8_links_;         // Made with the first exact dataset.
+  bool reuses_space_ = true;  // HDF5 hands out freed space.
+  std::vector<ChunkRecord> moved_;
+  std::unique_ptr<GuardBuffer> guard_;  // As long as the longest chunk so far.
+};
+
+Status Hdf5FileOnDriver::start_create() {
+  const Hdf5Scope scope;
+  const std::string what = quoted("file", path_);
+  Result<Hdf5Id> access = driver_->access_list();
+  if (!access.ok()) return access.status();
+  const Result<Hdf5Id> creation = file_creation_list(
+      settings_.track_creation_order, settings_.expected_steps, settings_.expected_root_links);
+  if (!creation.ok()) return creation.status();
+  file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
+  if (!driver_->failure().ok()) return driver_->failure();
+  if (!file_.valid()) return hdf5_failure(Code::internal, what);
+  driver_->finish_create();
+  // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
+  // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot
+  // read.
+  if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
+  const Hdf5Scope scope;
+  const std::string what = quoted("file", path_);
+  Result<Hdf5Id> access = driver_->access_list();
+  if (!access.ok()) return access.status();
+  file_ = Hdf5Id(H5Fopen(path_.c_str(), H5F_ACC_RDWR, access->get()));
+  if (!file_.valid()) return hdf5_failure(Code::corrupt, what + " does not open as HDF5");
+  const Result<std::uint64_t> end = driver_->finish_open();
+  if (!end.ok()) return end.status();
+  end_of_file = *end;
+  const Hdf5Id creation(H5Fget_create_plist(file_.get()));
+  H5F_fspace_strategy_t strategy = H5F_FSPACE_STRATEGY_FSM_AGGR;
+  hbool_t persist = 0;
+  hsize_t threshold = 0;
+  if (creation.valid() &&
+      H5Pget_file_space_strategy(creation.get(), &strategy, &persist, &threshold) >= 0) {
+    reuses_space_ = strategy != H5F_FSPACE_STRATEGY_AGGR && strategy != H5F_FSPACE_STRATEGY_NONE;
+  }
+  if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  return Status();
+}
+
+bool Hdf5FileOnDriver::exists(const std::string& path) {
+  const Hdf5Scope scope;
+  const std::vector<std::string> prefixes = path_prefixes(path);
+  return std::all_of(prefixes.begin(), prefixes.end(), [this](const std::string& prefix) {
+    return H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0;
+  });
+}
+
+Status Hdf5FileOnDriver::create_group(const std::string& path) {
+  const Hdf5Scope scope;
+  for (const std::string& prefix : path_prefixes(path)) {
+    if (H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0) {
+      const Hdf5Id there(H5Oopen(file_.get(), prefix.c_str(), H5P_DEFAULT));
+      if (there.valid() && H5Iget_type(there.get()) == H5I_GROUP) continue;
+      return Status(Code::already_exists,
+                    quoted("group", path) + ": " + quoted("object", prefix) + " is not a group");
+    }
+    const Result<Hdf5Id> list = group_creation_list(settings_.track_creation_order);
+    if (!list.ok()) return list.status();
+    const Hdf5Id group(
+        H5Gcreate2(file_.get(), prefix.c_str(), H5P_DEFAULT, list->get(), H5P_DEFAULT));
+    if (!group.valid()) return hdf5_failure(Code::internal, quoted("group", prefix));
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::create_parents(const std::string& path) {
+  std::vector<std::string> prefixes = path_prefixes(path);
+  if (prefixes.size() < 2) return Status();
+  return create_group(prefixes[prefixes.size() - 2]);
+}
+
+Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
+  const Hdf5Scope scope;
+  const std::string what = quoted("dataset", definition.path);
+  if (path_prefixes(definition.path).empty()) {
+    return Status(Code::invalid_argument, what + ": the path names no dataset");
+  }
+  if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
+  TAILRACE_TRY(check_definition(definition).within(what));
+  TAILRACE_TRY(create_parents(definition.path));
+  Result<Hdf5Id> list = dataset_creation_list(definition, settings_.track_creation_order, stubs_);
+  if (!list.ok()) return list.status().within(what);
+
+  const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
+  std::vector<hsize_t> extents_max = extents;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    if (definition.unlimited(d)) extents_max[d] = H5S_UNLIMITED;
+  }
+  const Hdf5Id space(
+      extents.empty() ? H5Screate(H5S_SCALAR)
+                      : H5Screate_simple(int(extents.size()), extents.data(), extents_max.data()));
+  const std::uint64_t n_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
+  ExactDataset exact;
+  exact.path = exact.name = definition.path;
+  exact.group_id = file_.get();
+  exact.type_id = hdf5_native_type(definition.dtype);
+  exact.space_id = space.get();
+  exact.creation_list_id = list->get();
+  exact.filters = definition.filters;
+  if (definition.chunk_shape.empty()) {
+    exact.contiguous_address = definition.contiguous_address;
+    exact.contiguous_bytes = n_bytes;
+  }
+  const Result<Hdf5Id> dataset = create_planned(exact, H5P_DEFAULT);
+  return dataset.status();
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {
+  const std::string what = quoted("dataset", dataset.path);
+  const bool planned = dataset.contiguous_address != 0 && dataset.contiguous_bytes > 0;
+  if (planned) driver_->arm(dataset.contiguous_address, dataset.contiguous_bytes);
+  Hdf5Id made(H5Dcreate2(dataset.group_id, dataset.name.c_str(), dataset.type_id, dataset.space_id,
+                         link_list, dataset.creation_list_id, H5P_DEFAULT));
+  const MetadataDriver::PlanOutcome outcome = driver_->disarm();
+  if (!made.valid()) {
+    const bool filtered = !dataset.filters.empty();
+    return hdf5_failure(filtered ? Code::unsupported : Code::internal, what);
+  }
+  Status checked =
+      dataset.filters.empty() ? Status() : check_stored_filters(made.get(), dataset.filters);
+  if (checked.ok() && planned && !outcome.allocated && !outcome.written) {
+    // A file that was opened may have freed space, which HDF5 hands out without asking the driver.
+    const haddr_t taken = H5Dget_offset(made.get());
+    if (taken != HADDR_UNDEF) {
+      driver_->move_planned(taken);
+      return made;
+    }
+  }
+  if (checked.ok() && planned && (!outcome.allocated || outcome.written)) {
+    checked = Status(Code::internal, "HDF5 did not take the planned address");
+  }
+  if (checked.ok()) return made;
+  H5Ldelete(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT);
+  return checked.within(what);
+}
+
+Result<std::int64_t> Hdf5FileOnDriver::creation_list(const StoredForm& storage,
+                                                     std::int64_t type_id,
+                                                     std::span<const std::byte> fill_value,
+                                                     bool planned, bool bare) {
+  const Hdf5Scope scope;
+  Result<Hdf5Id> list = stored_creation_list(storage, type_id, fill_value, planned, bare,
+                                             settings_.track_creation_order, stubs_);
+  if (!list.ok()) return list.status();
+  return list->release();
+}
+
+Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset) {
+  const Hdf5Scope scope;
+  if (!utf8_links_.valid()) utf8_links_ = utf8_link_properties();
+  if (H5Lexists(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT) > 0) {
+    return Status(Code::already_exists, quoted("dataset", dataset.path) + " is there already");
+  }
+  Result<Hdf5Id> made = create_planned(dataset, utf8_links_.get());
+  if (!made.ok()) return made.status();
+  return made->release();
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::open_dataset(const std::string& path) {
+  if (!exists(path)) return Status(Code::not_found, quoted("dataset", path) + " is not there");
+  Hdf5Id dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::not_found, quoted("dataset", path));
+  return dataset;
+}
+
+Result<Shape> Hdf5FileOnDriver::shape_of(hid_t dataset, const std::string& path) {
+  const Hdf5Id space(H5Dget_space(dataset));
+  const int rank = space.valid() ? H5Sget_simple_extent_ndims(space.get()) : -1;
+  if (rank < 0) return hdf5_failure(Code::corrupt, quoted("dataset", path));
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  return Shape(extents.begin(), extents.end());
+}
+
+Result<Shape> Hdf5FileOnDriver::dataset_shape(const std::string& path) {
+  const Hdf5Scope scope;
+  const Result<Hdf5Id> dataset = open_dataset(path);
+  if (!dataset.ok()) return dataset.status();
+  return shape_of(dataset->get(), path);
+}
+
+Status Hdf5FileOnDriver::extend_dataset(const std::string& path, const Shape& shape) {
+  const Hdf5Scope scope;
+  const Result<Hdf5Id> dataset = open_dataset(path);
+  if (!dataset.ok()) return dataset.status();
+  const Result<Shape> now = shape_of(dataset->get(), path);
+  if (!now.ok()) return now.status();
+  const bool same_rank = shape.size() == now->size() && !shape.empty();
+  if (!same_rank || shape[0] < (*now)[0] ||
+      !std::equal(shape.begin() + 1, shape.end(), now->begin() + 1)) {
+    return Status(Code::invalid_argument, quoted("dataset", path) + ": new shape is " +
+                                              shape_text(shape) + ", must be as " +
+                                              shape_text(*now) + " with a larger first extent");
+  }
+  const std::vector<hsize_t> extents(shape.begin(), shape.end());
+  if (H5Dset_extent(dataset->get(), extents.data()) < 0) {
+    return hdf5_failure(Code::invalid_argument, quoted("dataset", path) + " cannot be extended");
+  }
+  return Status();
+}
+
+MetadataDriver::PlanOutcome Hdf5FileOnDriver::write_guard(hid_t dataset, const ChunkRecord& record,
+                                                          std::uint64_t n_bytes,
+                                                          const hsize_t* offset, const void* guard,
+                                                          herr_t& written) {
+  driver_->arm(record.extent.address, n_bytes);
+  written = H5Dwrite_chunk(dataset, H5P_DEFAULT, record.filter_mask, offset, n_bytes, guard);
+  return driver_->disarm();
+}
+
+Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
+                                    const void* guard) {
+  const std::uint64_t n_bytes = record.extent.encoded_bytes;
+  const auto moved = [&](const MetadataDriver::PlanOutcome& outcome) {
+    return outcome.written && outcome.address != record.extent.address;
+  };
+  herr_t written = 0;
+  MetadataDriver::PlanOutcome outcome =
+      write_guard(dataset, record, n_bytes, offset, guard, written);
+  if (written >= 0 && moved(outcome) && !reuses_space_ && n_bytes > 1) {
+    // A chunk of the same length is there, and HDF5 keeps its place. One of another length in
+    // between has a new place, and then so has this one.
+    driver_->forget_copy();
+    outcome = write_guard(dataset, record, n_bytes - 1, offset, guard, written);
+    if (moved(outcome)) driver_->forget_copy();
+    if (written >= 0) outcome = write_guard(dataset, record, n_bytes, offset, guard, written);
+  }
+  if (moved(outcome)) {
+    moved_.push_back({record.chunk_index, {outcome.address, n_bytes}, record.filter_mask});
+  }
+  const std::string what = "chunk " + std::to_string(record.chunk_index);
+  if (written < 0) return hdf5_failure(Code::internal, what);
+  // Without a write HDF5 kept the guard memory in a buffer of its own: the chunk would be lost.
+  if (!outcome.written) return Status(Code::internal, what + ": HDF5 did not write it at once");
+  return Status();
+}
+
+Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
+                                       std::span<const ChunkRecord> records) {
+  if (records.empty()) return Status();
+  const Hdf5Scope scope;
+  const std::string what = quoted("dataset", path);
+  const Result<Hdf5Id> dataset = open_dataset(path);
+  if (!dataset.ok()) return dataset.status();
+  Result<Shape> shape = shape_of(dataset->get(), path);
+  if (!shape.ok()) return shape.status();
+  const Hdf5Id list(H5Dget_create_plist(dataset->get()));
+  if (shape->empty() || H5Pget_layout(list.get()) != H5D_CHUNKED) {
+    return Status(Code::invalid_argument, what + " is not chunked");
+  }
+  std::vector<hsize_t> chunk_extents(shape->size());
+  H5Pget_chunk(list.get(), int(chunk_extents.size()), chunk_extents.data());
+  const ChunkGrid grid{*shape, Shape(chunk_extents.begin(), chunk_extents.end())};
+  return insert_chunks_into(dataset->get(), path, grid, records);
+}
+
+/// Grown in powers of two from 1 MiB: one mapping serves thousands of datasets.
+const void* Hdf5FileOnDriver::guard_of(std::uint64_t n_bytes) {
+  if (guard_ == nullptr || guard_->n_bytes() < n_bytes) {
+    guard_ = std::make_unique<GuardBuffer>(std::bit_ceil(std::max(n_bytes, guard_bytes_min)));
+  }
+  return guard_->valid() ? guard_->data() : nullptr;
+}
+
+Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::string& path,
+                                            const ChunkGrid& grid,
+                                            std::span<const ChunkRecord> records) {
+  if (records.empty()) return Status();
+  const Hdf5Scope scope;
+  const std::string what = quoted("dataset", path);
+  const std::uint64_t n_chunks = grid.n_chunks();
+  std::uint64_t longest = 0;
+  for (const ChunkRecord& record : records) {
+    const std::uint64_t n_bytes = record.extent.encoded_bytes;
+    longest = std::max(longest, n_bytes);
+    if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= chunk_bytes_limit) {
+      return Status(Code::invalid_argument,
+                    what + ": chunk " + std::to_string(record.chunk_index) + " of " +
+                        std::to_string(n_bytes) + " bytes, must be one of " +
+                        std::to_string(n_chunks) + " chunks and have 1 to 2^32-1 bytes");
+    }
+  }
+  std::vector<ChunkRecord> sorted(records.begin(), records.end());
+  const auto earlier = [](const ChunkRecord& a, const ChunkRecord& b) {
+    return a.chunk_index < b.chunk_index;
+  };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) {
+    std::stable_sort(sorted.begin(), sorted.end(), earlier);
+  }
+  const void* const guard = guard_of(longest);
+  if (guard == nullptr) return Status(Code::out_of_memory, what + ": no address space");
+  moved_.clear();
+  std::vector<hsize_t> offset(grid.shape.size());
+  const Shape n_per_dimension = grid.n_per_dimension();
+  for (const ChunkRecord& record : sorted) {
+    std::uint64_t rest = record.chunk_index;
+    for (std::size_t d = offset.size(); d-- > 0;) {
+      offset[d] = rest % n_per_dimension[d] * grid.chunk_shape[d];
+      rest /= n_per_dimension[d];
+    }
+    TAILRACE_TRY(insert_one(dataset_id, record, offset.data(), guard).within(what));
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std::string& name,
+                                       const AttributeValue& value) {
+  const Hdf5Scope scope;
+  const std::string what = quoted("object", object_path);
+  if (!exists(object_path)) return Status(Code::not_found, what + " is not there");
+  const bool is_root = path_prefixes(object_path).empty();
+  const Hdf5Id object(H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
+  if (!object.valid()) return hdf5_failure(Code::internal, what);
+  return write_attribute(object.get(), name, value).within(what);
+}
+
+Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
+  const Hdf5Scope scope;
+  TAILRACE_TRY(driver_->failure());
+  if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
+    return hdf5_failure(Code::internal, quoted("file", path_));
+  }
+  return driver_->prepare();
+}
+
+Status Hdf5FileOnDriver::commit() {
+  const Result<std::shared_ptr<PendingCommit>> commit = prepare_commit();
+  return commit.ok() ? finish_commit() : commit.status();
+}
+
+Status Hdf5FileOnDriver::close_hdf5() {
+  if (H5Fclose(file_.get()) < 0) {
+    // HDF5 keeps the file and closes it when the process ends; the driver has to be there then.
+    const Status failure = hdf5_failure(Code::internal, quoted("file", path_));
+    driver_->detach();
+    (void)new std::shared_ptr<MetadataDriver>(driver_);
+    file_.forget();
+    return failure;
+  }
+  file_.forget();
+  stubs_.release();
+  return Status();
+}
+
+Status Hdf5FileOnDriver::close() {
+  const Hdf5Scope scope;
+  Status committed = driver_->pending() ? finish_commit() : Status();
+  if (committed.ok()) committed = commit();
+  if (!committed.ok()) driver_->abandon();
+  const Status closed = close_hdf5();
+  if (!committed.ok()) return committed;
+  TAILRACE_TRY(closed);
+  return driver_->publish();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate allocate,
+                                                   const Settings& settings) {
+  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, false);
+  TAILRACE_TRY(file->start_create());
+  return std::unique_ptr<Hdf5File>(std::move(file));
+}
+
+Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allocate,
+                                                 const Settings& settings,
+                                                 std::uint64_t& end_of_file) {
+  const std::string journal =
+      settings.journal_path.empty() ? journal_path_of(storage.path()) : settings.journal_path;
+  if (::access(journal.c_str(), F_OK) == 0) {
+    return Status(Code::corrupt, quoted("file", storage.path()) + " has a journal, \"" + journal +
+                                     "\": an earlier commit was interrupted; recover it first");
+  }
+  const Result<std::uint64_t> n_bytes = storage.file_bytes();
+  if (!n_bytes.ok()) return n_bytes.status();
+  // HDF5 would take an empty file for one that it is asked to create.
+  if (*n_bytes == 0) return Status(Code::corrupt, quoted("file", storage.path()) + " is empty");
+  auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, true);
+  TAILRACE_TRY(file->start_open(end_of_file));
+  return std::unique_ptr<Hdf5File>(std::move(file));
+}
+
+// --- Selections and memory types for H5Dwrite.
+
+namespace {
+
+/// Write the slab's elements, which lie dense in `buffer`.
+Status write_slab(std::int64_t hdf5_id, const std::string& path, const Slab& slab, hid_t memory,
+                  const void* buffer) {
+  const std::string what = "dataset \"" + path + "\"";
+  const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::not_found, what);
+  const Hdf5Id in_file(H5Dget_space(dataset.get()));
+  if (!in_file.valid()) return hdf5_failure(Code::internal, what);
+  const std::vector<hsize_t> start(slab.start.begin(), slab.start.end());
+  const std::vector<hsize_t> count(slab.count.begin(), slab.count.end());
+  std::vector<hsize_t> stride(slab.rank(), 1);
+  for (std::size_t d = 0; d < slab.rank(); ++d) stride[d] = slab.stride_of(d);
+  const Hdf5Id in_memory(slab.rank() == 0
+                             ? H5Screate(H5S_SCALAR)
+                             : H5Screate_simple(int(count.size()), count.data(), nullptr));
+  if (slab.rank() > 0 && H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(),
+                                             stride.data(), count.data(), nullptr) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  if (H5Dwrite(dataset.get(), memory, in_memory.get(), in_file.get(), H5P_DEFAULT, buffer) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
+                           std::span<const std::string> texts) {
+  const Hdf5Scope scope;
+  const Hdf5Id type(H5Tcopy(H5T_C_S1));
+  if (!type.valid() || H5Tset_size(type.get(), H5T_VARIABLE) < 0) {
+    return hdf5_failure(Code::internal, "the type of texts");
+  }
+  // The character set must be the dataset's: HDF5 converts no text.
+  const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::not_found, "dataset \"" + path + "\"");
+  const Hdf5Id stored(H5Dget_type(dataset.get()));
+  if (stored.valid() && H5Tget_class(stored.get()) == H5T_STRING) {
+    H5Tset_cset(type.get(), H5Tget_cset(stored.get()));
+  }
+  std::vector<const char*> pointers;
+  pointers.reserve(texts.size());
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  return write_slab(hdf5_id, path, slab, type.get(), pointers.data());
+}
+
+Status write_dataset_values(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
+                            DType dtype, bool characters, std::span<const std::byte> values) {
+  const Hdf5Scope scope;
+  const hid_t type = characters ? H5T_C_S1 : hdf5_native_type(dtype);
+  return write_slab(hdf5_id, path, slab, type, values.data());
+}
+
+}  // namespace tailrace

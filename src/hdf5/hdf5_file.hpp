@@ -1,0 +1,197 @@
+// Hdf5File: the HDF5 metadata of the output, written by one rank with a plain serial HDF5 library.
+//
+// Chunk bytes never pass through here: every rank has written its own, anywhere in the file. This
+// class creates groups, datasets and attributes, puts each chunk's {address, encoded_bytes} into
+// the dataset's chunk index, and commits: the metadata driver (metadata_driver.cpp) keeps all
+// metadata writes in memory until then and writes them in an order that leaves a readable file
+// whenever the job dies. The writing of a commit can be left to another thread (prepare_commit).
+// Used by rank 0 only; one thread at a time. Source: shared trial notes on the driver
+// (docs/format.md restates what we rely on).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/box.hpp"
+#include "core/codec.hpp"
+#include "core/dtype.hpp"
+#include "core/slab.hpp"
+#include "core/status.hpp"
+#include "core/storage.hpp"
+#include "hdf5/commit_order.hpp"
+#include "hdf5/dataset_schema.hpp"
+
+namespace tailrace {
+
+/// Written bytes: where they lie and how many they are.
+struct Extent {
+  std::uint64_t address = 0;
+  std::uint64_t encoded_bytes = 0;
+};
+
+/// An attribute's value: one text, or numbers of one type (one value: scalar; more: 1-D).
+struct AttributeValue {
+  std::variant<std::string, std::vector<std::int64_t>, std::vector<std::uint64_t>,
+               std::vector<double>>
+      value;
+};
+
+/// A dataset as rank 0 creates it.
+struct DatasetDefinition {
+  std::string path;  ///< Absolute; missing groups on the way are created.
+  DType dtype = DType::f32;
+  Shape shape;                       ///< Empty: scalar.
+  bool extendable = false;           ///< The first dimension is unlimited.
+  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
+  Shape chunk_shape;                 ///< Empty: contiguous storage.
+  std::vector<FilterSpec> filters;   ///< In pipeline order; user-level and final cd_values.
+  std::optional<double> fill_value;
+  std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
+  bool unlimited(std::size_t d) const {
+    return d == 0 ? extendable : (more_unlimited >> d & 1) != 0;
+  }
+};
+
+class Hdf5File {
+ public:
+  /// Hands out file space for metadata: returns the address of `n_bytes` fresh bytes.
+  using Allocate = std::function<std::uint64_t(std::uint64_t n_bytes)>;
+
+  struct Settings {
+    bool sync = true;  ///< fdatasync between the phases of a commit.
+    /// Redo journal (path + ".journal") around the in-place writes of every commit. Without it,
+    /// only commits that cannot be ordered safely have one (old or foreign files, very large
+    /// groups).
+    bool journal = false;
+    std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
+    std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
+    bool track_creation_order = true;       ///< netCDF-4 needs it to append.
+    /// Empty: storage.path() + ".journal", a ".partial" ending left out. Set it when the file will
+    /// be renamed to something else after its first commit.
+    std::string journal_path;
+    /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
+    /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
+    std::uint64_t metadata_extent_bytes = 1;
+  };
+
+  /// A new file's metadata in `storage` (whose bytes may hold chunk data already, behind the first
+  /// `first_address` bytes that create() takes through `allocate`). Nothing is on disk before
+  /// commit().
+  static Result<std::unique_ptr<Hdf5File>> create(Storage& storage, Allocate allocate,
+                                                  const Settings& settings);
+  /// An existing HDF5 file, to be added to. `end_of_file` receives the first address that is free.
+  /// @error corrupt  not an HDF5 file, or damaged.
+  static Result<std::unique_ptr<Hdf5File>> open(Storage& storage, Allocate allocate,
+                                                const Settings& settings,
+                                                std::uint64_t& end_of_file);
+  virtual ~Hdf5File() = default;
+
+  /// Create a group and the missing groups above it; an existing group is fine.
+  virtual Status create_group(const std::string& path) = 0;
+  /// Create a dataset. @error already_exists, unsupported, plugin_missing
+  virtual Status create_dataset(const DatasetDefinition& definition) = 0;
+  /// Whether a link of this path exists.
+  virtual bool exists(const std::string& path) = 0;
+  /// The current extents of a dataset. @error not_found
+  virtual Result<Shape> dataset_shape(const std::string& path) = 0;
+  /// Give an extendable dataset a larger first extent. @error not_found, invalid_argument
+  virtual Status extend_dataset(const std::string& path, const Shape& shape) = 0;
+
+  /// One chunk's entry in the index of a dataset.
+  struct ChunkRecord {
+    std::uint64_t chunk_index = 0;  ///< Row-major in the grid of the dataset's current shape.
+    Extent extent;
+    std::uint32_t filter_mask = 0;
+  };
+  /// Insert the chunks of one dataset; sorted by chunk_index for speed (container notes: 0.3-1 us
+  /// each sorted, up to 24 us in random order). The bytes may be written before or after.
+  virtual Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) = 0;
+
+  /// The chunks that HDF5 put elsewhere than the last insertion said, with the address where the
+  /// next commit copies them: it has given them space that it knew as free, or, a chunk of the
+  /// same length being there, that chunk's.
+  virtual std::vector<ChunkRecord> take_moved_chunks() = 0;
+
+  /// A creation list for a dataset that is stored as `storage` says, its filters exactly as they
+  /// stand there (final_client_data). `type_id` is the dataset's, `fill_value` one element of it
+  /// (empty: HDF5's default); `planned`: contiguous storage at an address of the caller's; `bare`:
+  /// no attribute is to follow (one may, at a price), so the header leaves no room for any.
+  /// @returns HDF5's id, for the caller to close.  @error internal  HDF5 refuses.
+  virtual Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
+                                             std::span<const std::byte> fill_value, bool planned,
+                                             bool bare) = 0;
+  /// A dataset by HDF5's own ids, for whoever carries over types that have no DType.
+  struct ExactDataset {
+    std::string path;            ///< For messages.
+    std::int64_t group_id = -1;  ///< Where it goes,
+    std::string name;            ///< and its name there; UTF-8.
+    std::int64_t type_id = -1;
+    std::int64_t space_id = -1;
+    std::int64_t creation_list_id = -1;
+    std::span<const FilterSpec> filters;   ///< What must be stored; empty: known from one like it.
+    std::uint64_t contiguous_address = 0;  ///< Where the bytes lie; 0: HDF5 finds a place.
+    std::uint64_t contiguous_bytes = 0;
+  };
+  /// Create a dataset; no group on the way is made. @returns its open id, for the caller to close.
+  /// @error already_exists, unsupported (a filter stores other client data), internal
+  virtual Result<std::int64_t> create_exact(const ExactDataset& dataset) = 0;
+  /// insert_chunks() for a dataset that is open and whose grid is known: saves a look-up and three
+  /// property calls per dataset, which is what insertion costs where datasets are small.
+  virtual Status insert_chunks_into(std::int64_t dataset_id, const std::string& path,
+                                    const ChunkGrid& grid,
+                                    std::span<const ChunkRecord> records) = 0;
+
+  /// Set (create or replace) an attribute of a group ("/" too) or dataset.
+  virtual Status set_attribute(const std::string& object_path, const std::string& name,
+                               const AttributeValue& value) = 0;
+
+  /// HDF5's id of the open file, for the repacker's carry-over of foreign objects (hid_t).
+  virtual std::int64_t hdf5_id() const = 0;
+
+  /// Publish everything since the last commit. All ranks' bytes must have been written (and synced,
+  /// if durability is wanted) before. After it returns, stock readers see the new state.
+  virtual Status commit() = 0;
+
+  /// The first half of a commit: take everything since the last one out of HDF5. The caller lets
+  /// any thread call write() on what it gets (milliseconds, mostly waiting for syncs), and then
+  /// calls finish_commit() on its own thread. Meanwhile this object can be used as ever; what is
+  /// added belongs to the next commit. One commit at a time: commit() and prepare_commit() before
+  /// finish_commit() are programmer errors. Not collective; costs one flush within memory, and a
+  /// small read from storage per old block.
+  /// @error an earlier failure; whatever HDF5 or Storage answers.
+  virtual Result<std::shared_ptr<PendingCommit>> prepare_commit() = 0;
+  /// The second half: learn how the write went, once it has returned; does the writing if nobody
+  /// has begun it. Stock readers see the new state if it is ok. After a failure nothing is written
+  /// any more, and every later commit returns it.
+  virtual Status finish_commit() = 0;
+
+  /// Finish a pending commit (whose write() must not be running), commit and close. Further calls
+  /// are programmer errors.
+  virtual Status close() = 0;
+  /// Bytes of metadata handed to storage so far, for the report.
+  virtual std::uint64_t metadata_bytes() const = 0;
+};
+
+// --- Values of a dataset written through HDF5 itself, for what has no chunks of ours: texts of
+// variable length, compact datasets, datasets without space yet. Rank 0 only; nothing is visible
+// before the file's next commit, until which the bytes are held in memory.
+
+/// Write texts of variable length into a dataset of such. Takes the HDF5 lock.
+/// @error not_found, internal  HDF5 refuses.
+Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
+                           std::span<const std::string> texts);
+
+/// Write numbers of `dtype`, in native byte order; `characters`: texts of one byte each.
+/// Takes the HDF5 lock. @error not_found, internal  HDF5 refuses.
+Status write_dataset_values(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
+                            DType dtype, bool characters, std::span<const std::byte> values);
+
+}  // namespace tailrace

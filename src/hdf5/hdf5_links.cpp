@@ -1,0 +1,174 @@
+// Link order and dimension scales.
+
+#include "hdf5/hdf5_links.hpp"
+
+#include <hdf5_hl.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_paths.hpp"
+
+namespace tailrace {
+namespace {
+
+herr_t collect_name(hid_t, const char* name, const LinkInfo*, void* names) {
+  // An exception must not cross HDF5's C frames.
+  try {
+    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  } catch (...) {
+    return -1;
+  }
+  return 0;
+}
+
+/// The path of an open object.
+std::string path_of(hid_t object) {
+  const ssize_t n_bytes = H5Iget_name(object, nullptr, 0);
+  std::string path(n_bytes > 0 ? static_cast<std::size_t>(n_bytes) : 0, '\0');
+  if (n_bytes > 0) H5Iget_name(object, path.data(), path.size() + 1);
+  return path;
+}
+
+herr_t collect_scale(hid_t, unsigned dimension, hid_t scale, void* scales) {
+  // An exception must not cross HDF5's C frames.
+  try {
+    using Scales = std::vector<std::pair<std::string, unsigned>>;
+    static_cast<Scales*>(scales)->emplace_back(path_of(scale), dimension);
+  } catch (...) {
+    return -1;
+  }
+  return 0;
+}
+
+/// One entry of a scale's REFERENCE_LIST.
+struct ScaleUser {
+  hobj_ref_t dataset;
+  unsigned dimension;
+};
+
+/// The users that a scale's REFERENCE_LIST names; none if it has none.
+std::vector<ScaleUser> scale_users(hid_t scale) {
+  if (H5Aexists(scale, "REFERENCE_LIST") <= 0) return {};
+  const Hdf5Id attribute(H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const Hdf5Id type(H5Tcreate(H5T_COMPOUND, sizeof(ScaleUser)));
+  H5Tinsert(type.get(), "dataset", HOFFSET(ScaleUser, dataset), H5T_STD_REF_OBJ);
+  H5Tinsert(type.get(), "dimension", HOFFSET(ScaleUser, dimension), H5T_NATIVE_UINT);
+  const hssize_t n_users = H5Sget_simple_extent_npoints(space.get());
+  std::vector<ScaleUser> users(n_users > 0 ? static_cast<std::size_t>(n_users) : 0);
+  if (!users.empty() && H5Aread(attribute.get(), type.get(), users.data()) < 0) users.clear();
+  return users;
+}
+
+}  // namespace
+
+Result<ScaleTies> untie_scales(hid_t file, hid_t dataset, const std::string& path) {
+  ScaleTies ties;
+  const std::string what = "dimension scales of dataset \"" + path + "\"";
+  const Hdf5Id space(H5Dget_space(dataset));
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  for (unsigned d = 0; rank > 0 && d < static_cast<unsigned>(rank); ++d) {
+    if (H5DSget_num_scales(dataset, d) <= 0) continue;
+    if (H5DSiterate_scales(dataset, d, nullptr, collect_scale, &ties.scales) < 0) {
+      return hdf5_failure(Code::internal, what);
+    }
+  }
+  for (const auto& [scale_path, dimension] : ties.scales) {
+    const Hdf5Id scale(H5Dopen2(file, scale_path.c_str(), H5P_DEFAULT));
+    if (!scale.valid() || H5DSdetach_scale(dataset, scale.get(), dimension) < 0) {
+      return hdf5_failure(Code::internal, what);
+    }
+  }
+  for (const ScaleUser& entry : scale_users(dataset)) {
+    const Hdf5Id user(H5Rdereference2(file, H5P_DEFAULT, H5R_OBJECT, &entry.dataset));
+    if (!user.valid() || H5DSdetach_scale(user.get(), dataset, entry.dimension) < 0) {
+      return hdf5_failure(Code::internal, what);
+    }
+    ties.users.emplace_back(path_of(user.get()), entry.dimension);
+  }
+  return ties;
+}
+
+Status tie_scales(hid_t file, const std::string& path, const ScaleTies& ties) {
+  for (const auto& [scale, dimension] : ties.scales) {
+    TAILRACE_TRY(attach_scale(file, path, scale, dimension));
+  }
+  for (const auto& [user, dimension] : ties.users) {
+    TAILRACE_TRY(attach_scale(file, user, path, dimension));
+  }
+  return Status();
+}
+
+Result<std::vector<std::string>> link_names(hid_t file, const std::string& group_path) {
+  const Hdf5Id group(H5Gopen2(file, group_path.c_str(), H5P_DEFAULT));
+  const Hdf5Id creation(H5Gget_create_plist(group.get()));
+  unsigned order = 0;
+  std::vector<std::string> names;
+  if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0 ||
+      iterate_links(group.get(),
+                    (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME,
+                    collect_name, &names) < 0) {
+    return hdf5_failure(Code::internal, "links of group \"" + group_path + "\"");
+  }
+  return names;
+}
+
+Status order_links(hid_t file, const std::string& group_path,
+                   const std::vector<std::string>& names) {
+  const std::string what = "order of group \"" + group_path + "\"";
+  const Hdf5Id group(H5Gopen2(file, group_path.c_str(), H5P_DEFAULT));
+  const Hdf5Id creation(H5Gget_create_plist(group.get()));
+  unsigned order = 0;
+  if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  if ((order & H5P_CRT_ORDER_TRACKED) == 0) return Status();
+
+  const std::unordered_set<std::string> named(names.begin(), names.end());
+  std::vector<std::string> present;
+  if (iterate_links(group.get(), H5_INDEX_CRT_ORDER, collect_name, &present) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  const std::unordered_set<std::string> there(present.begin(), present.end());
+  std::erase_if(present, [&](const std::string& name) { return !named.contains(name); });
+  std::vector<std::string> wanted = names;
+  std::erase_if(wanted, [&](const std::string& name) { return !there.contains(name); });
+
+  const auto first_wrong = std::mismatch(wanted.begin(), wanted.end(), present.begin());
+  std::string aside = "tailrace_moving";
+  while (there.contains(aside)) aside += "_";
+  for (auto name = first_wrong.first; name != wanted.end(); ++name) {
+    if (H5Lmove(group.get(), name->c_str(), group.get(), aside.c_str(), H5P_DEFAULT, H5P_DEFAULT) <
+            0 ||
+        H5Lmove(group.get(), aside.c_str(), group.get(), name->c_str(), H5P_DEFAULT, H5P_DEFAULT) <
+            0) {
+      return hdf5_failure(Code::internal, what + ", link \"" + *name + "\"");
+    }
+  }
+  return Status();
+}
+
+Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
+                    unsigned dimension) {
+  const Hdf5Id dataset(H5Dopen2(file, dataset_path.c_str(), H5P_DEFAULT));
+  const Hdf5Id scale(H5Dopen2(file, scale_path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid() || !scale.valid() ||
+      H5DSattach_scale(dataset.get(), scale.get(), dimension) < 0) {
+    return hdf5_failure(Code::internal, "dimension scale \"" + scale_path + "\" of \"" +
+                                            dataset_path + "\", dimension " +
+                                            std::to_string(dimension));
+  }
+  return Status();
+}
+
+bool link_exists(hid_t file, const std::string& path) {
+  if (path == "/") return true;
+  // HDF5 fails, rather than says no, where a group on the way is missing.
+  return link_exists(file, parent_path(path)) && H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,43 @@
+// What joins objects of the output to one another: the order of links, and dimension scales.
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+/// Give the links of one group the order of `names` where the group tracks creation order; links
+/// that are not named stay before them. Each link that stands wrong is renamed and renamed back,
+/// which makes it the newest. Call with HDF5 locked. @error internal
+Status order_links(hid_t file, const std::string& group_path,
+                   const std::vector<std::string>& names);
+
+/// Attach dataset `scale_path` as scale of one dimension of `dataset_path`, making it a scale if it
+/// is none yet. Call with HDF5 locked. @error internal  with HDF5's reason.
+Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
+                    unsigned dimension);
+
+/// What ties a dataset to dimension scales, in either role; paths and dimension numbers.
+struct ScaleTies {
+  std::vector<std::pair<std::string, unsigned>> scales;  ///< That it has.
+  std::vector<std::pair<std::string, unsigned>> users;   ///< Whose scale it is.
+};
+
+/// Untie an open dataset, and say from what: it is about to be replaced. Call with HDF5 locked.
+Result<ScaleTies> untie_scales(hid_t file, hid_t dataset, const std::string& path);
+
+/// Tie the dataset that has taken its place. Call with HDF5 locked.
+Status tie_scales(hid_t file, const std::string& path, const ScaleTies& ties);
+
+/// The names of a group's links, in creation order where the group tracks it. @error internal
+Result<std::vector<std::string>> link_names(hid_t file, const std::string& group_path);
+
+/// Whether a link of this path exists, and every group on the way. Call with HDF5 locked.
+bool link_exists(hid_t file, const std::string& path);
+
+}  // namespace tailrace

@@ -1,0 +1,166 @@
+// Opening with HDF5's own driver, folders of plug-ins, reasons of failures.
+
+#include "hdf5/hdf5_plain_file.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <unordered_set>
+
+#include "hdf5/plugin_library.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// The folders that HDF5 would have searched if they existed, for messages.
+std::string& missing_plugin_folders() {
+  static std::string text;
+  return text;
+}
+
+/// HDF5's search path for plug-ins, entry `i`.
+std::string plugin_folder(unsigned i) {
+  std::array<char, 4096> folder = {};
+  return H5PLget(i, folder.data(), folder.size()) < 0 ? "" : std::string(folder.data());
+}
+
+/// HDF5 1.10 gives up its whole search at the first folder that is not there, and the default
+/// folder of a distribution's HDF5 often is not. So such entries leave the list.
+void drop_missing_plugin_folders() {
+  unsigned n_folders = 0;
+  if (H5PLsize(&n_folders) < 0) return;
+  for (unsigned i = n_folders; i-- > 0;) {
+    const std::string folder = plugin_folder(i);
+    struct stat facts {};
+    if (folder.empty() || ::stat(folder.c_str(), &facts) == 0) continue;
+    if (H5PLremove(i) < 0) continue;
+    std::string& text = missing_plugin_folders();
+    text.insert(0, text.empty() ? folder : folder + ":");
+  }
+}
+
+/// Let HDF5 also look where this build keeps its plug-ins, after the user's HDF5_PLUGIN_PATH.
+void prepare_plugin_folders() {
+  static const bool prepared = [] {
+    for (const std::string& folder : default_plugin_folders()) H5PLappend(folder.c_str());
+    drop_missing_plugin_folders();
+    return true;
+  }();
+  (void)prepared;
+}
+
+/// The folders that HDF5 searches for plug-ins, for messages.
+std::string plugin_folder_text() {
+  std::string text;
+  unsigned n_folders = 0;
+  if (H5PLsize(&n_folders) < 0) return text;
+  for (unsigned i = 0; i < n_folders; ++i) text += (i == 0 ? "" : ":") + plugin_folder(i);
+  const std::string& missing = missing_plugin_folders();
+  if (!missing.empty()) text += (text.empty() ? "" : "; ") + missing + " (not there)";
+  return text;
+}
+
+/// Which kind of failure HDF5's error stack tells of: the storage, or what stands in the file.
+Code code_of_error_stack() {
+  Code code = Code::corrupt;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned, const H5E_error2_t* error, void* found) -> herr_t {
+        if (error->maj_num == H5E_VFL || error->maj_num == H5E_EFL) {
+          *static_cast<Code*>(found) = Code::io_error;
+        }
+        if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) {
+          *static_cast<Code*>(found) = Code::out_of_memory;
+        }
+        return 0;
+      },
+      &code);
+  return code;
+}
+
+}  // namespace
+
+Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degree) {
+  prepare_plugin_folders();
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+#if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  // File systems without locks (many parallel ones) must be readable all the same.
+  H5Pset_file_locking(access.get(), true, true);
+#endif
+  Status failure;
+  // SEMI would refuse to close the file while an id is open; STRONG closes all that belongs to it.
+  // Where this process has the file open already, HDF5 takes the degree of then and no other.
+  for (const H5F_close_degree_t tried : {degree, H5F_CLOSE_STRONG, H5F_CLOSE_DEFAULT}) {
+    if (!failure.ok() && tried == degree) continue;
+    H5Pset_fclose_degree(access.get(), tried);
+    Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+    if (file.valid()) return file;
+    if (failure.ok()) failure = hdf5_failure(Code::corrupt, path + ": cannot open as HDF5");
+  }
+  return failure;
+}
+
+Status plain_read_failure(hid_t dataset, const std::string& what) {
+  const Code code = code_of_error_stack();
+  const Status failure = hdf5_failure(code, what);
+  const Hdf5Id creation(H5Dget_create_plist(dataset));
+  const int n_filters = creation.valid() ? H5Pget_nfilters(creation.get()) : 0;
+  for (int i = 0; i < n_filters; ++i) {
+    unsigned flags = 0;
+    unsigned config = 0;
+    std::size_t n_client_data = 0;
+    std::array<char, 256> name = {};
+    const H5Z_filter_t id =
+        H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags, &n_client_data, nullptr,
+                       name.size() - 1, name.data(), &config);
+    if (H5Zfilter_avail(id) > 0) continue;
+    return Status(Code::plugin_missing, what + ": filter " + std::to_string(id) + " (" +
+                                            (name[0] != '\0' ? name.data() : "without a name") +
+                                            ") is needed, but no plug-in for it is in " +
+                                            plugin_folder_text() + "; set HDF5_PLUGIN_PATH");
+  }
+  return failure;
+}
+
+// --- The source files of virtual datasets.
+
+namespace {
+
+bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+/// The folder of a path with its slash; empty for a bare name.
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+}  // namespace
+
+Status check_virtual_sources(hid_t dataset, const std::string& input_path) {
+  const Hdf5Id creation(H5Dget_create_plist(dataset));
+  if (!creation.valid() || H5Pget_layout(creation.get()) != H5D_VIRTUAL) return Status();
+  std::size_t n_mappings = 0;
+  if (std::getenv("HDF5_VDS_PREFIX") != nullptr ||
+      H5Pget_virtual_count(creation.get(), &n_mappings) < 0) {
+    return Status();
+  }
+  std::unordered_set<std::string> checked;
+  for (std::size_t i = 0; i < n_mappings; ++i) {
+    const ssize_t n_bytes = H5Pget_virtual_filename(creation.get(), i, nullptr, 0);
+    if (n_bytes <= 0) continue;
+    std::string name(static_cast<std::size_t>(n_bytes) + 1, '\0');
+    H5Pget_virtual_filename(creation.get(), i, name.data(), name.size());
+    name.resize(static_cast<std::size_t>(n_bytes));
+    const bool this_file = name == ".";
+    if (this_file || name.find('%') != std::string::npos || !checked.insert(name).second) continue;
+    const std::string folder = folder_of(input_path);
+    const std::string bare = name.substr(name.rfind('/') + 1);
+    if (is_there(name) || is_there(folder + bare)) continue;
+    if (name[0] != '/' && is_there(folder + name)) continue;
+    return Status(Code::not_found, "its values lie in \"" + name +
+                                       "\", which is missing (HDF5 would read fill values)");
+  }
+  return Status();
+}
+
+}  // namespace tailrace

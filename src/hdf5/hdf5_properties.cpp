@@ -1,0 +1,444 @@
+// What the objects of a new file are created with: types, filters, property lists, attributes.
+
+#include "hdf5/hdf5_properties.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+namespace tailrace {
+
+namespace {
+
+/// A registered stub; the class refers to the name, so both stay at one place in memory.
+struct Stub {
+  std::string name;
+  H5Z_class2_t filter{};
+  int n_users = 0;
+};
+
+/// All stubs of the process, guarded by the HDF5 lock.
+std::map<std::uint32_t, std::unique_ptr<Stub>>& stubs_of_process() {
+  static auto* stubs = new std::map<std::uint32_t, std::unique_ptr<Stub>>;
+  return *stubs;
+}
+
+/// Fails every chunk: a stub stands for a plug-in that is not there.
+size_t refuse_chunk(unsigned, size_t, const unsigned*, size_t, size_t*, void**) { return 0; }
+
+/// Store `value` as a T if T can hold it exactly (floating types may round).
+template <class T>
+Status set_fill_as(hid_t creation_list, hid_t type, double value) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    // max + 1 is a power of two, which a double holds exactly; max itself may not be.
+    const double least = double(std::numeric_limits<T>::min());
+    const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (!(value >= least && value < beyond && value == std::trunc(value))) {
+      return Status(Code::invalid_argument,
+                    "fill value is " + std::to_string(value) + ", must be a value of its type");
+    }
+  }
+  const T typed = static_cast<T>(value);
+  if (H5Pset_fill_value(creation_list, type, &typed) < 0) {
+    return hdf5_failure(Code::internal, "fill value");
+  }
+  return Status();
+}
+
+std::string client_data_text(const std::vector<std::uint32_t>& values) {
+  std::string text;
+  for (const std::uint32_t value : values) {
+    text += (text.empty() ? "" : ":") + std::to_string(value);
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+hid_t hdf5_native_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return H5T_NATIVE_FLOAT;
+    case DType::f64: return H5T_NATIVE_DOUBLE;
+    case DType::i8: return H5T_NATIVE_INT8;
+    case DType::i16: return H5T_NATIVE_INT16;
+    case DType::i32: return H5T_NATIVE_INT32;
+    case DType::i64: return H5T_NATIVE_INT64;
+    case DType::u8: return H5T_NATIVE_UINT8;
+    case DType::u16: return H5T_NATIVE_UINT16;
+    case DType::u32: return H5T_NATIVE_UINT32;
+    case DType::u64: return H5T_NATIVE_UINT64;
+  }
+  return H5I_INVALID_HID;
+}
+
+Status set_fill_value(hid_t creation_list, DType dtype, double fill_value) {
+  const hid_t type = hdf5_native_type(dtype);
+  switch (dtype) {
+    case DType::f32: return set_fill_as<float>(creation_list, type, fill_value);
+    case DType::f64: return set_fill_as<double>(creation_list, type, fill_value);
+    case DType::i8: return set_fill_as<std::int8_t>(creation_list, type, fill_value);
+    case DType::i16: return set_fill_as<std::int16_t>(creation_list, type, fill_value);
+    case DType::i32: return set_fill_as<std::int32_t>(creation_list, type, fill_value);
+    case DType::i64: return set_fill_as<std::int64_t>(creation_list, type, fill_value);
+    case DType::u8: return set_fill_as<std::uint8_t>(creation_list, type, fill_value);
+    case DType::u16: return set_fill_as<std::uint16_t>(creation_list, type, fill_value);
+    case DType::u32: return set_fill_as<std::uint32_t>(creation_list, type, fill_value);
+    case DType::u64: return set_fill_as<std::uint64_t>(creation_list, type, fill_value);
+  }
+  return Status(Code::internal, "unknown dtype");
+}
+
+bool StubFilters::is_stub(std::uint32_t filter_id) {
+  return stubs_of_process().contains(filter_id);
+}
+
+Status StubFilters::add(const FilterSpec& filter) {
+  const std::uint32_t id = filter.filter_id;
+  if (std::find(filter_ids_.begin(), filter_ids_.end(), id) != filter_ids_.end()) return Status();
+  std::unique_ptr<Stub>& stub = stubs_of_process()[id];
+  if (stub == nullptr) {
+    auto made = std::make_unique<Stub>();
+    made->name = filter.name.empty() ? "filter " + std::to_string(id) : filter.name;
+    made->filter.version = H5Z_CLASS_T_VERS;
+    made->filter.id = H5Z_filter_t(id);
+    made->filter.encoder_present = 1;
+    made->filter.decoder_present = 1;
+    made->filter.name = made->name.c_str();
+    made->filter.filter = refuse_chunk;
+    if (H5Zregister(&made->filter) < 0) {
+      stubs_of_process().erase(id);
+      return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+    }
+    stub = std::move(made);
+  }
+  ++stub->n_users;
+  filter_ids_.push_back(id);
+  return Status();
+}
+
+void StubFilters::release() {
+  if (filter_ids_.empty()) return;
+  const Hdf5Scope scope;
+  for (const std::uint32_t id : filter_ids_) {
+    const auto at = stubs_of_process().find(id);
+    if (at == stubs_of_process().end() || --at->second->n_users > 0) continue;
+    // If HDF5 still needs the class, it keeps a copy of it that refers to our name: leave both.
+    if (H5Zunregister(H5Z_filter_t(id)) >= 0) stubs_of_process().erase(at);
+  }
+  filter_ids_.clear();
+}
+
+Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filters,
+                      StubFilters& stubs) {
+  for (const FilterSpec& filter : filters) {
+    const auto id = H5Z_filter_t(filter.filter_id);
+    // A plug-in's set_local makes final client data out of the user's; where only the final ones
+    // are known, it must not see them.
+    const bool exact = filter.client_data.empty() && !filter.final_client_data.empty() &&
+                       filter.filter_id >= H5Z_FILTER_RESERVED;
+    const bool is_stub =
+        exact || StubFilters::is_stub(filter.filter_id) || H5Zfilter_avail(id) <= 0;
+    if (is_stub) TAILRACE_TRY(stubs.add(filter));
+    const bool final_known = is_stub && !filter.final_client_data.empty();
+    const std::vector<std::uint32_t>& data =
+        final_known ? filter.final_client_data : filter.client_data;
+    if (H5Pset_filter(creation_list, id, filter.flags, data.size(), data.data()) < 0) {
+      return hdf5_failure(Code::internal, "filter " + std::to_string(filter.filter_id));
+    }
+  }
+  return Status();
+}
+
+Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  const int n_stored = list.valid() ? H5Pget_nfilters(list.get()) : -1;
+  if (n_stored != int(filters.size())) {
+    return Status(Code::unsupported, "dataset has " + std::to_string(n_stored) +
+                                         " filters, must have " + std::to_string(filters.size()));
+  }
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    if (filters[i].final_client_data.empty()) continue;
+    // HDF5 answers with the true number of values even when fewer fit: ask twice.
+    unsigned flags = 0;
+    unsigned config = 0;
+    std::size_t n_values = 0;
+    char name[8] = {};
+    H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values, nullptr, sizeof(name), name,
+                   &config);
+    std::vector<std::uint32_t> stored(n_values);
+    const H5Z_filter_t id = H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values,
+                                           stored.data(), sizeof(name), name, &config);
+    if (id != H5Z_filter_t(filters[i].filter_id) || stored != filters[i].final_client_data) {
+      return Status(Code::unsupported, "filter " + std::to_string(filters[i].filter_id) +
+                                           " was stored as filter " + std::to_string(id) +
+                                           " with client data " + client_data_text(stored) +
+                                           ", chunks are encoded with " +
+                                           client_data_text(filters[i].final_client_data));
+    }
+  }
+  return Status();
+}
+
+// --- Creation property lists.
+
+namespace {
+
+/// Length of a step's name that the root group is pre-sized for; longer names only waste the
+/// effort.
+constexpr unsigned step_name_bytes = 12;
+/// A link's size in an object header beside its name.
+constexpr std::uint64_t link_overhead_bytes = 22;
+/// Object header chunks above 64 KiB are split by HDF5 2.x, so pre-size below that.
+constexpr std::uint64_t root_header_bytes_max = 60000;
+/// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
+/// spends 4 KiB and more on a heap and B-trees per dataset.
+constexpr unsigned compact_attributes_max = 64;
+/// Links up to this number stay in a (not the root) group's header; more go into a heap and a
+/// B-tree, which later commits can only change under the journal.
+constexpr unsigned compact_links_max = 512;
+/// HDF5 stores a chunk's length in 32 bits.
+constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
+
+/// Settings that all objects of a new file share.
+bool set_object_properties(hid_t list, bool track_order) {
+  // No time stamps: equal inputs give equal files, and headers are smaller.
+  bool done =
+      H5Pset_obj_track_times(list, false) >= 0 &&
+      H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
+  if (track_order) {
+    done = done &&
+           H5Pset_attr_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
+  }
+  return done;
+}
+
+bool set_group_properties(hid_t list, bool track_order) {
+  if (!set_object_properties(list, track_order)) return false;
+  if (!track_order) return true;
+  return H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
+}
+
+/// Links in the root group's own header, with room for all steps: then adding a step rewrites one
+/// old block only, and a commit has one in-place write that a crash could tear.
+/// But where more are announced than other groups hold there, none starts there: each new one takes
+/// HDF5 time that grows with their number (docs/format.md).
+bool set_root_properties(hid_t list, bool track_order, std::uint64_t expected_steps,
+                         std::uint64_t expected_links) {
+  if (expected_links > compact_links_max) {
+    return set_group_properties(list, track_order) && H5Pset_link_phase_change(list, 0, 0) >= 0;
+  }
+  const std::uint64_t n_links_max = root_header_bytes_max / (step_name_bytes + link_overhead_bytes);
+  const std::uint64_t n_links = std::clamp<std::uint64_t>(expected_steps, 4, n_links_max);
+  return set_group_properties(list, track_order) && H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
+         H5Pset_est_link_info(list, unsigned(n_links), step_name_bytes) >= 0;
+}
+
+/// Layout `kind` in a dataset creation list. `planned`: contiguous data lie where the caller says,
+/// so space is taken at creation, and nothing fills it.
+bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, bool planned) {
+  if (kind == StoredForm::Kind::chunked) {
+    const std::vector<hsize_t> extents(chunk_shape.begin(), chunk_shape.end());
+    return H5Pset_chunk(list, int(extents.size()), extents.data()) >= 0;
+  }
+  if (kind == StoredForm::Kind::compact) return H5Pset_layout(list, H5D_COMPACT) >= 0;
+  if (H5Pset_layout(list, H5D_CONTIGUOUS) < 0) return false;
+  return !planned || (H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0 &&
+                      H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0);
+}
+
+}  // namespace
+
+Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
+                                  std::uint64_t expected_links) {
+  Hdf5Id list(H5Pcreate(H5P_FILE_CREATE));
+  if (!list.valid() ||
+      !set_root_properties(list.get(), track_order, expected_steps, expected_links)) {
+    return hdf5_failure(Code::internal, "file creation list");
+  }
+  return list;
+}
+
+Result<Hdf5Id> group_creation_list(bool track_order) {
+  Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
+  if (!list.valid() || !set_group_properties(list.get(), track_order) ||
+      H5Pset_link_phase_change(list.get(), compact_links_max, compact_links_max / 2) < 0) {
+    return hdf5_failure(Code::internal, "group creation list");
+  }
+  return list;
+}
+
+Status check_definition(const DatasetDefinition& definition) {
+  const Shape& shape = definition.shape;
+  const Shape& chunk_shape = definition.chunk_shape;
+  if (shape.size() > max_rank) {
+    return Status(Code::unsupported, "rank is " + std::to_string(shape.size()) + ", HDF5 allows " +
+                                         std::to_string(max_rank));
+  }
+  if (chunk_shape.empty()) {
+    const bool grows = definition.extendable || definition.more_unlimited != 0;
+    if (grows || !definition.filters.empty()) {
+      return Status(Code::invalid_argument, "extendable or filtered datasets need a chunk shape");
+    }
+    return Status();
+  }
+  if (chunk_shape.size() != shape.size()) {
+    return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
+                                              " must have the rank of shape " + shape_text(shape));
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (chunk_shape[d] == 0 || (!definition.unlimited(d) && chunk_shape[d] > shape[d])) {
+      return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
+                                                " must be at least 1 and at most the shape, " +
+                                                shape_text(shape));
+    }
+  }
+  const std::uint64_t n = n_elements(chunk_shape);
+  if (n >= chunk_bytes_limit / dtype_bytes(definition.dtype)) {
+    return Status(Code::unsupported,
+                  "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
+  }
+  return Status();
+}
+
+Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool track_order,
+                                     StubFilters& stubs) {
+  Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+  bool done = list.valid() && set_object_properties(list.get(), track_order);
+  const Shape& chunk_shape = definition.chunk_shape;
+  const auto kind = chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
+  done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
+  if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
+  if (definition.fill_value) {
+    TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
+  }
+  TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs));
+  return list;
+}
+
+Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
+                                    std::span<const std::byte> fill_value, bool planned, bool bare,
+                                    bool track_order, StubFilters& stubs) {
+  Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+  if (!list.valid() || !set_object_properties(list.get(), track_order) ||
+      !set_layout(list.get(), storage.kind, storage.chunk_shape, planned)) {
+    return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(storage.chunk_shape));
+  }
+  if (!fill_value.empty() && (fill_value.size() != H5Tget_size(type) ||
+                              H5Pset_fill_value(list.get(), type, fill_value.data()) < 0)) {
+    return hdf5_failure(Code::internal, "fill value");
+  }
+#if H5_VERSION_GE(1, 10, 5)
+  // Without it HDF5 leaves 120 bytes of room for attributes in every header.
+  if (bare && H5Pset_dset_no_attrs_hint(list.get(), true) < 0) {
+    return hdf5_failure(Code::internal, "dataset creation list");
+  }
+#endif
+  // The stored client data are what a filter's set_local has made of the user's. HDF5's own filters
+  // make the same of them once more; plug-ins must not see them again (append_filters).
+  std::vector<FilterSpec> filters = storage.filters;
+  for (FilterSpec& filter : filters) {
+    const bool own = filter.filter_id < H5Z_FILTER_RESERVED;
+    if (own && !filter.final_client_data.empty()) filter.client_data = filter.final_client_data;
+    if (!own) filter.client_data.clear();
+  }
+  TAILRACE_TRY(append_filters(list.get(), filters, stubs));
+  return list;
+}
+
+Hdf5Id utf8_link_properties() {
+  Hdf5Id properties(H5Pcreate(H5P_LINK_CREATE));
+  H5Pset_char_encoding(properties.get(), H5T_CSET_UTF8);
+  return properties;
+}
+
+// --- Attribute values as HDF5 types and dataspaces.
+
+namespace {
+
+/// A value as HDF5 wants it.
+struct TypedValue {
+  Hdf5Id type;
+  Hdf5Id space;
+  const void* values = nullptr;
+};
+
+TypedValue typed_text(const std::string& text) {
+  TypedValue typed;
+  typed.type = Hdf5Id(H5Tcopy(H5T_C_S1));
+  // Padded with zeros and exactly as long as the text: netCDF counts a terminating zero as a
+  // character. A type of no bytes does not exist, so an empty text is one zero.
+  H5Tset_size(typed.type.get(), text.empty() ? 1 : text.size());
+  H5Tset_strpad(typed.type.get(), H5T_STR_NULLPAD);
+  H5Tset_cset(typed.type.get(), H5T_CSET_UTF8);
+  typed.space = Hdf5Id(H5Screate(H5S_SCALAR));
+  typed.values = text.c_str();
+  return typed;
+}
+
+template <class T>
+TypedValue typed_numbers(const std::vector<T>& numbers) {
+  TypedValue typed;
+  const hid_t native = std::is_same_v<T, double>         ? H5T_NATIVE_DOUBLE
+                       : std::is_same_v<T, std::int64_t> ? H5T_NATIVE_INT64
+                                                         : H5T_NATIVE_UINT64;
+  typed.type = Hdf5Id(H5Tcopy(native));
+  const hsize_t n = numbers.size();
+  if (n == 0) {
+    typed.space = Hdf5Id(H5Screate(H5S_NULL));
+  } else {
+    typed.space = Hdf5Id(n == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n, nullptr));
+  }
+  typed.values = numbers.data();
+  return typed;
+}
+
+/// The attribute if it exists with this very type and shape, so that it can be overwritten.
+Hdf5Id open_same(hid_t object, const std::string& name, const TypedValue& wanted) {
+  Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
+  if (!attribute.valid()) return Hdf5Id();
+  const Hdf5Id type(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const bool same = H5Tequal(type.get(), wanted.type.get()) > 0 &&
+                    H5Sextent_equal(space.get(), wanted.space.get()) > 0;
+  return same ? std::move(attribute) : Hdf5Id();
+}
+
+}  // namespace
+
+Status write_attribute(hid_t object, const std::string& name, const AttributeValue& value) {
+  const auto typed_of = [](const auto& held) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
+      return typed_text(held);
+    } else {
+      return typed_numbers(held);
+    }
+  };
+  const TypedValue typed = std::visit(typed_of, value.value);
+  const std::string what = "attribute \"" + name + "\"";
+  if (!typed.type.valid() || !typed.space.valid()) return hdf5_failure(Code::internal, what);
+  Hdf5Id attribute;
+  if (H5Aexists(object, name.c_str()) > 0) {
+    attribute = open_same(object, name, typed);
+    if (!attribute.valid() && H5Adelete(object, name.c_str()) < 0) {
+      return hdf5_failure(Code::internal, what);
+    }
+  }
+  if (!attribute.valid()) {
+    attribute = Hdf5Id(H5Acreate2(object, name.c_str(), typed.type.get(), typed.space.get(),
+                                  H5P_DEFAULT, H5P_DEFAULT));
+  }
+  if (!attribute.valid()) return hdf5_failure(Code::internal, what);
+  if (H5Sget_simple_extent_type(typed.space.get()) == H5S_NULL) return Status();
+  if (H5Awrite(attribute.get(), typed.type.get(), typed.values) < 0) {
+    return hdf5_failure(Code::internal, what);
+  }
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,97 @@
+// What the objects of a new file are created with: types, filters, property lists, attributes.
+// Helpers of hdf5_file.cpp; callers hold an Hdf5Scope.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/codec.hpp"
+#include "core/dtype.hpp"
+#include "core/status.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+// --- What a dataset's creation list needs: element types, fill values and the filter pipeline.
+//
+// Helpers of hdf5_file.cpp. A filter that HDF5 cannot load is entered by a stub class of its number
+// and name: HDF5 asks for a registered class when a dataset is created, but chunks arrive encoded
+// and the class is never called. Callers hold an Hdf5Scope.
+
+/// HDF5's native type for `dtype`; a constant of the library, not to be closed.
+hid_t hdf5_native_type(DType dtype);
+
+/// Set the fill value of `creation_list`. @error invalid_argument  `dtype` cannot hold it exactly.
+Status set_fill_value(hid_t creation_list, DType dtype, double fill_value);
+
+/// The stub filter classes that one file has caused to be registered; gives them back at its end,
+/// so that a later search for the real plug-in is not answered by a stub.
+class StubFilters {
+ public:
+  StubFilters() = default;
+  StubFilters(const StubFilters&) = delete;
+  StubFilters& operator=(const StubFilters&) = delete;
+  ~StubFilters() { release(); }
+
+  /// Register a stub of this number unless this or another file has done so.
+  Status add(const FilterSpec& filter);
+  /// Whether `filter_id` is served by a stub of any file.
+  static bool is_stub(std::uint32_t filter_id);
+  /// Unregister what no other file uses. The files that used it must be closed.
+  void release();
+
+ private:
+  std::vector<std::uint32_t> filter_ids_;
+};
+
+/// Append `filters` to the pipeline of `creation_list`, stubs where HDF5 finds no plug-in.
+/// @error internal  HDF5 refuses.
+Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filters,
+                      StubFilters& stubs);
+
+/// Check that the dataset's header names the client data with which the chunks are encoded.
+/// @error unsupported  a plug-in's set_local decided otherwise than the codec was told.
+Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
+
+// --- Property lists of a new file's objects: what is set on each, and why.
+//
+// Helpers of hdf5_file.cpp; callers hold an Hdf5Scope. docs/format.md says what each setting does
+// to the file.
+
+/// The creation list of a file whose root group is to hold `expected_steps` links, one by one; or
+/// `expected_links` at once, which go into a heap if they are many.
+Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
+                                  std::uint64_t expected_links);
+
+/// The creation list of any other group.
+Result<Hdf5Id> group_creation_list(bool track_order);
+
+/// Refuse what HDF5 would refuse with less telling words.
+/// @error invalid_argument, unsupported
+Status check_definition(const DatasetDefinition& definition);
+
+/// The creation list of a checked dataset; stub filters that it needs are added to `stubs`.
+Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool track_order,
+                                     StubFilters& stubs);
+
+/// The creation list of a dataset that is stored as `storage` says; see Hdf5File::creation_list.
+Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
+                                    std::span<const std::byte> fill_value, bool planned, bool bare,
+                                    bool track_order, StubFilters& stubs);
+
+/// Link creation properties: names in UTF-8, as netCDF-4 and h5py write them.
+Hdf5Id utf8_link_properties();
+
+// --- Writing of plain attributes: texts and numbers. Helper of hdf5_file.cpp; callers hold an
+// Hdf5Scope.
+
+/// Create or replace the attribute `name` of an open object. Texts become fixed-length UTF-8
+/// scalars; one number a scalar, several a 1-D array, none an empty (null) dataspace.
+/// @error internal  HDF5 refuses, for instance more than 64 KiB in an object header of HDF5 1.6.
+Status write_attribute(hid_t object, const std::string& name, const AttributeValue& value);
+
+}  // namespace tailrace

@@ -1,0 +1,170 @@
+// Journal format, little-endian, numbers as u64: "TRJOURN1", file_bytes, n_entries, n_witnesses,
+// n_payload_bytes; per entry address, length and its bytes; per witness address, length and
+// lookup3; at the end two lookup3 sums (u32) of all before them with different seeds, so that 64
+// bits must agree before anything is replayed.
+
+#include "hdf5/journal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "hdf5/superblock.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::string_view magic = "TRJOURN1";
+constexpr std::size_t head_bytes = 40;
+constexpr std::size_t sum_bytes = 8;
+constexpr std::uint32_t second_seed = 0x7a11ace5;  // Any value other than 0.
+
+void append_u64(std::vector<std::byte>& out, std::uint64_t value, std::size_t n = 8) {
+  for (std::size_t i = 0; i < n; ++i) out.push_back(std::byte(value >> (8 * i)));
+}
+
+std::uint64_t u64_at(std::span<const std::byte> bytes, std::size_t at, std::size_t n = 8) {
+  std::uint64_t value = 0;
+  for (std::size_t i = n; i > 0; --i) {
+    value = value << 8U | std::to_integer<std::uint64_t>(bytes[at + i - 1]);
+  }
+  return value;
+}
+
+std::vector<std::byte> encode_journal(const Journal& journal) {
+  std::vector<std::byte> out;
+  for (const char c : magic) out.push_back(std::byte(c));
+  std::uint64_t n_payload = 24 * journal.witnesses.size();
+  for (const JournalEntry& entry : journal.entries) n_payload += 16 + entry.bytes.size();
+  append_u64(out, journal.file_bytes);
+  append_u64(out, journal.entries.size());
+  append_u64(out, journal.witnesses.size());
+  append_u64(out, n_payload);
+  for (const JournalEntry& entry : journal.entries) {
+    append_u64(out, entry.address);
+    append_u64(out, entry.bytes.size());
+    out.insert(out.end(), entry.bytes.begin(), entry.bytes.end());
+  }
+  for (const JournalWitness& witness : journal.witnesses) {
+    append_u64(out, witness.address);
+    append_u64(out, witness.n_bytes);
+    append_u64(out, witness.sum);
+  }
+  const std::uint32_t first = lookup3(out);
+  const std::uint32_t second = lookup3(out, second_seed);
+  append_u64(out, first, 4);
+  append_u64(out, second, 4);
+  return out;
+}
+
+Result<Journal> decode_journal(std::span<const std::byte> bytes, const std::string& path) {
+  const Status torn(Code::corrupt, "journal \"" + path + "\" is incomplete");
+  if (bytes.size() < head_bytes + sum_bytes) return torn;
+  if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return torn;
+  const std::size_t end = bytes.size() - sum_bytes;
+  if (u64_at(bytes, 32) != end - head_bytes) return torn;
+  if (lookup3(bytes.first(end)) != u64_at(bytes, end, 4)) return torn;
+  if (lookup3(bytes.first(end), second_seed) != u64_at(bytes, end + 4, 4)) return torn;
+  Journal journal;
+  journal.file_bytes = u64_at(bytes, 8);
+  std::size_t from = head_bytes;
+  for (std::uint64_t i = u64_at(bytes, 16); i > 0; --i) {
+    if (end - from < 16) return torn;
+    const std::uint64_t n_bytes = u64_at(bytes, from + 8);
+    if (end - from - 16 < n_bytes) return torn;
+    const std::span<const std::byte> held = bytes.subspan(from + 16, n_bytes);
+    journal.entries.push_back({u64_at(bytes, from), {held.begin(), held.end()}});
+    from += 16 + n_bytes;
+  }
+  for (std::uint64_t i = u64_at(bytes, 24); i > 0; --i, from += 24) {
+    if (end - from < 24) return torn;
+    journal.witnesses.push_back(
+        {u64_at(bytes, from), u64_at(bytes, from + 8), u64_at(bytes, from + 16)});
+  }
+  return journal;
+}
+
+/// An open file descriptor that closes itself.
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+/// Make a created or removed name durable. Some file systems refuse to sync a folder: not an error.
+void sync_folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const Descriptor at{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (at.fd >= 0) ::fsync(at.fd);
+}
+
+Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return status_from_errno(n == 0 ? ENOSPC : errno, "journal \"" + path + "\"");
+    done += std::size_t(n);
+  }
+  if (::fsync(fd) != 0) return status_from_errno(errno, "journal \"" + path + "\"");
+  return Status();
+}
+
+}  // namespace
+
+std::string journal_path_of(const std::string& path) {
+  constexpr std::string_view partial = ".partial";
+  const bool unfinished = path.size() > partial.size() && path.ends_with(partial);
+  return (unfinished ? path.substr(0, path.size() - partial.size()) : path) + ".journal";
+}
+
+Status write_journal(const std::string& journal_path, const Journal& journal) {
+  const std::vector<std::byte> bytes = encode_journal(journal);
+  Status written;
+  {
+    const Descriptor at{
+        ::open(journal_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    if (at.fd < 0) return status_from_errno(errno, "journal \"" + journal_path + "\"");
+    written = write_all(at.fd, bytes, journal_path);
+  }
+  if (!written.ok()) {
+    ::unlink(journal_path.c_str());
+    return written;
+  }
+  sync_folder_of(journal_path);
+  return Status();
+}
+
+Result<Journal> read_journal(const std::string& journal_path) {
+  const Descriptor at{::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (at.fd < 0) return status_from_errno(errno, "journal \"" + journal_path + "\"");
+  struct stat info {};
+  if (::fstat(at.fd, &info) != 0) return status_from_errno(errno, journal_path);
+  std::vector<std::byte> bytes(std::size_t(info.st_size));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::read(at.fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return status_from_errno(errno, journal_path);
+    if (n == 0) break;
+    done += std::size_t(n);
+  }
+  bytes.resize(done);
+  return decode_journal(bytes, journal_path);
+}
+
+Status remove_journal(const std::string& journal_path) {
+  if (::unlink(journal_path.c_str()) != 0 && errno != ENOENT) {
+    return status_from_errno(errno, "journal \"" + journal_path + "\"");
+  }
+  sync_folder_of(journal_path);
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,426 @@
+// The metadata driver: HDF5's file driver callbacks, and the publication of what they hold back.
+//
+//              finish_create / finish_open              a commit fails, or a raw write does
+//   opening ------------------------------> running ---------------------------------> failed
+//                                           |     ^                                      |
+//                                           +-----+ prepare() ... finish(), publish()    |
+//                                           |                                  abandon() |
+//                                           | abandon()                                  v
+//                                           +--------------------------------------> abandoned
+//
+// Invariants (tests/unit/metadata_driver_test.cpp and pending_commit_test.cpp cite the numbers):
+//  1. Storage receives metadata from a prepared commit only, and nothing at all once failed or
+//     abandoned, except what a commit that was being written then still holds.
+//  2. The end that HDF5 sees lies at least end_pad_bytes behind every block it knows. Otherwise it
+//     would grow a last block by moving the end alone, over bytes that other ranks have claimed.
+//  3. While a plan is armed, at most one allocation receives the planned address; other types and
+//     sizes never do (a global heap is allocated as raw data, too).
+//  4. A raw write of a planned chunk never reaches Storage from HDF5's buffer. Where HDF5 chose
+//     another place, the bytes are copied there by the next commit, when all ranks have written.
+//  5. What HDF5 reads is what it wrote last, whether published, pending or neither; beyond the end
+//     it is zeros.
+//  6. Space handed to HDF5 since the last prepare() is fresh; only bytes outside it count as old,
+//     and old bytes change after all fresh ones are in place.
+//  7. No two allocations are assumed to be neighbours: other ranks claim space in between.
+//  8. A callback never reports a failed write to HDF5, which could then not close its objects; the
+//     failure is kept and comes back from the next commit.
+//  9. While a commit is pending, the driver itself writes to Storage in space alone that is fresh
+//     since then, so the two never write to the same place. There is at most one pending commit.
+//
+// Source: behaviour of HDF5 1.10.8, 1.14 and 2.x as docs/format.md lists it.
+
+#include "hdf5/metadata_driver.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "hdf5/commit_order.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 would
+/// do.
+constexpr std::uint64_t end_pad_bytes = 8;
+/// Largest address that HDF5 may use.
+/// Bytes of one commit that are held to be written over freed space.
+constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
+constexpr haddr_t address_max = haddr_t{1} << 62;
+/// The driver's number for HDF5 >= 1.14; 512 and up are free for private use.
+[[maybe_unused]] constexpr int driver_value = 7411;
+
+/// HDF5's handle of the open file: its own part must come first.
+struct DriverFile {
+  H5FD_t hdf5_part;
+  MetadataDriver* driver;
+};
+
+/// What the access list carries.
+struct DriverInfo {
+  MetadataDriver* driver;
+};
+
+MetadataDriver& driver_of(const H5FD_t* file) {
+  return *reinterpret_cast<const DriverFile*>(file)->driver;
+}
+
+H5FD_t* open_file(const char*, unsigned, hid_t access_list, haddr_t) {
+  const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access_list));
+  if (info == nullptr) return nullptr;
+  // HDF5 fills in its part itself. Creation opens twice (a probe first), so nothing happens here.
+  auto* file = static_cast<DriverFile*>(std::calloc(1, sizeof(DriverFile)));
+  if (file == nullptr) return nullptr;
+  file->driver = info->driver;
+  return &file->hdf5_part;
+}
+
+herr_t close_file(H5FD_t* file) {
+  std::free(file);
+  return 0;
+}
+
+int compare_files(const H5FD_t* a, const H5FD_t* b) {
+  const auto* first = &driver_of(a);
+  const auto* second = &driver_of(b);
+  return first == second ? 0 : (std::less<>()(first, second) ? -1 : 1);
+}
+
+herr_t query_features(const H5FD_t*, unsigned long* flags) {
+  // No aggregation of metadata or small data: every block asks `alloc` for itself, so that a
+  // chunk's request arrives with the chunk's own length.
+  *flags = H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+  return 0;
+}
+
+haddr_t allocate_space(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t n_bytes) {
+  return driver_of(file).on_alloc(type, n_bytes);
+}
+
+/// Must exist and do nothing: without it HDF5 would lower the end of the file.
+herr_t free_space(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, hsize_t) { return 0; }
+
+haddr_t get_end_allocated(const H5FD_t* file, H5FD_mem_t) {
+  return driver_of(file).end_of_allocated();
+}
+
+herr_t set_end_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
+  return driver_of(file).on_set_eoa(address);
+}
+
+haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) { return driver_of(file).on_get_eof(); }
+
+herr_t read_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t n, void* bytes) {
+  return driver_of(file).on_read(address, n, bytes);
+}
+
+herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
+                   const void* bytes) {
+  return driver_of(file).on_write(type, address, n, bytes);
+}
+
+/// HDF5 flushes when it pleases (creation writes a superblock that points at nothing yet); what is
+/// published, and when, prepare() alone decides.
+herr_t ignore_flush(H5FD_t*, hid_t, hbool_t) { return 0; }
+
+/// Other ranks hold the file open; a lock would shut them out or fail on parallel file systems.
+herr_t ignore_lock(H5FD_t*, hbool_t) { return 0; }
+herr_t ignore_unlock(H5FD_t*) { return 0; }
+
+H5FD_class_t make_driver_class() {
+  H5FD_class_t driver;
+  std::memset(&driver, 0, sizeof(driver));
+#if H5_VERSION_GE(1, 13, 0)
+  driver.version = H5FD_CLASS_VERSION;
+  driver.value = static_cast<H5FD_class_value_t>(driver_value);
+#endif
+  driver.name = "tailrace_metadata";
+  driver.maxaddr = address_max;
+  driver.fc_degree = H5F_CLOSE_WEAK;
+  driver.fapl_size = sizeof(DriverInfo);
+  driver.open = open_file;
+  driver.close = close_file;
+  driver.cmp = compare_files;
+  driver.query = query_features;
+  driver.alloc = allocate_space;
+  driver.free = free_space;
+  driver.get_eoa = get_end_allocated;
+  driver.set_eoa = set_end_allocated;
+  driver.get_eof = get_end_of_file;
+  driver.read = read_bytes;
+  driver.write = write_bytes;
+  driver.flush = ignore_flush;
+  driver.truncate = ignore_flush;
+  driver.lock = ignore_lock;
+  driver.unlock = ignore_unlock;
+  // Two kinds of space, raw and other: freed metadata must never be given to a chunk unasked.
+  const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
+  static_assert(sizeof(kinds) == sizeof(driver.fl_map));
+  std::memcpy(driver.fl_map, kinds, sizeof(kinds));
+  return driver;
+}
+
+/// The driver's id in HDF5, registered on first use and again if the application ran H5close().
+hid_t registered_driver() {
+  static const H5FD_class_t driver = make_driver_class();
+  static hid_t id = H5I_INVALID_HID;
+  if (id < 0 || H5Iget_type(id) != H5I_VFL) id = H5FDregister(&driver);
+  return id;
+}
+
+bool is_raw(H5FD_mem_t type) { return type == H5FD_MEM_DRAW || type == H5FD_MEM_GHEAP; }
+
+}  // namespace
+
+MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings settings)
+    : storage_(&storage), allocate_(std::move(allocate)), settings_(std::move(settings)) {
+  settings_.extent_bytes = std::max<std::uint64_t>(1, settings_.extent_bytes);
+  creating_ = !settings_.existing;
+}
+
+Result<Hdf5Id> MetadataDriver::access_list() {
+  Hdf5Id list(H5Pcreate(H5P_FILE_ACCESS));
+  const DriverInfo info{this};
+  // STRONG: closing the file closes what is still open in it, so that no id outlives the driver.
+  // Alignment 1: with any other, HDF5 asks for padded lengths that no plan could match.
+  const bool made = list.valid() && H5Pset_driver(list.get(), registered_driver(), &info) >= 0 &&
+                    H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG) >= 0 &&
+                    H5Pset_alignment(list.get(), 1, 1) >= 0 &&
+                    H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0;
+  if (!made) return hdf5_failure(Code::internal, "HDF5 file access list");
+  return list;
+}
+
+void MetadataDriver::finish_create() { phase_ = Phase::running; }
+
+Result<std::uint64_t> MetadataDriver::finish_open() {
+  phase_ = Phase::running;
+  eoa_ += end_pad_bytes;
+  const Result<std::uint64_t> on_disk = stored_bytes();
+  if (!on_disk.ok()) return on_disk.status();
+  return std::max({eoa_, *on_disk, opening_end_});
+}
+
+void MetadataDriver::arm(std::uint64_t address, std::uint64_t n_bytes) {
+  plan_ = Plan{address, n_bytes, true, {}};
+}
+
+MetadataDriver::PlanOutcome MetadataDriver::disarm() {
+  plan_.armed = false;
+  return plan_.outcome;
+}
+
+void MetadataDriver::forget_copy() { copies_.pop_back(); }
+
+void MetadataDriver::move_planned(std::uint64_t address) {
+  copies_.push_back({plan_.address, address, plan_.n_bytes});
+}
+
+Status MetadataDriver::fail(Status status) {
+  if (failure_.ok()) failure_ = std::move(status);
+  if (phase_ != Phase::abandoned) phase_ = Phase::failed;
+  return failure_;
+}
+
+// What is held back stays in memory even then: HDF5 reads its own metadata back while it closes.
+void MetadataDriver::abandon() { phase_ = Phase::abandoned; }
+
+Result<std::uint64_t> MetadataDriver::stored_bytes() const {
+  return storage_ != nullptr ? storage_->file_bytes() : Result<std::uint64_t>(std::uint64_t{0});
+}
+
+void MetadataDriver::count_end(std::uint64_t end) { eoa_ = std::max(eoa_, end + end_pad_bytes); }
+
+std::uint64_t MetadataDriver::take_space(std::uint64_t n_bytes) {
+  for (Remnant& remnant : remnants_) {
+    if (remnant.n_bytes < n_bytes) continue;
+    const std::uint64_t address = remnant.address;
+    remnant.address += n_bytes;
+    remnant.n_bytes -= n_bytes;
+    return address;
+  }
+  const std::uint64_t extent = settings_.extent_bytes;
+  const std::uint64_t n_taken = (n_bytes + extent - 1) / extent * extent;
+  const std::uint64_t address = allocate_(n_taken);
+  std::erase_if(remnants_, [](const Remnant& remnant) { return remnant.n_bytes == 0; });
+  if (n_taken > n_bytes) remnants_.push_back({address + n_bytes, n_taken - n_bytes});
+  return address;
+}
+
+haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
+  Plan& plan = plan_;
+  if (plan.armed && type == H5FD_MEM_DRAW && n_bytes == plan.n_bytes && !plan.outcome.allocated) {
+    plan.outcome.allocated = true;
+    count_end(plan.address + plan.n_bytes);
+    return plan.address;
+  }
+  if (phase_ == Phase::opening && !creating_) {
+    // The tail starts behind what finish_open() returns, so this space is nobody else's.
+    const Result<std::uint64_t> on_disk = stored_bytes();
+    opening_end_ = std::max({opening_end_, eoa_, on_disk.ok() ? *on_disk : 0});
+    const std::uint64_t address = std::exchange(opening_end_, opening_end_ + n_bytes);
+    fresh_.insert(address, n_bytes);
+    count_end(address + n_bytes);
+    return address;
+  }
+  const bool first = creating_ && phase_ == Phase::opening && eoa_ == 0;
+  const std::uint64_t address = take_space(n_bytes);
+  if (first && address != 0) {
+    // HDF5 looks for its superblock at 0 (or 512, 1024, ...) and asks for its space first.
+    (void)fail(Status(Code::internal, "the first " + std::to_string(n_bytes) +
+                                          " bytes of the file are at address " +
+                                          std::to_string(address) + ", must be at 0"));
+    return HADDR_UNDEF;
+  }
+  fresh_.insert(address, n_bytes);
+  count_end(address + n_bytes);
+  return address;
+}
+
+bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_bytes) {
+  if (!plan_.armed || plan_.outcome.written || n_bytes != plan_.n_bytes) return false;
+  plan_.outcome.written = true;
+  plan_.outcome.address = address;
+  if (address == plan_.address) return true;
+  // HDF5 gave the chunk freed or old space. The bytes may not be written yet: the next commit
+  // copies them.
+  dirty_.drop(address, n_bytes);
+  copies_.push_back({plan_.address, address, n_bytes});
+  return true;
+}
+
+void MetadataDriver::write_raw(std::uint64_t address, std::span<const std::byte> bytes) {
+  if (phase_ == Phase::failed || phase_ == Phase::abandoned) return;
+  if (!fresh_.contains(address, bytes.size())) {
+    // Committed bytes change; that waits for a commit like every in-place change.
+    dirty_.put(address, bytes, false);
+    return;
+  }
+  dirty_.drop(address, bytes.size());
+  if (const Status written = storage_->write_at(address, bytes); !written.ok()) (void)fail(written);
+}
+
+herr_t MetadataDriver::on_write(H5FD_mem_t type, haddr_t address, std::size_t n_bytes,
+                                const void* bytes) {
+  const std::span<const std::byte> given(static_cast<const std::byte*>(bytes), n_bytes);
+  if (type == H5FD_MEM_DRAW && take_planned_write(address, n_bytes)) return 0;
+  if (is_raw(type)) {
+    write_raw(address, given);
+  } else {
+    dirty_.put(address, given, type == H5FD_MEM_SUPER);
+  }
+  return 0;
+}
+
+herr_t MetadataDriver::on_read(haddr_t address, std::size_t n_bytes, void* bytes) {
+  const std::span<std::byte> wanted(static_cast<std::byte*>(bytes), n_bytes);
+  const Result<std::uint64_t> on_disk = stored_bytes();
+  if (!on_disk.ok()) return -1;
+  const std::uint64_t n_stored = *on_disk > address ? std::min(*on_disk - address, n_bytes) : 0;
+  std::fill(wanted.begin() + std::ptrdiff_t(n_stored), wanted.end(), std::byte{0});
+  if (n_stored > 0 && !storage_->read_at(address, wanted.first(n_stored)).ok()) return -1;
+  if (pending_) pending_->bytes().overlay(address, wanted);
+  dirty_.overlay(address, wanted);
+  return 0;
+}
+
+herr_t MetadataDriver::on_set_eoa(haddr_t address) {
+  if (phase_ == Phase::opening) {
+    eoa_ = address;
+    return 0;
+  }
+  // A lower end would only hide space; a higher one means that HDF5 extends a block in place, over
+  // bytes that may be another rank's, which invariant 2 rules out.
+  return address <= eoa_ ? 0 : -1;
+}
+
+haddr_t MetadataDriver::on_get_eof() {
+  // A file under creation must look empty although ranks may have written to it already.
+  if (phase_ == Phase::opening && creating_) return eoa_;
+  const Result<std::uint64_t> on_disk = stored_bytes();
+  const std::uint64_t stored = on_disk.ok() ? *on_disk : 0;
+  return phase_ == Phase::opening ? stored : std::max({stored, dirty_.end(), eoa_});
+}
+
+/// Chunks that HDF5 has put where older ones lay, which the committed file still refers to, become
+/// in-place writes under the journal: copied before the commit they would damage the older file.
+Status MetadataDriver::plan_moves_in_place(CommitPlan& plan) {
+  std::vector<PendingCommit::Copy> to_fresh_space;
+  std::uint64_t n_bytes = 0;
+  for (const PendingCommit::Copy& copy : copies_) {
+    if (fresh_.contains(copy.to, copy.n_bytes)) {
+      to_fresh_space.push_back(copy);
+      continue;
+    }
+    n_bytes += copy.n_bytes;
+    if (n_bytes > in_place_bytes_max) {
+      return Status(Code::unsupported,
+                    "file \"" + storage_->path() +
+                        "\": HDF5 wants to use freed space of more than " +
+                        std::to_string(in_place_bytes_max >> 20U) +
+                        " MiB again, which cannot be done safely; repack the file first");
+    }
+    std::vector<std::byte>& bytes = plan.owned.emplace_back(copy.n_bytes);
+    TAILRACE_TRY(storage_->read_at(copy.from, bytes));
+    plan.index_blocks.insert(plan.index_blocks.begin(), {copy.to, bytes});
+    plan.orderly = false;
+  }
+  copies_ = std::move(to_fresh_space);
+  return Status();
+}
+
+Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
+  TAILRACE_CHECK(pending_ == nullptr);
+  if (!failure_.ok()) return failure_;
+  if (phase_ == Phase::abandoned || (dirty_.empty() && copies_.empty())) {
+    pending_ = std::make_shared<PendingCommit>();
+    return pending_;
+  }
+  // A new file has a temporary name until its first commit is complete: nothing to protect.
+  CommitSettings how{settings_.sync, settings_.journal,
+                     creating_ ? std::string() : settings_.journal_path};
+  Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
+  if (!plan.ok()) return fail(plan.status());
+  if (!creating_) {
+    if (const Status moved = plan_moves_in_place(*plan); !moved.ok()) return fail(moved);
+  }
+  pending_ = std::make_shared<PendingCommit>(*storage_, std::exchange(dirty_, {}), std::move(*plan),
+                                             std::exchange(copies_, {}), std::move(how));
+  fresh_.clear();
+  return pending_;
+}
+
+/// What a commit could not write is held back again: HDF5 reads it while it closes.
+void MetadataDriver::take_back(const PendingCommit& commit) {
+  DirtyBytes held = commit.bytes();
+  for (const auto& [address, segment] : dirty_.segments()) {
+    held.put(address, segment.bytes, segment.superblock);
+  }
+  dirty_ = std::move(held);
+}
+
+Status MetadataDriver::finish() {
+  TAILRACE_CHECK(pending_ != nullptr);
+  const std::shared_ptr<PendingCommit> commit = std::exchange(pending_, nullptr);
+  const bool too_late = phase_ == Phase::failed || phase_ == Phase::abandoned;
+  if (too_late && !commit->written()) {
+    take_back(*commit);
+    return failure_;
+  }
+  if (const Status written = commit->write(); !written.ok()) {
+    take_back(*commit);
+    return fail(written);
+  }
+  metadata_bytes_ += commit->metadata_bytes();
+  if (!commit->bytes().empty()) creating_ = false;
+  return Status();
+}
+
+Status MetadataDriver::publish() {
+  const Result<std::shared_ptr<PendingCommit>> commit = prepare();
+  return commit.ok() ? finish() : commit.status();
+}
+
+}  // namespace tailrace

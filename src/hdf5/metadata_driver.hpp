@@ -1,0 +1,143 @@
+// MetadataDriver: an HDF5 file driver that plans raw addresses and holds metadata back until
+// commit.
+//
+// HDF5 believes that it writes a file. In truth the driver's `alloc` answers with addresses at
+// which other ranks' chunk bytes already lie, its `write` drops the raw bytes of such chunks, and
+// metadata stays in memory until a commit writes it to Storage in an order that keeps the file
+// readable whenever the job dies. A commit is taken out (prepare), written by whoever has time
+// (commit_order.hpp) and looked at again (finish); publish() is the three at once. Invariants and
+// states: metadata_driver.cpp; order: commit_order.hpp. Used by Hdf5File only. One thread at a
+// time, under an Hdf5Scope.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+#include "core/storage.hpp"
+#include "hdf5/commit_order.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+class MetadataDriver {
+ public:
+  using Allocate = std::function<std::uint64_t(std::uint64_t n_bytes)>;
+
+  struct Settings {
+    bool existing = false;  ///< The file is opened, not created.
+    bool sync = true;
+    bool journal = false;
+    std::string journal_path;
+    /// Space for metadata is taken in multiples of this; 1: exactly what HDF5 asks for.
+    std::uint64_t extent_bytes = 1;
+  };
+
+  MetadataDriver(Storage& storage, Allocate allocate, Settings settings);
+  MetadataDriver(const MetadataDriver&) = delete;
+  MetadataDriver& operator=(const MetadataDriver&) = delete;
+
+  /// A file access list that leads to this driver. The driver must outlive every id made with it.
+  Result<Hdf5Id> access_list();
+
+  /// Call once H5Fcreate has succeeded: from now on the file has an end.
+  void finish_create();
+  /// Call once H5Fopen has succeeded. @returns the first address that nobody uses.
+  Result<std::uint64_t> finish_open();
+
+  /// What became of a planned allocation.
+  struct PlanOutcome {
+    bool allocated = false;     ///< HDF5 asked for space and got the planned address.
+    bool written = false;       ///< HDF5 wrote: dropped, or remembered as a copy to another place.
+    std::uint64_t address = 0;  ///< Where to.
+  };
+  /// The next raw allocation of exactly `n_bytes` gets `address`; the next raw write is dropped.
+  void arm(std::uint64_t address, std::uint64_t n_bytes);
+  PlanOutcome disarm();
+  /// After disarm(), where HDF5 wrote to another place than planned: that write will be undone by
+  /// another one, so nothing is to be copied there.
+  void forget_copy();
+  /// After disarm(): HDF5 took `address` out of space that it knew as free, without asking. The
+  /// next commit copies the planned bytes there.
+  void move_planned(std::uint64_t address);
+
+  /// Take everything that is held back out as one commit, which anybody may write. What HDF5 does
+  /// from now on gathers for the next one. One commit at a time: finish() it first.
+  /// @error failure(); whatever Storage answers to reads.
+  Result<std::shared_ptr<PendingCommit>> prepare();
+  /// Learn how the pending commit went, and write it now if nobody has. After a failure nothing is
+  /// written any more and the same Status comes back from every later call.
+  Status finish();
+  /// prepare() and finish(): write everything that is held back, in commit order.
+  Status publish();
+  /// Whether prepare() waits for its finish().
+  bool pending() const { return pending_ != nullptr; }
+
+  /// Write nothing from now on; for closing without a commit.
+  void abandon();
+  /// Forget Storage altogether: for a driver that HDF5 refuses to let go of.
+  void detach() {
+    abandon();
+    storage_ = nullptr;
+  }
+
+  /// The first failure of Storage, or ok.
+  const Status& failure() const { return failure_; }
+  /// Metadata bytes handed to Storage so far.
+  std::uint64_t metadata_bytes() const { return metadata_bytes_; }
+  /// One past everything HDF5 has been told about, and the pad behind it.
+  std::uint64_t end_of_allocated() const { return eoa_; }
+
+  // What HDF5's callbacks do; called by the driver class in metadata_driver.cpp only.
+  haddr_t on_alloc(H5FD_mem_t type, hsize_t n_bytes);
+  herr_t on_write(H5FD_mem_t type, haddr_t address, std::size_t n_bytes, const void* bytes);
+  herr_t on_read(haddr_t address, std::size_t n_bytes, void* bytes);
+  herr_t on_set_eoa(haddr_t address);
+  haddr_t on_get_eof();
+
+ private:
+  enum class Phase : std::uint8_t { opening, running, failed, abandoned };
+  struct Plan {
+    std::uint64_t address = 0;
+    std::uint64_t n_bytes = 0;
+    bool armed = false;
+    PlanOutcome outcome;
+  };
+  struct Remnant {
+    std::uint64_t address = 0;
+    std::uint64_t n_bytes = 0;
+  };
+
+  Status plan_moves_in_place(CommitPlan& plan);
+  std::uint64_t take_space(std::uint64_t n_bytes);
+  void count_end(std::uint64_t end);
+  bool take_planned_write(std::uint64_t address, std::uint64_t n_bytes);
+  void write_raw(std::uint64_t address, std::span<const std::byte> bytes);
+  Result<std::uint64_t> stored_bytes() const;
+  void take_back(const PendingCommit& commit);
+  Status fail(Status status);
+
+  Storage* storage_;
+  Allocate allocate_;
+  Settings settings_;
+  Phase phase_ = Phase::opening;
+  bool creating_ = true;  ///< A new file that has not been committed yet.
+  Status failure_;
+  Plan plan_;
+  DirtyBytes dirty_;
+  SpanSet fresh_;  ///< Allocated since the last prepare(): neither on disk nor pending.
+  /// Chunks that HDF5 wants elsewhere than where they were written.
+  std::vector<PendingCommit::Copy> copies_;
+  std::shared_ptr<PendingCommit> pending_;  ///< From prepare() to finish().
+  std::vector<Remnant> remnants_;
+  std::uint64_t opening_end_ = 0;  ///< Where allocations before the tail exists come from.
+  std::uint64_t eoa_ = 0;
+  std::uint64_t metadata_bytes_ = 0;
+};
+
+}  // namespace tailrace

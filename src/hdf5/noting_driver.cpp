@@ -1,0 +1,286 @@
+// The noting file driver's callbacks, and the walk over a dataset's chunks.
+//
+// Relies on: reading one stored chunk makes HDF5 look its entry up and issue exactly one raw read
+// of the stored length at the stored address (H5Dread_chunk, HDF5 1.10.3 to 2.x). H5Dchunk_iter
+// of 1.14 would also do, but one way for all versions is one behaviour to test.
+
+#include "hdf5/noting_driver.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+namespace tailrace {
+namespace {
+
+constexpr haddr_t address_max = haddr_t{1} << 62;
+/// The driver's number for HDF5 >= 1.14; 512 and up are free for private use.
+[[maybe_unused]] constexpr int driver_value = 7412;
+
+/// CPU time of HDF5 1.10.8 for a chunk that is not there (an error stack is filled and emptied),
+/// and for passing one entry of an index in a search for the n-th; measured, microseconds.
+constexpr double absent_chunk_us = 4;
+constexpr double passed_entry_us = 0.05;
+
+struct DriverFile {
+  H5FD_t hdf5_part;  // Must come first.
+  NotedFile* file;   // None: gone before HDF5 has let go of it.
+  haddr_t eoa;
+};
+
+struct DriverInfo {
+  NotedFile* file;
+};
+
+DriverFile& driver_file(H5FD_t* file) { return *reinterpret_cast<DriverFile*>(file); }
+const DriverFile& driver_file(const H5FD_t* file) {
+  return *reinterpret_cast<const DriverFile*>(file);
+}
+
+H5FD_t* open_file(const char*, unsigned, hid_t access_list, haddr_t) {
+  const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access_list));
+  if (info == nullptr) return nullptr;
+  auto* file = static_cast<DriverFile*>(std::calloc(1, sizeof(DriverFile)));
+  if (file == nullptr) return nullptr;
+  file->file = info->file;
+  info->file->handles.push_back(&file->hdf5_part);
+  return &file->hdf5_part;
+}
+
+herr_t close_file(H5FD_t* file) {
+  NotedFile* noted = driver_file(file).file;
+  if (noted != nullptr) std::erase(noted->handles, file);
+  std::free(file);
+  return 0;
+}
+
+int compare_files(const H5FD_t* a, const H5FD_t* b) {
+  const NotedFile* first = driver_file(a).file;
+  const NotedFile* second = driver_file(b).file;
+  return first == second ? 0 : (std::less<>()(first, second) ? -1 : 1);
+}
+
+herr_t query_features(const H5FD_t*, unsigned long* flags) {
+  *flags = H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+  return 0;
+}
+
+haddr_t get_end_allocated(const H5FD_t* file, H5FD_mem_t) { return driver_file(file).eoa; }
+
+herr_t set_end_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
+  driver_file(file).eoa = address;
+  return 0;
+}
+
+haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) {
+  const NotedFile* noted = driver_file(file).file;
+  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{address_max / 2});
+}
+
+herr_t read_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
+                  void* bytes) {
+  if (driver_file(file).file == nullptr) return -1;
+  NotedFile& noted = *driver_file(file).file;
+  if (noted.noting && type == H5FD_MEM_DRAW) {
+    noted.noted = Extent{address, n};
+    return 0;
+  }
+  Status filled = noted.fill(address, {static_cast<std::byte*>(bytes), n});
+  if (filled.ok()) return 0;
+  if (noted.failure.ok()) noted.failure = std::move(filled);
+  return -1;
+}
+
+herr_t refuse_write(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, std::size_t, const void*) { return -1; }
+herr_t ignore_lock(H5FD_t*, hbool_t) { return 0; }
+herr_t ignore_unlock(H5FD_t*) { return 0; }
+
+H5FD_class_t make_driver_class() {
+  H5FD_class_t driver;
+  std::memset(&driver, 0, sizeof(driver));
+#if H5_VERSION_GE(1, 13, 0)
+  driver.version = H5FD_CLASS_VERSION;
+  driver.value = static_cast<H5FD_class_value_t>(driver_value);
+#endif
+  driver.name = "tailrace_noting";
+  driver.maxaddr = address_max;
+  driver.fc_degree = H5F_CLOSE_WEAK;
+  driver.fapl_size = sizeof(DriverInfo);
+  driver.open = open_file;
+  driver.close = close_file;
+  driver.cmp = compare_files;
+  driver.query = query_features;
+  driver.get_eoa = get_end_allocated;
+  driver.set_eoa = set_end_allocated;
+  driver.get_eof = get_end_of_file;
+  driver.read = read_bytes;
+  driver.write = refuse_write;
+  driver.lock = ignore_lock;
+  driver.unlock = ignore_unlock;
+  const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
+  std::memcpy(driver.fl_map, kinds, sizeof(kinds));
+  return driver;
+}
+
+hid_t registered_driver() {
+  static const H5FD_class_t driver = make_driver_class();
+  static hid_t id = H5I_INVALID_HID;
+  if (id < 0 || H5Iget_type(id) != H5I_VFL) id = H5FDregister(&driver);
+  return id;
+}
+
+/// Have HDF5 read one stored chunk whole.
+herr_t read_stored_chunk(hid_t dataset, const hsize_t* offset, std::uint32_t* filter_mask) {
+  char unused = 0;  // The driver writes nothing into it.
+#if H5_VERSION_GE(2, 0, 0)
+  std::size_t n_bytes = std::size_t{1} << 32;
+  return H5Dread_chunk(dataset, H5P_DEFAULT, offset, filter_mask, &unused, &n_bytes);
+#else
+  return H5Dread_chunk(dataset, H5P_DEFAULT, offset, filter_mask, &unused);
+#endif
+}
+
+/// Note where the chunk at these grid coordinates lies.
+std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGrid& grid,
+                                   std::uint64_t index, const Shape& at) {
+  hsize_t offset[max_rank];
+  for (std::size_t d = 0; d < at.size(); ++d) offset[d] = at[d] * grid.chunk_shape[d];
+  std::uint32_t filter_mask = 0;
+  file.noted.reset();
+  file.noting = true;
+  const herr_t read = read_stored_chunk(dataset, offset, &filter_mask);
+  file.noting = false;
+  if (read < 0 || !file.noted) return std::nullopt;
+  return StoredChunk{index, *file.noted, filter_mask};
+}
+
+/// The walk over the chunks of one dataset.
+class ChunkWalk {
+ public:
+  ChunkWalk(NotedFile& file, hid_t dataset, const ChunkGrid& grid, const std::string& what,
+            std::vector<StoredChunk>& chunks)
+      : file_(file), dataset_(dataset), grid_(grid), what_(what), chunks_(chunks) {}
+
+  Status run() {
+    const std::size_t n_before = chunks_.size();
+    const std::uint64_t n_chunks = grid_.n_chunks();
+    const Shape n_per_dimension = grid_.n_per_dimension();
+    Shape at(n_per_dimension.size());
+    std::uint64_t n_absent = 0;
+    for (std::uint64_t index = 0; index < n_chunks; ++index) {
+      if (!note(index, at) && n_absent++ == 0) {
+        // A chunk that was never written fails like one whose entry is damaged; the index's own
+        // count of its entries, one walk over all of it, tells them apart.
+        TAILRACE_TRY(count_stored());
+      }
+      const std::uint64_t n_found = chunks_.size() - n_before;
+      if (n_absent > 0) {
+        if (n_found == n_stored_) return Status();
+        const double by_entry_us = double(n_stored_) * double(n_stored_) / 2 * passed_entry_us;
+        if (double(n_absent) * absent_chunk_us > by_entry_us + 100) {
+          chunks_.resize(n_before);
+          return list_entries();
+        }
+      }
+      for (std::size_t d = at.size(); d-- > 0 && ++at[d] == n_per_dimension[d];) at[d] = 0;
+    }
+    const std::uint64_t n_found = chunks_.size() - n_before;
+    return n_absent == 0 || n_found == n_stored_ ? Status() : lost(n_found);
+  }
+
+ private:
+  /// Note where the chunk at these grid coordinates lies. @returns whether it is there.
+  bool note(std::uint64_t index, const Shape& at) {
+    const std::optional<StoredChunk> found = note_at(file_, dataset_, grid_, index, at);
+    if (found) chunks_.push_back(*found);
+    return found.has_value();
+  }
+
+  Status count_stored() {
+    hsize_t n_stored = 0;
+    space_ = Hdf5Id(H5Dget_space(dataset_));
+    if (H5Dget_num_chunks(dataset_, space_.get(), &n_stored) < 0) {
+      return file_.failure.ok() ? hdf5_failure(Code::corrupt, what_) : file_.failure;
+    }
+    n_stored_ = n_stored;
+    return Status();
+  }
+
+  /// Few chunks in a large grid: ask the index for one entry after the other.
+  Status list_entries() {
+    const std::size_t n_before = chunks_.size();
+    const Shape n_per_dimension = grid_.n_per_dimension();
+    for (std::uint64_t entry = 0; entry < n_stored_; ++entry) {
+      hsize_t offset[max_rank] = {};
+      unsigned filter_mask = 0;
+      haddr_t address = HADDR_UNDEF;
+      hsize_t n_bytes = 0;
+      if (H5Dget_chunk_info(dataset_, space_.get(), entry, offset, &filter_mask, &address,
+                            &n_bytes) < 0) {
+        return hdf5_failure(Code::corrupt, what_);
+      }
+      Shape at(n_per_dimension.size());
+      bool inside = true;
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        at[d] = offset[d] / grid_.chunk_shape[d];
+        inside = inside && at[d] < n_per_dimension[d];
+      }
+      if (!inside) continue;  // Left over from a larger extent.
+      // Its address comes from a read again: what HDF5 says of files with a user block differs
+      // between its versions.
+      if (!note(grid_.index_of(at), at)) return lost(chunks_.size() - n_before);
+    }
+    std::sort(
+        chunks_.begin() + std::ptrdiff_t(n_before), chunks_.end(),
+        [](const StoredChunk& a, const StoredChunk& b) { return a.chunk_index < b.chunk_index; });
+    return Status();
+  }
+
+  Status lost(std::uint64_t n_found) const {
+    return Status(Code::corrupt, what_ + ": only " + std::to_string(n_found) + " of its " +
+                                     std::to_string(n_stored_) + " chunks can be found");
+  }
+
+  NotedFile& file_;
+  hid_t dataset_;
+  const ChunkGrid& grid_;
+  const std::string& what_;
+  std::vector<StoredChunk>& chunks_;
+  Hdf5Id space_;
+  std::uint64_t n_stored_ = 0;
+};
+
+}  // namespace
+
+NotedFile::~NotedFile() {
+  for (H5FD_t* handle : handles) driver_file(handle).file = nullptr;
+}
+
+Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  const DriverInfo driver{&file};
+  if (!access.valid() || H5Pset_driver(access.get(), registered_driver(), &driver) < 0 ||
+      H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG) < 0 ||
+      // No chunk is looked at twice, and every dataset would get a table of 521 slots.
+      H5Pset_cache(access.get(), 0, 0, 0, 0) < 0) {
+    return hdf5_failure(Code::internal, "HDF5 file access list");
+  }
+  Hdf5Id opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+  if (opened.valid()) return opened;
+  if (!file.failure.ok()) return file.failure;
+  return hdf5_failure(Code::corrupt, "file \"" + path + "\" does not open as HDF5");
+}
+
+Status note_chunks(NotedFile& file, hid_t dataset, const ChunkGrid& grid, const std::string& what,
+                   std::vector<StoredChunk>& chunks) {
+  return ChunkWalk(file, dataset, grid, what, chunks).run();
+}
+
+std::optional<StoredChunk> note_chunk(NotedFile& file, hid_t dataset, const ChunkGrid& grid,
+                                      std::uint64_t chunk_index) {
+  return note_at(file, dataset, grid, chunk_index, grid.coordinates(chunk_index));
+}
+
+}  // namespace tailrace

@@ -1,0 +1,338 @@
+// How each known plug-in packs its settings, and the values that it does not survive.
+
+#include "hdf5/plugin_known.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace tailrace {
+
+namespace {
+
+template <class T>
+std::span<const T> as_values(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Whether every |x| <= most; false for NaN. Counts instead of stopping at the first: a loop
+/// without exits runs at memory speed.
+template <class T>
+bool all_within(std::span<const T> values, T most) {
+  unsigned any = 0;
+  for (const T x : values) any |= static_cast<unsigned>(!(std::fabs(x) <= most));
+  return any == 0;
+}
+
+/// The greatest finite T that is at most `value`.
+template <class T>
+T at_most(double value) {
+  constexpr auto greatest = static_cast<double>(std::numeric_limits<T>::max());
+  return static_cast<T>(std::min(value, greatest));
+}
+
+/// The same for real numbers of either type; true for other types.
+bool all_reals_within(DType dtype, std::span<const std::byte> values, double most) {
+  if (dtype == DType::f32) return all_within(as_values<float>(values), at_most<float>(most));
+  if (dtype == DType::f64) return all_within(as_values<double>(values), at_most<double>(most));
+  return true;
+}
+
+}  // namespace
+
+const char* guard_sz3(DType dtype, std::span<const std::byte> values, double) {
+  const double greatest = dtype == DType::f32 ? double{std::numeric_limits<float>::max()}
+                                              : std::numeric_limits<double>::max();
+  return all_reals_within(dtype, values, greatest / 32)
+             ? nullptr
+             : "the chunk holds NaN, Inf or values near the end of the type's range, from which "
+               "SZ3 3.1 may not return";
+}
+
+const char* guard_sperr(DType dtype, std::span<const std::byte> values, double absolute_bound) {
+  if (absolute_bound > 0x1p59) return "SPERR crashes on bounds whose square is no finite f32";
+  const double most =
+      absolute_bound > 0 ? absolute_bound * 0x1p48 : std::numeric_limits<double>::max();
+  return all_reals_within(dtype, values, most)
+             ? nullptr
+             : "the chunk holds NaN, Inf or values beyond 2^48 bounds, on which SPERR crashes";
+}
+
+// --- How each known plug-in packs its settings.
+
+namespace {
+
+constexpr std::uint32_t kSz3Id = 32024;
+constexpr std::uint32_t kBlosc2Id = 32026;
+/// Our own codec xor as a plug-in (codec/xor/xor_client_data.hpp): lossless on all that it meets.
+constexpr std::uint32_t kXorId = 482;
+
+Status unsupported(const CodecRequest& request, const std::string& why) {
+  return Status(Code::unsupported, "codec " + request.name + ": " + why);
+}
+
+/// The two halves of a double, the more significant first (SZ3, SZ2).
+void append_big_endian(double value, std::vector<std::uint32_t>& words) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  words.push_back(static_cast<std::uint32_t>(bits >> 32));
+  words.push_back(static_cast<std::uint32_t>(bits));
+}
+
+/// The two halves of a double in the order of this machine's memory (H5Z-ZFP).
+void append_native(double value, std::vector<std::uint32_t>& words) {
+  const auto halves = std::bit_cast<std::array<std::uint32_t, 2>>(value);
+  words.insert(words.end(), halves.begin(), halves.end());
+}
+
+/// The bound for a codec that computes in the field's own type: the greatest number of that type
+/// that is not above it.
+double bound_in_dtype(double bound, DType dtype) {
+  if (dtype != DType::f32) return bound;
+  float rounded = static_cast<float>(bound);
+  if (static_cast<double>(rounded) > bound) rounded = std::nextafterf(rounded, 0.0F);
+  return static_cast<double>(rounded);
+}
+
+/// What every lossy codec of real numbers must refuse.
+Status check_lossy(const CodecRequest& request) {
+  if (!is_floating(request.dtype)) {
+    return unsupported(request, "its errors cannot be bounded for " +
+                                    std::string(dtype_name(request.dtype)) +
+                                    "; it takes f32 and f64");
+  }
+  if (request.pointwise_bound > 0) {
+    return unsupported(request, "it keeps no pw_rel bound; trz and portable do");
+  }
+  if (!(request.absolute_bound > 0)) {
+    return unsupported(request,
+                       "it is lossy and needs a bound > 0 (abs=, rel= or psnr= of a field that is "
+                       "not constant); for exact values take deflate or zstd");
+  }
+  if (bound_in_dtype(request.absolute_bound, request.dtype) == 0) {
+    return unsupported(request, "the bound is below the least positive f32");
+  }
+  return Status();
+}
+
+/// SZ3 3.1 takes the mode and four doubles; later ones a serialised configuration in the same id.
+bool is_sz3_3_1(const PluginLibrary& library) { return library.exports("SZ_errConfigToCdArray"); }
+
+Result<PluginPlan> plan_sz3(const CodecRequest& request, CodecSettings& settings,
+                            const PluginLibrary& library) {
+  TAILRACE_TRY(settings.finish());
+  TAILRACE_TRY(check_lossy(request));
+  if (!is_sz3_3_1(library)) {
+    return unsupported(request,
+                       library.file_path +
+                           " is not SZ3 3.1 (that of hdf5plugin 7), and later versions take "
+                           "other client data; give theirs with id=32024,cd=...");
+  }
+  constexpr std::size_t rank_max =
+      4;  // Its set_local overruns an array beyond 5, its kernels stop at 4.
+  if (request.chunk_shape.size() > rank_max) {
+    return unsupported(
+        request, "it takes chunks of 1 to 4 dimensions, not " + shape_text(request.chunk_shape));
+  }
+  PluginPlan plan;
+  plan.lossy = true;
+  plan.version_note = "SZ3 3.1";
+  plan.client_data = {0};  // Error-bound mode ABS.
+  append_big_endian(bound_in_dtype(request.absolute_bound, request.dtype), plan.client_data);
+  for (int unused = 0; unused < 3; ++unused) append_big_endian(0, plan.client_data);
+  return plan;
+}
+
+Result<PluginPlan> plan_zfp(const CodecRequest& request, CodecSettings& settings,
+                            const PluginLibrary&) {
+  const std::optional<double> rate = settings.positive("rate");
+  const std::int64_t precision = settings.integer("precision", 1, 64, 0);
+  const bool reversible = settings.flag("reversible", false);
+  TAILRACE_TRY(settings.finish());
+  const int n_modes = int{rate.has_value()} + int{precision > 0} + int{reversible};
+  if (n_modes > 1) {
+    return Status(Code::invalid_argument,
+                  "codec zfp: rate, precision and reversible exclude each other");
+  }
+  if ((rate || precision > 0) && (request.absolute_bound > 0 || request.pointwise_bound > 0)) {
+    return Status(
+        Code::invalid_argument,
+        "codec zfp: rate and precision keep no bound; give either one of them or a bound");
+  }
+  const bool whole_words = request.dtype == DType::i32 || request.dtype == DType::i64;
+  if (!is_floating(request.dtype) && !(whole_words && reversible)) {
+    return unsupported(request, "it takes f32 and f64, and i32 and i64 with reversible=on, not " +
+                                    std::string(dtype_name(request.dtype)));
+  }
+  PluginPlan plan;
+  plan.lossy = !reversible;
+  if (rate) {
+    plan.client_data = {1, 0};
+    append_native(*rate, plan.client_data);
+  } else if (precision > 0) {
+    plan.client_data = {2, 0, static_cast<std::uint32_t>(precision), 0};
+  } else if (reversible) {
+    plan.client_data = {5, 0, 0, 0};
+  } else {
+    TAILRACE_TRY(check_lossy(request));
+    plan.client_data = {3, 0};
+    append_native(bound_in_dtype(request.absolute_bound, request.dtype), plan.client_data);
+  }
+  plan.client_data.resize(6, 0);
+  return plan;
+}
+
+/// H5Z-SPERR's word: mode in bits 28-29, quality as fixed point with 16 bits after the point (its
+/// base-2 logarithm for a point-wise bound, sign in bit 27), rank swap in bit 31.
+Result<PluginPlan> plan_sperr(const CodecRequest& request, CodecSettings& settings,
+                              const PluginLibrary&) {
+  const bool swap = settings.flag("swap", false);
+  const std::size_t missing = settings.choice("missing", {"none", "nan", "large"}, 0);
+  TAILRACE_TRY(settings.finish());
+  TAILRACE_TRY(check_lossy(request));
+  const double logarithm = std::log2(bound_in_dtype(request.absolute_bound, request.dtype)) * 65536;
+  // Towards the tighter bound on either side.
+  std::uint32_t word = logarithm < 0 ? static_cast<std::uint32_t>(std::ceil(-logarithm)) | 1U << 27
+                                     : static_cast<std::uint32_t>(std::floor(logarithm));
+  word |= 3U << 28;
+  if (swap) word |= 1U << 31;
+  PluginPlan plan;
+  plan.lossy = true;
+  plan.client_data = {word, static_cast<std::uint32_t>(missing)};
+  return plan;
+}
+
+Result<PluginPlan> plan_zstd(const CodecRequest&, CodecSettings& settings,
+                             const PluginLibrary& library) {
+  PluginPlan plan;
+  plan.client_data = {static_cast<std::uint32_t>(settings.integer("level", -131072, 22, 3))};
+  plan.shuffle_first = settings.flag("shuffle", true);
+  plan.version_note = library.text_of("ZSTD_versionString");
+  if (!plan.version_note.empty()) plan.version_note.insert(0, "zstd ");
+  TAILRACE_TRY(settings.finish());
+  return plan;
+}
+
+Result<PluginPlan> plan_lz4(const CodecRequest&, CodecSettings& settings, const PluginLibrary&) {
+  PluginPlan plan;
+  plan.client_data = {static_cast<std::uint32_t>(settings.integer("block", 0, 0x7E000000, 0))};
+  plan.shuffle_first = settings.flag("shuffle", true);
+  TAILRACE_TRY(settings.finish());
+  return plan;
+}
+
+Result<PluginPlan> plan_bzip2(const CodecRequest&, CodecSettings& settings, const PluginLibrary&) {
+  PluginPlan plan;
+  plan.client_data = {static_cast<std::uint32_t>(settings.integer("level", 1, 9, 9))};
+  plan.shuffle_first = settings.flag("shuffle", true);
+  TAILRACE_TRY(settings.finish());
+  return plan;
+}
+
+/// blosc and blosc2: four words for set_local to fill, then level, shuffle kind, compressor.
+Result<PluginPlan> plan_blosc(const CodecRequest&, CodecSettings& settings, const PluginLibrary&) {
+  constexpr std::array<std::uint32_t, 5> compressors = {0, 1, 2, 4, 5};
+  const auto level = static_cast<std::uint32_t>(settings.integer("level", 0, 9, 5));
+  const auto shuffle =
+      static_cast<std::uint32_t>(settings.choice("shuffle", {"none", "byte", "bit"}, 1));
+  const std::size_t inner =
+      settings.choice("inner", {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, 1);
+  TAILRACE_TRY(settings.finish());
+  PluginPlan plan;
+  plan.client_data = {0, 0, 0, 0, level, shuffle, compressors[inner]};
+  return plan;
+}
+
+Result<PluginPlan> plan_bitshuffle(const CodecRequest&, CodecSettings& settings,
+                                   const PluginLibrary&) {
+  constexpr std::array<std::uint32_t, 3> compressors = {0, 2, 3};
+  const std::int64_t block = settings.integer("block", 0, 1 << 24, 0);
+  const std::size_t inner = settings.choice("inner", {"none", "lz4", "zstd"}, 1);
+  const auto level = static_cast<std::uint32_t>(settings.integer("level", 0, 22, 3));
+  TAILRACE_TRY(settings.finish());
+  if (block % 8 != 0) {
+    return Status(Code::invalid_argument,
+                  "codec bitshuffle: block must be a multiple of 8, got " + std::to_string(block));
+  }
+  PluginPlan plan;
+  plan.client_data = {static_cast<std::uint32_t>(block), compressors[inner]};
+  if (compressors[inner] == 3) plan.client_data.push_back(level);
+  return plan;
+}
+
+/// Words that SZ3's plug-in would answer with exit(), or by printing on stderr.
+Status check_sz3_words(const CodecRequest& request, const PluginLibrary& library,
+                       const std::vector<std::uint32_t>& words) {
+  constexpr std::uint32_t magic_of_later_versions = 0xF342F310;
+  constexpr std::uint32_t mode_max = 5;
+  if (request.chunk_shape.size() > 5) {
+    return unsupported(request, "SZ3 overruns its memory beyond 5 dimensions");
+  }
+  const bool fits = is_sz3_3_1(library) ? words.size() == 9 && words[0] <= mode_max
+                                        : words.size() > 1 && words[0] == magic_of_later_versions;
+  if (fits) return Status();
+  return Status(
+      Code::invalid_argument,
+      "codec " + request.name + ": cd has " + std::to_string(words.size()) + " words; " +
+          library.file_name +
+          (is_sz3_3_1(library)
+               ? " (SZ3 3.1) takes 9: mode (0..5), then four doubles as high and low word"
+               : " takes a serialised SZ3 configuration that starts with its magic number"));
+}
+
+}  // namespace
+
+/// Who is re-entrant was tried with 8 threads on each (docs/codecs.md). SZ2 (32017) gave wrong
+/// bytes and crashes there; blosc is safe because it takes a lock of its own.
+const std::vector<KnownPlugin>& known_plugins() {
+  static const std::vector<KnownPlugin> table = {
+      {"sz3", kSz3Id, {"sz3"}, true, false, 6, guard_sz3, plan_sz3},
+      {"zfp", 32013, {"zfp"}, true, false, 2, nullptr, plan_zfp},
+      {"zstd", 32015, {"zstd"}, true, true, 2, nullptr, plan_zstd},
+      {"lz4", 32004, {"lz4"}, true, true, 2, nullptr, plan_lz4},
+      {"bzip2", 307, {"bzip2", "bz2"}, true, true, 2, nullptr, plan_bzip2},
+      {"blosc", 32001, {"blosc"}, true, true, 2, nullptr, plan_blosc},
+      {"blosc2", kBlosc2Id, {"blosc2"}, true, true, 2, nullptr, plan_blosc},
+      {"bitshuffle", 32008, {"bshuf", "bitshuffle"}, true, true, 2, nullptr, plan_bitshuffle},
+      {"sperr", 32028, {"sperr"}, true, false, 8, guard_sperr, plan_sperr},
+      {"", kXorId, {"xor"}, true, true, 2, nullptr, nullptr},
+      {"", 32017, {"sz"}, false, false, 8, nullptr, nullptr},
+      {"", 32018, {"fcidecomp", "jpegls"}, false, false, 4, nullptr, nullptr},
+      {"", 32033, {"htj2k"}, false, false, 4, nullptr, nullptr},
+  };
+  return table;
+}
+
+const KnownPlugin* find_known_plugin(std::string_view name) {
+  for (const KnownPlugin& known : known_plugins()) {
+    if (!name.empty() && known.name == name) return &known;
+  }
+  return nullptr;
+}
+
+const KnownPlugin* find_known_plugin(std::uint32_t filter_id) {
+  for (const KnownPlugin& known : known_plugins()) {
+    if (known.filter_id == filter_id) return &known;
+  }
+  return nullptr;
+}
+
+Result<PluginPlan> plan_by_id(const CodecRequest& request, CodecSettings& settings,
+                              const PluginLibrary& library, const KnownPlugin* known) {
+  PluginPlan plan;
+  plan.client_data = settings.words("cd");
+  plan.shuffle_first = settings.flag("shuffle", false);
+  TAILRACE_TRY(settings.finish());
+  // Nothing promises what an unknown filter does, so its chunks are verified like a lossy one's.
+  plan.lossy = known == nullptr || !known->lossless;
+  // Blosc2's filter 4 (TRUNC_PREC) drops bits of the mantissa; 0 to 2 are none, bytes and bits.
+  if (known != nullptr && known->filter_id == kBlosc2Id) {
+    plan.lossy = plan.client_data.size() > 5 && plan.client_data[5] > 2;
+  }
+  if (known != nullptr && known->filter_id == kSz3Id) {
+    TAILRACE_TRY(check_sz3_words(request, library, plan.client_data));
+  }
+  return plan;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,279 @@
+// Searching folders for filter plug-ins and loading them.
+
+#include "hdf5/plugin_library.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <H5PLextern.h>
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+#ifndef TAILRACE_DEFAULT_PLUGIN_PATH
+#define TAILRACE_DEFAULT_PLUGIN_PATH ""
+#endif
+
+namespace tailrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// All plug-ins opened so far by path. The mutex of HDF5 guards it.
+std::map<std::string, std::unique_ptr<PluginLibrary>>& open_libraries() {
+  // Never destroyed: codecs may be used while static objects are taken down.
+  static auto* libraries = new std::map<std::string, std::unique_ptr<PluginLibrary>>;
+  return *libraries;
+}
+
+void add_folders(std::string_view colon_separated, std::vector<std::string>& folders) {
+  while (!colon_separated.empty()) {
+    const std::size_t colon = colon_separated.find(':');
+    const std::string folder(colon_separated.substr(0, colon));
+    const bool known = std::find(folders.begin(), folders.end(), folder) != folders.end();
+    if (!folder.empty() && !known) folders.push_back(folder);
+    if (colon == std::string_view::npos) return;
+    colon_separated.remove_prefix(colon + 1);
+  }
+}
+
+/// Files that HDF5 itself would try: lib*.so* (on macOS also lib*.dylib), sorted by name.
+std::vector<fs::path> library_files(const std::string& folder) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  for (fs::directory_iterator it(folder, failure), end; !failure && it != end;
+       it.increment(failure)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with("lib")) continue;
+    if (name.find(".so") == std::string::npos && !name.ends_with(".dylib")) continue;
+    files.push_back(it->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool name_fits(const fs::path& file, const std::vector<std::string_view>& hints) {
+  std::string name = file.filename().string();
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::any_of(hints.begin(), hints.end(),
+                     [&](std::string_view hint) { return name.find(hint) != std::string::npos; });
+}
+
+/// Open one file. `problem` says why it is no plug-in that we can use.
+const PluginLibrary* open_library(const fs::path& file, std::string& problem) {
+  std::unique_ptr<PluginLibrary>& slot = open_libraries()[file.string()];
+  if (slot) return slot.get();
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* text = dlerror();
+    problem = text != nullptr ? text : file.string() + ": dlopen failed";
+    return nullptr;
+  }
+  using GetType = H5PL_type_t (*)();
+  using GetInfo = const void* (*)();
+  const auto get_type = reinterpret_cast<GetType>(dlsym(handle, "H5PLget_plugin_type"));
+  const auto get_info = reinterpret_cast<GetInfo>(dlsym(handle, "H5PLget_plugin_info"));
+  const bool is_filter =
+      get_type != nullptr && get_info != nullptr && get_type() == H5PL_TYPE_FILTER;
+  const auto* filter_class = is_filter ? static_cast<const H5Z_class2_t*>(get_info()) : nullptr;
+  if (filter_class == nullptr || filter_class->version != H5Z_CLASS_T_VERS ||
+      filter_class->filter == nullptr) {
+    dlclose(handle);
+    problem = file.string() + ": not an HDF5 filter plug-in";
+    return nullptr;
+  }
+  slot = std::make_unique<PluginLibrary>();
+  slot->file_name = file.filename().string();
+  slot->file_path = file.string();
+  slot->handle = handle;
+  slot->filter_class = filter_class;
+  return slot.get();
+}
+
+Status missing(std::uint32_t filter_id, const std::vector<std::string>& folders,
+               const std::vector<std::string>& problems) {
+  std::string text = "no plug-in for HDF5 filter " + std::to_string(filter_id) + " in ";
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    std::error_code failure;
+    text += (i == 0 ? "" : ", ") + folders[i];
+    if (!fs::is_directory(folders[i], failure)) text += " (no such folder)";
+  }
+  if (folders.empty()) text += "any folder (none is set)";
+  text += "; set plugin_path or HDF5_PLUGIN_PATH to the folder that holds it";
+  for (const std::string& problem : problems) text += "; " + problem;
+  return Status(Code::plugin_missing, text);
+}
+
+}  // namespace
+
+bool PluginLibrary::exports(const char* symbol) const { return dlsym(handle, symbol) != nullptr; }
+
+std::string PluginLibrary::text_of(const char* symbol) const {
+  using GetText = const char* (*)();
+  // A library that the program itself is linked to wins over the one inside a plug-in: symbols are
+  // looked up in the program first, by the plug-in's own calls as well.
+  void* address = dlsym(RTLD_DEFAULT, symbol);
+  if (address == nullptr) address = dlsym(handle, symbol);
+  const auto get_text = reinterpret_cast<GetText>(address);
+  const char* text = get_text != nullptr ? get_text() : nullptr;
+  return text != nullptr ? text : "";
+}
+
+std::vector<std::string> default_plugin_folders() {
+  std::vector<std::string> folders;
+  add_folders(TAILRACE_DEFAULT_PLUGIN_PATH, folders);
+  return folders;
+}
+
+std::vector<std::string> plugin_folders(const std::string& plugin_path) {
+  std::vector<std::string> folders;
+  add_folders(plugin_path, folders);
+  if (const char* from_environment = std::getenv("HDF5_PLUGIN_PATH")) {
+    add_folders(from_environment, folders);
+  }
+  add_folders(TAILRACE_DEFAULT_PLUGIN_PATH, folders);
+  // HDF5's own list: its default folder, or what the application has added with H5PLappend.
+  const Hdf5Scope scope;
+  unsigned n_own = 0;
+  if (H5PLsize(&n_own) < 0) return folders;
+  for (unsigned i = 0; i < n_own; ++i) {
+    const ssize_t n_characters = H5PLget(i, nullptr, 0);
+    if (n_characters <= 0) continue;
+    std::string folder(static_cast<std::size_t>(n_characters) + 1, '\0');
+    H5PLget(i, folder.data(), folder.size());
+    folder.resize(static_cast<std::size_t>(n_characters));
+    add_folders(folder, folders);
+  }
+  return folders;
+}
+
+Result<const PluginLibrary*> load_plugin(std::uint32_t filter_id,
+                                         const std::vector<std::string_view>& hints,
+                                         const std::vector<std::string>& folders) {
+  const Hdf5Scope scope;
+  std::vector<std::string> problems;
+  for (const bool fitting_names : {true, false}) {
+    for (const std::string& folder : folders) {
+      for (const fs::path& file : library_files(folder)) {
+        if (name_fits(file, hints) != fitting_names) continue;
+        std::string problem;
+        const PluginLibrary* library = open_library(file, problem);
+        if (library != nullptr &&
+            library->filter_class->id == static_cast<H5Z_filter_t>(filter_id)) {
+          return library;
+        }
+        if (library == nullptr && fitting_names) problems.push_back(problem);
+      }
+    }
+  }
+  return missing(filter_id, folders, problems);
+}
+
+}  // namespace tailrace
+
+namespace tailrace {
+
+// --- Copies of plug-ins, each bound to the HDF5 that this library is linked to.
+
+namespace {
+
+/// Whether plug-ins find the very HDF5 that we call. Asked of the program: RTLD_DEFAULT would look
+/// where this library may look, which is more than others see.
+bool hdf5_is_in_sight() {
+  void* program = dlopen(nullptr, RTLD_LAZY);
+  if (program == nullptr) return false;
+  const bool found = dlsym(program, "H5open") == reinterpret_cast<void*>(&H5open);
+  dlclose(program);
+  return found;
+}
+
+/// The file that our HDF5 was loaded from.
+std::string our_hdf5_path() {
+  Dl_info object{};
+  if (dladdr(reinterpret_cast<void*>(&H5open), &object) == 0) return "";
+  return object.dli_fname != nullptr ? object.dli_fname : "";
+}
+
+Status copy_bytes(const PluginLibrary& library, int to) {
+  const int from = ::open(library.file_path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from < 0) return status_from_errno(errno, library.file_path);
+  struct stat facts {};
+  Status copied = ::fstat(from, &facts) == 0 ? Status() : status_from_errno(errno, "fstat");
+  off_t done = 0;
+  while (copied.ok() && done < facts.st_size) {
+    const ssize_t n = ::sendfile(to, from, &done, static_cast<std::size_t>(facts.st_size - done));
+    if (n < 0 && errno != EINTR) copied = status_from_errno(errno, library.file_path);
+    if (n == 0) copied = Status(Code::io_error, library.file_path + " ended early");
+  }
+  ::close(from);
+  return copied;
+}
+
+/// Load the plug-in a second time, which takes a file of its own. It lies in memory; its descriptor
+/// stays open, since the linker knows libraries by their names, and numbers are used again.
+Result<void*> load_copy(const PluginLibrary& library) {
+  const int descriptor = ::memfd_create(library.file_name.c_str(), MFD_CLOEXEC);
+  if (descriptor < 0) return status_from_errno(errno, "memfd_create for " + library.file_name);
+  if (const Status copied = copy_bytes(library, descriptor); !copied.ok()) {
+    ::close(descriptor);
+    return copied;
+  }
+  const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return handle;
+  const char* words = dlerror();
+  const std::string why = words != nullptr ? words : "dlopen failed";
+  ::close(descriptor);
+  return Status(Code::plugin_missing, "a copy of " + library.file_path + ": " + why);
+}
+
+Result<const H5Z_class2_t*> bound_copy(const PluginLibrary& library) {
+  const Result<void*> handle = load_copy(library);
+  if (!handle.ok()) return handle.status();
+  using Init = int (*)(const char*);
+  using GetInfo = const void* (*)();
+  const auto init = reinterpret_cast<Init>(dlsym(*handle, "init_filter"));
+  const auto get_info = reinterpret_cast<GetInfo>(dlsym(*handle, "H5PLget_plugin_info"));
+  const std::string ours = our_hdf5_path();
+  if (init == nullptr || get_info == nullptr || init(ours.c_str()) < 0) {
+    return Status(Code::plugin_missing,
+                  library.file_path + " did not take " + ours + " as its HDF5");
+  }
+  return static_cast<const H5Z_class2_t*>(get_info());
+}
+
+}  // namespace
+
+Result<const H5Z_class2_t*> class_for_our_hdf5(const PluginLibrary& library) {
+  const H5Z_class2_t* own = library.filter_class;
+  if (own->can_apply == nullptr && own->set_local == nullptr) return own;
+  if (hdf5_is_in_sight()) return own;
+  if (!library.exports("init_filter")) {
+    return Status(Code::unsupported,
+                  library.file_path +
+                      " asks HDF5 for the field's type and shape when a dataset is made, and "
+                      "cannot be told which HDF5 of this process is meant; it reads. To write, "
+                      "take trz, portable, deflate, or a plug-in of the hdf5plugin package");
+  }
+  const Hdf5Scope scope;
+  static auto* copies = new std::map<const PluginLibrary*, const H5Z_class2_t*>;
+  const auto found = copies->find(&library);
+  if (found != copies->end()) return found->second;
+  Result<const H5Z_class2_t*> copy = bound_copy(library);
+  if (copy.ok()) copies->emplace(&library, *copy);
+  return copy;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,124 @@
+// Decoding of HDF5 superblocks, and lookup3.
+
+#include "hdf5/superblock.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <string>
+
+namespace tailrace {
+namespace {
+
+constexpr std::array<unsigned char, 8> signature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+constexpr std::size_t version_at = 8;
+constexpr std::size_t status_flags_at = 11;      // versions 2 and 3
+constexpr unsigned open_for_write_flags = 0x05;  // bit 0: write access, bit 2: SWMR write access
+
+std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, std::size_t n) {
+  std::uint64_t value = 0;
+  for (std::size_t i = n; i > 0; --i) {
+    value = value << 8U | std::to_integer<std::uint64_t>(bytes[at + i - 1]);
+  }
+  return value;
+}
+
+unsigned byte_at(std::span<const std::byte> bytes, std::size_t at) {
+  return std::to_integer<unsigned>(bytes[at]);
+}
+
+/// The reversible mixing of lookup3's three words.
+void mix(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
+  a -= c, a ^= std::rotl(c, 4), c += b;
+  b -= a, b ^= std::rotl(a, 6), a += c;
+  c -= b, c ^= std::rotl(b, 8), b += a;
+  a -= c, a ^= std::rotl(c, 16), c += b;
+  b -= a, b ^= std::rotl(a, 19), a += c;
+  c -= b, c ^= std::rotl(b, 4), b += a;
+}
+
+void final_mix(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
+  c ^= b, c -= std::rotl(b, 14);
+  a ^= c, a -= std::rotl(c, 11);
+  b ^= a, b -= std::rotl(a, 25);
+  c ^= b, c -= std::rotl(b, 16);
+  a ^= c, a -= std::rotl(c, 4);
+  b ^= a, b -= std::rotl(a, 14);
+  c ^= b, c -= std::rotl(b, 24);
+}
+
+}  // namespace
+
+std::uint32_t lookup3(std::span<const std::byte> bytes, std::uint32_t initial) {
+  std::uint32_t a = 0xdeadbeef + std::uint32_t(bytes.size()) + initial;
+  std::uint32_t b = a;
+  std::uint32_t c = a;
+  std::size_t at = 0;
+  const auto word = [&bytes](std::size_t from) {
+    return std::uint32_t(little_endian(bytes, from, 4));
+  };
+  for (; bytes.size() - at > 12; at += 12) {
+    a += word(at), b += word(at + 4), c += word(at + 8);
+    mix(a, b, c);
+  }
+  if (at == bytes.size()) return c;
+  std::array<std::byte, 12> last{};  // The tail counts as if zeros followed.
+  std::memcpy(last.data(), bytes.data() + at, bytes.size() - at);
+  a += std::uint32_t(little_endian(last, 0, 4));
+  b += std::uint32_t(little_endian(last, 4, 4));
+  c += std::uint32_t(little_endian(last, 8, 4));
+  final_mix(a, b, c);
+  return c;
+}
+
+bool has_hdf5_signature(std::span<const std::byte> bytes) {
+  return bytes.size() >= signature.size() &&
+         std::memcmp(bytes.data(), signature.data(), signature.size()) == 0;
+}
+
+Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint64_t address) {
+  if (!has_hdf5_signature(bytes)) return Status(Code::corrupt, "no HDF5 signature");
+  if (bytes.size() < 16) return Status(Code::corrupt, "superblock is cut short");
+  Superblock found;
+  found.address = address;
+  found.version = int(byte_at(bytes, version_at));
+  if (found.version > 3) {
+    return Status(Code::unsupported,
+                  "superblock version is " + std::to_string(found.version) + ", known are 0 to 3");
+  }
+  const bool old_form = found.version < 2;
+  const std::size_t address_bytes = byte_at(bytes, old_form ? 13 : 9);
+  if (address_bytes != 2 && address_bytes != 4 && address_bytes != 8) {
+    return Status(Code::unsupported,
+                  "superblock has addresses of " + std::to_string(address_bytes) + " bytes");
+  }
+  // Base address, then the extension's (new form) or the free-space index's, then the end of file.
+  const std::size_t addresses_at = old_form ? (found.version == 0 ? 24 : 28) : 12;
+  const std::size_t checksum_at = addresses_at + 4 * address_bytes;
+  found.n_bytes = old_form ? checksum_at + 2 * address_bytes + 24 : checksum_at + 4;
+  if (bytes.size() < (old_form ? checksum_at : found.n_bytes)) {
+    return Status(Code::corrupt, "superblock is cut short");
+  }
+  // Stored addresses count from the superblock: the base address is where the user block ends.
+  found.base_address = little_endian(bytes, addresses_at, address_bytes);
+  found.end_of_file = little_endian(bytes, addresses_at + 2 * address_bytes, address_bytes);
+  if (!old_form) {
+    found.open_for_write =
+        found.version == 3 && (byte_at(bytes, status_flags_at) & open_for_write_flags) != 0;
+    found.checksum_good =
+        lookup3(bytes.first(checksum_at)) == std::uint32_t(little_endian(bytes, checksum_at, 4));
+  }
+  return found;
+}
+
+bool clear_open_for_write(std::span<std::byte> bytes) {
+  const Result<Superblock> found = parse_superblock(bytes, 0);
+  if (!found.ok() || !found->open_for_write || !found->checksum_good) return false;
+  bytes[status_flags_at] &= ~std::byte{open_for_write_flags};
+  const std::size_t checksum_at = found->n_bytes - 4;
+  const std::uint32_t sum = lookup3(bytes.first(checksum_at));
+  for (std::size_t i = 0; i < 4; ++i) bytes[checksum_at + i] = std::byte(sum >> (8 * i));
+  return true;
+}
+
+}  // namespace tailrace

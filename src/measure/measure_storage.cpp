@@ -1,0 +1,277 @@
+// The shared file, its sizes in doublings, and when to stop.
+//
+// Invariant: whether another size or repeat follows is decided by numbers that all ranks share
+// (maxima over the ranks), so that all take the same path through the collective calls.
+
+#include "measure/measure_storage.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <random>
+
+#include "core/buffer.hpp"
+#include "exec/comm_factory.hpp"
+#include "exec/lane_clock.hpp"
+#include "measure/measure_codec.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::size_t kRepeatsMax = 5;
+constexpr std::size_t kSyncsMax = 21;
+constexpr std::uint64_t kClaims = 2000;
+
+/// One shared file that is gone from the folder before the first byte is written.
+class ScratchFile {
+ public:
+  /// Collective.
+  Status open(Comm& comm, const std::string& folder) {
+    Bytes name;
+    Status made;
+    if (comm.is_root()) made = create(folder, name);
+    TAILRACE_TRY(comm.agree(made));
+    comm.broadcast(name, 0);
+    const std::string path(reinterpret_cast<const char*>(name.data()), name.size());
+    Status opened;
+    if (!comm.is_root()) opened = open_existing(path);
+    const Status agreed = comm.agree(opened);
+    if (comm.is_root()) ::unlink(path.c_str());
+    return agreed;
+  }
+  ~ScratchFile() {
+    storage_.reset();
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Storage& storage() { return *storage_; }
+  /// Let later reads go to the storage. A hint: a file system may not follow it.
+  void forget_cached() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
+
+ private:
+  Status create(const std::string& folder, Bytes& name) {
+    std::string path = folder + "/tailrace_profile.XXXXXX";
+    descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
+    if (descriptor_ < 0) return status_from_errno(errno, "creating a file in \"" + folder + "\"");
+    const auto* text = reinterpret_cast<const std::byte*>(path.data());
+    name.assign(text, text + path.size());
+    const Status opened = open_storage(path);
+    if (!opened.ok()) ::unlink(path.c_str());
+    return opened;
+  }
+  Status open_existing(const std::string& path) {
+    descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor_ < 0) return status_from_errno(errno, "opening \"" + path + "\"");
+    return open_storage(path);
+  }
+  Status open_storage(const std::string& path) {
+    Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, false, false);
+    if (!storage.ok()) return storage.status();
+    storage_ = std::move(*storage);
+    return Status();
+  }
+
+  int descriptor_ = -1;
+  std::unique_ptr<Storage> storage_;
+};
+
+/// Bytes that no file system can compress or share.
+void fill_random(std::span<std::byte> bytes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, bytes.size() - at));
+  }
+}
+
+/// Call `act(address, n_bytes)` for the pieces of this rank's run.
+template <class Act>
+Status for_pieces(std::uint64_t start, std::uint64_t n_bytes, std::uint64_t piece_bytes,
+                  Act&& act) {
+  for (std::uint64_t done = 0; done < n_bytes; done += piece_bytes) {
+    TAILRACE_TRY(act(start + done, std::min(piece_bytes, n_bytes - done)));
+  }
+  return Status();
+}
+
+/// One size by one number of ranks. Seconds are those of the slowest rank.
+struct Run {
+  double write_s = 0;  ///< The sync included.
+  double sync_s = 0;
+  double read_s = 0;
+};
+
+class StorageBench {
+ public:
+  StorageBench(Comm& comm, const StoragePlan& plan, const std::function<void(double)>& progress)
+      : comm_(comm), plan_(plan), progress_(progress), piece_(plan.piece_bytes) {}
+
+  Result<StorageMeasurement> run() {
+    const bool ready = piece_.allocated() && into_.allocated();
+    TAILRACE_TRY(comm_.agree(
+        ready ? Status() : Status(Code::out_of_memory, "no memory for the pieces of a write")));
+    fill_random(piece_.bytes(), static_cast<std::uint64_t>(comm_.rank()) + 1);
+    std::memset(into_.data(), 1, into_.n_bytes());  // so that no page is found during a read
+    const auto n_all = static_cast<std::uint64_t>(comm_.n_ranks());
+    std::vector<std::uint64_t> counts;
+    for (std::uint64_t n = 1; n < n_all; n *= 2) counts.push_back(n);
+    counts.push_back(n_all);
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const double share = static_cast<double>(i + 1) / static_cast<double>(counts.size());
+      TAILRACE_TRY(run_sizes(counts[i], plan_.budget_s * share));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  /// All sizes that fit, in doublings, until the clock says end_s.
+  Status run_sizes(std::uint64_t n_ranks, double end_s) {
+    const double start_s = now_s();
+    double last_s = 0;
+    for (std::uint64_t n_bytes = plan_.least_bytes; n_bytes <= plan_.largest_bytes; n_bytes *= 2) {
+      const bool first = n_bytes == plan_.least_bytes;
+      if (!first && n_bytes * n_ranks > plan_.free_bytes / 2) {
+        return left_out(n_ranks, n_bytes, "half of the free space");
+      }
+      if (!first && now_s() + 2 * last_s > end_s) {
+        return left_out(n_ranks, n_bytes, "the time given");
+      }
+      const double before_s = now_s();
+      const Status done = run_size(n_ranks, n_bytes, start_s + 0.5 * (end_s - start_s));
+      if (done.code() == Code::no_space && !first) {
+        return left_out(n_ranks, n_bytes, "what the storage took (" + done.message() + ")");
+      }
+      TAILRACE_TRY(done);
+      last_s = now_s() - before_s;
+    }
+    return Status();
+  }
+
+  Status left_out(std::uint64_t n_ranks, std::uint64_t n_bytes, const std::string& limit) {
+    found_.remarks.push_back(fmt::format("sizes from {} MiB on by {} rank{} are beyond {}",
+                                         n_bytes >> 20, n_ranks, n_ranks == 1 ? "" : "s", limit));
+    return Status();
+  }
+
+  /// The median of up to kRepeatsMax runs; one is enough once the clock says `patience_s`.
+  Status run_size(std::uint64_t n_ranks, std::uint64_t n_bytes, double patience_s) {
+    std::vector<double> write_s;
+    std::vector<double> read_s;
+    std::vector<double> sync_s;
+    while (write_s.size() < kRepeatsMax && (write_s.empty() || now_s() < patience_s)) {
+      Result<Run> run = run_once(n_ranks, n_bytes);
+      if (!run.ok()) return run.status();
+      write_s.push_back(run->write_s);
+      read_s.push_back(run->read_s);
+      sync_s.push_back(run->sync_s);
+      progress_(std::min(now_s() / plan_.budget_s, 1.0));
+    }
+    const auto bytes = static_cast<double>(n_bytes);
+    const double all_bytes = bytes * static_cast<double>(n_ranks);
+    found_.write.push_back({n_ranks, bytes, all_bytes / median_of(write_s)});
+    found_.read.push_back({n_ranks, bytes, all_bytes / median_of(read_s)});
+    if (n_ranks == 1) found_.sync_bytes_per_s = bytes / median_of(sync_s);
+    return Status();
+  }
+
+  Result<Run> run_once(std::uint64_t n_ranks, std::uint64_t n_bytes) {
+    ScratchFile file;
+    TAILRACE_TRY(file.open(comm_, plan_.folder));
+    const auto rank = static_cast<std::uint64_t>(comm_.rank());
+    const bool works = rank < n_ranks;
+    const std::uint64_t start = rank * n_bytes;
+    Storage& storage = file.storage();
+
+    std::array<double, 3> seconds{};
+    comm_.barrier();
+    LaneClock write_clock;
+    Status done;
+    if (works) {
+      done = for_pieces(start, n_bytes, piece_.n_bytes(), [&](std::uint64_t at, std::uint64_t n) {
+        return storage.write_at(at, std::as_const(piece_).bytes().first(n));
+      });
+      const double written_s = write_clock.now_s();
+      if (done.ok()) done = storage.sync();
+      seconds[0] = write_clock.now_s();
+      seconds[1] = seconds[0] - written_s;
+    }
+    TAILRACE_TRY(comm_.agree(done));
+
+    file.forget_cached();
+    comm_.barrier();
+    const LaneClock read_clock;
+    if (works) {
+      done = for_pieces(start, n_bytes, into_.n_bytes(), [&](std::uint64_t at, std::uint64_t n) {
+        return storage.read_at(at, into_.bytes().first(n));
+      });
+      seconds[2] = read_clock.now_s();
+    }
+    TAILRACE_TRY(comm_.agree(done));
+    comm_.allreduce(seconds, Reduction::max);
+    return Run{seconds[0], seconds[1], seconds[2]};
+  }
+
+  /// Since the start, the same on every rank. Collective.
+  double now_s() {
+    double now = clock_.now_s();
+    comm_.allreduce(std::span<double>(&now, 1), Reduction::max);
+    return now;
+  }
+
+  Comm& comm_;
+  const StoragePlan& plan_;
+  const std::function<void(double)>& progress_;
+  LaneClock clock_;
+  Buffer piece_;
+  Buffer into_{plan_.piece_bytes};
+  StorageMeasurement found_;
+};
+
+}  // namespace
+
+Result<StorageMeasurement> measure_storage(Comm& comm, const StoragePlan& plan,
+                                           const std::function<void(double)>& progress) {
+  TAILRACE_CHECK(plan.least_bytes > 0 && plan.piece_bytes > 0 && plan.budget_s > 0);
+  return StorageBench(comm, plan, progress).run();
+}
+
+Result<double> measure_sync_latency(Comm& comm, const std::string& folder, double budget_s) {
+  ScratchFile file;
+  TAILRACE_TRY(file.open(comm, folder));
+  std::vector<double> sync_s;
+  Status done;
+  if (comm.is_root()) {
+    const std::array<std::byte, 4096> block{};
+    const LaneClock clock;
+    while (done.ok() && sync_s.size() < kSyncsMax && (sync_s.empty() || clock.now_s() < budget_s)) {
+      done = file.storage().write_at(block.size() * sync_s.size(), block);
+      const double start_s = clock.now_s();
+      if (done.ok()) done = file.storage().sync();
+      sync_s.push_back(clock.now_s() - start_s);
+    }
+  }
+  TAILRACE_TRY(comm.agree(done));
+  double median_s = median_of(std::move(sync_s));  // of nothing on the other ranks: 0
+  comm.allreduce(std::span<double>(&median_s, 1), Reduction::max);
+  return median_s;
+}
+
+Result<double> measure_claim_latency(Comm& comm) {
+  Result<std::unique_ptr<Tail>> tail = comm.create_tail(0);
+  if (!tail.ok()) return tail.status();
+  comm.barrier();
+  const LaneClock clock;
+  for (std::uint64_t i = 0; i < kClaims; ++i) (*tail)->claim(1U << 20);
+  double mean_s = clock.now_s() / static_cast<double>(kClaims);
+  comm.allreduce(std::span<double>(&mean_s, 1), Reduction::sum);
+  const std::uint64_t end = (*tail)->end();
+  TAILRACE_CHECK(end >= kClaims * (1U << 20) * static_cast<std::uint64_t>(comm.n_ranks()));
+  return mean_s / comm.n_ranks();
+}
+
+}  // namespace tailrace

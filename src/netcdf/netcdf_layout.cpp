@@ -1,0 +1,442 @@
+// Lays a model out in HDF5 as the netCDF-4 library does.
+//
+//   create / open -> (change | create_variable)* -> settle -> Hdf5File::commit -> ...
+//
+// Every variable's dataset lies where that library looks for it, with the library's types, fill
+// values and attributes; dimension scales are netcdf_scales.cpp's. A failure leaves the file's
+// uncommitted metadata half changed: do not commit then.
+// Source: the netCDF-4 file format specification; files of netCDF-C 4.9 and 4.10 (docs/netcdf.md).
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "describe/input_conventions.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_paths.hpp"
+#include "netcdf/netcdf_attributes.hpp"
+#include "netcdf/netcdf_model.hpp"
+#include "netcdf/netcdf_scales.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Chunks of our choice, for growing variables whose owner names none: netCDF-C's defaults.
+constexpr std::uint64_t kChunkBytes = 4U << 20;
+constexpr std::uint64_t kListChunkBytes = 4096;
+
+Status unchangeable(const std::string& what, const std::string& why) {
+  return Status(Code::invalid_argument, what + ": " + why);
+}
+
+/// What may differ between the model that a file has and the next one.
+Status check_same_frame(const NetcdfModel& now, const NetcdfModel& next) {
+  if (next.groups.size() < now.groups.size() || next.dimensions.size() < now.dimensions.size() ||
+      next.variables.size() < now.variables.size()) {
+    return unchangeable("model", "groups, dimensions and variables cannot be deleted");
+  }
+  for (std::size_t g = 0; g < now.groups.size(); ++g) {
+    if (now.groups[g].path != next.groups[g].path) {
+      return unchangeable("group \"" + now.groups[g].path + "\"", "it cannot be renamed or moved");
+    }
+  }
+  for (std::size_t d = 0; d < now.dimensions.size(); ++d) {
+    const ModelDimension& a = now.dimensions[d];
+    const ModelDimension& b = next.dimensions[d];
+    const std::string what = "dimension \"" + a.name + "\"";
+    if (a.group != b.group || a.unlimited != b.unlimited || a.anonymous != b.anonymous) {
+      return unchangeable(what, "its group and kind cannot change");
+    }
+    if (a.anonymous && a.name != b.name) {
+      return unchangeable(what, "the file does not name it: it cannot be renamed");
+    }
+    if (a.unlimited ? b.length < a.length : b.length != a.length) {
+      return unchangeable(what, "its length cannot become " + std::to_string(b.length) +
+                                    ", it is " + std::to_string(a.length));
+    }
+  }
+  for (std::size_t v = 0; v < now.variables.size(); ++v) {
+    const ModelVariable& a = now.variables[v];
+    const ModelVariable& b = next.variables[v];
+    if (a.group != b.group || a.type != b.type || a.dimensions != b.dimensions) {
+      return unchangeable("variable \"" + now.path_of(a) + "\"",
+                          "its group, type and dimensions cannot change");
+    }
+  }
+  return Status();
+}
+
+/// Whether netCDF's classic data model has a word for everything.
+bool is_classic(const NetcdfModel& model) {
+  const auto old_types = [](const std::vector<ModelAttribute>& attributes) {
+    return std::all_of(attributes.begin(), attributes.end(), [](const ModelAttribute& attribute) {
+      return attribute.type <= ModelType::f64;
+    });
+  };
+  return model.groups.size() == 1 && old_types(model.groups[0].attributes) &&
+         std::count_if(model.dimensions.begin(), model.dimensions.end(),
+                       [](const ModelDimension& d) { return d.unlimited; }) <= 1 &&
+         std::all_of(model.variables.begin(), model.variables.end(),
+                     [&](const ModelVariable& variable) {
+                       return variable.type <= ModelType::f64 && old_types(variable.attributes);
+                     });
+}
+
+class LayoutOnHdf5 final : public NetcdfLayout {
+ public:
+  explicit LayoutOnHdf5(Hdf5File& file) : file_(file), scales_(file.hdf5_id()) {}
+  LayoutOnHdf5(Hdf5File& file, NetcdfFile opened)
+      : file_(file),
+        scales_(file.hdf5_id(), opened),
+        model_(std::move(opened.model)),
+        may_lag_(true) {
+    has_dataset_.assign(model_.variables.size(), true);
+  }
+
+  Status write_properties();
+  Status change(const NetcdfModel& next) override;
+  Status create_variable(std::size_t variable, const ModelStorage& storage) override;
+  bool has_dataset(std::size_t variable) const override { return has_dataset_[variable]; }
+  std::string dataset_path(std::size_t variable) const override {
+    return model_.variables[variable].dataset_path;
+  }
+  Status settle() override;
+  const NetcdfModel& model() const override { return model_; }
+
+ private:
+  hid_t hdf5() const { return file_.hdf5_id(); }
+  Status change_groups(const NetcdfModel& next);
+  Status release_dimensions(const NetcdfModel& next);
+  Status move_datasets(const NetcdfModel& next, std::vector<std::string>& paths);
+  Status change_variables(const NetcdfModel& next, const std::vector<std::string>& paths);
+  Status grow_dataset(const ModelVariable& variable);
+  Status make_filters_known(hid_t dataset);
+  Result<Hdf5Id> creation_list(const ModelVariable& variable, const Shape& shape,
+                               const ModelStorage& storage);
+
+  Hdf5File& file_;
+  NetcdfScales scales_;
+  NetcdfModel model_;
+  std::vector<bool> has_dataset_;  ///< Per variable.
+  bool may_lag_ =
+      false;  ///< Datasets may be shorter than their dimensions: netCDF-C leaves them so.
+  bool reordered_ = false;  ///< Datasets were created or moved since the last settle().
+};
+
+Status LayoutOnHdf5::write_properties() {
+  const Hdf5Id root(H5Gopen2(hdf5(), "/", H5P_DEFAULT));
+  model_.netcdf4 = true;
+  return write_netcdf_properties(root.get());
+}
+
+Status LayoutOnHdf5::change_groups(const NetcdfModel& next) {
+  for (std::size_t g = 0; g < next.groups.size(); ++g) {
+    const ModelGroup& group = next.groups[g];
+    const bool is_new = g >= model_.groups.size();
+    if (is_new) TAILRACE_TRY(file_.create_group(group.path));
+    const std::vector<ModelAttribute> none;
+    const std::vector<ModelAttribute>& old = is_new ? none : model_.groups[g].attributes;
+    if (old == group.attributes) continue;
+    const Hdf5Id object(H5Gopen2(hdf5(), group.path.c_str(), H5P_DEFAULT));
+    TAILRACE_TRY(change_model_attributes(object.get(), group.path, old, group.attributes));
+  }
+  const Hdf5Id root(H5Gopen2(hdf5(), "/", H5P_DEFAULT));
+  // A promise that the library would hold later writers to.
+  if (!is_classic(next) && H5Aexists(root.get(), "_nc3_strict") > 0 &&
+      H5Adelete(root.get(), "_nc3_strict") < 0) {
+    return hdf5_failure(Code::internal, "attribute \"_nc3_strict\"");
+  }
+  return Status();
+}
+
+/// Dimensions that get another name, or another dataset that stands for them.
+Status LayoutOnHdf5::release_dimensions(const NetcdfModel& next) {
+  const std::size_t n_dimensions = model_.dimensions.size();
+  std::vector<bool> touched(n_dimensions, false);
+  for (std::size_t d = 0; d < n_dimensions; ++d) {
+    touched[d] = model_.dimensions[d].name != next.dimensions[d].name;
+  }
+  for (std::size_t v = 0; v < model_.variables.size(); ++v) {
+    if (!has_dataset_[v]) continue;
+    const std::optional<std::size_t> before = coordinate_of(model_, model_.variables[v]);
+    const std::optional<std::size_t> after = coordinate_of(next, next.variables[v]);
+    if (before == after) continue;
+    if (before) touched[*before] = true;
+    if (!after || *after >= n_dimensions) continue;
+    touched[*after] = true;
+  }
+  for (std::size_t d = 0; d < n_dimensions; ++d) {
+    if (touched[d]) TAILRACE_TRY(scales_.release(model_, d));
+  }
+  // A variable that becomes a scale must not have scales.
+  for (std::size_t v = 0; v < model_.variables.size(); ++v) {
+    if (!has_dataset_[v] || !coordinate_of(next, next.variables[v]) ||
+        coordinate_of(model_, model_.variables[v])) {
+      continue;
+    }
+    for (const std::size_t d : model_.variables[v].dimensions) {
+      TAILRACE_TRY(scales_.release(model_, d));
+    }
+  }
+  return Status();
+}
+
+/// Datasets whose place by netCDF-4's rules changes go there: all aside first, since names may be
+/// exchanged.
+Status LayoutOnHdf5::move_datasets(const NetcdfModel& next, std::vector<std::string>& paths) {
+  std::vector<std::pair<std::size_t, std::string>> aside;
+  const auto move = [&](const std::string& from, const std::string& to) {
+    return H5Lmove(hdf5(), from.c_str(), hdf5(), to.c_str(), H5P_DEFAULT, H5P_DEFAULT) < 0
+               ? hdf5_failure(Code::internal, "moving \"" + from + "\" to \"" + to + "\"")
+               : Status();
+  };
+  for (std::size_t v = 0; v < next.variables.size(); ++v) {
+    const std::string wanted = netcdf4_dataset_path(next, next.variables[v]);
+    const bool known = v < model_.variables.size();
+    const bool stays = known && wanted == netcdf4_dataset_path(model_, model_.variables[v]);
+    paths.push_back(stays ? model_.variables[v].dataset_path : wanted);
+    if (!known || stays || !has_dataset_[v]) continue;
+    const std::string& from = model_.variables[v].dataset_path;
+    std::string to = child_path(parent_path(from), "tailrace_moving_" + std::to_string(v));
+    while (link_exists(hdf5(), to)) to += "_";
+    TAILRACE_TRY(move(from, to));
+    aside.emplace_back(v, to);
+  }
+  for (const auto& [v, from] : aside) TAILRACE_TRY(move(from, paths[v]));
+  reordered_ = reordered_ || !aside.empty();
+  return Status();
+}
+
+/// HDF5 extends no dataset with a filter that it cannot find, although it would not call it: a
+/// creation list with the same filters has stand-ins registered.
+Status LayoutOnHdf5::make_filters_known(hid_t dataset) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  const int n_filters = H5Pget_nfilters(list.get());
+  StoredForm form;
+  for (int i = 0; i < n_filters; ++i) {
+    const auto index = static_cast<unsigned>(i);
+    unsigned config = 0;
+    std::size_t n_values = 0;
+    FilterSpec filter;
+    const H5Z_filter_t id =
+        H5Pget_filter2(list.get(), index, &filter.flags, &n_values, nullptr, 0, nullptr, &config);
+    if (id < H5Z_FILTER_RESERVED || H5Zfilter_avail(id) > 0) continue;
+    filter.filter_id = static_cast<std::uint32_t>(id);
+    // What matters is that there are some: they mark the filter as one not to be called.
+    filter.final_client_data.assign(1, 0);
+    form.filters.push_back(std::move(filter));
+  }
+  if (form.filters.empty()) return Status();
+  form.kind = StoredForm::Kind::chunked;
+  form.chunk_shape = {1};
+  const Result<std::int64_t> made =
+      file_.creation_list(form, H5T_NATIVE_INT8, std::span<const std::byte>(), false, false);
+  if (!made.ok()) return made.status();
+  const Hdf5Id unused(*made);
+  return Status();
+}
+
+Status LayoutOnHdf5::grow_dataset(const ModelVariable& variable) {
+  const std::string what = "variable \"" + variable.dataset_path + "\"";
+  const Hdf5Id dataset(H5Dopen2(hdf5(), variable.dataset_path.c_str(), H5P_DEFAULT));
+  const Hdf5Id space(H5Dget_space(dataset.get()));
+  std::vector<hsize_t> extents(variable.dimensions.size());
+  if (H5Sget_simple_extent_ndims(space.get()) != static_cast<int>(extents.size())) {
+    return hdf5_failure(Code::internal, what);
+  }
+  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  bool grows = false;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const ModelDimension& dimension = model_.dimensions[variable.dimensions[d]];
+    if (!dimension.unlimited || dimension.length <= extents[d]) continue;
+    extents[d] = dimension.length;
+    grows = true;
+  }
+  if (!grows) return Status();
+  TAILRACE_TRY(make_filters_known(dataset.get()).within(what));
+  if (H5Dset_extent(dataset.get(), extents.data()) >= 0) return Status();
+  return hdf5_failure(Code::internal, what);
+}
+
+/// `model_` is the next one already but for the variables, whose attributes are still to change.
+Status LayoutOnHdf5::change_variables(const NetcdfModel& next,
+                                      const std::vector<std::string>& paths) {
+  for (std::size_t v = 0; v < model_.variables.size(); ++v) {
+    const std::vector<ModelAttribute>& old = model_.variables[v].attributes;
+    const std::vector<ModelAttribute>& attributes = next.variables[v].attributes;
+    if (!has_dataset_[v] || old == attributes) continue;
+    const ModelAttribute* const old_fill = model_.variables[v].attribute("_FillValue");
+    const ModelAttribute* const fill = next.variables[v].attribute("_FillValue");
+    if (fill != nullptr && (old_fill == nullptr || *old_fill != *fill)) {
+      return unchangeable("variable \"" + paths[v] + "\"",
+                          "its fill value cannot change once it is in the file");
+    }
+    const Hdf5Id dataset(H5Dopen2(hdf5(), paths[v].c_str(), H5P_DEFAULT));
+    TAILRACE_TRY(change_model_attributes(dataset.get(), paths[v], old, attributes));
+  }
+  return Status();
+}
+
+Status LayoutOnHdf5::change(const NetcdfModel& next) {
+  const Hdf5Scope scope;
+  TAILRACE_TRY(check_same_frame(model_, next));
+  TAILRACE_TRY(check_model_change(next, &model_));
+  TAILRACE_TRY(change_groups(next));
+  TAILRACE_TRY(release_dimensions(next));
+  std::vector<std::string> paths;
+  TAILRACE_TRY(move_datasets(next, paths));
+  TAILRACE_TRY(change_variables(next, paths));
+  bool longer = std::exchange(may_lag_, false);
+  for (std::size_t d = 0; d < model_.dimensions.size(); ++d) {
+    longer = longer || next.dimensions[d].length > model_.dimensions[d].length;
+  }
+  const bool netcdf4 = model_.netcdf4;
+  model_ = next;
+  model_.netcdf4 = netcdf4;
+  for (std::size_t v = 0; v < paths.size(); ++v) model_.variables[v].dataset_path = paths[v];
+  has_dataset_.resize(model_.variables.size(), false);
+  scales_.grow(model_);
+  for (std::size_t v = 0; longer && v < has_dataset_.size(); ++v) {
+    if (has_dataset_[v]) TAILRACE_TRY(grow_dataset(model_.variables[v]));
+  }
+  return Status();
+}
+
+/// netCDF-C's default chunks: one entry of growing dimensions, the rest whole if it is small
+/// enough.
+Shape default_chunk_shape(const NetcdfModel& model, const ModelVariable& variable,
+                          std::uint64_t element_bytes) {
+  Shape chunk = model.shape_of(variable);
+  if (chunk.size() == 1) return {std::max<std::uint64_t>(1, kListChunkBytes / element_bytes)};
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    if (model.dimensions[variable.dimensions[d]].unlimited) chunk[d] = 1;
+    chunk[d] = std::max<std::uint64_t>(chunk[d], 1);
+  }
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    const std::uint64_t others = std::max<std::uint64_t>(1, n_elements(chunk) / chunk[d]);
+    const std::uint64_t fitting = kChunkBytes / element_bytes / others;
+    chunk[d] = std::clamp<std::uint64_t>(fitting, 1, chunk[d]);
+  }
+  return chunk;
+}
+
+Result<Hdf5Id> LayoutOnHdf5::creation_list(const ModelVariable& variable, const Shape& shape,
+                                           const ModelStorage& storage) {
+  const Hdf5Id type = hdf5_file_type(variable.type);
+  const bool grows = std::any_of(variable.dimensions.begin(), variable.dimensions.end(),
+                                 [&](std::size_t d) { return model_.dimensions[d].unlimited; });
+  StoredForm form;
+  form.filters = storage.filters;
+  form.chunk_shape = storage.chunk_shape;
+  if (grows && form.chunk_shape.empty()) {
+    form.chunk_shape = default_chunk_shape(model_, variable, H5Tget_size(type.get()));
+  }
+  form.kind = form.chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
+  if (form.kind == StoredForm::Kind::chunked && form.chunk_shape.size() != shape.size()) {
+    return Status(Code::invalid_argument, "chunk shape " + shape_text(form.chunk_shape) +
+                                              " must have the rank of shape " + shape_text(shape));
+  }
+  if (form.kind == StoredForm::Kind::contiguous && !form.filters.empty()) {
+    return Status(Code::invalid_argument, "filtered variables need a chunk shape");
+  }
+  const FillValue fill(variable);
+  const bool planned = storage.contiguous_address != 0;
+  const Result<std::int64_t> made = file_.creation_list(
+      form, type.get(), variable.no_fill ? std::span<const std::byte>() : fill.bytes(), planned,
+      false);
+  if (!made.ok()) return made.status();
+  Hdf5Id list(*made);
+  if (variable.no_fill && H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) < 0) {
+    return hdf5_failure(Code::internal, "fill time");
+  }
+  return list;
+}
+
+Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage) {
+  const Hdf5Scope scope;
+  if (v >= model_.variables.size()) {
+    return Status(Code::invalid_argument, "variable " + std::to_string(v) + " is not in the model");
+  }
+  const ModelVariable& variable = model_.variables[v];
+  const std::string what = "variable \"" + model_.path_of(variable) + "\"";
+  if (has_dataset_[v]) return Status(Code::already_exists, what + " has a dataset already");
+  if (variable.type == ModelType::text && !storage.filters.empty()) {
+    return Status(Code::unsupported, what + ": texts lie outside the chunks, which filters see");
+  }
+  if (const auto dimension = coordinate_of(model_, variable); dimension) {
+    TAILRACE_TRY(scales_.release(model_, *dimension));
+  }
+  const Shape shape = model_.shape_of(variable);
+  Result<Hdf5Id> list = creation_list(variable, shape, storage);
+  if (!list.ok()) return list.status().within(what);
+  const std::vector<hsize_t> extents(shape.begin(), shape.end());
+  std::vector<hsize_t> limits = extents;
+  for (std::size_t d = 0; d < limits.size(); ++d) {
+    if (model_.dimensions[variable.dimensions[d]].unlimited) limits[d] = H5S_UNLIMITED;
+  }
+  const Hdf5Id space(extents.empty() ? H5Screate(H5S_SCALAR)
+                                     : H5Screate_simple(static_cast<int>(extents.size()),
+                                                        extents.data(), limits.data()));
+  const Hdf5Id type = hdf5_file_type(variable.type);
+  const std::string group_path = parent_path(variable.dataset_path);
+  const Hdf5Id group(H5Gopen2(hdf5(), group_path.c_str(), H5P_DEFAULT));
+  Hdf5File::ExactDataset exact;
+  exact.path = variable.dataset_path;
+  exact.group_id = group.get();
+  exact.name = last_component(variable.dataset_path);
+  exact.type_id = type.get();
+  exact.space_id = space.get();
+  exact.creation_list_id = list->get();
+  exact.filters = storage.filters;
+  exact.contiguous_address = storage.contiguous_address;
+  exact.contiguous_bytes = n_elements(shape) * H5Tget_size(type.get());
+  const Result<std::int64_t> made = file_.create_exact(exact);
+  if (!made.ok()) return made.status();
+  const Hdf5Id dataset(*made);
+  for (const ModelAttribute& attribute : variable.attributes) {
+    TAILRACE_TRY(write_model_attribute(dataset.get(), variable.dataset_path, attribute));
+  }
+  has_dataset_[v] = true;
+  scales_.add(v);
+  reordered_ = true;
+  return Status();
+}
+
+Status LayoutOnHdf5::settle() {
+  const Hdf5Scope scope;
+  TAILRACE_TRY(scales_.settle(model_, has_dataset_));
+  if (!reordered_) return Status();
+  std::vector<std::vector<std::string>> names(model_.groups.size());
+  for (std::size_t v = 0; v < has_dataset_.size(); ++v) {
+    const ModelVariable& variable = model_.variables[v];
+    if (has_dataset_[v]) names[variable.group].push_back(last_component(variable.dataset_path));
+  }
+  for (std::size_t g = 0; g < names.size(); ++g) {
+    if (!names[g].empty()) TAILRACE_TRY(order_links(hdf5(), model_.groups[g].path, names[g]));
+  }
+  reordered_ = false;
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::create(Hdf5File& file) {
+  const Hdf5Scope scope;
+  auto layout = std::make_unique<LayoutOnHdf5>(file);
+  TAILRACE_TRY(layout->write_properties());
+  return std::unique_ptr<NetcdfLayout>(std::move(layout));
+}
+
+Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const NetcdfModel& model) {
+  const Hdf5Scope scope;
+  Result<NetcdfFile> opened = read_netcdf_file(file.hdf5_id());
+  if (!opened.ok()) return opened.status();
+  opened->model.remarks = model.remarks;  // the words, not the file, may differ
+  if (opened->model != model) {
+    return Status(Code::invalid_argument, "model is not what the file holds");
+  }
+  return std::unique_ptr<NetcdfLayout>(std::make_unique<LayoutOnHdf5>(file, std::move(*opened)));
+}
+
+}  // namespace tailrace

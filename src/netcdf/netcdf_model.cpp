@@ -1,0 +1,606 @@
+// What a netCDF-4 model's values say of one another, the rules that they obey, and the model in
+// bytes. No HDF5 here.
+
+#include "netcdf/netcdf_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "core/byte_stream.hpp"
+
+namespace tailrace {
+
+namespace {
+
+constexpr std::array<std::string_view, 14> kTypeNames = {
+    "",      "byte",   "char", "short", "int",    "float",  "double",
+    "ubyte", "ushort", "uint", "int64", "uint64", "string", "other"};
+
+void append(std::string& text, std::string_view part) {
+  text += std::to_string(part.size());
+  text += ':';
+  text += part;
+}
+
+void append(std::string& text, std::uint64_t number) {
+  text += std::to_string(number);
+  text += ';';
+}
+
+void append(std::string& text, const std::vector<ModelAttribute>& attributes) {
+  append(text, attributes.size());
+  for (const ModelAttribute& attribute : attributes) {
+    append(text, attribute.name);
+    append(text, static_cast<std::uint64_t>(attribute.type));
+    append(text, attribute.n_values);
+    append(text, std::string_view(reinterpret_cast<const char*>(attribute.values.data()),
+                                  attribute.values.size()));
+    append(text, attribute.texts.size());
+    for (const std::string& one : attribute.texts) append(text, one);
+  }
+}
+
+}  // namespace
+
+std::size_t model_type_bytes(ModelType type) {
+  if (type == ModelType::text_char) return 1;
+  const std::optional<DType> dtype = model_dtype(type);
+  return dtype ? dtype_bytes(*dtype) : 0;
+}
+
+std::optional<DType> model_dtype(ModelType type) {
+  switch (type) {
+    case ModelType::i8: return DType::i8;
+    case ModelType::i16: return DType::i16;
+    case ModelType::i32: return DType::i32;
+    case ModelType::i64: return DType::i64;
+    case ModelType::u8: return DType::u8;
+    case ModelType::u16: return DType::u16;
+    case ModelType::u32: return DType::u32;
+    case ModelType::u64: return DType::u64;
+    case ModelType::f32: return DType::f32;
+    case ModelType::f64: return DType::f64;
+    case ModelType::text_char:
+    case ModelType::text:
+    case ModelType::other: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+ModelType model_type(DType dtype) {
+  switch (dtype) {
+    case DType::i8: return ModelType::i8;
+    case DType::i16: return ModelType::i16;
+    case DType::i32: return ModelType::i32;
+    case DType::i64: return ModelType::i64;
+    case DType::u8: return ModelType::u8;
+    case DType::u16: return ModelType::u16;
+    case DType::u32: return ModelType::u32;
+    case DType::u64: return ModelType::u64;
+    case DType::f32: return ModelType::f32;
+    case DType::f64: return ModelType::f64;
+  }
+  return ModelType::other;
+}
+
+std::string_view model_type_name(ModelType type) {
+  const auto number = static_cast<std::size_t>(type);
+  return number < kTypeNames.size() ? kTypeNames[number] : kTypeNames.back();
+}
+
+const ModelAttribute* ModelVariable::attribute(std::string_view attribute_name) const {
+  const auto found = std::find_if(
+      attributes.begin(), attributes.end(),
+      [&](const ModelAttribute& attribute) { return attribute.name == attribute_name; });
+  return found == attributes.end() ? nullptr : &*found;
+}
+
+Shape NetcdfModel::shape_of(const ModelVariable& variable) const {
+  Shape shape;
+  shape.reserve(variable.dimensions.size());
+  for (const std::size_t d : variable.dimensions) shape.push_back(dimensions[d].length);
+  return shape;
+}
+
+std::string NetcdfModel::path_of(const ModelVariable& variable) const {
+  const std::string& group = groups[variable.group].path;
+  return (group == "/" ? group : group + "/") + variable.name;
+}
+
+std::optional<std::size_t> NetcdfModel::find_variable(std::size_t group,
+                                                      std::string_view name) const {
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    if (variables[v].group == group && variables[v].name == name) return v;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> NetcdfModel::find_dimension(std::size_t group,
+                                                       std::string_view name) const {
+  // Parents stand before their children, so this walk up ends.
+  for (std::size_t at = group; at < groups.size(); at = groups[at].parent) {
+    for (std::size_t d = 0; d < dimensions.size(); ++d) {
+      if (dimensions[d].group == at && dimensions[d].name == name) return d;
+    }
+    if (groups[at].parent >= at) break;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> NetcdfModel::find_group(std::string_view path) const {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].path == path) return g;
+  }
+  return std::nullopt;
+}
+
+std::string model_text(const NetcdfModel& model) {
+  std::string text;
+  append(text, model.netcdf4 ? 1 : 0);
+  append(text, model.groups.size());
+  for (const ModelGroup& group : model.groups) {
+    append(text, group.path);
+    append(text, group.parent);
+    append(text, group.attributes);
+  }
+  append(text, model.dimensions.size());
+  for (const ModelDimension& dimension : model.dimensions) {
+    append(text, dimension.name);
+    append(text, dimension.group);
+    append(text, dimension.length);
+    append(text, (dimension.unlimited ? 2 : 0) + (dimension.anonymous ? 1 : 0));
+  }
+  append(text, model.variables.size());
+  for (const ModelVariable& variable : model.variables) {
+    append(text, variable.name);
+    append(text, variable.group);
+    append(text, static_cast<std::uint64_t>(variable.type));
+    append(text, variable.dimensions.size());
+    for (const std::size_t d : variable.dimensions) append(text, d);
+    append(text, variable.attributes);
+    append(text, variable.dataset_path);
+    append(text, variable.no_fill ? 1 : 0);
+  }
+  return text;
+}
+
+// --- The rules of netCDF-4's data model.
+//
+// Source: the netCDF user's guide (names, _FillValue) and file format specification (reserved
+// names); tests/python/test_netcdf_model.py asks the library about each of them.
+
+namespace {
+
+constexpr std::size_t kNameBytesMax = 256;
+
+/// CLASS, NAME and the lists belong to HDF5's dimension scales, the rest to netCDF-4.
+constexpr std::array<std::string_view, 11> kReservedNames = {"CLASS",
+                                                             "NAME",
+                                                             "DIMENSION_LIST",
+                                                             "REFERENCE_LIST",
+                                                             "_Netcdf4Coordinates",
+                                                             "_Netcdf4Dimid",
+                                                             "_nc3_strict",
+                                                             "_NCProperties",
+                                                             "_NCCOPY",
+                                                             "_IsNetcdf4",
+                                                             "_SuperblockVersion"};
+
+/// Bytes of the UTF-8 character that begins at `at`; 0: none does.
+std::size_t utf8_character_bytes(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(at);
+  if (first < 0x80) return 1;
+  const std::size_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || at + n > text.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(at + i) & 0xC0U) != 0x80) return 0;
+  }
+  // Too long a form, a surrogate, beyond the last character.
+  const unsigned second = byte(at + 1);
+  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
+    return 0;
+  }
+  return n;
+}
+
+Status wrong(const std::string& what, const std::string& why) {
+  return Status(Code::invalid_argument, what + ": " + why);
+}
+
+std::string attribute_text(const std::string& owner, const ModelAttribute& attribute) {
+  return "attribute \"" + attribute.name + "\" of " + owner;
+}
+
+Status check_attribute(const std::string& what, const ModelAttribute& attribute) {
+  TAILRACE_TRY(check_netcdf_name(attribute.name).within(what));
+  if (is_reserved_attribute(attribute.name)) {
+    return wrong(what, "netCDF-4 keeps this name for itself");
+  }
+  if (attribute.type == ModelType::other) {
+    return Status(Code::unsupported, what + ": its type can only be kept, not written");
+  }
+  const bool texts = attribute.type == ModelType::text;
+  const std::uint64_t element_bytes = model_type_bytes(attribute.type);
+  const bool consistent =
+      texts ? attribute.values.empty() && attribute.texts.size() == attribute.n_values
+            : element_bytes != 0 && attribute.texts.empty() &&
+                  attribute.values.size() % element_bytes == 0 &&
+                  attribute.values.size() / element_bytes == attribute.n_values;
+  if (!consistent) {
+    return wrong(what, "it says " + std::to_string(attribute.n_values) + " values of type " +
+                           std::string(model_type_name(attribute.type)) + ", but holds " +
+                           std::to_string(attribute.values.size()) + " bytes and " +
+                           std::to_string(attribute.texts.size()) + " texts");
+  }
+  const bool has_zero =
+      std::any_of(attribute.texts.begin(), attribute.texts.end(),
+                  [](const std::string& text) { return text.find('\0') != std::string::npos; });
+  return has_zero ? wrong(what, "a text holds a zero byte") : Status();
+}
+
+Status check_attributes(const std::string& owner, const std::vector<ModelAttribute>& attributes,
+                        const std::vector<ModelAttribute>* old) {
+  std::set<std::string_view> names;
+  for (const ModelAttribute& attribute : attributes) {
+    const std::string what = attribute_text(owner, attribute);
+    if (!names.insert(attribute.name).second) return wrong(what, "there are two of this name");
+    const bool known =
+        old != nullptr && std::find(old->begin(), old->end(), attribute) != old->end();
+    if (!known) TAILRACE_TRY(check_attribute(what, attribute));
+  }
+  return Status();
+}
+
+Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
+  if (model.groups.empty() || model.groups[0].path != "/" || model.groups[0].parent != 0) {
+    return wrong("model", "its first group must be \"/\"");
+  }
+  std::set<std::string_view> paths;
+  for (std::size_t g = 0; g < model.groups.size(); ++g) {
+    const ModelGroup& group = model.groups[g];
+    const std::string what = "group \"" + group.path + "\"";
+    if (!paths.insert(group.path).second) return wrong(what, "there are two of this path");
+    const ModelGroup* const before =
+        old != nullptr && g < old->groups.size() ? &old->groups[g] : nullptr;
+    TAILRACE_TRY(check_attributes(what, group.attributes,
+                                  before != nullptr ? &before->attributes : nullptr));
+    if (g == 0) continue;
+    if (group.parent >= g) return wrong(what, "its parent must stand before it");
+    const std::string& above = model.groups[group.parent].path;
+    const std::string start = above == "/" ? above : above + "/";
+    if (group.path.compare(0, start.size(), start) != 0) {
+      return wrong(what, "its path must begin with its parent's, \"" + above + "\"");
+    }
+    if (before != nullptr && before->path == group.path) continue;
+    TAILRACE_TRY(check_netcdf_name(group.path.substr(start.size())).within(what));
+  }
+  return Status();
+}
+
+/// Names of one group's objects: groups and variables share one space, dimensions have their own,
+/// but a dimension's scale takes a link, too, which no group may have.
+class NameSpaces {
+ public:
+  explicit NameSpaces(const NetcdfModel& model) {
+    for (std::size_t g = 1; g < model.groups.size(); ++g) {
+      const std::string& path = model.groups[g].path;
+      groups_.emplace(model.groups[g].parent, std::string_view(path).substr(path.rfind('/') + 1));
+    }
+  }
+  bool add_dimension(std::size_t group, std::string_view name) {
+    return dimensions_.emplace(group, name).second;
+  }
+  bool add_variable(std::size_t group, std::string_view name) {
+    return variables_.emplace(group, name).second;
+  }
+  bool is_group(std::size_t group, std::string_view name) const {
+    return groups_.contains({group, name});
+  }
+
+ private:
+  using Names = std::set<std::pair<std::size_t, std::string_view>>;
+  Names groups_;
+  Names dimensions_;
+  Names variables_;
+};
+
+Status check_dimensions(const NetcdfModel& model, const NetcdfModel* old, NameSpaces& names) {
+  for (std::size_t d = 0; d < model.dimensions.size(); ++d) {
+    const ModelDimension& dimension = model.dimensions[d];
+    const std::string what = "dimension \"" + dimension.name + "\"";
+    if (dimension.group >= model.groups.size()) return wrong(what, "its group does not exist");
+    if (!names.add_dimension(dimension.group, dimension.name)) {
+      return wrong(what, "its group has two of this name");
+    }
+    if (old != nullptr && d < old->dimensions.size() && old->dimensions[d].name == dimension.name) {
+      continue;
+    }
+    TAILRACE_TRY(check_netcdf_name(dimension.name).within(what));
+    if (names.is_group(dimension.group, dimension.name)) {
+      return wrong(what, "a group has this name");
+    }
+  }
+  return Status();
+}
+
+Status check_fill(const std::string& what, const ModelVariable& variable) {
+  const ModelAttribute* const fill = variable.attribute("_FillValue");
+  if (fill == nullptr) return Status();
+  if (fill->type != variable.type || fill->n_values != 1) {
+    return wrong("attribute \"_FillValue\" of " + what,
+                 "it has " + std::to_string(fill->n_values) + " values of type " +
+                     std::string(model_type_name(fill->type)) + ", must be one " +
+                     std::string(model_type_name(variable.type)));
+  }
+  return Status();
+}
+
+bool is_above(const NetcdfModel& model, std::size_t group, std::size_t below) {
+  while (below != group && below != 0) below = model.groups[below].parent;
+  return below == group;
+}
+
+Status check_variable_dimensions(const std::string& what, const NetcdfModel& model,
+                                 const ModelVariable& variable) {
+  if (variable.dimensions.size() > max_rank) {
+    return Status(Code::unsupported, what + ": it has " +
+                                         std::to_string(variable.dimensions.size()) +
+                                         " dimensions, HDF5 allows " + std::to_string(max_rank));
+  }
+  for (const std::size_t d : variable.dimensions) {
+    if (d >= model.dimensions.size()) return wrong(what, "it names a dimension that is not there");
+    if (!is_above(model, model.dimensions[d].group, variable.group)) {
+      return wrong(what, "dimension \"" + model.dimensions[d].name +
+                             "\" is neither in its group nor in one above");
+    }
+  }
+  return Status();
+}
+
+Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpaces& names) {
+  for (std::size_t v = 0; v < model.variables.size(); ++v) {
+    const ModelVariable& variable = model.variables[v];
+    if (variable.group >= model.groups.size()) {
+      return wrong("variable \"" + variable.name + "\"", "its group does not exist");
+    }
+    const std::string what = "variable \"" + model.path_of(variable) + "\"";
+    if (!names.add_variable(variable.group, variable.name)) {
+      return wrong(what, "its group has two of this name");
+    }
+    TAILRACE_TRY(check_variable_dimensions(what, model, variable));
+    const ModelVariable* const before =
+        old != nullptr && v < old->variables.size() ? &old->variables[v] : nullptr;
+    TAILRACE_TRY(check_attributes(what, variable.attributes,
+                                  before != nullptr ? &before->attributes : nullptr));
+    if (before == nullptr || before->attributes != variable.attributes) {
+      TAILRACE_TRY(check_fill(what, variable));
+    }
+    if (before != nullptr && before->name == variable.name) continue;
+    TAILRACE_TRY(check_netcdf_name(variable.name).within(what));
+    if (names.is_group(variable.group, variable.name)) return wrong(what, "a group has this name");
+    if (variable.name.starts_with(non_coordinate_prefix)) {
+      return wrong(what, "netCDF-4 keeps names that begin so for itself");
+    }
+    if (before == nullptr && variable.type == ModelType::other) {
+      return Status(Code::unsupported, what + ": its type can only be kept, not written");
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+bool is_reserved_attribute(std::string_view name) {
+  return std::find(kReservedNames.begin(), kReservedNames.end(), name) != kReservedNames.end();
+}
+
+Status check_netcdf_name(std::string_view name) {
+  const auto refused = [](const char* why) { return Status(Code::invalid_argument, why); };
+  if (name.empty()) return refused("its name is empty");
+  if (name.size() > kNameBytesMax) return refused("its name has more than 256 bytes");
+  const auto first = static_cast<unsigned char>(name[0]);
+  const bool letter = (first | 0x20U) >= 'a' && (first | 0x20U) <= 'z';
+  if (first < 0x80 && !letter && !(first >= '0' && first <= '9') && first != '_') {
+    return refused("its name must begin with a letter, a digit or an underscore");
+  }
+  for (std::size_t at = 0; at < name.size();) {
+    const auto byte = static_cast<unsigned char>(name[at]);
+    if (byte < 0x20 || byte == 0x7F) return refused("its name has a control character");
+    if (byte == '/') return refused("its name has a slash");
+    const std::size_t n_bytes = utf8_character_bytes(name, at);
+    if (n_bytes == 0) return refused("its name is not UTF-8");
+    at += n_bytes;
+  }
+  return name.back() == ' ' ? refused("its name ends in a space") : Status();
+}
+
+std::optional<std::size_t> coordinate_of(const NetcdfModel& model, const ModelVariable& variable) {
+  if (variable.dimensions.empty()) return std::nullopt;
+  const std::size_t first = variable.dimensions[0];
+  const ModelDimension& dimension = model.dimensions[first];
+  const bool is_scale =
+      !dimension.anonymous && dimension.group == variable.group && dimension.name == variable.name;
+  return is_scale ? std::optional(first) : std::nullopt;
+}
+
+std::string netcdf4_dataset_path(const NetcdfModel& model, const ModelVariable& variable) {
+  const std::string& group = model.groups[variable.group].path;
+  const std::string start = group == "/" ? group : group + "/";
+  const bool taken = !coordinate_of(model, variable) &&
+                     std::any_of(model.dimensions.begin(), model.dimensions.end(),
+                                 [&](const ModelDimension& dimension) {
+                                   return !dimension.anonymous &&
+                                          dimension.group == variable.group &&
+                                          dimension.name == variable.name;
+                                 });
+  return taken ? start + std::string(non_coordinate_prefix) + variable.name : start + variable.name;
+}
+
+Status check_model_change(const NetcdfModel& model, const NetcdfModel* old) {
+  TAILRACE_TRY(check_groups(model, old));
+  NameSpaces names(model);
+  TAILRACE_TRY(check_dimensions(model, old, names));
+  return check_variables(model, old, names);
+}
+
+Status check_model(const NetcdfModel& model) { return check_model_change(model, nullptr); }
+
+// --- netCDF's default fill values (NC_FILL_* in its user's guide).
+
+namespace {
+
+constexpr double kFloatingFill = 9.9692099683868690e+36;
+
+}  // namespace
+
+template <class T>
+void FillValue::set(T value) {
+  static_assert(sizeof(T) <= sizeof(element_));
+  std::memcpy(element_.data(), &value, sizeof value);
+  n_bytes_ = sizeof value;
+}
+
+FillValue::FillValue(const ModelVariable& variable) {
+  if (!set_own(variable)) set_default(variable.type);
+}
+
+bool FillValue::set_own(const ModelVariable& variable) {
+  const ModelAttribute* const own = variable.attribute("_FillValue");
+  if (own == nullptr || own->type != variable.type || own->n_values != 1) return false;
+  if (own->type == ModelType::text) {
+    text_ = own->texts[0];
+    set(text_.c_str());
+    return true;
+  }
+  if (own->values.size() > element_.size()) return false;
+  n_bytes_ = own->values.size();
+  std::memcpy(element_.data(), own->values.data(), n_bytes_);
+  return true;
+}
+
+void FillValue::set_default(ModelType type) {
+  switch (type) {
+    case ModelType::i8: return set(std::int8_t{-127});
+    case ModelType::text_char: return set(char{0});
+    case ModelType::i16: return set(std::int16_t{-32767});
+    case ModelType::i32: return set(std::int32_t{-2147483647});
+    case ModelType::f32: return set(static_cast<float>(kFloatingFill));
+    case ModelType::f64: return set(kFloatingFill);
+    case ModelType::u8: return set(std::uint8_t{255});
+    case ModelType::u16: return set(std::uint16_t{65535});
+    case ModelType::u32: return set(std::uint32_t{4294967295U});
+    case ModelType::i64: return set(std::int64_t{-9223372036854775806LL});
+    case ModelType::u64: return set(std::uint64_t{18446744073709551614ULL});
+    case ModelType::text: return set(text_.c_str());
+    case ModelType::other: return;
+  }
+}
+
+// --- The model's lists one behind the other.
+
+namespace {
+
+void add(ByteWriter& writer, const std::vector<ModelAttribute>& attributes) {
+  writer.add(std::uint64_t{attributes.size()});
+  for (const ModelAttribute& attribute : attributes) {
+    writer.add_text(attribute.name);
+    writer.add(attribute.type);
+    writer.add(attribute.n_values);
+    writer.add(std::uint64_t{attribute.values.size()});
+    std::copy(attribute.values.begin(), attribute.values.end(),
+              writer.extend(attribute.values.size()));
+    writer.add(std::uint64_t{attribute.texts.size()});
+    for (const std::string& text : attribute.texts) writer.add_text(text);
+  }
+}
+
+std::vector<ModelAttribute> take_attributes(ByteReader& reader) {
+  std::vector<ModelAttribute> attributes(reader.take<std::uint64_t>());
+  for (ModelAttribute& attribute : attributes) {
+    attribute.name = reader.take_text();
+    attribute.type = reader.take<ModelType>();
+    attribute.n_values = reader.take<std::uint64_t>();
+    const auto n_bytes = static_cast<std::size_t>(reader.take<std::uint64_t>());
+    const std::span<const std::byte> values = reader.take_bytes(n_bytes);
+    attribute.values.assign(values.begin(), values.end());
+    attribute.texts.resize(reader.take<std::uint64_t>());
+    for (std::string& text : attribute.texts) text = reader.take_text();
+  }
+  return attributes;
+}
+
+}  // namespace
+
+Bytes pack_model(const NetcdfModel& model) {
+  ByteWriter writer;
+  writer.add(model.netcdf4);
+  writer.add(std::uint64_t{model.remarks.size()});
+  for (const std::string& remark : model.remarks) writer.add_text(remark);
+  writer.add(std::uint64_t{model.groups.size()});
+  for (const ModelGroup& group : model.groups) {
+    writer.add_text(group.path);
+    writer.add(std::uint64_t{group.parent});
+    add(writer, group.attributes);
+  }
+  writer.add(std::uint64_t{model.dimensions.size()});
+  for (const ModelDimension& dimension : model.dimensions) {
+    writer.add_text(dimension.name);
+    writer.add(std::uint64_t{dimension.group});
+    writer.add(dimension.length);
+    writer.add(dimension.unlimited);
+    writer.add(dimension.anonymous);
+  }
+  writer.add(std::uint64_t{model.variables.size()});
+  for (const ModelVariable& variable : model.variables) {
+    writer.add_text(variable.name);
+    writer.add(std::uint64_t{variable.group});
+    writer.add(variable.type);
+    writer.add(Shape(variable.dimensions.begin(), variable.dimensions.end()));
+    add(writer, variable.attributes);
+    writer.add_text(variable.dataset_path);
+    writer.add(variable.no_fill);
+  }
+  return writer.take();
+}
+
+NetcdfModel unpack_model(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  NetcdfModel model;
+  model.netcdf4 = reader.take<bool>();
+  model.remarks.resize(reader.take<std::uint64_t>());
+  for (std::string& remark : model.remarks) remark = reader.take_text();
+  model.groups.resize(reader.take<std::uint64_t>());
+  for (ModelGroup& group : model.groups) {
+    group.path = reader.take_text();
+    group.parent = reader.take<std::uint64_t>();
+    group.attributes = take_attributes(reader);
+  }
+  model.dimensions.resize(reader.take<std::uint64_t>());
+  for (ModelDimension& dimension : model.dimensions) {
+    dimension.name = reader.take_text();
+    dimension.group = reader.take<std::uint64_t>();
+    dimension.length = reader.take<std::uint64_t>();
+    dimension.unlimited = reader.take<bool>();
+    dimension.anonymous = reader.take<bool>();
+  }
+  model.variables.resize(reader.take<std::uint64_t>());
+  for (ModelVariable& variable : model.variables) {
+    variable.name = reader.take_text();
+    variable.group = reader.take<std::uint64_t>();
+    variable.type = reader.take<ModelType>();
+    const Shape dimensions = reader.take_shape();
+    variable.dimensions.assign(dimensions.begin(), dimensions.end());
+    variable.attributes = take_attributes(reader);
+    variable.dataset_path = reader.take_text();
+    variable.no_fill = reader.take<bool>();
+  }
+  return model;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,405 @@
+// Reads any HDF5 file as netCDF-4's data model.
+//
+// One walk lists groups and datasets; then dimensions are made of the scales, and variables of all
+// datasets but the scales of dimensions without variable. What a damaged or foreign file says of
+// dimensions counts only where it fits the dataset's own extents; what is left gets anonymous
+// dimensions, by the netCDF-4 library's rule: within a group, in one pass behind its child groups,
+// a dimension of the same length that the variable does not have yet, else a new one. Objects are
+// taken once where they are groups, so that cycles of hard links end.
+// Source: libhdf5/hdf5open.c of netCDF-C (read_scale, rec_match_dimscales), as observed.
+
+#include "netcdf/netcdf_model_read.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_set>
+
+#include "describe/hdf5_catalog.hpp"
+#include "describe/input_conventions.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_paths.hpp"
+#include "netcdf/netcdf_attributes.hpp"
+#include "netcdf/netcdf_model.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// A dataset as the walk finds it.
+struct FoundDataset {
+  std::string name;
+  std::string path;
+  std::size_t group = 0;
+  ModelType type = ModelType::other;
+  Shape extents;
+  Shape limits;
+  bool scale = false;
+  bool without_variable = false;
+  std::optional<int> id;           ///< _Netcdf4Dimid.
+  std::vector<int> coordinates;    ///< _Netcdf4Coordinates.
+  std::vector<hobj_ref_t> scales;  ///< First scale of each dimension; 0: none. Empty: no list.
+  hobj_ref_t reference = 0;        ///< A scale's own.
+  bool no_fill = false;
+  std::vector<ModelAttribute> attributes;
+  std::size_t dimension = kNone;  ///< Whose scale it is.
+
+  bool unlimited(std::size_t d) const { return limits[d] == H5S_UNLIMITED; }
+};
+
+struct NamedLink {
+  std::string name;
+  bool hard = false;
+};
+
+herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
+  // An exception must not cross HDF5's C frames.
+  try {
+    static_cast<std::vector<NamedLink>*>(links)->push_back({name, info->type == H5L_TYPE_HARD});
+  } catch (...) {
+    return -1;
+  }
+  return 0;
+}
+
+/// The first scale of each dimension, as DIMENSION_LIST refers to them; empty if there is no such
+/// list or it does not fit the rank.
+std::vector<hobj_ref_t> listed_scales(hid_t dataset, std::size_t rank) {
+  if (rank == 0 || H5Aexists(dataset, "DIMENSION_LIST") <= 0) return {};
+  const Hdf5Id attribute(H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT));
+  const Hdf5Id type(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  if (H5Tget_class(type.get()) != H5T_VLEN) return {};
+  const Hdf5Id element(H5Tget_super(type.get()));
+  if (H5Tequal(element.get(), H5T_STD_REF_OBJ) <= 0 ||
+      H5Sget_simple_extent_npoints(space.get()) != static_cast<hssize_t>(rank)) {
+    return {};
+  }
+  const Hdf5Id in_memory(H5Tvlen_create(H5T_STD_REF_OBJ));
+  std::vector<hvl_t> lists(rank, hvl_t{0, nullptr});
+  if (H5Aread(attribute.get(), in_memory.get(), lists.data()) < 0) return {};
+  std::vector<hobj_ref_t> scales(rank, 0);
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (lists[d].len > 0 && lists[d].p != nullptr) {
+      std::memcpy(&scales[d], lists[d].p, sizeof(hobj_ref_t));
+    }
+  }
+  reclaim_variable_length(in_memory.get(), space.get(), lists.data());
+  return scales;
+}
+
+/// Whether nothing defines never-written elements: no fill value, and none is ever written.
+bool is_without_fill(hid_t creation) {
+  H5D_fill_time_t when = H5D_FILL_TIME_IFSET;
+  H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
+  return H5Pget_fill_time(creation, &when) >= 0 && when == H5D_FILL_TIME_NEVER &&
+         H5Pfill_value_defined(creation, &defined) >= 0 && defined != H5D_FILL_VALUE_USER_DEFINED;
+}
+
+class ModelReader {
+ public:
+  explicit ModelReader(hid_t file) : file_(file) {}
+
+  Result<NetcdfFile> run() {
+    TAILRACE_TRY(walk());
+    make_dimensions();
+    make_variables();
+    find_lengths();
+    for (std::size_t g = out_.model.groups.size(); g-- > 0;)
+      child_groups_[parent_of(g)].push_back(g);
+    make_anonymous();
+    return std::move(out_);
+  }
+
+ private:
+  struct Pending {
+    std::string path;
+    std::size_t parent = 0;
+  };
+
+  std::size_t parent_of(std::size_t g) const {
+    return g == 0 ? kNone : out_.model.groups[g].parent;
+  }
+
+  Status failed(const std::string& path, const char* what) const {
+    return hdf5_failure(Code::corrupt, "object \"" + path + "\": cannot " + what);
+  }
+
+  Status walk() {
+    out_.model.groups.clear();
+    pending_.push_back({"/", 0});
+    // Depth first, by hand: a chain of nested groups must not use up the stack.
+    while (!pending_.empty()) {
+      const Pending next = std::move(pending_.back());
+      pending_.pop_back();
+      TAILRACE_TRY(add_group(next));
+    }
+    return Status();
+  }
+
+  Status add_group(const Pending& next) {
+    const Hdf5Id group(H5Gopen2(file_, next.path.c_str(), H5P_DEFAULT));
+    const Hdf5Id creation(group.valid() ? H5Gget_create_plist(group.get()) : H5I_INVALID_HID);
+    ObjectFacts facts;
+    unsigned order = 0;
+    if (!creation.valid() || !get_object_facts(group.get(), facts) ||
+        H5Pget_link_creation_order(creation.get(), &order) < 0) {
+      return failed(next.path, "open it");
+    }
+    if (!seen_groups_.insert(facts.key).second) return Status();
+    if (next.path == "/") {
+      for (const char* mark : {"_NCProperties", "_nc3_strict"}) {
+        if (H5Aexists(group.get(), mark) > 0) out_.model.netcdf4 = true;
+      }
+    }
+    const std::size_t index = out_.model.groups.size();
+    out_.model.groups.push_back(
+        {next.path, next.parent,
+         read_model_attributes(group.get(), next.path, out_.model.remarks)});
+
+    const bool tracked = (order & H5P_CRT_ORDER_TRACKED) != 0;
+    std::vector<NamedLink> links;
+    if (iterate_links(group.get(), tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, collect_link,
+                      &links) < 0) {
+      return failed(next.path, "list it");
+    }
+    std::vector<Pending> children;
+    for (const NamedLink& link : links) {
+      if (link.hard) TAILRACE_TRY(add_object(group.get(), index, link.name, children));
+    }
+    pending_.insert(pending_.end(), children.rbegin(), children.rend());
+    return Status();
+  }
+
+  Status add_object(hid_t group, std::size_t group_index, const std::string& name,
+                    std::vector<Pending>& children) {
+    const std::string path = child_path(out_.model.groups[group_index].path, name);
+    const Hdf5Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT));
+    if (!object.valid()) return failed(path, "open it");
+    const H5I_type_t kind = H5Iget_type(object.get());
+    if (kind == H5I_GROUP) children.push_back({path, group_index});
+    if (kind != H5I_DATASET) return Status();
+    FoundDataset found;
+    found.name = name;
+    found.path = path;
+    found.group = group_index;
+    return add_dataset(object.get(), std::move(found));
+  }
+
+  Status add_dataset(hid_t dataset, FoundDataset found) {
+    const Hdf5Id type(H5Dget_type(dataset));
+    const Hdf5Id space(H5Dget_space(dataset));
+    const Hdf5Id creation(H5Dget_create_plist(dataset));
+    const int rank = space.valid() ? H5Sget_simple_extent_ndims(space.get()) : -1;
+    if (!type.valid() || !creation.valid() || rank < 0)
+      return failed(found.path, "read its header");
+    const std::optional<ModelType> model_type = model_type_of(type.get());
+    if (!model_type || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return Status();
+    found.type = *model_type;
+    std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+    std::vector<hsize_t> limits(extents.size());
+    H5Sget_simple_extent_dims(space.get(), extents.data(), limits.data());
+    found.extents.assign(extents.begin(), extents.end());
+    found.limits.assign(limits.begin(), limits.end());
+    found.scale = rank > 0 && hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
+    found.coordinates = read_own_numbers(dataset, "_Netcdf4Coordinates");
+    if (found.scale) {
+      found.without_variable = is_dimension_without_variable(dataset);
+      const std::vector<int> id = read_own_numbers(dataset, "_Netcdf4Dimid");
+      if (!id.empty()) found.id = id[0];
+      out_.model.netcdf4 = out_.model.netcdf4 || found.id.has_value();
+      if (H5Rcreate(&found.reference, dataset, ".", H5R_OBJECT, -1) < 0) found.reference = 0;
+    } else {
+      found.scales = listed_scales(dataset, found.extents.size());
+    }
+    found.no_fill = is_without_fill(creation.get());
+    if (!found.without_variable) {
+      found.attributes = read_model_attributes(dataset, found.path, out_.model.remarks);
+    }
+    datasets_.push_back(std::move(found));
+    return Status();
+  }
+
+  /// Dimensions in the order of their ids, as netCDF lists them; of the walk where ids are none.
+  void make_dimensions() {
+    struct Numbered {
+      int id;
+      std::size_t dataset;
+    };
+    std::vector<Numbered> scales;
+    std::set<int> ids;
+    int next_id = 0;
+    bool fit = true;
+    for (std::size_t i = 0; i < datasets_.size(); ++i) {
+      if (!datasets_[i].scale) continue;
+      const int id = datasets_[i].id.value_or(next_id);
+      fit = fit && id >= 0 && id < std::numeric_limits<int>::max() && ids.insert(id).second;
+      if (fit) next_id = std::max(next_id, id + 1);
+      scales.push_back({id, i});
+    }
+    if (fit) {
+      std::stable_sort(scales.begin(), scales.end(),
+                       [](const Numbered& a, const Numbered& b) { return a.id < b.id; });
+    }
+    for (std::size_t d = 0; d < scales.size(); ++d) {
+      FoundDataset& scale = datasets_[scales[d].dataset];
+      scale.dimension = d;
+      const int id = fit ? scales[d].id : static_cast<int>(d);
+      // Ids that contradict one another are no words that a variable could use.
+      if (fit) by_id_.emplace(id, d);
+      if (scale.reference != 0) by_reference_.emplace(scale.reference, d);
+      out_.model.dimensions.push_back(
+          {scale.name, scale.group, scale.extents[0], scale.unlimited(0), false});
+      out_.dimension_ids.push_back(id);
+      out_.scale_paths.push_back(scale.path);
+    }
+    next_id_ = fit ? next_id : static_cast<int>(scales.size());
+  }
+
+  /// Whether a dimension can be the d-th of a dataset: seen from its group, of its length.
+  bool fits(const FoundDataset& dataset, std::size_t d, std::size_t dimension) const {
+    const ModelDimension& candidate = out_.model.dimensions[dimension];
+    if (!candidate.unlimited && candidate.length != dataset.extents[d]) return false;
+    for (std::size_t g = dataset.group;; g = out_.model.groups[g].parent) {
+      if (g == candidate.group) return true;
+      if (g == 0) return false;
+    }
+  }
+
+  /// What the d-th dimension of a dataset is, by the file's own words; kNone: they do not say.
+  std::size_t named_dimension(const FoundDataset& dataset, std::size_t d) const {
+    if (dataset.scale && d == 0) return dataset.dimension;
+    if (dataset.coordinates.size() == dataset.extents.size()) {
+      const auto found = by_id_.find(dataset.coordinates[d]);
+      if (found != by_id_.end() && fits(dataset, d, found->second)) return found->second;
+    }
+    if (d < dataset.scales.size() && dataset.scales[d] != 0) {
+      const auto found = by_reference_.find(dataset.scales[d]);
+      if (found != by_reference_.end() && fits(dataset, d, found->second)) return found->second;
+    }
+    return kNone;
+  }
+
+  void make_variables() {
+    for (std::size_t i = 0; i < datasets_.size(); ++i) {
+      FoundDataset& found = datasets_[i];
+      if (found.without_variable) continue;
+      ModelVariable variable;
+      const bool renamed = found.name.starts_with(non_coordinate_prefix) &&
+                           found.name.size() > non_coordinate_prefix.size();
+      variable.name = renamed ? found.name.substr(non_coordinate_prefix.size()) : found.name;
+      variable.group = found.group;
+      variable.type = found.type;
+      variable.dataset_path = found.path;
+      variable.no_fill = found.no_fill;
+      variable.attributes = std::move(found.attributes);
+      for (std::size_t d = 0; d < found.extents.size(); ++d) {
+        variable.dimensions.push_back(named_dimension(found, d));
+      }
+      out_.tied.push_back(!found.scales.empty());
+      dataset_of_.push_back(i);
+      out_.model.variables.push_back(std::move(variable));
+    }
+  }
+
+  /// An unlimited dimension is as long as the longest of its variables.
+  void find_lengths() {
+    for (std::size_t v = 0; v < out_.model.variables.size(); ++v) {
+      const std::vector<std::size_t>& dimensions = out_.model.variables[v].dimensions;
+      for (std::size_t d = 0; d < dimensions.size(); ++d) {
+        if (dimensions[d] == kNone) continue;
+        ModelDimension& dimension = out_.model.dimensions[dimensions[d]];
+        if (!dimension.unlimited) continue;
+        dimension.length = std::max(dimension.length, datasets_[dataset_of_[v]].extents[d]);
+      }
+    }
+  }
+
+  void make_anonymous() {
+    std::map<std::size_t, std::vector<std::size_t>> variables_of;
+    for (std::size_t v = 0; v < out_.model.variables.size(); ++v) {
+      variables_of[out_.model.variables[v].group].push_back(v);
+    }
+    std::map<std::size_t, std::vector<std::size_t>> dimensions_of;
+    for (std::size_t d = 0; d < out_.model.dimensions.size(); ++d) {
+      dimensions_of[out_.model.dimensions[d].group].push_back(d);
+    }
+    for (const std::size_t group : children_first()) {
+      for (const std::size_t v : variables_of[group]) add_anonymous(v, dimensions_of[group]);
+    }
+  }
+
+  /// Groups in the order in which the library matches dimensions.
+  std::vector<std::size_t> children_first() const {
+    std::vector<std::size_t> order;
+    std::vector<std::pair<std::size_t, bool>> stack = {{0, false}};
+    while (!stack.empty()) {
+      const auto [group, done] = stack.back();
+      stack.pop_back();
+      if (done) {
+        order.push_back(group);
+        continue;
+      }
+      stack.emplace_back(group, true);
+      // Listed from the last to the first, so that the first is on top.
+      const auto children = child_groups_.find(group);
+      if (children == child_groups_.end()) continue;
+      for (const std::size_t child : children->second) stack.emplace_back(child, false);
+    }
+    return order;
+  }
+
+  void add_anonymous(std::size_t v, std::vector<std::size_t>& dimensions_of_group) {
+    ModelVariable& variable = out_.model.variables[v];
+    const FoundDataset& dataset = datasets_[dataset_of_[v]];
+    for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
+      if (variable.dimensions[d] != kNone) continue;
+      const auto matches = [&](std::size_t candidate) {
+        const ModelDimension& dimension = out_.model.dimensions[candidate];
+        return dimension.length == dataset.extents[d] &&
+               dimension.unlimited == dataset.unlimited(d) &&
+               std::find(variable.dimensions.begin(), variable.dimensions.end(), candidate) ==
+                   variable.dimensions.end();
+      };
+      const auto found =
+          std::find_if(dimensions_of_group.begin(), dimensions_of_group.end(), matches);
+      if (found != dimensions_of_group.end()) {
+        variable.dimensions[d] = *found;
+        continue;
+      }
+      variable.dimensions[d] = out_.model.dimensions.size();
+      dimensions_of_group.push_back(out_.model.dimensions.size());
+      out_.model.dimensions.push_back({"phony_dim_" + std::to_string(next_id_), variable.group,
+                                       dataset.extents[d], dataset.unlimited(d), true});
+      out_.dimension_ids.push_back(next_id_++);
+      out_.scale_paths.emplace_back();
+    }
+  }
+
+  hid_t file_;
+  NetcdfFile out_;
+  std::vector<Pending> pending_;  // Next on top.
+  std::unordered_set<ObjectKey> seen_groups_;
+  std::vector<FoundDataset> datasets_;
+  std::vector<std::size_t> dataset_of_;  // Per variable.
+  std::map<int, std::size_t> by_id_;
+  std::map<hobj_ref_t, std::size_t> by_reference_;
+  std::map<std::size_t, std::vector<std::size_t>> child_groups_;
+  int next_id_ = 0;
+};
+
+}  // namespace
+
+Result<NetcdfFile> read_netcdf_file(hid_t file) { return ModelReader(file).run(); }
+
+Result<NetcdfModel> read_netcdf_model(std::int64_t hdf5_id) {
+  const Hdf5Scope scope;
+  Result<NetcdfFile> file = read_netcdf_file(hdf5_id);
+  if (!file.ok()) return file.status();
+  return std::move(file->model);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,225 @@
+// Dimension scales of a model that changes.
+
+#include "netcdf/netcdf_scales.hpp"
+
+#include <hdf5_hl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "describe/hdf5_copy.hpp"
+#include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_properties.hpp"
+#include "netcdf/netcdf_attributes.hpp"
+#include "netcdf/netcdf_model.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Entries of one chunk of a growing placeholder; no chunk is ever written.
+constexpr hsize_t kPlaceholderChunk = 1024;
+
+std::string dimension_path(const NetcdfModel& model, const ModelDimension& dimension) {
+  const std::string& group = model.groups[dimension.group].path;
+  return (group == "/" ? group : group + "/") + dimension.name;
+}
+
+std::string what_of(const ModelDimension& dimension) {
+  return "dimension \"" + dimension.name + "\"";
+}
+
+Hdf5Id open_dataset(hid_t file, const std::string& path) {
+  return Hdf5Id(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+}
+
+/// A dataset without values, which stands for a dimension.
+Hdf5Id create_placeholder(hid_t file, const std::string& path, const ModelDimension& dimension) {
+  const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
+  H5Pset_obj_track_times(creation.get(), false);
+  H5Pset_attr_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  const hsize_t length = dimension.length;
+  const hsize_t limit = dimension.unlimited ? H5S_UNLIMITED : length;
+  if (dimension.unlimited) H5Pset_chunk(creation.get(), 1, &kPlaceholderChunk);
+  const Hdf5Id space(H5Screate_simple(1, &length, &limit));
+  const Hdf5Id links = utf8_link_properties();
+  return Hdf5Id(H5Dcreate2(file, path.c_str(), H5T_IEEE_F32BE, space.get(), links.get(),
+                           creation.get(), H5P_DEFAULT));
+}
+
+/// What the library writes as the name of such a scale.
+std::string placeholder_text(std::uint64_t length) {
+  std::array<char, 96> text = {};
+  std::snprintf(text.data(), text.size(), "%s.%10llu", dimension_without_variable_text.data(),
+                static_cast<unsigned long long>(length));
+  return text.data();
+}
+
+std::optional<std::size_t> coordinate_variable(const NetcdfModel& model, std::size_t dimension,
+                                               const std::vector<bool>& has_dataset) {
+  for (std::size_t v = 0; v < has_dataset.size(); ++v) {
+    if (has_dataset[v] && coordinate_of(model, model.variables[v]) == dimension) return v;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+NetcdfScales::NetcdfScales(hid_t file, const NetcdfFile& opened) : file_(file) {
+  const NetcdfModel& model = opened.model;
+  for (std::size_t d = 0; d < model.dimensions.size(); ++d) {
+    const std::string& path = opened.scale_paths[d];
+    const bool is_variable =
+        std::any_of(model.variables.begin(), model.variables.end(),
+                    [&](const ModelVariable& variable) { return variable.dataset_path == path; });
+    scales_.push_back(
+        {opened.dimension_ids[d], path, !path.empty() && !is_variable, model.dimensions[d].length});
+    next_id_ = std::max(next_id_, opened.dimension_ids[d] + 1);
+  }
+  // What the file has is left as it is, until a dimension is released.
+  for (const ModelVariable& variable : model.variables) {
+    attached_.emplace_back(variable.dimensions.size(), true);
+    new_.push_back(false);
+  }
+}
+
+void NetcdfScales::grow(const NetcdfModel& model) {
+  while (scales_.size() < model.dimensions.size()) {
+    scales_.push_back({next_id_++, "", false, 0});
+    ids_written_ = false;
+  }
+  while (attached_.size() < model.variables.size()) {
+    attached_.emplace_back(model.variables[attached_.size()].dimensions.size(), false);
+    new_.push_back(false);
+  }
+}
+
+Status NetcdfScales::release(const NetcdfModel& model, std::size_t dimension) {
+  Scale& scale = scales_[dimension];
+  if (scale.path.empty()) return Status();
+  const std::string what = what_of(model.dimensions[dimension]);
+  const Hdf5Id dataset = open_dataset(file_, scale.path);
+  if (!dataset.valid()) return hdf5_failure(Code::internal, what);
+  for (std::size_t v = 0; v < attached_.size(); ++v) {
+    const ModelVariable& variable = model.variables[v];
+    for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
+      // A scale that ends being one has never been attached to those of its further dimensions.
+      const bool own = variable.dataset_path == scale.path;
+      if (own) attached_[v][d] = false;
+      if (own || variable.dimensions[d] != dimension || !attached_[v][d]) continue;
+      attached_[v][d] = false;
+      const Hdf5Id user = open_dataset(file_, variable.dataset_path);
+      const auto index = static_cast<unsigned>(d);
+      if (H5DSis_attached(user.get(), dataset.get(), index) > 0 &&
+          H5DSdetach_scale(user.get(), dataset.get(), index) < 0) {
+        return hdf5_failure(Code::internal, what + " of \"" + variable.dataset_path + "\"");
+      }
+    }
+  }
+  if (scale.placeholder) {
+    if (H5Ldelete(file_, scale.path.c_str(), H5P_DEFAULT) < 0) {
+      return hdf5_failure(Code::internal, what);
+    }
+  } else {
+    for (const char* name : {"CLASS", "NAME", "REFERENCE_LIST", "_Netcdf4Dimid"}) {
+      if (H5Aexists(dataset.get(), name) > 0 && H5Adelete(dataset.get(), name) < 0) {
+        return hdf5_failure(Code::internal, what);
+      }
+    }
+  }
+  scale.path.clear();
+  scale.placeholder = false;
+  return Status();
+}
+
+Status NetcdfScales::make_scale(const NetcdfModel& model, std::size_t dimension,
+                                const std::vector<bool>& has_dataset) {
+  Scale& scale = scales_[dimension];
+  const ModelDimension& wanted = model.dimensions[dimension];
+  const std::optional<std::size_t> variable = coordinate_variable(model, dimension, has_dataset);
+  const std::string path =
+      variable ? model.variables[*variable].dataset_path : dimension_path(model, wanted);
+  if (!variable && link_exists(file_, path)) {
+    return Status(Code::already_exists,
+                  what_of(wanted) + ": \"" + path + "\" is something else already");
+  }
+  const Hdf5Id dataset =
+      variable ? open_dataset(file_, path) : create_placeholder(file_, path, wanted);
+  const std::string name = variable ? wanted.name : placeholder_text(wanted.length);
+  if (!dataset.valid() || H5DSset_scale(dataset.get(), name.c_str()) < 0) {
+    return hdf5_failure(Code::internal, what_of(wanted));
+  }
+  scale.path = path;
+  scale.placeholder = !variable;
+  scale.length = wanted.length;
+  return write_own_numbers(dataset.get(), "_Netcdf4Dimid", {scale.id}, true);
+}
+
+Status NetcdfScales::grow_placeholder(const NetcdfModel& model, std::size_t dimension) {
+  Scale& scale = scales_[dimension];
+  const hsize_t length = model.dimensions[dimension].length;
+  if (!scale.placeholder || scale.length >= length) return Status();
+  const Hdf5Id dataset = open_dataset(file_, scale.path);
+  if (H5Dset_extent(dataset.get(), &length) < 0) {
+    return hdf5_failure(Code::internal, what_of(model.dimensions[dimension]));
+  }
+  scale.length = length;
+  return Status();
+}
+
+Status NetcdfScales::attach(const NetcdfModel& model, std::size_t v) {
+  const ModelVariable& variable = model.variables[v];
+  for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
+    const std::string& scale = scales_[variable.dimensions[d]].path;
+    if (attached_[v][d]) continue;
+    // Scales have no scales: a coordinate variable's dimensions stand in _Netcdf4Coordinates.
+    const bool is_scale = coordinate_of(model, variable).has_value();
+    if (!scale.empty() && !is_scale) {
+      TAILRACE_TRY(attach_scale(file_, variable.dataset_path, scale, static_cast<unsigned>(d)));
+    }
+    attached_[v][d] = true;
+  }
+  return Status();
+}
+
+Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v) {
+  const ModelVariable& variable = model.variables[v];
+  std::vector<int> ids;
+  for (const std::size_t d : variable.dimensions) {
+    if (model.dimensions[d].anonymous) return Status();
+    ids.push_back(scales_[d].id);
+  }
+  if (ids.empty()) return Status();
+  const Hdf5Id dataset = open_dataset(file_, variable.dataset_path);
+  return write_own_numbers(dataset.get(), "_Netcdf4Coordinates", ids, false)
+      .within("variable \"" + variable.dataset_path + "\"");
+}
+
+Status NetcdfScales::settle(const NetcdfModel& model, const std::vector<bool>& has_dataset) {
+  for (std::size_t d = 0; d < scales_.size(); ++d) {
+    if (model.dimensions[d].anonymous) continue;
+    if (scales_[d].path.empty()) {
+      TAILRACE_TRY(make_scale(model, d, has_dataset));
+    } else {
+      TAILRACE_TRY(grow_placeholder(model, d));
+    }
+  }
+  for (std::size_t v = 0; v < attached_.size(); ++v) {
+    if (!has_dataset[v]) continue;
+    TAILRACE_TRY(attach(model, v));
+    if (!new_[v]) continue;
+    TAILRACE_TRY(write_coordinates(model, v));
+    new_[v] = false;
+  }
+  if (ids_written_) return Status();
+  // Scales without ids would be numbered by whoever reads them, and meet those that have one.
+  for (const Scale& scale : scales_) {
+    if (scale.path.empty()) continue;
+    const Hdf5Id dataset = open_dataset(file_, scale.path);
+    TAILRACE_TRY(write_own_numbers(dataset.get(), "_Netcdf4Dimid", {scale.id}, true));
+  }
+  ids_written_ = true;
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,43 @@
+// Publishing a step: from the ranks' lists of written chunks to a committed file. Rank 0's work.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/field_plan.hpp"
+#include "field/field_state.hpp"
+#include "hdf5/hdf5_file.hpp"
+
+namespace tailrace {
+
+/// An attribute that the application set and that is not in the file yet.
+struct PendingAttribute {
+  std::string object_path;
+  std::string name;
+  AttributeValue value;
+};
+
+/// A text that is equal on two ranks exactly if they set the same attribute.
+std::string attribute_text(const PendingAttribute& attribute);
+
+/// Bring all ranks' written chunks to rank 0, per plan, sorted by chunk index; empty elsewhere.
+/// Collective. Cost: O(chunks of the step) time and memory at rank 0, O(own chunks) elsewhere.
+std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
+                                                      const std::vector<WrittenChunk>& mine,
+                                                      std::size_t n_plans);
+
+/// Set the attributes by which a dataset says how it was encoded (docs/format.md). Rank 0 only.
+Status publish_provenance(Hdf5File& file, const FieldState& field);
+/// Bring that of the largest error up to date. Rank 0 only.
+Status publish_max_error(Hdf5File& file, const FieldState& field);
+
+/// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
+/// Rank 0 only. @param chunks  sorted by chunk_index.
+Status publish_field(Hdf5File& file, const FieldState& field, std::span<const WrittenChunk> chunks);
+
+/// Set the application's attributes; groups that do not exist are created. Rank 0 only.
+Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes);
+
+}  // namespace tailrace

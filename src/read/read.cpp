@@ -1,0 +1,420 @@
+// The story of a read. Its chapters: the list of datasets (describe/dataset_list), where chunks lie
+// (read_index), which of them a slab touches, fetching, decoding and keeping them, going ahead of
+// slabs that run on (read_chunks, read_cache), and reading together what several ranks want
+// (read_shared).
+//
+// Invariant 1: a rank that fails in a collective call takes part in all of it, and every rank
+// returns the same error. Invariant 2: what was prepared of a dataset lives until refresh() or the
+// end, after all work that was begun ahead.
+
+#include "read/read.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "core/comm.hpp"
+#include "core/options.hpp"
+#include "describe/dataset_list.hpp"
+#include "describe/stored_file.hpp"
+#include "measure/machine_identity.hpp"
+#include "netcdf/netcdf_model.hpp"
+#include "read/read_chunks.hpp"
+#include "read/read_dataset.hpp"
+#include "read/read_shared.hpp"
+
+namespace tailrace {
+
+namespace {
+
+class FileReader final : public Reader {
+ public:
+  FileReader(std::unique_ptr<Comm> comm, std::string path, const ReadOptions& options)
+      : comm_(std::move(comm)), path_(std::move(path)), options_(options) {
+    const std::uint64_t n_cores = n_cores_of_node();
+    const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
+    // Two even where ranks fill the cores: one waits for the storage while the other decodes.
+    const std::uint64_t share = std::max<std::uint64_t>(2, n_cores / n_ranks);
+    chunks_ = std::make_unique<ChunkReader>(options_,
+                                            options_.n_threads > 0 ? options_.n_threads : share);
+  }
+  ~FileReader() override {
+    chunks_.reset();
+    if (closed_) return;
+    // Alone: what only all ranks together could free stays.
+    for (auto& [number, dataset] : prepared_) dataset.index.abandon();
+    comm_->abandon();
+  }
+
+  /// List the file at rank 0 and tell all.
+  Status list() {
+    Status listed;
+    Bytes packed;
+    model_ = NetcdfModel();
+    model_status_ = Status();
+    if (comm_->is_root()) {
+      listed = open_file();
+      if (listed.ok()) {
+        const Result<DatasetList> list = file_->list();
+        listed = list.status();
+        if (listed.ok()) packed = pack_dataset_list(*list);
+        // Datasets are read all the same without a model; who needs it asks how that went.
+        Result<NetcdfModel> model = read_netcdf_model(file_->hdf5_id());
+        model_status_ = model.status();
+        if (model.ok()) model_ = std::move(*model);
+      }
+    }
+    TAILRACE_TRY(as_rank_0_says(*comm_, listed));
+    comm_->broadcast(packed, 0);
+    Result<DatasetList> list = unpack_dataset_list(packed);
+    TAILRACE_TRY(comm_->agree(list.status()));
+    Bytes model;
+    if (comm_->is_root()) model = pack_model(model_);
+    comm_->broadcast(model, 0);
+    model_ = unpack_model(model);
+    model_status_ = as_rank_0_says(*comm_, model_status_);
+    list_ = std::move(*list);
+    datasets_.clear();
+    by_path_.clear();
+    for (const ListedDataset& listed_dataset : list_.datasets) {
+      by_path_.emplace(listed_dataset.file.path, datasets_.size());
+      datasets_.push_back({listed_dataset.file.path, listed_dataset.dtype, listed_dataset.file,
+                           listed_dataset.max_shape, listed_dataset.fill_value});
+    }
+    return Status();
+  }
+
+  const std::vector<StoredDataset>& datasets() const override { return datasets_; }
+
+  Result<std::size_t> find(const std::string& path) const override {
+    const auto found = by_path_.find(path);
+    if (found != by_path_.end()) return found->second;
+    const std::optional<std::size_t> alias = list_.find(path);
+    if (alias) return *alias;
+    return Status(Code::not_found, "file \"" + path_ + "\": there is no dataset \"" + path + "\"");
+  }
+
+  const NetcdfModel& model() const override { return model_; }
+  const Status& model_status() const override { return model_status_; }
+
+  Status open_index(std::span<const std::size_t> datasets) override {
+    Status mine;
+    for (const std::size_t number : datasets) {
+      if (mine.ok()) mine = check_number(number);
+    }
+    TAILRACE_TRY(comm_->agree(mine));
+    for (const std::size_t number : datasets) {
+      if (!by_chunks(number)) continue;
+      ReadDataset* dataset = nullptr;
+      TAILRACE_TRY(prepare(number, dataset));  // The same on all ranks.
+      TAILRACE_TRY(open_index_of(*dataset));
+    }
+    return Status();
+  }
+
+  Status read(std::size_t number, const Slab& slab, std::span<std::byte> values) override {
+    std::uint64_t n_bytes = 0;
+    TAILRACE_TRY(check_slab_of(number, slab, n_bytes));
+    if (n_bytes != values.size()) {
+      return Status(Code::invalid_argument, dataset_text(number) + ": slab " + slab_text(slab) +
+                                                " has " + std::to_string(n_bytes) +
+                                                " bytes, the buffer has " +
+                                                std::to_string(values.size()));
+    }
+    ++report_.n_slabs;
+    if (slab.empty()) return Status();
+    report_.value_bytes += n_bytes;
+    TAILRACE_TRY(open_file());
+    const ListedDataset& listed = list_.datasets[number];
+    if (listed.by_hdf5) return file_->read_slab(listed, slab, values);
+    ReadDataset* dataset = nullptr;
+    TAILRACE_TRY(prepare(number, dataset));
+    if (dataset->chunked()) return chunks_->read(*file_, *dataset, slab, values.data());
+    return chunks_->read_contiguous(*file_, *dataset, slab, values.data());
+  }
+
+  Result<std::vector<std::string>> read_texts(std::size_t number, const Slab& slab) override {
+    TAILRACE_TRY(check_number(number));
+    const Status fits = check_slab(slab, list_.datasets[number].file.shape);
+    if (!fits.ok()) return fits.within(dataset_text(number));
+    TAILRACE_TRY(open_file());
+    return file_->read_texts(list_.datasets[number], slab);
+  }
+
+  Status read_all(std::span<const ReadRequest> requests) override {
+    Status mine;
+    for (const ReadRequest& request : requests) {
+      if (mine.ok()) mine = check_request(request);
+    }
+    if (mine.ok() && !requests.empty()) mine = open_file();
+    // A rank that fails here wants nothing, and takes part.
+    if (!mine.ok()) requests = {};
+    TAILRACE_TRY(open_wanted_indexes(requests));
+    Result<WantedChunks> wanted = wanted_chunks(requests);
+    if (mine.ok()) mine = wanted.status();
+    SharedRead together(
+        *comm_, [&](std::size_t number) -> ReadDataset& { return prepared_.at(number); }, requests,
+        wanted.ok() ? std::move(*wanted) : WantedChunks());
+    if (comm_->n_ranks() > 1) together.settle();
+    for (const ReadRequest& request : requests) {
+      if (mine.ok()) mine = read_unshared(request, together);
+    }
+    if (comm_->n_ranks() > 1) mine = together.run(*chunks_, file_.get(), mine);
+    report_.received_bytes += together.received_bytes();
+    return comm_->agree(mine);
+  }
+
+  Status refresh() override {
+    drop_prepared();
+    file_.reset();
+    return list();
+  }
+
+  const ReadReport& report() const override {
+    const ReadCounts& counts = chunks_->counts();
+    report_.n_chunks = counts.n_chunks;
+    report_.n_chunk_hits = counts.n_chunk_hits;
+    report_.decoded_bytes = counts.decoded_bytes;
+    report_.fetched_bytes = counts.fetched_bytes;
+    report_.n_reads = counts.n_reads;
+    report_.fetch_s = double(counts.fetch_ns) * 1e-9;
+    report_.decode_s = double(counts.decode_ns) * 1e-9;
+    return report_;
+  }
+  Comm& comm() override { return *comm_; }
+
+  Status close() override {
+    drop_prepared();
+    file_.reset();
+    closed_ = true;
+    return Status();
+  }
+
+ private:
+  std::string dataset_text(std::size_t number) const {
+    return "dataset \"" + datasets_[number].path + "\"";
+  }
+
+  Status check_number(std::size_t number) const {
+    if (closed_) return Status(Code::invalid_argument, "file \"" + path_ + "\" is closed");
+    if (number < datasets_.size()) return Status();
+    return Status(Code::invalid_argument, "there is no dataset " + std::to_string(number) + " of " +
+                                              std::to_string(datasets_.size()) + " in \"" + path_ +
+                                              "\"");
+  }
+
+  Status check_slab_of(std::size_t number, const Slab& slab, std::uint64_t& n_bytes) const {
+    TAILRACE_TRY(check_number(number));
+    const Status fits = check_slab(slab, list_.datasets[number].file.shape);
+    if (!fits.ok()) return fits.within(dataset_text(number));
+    const std::uint64_t n = slab.n_elements();
+    if (n == UINT64_MAX || !multiply_checked(n, datasets_[number].element_bytes(), n_bytes)) {
+      return Status(Code::invalid_argument, dataset_text(number) + ": slab " + slab_text(slab) +
+                                                " has more bytes than 64 bits count");
+    }
+    return Status();
+  }
+
+  Status check_request(const ReadRequest& request) const {
+    std::uint64_t n_bytes = 0;
+    TAILRACE_TRY(check_slab_of(request.dataset, request.slab, n_bytes));
+    if (n_bytes == 0 || request.values != nullptr) return Status();
+    return Status(Code::invalid_argument, dataset_text(request.dataset) + ": slab " +
+                                              slab_text(request.slab) + " has no buffer");
+  }
+
+  bool by_chunks(std::size_t number) const {
+    const ListedDataset& listed = list_.datasets[number];
+    return !listed.by_hdf5 && listed.file.storage.kind == StoredForm::Kind::chunked &&
+           n_elements(listed.file.shape) > 0;
+  }
+
+  /// The indexes of all chunked datasets of which any rank wants anything. Collective.
+  Status open_wanted_indexes(std::span<const ReadRequest> requests) {
+    std::vector<std::uint64_t> bits(datasets_.size() / 64 + 1, 0);
+    for (const ReadRequest& request : requests) {
+      if (request.slab.empty() || !by_chunks(request.dataset)) continue;
+      bits[request.dataset / 64] |= std::uint64_t{1} << request.dataset % 64;
+    }
+    // Alone, an index is worth reading only when look-ups have cost as much.
+    if (comm_->n_ranks() > 1) comm_->allreduce(std::span(bits), Reduction::bit_or);
+    for (std::size_t number = 0; number < datasets_.size(); ++number) {
+      if ((bits[number / 64] >> number % 64 & 1) == 0) continue;
+      ReadDataset* dataset = nullptr;
+      // The same on all ranks: it depends on the list alone.
+      TAILRACE_TRY(prepare(number, dataset));
+      if (comm_->n_ranks() == 1) continue;
+      TAILRACE_TRY(open_index_of(*dataset));
+    }
+    return Status();
+  }
+
+  Status open_index_of(ReadDataset& dataset) {
+    const auto start = std::chrono::steady_clock::now();
+    const Status opened =
+        dataset.index.open(*comm_, file_.get(), *dataset.listed, dataset.n_chunks);
+    report_.index_s +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return opened;
+  }
+
+  /// The stored chunks that these requests touch; none where there is nobody to share them with.
+  Result<WantedChunks> wanted_chunks(std::span<const ReadRequest> requests) {
+    WantedChunks wanted;
+    if (comm_->n_ranks() == 1) return wanted;
+    std::vector<std::uint64_t> batch;
+    std::vector<StoredChunk> stored;
+    for (std::uint32_t i = 0; i < requests.size(); ++i) {
+      const ReadRequest& request = requests[i];
+      if (request.slab.empty() || !by_chunks(request.dataset)) continue;
+      ReadDataset& dataset = prepared_.at(request.dataset);
+      TouchedChunks touched(dataset.grid, request.slab);
+      while (true) {
+        touched.next(65536, batch);
+        if (batch.empty()) break;
+        TAILRACE_TRY(dataset.index.find(*file_, *dataset.listed, dataset.n_chunks, batch, stored));
+        for (const StoredChunk& chunk : stored) {
+          if (chunk.extent.encoded_bytes == 0) continue;
+          wanted[{request.dataset, chunk.chunk_index}].push_back(i);
+        }
+      }
+    }
+    return wanted;
+  }
+
+  Status read_unshared(const ReadRequest& request, const SharedRead& together) {
+    const std::uint64_t n_bytes =
+        request.slab.n_elements() * datasets_[request.dataset].element_bytes();
+    if (comm_->n_ranks() == 1 || n_bytes == 0 || !by_chunks(request.dataset)) {
+      return read(request.dataset, request.slab, {request.values, n_bytes});
+    }
+    ++report_.n_slabs;
+    report_.value_bytes += n_bytes;
+    return chunks_->read(*file_, prepared_.at(request.dataset), request.slab, request.values,
+                         [&](std::uint64_t chunk_index) {
+                           return together.shared({request.dataset, chunk_index});
+                         });
+  }
+
+  /// This rank opens the file when it first needs it.
+  Status open_file() {
+    if (file_ != nullptr) return Status();
+    Result<std::unique_ptr<StoredFile>> opened = StoredFile::open(path_);
+    if (!opened.ok()) return opened.status();
+    file_ = std::move(*opened);
+    return Status();
+  }
+
+  Status prepare(std::size_t number, ReadDataset*& dataset) {
+    const auto [entry, added] = prepared_.try_emplace(number);
+    dataset = &entry->second;
+    if (!added) return Status();
+    Status prepared = prepare_dataset(number, list_.datasets[number], *dataset);
+    if (!prepared.ok()) prepared_.erase(entry);
+    return prepared;
+  }
+
+  /// Collective: the windows of opened indexes go.
+  void drop_prepared() {
+    chunks_->forget();
+    prepared_.clear();
+  }
+
+  std::unique_ptr<Comm> comm_;
+  std::string path_;
+  ReadOptions options_;
+  DatasetList list_;
+  std::vector<StoredDataset> datasets_;
+  std::unordered_map<std::string, std::size_t> by_path_;
+  NetcdfModel model_;
+  Status model_status_;
+  std::unique_ptr<StoredFile> file_;
+  std::map<std::size_t, ReadDataset> prepared_;  ///< In the same order on all ranks: windows.
+  std::unique_ptr<ChunkReader> chunks_;
+  mutable ReadReport report_;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<Comm> comm, const std::string& path,
+                                             const ReadOptions& options) {
+  auto reader = std::make_unique<FileReader>(std::move(comm), path, options);
+  const Status listed = reader->list();
+  if (listed.ok()) return std::unique_ptr<Reader>(std::move(reader));
+  static_cast<void>(reader->close());  // The failure is all ranks', so this can be, too.
+  return listed;
+}
+
+// --- The option text of a reader.
+
+namespace {
+
+constexpr std::uint64_t memory_bytes_min = 1U << 20;
+constexpr std::uint64_t read_bytes_min = 4096;
+constexpr std::uint64_t n_threads_max = 1024;
+
+Status assign_bytes(const KeyValue& entry, std::uint64_t least, std::uint64_t& target) {
+  const Result<std::uint64_t> parsed = parse_bytes(entry.second);
+  if (!parsed.ok()) return parsed.status().within("option " + entry.first);
+  if (*parsed < least) {
+    return Status(Code::invalid_argument, "option " + entry.first + "=" + entry.second +
+                                              ": expected at least " + std::to_string(least) +
+                                              " bytes");
+  }
+  target = *parsed;
+  return Status();
+}
+
+Status assign_threads(const KeyValue& entry, std::uint64_t& target) {
+  std::uint64_t n = 0;
+  bool fits = !entry.second.empty() && entry.second.size() <= 4;
+  for (const char digit : entry.second) {
+    fits = fits && digit >= '0' && digit <= '9';
+    if (fits) n = n * 10 + std::uint64_t(digit - '0');
+  }
+  if (!fits || n > n_threads_max) {
+    return Status(Code::invalid_argument, "option threads=" + entry.second +
+                                              ": expected a number from 0 (one per core) to " +
+                                              std::to_string(n_threads_max));
+  }
+  target = n;
+  return Status();
+}
+
+Status assign(const KeyValue& entry, ReadOptions& options) {
+  const std::string& key = entry.first;
+  if (key == "threads") return assign_threads(entry, options.n_threads);
+  if (key == "memory") return assign_bytes(entry, memory_bytes_min, options.memory_bytes);
+  if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
+  if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
+  if (key == "prefetch") {
+    const Result<bool> parsed = parse_switch(key, entry.second);
+    if (!parsed.ok()) return parsed.status();
+    options.prefetch = *parsed;
+    return Status();
+  }
+  if (key == "plugin-path") {
+    options.plugin_path = entry.second;
+    return Status();
+  }
+  return Status(Code::invalid_argument,
+                "option " + key +
+                    ": unknown to a reader; it knows threads, memory, read, gap, prefetch and "
+                    "plugin-path");
+}
+
+}  // namespace
+
+Status apply_read_options(std::string_view text, ReadOptions& options) {
+  const Result<std::vector<KeyValue>> entries = split_key_values(text);
+  if (!entries.ok()) return entries.status();
+  ReadOptions changed = options;
+  for (const KeyValue& entry : *entries) TAILRACE_TRY(assign(entry, changed));
+  options = std::move(changed);
+  return Status();
+}
+
+}  // namespace tailrace

@@ -1,0 +1,132 @@
+// Reader: the story of a read. An HDF5 file goes in, hyperslabs come out, decoded in parallel.
+//
+// Reads like a table of contents in read.cpp: list the datasets, read a chunk index once and share
+// it within each node, find the chunks that a slab touches, fetch neighbouring chunks in large
+// reads, decode them on threads straight into the caller's memory, keep what was decoded but is not
+// used up, fetch ahead what is likely to come. Any HDF5 file, whoever wrote it, with built-in
+// filters or any plug-in; contiguous, compact, virtual and external datasets too.
+//
+// Collectivity. open, open_index, read_all, refresh and close are collective; read is not. A
+// failure on one rank within a collective call is returned by it on every rank, the rank named.
+// Memory: what is in memory at once (encoded chunks fetched, chunks decoded and kept) is at most
+// ReadOptions::memory_bytes beside the caller's, or what one chunk takes if that is more; the chunk
+// index is not counted: 12 to 40 bytes a
+// chunk of the datasets that are read, once per node.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/comm.hpp"
+#include "core/dtype.hpp"
+#include "core/slab.hpp"
+#include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "netcdf/netcdf_model.hpp"
+
+namespace tailrace {
+
+struct ReadOptions {
+  std::uint64_t n_threads = 0;                ///< 0: cores / ranks on the node, at least 2.
+  std::uint64_t memory_bytes = 256ULL << 20;  ///< See above.
+  std::uint64_t read_bytes = 16ULL << 20;     ///< Largest single read of neighbouring chunks.
+  std::uint64_t gap_bytes = 64ULL << 10;      ///< Bytes between chunks that are read over.
+  bool prefetch = true;                       ///< Fetch and decode ahead of a run of slabs.
+  std::string plugin_path;                    ///< Searched before HDF5_PLUGIN_PATH.
+};
+
+/// Apply "threads=2,memory=256MB,read=16MiB,gap=64k,prefetch=off" on top of `options`.
+/// @error invalid_argument
+Status apply_read_options(std::string_view text, ReadOptions& options);
+
+/// A dataset as it stands in the file. The same on every rank.
+struct StoredDataset {
+  std::string path;                  ///< Absolute.
+  std::optional<DType> dtype;        ///< Of values as read(): number types, in native byte order.
+                                     ///< Empty: `file.type_text` says what it is.
+  ConcatDataset file;                ///< Type, shape, storage and filters as stored.
+  Shape max_shape;                   ///< Per dimension; UINT64_MAX: unlimited.
+  std::optional<double> fill_value;  ///< HDF5's own of the dataset, as a number.
+  const Shape& shape() const { return file.shape; }
+  /// Bytes of one element as read() returns it.
+  std::uint64_t element_bytes() const { return dtype ? dtype_bytes(*dtype) : file.element_bytes; }
+};
+
+/// What a reader has done so far on this rank.
+struct ReadReport {
+  std::uint64_t n_slabs = 0;
+  std::uint64_t value_bytes = 0;   ///< Handed to callers.
+  std::uint64_t n_chunks = 0;      ///< Decoded.
+  std::uint64_t n_chunk_hits = 0;  ///< Found decoded.
+  std::uint64_t decoded_bytes = 0;
+  std::uint64_t fetched_bytes = 0;  ///< Encoded, gaps included.
+  std::uint64_t n_reads = 0;
+  std::uint64_t received_bytes = 0;  ///< Of chunks that other ranks decoded (read_all).
+  double index_s = 0;
+  double fetch_s = 0;   ///< Thread-seconds.
+  double decode_s = 0;  ///< Thread-seconds.
+};
+
+/// One slab of a collective read; `values` takes its elements, dense and row-major.
+struct ReadRequest {
+  std::size_t dataset = 0;
+  Slab slab;
+  std::byte* values = nullptr;
+};
+
+class Reader {
+ public:
+  /// Open a file: rank 0 lists its datasets and says so to all. Collective.
+  /// Cost: O(objects) at rank 0, one broadcast.
+  /// @error not_found, io_error, corrupt (not HDF5, damaged, or truncated)
+  static Result<std::unique_ptr<Reader>> open(std::unique_ptr<Comm> comm, const std::string& path,
+                                              const ReadOptions& options = {});
+  virtual ~Reader() = default;
+
+  virtual const std::vector<StoredDataset>& datasets() const = 0;
+  /// The dataset of this path (a second hard link is found too). @error not_found
+  virtual Result<std::size_t> find(const std::string& path) const = 0;
+  /// Dimensions, variables and attributes as netCDF-4 sees them; of any HDF5 file. Same everywhere.
+  virtual const NetcdfModel& model() const = 0;
+  /// Why there is no model, though the datasets could be listed; ok else. Same everywhere.
+  virtual const Status& model_status() const = 0;
+
+  /// Read the chunk indexes of these datasets, once, and share them within each node. Without it,
+  /// the first independent read of a dataset has this rank read its index by itself. Collective.
+  /// Cost: 0.2 us a chunk at rank 0, one broadcast of 12 to 40 bytes a chunk.
+  virtual Status open_index(std::span<const std::size_t> datasets) = 0;
+
+  /// Read one slab: numbers in native byte order, anything else as the file's bytes.
+  /// Not collective. One thread at a time. Elements of chunks that were never written are the
+  /// dataset's fill value.
+  /// @error invalid_argument, bad_coverage  the slab.  @error corrupt, codec_failed  a chunk: the
+  /// text names dataset, chunk and address.  @error plugin_missing
+  /// @error unsupported  elements that point elsewhere (variable length, references): read_texts.
+  virtual Status read(std::size_t dataset, const Slab& slab, std::span<std::byte> values) = 0;
+  /// Variable-length and fixed-length strings. Not collective. @error unsupported  no strings.
+  virtual Result<std::vector<std::string>> read_texts(std::size_t dataset, const Slab& slab) = 0;
+
+  /// Every rank reads its own slabs, any number, of any datasets. A chunk that several ranks want
+  /// is fetched and decoded by one of them, which sends the others their parts. Collective. Cost:
+  /// O(own chunks) work and messages (as many as there are pairs of ranks that share a chunk); two
+  /// sparse exchanges, a few allreduces; rounds as the memory needs.
+  virtual Status read_all(std::span<const ReadRequest> requests) = 0;
+
+  /// The file has changed (another commit): list and index anew. Collective.
+  virtual Status refresh() = 0;
+
+  virtual const ReadReport& report() const = 0;
+  virtual Comm& comm() = 0;
+  /// Close the file. Collective. A destructor without it is local.
+  virtual Status close() = 0;
+};
+
+}  // namespace tailrace

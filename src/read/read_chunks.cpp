@@ -1,0 +1,495 @@
+// Slabs of chunked datasets: which chunks, in what order, into which memory, and what comes next.
+
+#include "read/read_chunks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tailrace {
+
+namespace {
+
+/// In each dimension the coordinates of the chunks that hold elements of the slab.
+std::vector<std::vector<std::uint64_t>> touched_coordinates(const ChunkGrid& grid,
+                                                            const Slab& slab) {
+  std::vector<std::vector<std::uint64_t>> touched(slab.rank());
+  for (std::size_t d = 0; d < slab.rank(); ++d) {
+    const std::uint64_t extent = grid.chunk_shape[d];
+    const std::uint64_t stride = slab.stride_of(d);
+    const std::uint64_t last = slab.start[d] + (slab.count[d] - 1) * stride;
+    for (std::uint64_t at = slab.start[d];;) {
+      touched[d].push_back(at / extent);
+      // The first element behind this chunk.
+      const std::uint64_t chunk_last = at + (extent - 1 - at % extent);
+      if (last <= chunk_last) break;
+      at += ((chunk_last - at) / stride + 1) * stride;
+    }
+  }
+  return touched;
+}
+
+}  // namespace
+
+TouchedChunks::TouchedChunks(const ChunkGrid& grid, const Slab& slab)
+    : touched_(touched_coordinates(grid, slab)),
+      n_per_dimension_(grid.n_per_dimension()),
+      at_(slab.rank(), 0) {
+  for (const auto& coordinates : touched_) n_chunks_ *= coordinates.size();
+}
+
+void TouchedChunks::next(std::size_t n_max, std::vector<std::uint64_t>& chunk_indexes) {
+  chunk_indexes.clear();
+  while (!at_end_ && chunk_indexes.size() < n_max) {
+    std::uint64_t index = 0;
+    for (std::size_t d = 0; d < at_.size(); ++d) {
+      index = index * n_per_dimension_[d] + touched_[d][at_[d]];
+    }
+    chunk_indexes.push_back(index);
+    std::size_t d = at_.size();
+    while (d > 0 && ++at_[d - 1] == touched_[d - 1].size()) at_[--d] = 0;
+    at_end_ = d == 0;
+  }
+}
+
+// --- Slabs of chunked datasets: which chunks, in what order, into which memory.
+//
+// Invariant 1: a chunk that is being decoded ahead has an entry in the cache that becomes ready,
+// unless forget() ends everything. Invariant 2: threads use files, datasets and codecs read-only;
+// indexes are asked and codecs made on the caller's thread.
+
+namespace {
+
+/// Chunks looked up and worked on at a time.
+constexpr std::size_t batch_chunks_max = 16384;
+/// Slabs whose chunks have at most this much are small: what they leave is worth keeping even if
+/// they use it up, since programs that read small parts come back.
+constexpr std::uint64_t small_slab_bytes = 8U << 20;
+/// Less than this to decode is not worth waking a thread for (some 50 us).
+constexpr std::uint64_t lane_bytes_min = 128U << 10;
+/// Unfiltered chunks of this size are read straight from the file, only as far as they are needed.
+constexpr std::uint64_t raw_chunk_bytes_min = 64U << 10;
+constexpr std::uint64_t contiguous_piece_bytes = 4U << 20;
+
+/// Where the values of a chunk that is wanted whole belong, if they lie in one piece there.
+std::byte* one_piece(const Shape& chunk_shape, const SlabPart& part, const Slab& slab,
+                     std::byte* values, std::uint64_t element_bytes) {
+  if (part.slab.count != chunk_shape || !part.slab.dense()) return nullptr;
+  std::size_t d = 0;
+  while (d < chunk_shape.size() && chunk_shape[d] == 1) ++d;
+  for (++d; d < chunk_shape.size(); ++d) {
+    if (slab.count[d] != chunk_shape[d]) return nullptr;
+  }
+  std::uint64_t element = 0;
+  for (d = 0; d < chunk_shape.size(); ++d) element = element * slab.count[d] + part.first[d];
+  return values + element * element_bytes;
+}
+
+Status grow(Buffer& buffer, std::uint64_t n_bytes) {
+  if (buffer.capacity() >= n_bytes) return Status();
+  buffer = Buffer();
+  buffer = Buffer(n_bytes);
+  if (buffer.allocated()) return Status();
+  return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+}
+
+}  // namespace
+
+ChunkReader::ChunkReader(const ReadOptions& options, std::uint64_t n_threads)
+    : options_(options),
+      work_bytes_(options.memory_bytes / 2),
+      cache_(options.memory_bytes / 2),
+      lanes_(n_threads),
+      team_(n_threads) {}
+
+void ChunkReader::forget() {
+  team_.drop_posted();
+  cache_.clear();
+  last_slab_.reset();
+  last_ahead_.reset();
+}
+
+Status ChunkReader::decode(const ReadDataset& dataset, const StoredChunk& job,
+                           std::span<const std::byte> encoded, std::span<std::byte> values) {
+  const ReadStopwatch watch(counts_.decode_ns);
+  if (dataset.is_raw(job)) {
+    TAILRACE_CHECK(encoded.size() == values.size());
+    std::memcpy(values.data(), encoded.data(), values.size());
+  } else {
+    const Status decoded = dataset.codec->decode_into(encoded, job.filter_mask, values);
+    if (!decoded.ok()) return decoded.within(dataset.chunk_text(job));
+  }
+  dataset.make_native(values);
+  ++counts_.n_chunks;
+  counts_.decoded_bytes += values.size();
+  return Status();
+}
+
+std::uint64_t ChunkReader::n_lanes_for(const ReadDataset& dataset,
+                                       std::span<const StoredChunk> jobs) const {
+  std::uint64_t encoded_max = 0;
+  for (const StoredChunk& job : jobs) {
+    encoded_max = std::max(encoded_max, job.extent.encoded_bytes);
+  }
+  // The chunk, and as much again in each of the codec's two scratch blocks.
+  const std::uint64_t lane_bytes = encoded_max + 3 * dataset.chunk_bytes;
+  const std::uint64_t by_memory = work_bytes_ / std::max<std::uint64_t>(lane_bytes, 1);
+  const std::uint64_t by_work = jobs.size() * dataset.chunk_bytes / lane_bytes_min;
+  return std::clamp<std::uint64_t>(std::min(by_memory, by_work), 1, team_.n_threads());
+}
+
+Status ChunkReader::fetch_group(StoredFile& file, const ReadDataset& dataset,
+                                std::span<const StoredChunk> jobs, const Group& group,
+                                std::size_t lane_index, const Work& work) {
+  Lane& lane = lanes_[lane_index];
+  const std::uint64_t address = jobs[group.begin].extent.address;
+  std::uint64_t end = address;
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    TAILRACE_TRY(dataset.check_chunk(file.bytes(), jobs[i]));
+    end = std::max(end, jobs[i].extent.address + jobs[i].extent.encoded_bytes);
+  }
+  TAILRACE_TRY(grow(lane.fetched, end - address));
+  {
+    const ReadStopwatch watch(counts_.fetch_ns);
+    const Status read = file.bytes().read_at(address, {lane.fetched.data(), end - address});
+    if (!read.ok()) return read.within(dataset.chunk_text(jobs[group.begin]));
+    ++counts_.n_reads;
+    counts_.fetched_bytes += end - address;
+  }
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const Extent& extent = jobs[i].extent;
+    TAILRACE_TRY(
+        work(lane, i, {lane.fetched.data() + (extent.address - address), extent.encoded_bytes}));
+  }
+  return Status();
+}
+
+Status ChunkReader::for_each_fetched(StoredFile& file, ReadDataset& dataset,
+                                     std::span<StoredChunk> jobs, const Work& work) {
+  if (jobs.empty()) return Status();
+  const auto filtered = [&](const StoredChunk& job) { return !dataset.is_raw(job); };
+  if (std::any_of(jobs.begin(), jobs.end(), filtered)) {
+    TAILRACE_TRY(dataset.make_codec(options_.plugin_path));
+  }
+  if (jobs.size() == 1) return fetch_group(file, dataset, jobs, {0, 1}, 0, work);
+  std::sort(jobs.begin(), jobs.end(), [](const StoredChunk& a, const StoredChunk& b) {
+    return a.extent.address < b.extent.address;
+  });
+  std::uint64_t n_encoded = 0;
+  for (const StoredChunk& job : jobs) n_encoded += job.extent.encoded_bytes;
+  const std::uint64_t n_lanes = n_lanes_for(dataset, jobs);
+  // Several groups a thread, so that all end at about the same time.
+  const std::uint64_t limit = std::min(
+      {options_.read_bytes, work_bytes_ / (2 * n_lanes),
+       n_lanes == 1 ? UINT64_MAX : std::max<std::uint64_t>(n_encoded / (4 * n_lanes), 65536)});
+  std::vector<Group> groups;
+  std::uint64_t group_address = 0;
+  std::uint64_t group_end = 0;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Extent& extent = jobs[i].extent;
+    const std::uint64_t end = extent.address + extent.encoded_bytes;
+    const bool joins = !groups.empty() && extent.address <= group_end + options_.gap_bytes &&
+                       std::max(end, group_end) - group_address <= limit;
+    if (!joins) {
+      groups.push_back({i, i});
+      group_address = extent.address;
+      group_end = end;
+    }
+    groups.back().end = i + 1;
+    group_end = std::max(group_end, end);
+  }
+  return team_.run(groups.size(), n_lanes, [&](std::size_t i, std::size_t lane) {
+    return fetch_group(file, dataset, jobs, groups[i], lane, work);
+  });
+}
+
+Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
+                                 std::span<const std::byte> encoded) {
+  const ReadDataset& dataset = reading.dataset;
+  const Box box = dataset.grid.full_box(job.chunk_index);
+  const SlabPart part = part_within(reading.slab, box);
+  const Box inside = intersect(box, whole_box(dataset.grid.shape));
+  const bool used_up = part.slab.count == inside.count && part.slab.dense();
+  const ChunkId id{dataset.number, job.chunk_index};
+  const ReadCache::Entry entry =
+      reading.keep_whole || !used_up ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
+  std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
+  if (values == nullptr) {
+    values = one_piece(dataset.grid.chunk_shape, part, reading.slab, reading.values,
+                       dataset.element_bytes);
+  }
+  const bool gathers = entry != nullptr || values == nullptr;
+  if (values == nullptr) {
+    TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
+    values = lane.decoded.data();
+  }
+  const Status decoded = decode(dataset, job, encoded, {values, dataset.chunk_bytes});
+  if (entry != nullptr) cache_.finish(id, entry, decoded);
+  TAILRACE_TRY(decoded);
+  if (gathers) {
+    gather_part(part, box, values, reading.slab, reading.values, dataset.element_bytes);
+  }
+  return Status();
+}
+
+Status ChunkReader::read_raw_part(Reading& reading, Lane& lane, const StoredChunk& job,
+                                  const SlabPart& part) {
+  const ReadDataset& dataset = reading.dataset;
+  TAILRACE_TRY(dataset.check_chunk(reading.file.bytes(), job));
+  Slab in_chunk = part.slab;
+  const Box box = dataset.grid.full_box(job.chunk_index);
+  for (std::size_t d = 0; d < box.rank(); ++d) in_chunk.start[d] -= box.start[d];
+  const std::uint64_t n_bytes = part.slab.n_elements() * dataset.element_bytes;
+  std::byte* target =
+      one_piece(part.slab.count, {Slab::of({part.first, part.slab.count}), part.first},
+                reading.slab, reading.values, dataset.element_bytes);
+  std::byte* values = target;
+  if (values == nullptr) {
+    TAILRACE_TRY(grow(lane.decoded, n_bytes));
+    values = lane.decoded.data();
+  }
+  FetchCount count;
+  {
+    const ReadStopwatch watch(counts_.fetch_ns);
+    const PlainArray array{job.extent.address, dataset.grid.chunk_shape, dataset.element_bytes};
+    const Status read =
+        read_plain_array(reading.file.bytes(), array, in_chunk, options_.gap_bytes, values, count);
+    if (!read.ok()) return read.within(dataset.chunk_text(job));
+  }
+  counts_.n_reads += count.n_reads;
+  counts_.fetched_bytes += count.n_bytes;
+  ++counts_.n_chunks;
+  counts_.decoded_bytes += n_bytes;
+  dataset.make_native({values, n_bytes});
+  if (target == nullptr) {
+    const Box piece{part.first, part.slab.count};
+    copy_box(piece, piece, values, whole_box(reading.slab.count), reading.values,
+             dataset.element_bytes);
+  }
+  return Status();
+}
+
+Status ChunkReader::take_hits(Reading& reading,
+                              std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
+                              std::vector<StoredChunk>& jobs) {
+  jobs.clear();
+  for (const auto& [chunk, entry] : hits) {
+    if (!cache_.wait(entry)) {
+      jobs.push_back(chunk);
+      continue;
+    }
+    ++counts_.n_chunk_hits;
+    const Box box = reading.dataset.grid.full_box(chunk.chunk_index);
+    gather_part(part_within(reading.slab, box), box, entry->values.data(), reading.slab,
+                reading.values, reading.dataset.element_bytes);
+  }
+  return Status();
+}
+
+Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> chunk_indexes) {
+  ReadDataset& dataset = reading.dataset;
+  std::vector<StoredChunk> found;
+  std::vector<StoredChunk> jobs;
+  std::vector<StoredChunk> raw_jobs;
+  std::vector<std::pair<StoredChunk, ReadCache::Entry>> hits;
+  TAILRACE_TRY(
+      dataset.index.find(reading.file, *dataset.listed, dataset.n_chunks, chunk_indexes, found));
+  for (const StoredChunk& chunk : found) {
+    if (chunk.extent.encoded_bytes == 0) {
+      const Box box = dataset.grid.full_box(chunk.chunk_index);
+      fill_part(dataset, part_within(reading.slab, box), reading.slab, reading.values);
+    } else if (ReadCache::Entry entry = cache_.find({dataset.number, chunk.chunk_index})) {
+      hits.emplace_back(chunk, std::move(entry));
+    } else if (dataset.chunk_bytes >= raw_chunk_bytes_min && dataset.is_raw(chunk)) {
+      raw_jobs.push_back(chunk);
+    } else {
+      jobs.push_back(chunk);
+    }
+  }
+  const Work finish = [&](Lane& lane, std::size_t i, std::span<const std::byte> encoded) {
+    return finish_chunk(reading, lane, jobs[i], encoded);
+  };
+  TAILRACE_TRY(for_each_fetched(reading.file, dataset, jobs, finish));
+  const std::uint64_t n_raw_lanes = raw_jobs.empty() ? 1 : n_lanes_for(dataset, raw_jobs);
+  TAILRACE_TRY(team_.run(raw_jobs.size(), n_raw_lanes, [&](std::size_t i, std::size_t lane) {
+    const Box box = dataset.grid.full_box(raw_jobs[i].chunk_index);
+    return read_raw_part(reading, lanes_[lane], raw_jobs[i], part_within(reading.slab, box));
+  }));
+  TAILRACE_TRY(take_hits(reading, hits, jobs));
+  return for_each_fetched(reading.file, dataset, jobs, finish);
+}
+
+Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
+                         std::byte* values, const LeftOut& left_out) {
+  TouchedChunks touched(dataset.grid, slab);
+  Reading reading{file, dataset, slab, values};
+  reading.keep_whole =
+      touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
+      touched.n_chunks() * dataset.chunk_bytes <= cache_.bytes_max() / 2;
+  // One chunk keeps one thread busy: the others can work ahead meanwhile.
+  const bool ahead_first = touched.n_chunks() == 1 && !left_out;
+  if (ahead_first) look_ahead(file, dataset, slab);
+  std::vector<std::uint64_t> batch;
+  while (true) {
+    touched.next(batch_chunks_max, batch);
+    if (batch.empty()) break;
+    if (left_out) std::erase_if(batch, left_out);
+    TAILRACE_TRY(read_batch(reading, batch));
+  }
+  if (!ahead_first && !left_out) look_ahead(file, dataset, slab);
+  return Status();
+}
+
+Status ChunkReader::visit(
+    StoredFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,
+    const std::function<void(std::size_t, std::span<const std::byte>)>& visit_chunk) {
+  std::vector<StoredChunk> jobs(chunks.begin(), chunks.end());
+  std::vector<std::size_t> order(jobs.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return chunks[a].chunk_index < chunks[b].chunk_index;
+  });
+  return for_each_fetched(
+      file, dataset, jobs, [&](Lane& lane, std::size_t i, std::span<const std::byte> encoded) {
+        TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
+        const std::span<std::byte> values(lane.decoded.data(), dataset.chunk_bytes);
+        TAILRACE_TRY(decode(dataset, jobs[i], encoded, values));
+        const auto at = std::lower_bound(
+            order.begin(), order.end(), jobs[i].chunk_index,
+            [&](std::size_t k, std::uint64_t index) { return chunks[k].chunk_index < index; });
+        visit_chunk(*at, values);
+        return Status();
+      });
+}
+
+Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset, const Slab& slab,
+                                    std::byte* values) {
+  const Extent& stored = dataset.listed->contiguous;
+  if (stored.encoded_bytes == 0) {
+    fill_part(dataset, {slab, Shape(slab.rank(), 0)}, slab, values);
+    return Status();
+  }
+  // Pieces along the first dimension that has any: they lie one behind the other in memory.
+  std::size_t split = 0;
+  while (split < slab.rank() && slab.count[split] == 1) ++split;
+  const std::uint64_t n_bytes = slab.n_elements() * dataset.element_bytes;
+  const std::uint64_t n_rows = split < slab.rank() ? slab.count[split] : 1;
+  const std::uint64_t row_bytes = n_bytes / n_rows;
+  const std::uint64_t rows_per_piece =
+      std::max<std::uint64_t>(1, contiguous_piece_bytes / std::max<std::uint64_t>(row_bytes, 1));
+  const std::uint64_t n_pieces = (n_rows + rows_per_piece - 1) / rows_per_piece;
+  const PlainArray array{stored.address, dataset.listed->file.shape, dataset.element_bytes};
+  return team_.run(n_pieces, team_.n_threads(), [&](std::size_t i, std::size_t) {
+    Slab piece = slab;
+    const std::uint64_t first = i * rows_per_piece;
+    const std::uint64_t n = std::min(rows_per_piece, n_rows - first);
+    if (split < slab.rank()) {
+      piece.start[split] += first * slab.stride_of(split);
+      piece.count[split] = n;
+    }
+    std::byte* to = values + first * row_bytes;
+    FetchCount count;
+    {
+      const ReadStopwatch watch(counts_.fetch_ns);
+      const Status read =
+          read_plain_array(file.bytes(), array, piece, options_.gap_bytes, to, count);
+      if (!read.ok()) return read.within(dataset.name() + " " + slab_text(piece));
+    }
+    counts_.n_reads += count.n_reads;
+    counts_.fetched_bytes += count.n_bytes;
+    dataset.make_native({to, n * row_bytes});
+    return Status();
+  });
+}
+
+// --- Decoding ahead of slabs that run on along a dimension.
+
+namespace {
+
+/// What is decoded ahead at most: enough to keep the helpers busy until the next slab.
+constexpr std::uint64_t ahead_bytes_max = 16U << 20;
+/// A run of slabs never has more chunks ahead than these bytes, but they may be tiny.
+constexpr std::size_t ahead_chunks_max = 4096;
+
+}  // namespace
+
+void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job) {
+  const ChunkId id{dataset.number, job.chunk_index};
+  const ReadCache::Entry entry = cache_.begin(id, dataset.chunk_bytes);
+  if (entry == nullptr) return;
+  const bool posted = team_.post([this, &file, &dataset, job, id, entry] {
+    Buffer encoded(job.extent.encoded_bytes);
+    Status done;
+    if (!encoded.allocated()) done = Status(Code::out_of_memory, "no memory to work ahead");
+    {
+      const ReadStopwatch watch(counts_.fetch_ns);
+      if (done.ok()) done = file.bytes().read_at(job.extent.address, encoded.bytes());
+    }
+    ++counts_.n_reads;
+    counts_.fetched_bytes += encoded.n_bytes();
+    if (done.ok()) {
+      done = decode(dataset, job, std::as_const(encoded).bytes(),
+                    {entry->values.data(), dataset.chunk_bytes});
+    }
+    cache_.finish(id, entry, done);
+  });
+  if (!posted) cache_.finish(id, entry, Status(Code::internal, "nobody works ahead"));
+}
+
+void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab) {
+  if (!options_.prefetch || team_.n_threads() <= 1) return;
+  const std::optional<Slab> last = std::exchange(last_slab_, slab);
+  const std::size_t last_dataset = std::exchange(last_dataset_, dataset.number);
+  if (!last || last_dataset != dataset.number || last->rank() != slab.rank() ||
+      last->count != slab.count || last->stride != slab.stride) {
+    return;
+  }
+  // Where this slab goes on in exactly one dimension from where the last one ended.
+  std::size_t along = slab.rank();
+  for (std::size_t d = 0; d < slab.rank(); ++d) {
+    if (slab.start[d] == last->start[d]) continue;
+    if (along < slab.rank()) return;
+    along = d;
+    if (slab.start[d] != last->start[d] + slab.count[d] * slab.stride_of(d)) return;
+  }
+  if (along == slab.rank()) return;
+  // The next row of chunks, or as many rows as the slab touches.
+  const std::uint64_t extent = dataset.grid.chunk_shape[along];
+  const std::uint64_t stride = slab.stride_of(along);
+  const std::uint64_t end = slab.start[along] + (slab.count[along] - 1) * stride + 1;
+  const std::uint64_t n_rows = (end - 1) / extent - slab.start[along] / extent + 1;
+  const std::uint64_t ahead_start = ((end - 1) / extent + 1) * extent;
+  const std::uint64_t ahead_end =
+      std::min(ahead_start + n_rows * extent, dataset.grid.shape[along]);
+  if (ahead_start >= ahead_end) return;
+  Slab ahead = slab;
+  const std::uint64_t next = slab.start[along] + slab.count[along] * stride;
+  const std::uint64_t skipped =
+      next >= ahead_start ? 0 : (ahead_start - next + stride - 1) / stride;
+  ahead.start[along] = next + skipped * stride;
+  if (ahead.start[along] >= ahead_end) return;
+  ahead.count[along] = (ahead_end - 1 - ahead.start[along]) / stride + 1;
+  if (last_ahead_ == ahead) return;
+  TouchedChunks touched(dataset.grid, ahead);
+  if (touched.n_chunks() * dataset.chunk_bytes >
+      std::min(ahead_bytes_max, cache_.bytes_max() / 4)) {
+    return;
+  }
+  std::vector<std::uint64_t> chunk_indexes;
+  touched.next(ahead_chunks_max, chunk_indexes);
+  std::vector<StoredChunk> found;
+  // Whatever fails here fails again, and is told, when the slab is read.
+  if (!dataset.index.find(file, *dataset.listed, dataset.n_chunks, chunk_indexes, found).ok()) {
+    return;
+  }
+  last_ahead_ = ahead;
+  for (const StoredChunk& job : found) {
+    const bool worth = job.extent.encoded_bytes > 0 && !dataset.is_raw(job) &&
+                       dataset.check_chunk(file.bytes(), job).ok() &&
+                       !cache_.holds({dataset.number, job.chunk_index});
+    if (!worth || !dataset.make_codec(options_.plugin_path).ok()) continue;
+    post_ahead(file, dataset, job);
+  }
+}
+
+}  // namespace tailrace

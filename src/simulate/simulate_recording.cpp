@@ -1,0 +1,267 @@
+// Recordings as JSON, and their ranks' stories.
+
+#include "simulate/simulate_recording.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "model/obstacle_forecast.hpp"
+#include "schedule/lane_rule.hpp"
+#include "schedule/random_flow_shop.hpp"
+
+namespace tailrace {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* format_name = "tailrace-iterations";
+constexpr int format_version = 1;
+constexpr std::uint64_t replay_stream = 7;  ///< Apart from those of generated workloads.
+
+Status corrupt(const std::string& text) { return Status(Code::corrupt, "recording: " + text); }
+
+/// A list of `n_numbers` numbers each, not negative and finite.
+Result<std::vector<std::vector<double>>> parse_rows(const Json& parent, const char* key,
+                                                    std::size_t n_numbers) {
+  std::vector<std::vector<double>> rows;
+  const auto found = parent.find(key);
+  if (found == parent.end() || !found->is_array()) {
+    return corrupt(fmt::format("\"{}\" must be a list", key));
+  }
+  for (const Json& row : *found) {
+    std::vector<double>& numbers = rows.emplace_back();
+    if (row.is_array()) {
+      for (const Json& number : row) {
+        if (number.is_number()) numbers.push_back(number.get<double>());
+      }
+    }
+    const bool fine = std::all_of(numbers.begin(), numbers.end(),
+                                  [](double x) { return std::isfinite(x) && x >= 0; });
+    if (numbers.size() != n_numbers || !fine || row.size() != n_numbers) {
+      return corrupt(fmt::format("an entry of \"{}\" must be {} numbers of at least 0, is {}", key,
+                                 n_numbers, row.dump()));
+    }
+  }
+  return rows;
+}
+
+Status parse_obstacles(const Json& iteration, const char* key, std::vector<Obstacle>& obstacles) {
+  const auto rows = parse_rows(iteration, key, 2);
+  if (!rows.ok()) return rows.status();
+  for (const std::vector<double>& row : *rows) obstacles.push_back({row[0], row[1]});
+  return Status();
+}
+
+Result<RecordedRankIteration> parse_iteration(const Json& json) {
+  if (!json.is_object()) return corrupt("an iteration must be an object");
+  RecordedRankIteration iteration;
+  const auto length = json.find("iteration_s");
+  if (length == json.end() || !length->is_number()) {
+    return corrupt("\"iteration_s\" must be a number");
+  }
+  iteration.seen.iteration_s = length->get<double>();
+  TAILRACE_TRY(parse_obstacles(json, "main", iteration.seen.obstacles.main));
+  TAILRACE_TRY(parse_obstacles(json, "io", iteration.seen.obstacles.io));
+  if (const auto makespan = json.find("makespan_s"); makespan != json.end()) {
+    const double seconds = makespan->is_number() ? makespan->get<double>() : -1;
+    if (!(seconds >= 0)) return corrupt("\"makespan_s\" must be a number of at least 0");
+    iteration.makespan_s = seconds;
+  }
+  const auto chunks = parse_rows(json, "chunks", 4);
+  if (!chunks.ok()) return chunks.status();
+  for (const std::vector<double>& chunk : *chunks) {
+    // Beyond 2^53 a byte more or less is lost, and nobody has chunks like that.
+    if (!(chunk[0] < 0x1p53 && chunk[1] < 0x1p53)) return corrupt("a chunk of 2^53 bytes or more");
+    iteration.raw_bytes.push_back(static_cast<std::uint64_t>(chunk[0]));
+    iteration.encoded_bytes.push_back(static_cast<std::uint64_t>(chunk[1]));
+    iteration.seen.jobs.push_back({chunk[2], chunk[3]});
+  }
+  const Status fine = check_flow_shop(iteration.seen);
+  if (!fine.ok()) return corrupt(fine.message());
+  return iteration;
+}
+
+Status parse_rank(const Json& json, std::vector<RecordedRankIteration>& iterations) {
+  const auto list = json.is_object() ? json.find("iterations") : json.end();
+  if (list == json.end() || !list->is_array() || list->size() < 2) {
+    return corrupt("\"iterations\" must be a list of at least two");
+  }
+  for (const Json& entry : *list) {
+    Result<RecordedRankIteration> iteration = parse_iteration(entry);
+    if (!iteration.ok()) {
+      return iteration.status().within(fmt::format("iteration {}", iterations.size()));
+    }
+    iterations.push_back(std::move(*iteration));
+    const std::size_t n_chunks = iterations.back().seen.jobs.size();
+    if (n_chunks != iterations.front().seen.jobs.size()) {
+      return corrupt(fmt::format("iteration {}: {} chunks, the first iteration has {}",
+                                 iterations.size() - 1, n_chunks,
+                                 iterations.front().seen.jobs.size()));
+    }
+  }
+  return Status();
+}
+
+Json rows_of(const std::vector<Obstacle>& obstacles) {
+  Json rows = Json::array();
+  for (const Obstacle& obstacle : obstacles) rows.push_back({obstacle.start_s, obstacle.end_s});
+  return rows;
+}
+
+class RecordedStory : public VirtualStory {
+ public:
+  RecordedStory(std::shared_ptr<const Recording> recording, std::size_t rank,
+                const VirtualStorySettings& settings)
+      : recording_(std::move(recording)),
+        iterations_(recording_->ranks[rank % recording_->ranks.size()]),
+        settings_(settings),
+        rank_(rank) {
+    learn(iterations_.front());
+  }
+
+  VirtualRank next() override {
+    const RecordedRankIteration& before = iterations_[position_];
+    position_ = position_ + 1 < iterations_.size() ? position_ + 1 : 1;
+    const RecordedRankIteration& now = iterations_[position_];
+    VirtualRank rank;
+    rank.forecast = before.seen;
+    rank.forecast.obstacles = seen_.next();
+    rank.forecast.iteration_s = seen_.iteration_s();
+    rank.main_margin_s = lane_margin_s(settings_.margin, seen_.spread_s(Lane::main),
+                                       mean_encode_s(rank.forecast.jobs));
+    if (settings_.io_margin) rank.io_margin_s = settings_.margin * seen_.spread_s(Lane::io);
+    rank.actual = now.seen;
+    rank.raw_bytes = now.raw_bytes;
+    rank.encoded_bytes = now.encoded_bytes;
+    add_noise(rank);
+    if (settings_.costs.write_s) {
+      // Storage that is not the recorded one: what the model says, times the noise.
+      for (std::size_t job = 0; job < rank.actual.jobs.size(); ++job) {
+        const double noise = now.seen.jobs[job].write_s > 0
+                                 ? rank.actual.jobs[job].write_s / now.seen.jobs[job].write_s
+                                 : 1;
+        const auto bytes = static_cast<double>(rank.encoded_bytes[job]);
+        rank.actual.jobs[job].write_s = settings_.costs.write_s(bytes) * noise;
+        rank.forecast.jobs[job].write_s =
+            settings_.costs.write_s(static_cast<double>(before.encoded_bytes[job]));
+      }
+    }
+    learn(now);
+    return rank;
+  }
+
+ private:
+  void learn(const RecordedRankIteration& iteration) {
+    seen_.add_iteration(iteration.seen.obstacles, iteration.seen.iteration_s);
+  }
+
+  void add_noise(VirtualRank& rank) {
+    const VirtualNoise& noise = settings_.noise;
+    const std::uint64_t position = (static_cast<std::uint64_t>(rank_) << 24) + n_told_++;
+    const std::uint64_t seed = stream_seed(settings_.seed, replay_stream, position);
+    rank.actual.obstacles =
+        noisy_obstacles(rank.actual.obstacles, noise.obstacles * rank.actual.iteration_s, ~seed);
+    RandomDraws draws(seed);
+    for (std::size_t job = 0; job < rank.actual.jobs.size(); ++job) {
+      const double size = 1 / std::max(1 + noise.ratio * draws.normal(), 0.2);
+      rank.encoded_bytes[job] =
+          static_cast<std::uint64_t>(static_cast<double>(rank.encoded_bytes[job]) * size);
+      rank.actual.jobs[job].encode_s /= std::max(1 + noise.encode * draws.normal(), 0.2);
+      rank.actual.jobs[job].write_s *= size / std::max(1 + noise.write * draws.normal(), 0.2);
+    }
+  }
+
+  std::shared_ptr<const Recording> recording_;
+  const std::vector<RecordedRankIteration>& iterations_;
+  VirtualStorySettings settings_;
+  std::size_t rank_;
+  ObstacleForecast seen_;
+  std::size_t position_ = 0;
+  std::size_t n_told_ = 0;
+};
+
+}  // namespace
+
+Result<Recording> parse_recording(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("format", Json()) != Json(format_name)) {
+    return corrupt(fmt::format("must be a JSON object with \"format\": \"{}\"", format_name));
+  }
+  if (json.value("version", Json()) != Json(format_version)) {
+    return corrupt(fmt::format("\"version\" must be {}", format_version));
+  }
+  Recording recording;
+  const auto on_node = json.find("ranks_per_node");
+  if (on_node == json.end() || !on_node->is_number_unsigned() ||
+      on_node->get<std::uint64_t>() == 0) {
+    return corrupt("\"ranks_per_node\" must be a whole number above 0");
+  }
+  recording.ranks_per_node = on_node->get<std::size_t>();
+  const auto ranks = json.find("ranks");
+  if (ranks == json.end() || !ranks->is_array() || ranks->empty()) {
+    return corrupt("\"ranks\" must be a list of at least one");
+  }
+  for (const Json& entry : *ranks) {
+    std::vector<RecordedRankIteration>& iterations = recording.ranks.emplace_back();
+    TAILRACE_TRY(
+        parse_rank(entry, iterations).within(fmt::format("rank {}", recording.ranks.size() - 1)));
+    if (iterations.size() != recording.ranks.front().size()) {
+      return corrupt(fmt::format("rank {}: {} iterations, rank 0 has {}",
+                                 recording.ranks.size() - 1, iterations.size(),
+                                 recording.ranks.front().size()));
+    }
+  }
+  return recording;
+}
+
+std::string recording_text(const Recording& recording) {
+  std::string text =
+      fmt::format("{{\"format\": \"{}\", \"version\": {}, \"ranks_per_node\": {},\n \"ranks\": [",
+                  format_name, format_version, recording.ranks_per_node);
+  for (std::size_t r = 0; r < recording.ranks.size(); ++r) {
+    text += r == 0 ? "\n  {\"iterations\": [" : ",\n  {\"iterations\": [";
+    for (std::size_t i = 0; i < recording.ranks[r].size(); ++i) {
+      const RecordedRankIteration& iteration = recording.ranks[r][i];
+      Json chunks = Json::array();
+      for (std::size_t job = 0; job < iteration.seen.jobs.size(); ++job) {
+        chunks.push_back({iteration.raw_bytes[job], iteration.encoded_bytes[job],
+                          iteration.seen.jobs[job].encode_s, iteration.seen.jobs[job].write_s});
+      }
+      const std::string makespan =
+          iteration.makespan_s > 0
+              ? fmt::format(", \"makespan_s\": {}", Json(iteration.makespan_s).dump())
+              : "";
+      text += fmt::format(
+          "{}\n   {{\"iteration_s\": {}{}, \"main\": {}, \"io\": {},\n    \"chunks\": {}}}",
+          i == 0 ? "" : ",", Json(iteration.seen.iteration_s).dump(), makespan,
+          rows_of(iteration.seen.obstacles.main).dump(),
+          rows_of(iteration.seen.obstacles.io).dump(), chunks.dump());
+    }
+    text += "]}";
+  }
+  return text + "]}\n";
+}
+
+Result<VirtualWorkload> recorded_workload(std::shared_ptr<const Recording> recording,
+                                          std::size_t n_ranks, std::size_t ranks_per_node,
+                                          std::size_t n_iterations,
+                                          const VirtualStorySettings& settings) {
+  if (recording == nullptr || recording->ranks.empty() || recording->ranks.front().size() < 2) {
+    return Status(Code::invalid_argument, "recording: must hold two iterations of a rank at least");
+  }
+  if (n_ranks == 0 || ranks_per_node == 0 || n_iterations == 0) {
+    return Status(Code::invalid_argument, "ranks, ranks of a node, iterations: must be above 0");
+  }
+  VirtualWorkload workload{n_ranks, ranks_per_node, n_iterations, {}};
+  workload.open = [recording = std::move(recording),
+                   settings](std::size_t rank) -> std::unique_ptr<VirtualStory> {
+    return std::make_unique<RecordedStory>(recording, rank, settings);
+  };
+  return workload;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,57 @@
+// Recorded iterations for the simulator: what a real run's ranks did, as JSON and back.
+//
+//   {"format": "tailrace-iterations", "version": 1, "ranks_per_node": 2,
+//    "ranks": [{"iterations": [{"iteration_s": 4.1, "main": [[0.1, 0.5], ...], "io": [...],
+//                               "chunks": [[raw_bytes, encoded_bytes, encode_s, write_s], ...],
+//                               "makespan_s": 3.9}]}]}
+//
+// Times are seconds since the iteration began; "makespan_s", the end of the rank's last write, may
+// be missing and is what a replay is compared with. docs/simulate.md explains the entries.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.hpp"
+#include "core/trace.hpp"
+#include "schedule/flow_shop.hpp"
+#include "simulate/simulate_workload.hpp"
+
+namespace tailrace {
+
+/// One rank's iteration as it was; without the delays that output made, where that can be told.
+struct RecordedRankIteration {
+  FlowShop seen;  ///< Obstacles, iteration_s, and each chunk's encode and write time.
+  std::vector<std::uint64_t> raw_bytes;  ///< By chunk.
+  std::vector<std::uint64_t> encoded_bytes;
+  /// When the rank's last write really ended; 0: not known. A replay does not look at it.
+  double makespan_s = 0;
+};
+
+struct Recording {
+  std::size_t ranks_per_node = 1;
+  /// By rank, then by iteration. All ranks have as many iterations, at least two; a rank has the
+  /// same number of chunks in each.
+  std::vector<std::vector<RecordedRankIteration>> ranks;
+};
+
+/// @error corrupt  names the rank, the iteration and what was expected.
+Result<Recording> parse_recording(std::string_view text);
+std::string recording_text(const Recording& recording);
+
+/// The workload that a recording is: the first iteration teaches the forecast and is not run, each
+/// later one is forecast from those before it (obstacles by model/obstacle_forecast, chunks as in
+/// the iteration before). Ranks beyond the recorded ones, and iterations, begin again at the first.
+/// `settings.noise` comes on top; `settings.costs.write_s`, where given, replaces recorded writes.
+/// Not collective. @error invalid_argument
+Result<VirtualWorkload> recorded_workload(std::shared_ptr<const Recording> recording,
+                                          std::size_t n_ranks, std::size_t ranks_per_node,
+                                          std::size_t n_iterations,
+                                          const VirtualStorySettings& settings);
+
+}  // namespace tailrace

@@ -1,0 +1,131 @@
+// FileWriter: the Writer. Its chapters: write.cpp, the story of a step; write_hand_over.cpp, steps
+// that go on while the application computes.
+//
+// Invariants stand at the head of write.cpp.
+
+#pragma once
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/shared_writes.hpp"
+#include "field/lineage.hpp"
+#include "output/output_file.hpp"
+#include "write/write.hpp"
+#include "write/write_idle.hpp"
+#include "write/write_recording.hpp"
+#include "write/write_step.hpp"
+
+namespace tailrace {
+
+class FileWriter final : public Writer {
+ public:
+  FileWriter(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options)
+      : comm_(std::move(comm)), path_(std::move(path)), options_(options) {}
+  ~FileWriter() override;
+
+  Status start(bool append);
+
+  Comm& comm() override { return *comm_; }
+  Result<std::size_t> define_field(const FieldDefinition& definition) override {
+    return record_.define_field(definition);
+  }
+  Status set_attribute(const std::string& object_path, const std::string& name,
+                       AttributeValue value) override {
+    return record_.set_attribute(object_path, name, std::move(value));
+  }
+  Status put(std::size_t field_index, const Box& box, const void* values, bool copy) override {
+    return record_.put(field_index, box, values, copy);
+  }
+  Status put_source(std::size_t field_index, const Box& box, BoxSource& source) override {
+    return record_.put_source(field_index, box, source);
+  }
+  void note_failure(const Status& failure) override { (void)record_.note(failure); }
+  Result<StepReport> end_step() override;
+  Result<std::optional<StepReport>> wait() override;
+  void mark(Lane lane, bool begins) override;
+  void idle(double seconds, const std::function<bool()>& done) override;
+  Status close() override;
+  void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
+  void on_log(LogCallback callback) override { log_ = std::move(callback); }
+  void on_metadata(MetadataCallback before, MetadataCallback after) override {
+    before_datasets_ = std::move(before);
+    after_datasets_ = std::move(after);
+  }
+  std::vector<TraceEvent> gather_trace() override;
+  std::vector<std::string> field_paths() const override;
+
+ private:
+  Result<StepReport> hand_over_step();
+  Result<std::optional<StepReport>> complete_flight();
+  void end_iteration(double now_s);
+  Status prepare_step(Step& step);
+  Status complete_step(Step& step);
+  void keep_events(Step& step, const std::vector<WrittenChunk>& written);
+  Status agree_on_definitions();
+  Status choose_codecs(StepReport& report);
+  Status settle_step(Step& step);
+  Status settle_owners(Step& step);
+  bool repeats_last_step(Step& step);
+  std::string profile_name() const;
+  Status plan(std::span<FieldState* const> active, Step& step);
+  Status balance(Step& step);
+  std::unique_ptr<Executor> make_executor(Step& step);
+  Status encode_and_write(Step& step, ExecutorReport& done, double& sync_s);
+  Status publish(Step& step, std::span<FieldState* const> active,
+                 const std::vector<WrittenChunk>& written);
+  Status publish_at_root(const Step& step, std::span<FieldState* const> active,
+                         const std::vector<std::vector<WrittenChunk>>& chunks, StepReport& report);
+  Status commit_at_root(StepReport& report);
+  Status start_commit();
+  Status finish_commit();
+  Status write_trace();
+  void trace_plan_of(const Step& step, double start_s);
+  void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
+  void forget_step(bool failed);
+  std::uint64_t n_threads() const;
+  double slowest(double seconds);
+
+  std::unique_ptr<Comm> comm_;
+  std::string path_;
+  FileOptions options_;
+  LaneClock clock_;
+  Trace trace_;
+  IterationRecorder recorder_;
+  OutputFile output_;
+
+  StepRecord record_;
+  LineageTable lineages_;                ///< What committed steps teach the fields of the next.
+  std::optional<PutPattern> last_puts_;  ///< This rank's, in the last step that was settled,
+  std::vector<std::size_t> last_field_indices_;  ///< with what all ranks came to.
+  std::shared_ptr<const Ownership> last_ownership_;
+  IdleTime idle_;
+  std::optional<MachineProfile> profile_;  ///< Read by the first step.
+  double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
+  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing, from its first step on.
+  std::uint64_t n_shared_steps_ = 0;
+  Status broken_;          ///< Set once metadata could not be committed; the same on every rank.
+  bool appended_ = false;  ///< The file was opened, not created.
+  bool in_place_ = false;  ///< The file stands under its own name (committed, or appended to).
+  std::uint64_t n_steps_ = 0;
+  bool closed_ = false;
+
+  ProgressCallback progress_;
+  LogCallback log_;
+  MetadataCallback before_datasets_;
+  MetadataCallback after_datasets_;
+
+  /// Mode async and in_situ: the last step's metadata is being written by a thread of rank 0.
+  bool commit_pending_ = false;
+  std::future<Status> commit_;  ///< Rank 0 only.
+
+  std::unique_ptr<Step> flight_;  ///< Handed over; last, since its threads use what stands above.
+};
+
+}  // namespace tailrace

@@ -1,0 +1,480 @@
+// The story of a write. prepare_step() and complete_step() below are its table of contents;
+// end_step() runs both, or in the modes async and in_situ lets the application compute in between
+// (write_hand_over.cpp).
+//
+//   put() -> Field -> Chunk -> Estimate -> Placement -> Plan -> Encoded -> Extent -> chunk index
+//
+//   agree_on_definitions   all ranks mean the same fields
+//   adopt_existing         over-time fields of an opened file go on       (field/continued_fields)
+//   choose_chunk_shapes    chunks that follow the decomposition           (field/field_state,
+//   layout) inherit                what earlier steps' fields of the kind have taught
+//   (field/lineage) resolve_bounds         rel and psnr become absolute (field/field_state)
+//   choose_codecs          codec=auto, by a sample and the machine profile (field/codec_choice,
+//   model) prepare_books          trz's shared books, of the step before         (field/field_book)
+//   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state,
+//   codec) settle_ownership       which rank encodes which chunk                 (exec/ownership)
+//   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
+//   encode_and_write       compress and write at once                     (exec/executor)
+//   publish                datasets, chunk index, attributes, commit   (output, hdf5)
+//
+// Invariant 1: every stage ends in one agreement; all ranks go on, or all return the same error.
+// Invariant 2: until publish, nothing refers to the step's bytes; a failed step only leaves free
+//   space at the file's end, which the next step overwrites.
+// Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish and close. If that
+//   fails, the file stays at its last commit and the writer refuses all further work.
+// Cost of a step, besides the data: about fifteen allreduces, two sparse exchanges (ownership), one
+//   gather of 40 bytes per chunk to rank 0.
+
+#include "write/file_writer.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "core/comm.hpp"
+#include "exec/executor.hpp"
+#include "exec/timer_slack.hpp"
+#include "exec/trace_file.hpp"
+#include "field/codec_choice.hpp"
+#include "field/continued_fields.hpp"
+#include "field/field_book.hpp"
+#include "layout/chunk_shape.hpp"
+#include "output/output_file.hpp"
+#include "schedule/flow_shop.hpp"
+#include "write/write_idle.hpp"
+#include "write/write_plan.hpp"
+#include "write/write_report.hpp"
+#include "write/write_step.hpp"
+
+namespace tailrace {
+
+// --- opening
+
+Status FileWriter::start(bool append) {
+  if (options_.direct_io) {
+    options_.alignment_bytes = std::max<std::uint64_t>(options_.alignment_bytes, 4096);
+  }
+  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", output_text(path_, options_))));
+  if (Status order = parse_order(options_.order).status(); !order.ok()) return order;
+  if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
+  if (Status known = parse_scheduler(options_.scheduler).status(); !known.ok()) return known;
+  if (!options_.record_path.empty() && options_.mode != StepMode::in_situ) {
+    return Status(Code::invalid_argument, "option record: needs mode=in_situ");
+  }
+  if (Status known = parse_balance_rule(options_.balance).status(); !known.ok()) return known;
+  if (!options_.trace_path.empty()) {  // better now than after hours
+    TAILRACE_TRY(
+        comm_->agree(comm_->is_root() ? write_trace_file(options_.trace_path, "") : Status()));
+  }
+  in_place_ = appended_ = append;
+  return append ? open_output(*comm_, path_, options_, output_)
+                : create_output(*comm_, path_, options_, output_);
+}
+
+// --- a step
+
+Result<StepReport> FileWriter::end_step() {
+  if (!broken_.ok()) return broken_;
+  if (closed_) return Status(Code::invalid_argument, "the file is closed");
+  const FineTimers fine;
+  if (options_.mode != StepMode::sync) return hand_over_step();
+  const double start_s = clock_.now_s();
+  Step step;
+  Status done = prepare_step(step);
+  if (done.ok()) {
+    step.attributes = std::exchange(record_.attributes, {});
+    done = complete_step(step);
+  }
+  forget_step(!done.ok());
+  if (!done.ok()) return done;
+  step.report.step_s = slowest(clock_.now_s() - start_s);
+  return std::move(step.report);
+}
+
+Status FileWriter::prepare_step(Step& step) {
+  output_.tail->start_step();
+  step.report.step_index = n_steps_;
+  if (!repeats_last_step(step)) TAILRACE_TRY(settle_step(step));
+  const std::vector<FieldState*> active = step.active(record_);
+  reserve_by_shape(*comm_, *output_.tail, options_.alignment_bytes, active);
+  TAILRACE_TRY(plan(active, step));
+  TAILRACE_TRY(balance(step));
+  step.executor = make_executor(step);
+  return Status();
+}
+
+/// The stages whose outcome depends on definitions and boxes alone: chunks, codecs, owners.
+Status FileWriter::settle_step(Step& step) {
+  std::vector<FieldState>& fields = record_.fields;
+  last_puts_.reset();
+  TAILRACE_TRY(agree_on_definitions());
+  if (appended_) TAILRACE_TRY(finish_commit());  // what follows reads the file
+  TAILRACE_TRY(adopt_existing(*comm_, output_.file.get(), path_, appended_, fields));
+  TAILRACE_TRY(comm_->agree(choose_chunk_shapes(*comm_, fields)));
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (fields[f].active) step.field_indices.push_back(f);
+  }
+  lineages_.inherit(fields);
+  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
+  TAILRACE_TRY(choose_codecs(step.report));
+  TAILRACE_TRY(prepare_books(*comm_, fields));
+  Status prepared = prepare_codecs(fields, options_.plugin_path, comm_->is_root() ? log_ : nullptr);
+  if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(fields);
+  TAILRACE_TRY(comm_->agree(prepared));
+  TAILRACE_TRY(comm_->agree(settle_owners(step)));
+  last_puts_ = repeatable_puts(record_);
+  last_field_indices_ = step.field_indices;
+  last_ownership_ = step.ownership;
+  return Status();
+}
+
+/// Whether every rank puts the same boxes of the same fields as in the last step, which is how a
+/// simulation goes on: then all that settle_step would find is known. Collective: one allreduce.
+bool FileWriter::repeats_last_step(Step& step) {
+  const std::optional<PutPattern> puts = repeatable_puts(record_);
+  std::uint64_t differs = puts && last_puts_ && *puts == *last_puts_ ? 0 : 1;
+  comm_->allreduce(std::span<std::uint64_t>(&differs, 1), Reduction::max);
+  if (differs != 0) return false;
+  step.field_indices = last_field_indices_;
+  step.ownership = last_ownership_;
+  step.report.profile = profile_name();
+  return true;
+}
+
+Status FileWriter::complete_step(Step& step) {
+  const double start_s = clock_.now_s();
+  const std::vector<FieldState*> active = step.active(record_);
+  ExecutorReport done;
+  double sync_s = 0;
+  TAILRACE_TRY(comm_->agree(encode_and_write(step, done, sync_s)));
+  step.report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
+  keep_events(step, done.written);
+  add_up_step(*comm_, active, done, sync_s, step.report);
+  learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
+  learn_from_step(*comm_, active, *step.ownership, step.plan, done.written, step.report);
+  learn_books(*comm_, active, step.report);
+  add_up_space(*output_.tail, output_.committed_end, step.report);
+  TAILRACE_TRY(publish(step, active, done.written));
+  lineages_.keep(active, step.report);
+  ++n_steps_;
+  step.report.exposed_s = step.report.handover_s + clock_.now_s() - start_s + step.delay_s;
+  if (options_.mode != StepMode::sync) add_up_idle_time(*comm_, done, step.report);
+  return Status();
+}
+
+/// What codec=auto, a target and align=auto come to. Errors are agreed.
+Status FileWriter::choose_codecs(StepReport& report) {
+  const double start_s = clock_.now_s();
+  if (!profile_) {
+    Result<MachineProfile> loaded = load_profile(*comm_, options_, log_, path_);
+    if (!loaded.ok()) return loaded.status();
+    profile_ = std::move(*loaded);
+    if (options_.alignment_bytes == 0) options_.alignment_bytes = profile_->alignment_bytes();
+  }
+  TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_, n_threads()));
+  report.profile = profile_name();
+  report.choose_s = clock_.now_s() - start_s;
+  return Status();
+}
+
+std::string FileWriter::profile_name() const {
+  return profile_->built_in ? "typical values" : profile_->host;
+}
+
+/// All ranks must have made the same definitions and attributes, and none a bad call.
+Status FileWriter::agree_on_definitions() {
+  TAILRACE_TRY(comm_->agree(record_.put_status));
+  return comm_->agree(agree_on_text(*comm_, "the definitions", record_.definitions_text()));
+}
+
+/// @returns this rank's own failure.
+Status FileWriter::settle_owners(Step& step) {
+  const std::vector<FieldState*> active = step.active(record_);
+  const std::vector<OwnedField> owned = owned_fields(active);
+  Result<Ownership> settled = settle_ownership(*comm_, owned);
+  if (!settled.ok()) return settled.status();
+  step.ownership = std::make_shared<const Ownership>(std::move(*settled));
+  TAILRACE_TRY(check_pulled_chunks(owned, *step.ownership));
+  return options_.mode == StepMode::sync ? Status() : check_can_be_handed_over(active);
+}
+
+/// What the step will take, in which order, and where it goes. Errors are agreed.
+Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
+  StepPlan& plan = step.plan;
+  plan.fields = make_field_plans(record_.fields, active);
+  if (!sizes_are_asked_for(active, options_)) return Status();
+  const double start_s = clock_.now_s();
+  const WorkForce force{static_cast<std::uint64_t>(comm_->n_ranks()),
+                        std::max<std::uint64_t>(n_threads(), 1)};
+  Status planned = forecast_jobs(active, *step.ownership, options_, *profile_, force, plan);
+  if (planned.ok() && options_.mode == StepMode::in_situ) {
+    for (JobForecast& forecast : plan.forecasts) {
+      if (write_s_per_byte_ > 0) forecast.write_s = forecast.encoded_bytes * write_s_per_byte_;
+    }
+    planned = idle_.plan(options_.scheduler, n_threads(), plan);
+  }
+  TAILRACE_TRY(comm_->agree(planned));
+  plan.reservations = reserve_places(*comm_, *output_.tail, plan.fields, step.ownership->jobs,
+                                     plan.forecasts, options_.alignment_bytes);
+  plan.predict_s = clock_.now_s() - start_s;
+  return Status();
+}
+
+/// Let the ranks of a node write for each other. Without shared memory each writes its own.
+Status FileWriter::balance(Step& step) {
+  const Result<BalanceRule> rule = parse_balance_rule(options_.balance);
+  auto most_ranks = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
+  if (options_.mode != StepMode::in_situ || *rule == BalanceRule::off) return Status();
+  if (n_shared_steps_++ == 0) {
+    comm_->allreduce(std::span<std::uint64_t>(&most_ranks, 1), Reduction::max);
+    if (most_ranks == 1) return Status();
+    Result<std::unique_ptr<SharedWrites>> made = SharedWrites::create(
+        *comm_, std::min(options_.write_buffer_bytes, options_.memory_bytes / 8));
+    if (made.ok()) shared_ = std::move(*made);
+    if (!made.ok() && log_ && comm_->is_root()) log_("no balancing: " + made.status().message());
+  }
+  if (shared_ == nullptr) return Status();
+  step.writers = balance_step(*comm_, *shared_, *rule, *step.ownership, step.plan);
+  shared_->start_step(n_shared_steps_);
+  return Status();
+}
+
+std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
+  ExecutorSettings settings;
+  settings.n_threads = n_threads();
+  settings.memory_bytes = options_.memory_bytes;
+  settings.write_buffer_bytes = options_.write_buffer_bytes;
+  settings.alignment_bytes = options_.alignment_bytes;
+  settings.order = step.plan.order;
+  settings.write_order = step.plan.write_order;
+  settings.reservations = step.plan.reservations;
+  settings.trace = options_.trace || !options_.record_path.empty() ? &step.trace : nullptr;
+  std::uint64_t bytes_total = 0;
+  for (const std::size_t index : step.field_indices) {
+    bytes_total += record_.fields[index].raw_bytes();
+  }
+  if (progress_) {
+    settings.progress = [this, bytes_total] { progress_({output_.tail->done(), bytes_total}); };
+  }
+  settings.shared = shared_.get();
+  settings.writers = step.writers;
+  settings.sync_behind = options_.sync && options_.mode != StepMode::sync;
+  if (options_.mode == StepMode::in_situ) {
+    for (const JobForecast& forecast : step.plan.forecasts) {
+      settings.encode_s.push_back(forecast.encode_s);
+    }
+    settings.regard.outlook = [this] { return idle_.outlook(Lane::io, clock_.now_s()); };
+    settings.regard.write_s_per_byte =
+        write_s_per_byte_ > 0 ? write_s_per_byte_ : profile_->write.seconds(1e6, 1) / 1e6;
+  }
+  if (options_.mode == StepMode::sync) trace_plan_of(step, clock_.now_s());
+  return std::make_unique<Executor>(*comm_, *output_.tail, *output_.storage, step.plan.fields,
+                                    *step.ownership, settings, clock_);
+}
+
+void FileWriter::trace_plan_of(const Step& step, double start_s) {
+  if (!options_.trace) return;
+  const bool by_application = options_.mode == StepMode::in_situ && n_threads() == 0;
+  trace_plan(trace_, comm_->rank(), start_s, by_application ? 0 : 1, step.plan.timeline,
+             step.ownership->jobs, step.plan.fields, step.plan.forecasts);
+}
+
+/// @returns this rank's own failure.
+Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sync_s) {
+  const bool at_once = options_.mode == StepMode::sync;
+  const Status written = at_once ? step.executor->run(done) : step.executor->finish(done);
+  step.executor.reset();
+  sync_s = done.sync_s;
+  TAILRACE_TRY(written);
+  if (!options_.sync || done.n_writes == 0 || !at_once) return Status();
+  const double start_s = clock_.now_s();
+  const Status synced = output_.storage->sync();
+  sync_s = clock_.now_s() - start_s;
+  if (options_.trace) {
+    trace_.add({TraceEvent::Kind::sync, comm_->rank(), io_lane_number, -1, -1, start_s,
+                start_s + sync_s, 0, 0});
+  }
+  return synced;
+}
+
+/// Our own encode threads. In mode in_situ the application's thread does it unless some are asked
+/// for.
+std::uint64_t FileWriter::n_threads() const {
+  if (options_.n_threads > 0 || options_.mode == StepMode::in_situ) return options_.n_threads;
+  const auto n_ranks = static_cast<unsigned>(comm_->n_ranks_on_node());
+  return std::max(std::thread::hardware_concurrency() / n_ranks, 1U);
+}
+
+double FileWriter::slowest(double seconds) {
+  comm_->allreduce(std::span<double>(&seconds, 1), Reduction::max);
+  return seconds;
+}
+
+// --- publishing
+
+Status FileWriter::publish(Step& step, std::span<FieldState* const> active,
+                           const std::vector<WrittenChunk>& written) {
+  StepReport& report = step.report;
+  TAILRACE_TRY(finish_commit());
+  const auto chunks = gather_written(*comm_, written, active.size());
+  const Status published =
+      comm_->agree(comm_->is_root() ? publish_at_root(step, active, chunks, report) : Status());
+  if (!published.ok()) {
+    broken_ = published.within("the file stays at its last commit");
+    return published;
+  }
+  commit_pending_ = options_.mode != StepMode::sync;
+  in_place_ = in_place_ || !commit_pending_;
+  for (FieldState* field : active) {
+    field->in_file = true;
+    field->explained = true;
+    ++field->n_entries;
+  }
+  output_.committed_end = output_.tail->end();
+  double root_numbers[4] = {report.index_s, report.commit_s, static_cast<double>(report.file_bytes),
+                            0};
+  comm_->allreduce(std::span<double>(root_numbers), Reduction::max);
+  report.index_s = root_numbers[0];
+  report.commit_s = root_numbers[1];
+  report.file_bytes = static_cast<std::uint64_t>(root_numbers[2]);
+  return Status();
+}
+
+Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const> active,
+                                   const std::vector<std::vector<WrittenChunk>>& chunks,
+                                   StepReport& report) {
+  const double start_s = clock_.now_s();
+  if (before_datasets_) TAILRACE_TRY(before_datasets_(*output_.file));
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    TAILRACE_TRY(publish_field(*output_.file, *active[p], chunks[p]));
+  }
+  TAILRACE_TRY(publish_attributes(*output_.file, step.attributes));
+  if (after_datasets_) TAILRACE_TRY(after_datasets_(*output_.file));
+  report.index_s = clock_.now_s() - start_s;
+  trace_root(TraceEvent::Kind::index, 0, start_s, start_s + report.index_s);
+  return commit_at_root(report);
+}
+
+Status FileWriter::commit_at_root(StepReport& report) {
+  const double start_s = clock_.now_s();
+  if (options_.mode != StepMode::sync) {
+    TAILRACE_TRY(start_commit());
+  } else {
+    TAILRACE_TRY(output_.file->commit());
+    if (!in_place_) TAILRACE_TRY(move_in_place(path_, options_.sync));
+  }
+  report.commit_s = clock_.now_s() - start_s;
+  trace_root(TraceEvent::Kind::commit, 0, start_s, start_s + report.commit_s);
+  Result<std::uint64_t> n_bytes = output_.storage->file_bytes();
+  if (!n_bytes.ok()) return n_bytes.status();
+  report.file_bytes = *n_bytes;
+  return Status();
+}
+
+void FileWriter::trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s,
+                            double end_s) {
+  if (options_.trace) trace_.add({kind, comm_->rank(), lane, -1, -1, start_s, end_s, 0, 0});
+}
+
+/// Forget what was put; after a failure also hand the step's space back.
+void FileWriter::forget_step(bool failed) {
+  record_.forget_step(failed);
+  if (failed) last_puts_.reset();
+  if (failed && broken_.ok()) output_.tail->reset(output_.committed_end);
+}
+
+// --- the end
+
+Status FileWriter::close() {
+  if (closed_) return Status(Code::invalid_argument, "the file is closed already");
+  Status ended = broken_;
+  if (ended.ok()) {
+    const bool never_committed = !in_place_ && !commit_pending_;
+    std::uint64_t any_open = record_.anything() || (never_committed && flight_ == nullptr) ? 1 : 0;
+    comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
+    if (any_open != 0) ended = end_step().status();
+    // Also after a step that has failed: the commit of the one before may be under way.
+    const Status waited = wait().status();
+    if (ended.ok()) ended = waited;
+    if (ended.ok() && !options_.record_path.empty()) {
+      ended = recorder_.write(*comm_, options_.record_path);
+    }
+  }
+  const Status traced = write_trace();
+  if (ended.ok()) ended = traced;
+  closed_ = true;
+  Status finished;
+  if (comm_->is_root()) {
+    if (commit_.valid()) commit_.wait();
+    if (broken_.ok() && in_place_) finished = output_.file->close();
+    output_.file.reset();
+    if (!in_place_) ::unlink((path_ + partial_suffix).c_str());
+  }
+  finished = comm_->agree(finished);
+  output_.storage.reset();
+  output_.tail.reset();
+  return ended.ok() ? finished : ended;
+}
+
+/// Without close() this rank may be alone here, so nothing collective happens.
+FileWriter::~FileWriter() {
+  if (closed_) return;
+  if (commit_.valid()) commit_.wait();
+  if (flight_ != nullptr) output_.tail->raise_failure();  // so that its lanes drop what is left
+  flight_.reset();
+  comm_->abandon();
+  if (shared_ != nullptr) shared_->abandon();
+  if (output_.tail != nullptr) output_.tail->abandon();
+  output_.file.reset();
+  if (comm_->is_root() && output_.storage != nullptr && !in_place_) {
+    ::unlink((path_ + partial_suffix).c_str());
+  }
+}
+
+/// Write the trace that was asked for by name. Collective, also after a failure: then it tells why.
+Status FileWriter::write_trace() {
+  if (options_.trace_path.empty()) return Status();
+  const std::vector<TraceEvent> events = gather_trace();
+  if (!comm_->is_root()) return comm_->agree(Status());
+  return comm_->agree(write_trace_file(options_.trace_path, trace_json(events, field_paths())));
+}
+
+std::vector<TraceEvent> FileWriter::gather_trace() { return gather_events(*comm_, trace_); }
+
+std::vector<std::string> FileWriter::field_paths() const {
+  std::vector<std::string> paths;
+  for (const FieldState& field : record_.fields) paths.push_back(field.definition.path);
+  return paths;
+}
+
+namespace {
+
+Result<std::unique_ptr<Writer>> make_writer(std::unique_ptr<Comm> comm, const std::string& path,
+                                            const FileOptions& options, bool append) {
+  auto writer = std::make_unique<FileWriter>(std::move(comm), path, options);
+  if (Status started = writer->start(append); !started.ok()) return started;
+  return std::unique_ptr<Writer>(std::move(writer));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Writer>> Writer::create(std::unique_ptr<Comm> comm, const std::string& path,
+                                               const FileOptions& options) {
+  return make_writer(std::move(comm), path, options, false);
+}
+
+Result<std::unique_ptr<Writer>> Writer::open(std::unique_ptr<Comm> comm, const std::string& path,
+                                             const FileOptions& options) {
+  return make_writer(std::move(comm), path, options, true);
+}
+
+Shape Writer::choose_chunk_shape(const Shape& shape, DType dtype, std::uint64_t chunk_bytes,
+                                 int n_ranks) {
+  return chunk_shape_to_share(shape, dtype_bytes(dtype), chunk_bytes,
+                              static_cast<std::uint64_t>(n_ranks));
+}
+
+}  // namespace tailrace

@@ -1,0 +1,183 @@
+// Steps that are handed over, and the idle time in which they are encoded (modes async, in_situ).
+//
+//   end_step n     complete_flight: what is left of step n-1, its chunk index, its commit
+//                  prepare_step:    all that needs the other ranks, as in mode sync
+//                  hand_over:       take the values; lanes start                 (exec/executor)
+//   idle, marks    encode when the application's thread has nothing to do        (write_idle)
+//   wait, close    complete_flight
+//
+// Invariant 1: between two calls nothing of ours calls MPI or HDF5: the lanes' threads encode,
+// claim
+//   within the node, and write.
+// Invariant 2: at most one step is under way. A failure of it is returned by the call that
+// completes
+//   it, on every rank; the step that the call was to begin is dropped, too.
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "exec/timer_slack.hpp"
+#include "write/file_writer.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr double kNapShare = 0.05;  ///< Of the idle time so far, between two looks whether it ends.
+
+}  // namespace
+
+/// Modes async and in_situ: commit the step before, then see to it that this one needs neither the
+/// application's values nor MPI any more.
+Result<StepReport> FileWriter::hand_over_step() {
+  const double start_s = clock_.now_s();
+  end_iteration(start_s);
+  Result<std::optional<StepReport>> before = complete_flight();
+  auto step = std::make_unique<Step>();
+  Status done = before.status();
+  if (done.ok()) {
+    const double prepare_s = clock_.now_s();
+    done = prepare_step(*step);
+    if (done.ok()) step->executor->hand_over(options_.hold_promise);
+    step->report.handover_s = clock_.now_s() - prepare_s;
+  }
+  if (done.ok()) {
+    step->take(record_);
+    flight_ = std::move(step);
+  }
+  forget_step(!done.ok());
+  const double end_s = clock_.now_s();
+  idle_.begin_iteration(end_s);
+  if (options_.trace) {
+    trace_.add({TraceEvent::Kind::end_step, comm_->rank(), 0, -1, -1, start_s, end_s, 0, 0});
+    if (flight_ != nullptr) trace_plan_of(*flight_, end_s);
+  }
+  if (!done.ok()) return done;
+  StepReport report;
+  report.completed = before->has_value();
+  if (report.completed) report = std::move(**before);
+  report.step_s = slowest(clock_.now_s() - start_s);
+  return report;
+}
+
+/// The application has done an iteration: what it used its lanes for teaches the next forecast.
+void FileWriter::end_iteration(double now_s) {
+  const double began_s = idle_.iteration_start_s();
+  RecordedIteration seen = idle_.end_iteration(now_s);
+  for (const Lane lane : {Lane::main, Lane::io}) {
+    for (const Obstacle& obstacle : seen.obstacles.of(lane)) {
+      if (!options_.trace) break;
+      trace_.add({TraceEvent::Kind::application, comm_->rank(),
+                  lane == Lane::main ? 0 : io_lane_number, -1, -1, began_s + obstacle.start_s,
+                  began_s + obstacle.end_s, 0, 0});
+    }
+  }
+  if (flight_ != nullptr) flight_->beside = std::move(seen);
+}
+
+/// Take a finished step's events for the trace and the recording.
+void FileWriter::keep_events(Step& step, const std::vector<WrittenChunk>& written) {
+  const std::vector<TraceEvent> events = step.trace.take();
+  if (options_.trace) {
+    for (const TraceEvent& event : events) trace_.add(event);
+  }
+  if (options_.record_path.empty() || !(step.beside.iteration_s > 0)) return;
+  recorder_.add(step.beside, idle_.iteration_start_s(), *step.ownership, step.plan, written,
+                events);
+}
+
+/// Commit the step that was handed over, if there is one. @returns its report.
+Result<std::optional<StepReport>> FileWriter::complete_flight() {
+  if (flight_ == nullptr) return std::optional<StepReport>();
+  const std::unique_ptr<Step> step = std::move(flight_);
+  const Status done = complete_step(*step);
+  for (const std::size_t index : step->field_indices) record_.fields[index].handed_over = false;
+  if (!done.ok()) return done;
+  return std::optional<StepReport>(std::move(step->report));
+}
+
+Result<std::optional<StepReport>> FileWriter::wait() {
+  if (!broken_.ok()) return broken_;
+  if (closed_) return Status(Code::invalid_argument, "the file is closed");
+  Result<std::optional<StepReport>> report = complete_flight();
+  if (!report.ok()) {
+    forget_step(true);
+    return report;
+  }
+  TAILRACE_TRY(finish_commit());
+  return report;
+}
+
+/// Rank 0: take the metadata out of HDF5 and let a thread write it, while the application computes.
+Status FileWriter::start_commit() {
+  Result<std::shared_ptr<PendingCommit>> pending = output_.file->prepare_commit();
+  if (!pending.ok()) return pending.status();
+  commit_ = std::async(std::launch::async, [this, commit = *pending, first = !in_place_] {
+    const double start_s = clock_.now_s();
+    TAILRACE_TRY(commit->write());
+    if (first) TAILRACE_TRY(move_in_place(path_, options_.sync));
+    trace_root(TraceEvent::Kind::commit, commit_lane_number, start_s, clock_.now_s());
+    return Status();
+  });
+  return Status();
+}
+
+/// Learn how the commit went that a thread is writing, if there is one. Collective: one agreement.
+Status FileWriter::finish_commit() {
+  if (!commit_pending_) return Status();
+  commit_pending_ = false;
+  Status done;
+  if (comm_->is_root()) {
+    done = commit_.get();
+    const Status finished = output_.file->finish_commit();
+    if (done.ok()) done = finished;
+  }
+  done = comm_->agree(done);
+  in_place_ = in_place_ || done.ok();
+  if (!done.ok()) broken_ = done.within("the file stays at its last commit");
+  return broken_;
+}
+
+void FileWriter::mark(Lane lane, bool begins) {
+  if (options_.mode != StepMode::in_situ) return;
+  idle_.mark(lane, begins, clock_.now_s());
+  if (flight_ == nullptr) return;
+  flight_->executor->attend();
+  if (lane == Lane::io && !begins) flight_->executor->look_again();
+}
+
+/// Encode while the application is idle. Where a chunk was under way when the idle time ended, the
+/// delay is counted: exactly where the end was told, at most where it was only found out.
+void FileWriter::idle(double seconds, const std::function<bool()>& done) {
+  const double start_s = clock_.now_s();
+  const double end_s = start_s + seconds;
+  const FineTimers fine;
+  idle_.enter(start_s);
+  bool over = false;
+  while (!over) {
+    const double now_s = clock_.now_s();
+    if ((done && done()) || now_s >= end_s) break;
+    if (flight_ != nullptr) flight_->executor->attend();
+    const bool encodes = options_.mode == StepMode::in_situ && flight_ != nullptr;
+    if (!done && (!encodes || !flight_->executor->waits_for_encoding())) break;
+    if (encodes) {
+      LaneOutlook outlook = idle_.outlook(Lane::main, now_s);
+      if (!done) outlook = {0, false, end_s - now_s, false};
+      if (flight_->executor->encode_here(outlook)) {
+        const double encoded_s = clock_.now_s();
+        over = done ? done() : encoded_s >= end_s;  // who has said yes is not asked again
+        if (over) flight_->count_delay(done ? encoded_s - now_s : encoded_s - end_s);
+        continue;
+      }
+      if (!done) break;  // nothing that is left fits
+    }
+    // A long wait is asked about rarely, a short one often: its end is found 5 % late at most.
+    const std::chrono::duration<double> nap(
+        std::clamp(kNapShare * (now_s - start_s), 10e-6, 200e-6));
+    std::this_thread::sleep_for(nap);
+  }
+  idle_.leave(clock_.now_s());
+}
+
+}  // namespace tailrace

@@ -1,0 +1,401 @@
+// Forecasts of a rank's jobs, what is learned of them, and the loads of a node evened out.
+
+#include "write/write_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "core/byte_stream.hpp"
+#include "exec/thread_team.hpp"
+#include "field/chunk_estimator.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// Chunks of a field that are pulled from a source are read twice if they are looked at: only so
+/// many are, spread over the rank's share; the others are taken to be like their mean.
+constexpr std::size_t chunks_read_max = 4;
+/// Spread of chunks that nobody has looked at, as a fraction of their field's mean.
+constexpr double unseen_spread = 0.25;
+/// Codecs' own words on their samples are from data that they were fitted on: over others errors
+/// are this much wider (bench/micro/layout_space).
+constexpr double unproven_widening = 1.25;
+/// A chunk of fewer bytes is mostly its head, and says nothing of samples of larger ones.
+constexpr std::uint64_t telling_bytes = 1024;
+/// Where a chunk's previous step foretells it to within this fraction (one standard deviation), a
+/// sample adds little: then only every so many chunks are looked at, others in each step, so that
+/// a field in turmoil is noticed. Less than SizeHistory assumes before it has seen a change.
+constexpr double quiet_deviation = 0.025;
+constexpr std::uint64_t sampled_every = 6;
+/// Where sizes make a plan but no places (mode in_situ), they may be off by this much unnoticed:
+/// the sample would take time that the application waits for.
+constexpr double rough_deviation = 0.3;
+/// Encode throughput of a codec that the profile does not know, bytes/s, until it has shown its
+/// own.
+constexpr double unknown_throughput = 200e6;
+
+bool places_are_reserved(std::span<FieldState* const> active) {
+  return std::any_of(active.begin(), active.end(), [](const FieldState* field) {
+    return field->layout->sizes_needed() == SizesNeeded::predicted;
+  });
+}
+
+/// The codec as the profile knows it: "trz,preset=fast".
+std::string codec_text(const FieldState& field) {
+  const FieldOptions& options = field.definition.options;
+  std::string text(field.codec->name());
+  if (options.codec != text) return text;
+  for (const auto& [key, value] : options.codec_settings) text += "," + key + "=" + value;
+  return text;
+}
+
+/// Which of a field's pulled jobs are read: evenly spread ones.
+bool chosen_to_read(std::size_t position, std::size_t n_jobs) {
+  const std::size_t stride = (n_jobs + chunks_read_max - 1) / chunks_read_max;
+  return position % stride == stride / 2;
+}
+
+/// Looks at the chunks of one rank's jobs, from several threads.
+class JobSampler {
+ public:
+  /// `roughly`: nothing but a plan depends on the sizes.
+  JobSampler(std::span<FieldState* const> active, const Ownership& ownership, bool roughly)
+      : active_(active),
+        ownership_(ownership),
+        roughly_(roughly),
+        sampled_(ownership.jobs.size()) {}
+
+  Status make_estimators(const std::string& plugin_path);
+  /// Sample the jobs that are in memory, and some of those that must be read, unless their last
+  /// step says enough.
+  Status run(std::uint64_t n_threads);
+  const std::optional<Estimate>& sampled(std::size_t job) const { return sampled_[job]; }
+
+ private:
+  Status sample(std::size_t job_index);
+  Result<std::optional<Estimate>> sample_memory(const ChunkJob& job) const;
+  Result<std::optional<Estimate>> sample_pulled(const ChunkJob& job) const;
+  const PutRecord* pulled_put(const ChunkJob& job) const;
+  bool foretold(const ChunkJob& job) const;
+
+  std::span<FieldState* const> active_;
+  const Ownership& ownership_;
+  bool roughly_;
+  std::vector<std::unique_ptr<ChunkEstimator>> estimators_;
+  std::vector<std::optional<Estimate>> sampled_;  ///< One per job.
+};
+
+Status JobSampler::make_estimators(const std::string& plugin_path) {
+  for (const FieldState* field : active_) {
+    const CodecRequest request = codec_request(*field);
+    Result<std::unique_ptr<ChunkEstimator>> made =
+        ChunkEstimator::make(request, *field->codec, plugin_path);
+    if (!made.ok()) return made.status().within("field \"" + field->definition.path + "\"");
+    estimators_.push_back(std::move(*made));
+  }
+  return Status();
+}
+
+const PutRecord* JobSampler::pulled_put(const ChunkJob& job) const {
+  if (job.local.empty()) return nullptr;
+  const PutRecord& put = active_[job.field]->puts[job.local.front().put_index];
+  return put.source != nullptr ? &put : nullptr;
+}
+
+bool JobSampler::foretold(const ChunkJob& job) const {
+  const FieldState& field = *active_[job.field];
+  if (!roughly_ && (job.chunk_index + field.n_entries + field.inherited.age) % sampled_every == 0)
+    return false;
+  const std::optional<SizeForecast> expected =
+      field.history.forecast(job.chunk_index, std::nullopt);
+  const double quiet = roughly_ ? rough_deviation : quiet_deviation;
+  return expected && expected->deviation_bytes <= quiet * expected->encoded_bytes;
+}
+
+Result<std::optional<Estimate>> JobSampler::sample_memory(const ChunkJob& job) const {
+  const FieldState& field = *active_[job.field];
+  const DType dtype = field.definition.dtype;
+  const std::optional<StridedValues> values =
+      values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local);
+  if (!values) return std::optional<Estimate>();
+  // What lies beyond the field's end repeats its last values and is nearly free.
+  const Box held = field.grid().clipped_box(job.chunk_index);
+  Result<Estimate> estimate =
+      estimators_[job.field]->estimate(*values, held.n_elements() * dtype_bytes(dtype));
+  if (!estimate.ok()) return estimate.status();
+  return std::optional<Estimate>(*estimate);
+}
+
+Result<std::optional<Estimate>> JobSampler::sample_pulled(const ChunkJob& job) const {
+  const FieldState& field = *active_[job.field];
+  const DType dtype = field.definition.dtype;
+  const Box held = field.grid().clipped_box(job.chunk_index);
+  Buffer values(held.n_elements() * dtype_bytes(dtype));
+  if (!values.allocated()) return Status(Code::out_of_memory, "no memory to sample a chunk");
+  TAILRACE_TRY(pulled_put(job)->source->read(held, values.bytes()));
+  Result<Estimate> estimate = estimators_[job.field]->estimate(
+      strided_part(held, values.data(), dtype, held), values.n_bytes());
+  if (!estimate.ok()) return estimate.status();
+  return std::optional<Estimate>(*estimate);
+}
+
+Status JobSampler::sample(std::size_t job_index) {
+  const ChunkJob& job = ownership_.jobs[job_index];
+  const bool pulled = pulled_put(job) != nullptr;
+  Result<std::optional<Estimate>> estimate = pulled ? sample_pulled(job) : sample_memory(job);
+  if (!estimate.ok()) {
+    return estimate.status().within("field \"" + active_[job.field]->definition.path +
+                                    "\", chunk " + std::to_string(job.chunk_index));
+  }
+  sampled_[job_index] = *estimate;
+  return Status();
+}
+
+Status JobSampler::run(std::uint64_t n_threads) {
+  std::vector<std::size_t> in_memory;
+  std::vector<std::vector<std::size_t>> to_read(active_.size());
+  for (std::size_t j = 0; j < ownership_.jobs.size(); ++j) {
+    const ChunkJob& job = ownership_.jobs[j];
+    if (foretold(job)) continue;
+    if (pulled_put(job) != nullptr) {
+      to_read[job.field].push_back(j);
+    } else {
+      in_memory.push_back(j);
+    }
+  }
+  // Sources are read on the main thread, as in the executor.
+  for (const std::vector<std::size_t>& jobs : to_read) {
+    for (std::size_t k = 0; k < jobs.size(); ++k) {
+      if (chosen_to_read(k, jobs.size())) TAILRACE_TRY(sample(jobs[k]));
+    }
+  }
+  return run_on_threads(in_memory.size(), n_threads,
+                        [&](std::size_t k) { return sample(in_memory[k]); });
+}
+
+/// Chunks that have neither a sample nor a history are taken to be like the others of their field.
+void fill_unseen(std::span<FieldState* const> active, const Ownership& ownership,
+                 const std::vector<bool>& seen, std::vector<JobForecast>& forecasts) {
+  std::vector<std::pair<double, double>> sums(active.size());  // bytes and number of those seen
+  for (std::size_t j = 0; j < forecasts.size(); ++j) {
+    if (!seen[j]) continue;
+    sums[ownership.jobs[j].field].first += forecasts[j].encoded_bytes;
+    sums[ownership.jobs[j].field].second += 1;
+  }
+  for (std::size_t j = 0; j < forecasts.size(); ++j) {
+    if (seen[j]) continue;
+    const FieldState& field = *active[ownership.jobs[j].field];
+    const auto [bytes, count] = sums[ownership.jobs[j].field];
+    const double raw =
+        static_cast<double>(n_elements(field.chunk_shape) * dtype_bytes(field.definition.dtype));
+    forecasts[j].encoded_bytes = count > 0 ? bytes / count : raw;
+    forecasts[j].deviation_bytes = unseen_spread * forecasts[j].encoded_bytes;
+  }
+}
+
+void add_times(std::span<FieldState* const> active, const Ownership& ownership,
+               const MachineProfile& profile, std::uint64_t n_ranks,
+               std::vector<JobForecast>& forecasts) {
+  double rank_bytes = 0;
+  for (const JobForecast& forecast : forecasts) rank_bytes += forecast.encoded_bytes;
+  const double write_s_per_byte =
+      rank_bytes > 0 ? profile.write.seconds(rank_bytes, n_ranks) / rank_bytes : 0;
+  std::vector<const CodecProfile*> codecs;
+  for (const FieldState* field : active) codecs.push_back(profile.find(codec_text(*field)));
+  for (std::size_t j = 0; j < forecasts.size(); ++j) {
+    const std::size_t f = ownership.jobs[j].field;
+    const double raw = static_cast<double>(n_elements(active[f]->chunk_shape) *
+                                           dtype_bytes(active[f]->definition.dtype));
+    JobForecast& forecast = forecasts[j];
+    forecast.write_s = forecast.encoded_bytes * write_s_per_byte;
+    if (codecs[f] == nullptr) {
+      forecast.encode_s = raw / unknown_throughput;
+    } else {
+      forecast.encode_s = codecs[f]->encode.seconds(raw, forecast.encoded_bytes);
+      if (active[f]->verify) {
+        forecast.encode_s += codecs[f]->decode.seconds(raw, forecast.encoded_bytes);
+      }
+    }
+    forecast.encode_s *= active[f]->encode_correction;
+  }
+}
+
+}  // namespace
+
+std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
+  std::vector<OwnedField> owned;
+  for (const FieldState* field : active) {
+    owned.push_back({field->definition.path, field->grid(), field->definition.options.allow_holes,
+                     std::span<const PutRecord>(field->puts)});
+  }
+  return owned;
+}
+
+std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
+                                        std::span<FieldState* const> active) {
+  std::vector<FieldPlan> plans;
+  for (const FieldState* state : active) {
+    const FieldState& field = *state;
+    const FieldOptions& options = field.definition.options;
+    FieldPlan plan;
+    plan.field_index = static_cast<std::size_t>(state - fields.data());
+    plan.path = field.definition.path;
+    plan.dtype = field.definition.dtype;
+    plan.grid = field.grid();
+    plan.puts = field.puts;
+    plan.codec = field.codec.get();
+    plan.layout = field.layout.get();
+    plan.absolute_bound = field.absolute_bound;
+    plan.pointwise_bound = field.pointwise_bound;
+    plan.fill_value = options.fill_value;
+    plan.verify = field.verify;
+    plan.fall_back_to_raw = options.fall_back_to_raw;
+    plan.allow_holes = options.allow_holes;
+    plan.pad_with_fill = field.definition.grows();
+    plan.base_address = field.base_address;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+bool sizes_are_asked_for(std::span<FieldState* const> active, const FileOptions& options) {
+  return options.order != "given" || options.trace || options.mode == StepMode::in_situ ||
+         places_are_reserved(active);
+}
+
+Status forecast_jobs(std::span<FieldState* const> active, const Ownership& ownership,
+                     const FileOptions& options, const MachineProfile& profile,
+                     const WorkForce& force, StepPlan& step) {
+  const bool roughly = options.mode == StepMode::in_situ && !places_are_reserved(active);
+  JobSampler sampler(active, ownership, roughly);
+  TAILRACE_TRY(sampler.make_estimators(options.plugin_path));
+  TAILRACE_TRY(sampler.run(force.n_threads));
+  std::vector<JobForecast>& forecasts = step.forecasts;
+  forecasts.assign(ownership.jobs.size(), JobForecast());
+  std::vector<bool> seen(forecasts.size());
+  for (std::size_t j = 0; j < forecasts.size(); ++j) {
+    const ChunkJob& job = ownership.jobs[j];
+    const std::optional<Estimate>& sampled = sampler.sampled(j);
+    if (sampled) forecasts[j].sampled_bytes = sampled->encoded_bytes;
+    const std::optional<SizeForecast> expected = active[job.field]->history.forecast(
+        job.chunk_index, forecasts[j].sampled_bytes, sampled ? sampled->spread : 0);
+    seen[j] = expected.has_value();
+    if (!expected) continue;
+    forecasts[j].encoded_bytes = expected->encoded_bytes;
+    forecasts[j].deviation_bytes = expected->deviation_bytes;
+    if (!active[job.field]->history.has_previous(job.chunk_index)) {
+      forecasts[j].deviation_bytes *= unproven_widening;
+    }
+  }
+  fill_unseen(active, ownership, seen, forecasts);
+  add_times(active, ownership, profile, force.n_ranks, forecasts);
+
+  std::vector<JobCost> costs;
+  costs.reserve(forecasts.size());
+  for (const JobForecast& forecast : forecasts) {
+    costs.push_back({forecast.encode_s, forecast.write_s});
+  }
+  const Result<OrderRule> rule = parse_order(options.order);
+  if (!rule.ok()) return rule.status();
+  step.order = order_jobs(costs, *rule, force.n_threads);
+  step.timeline = plan_timeline(costs, step.order, force.n_threads);
+  return Status();
+}
+
+void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Ownership& ownership,
+                     const StepPlan& step, std::span<const WrittenChunk> written,
+                     StepReport& report) {
+  std::uint64_t asked = step.order.empty() ? 0 : 1;
+  comm.allreduce(std::span<std::uint64_t>(&asked, 1), Reduction::max);
+  if (asked == 0) return;
+  std::map<ChunkKey, std::size_t> job_of;
+  for (std::size_t j = 0; j < step.forecasts.size(); ++j) {
+    job_of[{ownership.jobs[j].field, ownership.jobs[j].chunk_index}] = j;
+  }
+  std::vector<double> sums(2 * active.size());  // per field: predicted bytes, relative errors
+  for (const WrittenChunk& chunk : written) {
+    const auto job = job_of.find({chunk.field, chunk.chunk_index});
+    if (job == job_of.end()) continue;
+    const JobForecast& forecast = step.forecasts[job->second];
+    const bool telling = chunk.encoded_bytes >= telling_bytes;
+    active[chunk.field]->history.record(
+        chunk.chunk_index, telling ? forecast.sampled_bytes : std::nullopt, chunk.encoded_bytes);
+    const auto encoded = static_cast<double>(chunk.encoded_bytes);
+    sums[2 * chunk.field] += forecast.encoded_bytes;
+    sums[2 * chunk.field + 1] += std::abs(forecast.encoded_bytes - encoded) / encoded;
+  }
+  for (FieldState* field : active) field->history.end_batch();
+  comm.allreduce(std::span<double>(sums), Reduction::sum);
+  double slowest[2] = {step.predict_s, 0};
+  for (const PlannedJob& job : step.timeline) slowest[1] = std::max(slowest[1], job.write_end_s);
+  comm.allreduce(std::span<double>(slowest), Reduction::max);
+  report.predict_s = slowest[0];
+  report.predicted_makespan_s = slowest[1];
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    FieldReport& field = report.fields[p];
+    field.predicted_bytes = static_cast<std::uint64_t>(sums[2 * p]);
+    field.mean_size_error =
+        sums[2 * p + 1] / static_cast<double>(std::max<std::uint64_t>(field.n_chunks, 1));
+    report.predicted_bytes += field.predicted_bytes;
+  }
+}
+
+// --- The loads of a node, brought together on each of its ranks.
+
+namespace {
+
+/// This rank's jobs that may move, in the order in which they are to be written.
+std::vector<std::size_t> movable_jobs(const Ownership& ownership, const StepPlan& plan) {
+  std::vector<std::size_t> order = plan.write_order;
+  if (order.empty()) {
+    order.resize(ownership.jobs.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+  }
+  std::erase_if(order, [&](std::size_t job) {
+    return plan.fields[ownership.jobs[job].field].layout->arena_goal() != nullptr;
+  });
+  return order;
+}
+
+}  // namespace
+
+std::vector<int> balance_step(Comm& comm, const SharedWrites& shared, BalanceRule rule,
+                              const Ownership& ownership, const StepPlan& plan) {
+  const std::vector<std::size_t> jobs = movable_jobs(ownership, plan);
+  std::vector<std::vector<double>> write_s(static_cast<std::size_t>(shared.n_ranks_on_node()));
+  const auto here = static_cast<std::size_t>(shared.rank_on_node());
+  ByteWriter writer;
+  writer.add(static_cast<std::uint64_t>(jobs.size()));
+  for (const std::size_t job : jobs) {
+    write_s[here].push_back(plan.forecasts[job].write_s);
+    writer.add(plan.forecasts[job].write_s);
+  }
+  const Bytes payload = writer.take();
+  std::vector<Message> outgoing;
+  std::map<int, std::size_t> node_rank_of;
+  for (std::size_t r = 0; r < write_s.size(); ++r) {
+    const int peer = shared.rank_in_comm(static_cast<int>(r));
+    node_rank_of[peer] = r;
+    if (r != here) outgoing.push_back({peer, payload});
+  }
+  for (const Message& message : comm.exchange(std::move(outgoing))) {
+    ByteReader reader(message.payload);
+    const auto n_jobs = reader.take<std::uint64_t>();
+    std::vector<double>& loads = write_s[node_rank_of.at(message.peer)];
+    for (std::uint64_t j = 0; j < n_jobs; ++j) loads.push_back(reader.take<double>());
+  }
+  std::vector<int> writers;
+  for (const MovedWrite& move : balance_writes(write_s, rule)) {
+    if (move.from_rank != here) continue;
+    writers.resize(ownership.jobs.size(), -1);
+    writers[jobs[move.position]] = static_cast<int>(move.to_rank);
+  }
+  return writers;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,81 @@
+// Planning a step: what each of a rank's chunks will weigh and take, and who writes it.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/comm.hpp"
+#include "core/options.hpp"
+#include "exec/executor.hpp"
+#include "exec/placer.hpp"
+#include "exec/shared_writes.hpp"
+#include "field/field_state.hpp"
+#include "model/machine_profile.hpp"
+#include "schedule/balance.hpp"
+#include "schedule/order.hpp"
+
+namespace tailrace {
+
+// --- Predicting a step: what each of a rank's chunks will weigh and take, before any is encoded.
+//
+// Sizes come from a sample of the chunk where its values lie, from the same chunk's previous step,
+// or both (model/size_history.hpp); times from the machine profile. Layouts that reserve and orders
+// of work other than "given" need it; otherwise nothing is sampled.
+
+/// A rank's part of a step before any of it is encoded.
+struct StepPlan {
+  std::vector<FieldPlan> fields;         ///< One per active field.
+  std::vector<JobForecast> forecasts;    ///< One per job; empty where nobody asks.
+  std::vector<std::size_t> order;        ///< Of work; empty: as given.
+  std::vector<std::size_t> write_order;  ///< Of writes; empty: as chunks are encoded.
+  std::vector<PlannedJob> timeline;      ///< When each job should run.
+  Reservations reservations;
+  double predict_s = 0;  ///< Spent on all this.
+};
+
+/// Who does the work.
+struct WorkForce {
+  std::uint64_t n_ranks = 1;
+  std::uint64_t n_threads = 1;  ///< Encode threads of each rank.
+};
+
+/// The active fields as far as ownership is concerned.
+std::vector<OwnedField> owned_fields(std::span<FieldState* const> active);
+
+/// What the lanes must know of the active fields; `fields` are all of the writer's.
+std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
+                                        std::span<FieldState* const> active);
+
+/// Whether this step's layouts, order or trace want forecasts. The same on all ranks.
+bool sizes_are_asked_for(std::span<FieldState* const> active, const FileOptions& options);
+
+/// Forecast all of this rank's jobs, order them, and lay out when each should run.
+/// Not collective. Cost: a sample of each chunk (about 2 % of its encode time) on n_threads
+/// threads.
+/// @error as of ChunkEstimator.
+Status forecast_jobs(std::span<FieldState* const> active, const Ownership& ownership,
+                     const FileOptions& options, const MachineProfile& profile,
+                     const WorkForce& force, StepPlan& step);
+
+/// Learn from what the step has shown, and report how good the forecasts were. After add_up_step.
+/// Collective. Cost: three allreduces of O(fields) numbers.
+void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Ownership& ownership,
+                     const StepPlan& step, std::span<const WrittenChunk> written,
+                     StepReport& report);
+
+// --- Balancing: which of a rank's writes another rank of its node makes. Mode in_situ.
+//
+// The ranks of a node tell each other how long each of their writes should take, and all come to
+// the same moves (schedule/balance.hpp). Loads are this step's forecasts, which rest on the
+// previous steps where the paper takes the previous step itself. Source: Jin et al. 2024, 3.4.
+
+/// Who writes each of this rank's jobs: its rank on the node; -1 is this rank itself. Empty where
+/// nothing moves. Jobs of layout arena stay, since their places are not known one by one.
+/// Collective. Cost: a message of O(own jobs) to each rank of the node, one consensus; O(n log n)
+/// for the n writes of the node.
+std::vector<int> balance_step(Comm& comm, const SharedWrites& shared, BalanceRule rule,
+                              const Ownership& ownership, const StepPlan& plan);
+
+}  // namespace tailrace

@@ -1,0 +1,198 @@
+// What the application has said, and a step's own copy of it.
+
+#include "write/write_step.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace tailrace {
+
+/// Keep the first failure of this rank's calls, for end_step to share.
+Status StepRecord::note(const Status& failure) {
+  if (put_status.ok()) put_status = failure;
+  return failure;
+}
+
+Result<std::size_t> StepRecord::define_field(const FieldDefinition& definition) {
+  if (Status checked = check_definition(definition); !checked.ok()) return note(checked);
+  for (const FieldState& field : fields) {
+    if (!field.retired && field.definition.path == definition.path) {
+      return note(Status(Code::already_exists,
+                         "field \"" + definition.path + "\" has been defined before"));
+    }
+  }
+  fields.emplace_back();
+  fields.back().definition = definition;
+  return fields.size() - 1;
+}
+
+Status StepRecord::set_attribute(const std::string& object_path, const std::string& name,
+                                 AttributeValue value) {
+  if (object_path.empty() || object_path.front() != '/' || name.empty()) {
+    return note(Status(Code::invalid_argument, "attribute \"" + name + "\" of \"" + object_path +
+                                                   "\": expected an absolute path and a name"));
+  }
+  attributes.push_back({object_path, name, std::move(value)});
+  return Status();
+}
+
+Result<PutRecord> StepRecord::check_put(std::size_t field_index, const Box& box) {
+  if (field_index >= fields.size() || fields[field_index].retired) {
+    return note(
+        Status(Code::invalid_argument, "there is no field number " + std::to_string(field_index)));
+  }
+  FieldState& field = fields[field_index];
+  if (Status checked = check_box(field.definition, box); !checked.ok()) return note(checked);
+  if ((field.in_file || field.handed_over) && !field.definition.options.over_time) {
+    return note(Status(Code::invalid_argument, "field \"" + field.definition.path +
+                                                   "\" is in the file already; only over-time "
+                                                   "fields are put again"));
+  }
+  field.put_called = true;
+  PutRecord record;
+  record.box = box;
+  return record;
+}
+
+Status StepRecord::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
+  Result<PutRecord> record = check_put(field_index, box);
+  if (!record.ok()) return record.status();
+  if (box.empty()) return Status();
+  FieldState& field = fields[field_index];
+  if (values == nullptr) {
+    return note(Status(Code::invalid_argument, "field \"" + field.definition.path + "\": box " +
+                                                   box_text(box) + " was put without values"));
+  }
+  record->values = static_cast<const std::byte*>(values);
+  if (copy) {
+    record->copy =
+        Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(field.definition.dtype)});
+    if (!record->copy.allocated()) {
+      return note(Status(Code::out_of_memory,
+                         "no memory to copy a box of field \"" + field.definition.path + "\""));
+    }
+    record->values = record->copy.data();
+  }
+  field.puts.push_back(std::move(*record));
+  return Status();
+}
+
+Status StepRecord::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
+  Result<PutRecord> record = check_put(field_index, box);
+  if (!record.ok()) return record.status();
+  if (box.empty()) return Status();
+  record->source = &source;
+  fields[field_index].puts.push_back(std::move(*record));
+  return Status();
+}
+
+bool StepRecord::anything() const {
+  return !put_status.ok() || !attributes.empty() ||
+         std::any_of(fields.begin(), fields.end(), [](const FieldState& field) {
+           return field.put_called || (field.is_new() && !field.handed_over);
+         });
+}
+
+std::string StepRecord::definitions_text() const {
+  std::string text;
+  for (const FieldState& field : fields) {
+    if (field.is_new()) text += definition_text(field.definition);
+  }
+  for (const PendingAttribute& attribute : attributes) text += attribute_text(attribute);
+  return text;
+}
+
+void StepRecord::forget_step(bool failed) {
+  for (FieldState& field : fields) {
+    field.puts.clear();
+    field.put_called = false;
+    field.active = false;
+    if (failed && !field.in_file) field.retired = true;
+    if (field.is_open()) continue;
+    // A file with a group per step has thousands of these: what no step needs again goes.
+    field.codec.reset();
+    field.layout.reset();
+    field.history = SizeHistory();
+    field.book = BookState();
+  }
+  put_status = Status();
+  if (failed) attributes.clear();
+}
+
+// --- A step's own copy of what was recorded for it.
+
+std::vector<FieldState*> Step::active(StepRecord& record) const {
+  std::vector<FieldState*> fields;
+  for (const std::size_t index : field_indices) fields.push_back(&record.fields[index]);
+  return fields;
+}
+
+/// Moving a vector leaves its elements where they are, so that the plans' spans stay good.
+void Step::take(StepRecord& record) {
+  for (const std::size_t index : field_indices) {
+    FieldState& field = record.fields[index];
+    puts.push_back(std::move(field.puts));
+    field.handed_over = !field.in_file;
+  }
+  attributes = std::exchange(record.attributes, {});
+}
+
+std::optional<PutPattern> repeatable_puts(const StepRecord& record) {
+  if (!record.put_status.ok() || !record.attributes.empty()) return std::nullopt;
+  PutPattern pattern;
+  for (std::size_t f = 0; f < record.fields.size(); ++f) {
+    const FieldState& field = record.fields[f];
+    if (field.is_new()) return std::nullopt;
+    if (!field.put_called) continue;
+    pattern.field_indices.push_back(f);
+    std::vector<Box>& boxes = pattern.boxes.emplace_back();
+    for (const PutRecord& put : field.puts) {
+      if (put.source != nullptr) return std::nullopt;
+      boxes.push_back(put.box);
+    }
+  }
+  return pattern;
+}
+
+void Step::count_delay(double seconds) {
+  if (!(seconds > 0)) return;
+  delay_s += seconds;
+  ++report.n_delayed_obstacles;
+  report.largest_delay_s = std::max(report.largest_delay_s, seconds);
+}
+
+Status check_can_be_handed_over(std::span<FieldState* const> active) {
+  for (const FieldState* field : active) {
+    const std::string name = "field \"" + field->definition.path + "\": ";
+    if (needs_rounds(*field->layout)) {
+      return Status(Code::unsupported, name + "layout " + std::string(field->layout->name()) +
+                                           " waits for the sizes of all ranks, which mode=async "
+                                           "and mode=in_situ cannot; use claimed or arena");
+    }
+    for (const PutRecord& put : field->puts) {
+      if (put.source == nullptr) continue;
+      return Status(Code::unsupported, name +
+                                           "values that are pulled from a source are read "
+                                           "within end_step: use mode=sync");
+    }
+  }
+  return Status();
+}
+
+void add_up_idle_time(Comm& comm, const ExecutorReport& done, StepReport& report) {
+  double slowest[5] = {report.exposed_s, report.handover_s, report.backpressure_s,
+                       done.encode_here_s, report.largest_delay_s};
+  comm.allreduce(std::span<double>(slowest), Reduction::max);
+  report.exposed_s = slowest[0];
+  report.handover_s = slowest[1];
+  report.backpressure_s = slowest[2];
+  report.idle_encode_s = slowest[3];
+  report.largest_delay_s = slowest[4];
+  std::uint64_t counts[2] = {report.n_delayed_obstacles, done.n_moved_writes};
+  comm.allreduce(std::span<std::uint64_t>(counts), Reduction::sum);
+  report.n_delayed_obstacles = counts[0];
+  report.n_moved_writes = counts[1];
+}
+
+}  // namespace tailrace

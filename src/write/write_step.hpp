@@ -1,0 +1,101 @@
+// StepRecord: what the application has said since the last step. Step: all that belongs to one step
+// between its puts and its commit.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/executor.hpp"
+#include "exec/obstacle_log.hpp"
+#include "field/field.hpp"
+#include "field/field_state.hpp"
+#include "output/publish_fields.hpp"
+#include "write/write_plan.hpp"
+
+namespace tailrace {
+
+// --- StepRecord: what the application has said since the last step: fields, puts, attributes.
+//
+// Recording is not collective and touches no file. The first bad call of this rank is kept, so that
+// the next end_step returns it on every rank.
+
+class StepRecord {
+ public:
+  /// As the Writer's calls of the same names.
+  Result<std::size_t> define_field(const FieldDefinition& definition);
+  Status set_attribute(const std::string& object_path, const std::string& name,
+                       AttributeValue value);
+  Status put(std::size_t field_index, const Box& box, const void* values, bool copy);
+  Status put_source(std::size_t field_index, const Box& box, BoxSource& source);
+  /// Keep the first failure of this rank's calls, for end_step to share. @returns `failure`.
+  Status note(const Status& failure);
+
+  /// Whether this rank has said anything that a step would have to write.
+  bool anything() const;
+  /// A text that is equal on two ranks exactly if they define the same fields and attributes.
+  std::string definitions_text() const;
+  /// Forget what was put. After a failure also forget attributes and the fields that are not in the
+  /// file: their paths are free again.
+  void forget_step(bool failed);
+
+  std::vector<FieldState> fields;
+  std::vector<PendingAttribute> attributes;
+  Status put_status;  ///< The first bad call since the last step, on this rank.
+
+ private:
+  Result<PutRecord> check_put(std::size_t field_index, const Box& box);
+};
+
+// --- Step: all that belongs to one step between its puts and its commit.
+//
+// In mode sync it lives within end_step. In the other modes it is handed over: it keeps the puts
+// and attributes that it came with, while the application records the next step's, until the next
+// end_step, wait or close completes it.
+
+/// What a rank puts in a step, as far as chunks and their owners depend on it.
+struct PutPattern {
+  std::vector<std::size_t> field_indices;  ///< Of the fields that were put here, also if empty.
+  std::vector<std::vector<Box>> boxes;     ///< Parallel to it.
+
+  bool operator==(const PutPattern&) const = default;
+};
+
+struct Step {
+  std::vector<std::size_t> field_indices;      ///< Of the fields that take part, in plan order.
+  std::vector<std::vector<PutRecord>> puts;    ///< Handed over with them; empty in mode sync.
+  std::vector<PendingAttribute> attributes;    ///< Likewise.
+  std::shared_ptr<const Ownership> ownership;  ///< Shared by steps that repeat the same puts.
+  StepPlan plan;
+  std::vector<int> writers;  ///< By job, who writes it on this node; see exec/executor.hpp.
+  StepReport report;
+  Trace trace;               ///< Of its lanes.
+  RecordedIteration beside;  ///< The iteration that it was written beside; see record=.
+  double delay_s = 0;        ///< By which the application's obstacles began late, all together.
+
+  std::unique_ptr<Executor> executor;  // last: its threads use what stands above
+
+  /// The fields that take part. Pointers are good until the next define_field().
+  std::vector<FieldState*> active(StepRecord& record) const;
+  /// Take the record's puts and attributes along; plans and ownership go on using them.
+  void take(StepRecord& record);
+  /// The application waited for a chunk that was being encoded; 0 and less: it did not.
+  void count_delay(double seconds);
+};
+
+/// What was recorded, if it is nothing but puts of fields that are in the file already, from
+/// memory: such a step may be the last one over again. Not collective.
+std::optional<PutPattern> repeatable_puts(const StepRecord& record);
+
+/// Refuse what cannot go on without the main thread. Not collective.
+/// @error unsupported  a layout that must know all sizes first, or values that are pulled.
+Status check_can_be_handed_over(std::span<FieldState* const> active);
+
+/// Bring the numbers of the modes async and in_situ together over all ranks: slowest rank, counts
+/// added up. Collective. Cost: two allreduces.
+void add_up_idle_time(Comm& comm, const ExecutorReport& done, StepReport& report);
+
+}  // namespace tailrace
