@@ -1,6 +1,6 @@
 """Ratio against encode speed, one colour a codec, from the CSV of `tailrace bench codecs`.
 
-    python bench/plot_codecs.py bench/results/trz_codecs.csv -o bench/results/trz_codecs.png
+    python bench/plot_codecs.py bench/results/trz_codecs.csv -o trz_codecs.png
 
 Small points: one field at one bound; the few with far higher ratios than the rest stand as carets
 at the upper edge. Lines: means over the fields, one marker a bound, from the loosest (at the top)

@@ -1,6 +1,6 @@
 """What a shared Huffman book saves and costs, from the CSV of bench/micro/shared_book.cpp.
 
-    python bench/plot_shared_book.py bench/results/shared_book.csv -o bench/results/shared_book.png
+    python bench/plot_shared_book.py bench/results/shared_book.csv -o shared_book.png
 
 Left: encode time with the previous step's book over that with codes of each chunk's own. Right: the
 first step's book, kept for all steps: ratio over that with codes of their own, by the book's age,

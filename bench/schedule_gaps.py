@@ -5,7 +5,7 @@
     python bench/schedule_gaps.py compare --bounds bench/results/schedule_bounds.csv \\
         -o bench/results/schedule_gaps.csv
     python bench/schedule_gaps.py plot bench/results/schedule_gaps.csv \\
-        -o bench/results/schedule_gaps.png
+        -o schedule_gaps.png
 
 `bounds` asks CP-SAT about every instance in which no scheduler meets the lower bound, and goes on
 where it was broken off; a bound is a fact about an instance, whatever schedulers become. `compare`
