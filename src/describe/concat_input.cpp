@@ -14,10 +14,10 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <unordered_set>
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "describe/hdf5_walk.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/paged_file.hpp"
 #include "hdf5/dataset_describe.hpp"
@@ -40,85 +40,20 @@ struct Listing {
   Bytes compact;
 };
 
-struct NamedLink {
-  std::string name;
-  LinkInfo info;
-};
-
-herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
-  if (info->type != H5L_TYPE_HARD) return 0;
-  // An exception must not cross HDF5's C frames; a full memory ends the iteration as a failure.
-  try {
-    static_cast<std::vector<NamedLink>*>(links)->push_back({name, *info});
-  } catch (...) {
-    return -1;
-  }
-  return 0;
-}
-
-/// Visits all objects of a file, depth first, and describes the datasets among them.
-class Walk {
+/// Describes the datasets of a file, and finds their chunks.
+class InputVisitor final : public Hdf5Visitor {
  public:
-  Walk(hid_t file, NotedFile& noted, std::uint64_t file_bytes)
-      : file_(file), noted_(noted), file_bytes_(file_bytes) {}
+  InputVisitor(NotedFile& noted, std::uint64_t file_bytes)
+      : noted_(noted), file_bytes_(file_bytes) {}
 
-  Result<Listing> run() {
-    const Hdf5Id root(H5Gopen2(file_, "/", H5P_DEFAULT));
-    ObjectFacts facts;
-    if (!root.valid() || !get_object_facts(root.get(), facts)) return failed("/", "opened");
-    seen_.insert(facts.key);
-    TAILRACE_TRY(add_members(root.get(), ""));
-    // By hand, not by recursion: a chain of nested groups must not use up the stack.
-    while (!pending_.empty()) {
-      const Pending next = std::move(pending_.back());
-      pending_.pop_back();
-      TAILRACE_TRY(add_object(next));
-    }
+  Listing take_listing() {
     listing_.chunks.shrink();
     listing_.parts.shrink_to_fit();
     listing_.datasets.shrink_to_fit();
     return std::move(listing_);
   }
 
- private:
-  struct Pending {
-    std::string path;
-    ObjectKey key;
-  };
-
-  Status failed(const std::string& path, const char* what) const {
-    if (!noted_.failure.ok()) return noted_.failure;
-    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be " + what);
-  }
-
-  Status add_object(const Pending& pending) {
-    if (!seen_.insert(pending.key).second) return Status();
-    const Hdf5Id object(open_by_key(file_, pending.key));
-    if (!object.valid()) return failed(pending.path, "opened");
-    switch (H5Iget_type(object.get())) {
-      case H5I_GROUP: return add_members(object.get(), pending.path);
-      case H5I_DATASET: return add_dataset(object.get(), pending.path);
-      default: return Status();
-    }
-  }
-
-  Status add_members(hid_t group, const std::string& path) {
-    const Hdf5Id creation(H5Gget_create_plist(group));
-    unsigned order = 0;
-    if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
-      return failed(path, "listed");
-    }
-    const H5_index_t index =
-        (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    links_.clear();
-    if (iterate_links(group, index, collect_link, &links_) < 0) return failed(path, "listed");
-    for (std::size_t i = links_.size(); i-- > 0;) {
-      pending_.push_back({path + "/" + links_[i].name, link_key(links_[i].info)});
-    }
-    return Status();
-  }
-
-  Status add_dataset(hid_t dataset, const std::string& path) {
+  Status dataset(hid_t dataset, const std::string& path) override {
     ConcatDataset described;
     described.path = path;
     const Result<DatasetDescriber::Storage> storage = describer_.describe(dataset, described);
@@ -132,6 +67,12 @@ class Walk {
     }
     listing_.datasets.push_back(std::move(described));
     return Status();
+  }
+
+ private:
+  Status failed(const std::string& path, const char* what) const {
+    if (!noted_.failure.ok()) return noted_.failure;
+    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be " + what);
   }
 
   /// Into found_.
@@ -198,15 +139,11 @@ class Walk {
     return Status();
   }
 
-  hid_t file_;
   NotedFile& noted_;
   std::uint64_t file_bytes_;
   Listing listing_;
   std::vector<StoredChunk> found_;  ///< Of the dataset that is being looked at.
   DatasetDescriber describer_;
-  std::vector<Pending> pending_;  // Next on top.
-  std::vector<NamedLink> links_;
-  std::unordered_set<ObjectKey> seen_;
 };
 
 /// Read integers, all of a dataset's or its first, as signed 64-bit numbers.
@@ -390,9 +327,11 @@ class FileInput final : public ConcatInput {
   Status list() {
     const Hdf5Scope scope;
     TAILRACE_TRY(open_hdf5());
-    Result<Listing> listed = Walk(hdf5_file_.get(), *noted_, file_bytes_).run();
-    if (!listed.ok()) return listed.status().within(name());
-    listing_ = std::move(*listed);
+    InputVisitor visitor(*noted_, file_bytes_);
+    Status walked = walk_hdf5(hdf5_file_.get(), visitor);
+    if (!walked.ok() && !noted_->failure.ok()) walked = noted_->failure;
+    if (!walked.ok()) return walked.within(name());
+    listing_ = visitor.take_listing();
     schema_bytes_ = listing_.datasets.capacity() * sizeof(ConcatDataset);
     for (const ConcatDataset& dataset : listing_.datasets) {
       schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +

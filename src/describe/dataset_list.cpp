@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <unordered_map>
 #include <utility>
 
 #include "core/byte_stream.hpp"
+#include "describe/hdf5_walk.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_properties.hpp"
@@ -18,21 +18,6 @@ namespace {
 
 /// Soft links that lead to soft links: more than anybody has, and the end of a cycle.
 constexpr int n_alias_steps_max = 40;
-
-struct NamedLink {
-  std::string name;
-  LinkInfo info;
-};
-
-herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
-  // An exception must not cross HDF5's C frames; a full memory ends the iteration as a failure.
-  try {
-    static_cast<std::vector<NamedLink>*>(links)->push_back({name, *info});
-  } catch (...) {
-    return -1;
-  }
-  return 0;
-}
 
 /// What numbers of this type are read as: the smallest dtype that holds them.
 std::optional<DType> number_dtype(hid_t type) {
@@ -61,81 +46,29 @@ Likeness likeness(hid_t type, DType dtype) {
 
 bool is_string(hid_t type) { return H5Tget_class(type) == H5T_STRING; }
 
-class Walk {
+class ListVisitor final : public Hdf5Visitor {
  public:
-  explicit Walk(hid_t file) : file_(file), describer_(DatasetDescriber::Foreign::describe) {}
+  explicit ListVisitor(hid_t file) : file_(file), describer_(DatasetDescriber::Foreign::describe) {}
 
-  Result<DatasetList> run() {
-    const Hdf5Id root(H5Gopen2(file_, "/", H5P_DEFAULT));
-    ObjectFacts facts;
-    if (!root.valid() || !get_object_facts(root.get(), facts)) return failed("/", "opened");
-    seen_.emplace(facts.key, "");
-    TAILRACE_TRY(add_members(root.get(), ""));
-    // By hand, not by recursion: a chain of nested groups must not use up the stack.
-    while (!pending_.empty()) {
-      const Pending next = std::move(pending_.back());
-      pending_.pop_back();
-      TAILRACE_TRY(add_object(next));
-    }
-    return std::move(list_);
-  }
+  DatasetList take_list() { return std::move(list_); }
 
- private:
-  struct Pending {
-    std::string path;
-    ObjectKey key;
-  };
-
-  static Status failed(const std::string& path, const char* what) {
-    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be " + what);
-  }
-
-  Status add_object(const Pending& pending) {
-    const auto [known, added] = seen_.emplace(pending.key, pending.path);
-    if (!added) {
-      list_.aliases.emplace_back(pending.path, known->second);
-      return Status();
-    }
-    const Hdf5Id object(open_by_key(file_, pending.key));
-    if (!object.valid()) return failed(pending.path, "opened");
-    switch (H5Iget_type(object.get())) {
-      case H5I_GROUP: return add_members(object.get(), pending.path);
-      case H5I_DATASET: return add_dataset(object.get(), pending.path);
-      default: return Status();
-    }
-  }
-
-  Status add_members(hid_t group, const std::string& path) {
-    const Hdf5Id creation(H5Gget_create_plist(group));
-    unsigned order = 0;
-    if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
-      return failed(path, "listed");
-    }
-    const H5_index_t index =
-        (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    links_.clear();
-    if (iterate_links(group, index, collect_link, &links_) < 0) return failed(path, "listed");
-    for (std::size_t i = links_.size(); i-- > 0;) {
-      const NamedLink& link = links_[i];
-      std::string member = path;
-      member.append("/").append(link.name);
-      if (link.info.type == H5L_TYPE_SOFT) add_soft_link(group, path, link, member);
-      if (link.info.type != H5L_TYPE_HARD) continue;
-      pending_.push_back({std::move(member), link_key(link.info)});
-    }
+  Status again(const std::string& path, const std::string& first_path) override {
+    list_.aliases.emplace_back(path, first_path);
     return Status();
   }
 
-  void add_soft_link(hid_t group, const std::string& path, const NamedLink& link,
-                     const std::string& member) {
-    std::string target(link.info.u.val_size, '\0');
-    if (H5Lget_val(group, link.name.c_str(), target.data(), target.size(), H5P_DEFAULT) < 0) return;
-    target.resize(std::min(target.find('\0'), target.size()));
-    if (target.empty()) return;
-    list_.aliases.emplace_back(member, target[0] == '/' ? target : path + "/" + target);
+  Status other_link(const std::string& path, const LinkInfo& info) override {
+    if (info.type != H5L_TYPE_SOFT) return Status();
+    const Result<std::string> value = read_link_value(file_, path, info);
+    if (!value.ok()) return Status();  // nobody asks for it by this name
+    const std::string target = value->c_str();
+    if (target.empty()) return Status();
+    const std::string group = path.substr(0, path.rfind('/'));
+    list_.aliases.emplace_back(path, target[0] == '/' ? target : group + "/" + target);
+    return Status();
   }
 
-  Status add_dataset(hid_t dataset, const std::string& path) {
+  Status dataset(hid_t dataset, const std::string& path) override {
     ListedDataset listed;
     listed.file.path = path;
     const Result<DatasetDescriber::Storage> storage = describer_.describe(dataset, listed.file);
@@ -160,6 +93,11 @@ class Walk {
     }
     list_.datasets.push_back(std::move(listed));
     return Status();
+  }
+
+ private:
+  static Status failed(const std::string& path, const char* what) {
+    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be " + what);
   }
 
   static Status describe_space(hid_t dataset, ListedDataset& listed) {
@@ -207,9 +145,6 @@ class Walk {
   hid_t file_;
   DatasetDescriber describer_;
   DatasetList list_;
-  std::vector<Pending> pending_;  // Next on top.
-  std::vector<NamedLink> links_;
-  std::unordered_map<ObjectKey, std::string> seen_;
 };
 
 /// "/a//b/./c" as "/a/b/c"; ".." is a name like any other in HDF5.
@@ -304,7 +239,9 @@ Result<DatasetList> unpack_dataset_list(std::span<const std::byte> bytes) {
 
 Result<DatasetList> read_dataset_list(std::int64_t hdf5_id) {
   const Hdf5Scope scope;
-  return Walk(hid_t(hdf5_id)).run();
+  ListVisitor visitor{hid_t(hdf5_id)};
+  TAILRACE_TRY(walk_hdf5(hid_t(hdf5_id), visitor));
+  return visitor.take_list();
 }
 
 }  // namespace tailrace

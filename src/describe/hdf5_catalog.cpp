@@ -1,4 +1,4 @@
-// Walks an input HDF5 file and describes its datasets.
+// What the catalogue notes of the objects of an input HDF5 file.
 
 #include "describe/hdf5_catalog.hpp"
 
@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "describe/hdf5_walk.hpp"
 #include "describe/input_conventions.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -32,11 +31,6 @@ constexpr std::array<H5Z_filter_t, 11> kLossyFilters = {6,     32013, 32014, 320
 constexpr std::array<const char*, 3> kQuantizedAttributes = {
     "_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeBitRoundNumberOfSignificantBits",
     "_QuantizeGranularBitRoundNumberOfSignificantDigits"};
-
-struct NamedLink {
-  std::string name;
-  LinkInfo info;
-};
 
 /// The dtype of a plain number type in either byte order; none for everything else.
 std::optional<DType> plain_dtype(hid_t type) {
@@ -133,61 +127,51 @@ bool says_lossy(hid_t dataset, hid_t creation) {
   return false;
 }
 
-herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
-  // An exception must not cross HDF5's C frames; a full memory ends the iteration as a failure.
-  try {
-    static_cast<std::vector<NamedLink>*>(links)->push_back({name, *info});
-  } catch (...) {
-    return -1;
-  }
-  return 0;
-}
-
-class Walk {
+class CatalogVisitor final : public Hdf5Visitor {
  public:
-  explicit Walk(hid_t file) : file_(file) {}
+  explicit CatalogVisitor(hid_t file) : file_(file) {}
 
-  Result<Hdf5Catalog> run() {
-    TAILRACE_TRY(add_object("/"));
-    // Depth first, by hand: a chain of nested groups must not use up the stack.
-    while (!pending_.empty()) {
-      Pending next = std::move(pending_.back());
-      pending_.pop_back();
-      TAILRACE_TRY(add_link(next.path, next.info));
-    }
+  Hdf5Catalog take_catalog() {
     mark_coordinates(named_coordinates_, catalog_.fields);
     return std::move(catalog_);
   }
 
- private:
-  struct Pending {
-    std::string path;
-    LinkInfo info;
-  };
-
-  Status failed(const std::string& path, const char* what) const {
-    return Status(Code::corrupt,
-                  "object \"" + path + "\": cannot " + what + ": " + hdf5_error_text());
+  Status group(hid_t group, const std::string& path) override {
+    if (path == "/" && H5Aexists(group, "_NCProperties") > 0) catalog_.netcdf4 = true;
+    if (path == "/" && H5Aexists(group, "_nc3_strict") > 0) catalog_.netcdf4 = true;
+    return add(group, path, Hdf5Node::Kind::group);
   }
 
-  Status add_link(const std::string& path, const LinkInfo& info) {
-    if (info.type == H5L_TYPE_HARD) return add_object(path);
+  Status other_object(hid_t object, const std::string& path) override {
+    return add(object, path,
+               H5Iget_type(object) == H5I_DATATYPE ? Hdf5Node::Kind::named_type
+                                                   : Hdf5Node::Kind::unknown_link);
+  }
+
+  Status again(const std::string& path, const std::string& first_path) override {
+    Hdf5Node node;
+    node.kind = Hdf5Node::Kind::duplicate;
+    node.path = path;
+    node.target = first_path;
+    catalog_.nodes.push_back(std::move(node));
+    return Status();
+  }
+
+  Status other_link(const std::string& path, const LinkInfo& info) override {
     Hdf5Node node;
     node.path = path;
     node.kind = Hdf5Node::Kind::unknown_link;
     if (info.type == H5L_TYPE_SOFT || info.type == H5L_TYPE_EXTERNAL) {
-      std::string value(info.u.val_size, '\0');
-      if (H5Lget_val(file_, path.c_str(), value.data(), value.size(), H5P_DEFAULT) < 0) {
-        return failed(path, "read the link");
-      }
+      const Result<std::string> value = read_link_value(file_, path, info);
+      if (!value.ok()) return value.status();
       if (info.type == H5L_TYPE_SOFT) {
         node.kind = Hdf5Node::Kind::soft_link;
-        node.target = value.c_str();
+        node.target = value->c_str();
       } else {
         const char* target_file = nullptr;
         const char* target = nullptr;
         unsigned flags = 0;
-        if (H5Lunpack_elink_val(value.data(), value.size(), &flags, &target_file, &target) < 0) {
+        if (H5Lunpack_elink_val(value->data(), value->size(), &flags, &target_file, &target) < 0) {
           return failed(path, "unpack the external link");
         }
         node.kind = Hdf5Node::Kind::external_link;
@@ -199,49 +183,32 @@ class Walk {
     return Status();
   }
 
-  Status add_object(const std::string& path) {
-    const Hdf5Id object(H5Oopen(file_, path.c_str(), H5P_DEFAULT));
-    ObjectFacts facts;
-    if (!object.valid() || !get_object_facts(object.get(), facts)) return failed(path, "open it");
+  Status dataset(hid_t dataset, const std::string& path) override {
     Hdf5Node node;
     node.path = path;
+    TAILRACE_TRY(count_attributes(dataset, node));
+    return add_dataset(dataset, std::move(node));
+  }
+
+ private:
+  static Status failed(const std::string& path, const char* what) {
+    return Status(Code::corrupt,
+                  "object \"" + path + "\": cannot " + what + ": " + hdf5_error_text());
+  }
+
+  static Status count_attributes(hid_t object, Hdf5Node& node) {
+    ObjectFacts facts;
+    if (!get_object_facts(object, facts)) return failed(node.path, "open it");
     node.n_attributes = facts.n_attributes;
-    if (facts.n_links > 1) {
-      const auto [first, is_new] = seen_.emplace(facts.key, path);
-      if (!is_new) {
-        node.kind = Hdf5Node::Kind::duplicate;
-        node.target = first->second;
-        catalog_.nodes.push_back(std::move(node));
-        return Status();
-      }
-    }
-    switch (facts.type) {
-      case H5O_TYPE_GROUP:
-        catalog_.nodes.push_back(std::move(node));
-        return add_members(object.get(), path);
-      case H5O_TYPE_DATASET: return add_dataset(object.get(), std::move(node));
-      case H5O_TYPE_NAMED_DATATYPE: node.kind = Hdf5Node::Kind::named_type; break;
-      default: node.kind = Hdf5Node::Kind::unknown_link; break;
-    }
-    catalog_.nodes.push_back(std::move(node));
     return Status();
   }
 
-  Status add_members(hid_t group, const std::string& path) {
-    if (path == "/" && H5Aexists(group, "_NCProperties") > 0) catalog_.netcdf4 = true;
-    if (path == "/" && H5Aexists(group, "_nc3_strict") > 0) catalog_.netcdf4 = true;
-    const Hdf5Id creation(H5Gget_create_plist(group));
-    unsigned order = 0;
-    if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
-      return failed(path, "read its creation properties");
-    }
-    const H5_index_t index =
-        (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    std::vector<NamedLink> links;
-    if (iterate_links(group, index, collect_link, &links) < 0) return failed(path, "list it");
-    for (std::size_t i = links.size(); i-- > 0;) {
-      pending_.push_back({child_path(path, links[i].name), links[i].info});
-    }
+  Status add(hid_t object, const std::string& path, Hdf5Node::Kind kind) {
+    Hdf5Node node;
+    node.path = path;
+    node.kind = kind;
+    TAILRACE_TRY(count_attributes(object, node));
+    catalog_.nodes.push_back(std::move(node));
     return Status();
   }
 
@@ -312,14 +279,16 @@ class Walk {
 
   hid_t file_;
   Hdf5Catalog catalog_;
-  std::vector<Pending> pending_;  // Next on top.
-  std::unordered_map<ObjectKey, std::string> seen_;
   std::vector<NamedCoordinates> named_coordinates_;
 };
 
 }  // namespace
 
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file) { return Walk(file).run(); }
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file) {
+  CatalogVisitor visitor(file);
+  TAILRACE_TRY(walk_hdf5(file, visitor));
+  return visitor.take_catalog();
+}
 
 std::string hdf5_text_attribute(hid_t object, const char* name) {
   if (H5Aexists(object, name) <= 0) return std::string();
