@@ -7,6 +7,7 @@
 
 #include "cli/help_formatter.hpp"
 #include "workload_sets.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::bench {
 namespace {

@@ -1,6 +1,7 @@
 // One pass over the candidates for each bound, then the cells.
 
 #include "choice_grid.hpp"
+#include "core/option_table.hpp"
 
 #include <fmt/format.h>
 

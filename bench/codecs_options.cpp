@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "deferred_storage.hpp"
 #include "layout/layout.hpp"
 #include "method.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::bench {

@@ -24,6 +24,7 @@
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
 #include "write/write.hpp"
+#include "core/option_table.hpp"
 
 namespace {
 

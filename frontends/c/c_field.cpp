@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "c_handle.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "c_handle.hpp"
 #include "exec/comm_factory.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace {
 namespace {

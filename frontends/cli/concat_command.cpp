@@ -19,6 +19,7 @@
 #include "concat_report.hpp"
 #include "input_list.hpp"
 #include "progress_bar.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -24,6 +24,7 @@
 #include "progress_bar.hpp"
 #include "summary.hpp"
 #include "why_table.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::cli {
 namespace {

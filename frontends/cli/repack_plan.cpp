@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "layout/chunk_shape.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -15,6 +15,7 @@
 #include "codec/verify.hpp"
 #include "commands.hpp"
 #include "core/codec_settings.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::cli {
 namespace {

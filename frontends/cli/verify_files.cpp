@@ -13,6 +13,7 @@
 
 #include "describe/field_attributes.hpp"
 #include "verify_task.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -20,6 +20,7 @@
 #include "python/engine_convert.hpp"
 #include "python/engine_edits.hpp"
 #include "python/engine_file.hpp"
+#include "core/option_table.hpp"
 
 namespace nb = nanobind;
 

@@ -21,7 +21,7 @@
 #include "array/array_variable.hpp"
 #include "exec/executor.hpp"
 #include "model/machine_profile.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 
 namespace tailrace {
 
@@ -71,6 +71,7 @@ class NetcdfArrayFile final : public ArrayFile {
 
  private:
   // array_file.cpp
+  Status agree_on_options();
   Status check_variable(std::size_t variable) const;
   Status check_writable() const;
   Status check_open() const;
@@ -131,7 +132,7 @@ class NetcdfArrayFile final : public ArrayFile {
   std::string path_;
   ArrayFileOptions options_;
   std::chrono::steady_clock::time_point born_ = std::chrono::steady_clock::now();
-  OutputFile output_;
+  Output output_;
   std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
   NetcdfModel model_;
   Shape file_lengths_;          ///< Of all dimensions, at the last flush.
@@ -146,9 +147,7 @@ class NetcdfArrayFile final : public ArrayFile {
   std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.
   std::uint32_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
   Status put_status_;  ///< The first failed put of this rank since the last collective call.
-  Status broken_;      ///< Why the file takes no more.
   bool writable_ = false;
-  bool in_place_ = false;  ///< The file has its own name.
   bool closed_ = false;
   // Both know the last flush; each is made when it is first asked.
   std::unique_ptr<Reader> reader_;        ///< Of all ranks.

@@ -37,22 +37,14 @@ NetcdfArrayFile::NetcdfArrayFile(std::unique_ptr<Comm> comm, std::string path,
     : comm_(std::move(comm)),
       path_(std::move(path)),
       options_(options),
-      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {
-  if (options_.file.direct_io) {
-    options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
-  }
-}
+      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {}
 
 /// Without close() this rank may be alone here, so nothing collective happens.
 NetcdfArrayFile::~NetcdfArrayFile() {
   if (closed_) return;
   comm_->abandon();
-  if (output_.tail != nullptr) output_.tail->abandon();
   layout_.reset();
-  output_.file.reset();
-  if (comm_->is_root() && output_.storage != nullptr && !in_place_) {
-    ::unlink((path_ + partial_suffix).c_str());
-  }
+  output_.abandon();
 }
 
 std::string NetcdfArrayFile::quoted(std::size_t variable) const {
@@ -65,20 +57,28 @@ double NetcdfArrayFile::now_s() const {
 
 // --- opening
 
-Status NetcdfArrayFile::start_create() {
-  std::string text = output_text(path_, options_.file);
+Status NetcdfArrayFile::agree_on_options() {
+  std::string patterns;
   for (const auto& [pattern, of_variable] : options_.variable_options) {
-    text += "variables " + pattern + ": " + of_variable + "\n";
+    patterns += "variables " + pattern + ": " + of_variable + "\n";
   }
-  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", text)));
+  TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, Engine::array, patterns));
+  if (options_.file.direct_io) {
+    options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
+  }
+  return Status();
+}
+
+Status NetcdfArrayFile::start_create() {
+  TAILRACE_TRY(agree_on_options());
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
-  TAILRACE_TRY(create_output(*comm_, path_, options_.file, output_));
+  TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   writable_ = true;
   model_.netcdf4 = true;
   model_changed_ = true;
   Status made;
   if (comm_->is_root()) {
-    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::create(*output_.file);
+    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::create(output_.file());
     made = layout.status();
     if (layout.ok()) layout_ = std::move(*layout);
   }
@@ -116,7 +116,7 @@ Status NetcdfArrayFile::note(const Status& failure) {
 Status NetcdfArrayFile::begin_collective() {
   if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
   Status mine = check_writable();
-  if (mine.ok()) mine = broken_;
+  if (mine.ok()) mine = output_.broken();
   if (mine.ok()) mine = std::exchange(put_status_, Status());
   put_status_ = Status();
   return comm_->agree(mine);
@@ -305,7 +305,7 @@ Status NetcdfArrayFile::close() {
   TAILRACE_TRY(check_open());
   if (!writable_) return finish(false);
   Status ended = begin_collective();
-  if (broken_.ok()) {  // what other puts have staged is written also after one that failed
+  if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
     bool over_cap = false;
     const std::vector<bool> staged = agree_on_staged(over_cap);
     const Status flushed = flush_variables(staged, false, true);
@@ -324,23 +324,15 @@ Status NetcdfArrayFile::abort() {
 Status NetcdfArrayFile::finish(bool commit) {
   closed_ = true;
   variables_.clear();
-  Status finished;
   layout_.reset();
-  if (comm_->is_root() && output_.storage != nullptr) {
-    if (commit && broken_.ok() && in_place_ && !model_changed_) finished = output_.file->close();
-    output_.file.reset();
-    if (!in_place_) ::unlink((path_ + partial_suffix).c_str());
-  }
+  Status finished = writable_ ? output_.close(commit && !model_changed_) : Status();
   local_reader_.reset();
   if (reader_ != nullptr) {
     const Status closed = reader_->close();
     if (finished.ok()) finished = closed;
     reader_.reset();
   }
-  finished = comm_->agree(finished);
-  output_.storage.reset();
-  output_.tail.reset();
-  return finished;
+  return comm_->agree(finished);
 }
 
 Result<std::unique_ptr<ArrayFile>> ArrayFile::create(std::unique_ptr<Comm> comm,
@@ -434,8 +426,10 @@ Status NetcdfArrayFile::start_open(Access access) {
   if (path_.empty()) {
     return comm_->agree(Status(Code::invalid_argument, "the file's path is empty"));
   }
-  if (writable_) TAILRACE_TRY(open_output(*comm_, path_, options_.file, output_));
-  in_place_ = true;
+  if (writable_) {
+    TAILRACE_TRY(agree_on_options());
+    TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+  }
   TAILRACE_TRY(open_shared_reader());
   TAILRACE_TRY(reader_->model_status());
   model_ = reader_->model();
@@ -454,7 +448,7 @@ Status NetcdfArrayFile::start_open(Access access) {
   if (!writable_) return Status();
   Status opened;
   if (comm_->is_root()) {
-    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::open(*output_.file, model_);
+    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::open(output_.file(), model_);
     opened = layout.status();
     if (layout.ok()) layout_ = std::move(*layout);
   }
@@ -678,7 +672,7 @@ Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte
 /// What the last flush holds, and fill values where that is nothing.
 Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
-  if (!variable.in_file() || (writable_ && !in_place_)) {
+  if (!variable.in_file() || (writable_ && !output_.in_place())) {
     fill_values(values, variable.fill);
     return Status();
   }
@@ -704,7 +698,7 @@ Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std
 
 Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
   Status mine = check_open();
-  if (mine.ok()) mine = broken_;
+  if (mine.ok()) mine = output_.broken();
   for (const ReadRequest& request : requests) {
     if (mine.ok()) mine = check_get(request.dataset, request.slab, request.slab.n_elements());
     if (mine.ok() && model_type_bytes(variables_[request.dataset].type) == 0) {
@@ -719,7 +713,7 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
     std::vector<std::uint64_t> wanted(staged.size(), 0);
     for (const ReadRequest& request : requests) wanted[request.dataset] = 1;
     comm_->allreduce(std::span<std::uint64_t>(wanted), Reduction::max);
-    bool waits = !in_place_;
+    bool waits = !output_.in_place();
     for (std::size_t v = 0; v < staged.size(); ++v) waits = waits || (staged[v] && wanted[v] != 0);
     for (std::size_t d = 0; d < file_lengths_.size(); ++d) {
       waits = waits || model_.dimensions[d].length > file_lengths_[d];
@@ -811,7 +805,7 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
     return Status(Code::unsupported, quoted(v) + " does not hold texts");
   }
   std::vector<std::string> texts(slab.n_elements());
-  if (variables_[v].in_file() && !(writable_ && !in_place_)) {
+  if (variables_[v].in_file() && !(writable_ && !output_.in_place())) {
     const Result<Reader*> fresh = fresh_reader();
     if (!fresh.ok()) return fresh.status();
     Reader* const reader = *fresh;

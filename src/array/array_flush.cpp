@@ -45,12 +45,12 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
     const bool missing = !variables_[v].in_file();
     if (missing && (staged[v] || closing)) flush.created.push_back(v);
   }
-  if (flush.variables.empty() && flush.created.empty() && !model_changed_ && in_place_) {
+  if (flush.variables.empty() && flush.created.empty() && !model_changed_ && output_.in_place()) {
     return Status();
   }
-  output_.tail->start_step();
+  output_.tail().start_step();
   // Definitions since the last flush have taken space already, which must stay theirs.
-  const std::uint64_t start = output_.tail->end();
+  const std::uint64_t start = output_.tail().end();
   const Status written = write_variables(flush);
   const Status published = written.ok() ? publish(flush) : Status();
   if (!written.ok() || !published.ok()) {
@@ -60,13 +60,12 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
     }
   }
   if (!written.ok()) {
-    output_.tail->reset(start);
+    output_.tail().reset(start);
     return written;
   }
   if (!published.ok()) {
-    broken_ = published.within(
-        "the file stays at its last flush, or \"tailrace recover\" completes this one");
-    return broken_;
+    return output_.break_off(
+        published, "the file stays at its last flush, or \"tailrace recover\" completes this one");
   }
   const std::uint64_t lost_bytes = homes_.keep(*comm_, flush.fields, flush.done.written);
   add_up(flush, lost_bytes, now_s() - start_s);
@@ -89,7 +88,7 @@ Status NetcdfArrayFile::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(encode_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
   if (!options_.file.sync) return Status();
-  return comm_->agree(output_.storage->sync());
+  return comm_->agree(output_.storage().sync());
 }
 
 FieldPlan NetcdfArrayFile::plan_of(std::size_t variable, PatchedChunks& patches) const {
@@ -124,7 +123,7 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
         PatchedChunks::Variable{field.definition.path, field.grid(), variable.log.element_bytes(),
                                 variable.fill, field.codec.get(), variable.swapped,
                                 comm_->n_ranks() == 1},
-        variable.log, *output_.storage));
+        variable.log, output_.storage()));
     flush.fields.push_back({v, field.grid(), ChunkNumbers(field.grid(), variable.growing),
                             flush.patches.back()->claims(), variable.growing});
   }
@@ -182,7 +181,7 @@ Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
     reserving = reserving || variables_[v].field.layout->sizes_needed() == SizesNeeded::predicted;
   }
   const std::uint64_t alignment = std::max<std::uint64_t>(options_.file.alignment_bytes, 1);
-  reserve_by_shape(*comm_, *output_.tail, alignment, fields);
+  reserve_by_shape(*comm_, output_.tail(), alignment, fields);
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     flush.plans.push_back(plan_of(flush.chunked[f], *flush.patches[f]));
   }
@@ -193,11 +192,11 @@ Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
   settings.alignment_bytes = alignment;
   if (reserving) {
     settings.reservations =
-        reserve_places(*comm_, *output_.tail, flush.plans, flush.settled.ownership.jobs,
+        reserve_places(*comm_, output_.tail(), flush.plans, flush.settled.ownership.jobs,
                        forecasts_of(flush), alignment);
   }
   const LaneClock clock;
-  Executor executor(*comm_, *output_.tail, *output_.storage, flush.plans, flush.settled.ownership,
+  Executor executor(*comm_, output_.tail(), output_.storage(), flush.plans, flush.settled.ownership,
                     settings, clock);
   return comm_->agree(executor.run(flush.done));
 }
@@ -455,7 +454,7 @@ Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields) {
     }
   }
   TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_, n_threads()));
-  return comm_->agree(prepare_codecs(fields, options_.file.plugin_path, nullptr));
+  return comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr));
 }
 
 // --- Values that are not stored in chunks: contiguous ones, which each rank writes where they
@@ -503,7 +502,7 @@ Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
     const std::uint64_t n_bytes = n * variable.log.element_bytes();
     std::uint64_t address = 0;
     if (comm_->is_root()) {
-      address = output_.tail->claim(n_bytes + kAlignment - 1) + kAlignment - 1;
+      address = output_.tail().claim(n_bytes + kAlignment - 1) + kAlignment - 1;
       address = address / kAlignment * kAlignment;
     }
     comm_->allreduce(std::span<std::uint64_t>(&address, 1), Reduction::max);
@@ -512,7 +511,7 @@ Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
     const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
     const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
-    TAILRACE_TRY(comm_->agree(write_fill(*output_.storage, address, std::min(rank * share, n),
+    TAILRACE_TRY(comm_->agree(write_fill(output_.storage(), address, std::min(rank * share, n),
                                          std::min((rank + 1) * share, n), variable.fill)));
   }
   for (const std::size_t v : flush.variables) {
@@ -560,7 +559,7 @@ Status NetcdfArrayFile::write_contiguous(std::size_t v, std::uint32_t epoch) {
       swap_elements(swapped, element);
       values = swapped;
     }
-    written = output_.storage->write_at(variable.address + first * element, values);
+    written = output_.storage().write_at(variable.address + first * element, values);
   };
   for (std::size_t e = log.first_of(epoch); e < log.n_entries() && written.ok(); ++e) {
     if (log.epoch(e) != epoch) break;
@@ -659,7 +658,7 @@ Status NetcdfArrayFile::publish(ArrayFlush& flush) {
     mine = publish_at_root(flush, chunks, all_texts, all_values);
   }
   TAILRACE_TRY(comm_->agree(mine));
-  in_place_ = true;
+  output_.committed();
   model_changed_ = false;
   file_paths_ = paths_;
   file_lengths_.clear();
@@ -674,7 +673,7 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
                                         const std::vector<std::vector<WrittenChunk>>& chunks,
                                         const std::vector<Bytes>& texts,
                                         const std::vector<Bytes>& values) {
-  Hdf5File& file = *output_.file;
+  Hdf5File& file = output_.file();
   TAILRACE_TRY(layout_->change(model_));
   for (const std::size_t v : flush.created) TAILRACE_TRY(create_at_root(v));
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
@@ -699,9 +698,7 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
   for (const Bytes& of_rank : texts) TAILRACE_TRY(write_texts_at_root(of_rank));
   for (const Bytes& of_rank : values) TAILRACE_TRY(write_values_at_root(of_rank));
   TAILRACE_TRY(layout_->settle());
-  TAILRACE_TRY(file.commit());
-  if (in_place_) return Status();
-  return move_in_place(path_, options_.file.sync);
+  return output_.commit_at_root();
 }
 
 Status NetcdfArrayFile::create_at_root(std::size_t v) {
@@ -717,7 +714,7 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   }
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
-  return publish_provenance(*output_.file, variable.field);
+  return publish_provenance(output_.file(), variable.field);
 }
 
 /// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.
@@ -771,7 +768,7 @@ Status NetcdfArrayFile::write_texts_at_root(const Bytes& of_rank) {
     const Slab slab = take_slab(reader);
     std::vector<std::string> texts(slab.n_elements());
     for (std::string& text : texts) text = reader.take_text();
-    TAILRACE_TRY(write_dataset_texts(output_.file->hdf5_id(), paths_[v], slab, texts));
+    TAILRACE_TRY(write_dataset_texts(output_.file().hdf5_id(), paths_[v], slab, texts));
   }
   return Status();
 }
@@ -802,7 +799,7 @@ Status NetcdfArrayFile::write_values_at_root(const Bytes& of_rank) {
     const Slab slab = take_slab(reader);
     const ArrayVariable& variable = variables_[v];
     const auto values = reader.take_bytes(slab.n_elements() * variable.log.element_bytes());
-    TAILRACE_TRY(write_dataset_values(output_.file->hdf5_id(), paths_[v], slab,
+    TAILRACE_TRY(write_dataset_values(output_.file().hdf5_id(), paths_[v], slab,
                                       *array_dtype(variable.type),
                                       variable.type == ModelType::text_char, values));
   }

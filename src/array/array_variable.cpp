@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "array/array_file.hpp"
+#include "core/option_table.hpp"
 
 namespace tailrace {
 

@@ -13,7 +13,7 @@
 #include "codec/registry.hpp"
 #include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
-#include "codec/trz/predict/size_estimate.hpp"
+#include "codec/trz/predict/choose.hpp"
 #include "codec/trz/trz.hpp"
 #include "core/filter_pipeline.hpp"
 

@@ -28,7 +28,7 @@
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
 #include "hdf5/hdf5_paths.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "output/publish_fields.hpp"
 
 namespace tailrace {
@@ -69,6 +69,7 @@ class Concatenation {
   void clean_up_after_failure(Status& failure);
 
  private:
+  Status agree_on_request();
   Status check_request() const;
   Status plan_targets();
   Status open_file();
@@ -86,7 +87,7 @@ class Concatenation {
   ConcatInputs inputs_;
   ConcatTargets targets_;
   const ConcatLine* line_ = nullptr;
-  OutputFile output_;
+  Output output_;
   std::unique_ptr<PieceSender> sender_;
   std::unique_ptr<ConcatWriteLane> lane_;
   std::unique_ptr<ConcatWork> work_;
@@ -107,6 +108,7 @@ class Concatenation {
 };
 
 Status Concatenation::run() {
+  TAILRACE_TRY(agree_on_request());
   TAILRACE_TRY(check_request());
   TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
   TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
@@ -117,6 +119,18 @@ Status Concatenation::run() {
   TAILRACE_TRY(place_contiguous());
   TAILRACE_TRY(do_rounds());
   return finish();
+}
+
+/// All ranks must ask for the same, down to the order of the inputs.
+Status Concatenation::agree_on_request() {
+  const auto word = [](const char* key, bool on) {
+    return std::string(key) + (on ? "=on\n" : "=off\n");
+  };
+  return Output::agree(comm_, request_.output, request_.options, Engine::concat,
+                       "request " + request_digest(request_, 0) + "\n" +
+                           word("append", request_.append) + word("resume", request_.resume) +
+                           word("dedup", request_.dedup) +
+                           word("on-error=skip", request_.on_error == OnError::skip));
 }
 
 Status Concatenation::check_request() const {
@@ -152,7 +166,7 @@ Status Concatenation::plan_targets() {
   TAILRACE_TRY(targets_.plan(comm_, request_, inputs_));
   line_ = &targets_.line();
   sender_ = std::make_unique<PieceSender>(*line_, targets_.take_parts(), targets_.forms());
-  return settle_threads();
+  return comm_.agree(settle_threads());  // each rank's memory is its own
 }
 
 /// As many threads as may hold a chunk before and after decoding and encoding each.
@@ -196,11 +210,12 @@ Status Concatenation::open_file() {
   comm_.allreduce(std::span(resumes), Reduction::max);
   resumes_ = resumes[0] != 0;
   if (request_.append || resumes_) {
-    TAILRACE_TRY(open_output(comm_, resumes_ ? partial : request_.output, options, output_));
+    TAILRACE_TRY(resumes_ ? output_.resume(comm_, request_.output, options)
+                          : output_.open(comm_, request_.output, options));
   } else {
     const auto path = [](const ConcatTarget& t) -> const std::string& { return t.like.path; };
     options.expected_root_links = n_root_members(targets_.all(), path);
-    TAILRACE_TRY(create_output(comm_, request_.output, options, output_));
+    TAILRACE_TRY(output_.create(comm_, request_.output, options));
   }
   const std::vector<ForeignRows> foreign = inputs_.gather_foreign_rows();
   ConcatPublisher::Settings settings;
@@ -215,7 +230,7 @@ Status Concatenation::open_file() {
   std::vector<std::uint64_t> done = {0};
   Status opened;
   if (comm_.is_root()) {
-    opened = publisher_->open(*output_.file, foreign);
+    opened = publisher_->open(output_.file(), foreign);
     done[0] = publisher_->n_published();
   }
   TAILRACE_TRY(comm_.agree(opened));
@@ -232,9 +247,9 @@ Status Concatenation::open_file() {
                std::max<std::uint64_t>(request_.options.memory_bytes / 16, 64U << 10));
   lane.dense = request_.options.field_defaults.layout == "dense";
   lane.dedup = request_.dedup;
-  lane_ = std::make_unique<ConcatWriteLane>(*output_.storage, *output_.tail, lane);
+  lane_ = std::make_unique<ConcatWriteLane>(output_.storage(), output_.tail(), lane);
   work_ =
-      std::make_unique<ConcatWork>(*line_, targets_.all(), *lane_, *output_.tail,
+      std::make_unique<ConcatWork>(*line_, targets_.all(), *lane_, output_.tail(),
                                    ConcatWork::Settings{n_threads_, request_.options.plugin_path,
                                                         request_.inputs, request_.output});
   return Status();
@@ -255,7 +270,7 @@ Status Concatenation::place_contiguous() {
     for (std::size_t i = 0; i < plain.size(); ++i) {
       const ConcatTarget& target = targets_[plain[i]];
       const std::uint64_t address =
-          output_.tail->claim((target.n_rows * target.like.row_bytes() + 7) / 8 * 8);
+          output_.tail().claim((target.n_rows * target.like.row_bytes() + 7) / 8 * 8);
       std::memcpy(&addresses[i * sizeof address], &address, sizeof address);
     }
   }
@@ -350,7 +365,7 @@ Status Concatenation::commit(std::uint64_t place) {
     return Status(Code::internal, std::to_string(dealt[0]) + " chunks were dealt with, must be " +
                                       std::to_string(place - first_place_));
   }
-  TAILRACE_TRY(comm_.agree(request_.options.sync ? output_.storage->sync() : Status()));
+  TAILRACE_TRY(comm_.agree(request_.options.sync ? output_.storage().sync() : Status()));
   seconds_[close] += seconds_since(since);
   since = Clock::now();
   const std::vector<Bytes> gathered = comm_.gather(std::as_bytes(std::span(written_)), 0);
@@ -381,12 +396,12 @@ Status Concatenation::finish() {
     if (remarks.ok()) {
       report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
     }
-    report_.metadata_bytes = output_.file->metadata_bytes();
-    if (closed.ok() && !request_.append) {
-      closed = move_in_place(request_.output, request_.options.sync);
-    }
+    report_.metadata_bytes = output_.file().metadata_bytes();
+    if (closed.ok() && !request_.append) closed = output_.put_in_place();
   }
   TAILRACE_TRY(comm_.agree(closed));
+  output_.committed();
+  TAILRACE_TRY(output_.close(false));  // rank 0's metadata are closed already
   seconds_[close] += seconds_since(since);
   return Status();
 }
@@ -395,9 +410,8 @@ Status Concatenation::finish() {
 void Concatenation::clean_up_after_failure(Status& failure) {
   lane_.reset();
   publisher_.reset();
-  const bool opened = output_.storage != nullptr;
-  output_.file.reset();
-  output_.storage.reset();
+  const bool opened = output_.is_open();
+  output_.leave();
   comm_.barrier();
   const std::string partial = request_.output + partial_suffix;
   // Every rank says the same.
@@ -407,7 +421,7 @@ void Concatenation::clean_up_after_failure(Status& failure) {
       stays[0] =
           ::truncate(request_.output.c_str(), static_cast<off_t>(targets_.older_bytes())) != 0;
     } else if (!request_.append && !resumable_ && !resumes_) {
-      ::unlink(partial.c_str());
+      output_.remove_temporary();
     }
   }
   comm_.allreduce(std::span(stays), Reduction::max);

@@ -10,7 +10,7 @@
 #include "concat/hdf5/concat_output.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 
 namespace tailrace {
 namespace {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -135,9 +136,19 @@ class Comm {
   /// For a rank that gives up alone; waiting for the others there would hang it.
   virtual void abandon() {}
 
-  /// The same Status on every rank: the failure of the lowest failing rank, its rank named, or ok.
-  /// Collective. Cost: one allreduce; on failure one broadcast more.
+  /// The same Status on every rank: the failure of the lowest failing rank, its rank named; or, if
+  /// none has failed but what was noted by decide() since the last agreement is not alike, the
+  /// first decision that differs; or ok. Collective. Cost: one allreduce of three numbers; on
+  /// failure one broadcast more.
+  /// @error disagreement  names the decision, and what rank 0 and another rank came to.
   Status agree(const Status& mine);
+
+  /// Note a decision that every rank must have come to by itself and alike, such as a field's
+  /// codec: the next agree() compares all that was noted, at no further cost. Not collective.
+  void decide(std::string_view what, std::string_view decision);
+
+ private:
+  std::string decided_;  ///< Since the last agreement, a line each.
 };
 
 // --- Agreement on a text: that all ranks have made the same definitions, without sending them

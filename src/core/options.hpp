@@ -1,8 +1,7 @@
-// Options: every knob as a struct, and the one parser that turns "key=value,key=value" into it.
+// Options: every knob as a struct, and the parsing of single values.
 //
-// A field's own options win over the file's defaults. Unknown keys are never dropped: keys that are
-// none of these are codecs' settings, by name (options.hpp has them all); what is no codec's
-// either is an error.
+// What options there are, what they mean, who must give them alike and how they are read from a
+// text stands in one table (option_table.hpp).
 
 #pragma once
 
@@ -24,6 +23,12 @@
 namespace tailrace {
 
 using KeyValue = std::pair<std::string, std::string>;
+
+/// "option KEY=TEXT: expected ...".
+Status bad_option_value(std::string_view key, std::string_view text, std::string_view expected);
+
+/// The number at the start of `text`; what follows it stays in `rest`.
+std::optional<double> leading_number(std::string_view text, std::string_view& rest);
 
 /// Split "a=1,b=rel=2,c" into {a,1}, {b,rel=2}, {c,""}. @error invalid_argument  an empty key.
 Result<std::vector<KeyValue>> split_key_values(std::string_view text);
@@ -90,11 +95,6 @@ struct FieldOptions {
   bool codec_given_for_field = false;  ///< False: integers are spared a lossy default codec.
 };
 
-/// Apply "codec=zfp,bound=abs=1e3" on top of `options`.
-/// @error invalid_argument  a value that does not parse; the text names the key.
-Status apply_field_options(std::string_view text, FieldOptions& options);
-Status apply_field_option(const KeyValue& entry, FieldOptions& options);
-
 /// How an automatic choice is explained; the report names its candidates in any case.
 enum class Why : std::uint8_t { off, predicted, measured };
 
@@ -137,33 +137,5 @@ struct FileOptions {
   std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)>
       open_storage;
 };
-
-/// Apply "threads=2,memory=256MB,codec=sz3,bound=rel=1e-3" on top of `options`; field keys become
-/// the defaults of all fields. @error invalid_argument
-Status apply_file_options(std::string_view text, FileOptions& options);
-Status apply_file_option(const KeyValue& entry, FileOptions& options);
-
-// --- The names that option texts may hold: of the file, of fields, and of codecs' settings.
-//
-// A misspelt name must not pass for a codec's setting, which is read only where that codec is made:
-// late, or never, where a variable is kept by another one. So the parser knows every name.
-// A test holds the lists against the parser and the codecs.
-
-/// Names of file options and of field options, without those of codecs.
-std::span<const std::string_view> file_option_names();
-std::span<const std::string_view> field_option_names();
-
-/// What a codec reads; "id" stands for every plug-in by number.
-struct CodecSettingNames {
-  std::string_view codec;
-  std::vector<std::string_view> names;
-};
-const std::vector<CodecSettingNames>& codec_setting_names();
-
-/// Check a key that is no field option. Pure.
-/// @param codec  the codec that was named, whose setting it is to be; empty, or one without a list:
-/// any codec's.
-/// @error invalid_argument  names the key, the nearest of the names, and those there are.
-Status check_codec_setting(std::string_view key, std::string_view codec);
 
 }  // namespace tailrace

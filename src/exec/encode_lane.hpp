@@ -18,7 +18,6 @@
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
-#include "exec/memory_budget.hpp"
 #include "schedule/lane_rule.hpp"
 
 namespace tailrace {

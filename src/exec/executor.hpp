@@ -40,7 +40,7 @@
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
-#include "exec/memory_budget.hpp"
+#include "exec/ownership.hpp"
 #include "exec/piece_exchange.hpp"
 #include "exec/placer.hpp"
 #include "exec/shared_writes.hpp"

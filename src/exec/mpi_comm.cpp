@@ -233,7 +233,8 @@ class MpiComm final : public Comm {
   /// paths between nodes can be tested on one machine.
   void split_for_tests() {
     const char* text = std::getenv("TAILRACE_RANKS_PER_NODE");
-    const int n_per_node = text != nullptr ? std::atoi(text) : 0;
+    int n_per_node = text != nullptr ? std::atoi(text) : 0;
+    MPI_Bcast(&n_per_node, 1, MPI_INT, 0, comm_);  // others' environment may be another
     if (n_per_node <= 0) return;
     MPI_Comm part = MPI_COMM_NULL;
     MPI_Comm_split(node_comm_, rank_ / n_per_node, rank_, &part);

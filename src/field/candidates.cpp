@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/option_table.hpp"
 #include "field/chunk_estimator.hpp"
 #include "model/setting_search.hpp"
 

@@ -20,6 +20,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/byte_stream.hpp"
 #include "exec/thread_team.hpp"
 #include "field/bound_target.hpp"
 #include "field/candidates.hpp"
@@ -90,9 +91,12 @@ FieldSum own_sum(const FieldCandidates& field) {
 
 class StepChooser {
  public:
-  StepChooser(const FileOptions& options, const MachineProfile& profile, const Comm& comm,
+  /// Collective: one allreduce.
+  StepChooser(const FileOptions& options, const MachineProfile& profile, Comm& comm,
               std::uint64_t n_threads)
       : options_(options), profile_(profile), n_threads_(n_threads) {
+    // A step is as fast as its slowest rank; and all must reckon with the same number.
+    comm.allreduce(std::span<std::uint64_t>(&n_threads, 1), Reduction::min);
     setting_.n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
     setting_.n_threads = n_threads;
     setting_.write = profile.write;
@@ -103,7 +107,8 @@ class StepChooser {
   Status look(const std::vector<FieldState*>& fields);
   /// All ranks' sums become forecasts.
   void add_up(Comm& comm, std::uint64_t& n_failed);
-  Status decide(const std::vector<FieldState*>& fields);
+  /// Rank 0 decides. Collective: one broadcast.
+  Status decide(Comm& comm, const std::vector<FieldState*>& fields);
 
  private:
   FieldForecast forecast(const FieldCandidates& field, const FieldSum& sum) const;
@@ -336,8 +341,19 @@ void StepChooser::add_up(Comm& comm, std::uint64_t& n_failed) {
   }
 }
 
-Status StepChooser::decide(const std::vector<FieldState*>& fields) {
+Status StepChooser::decide(Comm& comm, const std::vector<FieldState*>& fields) {
   choice_ = choose_codecs(forecasts_, setting_, options_.objective);
+  // All have the same sums, but sums of floating point numbers need not be on unlike machines.
+  ByteWriter decision;
+  for (const std::size_t candidate : choice_.candidate) {
+    decision.add(static_cast<std::uint64_t>(candidate));
+  }
+  Bytes bytes = decision.take();
+  comm.broadcast(bytes, 0);
+  ByteReader of_root(bytes);
+  for (std::size_t& candidate : choice_.candidate) {
+    candidate = static_cast<std::size_t>(of_root.take<std::uint64_t>());
+  }
   for (std::size_t f = 0; f < fields.size(); ++f) {
     FieldState& field = *fields[f];
     field.candidates = std::move(forecasts_[f].candidates);
@@ -469,7 +485,7 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
   std::uint64_t n_failed = looked.ok() ? 0 : 1;
   chooser.add_up(comm, n_failed);
   if (n_failed > 0) return comm.agree(looked);
-  return chooser.decide(chosen);
+  return chooser.decide(comm, chosen);
 }
 
 }  // namespace tailrace

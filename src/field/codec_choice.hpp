@@ -1,9 +1,9 @@
 // Choosing codecs: fields with codec=auto get the codec and settings that make the step shortest.
 //
 // Samples a few chunks of each field on each rank, forecasts size and time of every candidate
-// (model/dump_time.hpp), adds the forecasts up over all ranks in one allreduce, and decides alike
-// everywhere. The decision is for the field's life in the file: a dataset has one filter pipeline.
-// Source: Liang et al. 2019, V-VI; Jin et al. 2022, eq. 1 and 2.
+// (model/dump_time.hpp), adds the forecasts up over all ranks in one allreduce, and takes what rank
+// 0 decides from the sums. The decision is for the field's life in the file: a dataset has one
+// filter pipeline. Source: Liang et al. 2019, V-VI; Jin et al. 2022, eq. 1 and 2.
 
 #pragma once
 
@@ -31,7 +31,8 @@ Result<MachineProfile> load_profile(Comm& comm, const FileOptions& options, cons
 /// (bound_target.hpp). A field that continues a dataset takes the dataset's, one whose lineage
 /// (lineage.hpp) has chosen takes that choice, unless there is a target.
 /// FieldState::candidates tells what was compared. Collective. Cost: sampling, at most 4 chunks of
-/// each field on each rank; one allreduce of O(fields * candidates) numbers.
+/// each field on each rank; two allreduces, one of O(fields * candidates) numbers, and a broadcast:
+/// rank 0 decides.
 /// @error invalid_argument  settings without a codec.  @error out_of_memory, and what a BoxSource
 /// returns; the same on every rank.
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,

@@ -11,6 +11,7 @@
 
 #include "codec/registry.hpp"
 #include "codec/verify.hpp"
+#include "core/option_table.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "layout/chunk_shape.hpp"
 
@@ -145,6 +146,22 @@ Status prepare_codec(FieldState& field, const std::string& plugin_path, const Lo
   return Status();
 }
 
+/// What the field's dataset will be, as each rank came to it.
+std::string decision_text(const FieldState& field) {
+  std::string text = "layout " + std::string(field.layout->name()) + ", chunks " +
+                     shape_text(field.chunk_shape) + ", codec " + std::string(field.codec->name());
+  for (const FilterSpec& filter : field.codec->filters()) {
+    // Client data may be thousands of words: shared books.
+    std::uint64_t digest = filter.flags;
+    for (const std::uint32_t word : filter.final_client_data)
+      digest = digest * 0x100000001B3U + word;
+    text += ", filter " + std::to_string(filter.filter_id) + " " + std::to_string(digest);
+  }
+  return text + ", bound " + error_bound_text({BoundMode::abs, field.absolute_bound}) + " " +
+         error_bound_text({BoundMode::pw_rel, field.pointwise_bound}) +
+         (field.verify ? ", verified" : "");
+}
+
 }  // namespace
 
 /// Scalars and empty fields have nothing to compress: they are stored contiguously, as HDF5 wants.
@@ -259,26 +276,12 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited] = definition;
-  std::string text = "field \"" + path + "\" " + std::string(dtype_name(dtype)) + " " +
-                     shape_text(shape) + " codec=" + options.codec;
-  for (const auto& [key, value] : options.codec_settings) text += "," + key + "=" + value;
-  text += " bound=" + error_bound_text(options.bound) + " layout=" + options.layout;
-  text += " space=" + std::to_string(options.space.ratio) + ":" +
-          std::to_string(options.space.performance_weight);
-  text += " expected=" + std::to_string(options.expected_ratio) + ":" +
-          std::to_string(options.expected_error);
-  text += " chunk=" + (options.chunk_shape ? shape_text(*options.chunk_shape)
-                                           : std::to_string(options.chunk_bytes));
-  text += " verify=" + std::to_string(static_cast<int>(options.verify));
-  text += " raw-fallback=" + std::to_string(static_cast<int>(options.fall_back_to_raw));
-  text += " holes=" + std::to_string(static_cast<int>(options.allow_holes));
-  text += " over-time=" + std::to_string(static_cast<int>(options.over_time));
-  text += " extendable=" + std::to_string(static_cast<int>(extendable));
-  if (more_unlimited != 0) text += "," + std::to_string(more_unlimited);
-  text += " codec-given=" + std::to_string(static_cast<int>(options.codec_given)) +
-          std::to_string(static_cast<int>(options.codec_given_for_field));
-  text += " fill=" + (options.fill_value ? std::to_string(*options.fill_value) : "none");
-  return text + "\n";
+  // One line, so that an error shows the whole definition.
+  std::string of_options = agreed_text(options);
+  std::replace(of_options.begin(), of_options.end(), '\n', ' ');
+  return "field \"" + path + "\" " + std::string(dtype_name(dtype)) + " " + shape_text(shape) +
+         " " + of_options + "unlimited=" + std::to_string(int{extendable}) + "," +
+         std::to_string(more_unlimited) + "\n";
 }
 
 Status choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields) {
@@ -342,7 +345,7 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
   return scanned;
 }
 
-Status prepare_codecs(std::vector<FieldState>& fields, const std::string& plugin_path,
+Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
                       const LogCallback& log) {
   for (FieldState& field : fields) {
     if (!field.active || !field.is_new()) continue;
@@ -352,6 +355,7 @@ Status prepare_codecs(std::vector<FieldState>& fields, const std::string& plugin
     if (!layout.ok()) return layout.status().within("field \"" + field.definition.path + "\"");
     field.layout = std::move(*layout);
     TAILRACE_TRY(prepare_codec(field, plugin_path, log));
+    comm.decide("field \"" + field.definition.path + "\"", decision_text(field));
   }
   return Status();
 }

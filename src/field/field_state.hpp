@@ -102,9 +102,10 @@ CodecRequest codec_request(const FieldState& field);
 Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const std::string& plugin_path);
 
-/// Make the codecs and layouts of new active fields. Not collective; every rank does the same.
+/// Make the codecs and layouts of new active fields. Not collective; every rank does the same, and
+/// notes what it came to: the next agreement compares it (Comm::decide).
 /// @error as of make_builtin_codec and make_plugin_codec, with the field's path before it.
-Status prepare_codecs(std::vector<FieldState>& fields, const std::string& plugin_path,
+Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
                       const LogCallback& log);
 
 /// Take one run of the file's tail for all fields among `active` whose chunks have places by shape

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "codec/deflate.hpp"
-#include "codec/fletcher32.hpp"
 #include "codec/registry.hpp"
 #include "codec/trz/client_data.hpp"
 #include "codec/trz/trz.hpp"

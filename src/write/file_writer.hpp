@@ -6,7 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,7 +15,7 @@
 
 #include "exec/shared_writes.hpp"
 #include "field/lineage.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "write/write.hpp"
 #include "write/write_idle.hpp"
 #include "write/write_recording.hpp"
@@ -83,8 +82,6 @@ class FileWriter final : public Writer {
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,
                          const std::vector<std::vector<WrittenChunk>>& chunks, StepReport& report);
   Status commit_at_root(StepReport& report);
-  Status start_commit();
-  Status finish_commit();
   Status write_trace();
   void trace_plan_of(const Step& step, double start_s);
   void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
@@ -98,7 +95,7 @@ class FileWriter final : public Writer {
   LaneClock clock_;
   Trace trace_;
   IterationRecorder recorder_;
-  OutputFile output_;
+  Output output_;
 
   StepRecord record_;
   LineageTable lineages_;                ///< What committed steps teach the fields of the next.
@@ -110,9 +107,7 @@ class FileWriter final : public Writer {
   double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
   std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing, from its first step on.
   std::uint64_t n_shared_steps_ = 0;
-  Status broken_;          ///< Set once metadata could not be committed; the same on every rank.
   bool appended_ = false;  ///< The file was opened, not created.
-  bool in_place_ = false;  ///< The file stands under its own name (committed, or appended to).
   std::uint64_t n_steps_ = 0;
   bool closed_ = false;
 
@@ -120,10 +115,6 @@ class FileWriter final : public Writer {
   LogCallback log_;
   MetadataCallback before_datasets_;
   MetadataCallback after_datasets_;
-
-  /// Mode async and in_situ: the last step's metadata is being written by a thread of rank 0.
-  bool commit_pending_ = false;
-  std::future<Status> commit_;  ///< Rank 0 only.
 
   std::unique_ptr<Step> flight_;  ///< Handed over; last, since its threads use what stands above.
 };

@@ -27,8 +27,6 @@
 
 #include "write/file_writer.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -36,13 +34,13 @@
 
 #include "core/comm.hpp"
 #include "exec/executor.hpp"
-#include "exec/timer_slack.hpp"
+#include "exec/lane_clock.hpp"
 #include "exec/trace_file.hpp"
 #include "field/codec_choice.hpp"
 #include "field/continued_fields.hpp"
 #include "field/field_book.hpp"
 #include "layout/chunk_shape.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "schedule/flow_shop.hpp"
 #include "write/write_idle.hpp"
 #include "write/write_plan.hpp"
@@ -54,10 +52,10 @@ namespace tailrace {
 // --- opening
 
 Status FileWriter::start(bool append) {
+  TAILRACE_TRY(Output::agree(*comm_, path_, options_, Engine::write));
   if (options_.direct_io) {
     options_.alignment_bytes = std::max<std::uint64_t>(options_.alignment_bytes, 4096);
   }
-  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the file", output_text(path_, options_))));
   if (Status order = parse_order(options_.order).status(); !order.ok()) return order;
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
   if (Status known = parse_scheduler(options_.scheduler).status(); !known.ok()) return known;
@@ -69,15 +67,14 @@ Status FileWriter::start(bool append) {
     TAILRACE_TRY(
         comm_->agree(comm_->is_root() ? write_trace_file(options_.trace_path, "") : Status()));
   }
-  in_place_ = appended_ = append;
-  return append ? open_output(*comm_, path_, options_, output_)
-                : create_output(*comm_, path_, options_, output_);
+  appended_ = append;
+  return append ? output_.open(*comm_, path_, options_) : output_.create(*comm_, path_, options_);
 }
 
 // --- a step
 
 Result<StepReport> FileWriter::end_step() {
-  if (!broken_.ok()) return broken_;
+  if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   const FineTimers fine;
   if (options_.mode != StepMode::sync) return hand_over_step();
@@ -95,11 +92,11 @@ Result<StepReport> FileWriter::end_step() {
 }
 
 Status FileWriter::prepare_step(Step& step) {
-  output_.tail->start_step();
+  output_.tail().start_step();
   step.report.step_index = n_steps_;
   if (!repeats_last_step(step)) TAILRACE_TRY(settle_step(step));
   const std::vector<FieldState*> active = step.active(record_);
-  reserve_by_shape(*comm_, *output_.tail, options_.alignment_bytes, active);
+  reserve_by_shape(*comm_, output_.tail(), options_.alignment_bytes, active);
   TAILRACE_TRY(plan(active, step));
   TAILRACE_TRY(balance(step));
   step.executor = make_executor(step);
@@ -111,8 +108,8 @@ Status FileWriter::settle_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
   TAILRACE_TRY(agree_on_definitions());
-  if (appended_) TAILRACE_TRY(finish_commit());  // what follows reads the file
-  TAILRACE_TRY(adopt_existing(*comm_, output_.file.get(), path_, appended_, fields));
+  if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
+  TAILRACE_TRY(adopt_existing(*comm_, output_.file_at_root(), path_, appended_, fields));
   TAILRACE_TRY(comm_->agree(choose_chunk_shapes(*comm_, fields)));
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (fields[f].active) step.field_indices.push_back(f);
@@ -121,7 +118,8 @@ Status FileWriter::settle_step(Step& step) {
   TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
   TAILRACE_TRY(choose_codecs(step.report));
   TAILRACE_TRY(prepare_books(*comm_, fields));
-  Status prepared = prepare_codecs(fields, options_.plugin_path, comm_->is_root() ? log_ : nullptr);
+  Status prepared =
+      prepare_codecs(*comm_, fields, options_.plugin_path, comm_->is_root() ? log_ : nullptr);
   if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(fields);
   TAILRACE_TRY(comm_->agree(prepared));
   TAILRACE_TRY(comm_->agree(settle_owners(step)));
@@ -156,7 +154,7 @@ Status FileWriter::complete_step(Step& step) {
   learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
   learn_from_step(*comm_, active, *step.ownership, step.plan, done.written, step.report);
   learn_books(*comm_, active, step.report);
-  add_up_space(*output_.tail, output_.committed_end, step.report);
+  add_up_space(output_.tail(), output_.committed_end(), step.report);
   TAILRACE_TRY(publish(step, active, done.written));
   lineages_.keep(active, step.report);
   ++n_steps_;
@@ -217,7 +215,7 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
     planned = idle_.plan(options_.scheduler, n_threads(), plan);
   }
   TAILRACE_TRY(comm_->agree(planned));
-  plan.reservations = reserve_places(*comm_, *output_.tail, plan.fields, step.ownership->jobs,
+  plan.reservations = reserve_places(*comm_, output_.tail(), plan.fields, step.ownership->jobs,
                                      plan.forecasts, options_.alignment_bytes);
   plan.predict_s = clock_.now_s() - start_s;
   return Status();
@@ -231,8 +229,10 @@ Status FileWriter::balance(Step& step) {
   if (n_shared_steps_++ == 0) {
     comm_->allreduce(std::span<std::uint64_t>(&most_ranks, 1), Reduction::max);
     if (most_ranks == 1) return Status();
-    Result<std::unique_ptr<SharedWrites>> made = SharedWrites::create(
-        *comm_, std::min(options_.write_buffer_bytes, options_.memory_bytes / 8));
+    // A window of equal parts, as large as the rank with the least memory may have.
+    std::uint64_t window_bytes = std::min(options_.write_buffer_bytes, options_.memory_bytes / 8);
+    comm_->allreduce(std::span<std::uint64_t>(&window_bytes, 1), Reduction::min);
+    Result<std::unique_ptr<SharedWrites>> made = SharedWrites::create(*comm_, window_bytes);
     if (made.ok()) shared_ = std::move(*made);
     if (!made.ok() && log_ && comm_->is_root()) log_("no balancing: " + made.status().message());
   }
@@ -257,7 +257,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
     bytes_total += record_.fields[index].raw_bytes();
   }
   if (progress_) {
-    settings.progress = [this, bytes_total] { progress_({output_.tail->done(), bytes_total}); };
+    settings.progress = [this, bytes_total] { progress_({output_.tail().done(), bytes_total}); };
   }
   settings.shared = shared_.get();
   settings.writers = step.writers;
@@ -271,7 +271,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
         write_s_per_byte_ > 0 ? write_s_per_byte_ : profile_->write.seconds(1e6, 1) / 1e6;
   }
   if (options_.mode == StepMode::sync) trace_plan_of(step, clock_.now_s());
-  return std::make_unique<Executor>(*comm_, *output_.tail, *output_.storage, step.plan.fields,
+  return std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), step.plan.fields,
                                     *step.ownership, settings, clock_);
 }
 
@@ -291,7 +291,7 @@ Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sy
   TAILRACE_TRY(written);
   if (!options_.sync || done.n_writes == 0 || !at_once) return Status();
   const double start_s = clock_.now_s();
-  const Status synced = output_.storage->sync();
+  const Status synced = output_.storage().sync();
   sync_s = clock_.now_s() - start_s;
   if (options_.trace) {
     trace_.add({TraceEvent::Kind::sync, comm_->rank(), io_lane_number, -1, -1, start_s,
@@ -318,22 +318,25 @@ double FileWriter::slowest(double seconds) {
 Status FileWriter::publish(Step& step, std::span<FieldState* const> active,
                            const std::vector<WrittenChunk>& written) {
   StepReport& report = step.report;
-  TAILRACE_TRY(finish_commit());
+  TAILRACE_TRY(output_.finish_commit());
   const auto chunks = gather_written(*comm_, written, active.size());
   const Status published =
       comm_->agree(comm_->is_root() ? publish_at_root(step, active, chunks, report) : Status());
   if (!published.ok()) {
-    broken_ = published.within("the file stays at its last commit");
+    (void)output_.break_off(published, "the file stays at its last commit");
     return published;
   }
-  commit_pending_ = options_.mode != StepMode::sync;
-  in_place_ = in_place_ || !commit_pending_;
+  if (options_.mode == StepMode::sync) {
+    output_.committed();
+  } else {
+    output_.commit_is_pending();
+  }
   for (FieldState* field : active) {
     field->in_file = true;
     field->explained = true;
     ++field->n_entries;
   }
-  output_.committed_end = output_.tail->end();
+  output_.keep_claims();
   double root_numbers[4] = {report.index_s, report.commit_s, static_cast<double>(report.file_bytes),
                             0};
   comm_->allreduce(std::span<double>(root_numbers), Reduction::max);
@@ -347,12 +350,12 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
                                    const std::vector<std::vector<WrittenChunk>>& chunks,
                                    StepReport& report) {
   const double start_s = clock_.now_s();
-  if (before_datasets_) TAILRACE_TRY(before_datasets_(*output_.file));
+  if (before_datasets_) TAILRACE_TRY(before_datasets_(output_.file()));
   for (std::size_t p = 0; p < active.size(); ++p) {
-    TAILRACE_TRY(publish_field(*output_.file, *active[p], chunks[p]));
+    TAILRACE_TRY(publish_field(output_.file(), *active[p], chunks[p]));
   }
-  TAILRACE_TRY(publish_attributes(*output_.file, step.attributes));
-  if (after_datasets_) TAILRACE_TRY(after_datasets_(*output_.file));
+  TAILRACE_TRY(publish_attributes(output_.file(), step.attributes));
+  if (after_datasets_) TAILRACE_TRY(after_datasets_(output_.file()));
   report.index_s = clock_.now_s() - start_s;
   trace_root(TraceEvent::Kind::index, 0, start_s, start_s + report.index_s);
   return commit_at_root(report);
@@ -361,14 +364,19 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
 Status FileWriter::commit_at_root(StepReport& report) {
   const double start_s = clock_.now_s();
   if (options_.mode != StepMode::sync) {
-    TAILRACE_TRY(start_commit());
+    const auto traced = [this](const std::function<Status()>& write) {
+      const double write_start_s = clock_.now_s();
+      const Status written = write();
+      trace_root(TraceEvent::Kind::commit, commit_lane_number, write_start_s, clock_.now_s());
+      return written;
+    };
+    TAILRACE_TRY(output_.start_commit_at_root(traced));
   } else {
-    TAILRACE_TRY(output_.file->commit());
-    if (!in_place_) TAILRACE_TRY(move_in_place(path_, options_.sync));
+    TAILRACE_TRY(output_.commit_at_root());
   }
   report.commit_s = clock_.now_s() - start_s;
   trace_root(TraceEvent::Kind::commit, 0, start_s, start_s + report.commit_s);
-  Result<std::uint64_t> n_bytes = output_.storage->file_bytes();
+  Result<std::uint64_t> n_bytes = output_.storage().file_bytes();
   if (!n_bytes.ok()) return n_bytes.status();
   report.file_bytes = *n_bytes;
   return Status();
@@ -383,16 +391,16 @@ void FileWriter::trace_root(TraceEvent::Kind kind, std::int32_t lane, double sta
 void FileWriter::forget_step(bool failed) {
   record_.forget_step(failed);
   if (failed) last_puts_.reset();
-  if (failed && broken_.ok()) output_.tail->reset(output_.committed_end);
+  if (failed && output_.broken().ok()) output_.drop_claims();
 }
 
 // --- the end
 
 Status FileWriter::close() {
   if (closed_) return Status(Code::invalid_argument, "the file is closed already");
-  Status ended = broken_;
+  Status ended = output_.broken();
   if (ended.ok()) {
-    const bool never_committed = !in_place_ && !commit_pending_;
+    const bool never_committed = !output_.in_place() && !output_.pending();
     std::uint64_t any_open = record_.anything() || (never_committed && flight_ == nullptr) ? 1 : 0;
     comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
     if (any_open != 0) ended = end_step().status();
@@ -406,32 +414,18 @@ Status FileWriter::close() {
   const Status traced = write_trace();
   if (ended.ok()) ended = traced;
   closed_ = true;
-  Status finished;
-  if (comm_->is_root()) {
-    if (commit_.valid()) commit_.wait();
-    if (broken_.ok() && in_place_) finished = output_.file->close();
-    output_.file.reset();
-    if (!in_place_) ::unlink((path_ + partial_suffix).c_str());
-  }
-  finished = comm_->agree(finished);
-  output_.storage.reset();
-  output_.tail.reset();
+  const Status finished = output_.close(true);
   return ended.ok() ? finished : ended;
 }
 
 /// Without close() this rank may be alone here, so nothing collective happens.
 FileWriter::~FileWriter() {
   if (closed_) return;
-  if (commit_.valid()) commit_.wait();
-  if (flight_ != nullptr) output_.tail->raise_failure();  // so that its lanes drop what is left
+  if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop what is left
   flight_.reset();
   comm_->abandon();
   if (shared_ != nullptr) shared_->abandon();
-  if (output_.tail != nullptr) output_.tail->abandon();
-  output_.file.reset();
-  if (comm_->is_root() && output_.storage != nullptr && !in_place_) {
-    ::unlink((path_ + partial_suffix).c_str());
-  }
+  output_.abandon();
 }
 
 /// Write the trace that was asked for by name. Collective, also after a failure: then it tells why.

@@ -18,7 +18,7 @@
 #include <limits>
 #include <thread>
 
-#include "exec/timer_slack.hpp"
+#include "exec/lane_clock.hpp"
 #include "write/file_writer.hpp"
 
 namespace tailrace {
@@ -98,45 +98,15 @@ Result<std::optional<StepReport>> FileWriter::complete_flight() {
 }
 
 Result<std::optional<StepReport>> FileWriter::wait() {
-  if (!broken_.ok()) return broken_;
+  if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   Result<std::optional<StepReport>> report = complete_flight();
   if (!report.ok()) {
     forget_step(true);
     return report;
   }
-  TAILRACE_TRY(finish_commit());
+  TAILRACE_TRY(output_.finish_commit());
   return report;
-}
-
-/// Rank 0: take the metadata out of HDF5 and let a thread write it, while the application computes.
-Status FileWriter::start_commit() {
-  Result<std::shared_ptr<PendingCommit>> pending = output_.file->prepare_commit();
-  if (!pending.ok()) return pending.status();
-  commit_ = std::async(std::launch::async, [this, commit = *pending, first = !in_place_] {
-    const double start_s = clock_.now_s();
-    TAILRACE_TRY(commit->write());
-    if (first) TAILRACE_TRY(move_in_place(path_, options_.sync));
-    trace_root(TraceEvent::Kind::commit, commit_lane_number, start_s, clock_.now_s());
-    return Status();
-  });
-  return Status();
-}
-
-/// Learn how the commit went that a thread is writing, if there is one. Collective: one agreement.
-Status FileWriter::finish_commit() {
-  if (!commit_pending_) return Status();
-  commit_pending_ = false;
-  Status done;
-  if (comm_->is_root()) {
-    done = commit_.get();
-    const Status finished = output_.file->finish_commit();
-    if (done.ok()) done = finished;
-  }
-  done = comm_->agree(done);
-  in_place_ = in_place_ || done.ok();
-  if (!done.ok()) broken_ = done.within("the file stays at its last commit");
-  return broken_;
 }
 
 void FileWriter::mark(Lane lane, bool begins) {

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "rank_support.hpp"
 #include "unit/engine_support.hpp"

@@ -5,11 +5,12 @@
 
 #include "array_support.hpp"
 #include "codec/registry.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "core/options.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -66,12 +67,14 @@ TEST(ArrayOptions, OfAVariableAreRefusedOnEveryRank) {
 
 /// Every listed name reaches a place of its own, and every codec knows what is listed for it.
 TEST(ArrayOptions, ListsOfNamesAreWhatIsRead) {
-  for (const std::string_view name : file_option_names()) {
+  for (const auto& [name, values, meaning, agreement, engines, assign, text] :
+       file_option_table()) {
     FileOptions options;
     static_cast<void>(apply_file_option({std::string(name), "1"}, options));
     EXPECT_TRUE(options.field_defaults.codec_settings.empty()) << name;
   }
-  for (const std::string_view name : field_option_names()) {
+  for (const auto& [name, values, meaning, agreement, engines, assign, text] :
+       field_option_table()) {
     FieldOptions options;
     const Status status = apply_field_option({std::string(name), "1"}, options);
     EXPECT_FALSE(has(status.message(), "unknown option")) << name;

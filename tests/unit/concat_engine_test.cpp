@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "concat_engine_support.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {

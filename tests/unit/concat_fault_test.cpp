@@ -12,7 +12,7 @@
 
 #include "concat_engine_support.hpp"
 #include "hdf5/recover.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {

@@ -7,6 +7,7 @@
 
 #include "core/box.hpp"
 #include "core/error_bound.hpp"
+#include "core/option_table.hpp"
 #include "core/options.hpp"
 
 namespace tailrace {

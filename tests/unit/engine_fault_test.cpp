@@ -9,10 +9,11 @@
 #include <fstream>
 
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/recover.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

@@ -6,8 +6,9 @@
 #include <filesystem>
 
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

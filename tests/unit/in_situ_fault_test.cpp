@@ -11,7 +11,7 @@
 
 #include "container_support.hpp"
 #include "in_situ_support.hpp"
-#include "output/output_file.hpp"
+#include "output/output.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "thread_comm.hpp"

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "simulate/simulate_recording.hpp"

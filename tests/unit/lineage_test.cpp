@@ -8,12 +8,13 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
+#include "field/field_state.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "thread_comm.hpp"
-#include "field/field_state.hpp"
 
 namespace tailrace::test {
 namespace {

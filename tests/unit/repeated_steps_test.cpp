@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
 #include "thread_comm.hpp"
 

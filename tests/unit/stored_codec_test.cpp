@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "codec/deflate.hpp"
-#include "codec/fletcher32.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "unit/stock_dataset.hpp"

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "codec/trz/predict/choose.hpp"
-#include "codec/trz/predict/size_estimate.hpp"
-#include "codec/trz/trz.hpp"
 #include "codec/trz/predict/value_source.hpp"
+#include "codec/trz/trz.hpp"
 #include "core/estimate.hpp"
 
 namespace tailrace::trz {

@@ -9,10 +9,11 @@
 #include <functional>
 
 #include "codec/trz/client_data.hpp"
-#include "describe/field_attributes.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
+#include "core/option_table.hpp"
+#include "describe/field_attributes.hpp"
 #include "engine_support.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "thread_comm.hpp"
 

@@ -10,9 +10,10 @@
 #include <fstream>
 #include <mutex>
 
-#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
+#include "core/option_table.hpp"
 #include "engine_support.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "thread_comm.hpp"
 
@@ -64,6 +65,7 @@ struct Job {
   bool last_is_empty = false;
   int failing_rank = -1;
   double noise = kNoise;
+  std::vector<std::uint64_t> threads_of_rank;  ///< Empty: 1 each.
 };
 
 class WriteChoose : public ::testing::Test {
@@ -131,6 +133,9 @@ class WriteChoose : public ::testing::Test {
     options.sync = false;
     options.n_threads = 1;
     options.replace = true;
+    if (!job.threads_of_rank.empty()) {
+      options.n_threads = job.threads_of_rank[static_cast<std::size_t>(rank)];
+    }
     TAILRACE_TRY(apply_file_options(job.file_options, options));
     const Box box = slab(rank, comm->n_ranks(), job.last_is_empty);
     auto writer = Writer::create(std::move(comm), path(), options);
@@ -201,6 +206,19 @@ TEST_F(WriteChoose, ABoundWithoutACodecMeansAutoOn_1_2_3_4_Ranks) {
 // in the loop, while a sample predicts from the values as they are: it sees up to 1.55 times the
 // bytes (24x96x96, 49:1). The estimate says so by its spread of 0.15 there. Bytes that few hardly
 // decide about time.
+/// The forecasts reckon with threads, which are each rank's own; the choice must not be.
+TEST_F(WriteChoose, OtherThreadsOnEachRankChooseAlikeOn_3_Ranks) {
+  for (const double bytes_per_s : {30e6, 100e6, 300e6, 1e9, 3e9}) {
+    Job job;
+    job.n_ranks = 3;
+    job.threads_of_rank = {1, 6, 6};
+    job.file_options += profile_with_bandwidth(bytes_per_s);
+    const Result<StepReport> report = write(job);  // compares all that the ranks report
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_FALSE(chosen(*report).codec.empty());
+  }
+}
+
 TEST_F(WriteChoose, NoiseOfHalfABoundIsPredictedRoughlyOn_1_2_3_4_Ranks) {
   for (int n_ranks = 1; n_ranks <= 4; ++n_ranks) {
     Job job;

@@ -18,6 +18,7 @@
 #include "codec/trz/predict/sampler.hpp"
 #include "codec/trz/trz.hpp"
 #include "codec/trz/workspace.hpp"
+#include "core/estimate.hpp"
 
 namespace tailrace::trz {
 
@@ -59,5 +60,13 @@ Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, dou
 template <class T>
 Sampled sample_values(SampledValues<T> chunk, const Extents& extents, double bound,
                       const Settings& settings, Isa isa);
+
+// --- Estimate: how many bytes encode() would make of a chunk, from a sample of its values.
+
+/// What encode() would make of a chunk of `type` that looked like `values`, whose shape stands in
+/// for type.shape. Not collective. Thread-safe, a workspace each.
+/// @returns encoded_bytes in [1, encoded_bytes_max].
+Estimate estimate_chunk(const ChunkType& type, const Settings& settings,
+                        const StridedValues& values, Workspace& workspace);
 
 }  // namespace tailrace::trz

@@ -7,7 +7,7 @@
 // The bits of exact chunks come from exact_sample.hpp. Constants are fitted on the 64^3 Nyx fields
 // and Levitus' salinity and judged on the others: docs/trz.md.
 
-#include "codec/trz/predict/size_estimate.hpp"
+#include "codec/trz/predict/choose.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,6 @@
 #include "codec/trz/entropy/exception_symbols.hpp"
 #include "codec/trz/exact/exact_chunk.hpp"
 #include "codec/trz/kernels/float_environment.hpp"
-#include "codec/trz/predict/choose.hpp"
 #include "codec/trz/predict/group_sample.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"

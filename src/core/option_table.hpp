@@ -1,0 +1,84 @@
+// The one table of options: names, values, meaning, who serves them and who must give them alike.
+//
+// From it come the parser of "key=value,key=value", the names that a misspelt one is compared with,
+// the text by which ranks compare what they were given, the refusal of what a writer does not
+// serve, `tailrace options` and docs/options.md. A new option is a member of a struct in
+// options.hpp and a line here.
+//
+// Unknown keys are never dropped: keys that are none of these are codecs' settings, by name; what
+// is no codec's either is an error. A field's own options win over the file's defaults.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/options.hpp"
+#include "core/status.hpp"
+
+namespace tailrace {
+
+/// Who has to give an option alike.
+enum class Agreement : std::uint8_t {
+  alike,  ///< All ranks: it steers what goes into the file, or who waits for whom.
+  root,   ///< Rank 0's counts; what the others give is not looked at.
+  own     ///< Each rank's own: it costs that rank time or memory, and decides nothing.
+};
+
+/// Who writes: an option that a writer does not serve is refused, not ignored.
+enum class Engine : std::uint8_t { write = 1, array = 2, concat = 4 };
+
+template <class Options>
+struct OptionEntry {
+  std::string_view name;
+  std::string_view values;   ///< "on|off", "BYTES": what may stand behind the '='.
+  std::string_view meaning;  ///< One sentence.
+  Agreement agreement = Agreement::alike;
+  unsigned engines = 7;  ///< Those that serve it, as bits of Engine.
+  Status (*assign)(const KeyValue& entry, Options& options) = nullptr;
+  /// The value as a text, equal for two structs exactly if the option is.
+  std::string (*text)(const Options& options) = nullptr;
+};
+std::span<const OptionEntry<FileOptions>> file_option_table();
+std::span<const OptionEntry<FieldOptions>> field_option_table();
+
+/// Apply "codec=zfp,bound=abs=1e3" on top of `options`.
+/// @error invalid_argument  a value that does not parse; the text names the key.
+Status apply_field_options(std::string_view text, FieldOptions& options);
+Status apply_field_option(const KeyValue& entry, FieldOptions& options);
+
+/// Apply "threads=2,memory=256MB,codec=sz3,bound=rel=1e-3" on top of `options`; field keys become
+/// the defaults of all fields. @error invalid_argument
+Status apply_file_options(std::string_view text, FileOptions& options);
+Status apply_file_option(const KeyValue& entry, FileOptions& options);
+
+/// A line "key=value" for each option that ranks must give alike: equal on two ranks exactly if
+/// they mean the same. Not collective; compare by agree_on_text().
+std::string agreed_text(const FileOptions& options, Engine engine);
+std::string agreed_text(const FieldOptions& options);
+
+/// Refuse options that `engine` does not serve, unless they have their defaults.
+/// Not collective, and alike where agreed_text() is.
+/// @error invalid_argument  names the option, who does not serve it, and what is served.
+Status check_served(const FileOptions& options, Engine engine);
+
+/// The whole table as Markdown: docs/options.md, held to this by a test.
+std::string option_table_markdown();
+
+/// What a codec reads; "id" stands for every plug-in by number.
+struct CodecSettingNames {
+  std::string_view codec;
+  std::vector<std::string_view> names;
+};
+const std::vector<CodecSettingNames>& codec_setting_names();
+
+/// Check a key that is no field option. Pure.
+/// @param codec  the codec that was named, whose setting it is to be; empty, or one without a list:
+/// any codec's.
+/// @error invalid_argument  names the key, the nearest of the names, and those there are.
+Status check_codec_setting(std::string_view key, std::string_view codec);
+
+}  // namespace tailrace

@@ -1,0 +1,132 @@
+// Output: the file that is being written, from its creation to its end. Every writer has one.
+//
+//   create ──> temporary ── first commit, or put_in_place() ──> in place ── close ──> closed
+//   open ──────────────────────────────────────────────────────────^
+//                       a failed commit: broken, the file stays at its last commit
+//
+// Every rank opens the file for its own bytes; rank 0 alone has the HDF5 metadata; the end of the
+// file is shared. What goes into the file is the stories' business; when it is visible, under which
+// name, and what is left of it when something fails, is decided here alone.
+//
+// Invariant 1: a new file has a temporary name (partial_suffix) until its first commit; until then
+//   an older file of its name stays as it is. Invariant 2: once a commit has failed there is no
+//   other one. Invariant 3: an Output that ends without close() does nothing collective, since its
+//   rank may be alone: MPI windows are left to MPI_Finalize, and rank 0 removes a temporary file.
+// Invariant 4: of two commits the second waits for the first, whoever writes it.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "core/comm.hpp"
+#include "core/option_table.hpp"
+#include "core/options.hpp"
+#include "core/status.hpp"
+#include "core/storage.hpp"
+#include "hdf5/hdf5_file.hpp"
+
+namespace tailrace {
+
+/// The suffix of a new file's name until its first commit.
+inline constexpr const char* partial_suffix = ".partial";
+
+class Output {
+ public:
+  Output() = default;
+  ~Output() { abandon(); }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  /// Check that all ranks mean the same file and have given alike what steers it, and that `engine`
+  /// serves all that they ask for (option_table.hpp). Collective. Cost: three allreduces.
+  /// @param more  lines that must be alike besides, of what the engine alone knows.
+  /// @error disagreement  names the option.  @error invalid_argument
+  static Status agree(Comm& comm, const std::string& path, const FileOptions& options,
+                      Engine engine, const std::string& more = "");
+
+  /// Create a file under `path` + partial_suffix. Collective; `comm` must outlive this.
+  /// @error already_exists, invalid_argument (a folder), io_error, no_space
+  Status create(Comm& comm, const std::string& path, const FileOptions& options);
+  /// Open an existing HDF5 file to add to it. Collective. @error not_found, corrupt, io_error
+  Status open(Comm& comm, const std::string& path, const FileOptions& options);
+  /// Open what an earlier run has left unfinished of `path`, to go on with it under its temporary
+  /// name. Collective. @error as open().
+  Status resume(Comm& comm, const std::string& path, const FileOptions& options);
+
+  bool is_open() const { return storage_ != nullptr; }
+  /// Whether the file stands under its own name: opened, or committed. The same on every rank.
+  bool in_place() const { return in_place_; }
+  Storage& storage() { return *storage_; }
+  Tail& tail() { return *tail_; }
+  /// Rank 0 only; takes its space from tail().
+  Hdf5File& file() { return *file_; }
+  Hdf5File* file_at_root() { return file_.get(); }
+
+  /// The file's end at the last commit: what was claimed since is free again if it fails.
+  std::uint64_t committed_end() const { return committed_end_; }
+  /// Keep all that was claimed until now. Collective.
+  void keep_claims() { committed_end_ = tail_->end(); }
+  /// Hand back all that was claimed since the last commit. Collective.
+  void drop_claims() { tail_->reset(committed_end_); }
+
+  /// Why there will be no further commit; ok as a rule. The same on every rank.
+  const Status& broken() const { return broken_; }
+  /// The metadata of a commit could not be brought about: the file stays at its last one. All ranks
+  /// say the same. @returns `failure`, with that said.
+  Status break_off(const Status& failure, const std::string& consequence);
+
+  /// Commit, and give a new file its name. Rank 0 only; the ranks must agree on the outcome, and
+  /// then call committed().
+  Status commit_at_root();
+  /// All ranks agreed that a commit went well. Not collective.
+  void committed() { in_place_ = true; }
+
+  /// The same in two parts: rank 0 takes the metadata out of HDF5, and a thread writes it while the
+  /// program computes. `around` is called on that thread with what writes. Rank 0 only, then all
+  /// ranks call commit_is_pending().
+  Status start_commit_at_root(std::function<Status(const std::function<Status()>& write)> around);
+  void commit_is_pending() { commit_pending_ = true; }
+  bool pending() const { return commit_pending_; }
+  /// Learn how that went. Collective: one agreement, if a commit is pending.
+  Status finish_commit();
+
+  /// Give a file that was closed under its temporary name its own. Rank 0 only; for who closes the
+  /// HDF5 file itself.
+  Status put_in_place();
+
+  /// End it. Collective; what is pending must have been finished. A file that never had a commit is
+  /// removed. @param keep  whether the metadata may be closed in order: nothing has failed.
+  Status close(bool keep);
+  /// End it alone, without a word to the others. Not collective. Called by the destructor.
+  void abandon();
+  /// Close this rank's handles and leave the file as it lies. Not collective.
+  void leave();
+  /// Remove a new file that has no commit under its own name. Rank 0 only.
+  void remove_temporary();
+
+  std::string temporary_path() const { return path_ + partial_suffix; }
+
+ private:
+  Status open_storage(const std::string& path, bool create);
+  Status make_tail();
+  Status open_at(const std::string& path);
+  void start(Comm& comm, const std::string& path, const FileOptions& options);
+
+  Comm* comm_ = nullptr;
+  std::string path_;
+  FileOptions options_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Tail> tail_;
+  std::unique_ptr<Hdf5File> file_;  ///< Rank 0 only.
+  std::uint64_t committed_end_ = 0;
+  Status broken_;
+  bool in_place_ = false;
+  bool commit_pending_ = false;
+  std::future<Status> commit_;  ///< Rank 0 only; last: its thread uses what stands above.
+};
+
+}  // namespace tailrace

@@ -1,0 +1,147 @@
+// The table of options: what is made of it agrees with the structs, the documents and the ranks.
+
+#include "core/option_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "container_support.hpp"
+#include "thread_comm.hpp"
+
+namespace tailrace::test {
+namespace {
+
+std::string file_text(const std::string& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// The page is made from the table; with TAILRACE_WRITE_DOCS set, this writes it.
+TEST(OptionTable, ThePageIsWhatTheTableSays) {
+  const std::string path = std::string(TAILRACE_SOURCE_FOLDER) + "/docs/options.md";
+  if (std::getenv("TAILRACE_WRITE_DOCS") != nullptr) std::ofstream(path) << option_table_markdown();
+  EXPECT_EQ(file_text(path), option_table_markdown())
+      << "run this test with TAILRACE_WRITE_DOCS=1 and commit docs/options.md";
+}
+
+/// Every name stands in the C header, which is the manual; but for "trace" and "why", of which only
+/// programs hear that use the engine itself.
+TEST(OptionTable, TheHeaderNamesEveryOption) {
+  const std::string header =
+      file_text(std::string(TAILRACE_SOURCE_FOLDER) + "/include/tailrace/tailrace.h");
+  const auto names = [&](std::string_view name) {
+    return header.find(std::string(name) + "=") != std::string::npos;
+  };
+  for (const auto& entry : file_option_table()) {
+    if (entry.name == "trace" || entry.name == "why") continue;
+    EXPECT_TRUE(names(entry.name)) << entry.name;
+  }
+  for (const auto& entry : field_option_table()) EXPECT_TRUE(names(entry.name)) << entry.name;
+}
+
+TEST(OptionTable, NamesOccurOnce) {
+  std::set<std::string_view> names;
+  for (const auto& entry : file_option_table()) EXPECT_TRUE(names.insert(entry.name).second);
+  for (const auto& entry : field_option_table()) EXPECT_TRUE(names.insert(entry.name).second);
+}
+
+/// The text of a value tells it from the default, to the last bit: ranks are compared by it.
+TEST(OptionTable, TextsTellValuesApart) {
+  for (const char* text : {"mode=async",
+                           "hold=promise",
+                           "balance=off",
+                           "record=x",
+                           "scheduler=johnson",
+                           "buffer=3",
+                           "align=2",
+                           "direct=on",
+                           "fsync=off",
+                           "journal=on",
+                           "replace=on",
+                           "trace=on",
+                           "trace-file=t",
+                           "for=balanced",
+                           "why=measured",
+                           "target-size=7",
+                           "target-psnr=80.00000000000001",
+                           "order=johnson",
+                           "codec=deflate",
+                           "codec=zstd,level=3",
+                           "bound=none",
+                           "bound=rel=0.0010000000000000002",
+                           "chunk=8388609",
+                           "chunk=8x8",
+                           "layout=dense",
+                           "space=1.0000000000000002",
+                           "space=3:1",
+                           "expected-ratio=2",
+                           "expected-error=0.1",
+                           "verify=off",
+                           "fill=-0",
+                           "raw-fallback=off",
+                           "holes=on",
+                           "over-time=on"}) {
+    FileOptions options;
+    ASSERT_TRUE(apply_file_options(text, options).ok()) << text;
+    EXPECT_NE(agreed_text(options, Engine::write), agreed_text(FileOptions(), Engine::write))
+        << text;
+  }
+  // What is each rank's own, or rank 0's, is not compared.
+  FileOptions own;
+  ASSERT_TRUE(apply_file_options("threads=7,memory=1048577,plugin-path=/x,profile=/y", own).ok());
+  EXPECT_EQ(agreed_text(own, Engine::write), agreed_text(FileOptions(), Engine::write));
+}
+
+TEST(OptionTable, WhatAWriterDoesNotServeIsRefusedByName) {
+  const auto refusal = [](const char* text, Engine engine) {
+    FileOptions options;
+    EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
+    const Status status = check_served(options, engine);
+    return status.ok() ? "served" : status.message();
+  };
+  for (const char* text : {"mode=async", "order=johnson", "trace-file=x", "record=x",
+                           "hold=promise", "balance=off", "scheduler=johnson"}) {
+    const std::string name = std::string(text).substr(0, std::string(text).find('='));
+    EXPECT_NE(refusal(text, Engine::array).find("option " + name + "="), std::string::npos) << text;
+    EXPECT_NE(refusal(text, Engine::concat).find("option " + name + "="), std::string::npos)
+        << text;
+    EXPECT_EQ(refusal(text, Engine::write), "served");
+  }
+  EXPECT_EQ(refusal("memory=64MB,layout=dense,fsync=off", Engine::concat), "served");
+  EXPECT_NE(refusal("bound=abs=1", Engine::concat).find("option bound="), std::string::npos);
+  EXPECT_EQ(refusal("mode=sync,order=given,bound=abs=1,layout=arena", Engine::array), "served");
+}
+
+/// What ranks have decided alike passes; what they have not is named by the next agreement, on all
+/// of them, and the one after is clean again.
+TEST(Decide, IsComparedByTheNextAgreement_3_ranks) {
+  run_ranks(3, [](std::unique_ptr<Comm> comm) {
+    comm->decide("field /a", "codec trz");
+    EXPECT_TRUE(comm->agree(Status()).ok());
+    comm->decide("field /a", "codec trz");
+    comm->decide("field /b", comm->rank() == 2 ? "codec none" : "codec trz");
+    const Status differs = comm->agree(Status());
+    EXPECT_EQ(differs.code(), Code::disagreement);
+    EXPECT_NE(differs.message().find("rank 2: "), std::string::npos) << differs.message();
+    EXPECT_NE(differs.message().find("rank 0 has {field /b: codec trz}"), std::string::npos);
+    EXPECT_NE(differs.message().find("this rank has {field /b: codec none}"), std::string::npos);
+    EXPECT_TRUE(comm->agree(Status()).ok());
+    // A decision that one rank never came to; and a failure wins over it.
+    if (comm->rank() == 1) comm->decide("field /c", "codec xor");
+    EXPECT_EQ(comm->agree(Status()).code(), Code::disagreement);
+    if (comm->rank() == 1) comm->decide("field /c", "codec xor");
+    const Status failed =
+        comm->agree(comm->rank() == 2 ? Status(Code::io_error, "gone") : Status());
+    EXPECT_EQ(failed.code(), Code::io_error);
+    EXPECT_TRUE(comm->agree(Status()).ok());
+  });
+}
+
+}  // namespace
+}  // namespace tailrace::test
