@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "cli/cli_common.hpp"
-#include "cli/text_table.hpp"
 #include "core/options.hpp"
 #include "core/version.hpp"
+#include "report/text_table.hpp"
 
 namespace tailrace::bench {
 namespace {

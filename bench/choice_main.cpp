@@ -10,10 +10,10 @@
 
 #include "bench_options.hpp"
 #include "choice_grid.hpp"
-#include "cli/text_table.hpp"
 #include "core/version.hpp"
 #include "machine_facts.hpp"
 #include "parse_arguments.hpp"
+#include "report/text_table.hpp"
 #include "run_folder.hpp"
 
 namespace tailrace::bench {

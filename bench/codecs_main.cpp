@@ -15,11 +15,12 @@
 #include <malloc.h>
 #endif
 
-#include "cli/commands.hpp"
 #include "cli/progress_bar.hpp"
 #include "codec/trz/kernels/isa.hpp"
 #include "codecs_report.hpp"
+#include "hdf5_filter/own_filters.hpp"
 #include "parse_arguments.hpp"
+#include "verbs/input_fields.hpp"
 
 namespace tailrace::bench {
 namespace {
@@ -54,7 +55,9 @@ class FileRun {
       : session_(session), path_(path), table_(table), outcome_(outcome) {}
 
   Status run() {
-    Result<std::unique_ptr<InputFile>> input = cli::open_input(path_, outcome_.options.raw_format);
+    TAILRACE_TRY(hdf5::register_own_filters());
+    Result<std::unique_ptr<InputFile>> input =
+        verbs::open_input(path_, outcome_.options.raw_format);
     if (!input.ok()) return input.status();
     for (std::size_t f = 0; f < (*input)->fields().size(); ++f) {
       const InputField& field = (*input)->fields()[f];

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
 #include "core/option_table.hpp"
 

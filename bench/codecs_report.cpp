@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "cli/cli_common.hpp"
-#include "cli/text_table.hpp"
 #include "core/version.hpp"
+#include "report/text_table.hpp"
 
 namespace tailrace::bench {
 namespace {

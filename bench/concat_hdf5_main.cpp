@@ -8,12 +8,12 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_options.hpp"
-#include "cli/input_list.hpp"
-#include "cli/text_table.hpp"
 #include "concat_hdf5.hpp"
 #include "core/options.hpp"
 #include "core/version.hpp"
 #include "parse_arguments.hpp"
+#include "report/text_table.hpp"
+#include "verbs/verb_ranks.hpp"
 
 namespace tailrace::bench {
 namespace {
@@ -101,7 +101,7 @@ int run_concat_hdf5(cli::Session& session, int argc, char** argv) {
   if (!buffer.ok()) return session.fail(buffer.status().within("--buffer"));
   request.buffer_bytes = *buffer;
   Result<std::vector<std::string>> inputs =
-      cli::read_inputs(session, arguments.files, arguments.list_path);
+      verbs::read_inputs(session.comm, arguments.files, arguments.list_path);
   if (!inputs.ok()) return session.fail(inputs.status());
   request.inputs = std::move(*inputs);
   cli::ReportFile json;

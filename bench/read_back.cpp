@@ -45,9 +45,7 @@ Result<ReadBack> read_back_with_hdf5(const BenchContext& context, const std::str
                                      bool exact) {
   const Hdf5Scope scope;
   share_plugin_folders(context.options.plugin_path);
-  for (const hdf5::FilterClass* filter_class : hdf5::own_filter_classes()) {
-    TAILRACE_TRY(register_filter_class(filter_class));
-  }
+  TAILRACE_TRY(hdf5::register_own_filters());
   ReadBack found;
   const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file.valid()) return hdf5_failure(Code::corrupt, "opening \"" + path + "\"");

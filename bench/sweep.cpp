@@ -9,7 +9,7 @@
 
 #include "bench_profile.hpp"
 #include "bench_report.hpp"
-#include "cli/text_table.hpp"
+#include "report/text_table.hpp"
 #include "run_folder.hpp"
 #include "time_model.hpp"
 

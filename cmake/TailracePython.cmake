@@ -13,21 +13,26 @@ set(python_output "${PROJECT_BINARY_DIR}/lib/python")
 
 if(TAILRACE_PYTHON)
   file(GLOB python_sources CONFIGURE_DEPENDS "${python_folder}/engine_*.cpp")
-  # What `tailrace verify` and `tailrace info` do, with what they print.
-  foreach(name chunk_deal cli_common info open_input repack_plan text_table
-               verify_files verify_report verify_task)
-    list(APPEND python_sources "${PROJECT_SOURCE_DIR}/frontends/cli/${name}.cpp")
+  # What `tailrace verify` and `tailrace info` print.
+  foreach(name info_text number_text text_table verify_text)
+    list(APPEND python_sources "${PROJECT_SOURCE_DIR}/frontends/report/${name}.cpp")
   endforeach()
+  # The verbs, joined with these where sources are.
+  set(verbs_objects $<TARGET_OBJECTS:tailrace_verbs>)
+  if(TAILRACE_JOIN_SOURCES)
+    list(APPEND python_sources ${verbs_sources})
+    set(verbs_objects "")
+  endif()
   # The engine as in a build without MPI: files mpi_* go to the other module.
   nanobind_add_module(tailrace_python NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
                       ${python_sources}
                       $<FILTER:$<TARGET_OBJECTS:tailrace_engine>,EXCLUDE,/exec/mpi_>
                       $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_container>
+                      ${verbs_objects}
                       ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
   set_target_properties(tailrace_python PROPERTIES OUTPUT_NAME _engine
                         LIBRARY_OUTPUT_DIRECTORY "${python_output}"
                         INSTALL_RPATH "" BUILD_WITH_INSTALL_RPATH ON)
-  target_include_directories(tailrace_python PRIVATE "${PROJECT_SOURCE_DIR}/frontends/cli")
   target_link_libraries(tailrace_python PRIVATE tailrace_flags tailrace_python_requirements)
   target_link_options(tailrace_python PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
                       -Wl,--gc-sections)

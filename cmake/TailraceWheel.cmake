@@ -2,7 +2,8 @@
 # rest is compiled several sources at a time (TailraceJoin.cmake).
 #
 #   TAILRACE_WHEEL_OMITS  sources that nothing in the wheel calls: the C API, concatenation, the
-#                         simulator, recovery and measuring of machines. The modules fail to load if
+#                         simulator, recovery, measuring of machines, all verbs but verify and
+#                         info. The modules fail to load if
 #                         one of them is needed after all.
 #
 # Optimised as the programs are, -O2 (trz and xor have -O3), without debug information.
@@ -10,6 +11,7 @@
 set(TAILRACE_WHEEL_OMITS
     "/frontends/c/[^/]*$"
     "/src/concat/.*"
+    "/verbs/(book_file|concat_request|export_files|repack|repack_plan|verify_concat)\\.cpp$"
     "/exec/mpi_[^/]*$"  # of the module _mpi, which names them itself
     "/(measure/measure_(codec|storage)|simulate/simulate_(clock|node|run))\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names|hdf5/recover)\\.cpp$")

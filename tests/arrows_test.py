@@ -36,6 +36,8 @@ ARROWS = {
     "concat/hdf5": {"core", "hdf5", "describe"},
     "concat/check": {"core", "hdf5", "describe"},
     "concat": {"core", *PURE, "exec", "hdf5", "describe", "concat/hdf5", "output", "read"},
+    "verbs": {"core", *PURE, "exec", "simulate", "measure", "hdf5", "describe", "netcdf", "field",
+              "output", "write", "read", "array", "concat", "concat/check", "concat/hdf5"},
 }
 PUBLIC = "tailrace"
 

@@ -1,20 +1,17 @@
-// Exit codes, rank 0's voice, and the look of numbers.
+// Exit codes, rank 0's voice, the way of a report.
 
 #include "cli_common.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
-#include <thread>
+
+#include "core/reduce_all.hpp"
+#include "hdf5_filter/own_filters.hpp"
+#include "progress_bar.hpp"
+#include "verbs/input_fields.hpp"
 
 namespace tailrace::cli {
 
@@ -39,11 +36,16 @@ int exit_code(Code code) {
   return exit_resources;
 }
 
-Status Session::settle(const Status& mine) const {
-  const Status agreed = comm.agree(mine);
-  constexpr std::string_view first_rank = "rank 0: ";
-  if (agreed.ok() || !agreed.message().starts_with(first_rank)) return agreed;
-  return Status(agreed.code(), agreed.message().substr(first_rank.size()));
+Status Session::settle(const Status& mine) const { return verbs::settle(comm, mine); }
+
+verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {
+  verbs::VerbRanks ranks{comm, [this] { return mpi.world(); }, nullptr, nullptr};
+  ranks.progress = [&bar](std::uint64_t done, std::uint64_t total) { bar.update(done, total); };
+  ranks.remark = [this, quiet, &bar](const std::string& text) {
+    bar.clear();
+    if (!quiet) remark(text);
+  };
+  return ranks;
 }
 
 int Session::fail(const Status& failure) const {
@@ -56,6 +58,11 @@ void Session::remark(std::string_view text) const {
   std::cout.flush();
   fmt::print(stderr, "tailrace {}: {}\n", command, text);
   std::fflush(stderr);
+}
+
+Status start_hdf5(const Session& session, const std::string& plugin_folders) {
+  verbs::search_plugins_in(plugin_folders);
+  return session.settle(hdf5::register_own_filters());
 }
 
 Status ReportFile::open(const std::string& path, bool speaks) {
@@ -82,173 +89,27 @@ Status ReportFile::finish(std::string_view text) {
   return status_from_errno(errno != 0 ? errno : EIO, "cannot write " + path_);
 }
 
-std::string size_text(std::uint64_t n_bytes) {
-  constexpr std::array<const char*, 6> units = {"B", "kB", "MB", "GB", "TB", "PB"};
-  double number = static_cast<double>(n_bytes);
-  std::size_t unit = 0;
-  while (number >= 999.5 && unit + 1 < units.size()) {
-    number /= 1000;
-    ++unit;
+int run_and_show(const Session& session, const std::string& json_path, bool quiet,
+                 const std::function<Result<Shown>()>& work) {
+  ReportFile json;
+  Status status = session.settle(json.open(json_path, session.speaks()));
+  if (!status.ok()) return session.fail(status);
+  const Result<Shown> shown = work();
+  if (!shown.ok()) return session.fail(shown.status());
+  if (session.speaks()) {
+    if (!quiet && !json.to_stdout()) fmt::print("{}", shown->text);
+    for (const std::string& remark : shown->remarks) session.remark(remark);
+    status = json.finish(shown->json);
   }
-  if (unit == 0) return fmt::format("{} B", n_bytes);
-  const int decimals = number < 9.995 ? 2 : (number < 99.95 ? 1 : 0);
-  return fmt::format("{:.{}f} {}", number, decimals, units[unit]);
+  status = session.settle(status);
+  return status.ok() ? shown->code : session.fail(status);
 }
 
-std::string seconds_text(double seconds) {
-  if (seconds >= 120) {
-    const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
-    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  }
-  const int decimals = seconds < 9.9995 ? 3 : (seconds < 99.995 ? 2 : 1);
-  return fmt::format("{:.{}f} s", seconds, decimals);
-}
-
-std::string throughput_text(std::uint64_t n_bytes, double seconds) {
-  if (seconds <= 1e-7 || n_bytes == 0) return "-";
-  const double megabytes = static_cast<double>(n_bytes) / seconds / 1e6;
-  return fmt::format("{:.{}f}", megabytes, megabytes < 9.95 ? 1 : 0);
-}
-
-std::string ratio_text(std::uint64_t raw_bytes, std::uint64_t encoded_bytes) {
-  if (encoded_bytes == 0) return "-";
-  const double ratio = static_cast<double>(raw_bytes) / static_cast<double>(encoded_bytes);
-  return fmt::format("{:.{}f}", ratio, ratio < 99.95 ? 2 : (ratio < 999.5 ? 1 : 0));
-}
-
-std::string share_text(double error, double bound) {
-  if (error == 0) return "0";
-  if (!(bound > 0)) return "-";
-  const double percent = 100 * error / bound;
-  if (!std::isfinite(percent)) return "inf";
-  if (percent >= 1e4) return fmt::format("{:.2g}x", percent / 100);
-  // Never let rounding show "100.0%" for an error that is beyond its bound, or within it.
-  if (percent > 100 && percent < 100.05) return ">100%";
-  return fmt::format("{:.1f}%", percent > 99.95 && percent < 100 ? 99.9 : percent);
-}
-
-std::string bound_column_text(const ErrorBound& bound) {
-  return bound.lossless() ? "exact" : error_bound_text(bound);
-}
-
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string position_text(const Shape& shape, std::uint64_t index) {
-  Shape position(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    position[d] = shape[d] == 0 ? 0 : index % shape[d];
-    index = shape[d] == 0 ? 0 : index / shape[d];
-  }
-  return fmt::format("[{}]", fmt::join(position, ", "));
-}
-
-namespace {
-
-bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
-
-/// Byte position of the character number `n_characters`.
-std::size_t byte_of_character(std::string_view text, std::size_t n_characters) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (starts_character(text[at]) && n_characters-- == 0) break;
-    ++at;
-  }
-  return at;
-}
-
-}  // namespace
-
-std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
-}
-
-std::string shorten_middle(std::string_view text, std::size_t width) {
-  const std::size_t n_characters = display_width(text);
-  if (n_characters <= width || width < 3) return std::string(text);
-  // The end of a path tells more than its beginning, so it keeps the larger half.
-  const std::size_t n_head = (width - 1) / 3;
-  const std::size_t n_end = width - 1 - n_head;
-  return fmt::format("{}~{}", text.substr(0, byte_of_character(text, n_head)),
-                     text.substr(byte_of_character(text, n_characters - n_end)));
-}
-
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column,
-                    std::size_t width) {
-  std::string lines;
-  std::size_t column = first_column;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
-    text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
-    const std::size_t word_width = display_width(word);
-    if (column > indent && column + 1 + word_width > width) {
-      lines += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (!lines.empty()) {
-      lines += ' ';
-      ++column;
-    }
-    lines += word;
-    column += word_width;
-  }
-  return lines;
-}
-
-std::string common_group(const std::vector<std::string>& paths) {
-  if (paths.empty()) return "";
-  const auto group_of = [](std::string_view path) { return path.substr(0, path.rfind('/')); };
-  std::string_view group = group_of(paths.front());
-  for (const std::string& path : paths) {
-    while (!group.empty() && !path.starts_with(std::string(group) + "/")) group = group_of(group);
-  }
-  return std::string(group);
-}
-
-std::string_view shown_path(std::string_view path, std::string_view group) {
-  if (!group.empty() && path.starts_with(group)) path.remove_prefix(group.size());
-  return path.starts_with('/') ? path.substr(1) : path;
-}
-
-std::string group_remark(std::string_view group) {
-  return group.empty() ? "" : fmt::format(" (all in {})", group);
-}
-
-std::string json_text(const nlohmann::ordered_json& document) {
-  const std::string indented =
-      document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  std::string out;
-  for (std::size_t at = 0; at < indented.size(); ++at) {
-    out += indented[at];
-    if (indented[at] != '[') continue;
-    // An array of numbers holds no other bracket and no quote up to its end.
-    const std::size_t end = indented.find_first_of("[]{}\"", at + 1);
-    if (end == std::string::npos || indented[end] != ']') continue;
-    for (++at; at < end; ++at) {
-      if (indented[at] == ',') out += ", ";
-      if (std::string_view(", \n").find(indented[at]) == std::string_view::npos)
-        out += indented[at];
-    }
-    out += ']';
-  }
-  return out + "\n";
-}
-
-bool is_directory(const std::string& path) {
-  struct stat entry {};
-  return ::stat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode);
-}
-
-std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm) {
-  if (n_asked > 0) return n_asked;
-  const auto on_node = static_cast<unsigned>(std::max(1, comm.n_ranks_on_node()));
-  return std::max(1U, std::thread::hardware_concurrency() / on_node);
-}
-
-std::uint64_t file_bytes_of(const std::string& path) {
-  struct stat entry {};
-  return ::stat(path.c_str(), &entry) == 0 ? static_cast<std::uint64_t>(entry.st_size) : 0;
+Result<Shown> at_root(const Session& session, const std::function<Result<Shown>()>& work) {
+  Result<Shown> shown = session.speaks() ? work() : Shown();
+  TAILRACE_TRY(session.settle(shown.status()));
+  reduce_all(session.comm, Reduction::max, shown->code);
+  return shown;
 }
 
 }  // namespace tailrace::cli

@@ -1,4 +1,4 @@
-// What every command shares: who may print, which exit code a failure becomes, how numbers look.
+// What every command shares: who may print, which exit code a failure becomes, where reports go.
 //
 // Invariant: only rank 0 prints, once; every rank returns the same exit code. A command first lets
 // all ranks agree on what went wrong (settle), then reports it.
@@ -7,20 +7,27 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/comm.hpp"
-#include "core/dtype.hpp"
-#include "core/error_bound.hpp"
 #include "core/status.hpp"
 #include "exec/comm_factory.hpp"
+#include "report/number_text.hpp"
+#include "report/report_json.hpp"
+#include "report/text_table.hpp"
+#include "verbs/verb_ranks.hpp"
 
 namespace tailrace::cli {
+
+using namespace report;
+using verbs::is_directory;
+using verbs::json_schema_version;
+
+class ProgressBar;
 
 /// The exit codes that scripts may rely on.
 inline constexpr int exit_done = 0;
@@ -45,7 +52,13 @@ struct Session {
   int fail(const Status& failure) const;
   /// Print one remark on stderr (rank 0).
   void remark(std::string_view text) const;
+  /// These ranks for a verb, which moves `bar` and, unless it is to be quiet, makes remarks.
+  verbs::VerbRanks for_verb(bool quiet, ProgressBar& bar) const;
 };
+
+/// Make HDF5 ready to read: plug-ins are looked for in these folders first, and chunks of our own
+/// codecs need none. Must come before the first HDF5 call. Collective.
+Status start_hdf5(const Session& session, const std::string& plugin_folders);
 
 /// A text file that rank 0 opens before the work and fills after it, so that a path that cannot be
 /// written is found out at once. The path "-" is stdout. Other ranks hold it empty.
@@ -65,44 +78,21 @@ class ReportFile {
   bool to_stdout_ = false;
 };
 
-/// "8.39 MB": three significant digits, powers of 1000, as all sizes and throughputs of the CLI.
-std::string size_text(std::uint64_t n_bytes);
-/// "0.532 s", "84.1 s", "2 min 05 s".
-std::string seconds_text(double seconds);
-/// Uncompressed bytes per second in MB/s (10^6), without the unit; "-" if there is no time to speak
-/// of.
-std::string throughput_text(std::uint64_t n_bytes, double seconds);
-/// "13.2"; "-" if the encoded size is 0.
-std::string ratio_text(std::uint64_t raw_bytes, std::uint64_t encoded_bytes);
-/// "99.8%": an error as a share of its bound; "0" if there is none.
-std::string share_text(double error, double bound);
-/// "rel=0.001" or "exact".
-std::string bound_column_text(const ErrorBound& bound);
-/// "1 chunk", "3 chunks".
-std::string counted(std::uint64_t count, std::string_view noun);
-/// "[3, 14, 15]" for a row-major position in a shape; "[]" for a scalar.
-std::string position_text(const Shape& shape, std::uint64_t index);
-/// Text that fits `width` columns: longer text loses its middle ("native_f~density").
-std::string shorten_middle(std::string_view text, std::size_t width);
-/// Columns that UTF-8 text takes up.
-std::size_t display_width(std::string_view text);
-/// Lines of at most `width` columns, broken at spaces; later lines begin with `indent` spaces, and
-/// the first one is taken to begin in column `first_column`.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column = 0,
-                    std::size_t width = 100);
-/// The group that all paths lie in ("/native_fields"), if it is worth naming once; else "".
-std::string common_group(const std::vector<std::string>& paths);
-/// A path as tables print it: without the common group and the slash before it.
-std::string_view shown_path(std::string_view path, std::string_view group);
-/// " (all in /native_fields)" for a line above a table of shown_path()s; "" without a group.
-std::string group_remark(std::string_view group);
-/// A JSON document, indented, with each array of plain numbers on one line.
-std::string json_text(const nlohmann::ordered_json& document);
-/// Whether `path` is a directory.
-bool is_directory(const std::string& path);
-/// Encode threads of each rank: as many as asked for or, for 0, the cores over the node's ranks.
-std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
-/// Bytes in a file; 0 if there is none.
-std::uint64_t file_bytes_of(const std::string& path);
+/// What a command shows of its report; rank 0's counts.
+struct Shown {
+  std::string text;                  ///< On stdout, unless it is to be quiet or JSON is there.
+  std::string json;                  ///< In the file that was asked for.
+  std::vector<std::string> remarks;  ///< On stderr, after the text.
+  int code = exit_done;              ///< The same on every rank.
+};
+
+/// The frame of a command with a report: opens the JSON file, so that a path that cannot be written
+/// is found out at once, works, and shows what came of it. Collective.
+/// @param work  collective; returns the same Status on every rank.  @returns the exit code.
+int run_and_show(const Session& session, const std::string& json_path, bool quiet,
+                 const std::function<Result<Shown>()>& work);
+
+/// Work that rank 0 does alone while the others wait for its verdict. Collective.
+Result<Shown> at_root(const Session& session, const std::function<Result<Shown>()>& work);
 
 }  // namespace tailrace::cli

@@ -6,14 +6,10 @@
 #include <CLI/CLI.hpp>
 
 #include "codec/registry.hpp"
-#include "concat_options.hpp"
-#include "export_options.hpp"
-#include "filter_args_options.hpp"
 #include "help_formatter.hpp"
 #include "layout/layout.hpp"
-#include "netcdf_options.hpp"
+#include "option_group.hpp"
 #include "schedule/order.hpp"
-#include "schedule_options.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -168,273 +164,254 @@ std::string order_help() {
   return text;
 }
 
-CLI::Option* text_option(CLI::App* app, const std::string& name, std::string& target,
-                         const std::string& unit, const std::string& group,
-                         const std::string& text) {
-  return app->add_option(name, target, text)->type_name(unit)->group(group)->take_last();
-}
-
-CLI::Option* list_option(CLI::App* app, const std::string& name, std::vector<std::string>& target,
-                         const std::string& unit, const std::string& group,
-                         const std::string& text) {
-  // One value for each mention of the option: a list must not swallow the inputs that follow it.
-  return app->add_option(name, target, text)
-      ->type_name(unit)
-      ->group(group)
-      ->expected(1)
-      ->take_all();
-}
-
-/// An option whose text goes to core/options.hpp under the name `key`.
-void file_option(CLI::App* app, std::vector<KeyValue>& target, const std::string& key,
-                 const std::string& unit, const std::string& group, const std::string& text) {
-  app->add_option_function<std::string>(
-         "--" + key, [&target, key](const std::string& value) { target.emplace_back(key, value); },
-         text)
-      ->type_name(unit)
-      ->group(group)
-      ->take_last();
-}
-
-void file_flag(CLI::App* app, std::vector<KeyValue>& target, const std::string& flag,
-               const std::string& key, const std::string& group, const std::string& text) {
-  app->add_flag_callback(
-         flag, [&target, key] { target.emplace_back(key, "on"); }, text)
-      ->group(group);
-}
-
-void common_options(CLI::App* app, std::string& json_path) {
-  text_option(app, "--json", json_path, "FILE", "Reports",
-              "Write the same numbers as JSON; '-' is stdout, in place of the table.");
-  app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
-}
-
 /// What codec auto is to reach, and what it goes by.
 void add_choice_options(CLI::App* sub, RepackArguments& repack) {
   std::vector<KeyValue>& file = repack.file_options;
-  const char* choice = "Choice of codecs (--codec auto)";
-  file_option(sub, file, "for", "speed|size|balanced", choice,
-              "speed: the shortest step, encoding and writing overlapped. size: the smallest file. "
-              "balanced: the smallest one that takes at most a tenth longer than the fastest. "
-              "Default speed.");
+  const Group choice(sub, "Choice of codecs (--codec auto)");
+  choice.engine(
+      "--for", file, "for", "speed|size|balanced",
+      "speed: the shortest step, encoding and writing overlapped. size: the smallest file. "
+      "balanced: the smallest one that takes at most a tenth longer than the fastest. "
+      "Default speed.");
   sub->add_flag("--why{predicted}", repack.why,
                 "Print the codecs that were compared. --why=measured encodes the sampled chunks "
                 "with each of them, too.")
       ->type_name("")
-      ->group(choice)
+      ->group("Choice of codecs (--codec auto)")
       ->take_last();
-  file_option(sub, file, "profile", "FILE", choice,
-              "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
-              "~/.config/tailrace/profile.json, else typical values.");
-  file_option(sub, file, "target-size", "SIZE", choice,
-              "Bytes that all fields together should come to: the tightest bound, the same share "
-              "of each field's range, that makes about this. A --bound is then the loosest one.");
-  file_option(sub, file, "target-psnr", "DB", choice,
-              "PSNR that each field should come to, by the errors of a sample; --bound psnr= "
-              "guarantees it at larger size. A --bound is then the loosest one.");
+  choice.engine("--profile", file, "profile", "FILE",
+                "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
+                "~/.config/tailrace/profile.json, else typical values.");
+  choice.engine("--target-size", file, "target-size", "SIZE",
+                "Bytes that all fields together should come to: the tightest bound, the same share "
+                "of each field's range, that makes about this. A --bound is then the loosest one.");
+  choice.engine("--target-psnr", file, "target-psnr", "DB",
+                "PSNR that each field should come to, by the errors of a sample; --bound psnr= "
+                "guarantees it at larger size. A --bound is then the loosest one.");
+}
+
+/// How dimensions of the output are named.
+void add_netcdf_options(CLI::App* sub, verbs::NetcdfRequest& netcdf) {
+  const Group output(sub, "Output");
+  output.flag("--netcdf", netcdf.wanted,
+              "Make the output a netCDF-4 file with named dimensions, whatever the input is: "
+              "those of --dims, else dim_LENGTH, shared by equal lengths of a group. netCDF "
+              "inputs keep their own without being asked.");
+  output.list("--dims", netcdf.dimensions, "GLOB=NAME,...",
+              "Names of the dimensions of fields that match, slowest first, with --netcdf: "
+              "--dims 'temperature=time,y,x' or --dims '*=z,y,x'. A one-dimensional field of "
+              "a dimension's name becomes its coordinate. Repeatable; a later one wins.");
 }
 
 void add_repack(CLI::App& app, RepackArguments& repack) {
   CLI::App* sub = app.add_subcommand("repack", repack_description);
+  const Group reports(sub, "Reports");
+  const Group input(sub, "Input");
+  const Group output(sub, "Output");
   sub->footer(repack_footer);
   sub->add_option("INPUT", repack.inputs, "Files to compress. Several need a folder as --output.")
       ->required();
   std::vector<KeyValue>& file = repack.file_options;
-  text_option(sub, "-o,--output", repack.output, "OUT", "Output",
-              "The HDF5 file to create, or an existing folder.")
+  output("-o,--output", repack.output, "OUT", "The HDF5 file to create, or an existing folder.")
       ->required();
-  file_flag(sub, file, "--force", "replace", "Output", "Replace an existing file.");
-  add_netcdf_options(sub, repack.netcdf);
-  text_option(sub, "--raw", repack.raw_format, "TYPE:SHAPE", "Input",
-              "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
-              "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");
-  list_option(sub, "--only", repack.fields.only, "GLOB", "Input",
-              "Repack only fields whose path matches. Repeatable. Default: all.");
-  list_option(sub, "--exclude", repack.fields.exclude, "GLOB", "Input",
-              "Leave out fields whose path matches. Repeatable.");
+  output.engine_flag("--force", file, "replace", "Replace an existing file.");
+  add_netcdf_options(sub, repack.request.netcdf);
+  input("--raw", repack.request.raw_format, "TYPE:SHAPE",
+        "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
+        "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");
+  input.list("--only", repack.request.fields.selection.only, "GLOB",
+             "Repack only fields whose path matches. Repeatable. Default: all.");
+  input.list("--exclude", repack.request.fields.selection.exclude, "GLOB",
+             "Leave out fields whose path matches. Repeatable.");
 
-  const char* compression = "Compression";
-  text_option(sub, "-c,--codec", repack.fields.codec, "CODEC", compression, codec_help());
-  text_option(
-      sub, "-b,--bound", repack.fields.bound, "MODE=VALUE", compression,
+  const Group compression(sub, "Compression");
+  compression("-c,--codec", repack.request.fields.codec, "CODEC", codec_help());
+  compression(
+      "-b,--bound", repack.request.fields.bound, "MODE=VALUE",
       "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
-  list_option(sub, "-f,--field", repack.fields.per_field, "GLOB:k=v,...", compression,
-              "Settings for the fields that match, over all others (below). Repeatable; a later "
-              "one wins. A pattern that matches nothing is an error.");
-  text_option(sub, "--lossless-codec", repack.fields.lossless_codec, "CODEC", compression,
+  compression.list(
+      "-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
+      "Settings for the fields that match, over all others (below). Repeatable; a later "
+      "one wins. A pattern that matches nothing is an error.");
+  compression("--lossless-codec", repack.request.fields.lossless_codec, "CODEC",
               "For what a --bound leaves exact: integers, coordinates, arrays under 4 KiB. "
               "Default: deflate.");
-  file_option(sub, file, "chunk", "SIZE|SHAPE", compression,
-              "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "
-              "(64x64x64). Default 8MiB, less where --memory or the number of ranks ask for it.");
-  file_option(sub, file, "verify", "on|off|auto", compression,
-              "Decode every chunk again and check its bound. auto: for lossy codecs whose code is "
-              "not ours. Default auto.");
-  file_option(sub, file, "plugin-path", "FOLDERS", compression,
-              "Folders of HDF5 filter plug-ins, separated by colons, searched before "
-              "HDF5_PLUGIN_PATH.");
+  compression.engine(
+      "--chunk", file, "chunk", "SIZE|SHAPE",
+      "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "
+      "(64x64x64). Default 8MiB, less where --memory or the number of ranks ask for it.");
+  compression.engine(
+      "--verify", file, "verify", "on|off|auto",
+      "Decode every chunk again and check its bound. auto: for lossy codecs whose code is "
+      "not ours. Default auto.");
+  compression.engine("--plugin-path", file, "plugin-path", "FOLDERS",
+                     "Folders of HDF5 filter plug-ins, separated by colons, searched before "
+                     "HDF5_PLUGIN_PATH.");
   add_choice_options(sub, repack);
-  const char* resources = "Resources and storage";
-  file_option(sub, file, "threads", "N", resources,
-              "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
-  file_option(sub, file, "memory", "SIZE", resources,
-              "Most memory for buffers in each rank. Default 1GiB.");
-  file_option(sub, file, "buffer", "SIZE", resources,
-              "Encoded chunks are gathered into writes of up to this. Default 16MiB.");
-  file_option(sub, file, "layout", "NAME", resources, layout_help());
-  file_option(sub, file, "fsync", "on|off", resources,
-              "Make the data durable before the file appears. Default on.");
-  file_flag(sub, file, "--direct", "direct", resources,
-            "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
-  file_option(sub, file, "align", "SIZE", resources,
-              "Let writes begin at multiples of this, such as a stripe. Default auto: as the "
-              "machine profile says, 1 without one.");
-  file_option(sub, file, "order", "NAME", resources, order_help());
-  file_option(sub, file, "space", "GOAL|RATIO", resources,
-              "Layouts predictive and arena: what they keep free for chunks that come out larger "
-              "than predicted. performance, balanced, storage, weights such as 3:1, or reserved "
-              "over predicted bytes, such as 1.25. Default balanced.");
-  file_option(sub, file, "expected-ratio", "RATIO", resources,
-              "Layout hybrid: the ratio that chunks are expected to have.");
-  file_option(sub, file, "expected-error", "FRACTION", resources,
-              "Layout hybrid: by which fraction that may be off.");
-  file_flag(sub, file, "--journal", "journal", resources,
-            "Keep a redo journal against torn metadata writes.");
+  const Group resources(sub, "Resources and storage");
+  resources.engine("--threads", file, "threads", "N",
+                   "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
+  resources.engine("--memory", file, "memory", "SIZE",
+                   "Most memory for buffers in each rank. Default 1GiB.");
+  resources.engine("--buffer", file, "buffer", "SIZE",
+                   "Encoded chunks are gathered into writes of up to this. Default 16MiB.");
+  resources.engine("--layout", file, "layout", "NAME", layout_help());
+  resources.engine("--fsync", file, "fsync", "on|off",
+                   "Make the data durable before the file appears. Default on.");
+  resources.engine_flag("--direct", file, "direct",
+                        "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
+  resources.engine("--align", file, "align", "SIZE",
+                   "Let writes begin at multiples of this, such as a stripe. Default auto: as the "
+                   "machine profile says, 1 without one.");
+  resources.engine("--order", file, "order", "NAME", order_help());
+  resources.engine(
+      "--space", file, "space", "GOAL|RATIO",
+      "Layouts predictive and arena: what they keep free for chunks that come out larger "
+      "than predicted. performance, balanced, storage, weights such as 3:1, or reserved "
+      "over predicted bytes, such as 1.25. Default balanced.");
+  resources.engine("--expected-ratio", file, "expected-ratio", "RATIO",
+                   "Layout hybrid: the ratio that chunks are expected to have.");
+  resources.engine("--expected-error", file, "expected-error", "FRACTION",
+                   "Layout hybrid: by which fraction that may be off.");
+  resources.engine_flag("--journal", file, "journal",
+                        "Keep a redo journal against torn metadata writes.");
 
-  text_option(sub, "--trace", repack.trace_path, "FILE", "Reports",
-              "Write what every lane of every rank did, for ui.perfetto.dev (Chrome trace JSON).");
-  common_options(sub, repack.json_path);
-  sub->add_flag("-q,--quiet", repack.quiet, "No table, no progress, no remarks.")->group("Reports");
+  reports("--trace", repack.trace_path, "FILE",
+          "Write what every lane of every rank did, for ui.perfetto.dev (Chrome trace JSON).");
+  report_options(sub, repack.json_path);
+  reports.flag("-q,--quiet", repack.quiet, "No table, no progress, no remarks.");
 }
 
 /// The two ways to verify take different options.
 void check_verify(const VerifyArguments& verify) {
-  const bool pair_options = !verify.bound.empty() || !verify.per_field.empty() ||
-                            !verify.only.empty() || !verify.exclude.empty() ||
-                            !verify.raw_format.empty();
-  const bool concat_options =
-      !verify.list_path.empty() || !verify.key_names.empty() || !verify.memory.empty();
-  if (!verify.concat_output.empty()) {
+  const bool pair_options = !verify.files.bound.empty() || !verify.files.per_field.empty() ||
+                            !verify.files.selection.only.empty() ||
+                            !verify.files.selection.exclude.empty() ||
+                            !verify.files.raw_format.empty();
+  const bool concat_options = !verify.concat.list_path.empty() ||
+                              !verify.concat.key_names.empty() || !verify.concat.memory.empty();
+  if (!verify.concat.output.empty()) {
     if (!pair_options) return;
     throw CLI::ValidationError("--concat", "excludes --bound, --field, --only, --exclude, --raw");
   }
-  if (verify.original.empty()) throw CLI::RequiredError("ORIGINAL");
-  if (verify.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
+  if (verify.files.original.empty()) throw CLI::RequiredError("ORIGINAL");
+  if (verify.files.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
   if (!verify.more_files.empty()) throw CLI::ExtrasError(verify.more_files);
   if (concat_options) throw CLI::ValidationError("--list, --key, --memory", "need --concat");
 }
 
 void add_verify(CLI::App& app, VerifyArguments& verify) {
   CLI::App* sub = app.add_subcommand("verify", verify_description);
+  const Group input(sub, "Input");
   sub->footer(verify_footer);
-  sub->add_option("ORIGINAL", verify.original, "The file before compression.");
-  sub->add_option("COMPRESSED", verify.compressed, "The file after it.");
+  sub->add_option("ORIGINAL", verify.files.original, "The file before compression.");
+  sub->add_option("COMPRESSED", verify.files.compressed, "The file after it.");
   sub->add_option("FILES", verify.more_files, "With --concat: inputs, these and the first two.");
   sub->final_callback([&verify] { check_verify(verify); });
-  const char* concat = "Check a concatenation";
-  text_option(sub, "--concat", verify.concat_output, "OUT", concat,
-              "Check that OUT holds every element of the inputs, in order, and nothing else.");
-  text_option(sub, "-i,--list", verify.list_path, "LIST", concat,
-              "The inputs, one path a line; '-' is standard input.");
-  text_option(sub, "-k,--key", verify.key_names, "NAMES", concat,
-              "Columns that identify an event, as given to concat, to check key datasets by.");
-  text_option(sub, "--memory", verify.memory, "SIZE", concat,
-              "What each rank may hold of rows and open files. Default 256MiB.");
-  const char* checks = "What to check";
-  text_option(sub, "-b,--bound", verify.bound, "MODE=VALUE", checks,
-              "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
-              "recorded as exact. Default: what the compressed file records.");
-  list_option(sub, "-f,--field", verify.per_field, "GLOB:k=v,...", checks,
+  const Group concat(sub, "Check a concatenation");
+  concat("--concat", verify.concat.output, "OUT",
+         "Check that OUT holds every element of the inputs, in order, and nothing else.");
+  concat("-i,--list", verify.concat.list_path, "LIST",
+         "The inputs, one path a line; '-' is standard input.");
+  concat("-k,--key", verify.concat.key_names, "NAMES",
+         "Columns that identify an event, as given to concat, to check key datasets by.");
+  concat("--memory", verify.concat.memory, "SIZE",
+         "What each rank may hold of rows and open files. Default 256MiB.");
+  const Group checks(sub, "What to check");
+  checks("-b,--bound", verify.files.bound, "MODE=VALUE",
+         "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
+         "recorded as exact. Default: what the compressed file records.");
+  checks.list("-f,--field", verify.files.per_field, "GLOB:k=v,...",
               "bound= (none: exact) or fill= for the fields that match. Repeatable.");
-  list_option(sub, "--only", verify.only, "GLOB", checks,
+  checks.list("--only", verify.files.selection.only, "GLOB",
               "Compare only fields whose path matches. Repeatable. Default: all of the original.");
-  list_option(sub, "--exclude", verify.exclude, "GLOB", checks,
+  checks.list("--exclude", verify.files.selection.exclude, "GLOB",
               "Leave out fields whose path matches. Repeatable.");
-  text_option(sub, "--plugin-path", verify.plugin_path, "FOLDERS", "Input",
-              "Folders of HDF5 filter plug-ins, separated by colons, searched before "
-              "HDF5_PLUGIN_PATH.");
-  text_option(sub, "--raw", verify.raw_format, "TYPE:SHAPE", "Input",
-              "The original is raw binary, such as f32:512x512x512.");
-  common_options(sub, verify.json_path);
-  sub->add_flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.")
-      ->group("Reports");
+  input("--plugin-path", verify.plugin_path, "FOLDERS",
+        "Folders of HDF5 filter plug-ins, separated by colons, searched before "
+        "HDF5_PLUGIN_PATH.");
+  input("--raw", verify.files.raw_format, "TYPE:SHAPE",
+        "The original is raw binary, such as f32:512x512x512.");
+  report_options(sub, verify.json_path);
+  Group(sub, "Reports").flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.");
 }
 
 void add_info(CLI::App& app, InfoArguments& info) {
   CLI::App* sub = app.add_subcommand("info", info_description);
-  sub->add_option("FILE", info.file, "HDF5, netCDF, .npy, or raw binary.")->required();
-  text_option(sub, "--chunks", info.chunks_of, "FIELD", "What to tell",
-              "List every chunk of this field: position, address, bytes, filter mask.");
-  text_option(sub, "--raw", info.raw_format, "TYPE:SHAPE", "Input",
-              "The file is raw binary, such as f32:512x512x512.");
-  common_options(sub, info.json_path);
+  sub->add_option("FILE", info.request.file, "HDF5, netCDF, .npy, or raw binary.")->required();
+  Group(sub, "What to tell")(
+      "--chunks", info.request.chunks_of, "FIELD",
+      "List every chunk of this field: position, address, bytes, filter mask.");
+  Group(sub, "Input")("--raw", info.request.raw_format, "TYPE:SHAPE",
+                      "The file is raw binary, such as f32:512x512x512.");
+  report_options(sub, info.json_path);
 }
 
 void add_recover(CLI::App& app, RecoverArguments& recover) {
   CLI::App* sub = app.add_subcommand("recover", recover_description);
-  sub->add_option("FILE", recover.file, "The output of a job that died.")->required();
-  sub->add_flag("--apply", recover.apply, "Change the file. Default: only report.")
-      ->group("What to do");
-  common_options(sub, recover.json_path);
+  sub->add_option("FILE", recover.request.file, "The output of a job that died.")->required();
+  Group(sub, "What to do")
+      .flag("--apply", recover.request.apply, "Change the file. Default: only report.");
+  report_options(sub, recover.json_path);
 }
 
 void add_train_book(CLI::App& app, TrainBookArguments& train_book) {
   CLI::App* sub = app.add_subcommand("train-book", train_book_description);
+  const Group input(sub, "Input");
+  const Group output(sub, "Output");
   sub->add_option("INPUT", train_book.input, "HDF5, netCDF, .npy, or raw binary.")->required();
-  text_option(sub, "-o,--output", train_book.output, "FILE", "Output", "The book to create.")
+  output("-o,--output", train_book.output, "FILE", "The book to create.")->required();
+  output.flag("--force", train_book.force, "Replace an existing file.");
+  const Group what(sub, "What it is for");
+  what("-b,--bound", train_book.bound, "MODE=VALUE", "abs=, rel= or psnr=, as for repack.")
       ->required();
-  sub->add_flag("--force", train_book.force, "Replace an existing file.")->group("Output");
-  const char* what = "What it is for";
-  text_option(sub, "-b,--bound", train_book.bound, "MODE=VALUE", what,
-              "abs=, rel= or psnr=, as for repack.")
-      ->required();
-  text_option(sub, "-c,--codec", train_book.codec, "CODEC", what,
-              "trz and its settings, trz[,key=value...]. Default trz.");
-  text_option(sub, "--chunk", train_book.chunk, "SIZE|SHAPE", what, "As for repack.");
-  list_option(sub, "--only", train_book.only, "GLOB", "Input",
-              "Count only fields whose path matches. Repeatable. Default: all of them together.");
-  text_option(sub, "--raw", train_book.raw_format, "TYPE:SHAPE", "Input",
-              "The input is raw binary, such as f32:512x512x512.");
+  what("-c,--codec", train_book.codec, "CODEC",
+       "trz and its settings, trz[,key=value...]. Default trz.");
+  what("--chunk", train_book.chunk, "SIZE|SHAPE", "As for repack.");
+  input.list("--only", train_book.only, "GLOB",
+             "Count only fields whose path matches. Repeatable. Default: all of them together.");
+  input("--raw", train_book.raw_format, "TYPE:SHAPE",
+        "The input is raw binary, such as f32:512x512x512.");
   sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 
 void add_profile(CLI::App& app, ProfileArguments& profile) {
   CLI::App* sub = app.add_subcommand("profile", profile_description);
+  const Group reports(sub, "Reports");
+  const Group output(sub, "Output");
   sub->footer(profile_footer);
-  text_option(sub, "-o,--output", profile.output, "FILE", "Output",
-              "The profile to create. Default tailrace_profile.json.");
-  sub->add_flag("--force", profile.force, "Replace an existing file.")->group("Output");
-  text_option(sub, "--show", profile.show, "FILE", "Output",
-              "Measure nothing: print this profile, and say if it is stale here. 'built-in' is "
-              "the one that serves until there is one.");
-  const char* what = "What is measured";
+  output("-o,--output", profile.output, "FILE",
+         "The profile to create. Default tailrace_profile.json.");
+  output.flag("--force", profile.force, "Replace an existing file.");
+  output("--show", profile.show, "FILE",
+         "Measure nothing: print this profile, and say if it is stale here. 'built-in' is "
+         "the one that serves until there is one.");
+  const Group what(sub, "What is measured");
   sub->add_option("--time", profile.time_s, "Seconds that all of it may take. Default 60.")
       ->type_name("SECONDS")
-      ->group(what)
+      ->group("What is measured")
       ->take_last();
-  text_option(sub, "--dir", profile.folder, "FOLDER", what,
-              "The folder whose storage is measured. Default: this one.");
-  text_option(sub, "--largest", profile.largest, "SIZE", what,
-              "Largest file part of one rank; also at most half of the free space in all. "
-              "Default 512MiB.");
-  text_option(sub, "--stripe", profile.stripe, "SIZE", what,
-              "Stripe of a striped file system, to align writes to (lfs getstripe -S).");
-  text_option(sub, "--input", profile.input, "FILE", what,
-              "Measure codecs on the fields of this file: HDF5, netCDF, .npy, or raw binary. "
-              "Default: generated cosmology-like fields.");
-  text_option(sub, "--raw", profile.raw_format, "TYPE:SHAPE", what,
-              "The input is raw binary, such as f32:512x512x512.");
-  text_option(
-      sub, "-c,--codecs", profile.codecs, "LIST", what,
-      "Codecs with their settings, separated by commas. Default: what codec=auto considers (none, "
-      "trz in seven settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
-      "left out.");
-  text_option(sub, "--plugin-path", profile.plugin_path, "FOLDERS", what,
-              "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
-  text_option(sub, "--plot", profile.plot_path, "FILE", "Reports",
-              "Draw points and fits, .png or .svg.");
-  common_options(sub, profile.json_path);
-  sub->add_flag("-q,--quiet", profile.quiet, "No table, no remarks.")->group("Reports");
+  what("--dir", profile.folder, "FOLDER",
+       "The folder whose storage is measured. Default: this one.");
+  what("--largest", profile.largest, "SIZE",
+       "Largest file part of one rank; also at most half of the free space in all. "
+       "Default 512MiB.");
+  what("--stripe", profile.stripe, "SIZE",
+       "Stripe of a striped file system, to align writes to (lfs getstripe -S).");
+  what("--input", profile.input, "FILE",
+       "Measure codecs on the fields of this file: HDF5, netCDF, .npy, or raw binary. "
+       "Default: generated cosmology-like fields.");
+  what("--raw", profile.raw_format, "TYPE:SHAPE",
+       "The input is raw binary, such as f32:512x512x512.");
+  what("-c,--codecs", profile.codecs, "LIST",
+       "Codecs with their settings, separated by commas. Default: what codec=auto considers (none, "
+       "trz in seven settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
+       "left out.");
+  what("--plugin-path", profile.plugin_path, "FOLDERS",
+       "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  reports("--plot", profile.plot_path, "FILE", "Draw points and fits, .png or .svg.");
+  report_options(sub, profile.json_path);
+  reports.flag("-q,--quiet", profile.quiet, "No table, no remarks.");
 }
 
 }  // namespace

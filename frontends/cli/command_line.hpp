@@ -32,6 +32,13 @@ struct CommandLine {
   ExportArguments export_plain;
 };
 
+/// The longer commands, each in a file of its own: add the subcommand to the parser, which writes
+/// into the arguments.
+void add_concat(CLI::App& app, ConcatArguments& concat);
+void add_export(CLI::App& app, ExportArguments& arguments);
+void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args);
+void add_schedule(CLI::App& app, ScheduleArguments& schedule);
+
 /// The parser; it writes into `line`, which must outlive it.
 std::unique_ptr<CLI::App> make_parser(CommandLine& line);
 

@@ -1,7 +1,8 @@
 // The commands of `tailrace`: what the command line says, as structs, and the functions that do it.
 //
-// main.cpp fills the structs; each command lives in a file of its own. All functions are collective
-// over the session's ranks and return the exit code, the same on every rank.
+// main.cpp fills the structs; each command lives in a file of its own, and what repack, concat,
+// export, verify, info and recover do is in src/verbs. All functions are collective over the
+// session's ranks and return the exit code, the same on every rank.
 
 #pragma once
 
@@ -12,19 +13,22 @@
 
 #include "cli_common.hpp"
 #include "core/options.hpp"
-#include "netcdf_options.hpp"
-#include "repack_plan.hpp"
+#include "verbs/concat_request.hpp"
+#include "verbs/export_files.hpp"
+#include "verbs/file_info.hpp"
+#include "verbs/recover_file.hpp"
+#include "verbs/repack.hpp"
+#include "verbs/verify_concat.hpp"
+#include "verbs/verify_files.hpp"
 
 namespace tailrace::cli {
 
 struct RepackArguments {
   std::vector<std::string> inputs;
-  std::string output;  ///< A file, or an existing folder.
-  FieldRequests fields;
-  NetcdfArguments netcdf;
+  std::string output;                  ///< A file, or an existing folder.
+  verbs::RepackRequest request;        ///< Of each input; options are file_options.
   std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
   std::string why;                     ///< "predicted", "measured"; empty: not asked.
-  std::string raw_format;              ///< "f32:512x512x512"; empty: the inputs say what they are.
   std::string trace_path;
   std::string json_path;
   bool quiet = false;
@@ -32,40 +36,16 @@ struct RepackArguments {
 int run_repack(Session& session, const RepackArguments& arguments);
 
 struct ConcatArguments {
-  std::vector<std::string> files;
-  std::string list_path;  ///< Empty: the files are named one by one. "-": standard input.
-  std::string output;
-  bool append = false;
-  bool resume = false;
-  std::string sort_paths;         ///< Separated by commas, or "default"; empty: as given.
-  std::string on_error = "stop";  ///< Or "skip".
-  std::string key_names;          ///< Separated by commas; empty: none.
-  std::string chunk;              ///< "1MiB", "128x"; empty: as the engine chooses.
-  std::string codec = "keep";     ///< With its settings.
-  std::optional<std::uint32_t> level;
-  std::string plain_below;  ///< A size; empty: 0.
-  bool contiguous = false;
-  bool dedup = false;
-  double commit_every_s = 30;
-  std::vector<KeyValue> file_options;  ///< threads, memory, layout, ...: see core/options.
+  verbs::ConcatWords words;
   std::string json_path;
   bool quiet = false;
 };
 int run_concat(Session& session, const ConcatArguments& arguments);
 
 struct VerifyArguments {
-  std::string original;
-  std::string compressed;
-  std::string bound;                   ///< For all fields, over what the file says; empty: none.
-  std::vector<std::string> per_field;  ///< "GLOB:bound=...,fill=..."
-  std::vector<std::string> only;
-  std::vector<std::string> exclude;
-  std::string raw_format;
-  std::string concat_output;            ///< A concatenation to check; empty: two files to compare.
+  verbs::VerifyRequest files;
+  verbs::VerifyConcatRequest concat;    ///< Without an output: two files to compare.
   std::vector<std::string> more_files;  ///< Its inputs, after original and compressed.
-  std::string list_path;                ///< Or a list of them.
-  std::string key_names;                ///< As for concat.
-  std::string memory;
   std::string plugin_path;
   std::string json_path;
   bool quiet = false;
@@ -73,16 +53,13 @@ struct VerifyArguments {
 int run_verify(Session& session, const VerifyArguments& arguments);
 
 struct InfoArguments {
-  std::string file;
-  std::string chunks_of;  ///< List this field's chunks; empty: none.
-  std::string raw_format;
+  verbs::InfoRequest request;
   std::string json_path;
 };
 int run_info(Session& session, const InfoArguments& arguments);
 
 struct RecoverArguments {
-  std::string file;
-  bool apply = false;
+  verbs::RecoverRequest request;
   std::string json_path;
 };
 int run_recover(Session& session, const RecoverArguments& arguments);
@@ -146,32 +123,12 @@ struct ScheduleArguments {
 int run_schedule(Session& session, const ScheduleArguments& arguments);
 
 struct ExportArguments {
-  std::string input;
-  std::string output;
-  std::string format;  ///< "hdf5", "npy", "raw"; empty: by the output's name.
-  bool force = false;
-  std::vector<std::string> only;
-  std::vector<std::string> exclude;
-  std::string slab;  ///< "0:10,5:20:2"; empty: all.
-  std::string read_options;
-  std::string plugin_path;
+  verbs::ExportRequest request;
   bool quiet = false;
 };
 int run_export(Session& session, const ExportArguments& arguments);
 
 /// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
 std::string version_text();
-
-/// Let HDF5 look for filter plug-ins in these folders first, also when it reads. Must come before
-/// the first HDF5 call, which is when HDF5 looks at its environment.
-void search_plugins_in(const std::string& folders);
-
-/// Parse "f32:512x512x512". @error invalid_argument  begins with the option's name.
-Result<RawFormat> parse_raw_format(const std::string& text, const char* option = "--raw");
-
-/// Open an input; an empty `raw_format` means that the file says what it is. Chunks encoded by trz
-/// are read without its plug-in.
-Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
-                                              const std::string& raw_format);
 
 }  // namespace tailrace::cli

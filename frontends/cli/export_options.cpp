@@ -1,8 +1,7 @@
 // Every option of `tailrace export`; examples first.
 
-#include "export_options.hpp"
-
-#include <CLI/CLI.hpp>
+#include "command_line.hpp"
+#include "option_group.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -34,30 +33,29 @@ Exit codes: 0 done, 2 usage or bad input, 3 storage or memory gave out.)help";
 void add_export(CLI::App& app, ExportArguments& arguments) {
   CLI::App* sub = app.add_subcommand("export", description);
   sub->footer(footer);
-  sub->add_option("INPUT", arguments.input, "An HDF5 or netCDF-4 file.")->required();
-  const auto text = [&](const char* name, std::string& target, const char* unit, const char* group,
-                        const char* help) {
-    return sub->add_option(name, target, help)->type_name(unit)->group(group)->take_last();
-  };
-  const auto list = [&](const char* name, std::vector<std::string>& target, const char* help) {
-    sub->add_option(name, target, help)->type_name("GLOB")->group("Input")->expected(1)->take_all();
-  };
-  text("-o,--output", arguments.output, "OUT", "Output",
-       "The file to create, or a folder for several .npy or raw files.")
+  sub->add_option("INPUT", arguments.request.input, "An HDF5 or netCDF-4 file.")->required();
+  const Group output(sub, "Output");
+  const Group input(sub, "Input");
+  const Group resources(sub, "Resources");
+  output("-o,--output", arguments.request.output, "OUT",
+         "The file to create, or a folder for several .npy or raw files.")
       ->required();
-  text("--format", arguments.format, "hdf5|npy|raw", "Output",
-       "Default: by the name of OUT (.npy, .bin, .raw), else hdf5.");
-  sub->add_flag("--force", arguments.force, "Replace existing files.")->group("Output");
-  list("--only", arguments.only, "Export only datasets whose path matches. Repeatable.");
-  list("--exclude", arguments.exclude, "Leave out datasets whose path matches. Repeatable.");
-  text("--slab", arguments.slab, "START:END[:STEP],...", "Input",
-       "A part of each dataset, one range per dimension; an empty START or END is the first or "
-       "last. As HDF5, what is cut along each dimension is a netCDF-4 file with coordinates.");
-  text("--read-options", arguments.read_options, "KEY=VALUE,...", "Resources",
-       "threads=N, memory=SIZE, read=SIZE, gap=SIZE, prefetch=on|off.");
-  text("--plugin-path", arguments.plugin_path, "FOLDERS", "Resources",
-       "Folders of HDF5 filter plug-ins, separated by colons, searched before HDF5_PLUGIN_PATH.");
-  sub->add_flag("-q,--quiet", arguments.quiet, "Print nothing but errors.")->group("Reports");
+  output("--format", arguments.request.format, "hdf5|npy|raw",
+         "Default: by the name of OUT (.npy, .bin, .raw), else hdf5.");
+  output.flag("--force", arguments.request.replace, "Replace existing files.");
+  input.list("--only", arguments.request.selection.only, "GLOB",
+             "Export only datasets whose path matches. Repeatable.");
+  input.list("--exclude", arguments.request.selection.exclude, "GLOB",
+             "Leave out datasets whose path matches. Repeatable.");
+  input("--slab", arguments.request.slab, "START:END[:STEP],...",
+        "A part of each dataset, one range per dimension; an empty START or END is the first or "
+        "last. As HDF5, what is cut along each dimension is a netCDF-4 file with coordinates.");
+  resources("--read-options", arguments.request.read_options, "KEY=VALUE,...",
+            "threads=N, memory=SIZE, read=SIZE, gap=SIZE, prefetch=on|off.");
+  resources(
+      "--plugin-path", arguments.request.plugin_path, "FOLDERS",
+      "Folders of HDF5 filter plug-ins, separated by colons, searched before HDF5_PLUGIN_PATH.");
+  Group(sub, "Reports").flag("-q,--quiet", arguments.quiet, "Print nothing but errors.");
 }
 
 }  // namespace tailrace::cli

@@ -7,11 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "book_file.hpp"
 #include "codec/registry.hpp"
 #include "commands.hpp"
 #include "hdf5/filter_plugins.hpp"
-#include "summary.hpp"
+#include "verbs/book_file.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -83,8 +82,8 @@ Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
   CodecRequest request;
   request.name = words->front().second;
   request.settings.assign(words->begin() + 1, words->end());
-  TAILRACE_TRY(load_book(request.name, request.settings));
-  Result<RawFormat> format = parse_raw_format(arguments.chunk, "--for");
+  TAILRACE_TRY(verbs::load_book(request.name, request.settings));
+  Result<RawFormat> format = verbs::parse_raw_format(arguments.chunk, "--for");
   if (!format.ok()) return format.status();
   request.dtype = format->dtype;
   request.chunk_shape = format->shape;

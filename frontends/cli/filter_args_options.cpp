@@ -1,8 +1,7 @@
 // Every option of `tailrace filter-args`; examples first.
 
-#include "filter_args_options.hpp"
-
-#include <CLI/CLI.hpp>
+#include "command_line.hpp"
+#include "option_group.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -23,28 +22,24 @@ Examples:
 
 void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args) {
   CLI::App* sub = app.add_subcommand("filter-args", description);
-  const char* what = "What to say";
-  const auto option = [&](const char* name, std::string& target, const char* unit,
-                          const char* group, const char* text) {
-    return sub->add_option(name, target, text)->type_name(unit)->group(group)->take_last();
-  };
-  option("-c,--codec", filter_args.codec, "CODEC", what,
-         "Codec and its settings, NAME[,key=value...], as for repack.")
+  const Group what(sub, "What to say");
+  what("-c,--codec", filter_args.codec, "CODEC",
+       "Codec and its settings, NAME[,key=value...], as for repack.")
       ->required();
-  option("-b,--bound", filter_args.bound, "MODE=VALUE", what,
-         "abs= or pw_rel=; rel= and psnr= need --range. Default: none, lossless.");
-  option("--range", filter_args.range, "LEAST:GREATEST", what,
-         "The range of the field's values, of which rel= and psnr= take their share.");
+  what("-b,--bound", filter_args.bound, "MODE=VALUE",
+       "abs= or pw_rel=; rel= and psnr= need --range. Default: none, lossless.");
+  what("--range", filter_args.range, "LEAST:GREATEST",
+       "The range of the field's values, of which rel= and psnr= take their share.");
   filter_args.chunk = "f32:64x64x64";
-  option("--for", filter_args.chunk, "TYPE:SHAPE", what,
-         "Type and chunk shape that a plug-in is asked about. Default f32:64x64x64.");
+  what("--for", filter_args.chunk, "TYPE:SHAPE",
+       "Type and chunk shape that a plug-in is asked about. Default f32:64x64x64.");
   filter_args.format = "h5repack";
-  option("--format", filter_args.format, "FORMAT", what,
-         "h5repack: the value of its -f, a line for each filter; h5py: keyword arguments of "
-         "create_dataset; json: both, and the bare words. Default h5repack.")
+  what("--format", filter_args.format, "FORMAT",
+       "h5repack: the value of its -f, a line for each filter; h5py: keyword arguments of "
+       "create_dataset; json: both, and the bare words. Default h5repack.")
       ->check(CLI::IsMember({"h5repack", "h5py", "json"}));
-  option("--plugin-path", filter_args.plugin_path, "FOLDERS", "Input",
-         "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  Group(sub, "Input")("--plugin-path", filter_args.plugin_path, "FOLDERS",
+                      "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
   sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 

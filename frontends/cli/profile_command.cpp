@@ -154,9 +154,9 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
 }  // namespace
 
 int run_profile(Session& session, const ProfileArguments& arguments) {
-  search_plugins_in(arguments.plugin_path);
+  Status status = start_hdf5(session, arguments.plugin_path);
+  if (status.ok()) status = session.settle(check_plot(arguments.plot_path));
   ReportFile json;
-  Status status = session.settle(check_plot(arguments.plot_path));
   if (status.ok()) status = session.settle(json.open(arguments.json_path, session.speaks()));
   if (status.ok() && !arguments.show.empty()) {
     status = session.settle(session.speaks() ? show(session, arguments, json) : Status());

@@ -64,7 +64,7 @@ Result<std::vector<ProfileChunk>> generated_chunks(const Comm& comm, std::uint64
 
 Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::string& path,
                                                  const std::string& raw_format) {
-  Result<std::unique_ptr<InputFile>> input = open_input(path, raw_format);
+  Result<std::unique_ptr<InputFile>> input = verbs::open_input(path, raw_format);
   if (!input.ok()) return input.status();
   std::vector<ProfileChunk> chunks;
   for (const std::size_t f : chosen_fields(**input)) {

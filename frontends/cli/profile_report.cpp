@@ -10,8 +10,7 @@
 #include <set>
 
 #include "cli_common.hpp"
-#include "summary.hpp"
-#include "text_table.hpp"
+#include "report/text_table.hpp"
 
 namespace tailrace::cli {
 namespace {

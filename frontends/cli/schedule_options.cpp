@@ -1,9 +1,9 @@
 // Every option of `tailrace schedule` with its unit and default; examples first.
 
-#include "schedule_options.hpp"
-
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+
+#include "command_line.hpp"
+#include "option_group.hpp"
 
 #include "schedule/flow_shop.hpp"
 
@@ -44,43 +44,30 @@ std::string scheduler_help() {
   return text;
 }
 
-CLI::Option* text_option(CLI::App* app, const std::string& name, std::string& target,
-                         const std::string& unit, const std::string& group,
-                         const std::string& text) {
-  return app->add_option(name, target, text)->type_name(unit)->group(group)->take_last();
-}
-
 }  // namespace
 
 void add_schedule(CLI::App& app, ScheduleArguments& schedule) {
   CLI::App* sub = app.add_subcommand("schedule", description);
+  const Group reports(sub, "Reports");
+  const Group input(sub, "Input");
   sub->footer(footer);
   sub->add_option("INSTANCE", schedule.input, "JSON, as below; '-' is standard input.");
-  text_option(sub, "--random", schedule.random, "KEY=VALUE,...", "Input",
-              "Draw an instance instead of reading one, such as n=50,seed=7.");
-  text_option(sub, "--save", schedule.save_path, "FILE", "Input", "Write the instance as JSON.");
-  const char* what = "What plans";
-  text_option(sub, "-s,--scheduler", schedule.schedulers, "NAME,...", what, scheduler_help());
-  text_option(sub, "--exact", schedule.exact, "SOLVER,...", what,
-              "ilp: the integer program of Jin et al. 2024, by HiGHS (Python package highspy). "
-              "cp-sat: a constraint model, by OR-tools (ortools). Both start from the best plan of "
-              "the schedulers. TAILRACE_PYTHON names the interpreter. Default: none.");
-  sub->add_option("--time-limit", schedule.time_limit_s,
-                  "What an exact solver may take. Default 60.")
-      ->type_name("SECONDS")
-      ->group(what)
-      ->take_last();
-  sub->add_option("--workers", schedule.n_workers,
-                  "Threads of an exact solver. Default 0: as it likes.")
-      ->type_name("N")
-      ->group(what)
-      ->take_last();
-  text_option(sub, "--plot", schedule.plot_path, "FILE", "Reports",
-              "Draw both lanes under each plan, .svg or .png.");
-  text_option(sub, "--json", schedule.json_path, "FILE", "Reports",
-              "Write numbers and plans as JSON; '-' is stdout, in place of the table.");
-  sub->add_flag("-q,--quiet", schedule.quiet, "No table: the exit code says it all.")
-      ->group("Reports");
+  input("--random", schedule.random, "KEY=VALUE,...",
+        "Draw an instance instead of reading one, such as n=50,seed=7.");
+  input("--save", schedule.save_path, "FILE", "Write the instance as JSON.");
+  const Group what(sub, "What plans");
+  what("-s,--scheduler", schedule.schedulers, "NAME,...", scheduler_help());
+  what("--exact", schedule.exact, "SOLVER,...",
+       "ilp: the integer program of Jin et al. 2024, by HiGHS (Python package highspy). "
+       "cp-sat: a constraint model, by OR-tools (ortools). Both start from the best plan of "
+       "the schedulers. TAILRACE_PYTHON names the interpreter. Default: none.");
+  what("--time-limit", schedule.time_limit_s, "SECONDS",
+       "What an exact solver may take. Default 60.");
+  what("--workers", schedule.n_workers, "N", "Threads of an exact solver. Default 0: as it likes.");
+  reports("--plot", schedule.plot_path, "FILE", "Draw both lanes under each plan, .svg or .png.");
+  reports("--json", schedule.json_path, "FILE",
+          "Write numbers and plans as JSON; '-' is stdout, in place of the table.");
+  reports.flag("-q,--quiet", schedule.quiet, "No table: the exit code says it all.");
   sub->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
 }
 

@@ -9,9 +9,8 @@
 #include <cmath>
 #include <functional>
 
+#include "report/text_table.hpp"
 #include "simulate_report.hpp"
-#include "summary.hpp"
-#include "text_table.hpp"
 
 namespace tailrace::cli {
 namespace {

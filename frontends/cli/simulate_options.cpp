@@ -3,10 +3,10 @@
 #include "simulate_options.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
-#include "simulate/simulate_workload.hpp"
+#include "option_group.hpp"
 #include "schedule/flow_shop.hpp"
+#include "simulate/simulate_workload.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -48,24 +48,6 @@ std::string mode_help() {
   }
   return text;
 }
-
-/// Adds options to one group of the help.
-class Group {
- public:
-  Group(CLI::App* app, const char* name) : app_(app), name_(name) {}
-
-  template <class T>
-  void operator()(const char* option, T& target, const char* unit, const std::string& text) const {
-    app_->add_option(option, target, text)->type_name(unit)->group(name_)->take_last();
-  }
-  void flag(const char* option, bool& target, const std::string& text) const {
-    app_->add_flag(option, target, text)->group(name_);
-  }
-
- private:
-  CLI::App* app_;
-  const char* name_;
-};
 
 void add_application(CLI::App* sub, SimulateArguments& simulate) {
   const Group what(sub, "What runs");

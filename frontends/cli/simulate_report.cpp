@@ -9,8 +9,7 @@
 #include <cmath>
 
 #include "core/options.hpp"
-#include "summary.hpp"
-#include "text_table.hpp"
+#include "report/text_table.hpp"
 
 namespace tailrace::cli {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -12,11 +11,13 @@
 #include <map>
 #include <numeric>
 
-#include "cli_common.hpp"
-#include "text_table.hpp"
-#include "why_table.hpp"
+#include "report/number_text.hpp"
+#include "report/text_table.hpp"
 
 namespace tailrace::cli {
+
+using namespace report;
+
 namespace {
 
 /// More fields than this do not fit one screen: then the biggest are shown.
@@ -73,8 +74,8 @@ std::string group_of_all(const std::vector<FieldReport>& fields) {
   return common_group(paths);
 }
 
-std::string field_table(const RepackOutcome& outcome, const std::string& group) {
-  const std::vector<FieldReport>& fields = outcome.report.fields;
+std::string field_table(const verbs::RepackReport& outcome, const std::string& group) {
+  const std::vector<FieldReport>& fields = outcome.step.fields;
   TextTable table({{"field", false, 14},
                    {"type"},
                    {"shape", false, 9},
@@ -152,16 +153,16 @@ std::string reader_note(const StepReport& report) {
 }
 
 /// What came out against --target-size and --target-psnr.
-void add_target_notes(const RepackOutcome& outcome, std::vector<std::string>& lines) {
+void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::string>& lines) {
   const std::uint64_t target = outcome.options.target_bytes;
-  const std::uint64_t came = outcome.report.encoded_bytes;
+  const std::uint64_t came = outcome.step.encoded_bytes;
   if (target > 0) {
     lines.push_back(
         fmt::format("target size {}: {} came out, {:+.1f} %", size_text(target), size_text(came),
                     100 * (static_cast<double>(came) / static_cast<double>(target) - 1)));
   }
   std::vector<std::string> fields;
-  for (const FieldReport& field : outcome.report.fields) {
+  for (const FieldReport& field : outcome.step.fields) {
     if (field.expected_psnr_db <= 0) continue;
     fields.push_back(fmt::format("{} {:.1f}", field.path.substr(field.path.rfind('/') + 1),
                                  field.expected_psnr_db));
@@ -173,14 +174,14 @@ void add_target_notes(const RepackOutcome& outcome, std::vector<std::string>& li
                   outcome.options.target_psnr_db, fmt::join(fields, ", ")));
 }
 
-std::vector<std::string> notes(const RepackOutcome& outcome) {
+std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<std::string>> kept_exact;
   std::vector<std::string> constant;
   std::vector<std::string> lossy_before;
   std::map<double, std::vector<std::string>> suspects;
-  for (std::size_t f = 0; f < outcome.report.fields.size(); ++f) {
-    const FieldReport& field = outcome.report.fields[f];
+  for (std::size_t f = 0; f < outcome.step.fields.size(); ++f) {
+    const FieldReport& field = outcome.step.fields[f];
     if (field.n_raw_chunks > 0) {
       lines.push_back(fmt::format(
           "* {}: {} of {} stored without compression, because {} could not keep the bound, or the "
@@ -193,12 +194,12 @@ std::vector<std::string> notes(const RepackOutcome& outcome) {
     }
     if (const double fill = suspected_fill(field); fill != 0) suspects[fill].push_back(field.path);
     if (f >= outcome.plan.size()) continue;
-    const PlannedField& planned = outcome.plan[f];
+    const verbs::PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
     if (planned.lossy_before && field.bound_of_error() > 0) lossy_before.push_back(field.path);
   }
   add_target_notes(outcome, lines);
-  if (const std::string needed = reader_note(outcome.report); !needed.empty()) {
+  if (const std::string needed = reader_note(outcome.step); !needed.empty()) {
     lines.push_back(needed);
   }
   for (const auto& [reason, names] : kept_exact) {
@@ -252,9 +253,9 @@ std::string prediction_text(const StepReport& report) {
 }
 
 /// Whether codecs or bounds were chosen from a sample.
-bool chose(const RepackOutcome& outcome) {
+bool chose(const verbs::RepackReport& outcome) {
   const bool aimed = outcome.options.target_bytes > 0 || outcome.options.target_psnr_db > 0;
-  return aimed || std::any_of(outcome.report.fields.begin(), outcome.report.fields.end(),
+  return aimed || std::any_of(outcome.step.fields.begin(), outcome.step.fields.end(),
                               [](const FieldReport& field) { return !field.candidates.empty(); });
 }
 
@@ -289,8 +290,8 @@ std::string with_unit(const std::string& throughput) {
   return throughput == "-" ? "" : throughput + " MB/s";
 }
 
-std::string time_lines(const RepackOutcome& outcome) {
-  const StepReport& report = outcome.report;
+std::string time_lines(const verbs::RepackReport& outcome) {
+  const StepReport& report = outcome.step;
   TextTable table({{""}, {"", true}, {"", true}, {""}});
   const auto line = [&](const char* what, double seconds, const std::string& speed,
                         const std::string& remark) {
@@ -330,53 +331,10 @@ std::string time_lines(const RepackOutcome& outcome) {
   return text.substr(text.find('\n') + 1);
 }
 
-/// A number that was not measured is null, not 0.
-template <class Number>
-nlohmann::ordered_json number_or_null(bool measured, Number number) {
-  return measured ? nlohmann::ordered_json(number) : nlohmann::ordered_json(nullptr);
-}
-
-nlohmann::ordered_json field_json(const FieldReport& field) {
-  nlohmann::ordered_json entry;
-  entry["path"] = field.path;
-  entry["dtype"] = std::string(dtype_name(field.dtype));
-  entry["shape"] = field.shape;
-  entry["chunk_shape"] = field.chunk_shape;
-  entry["codec"] = field.codec;
-  entry["codec_version"] = field.codec_version;
-  entry["layout"] = field.layout;
-  entry["bound_mode"] = std::string(bound_mode_name(field.bound.mode));
-  entry["bound_asked"] = field.bound.value;
-  entry["absolute_bound"] = field.absolute_bound;
-  entry["pointwise_bound"] = field.pointwise_bound;
-  entry["verified"] = field.verified;
-  entry["max_error"] = number_or_null(field.verified, field.max_error);
-  entry["max_error_over_bound"] = number_or_null(field.verified && field.bound_of_error() > 0,
-                                                 field.max_error / field.bound_of_error());
-  entry["n_chunks"] = field.n_chunks;
-  entry["n_raw_chunks"] = field.n_raw_chunks;
-  entry["raw_bytes"] = field.raw_bytes;
-  entry["encoded_bytes"] = field.encoded_bytes;
-  const bool predicted = field.predicted_bytes > 0;
-  entry["predicted_bytes"] = number_or_null(predicted, field.predicted_bytes);
-  entry["mean_size_error"] = number_or_null(predicted, field.mean_size_error);
-  entry["n_overflow_chunks"] = field.n_overflow_chunks;
-  entry["reserved_bytes"] = field.reserved_bytes;
-  const bool has_book = field.book_bytes > 0;
-  entry["book_bytes"] = field.book_bytes;
-  entry["book_ratio_loss"] = number_or_null(has_book, field.book_ratio_loss);
-  entry["book_saved_s"] = number_or_null(has_book, field.book_saved_s);
-  entry["encode_s"] = field.encode_s;
-  entry["verify_s"] = field.verify_s;
-  entry["expected_psnr_db"] = number_or_null(field.expected_psnr_db > 0, field.expected_psnr_db);
-  if (!field.candidates.empty()) entry["candidates"] = candidates_json(field);
-  return entry;
-}
-
 }  // namespace
 
-std::string summary_text(const RepackOutcome& outcome) {
-  const StepReport& report = outcome.report;
+std::string summary_text(const verbs::RepackReport& outcome) {
+  const StepReport& report = outcome.step;
   const std::string group = group_of_all(report.fields);
   std::string out =
       fmt::format("from  {} ({}, {})\n", shorten_middle(outcome.input_path, most_path_columns),
@@ -395,54 +353,125 @@ std::string summary_text(const RepackOutcome& outcome) {
   return out + time_lines(outcome);
 }
 
-nlohmann::ordered_json summary_json(const RepackOutcome& outcome) {
-  const StepReport& report = outcome.report;
-  nlohmann::ordered_json document;
-  document["input"] = outcome.input_path;
-  document["input_format"] = outcome.input_format;
-  document["input_bytes"] = outcome.input_bytes;
-  document["output"] = outcome.output_path;
-  document["file_bytes"] = report.file_bytes;
-  document["n_ranks"] = outcome.n_ranks;
-  document["n_threads"] = outcome.n_threads;
-  document["fsync"] = outcome.options.sync;
-  document["memory_cap_bytes"] = outcome.options.memory_bytes;
-  document["peak_memory_bytes"] = report.peak_memory_bytes;
-  document["raw_bytes"] = report.raw_bytes;
-  document["encoded_bytes"] = report.encoded_bytes;
-  document["ratio"] =
-      number_or_null(report.encoded_bytes > 0, static_cast<double>(report.raw_bytes) /
-                                                   static_cast<double>(report.encoded_bytes));
-  const bool predicted = report.predicted_bytes > 0;
-  document["predicted_bytes"] = number_or_null(predicted, report.predicted_bytes);
-  document["predict_s"] = number_or_null(predicted, report.predict_s);
-  document["predicted_makespan_s"] = number_or_null(predicted, report.predicted_makespan_s);
-  document["reserved_bytes"] = report.reserved_bytes;
-  document["n_overflow_chunks"] = report.n_overflow_chunks;
-  document["slack_bytes"] = report.slack_bytes;
-  document["n_writes"] = report.n_writes;
-  document["read_s"] = report.read_s;
-  document["choose_s"] = report.choose_s;
-  document["profile"] = report.profile;
-  document["encode_s"] = report.encode_s;
-  document["write_s"] = report.write_s;
-  document["wait_s"] = report.wait_s;
-  document["makespan_s"] = report.makespan_s;
-  document["hidden_share"] = report.hidden_share;
-  document["index_s"] = report.index_s;
-  document["sync_s"] = report.sync_s;
-  document["commit_s"] = report.commit_s;
-  document["step_s"] = report.step_s;
-  document["total_s"] = outcome.total_s;
-  document["remarks"] = outcome.remarks;
-  document["fields"] = nlohmann::ordered_json::array();
-  for (std::size_t f = 0; f < report.fields.size(); ++f) {
-    document["fields"].push_back(field_json(report.fields[f]));
-    if (f < outcome.plan.size()) {
-      document["fields"].back()["kept_exact_because"] = outcome.plan[f].exact_reason;
+// --- --why
+// ----------------------------------------------------------------------------------------
+
+namespace {
+
+/// Three digits in milliseconds, as most steps of a field take few of them.
+std::string ms_cell(double seconds) {
+  const double ms = 1e3 * seconds;
+  return ms >= 100 ? fmt::format("{:.0f}", ms) : fmt::format("{:.3g}", ms);
+}
+
+std::string bytes_cell(double n_bytes) { return size_text(static_cast<std::uint64_t>(n_bytes)); }
+
+/// The best first: by size or time, as was asked; what was not looked at last.
+std::vector<std::size_t> ranked(const FieldReport& field, Objective objective) {
+  std::vector<std::size_t> order(field.candidates.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](std::size_t c) {
+    const CandidateForecast& one = field.candidates[c];
+    return std::make_pair(!one.refused.empty(),
+                          objective == Objective::size ? one.encoded_bytes : one.alone_s);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+void add_candidate(TextTable& table, const FieldReport& field, std::size_t candidate,
+                   const std::string& path) {
+  const CandidateForecast& one = field.candidates[candidate];
+  const bool usable = one.refused.empty();
+  const bool taken = candidate == field.chosen_candidate;
+  const bool measured = one.measured_bytes > 0;
+  // The same threads share what was measured.
+  const double lanes = one.encode_lane_s > 0 ? one.encode_s / one.encode_lane_s : 1;
+  const auto raw = static_cast<double>(field.raw_bytes);
+  const double bytes = usable ? one.encoded_bytes : one.measured_bytes;
+  table.add_row(
+      {path, (taken ? "> " : "  ") + one.codec, bytes > 0 ? fmt::format("{:.2f}", raw / bytes) : "",
+       usable ? bytes_cell(one.encoded_bytes) : "", measured ? bytes_cell(one.measured_bytes) : "",
+       usable ? ms_cell(one.encode_lane_s) : "",
+       measured ? ms_cell(one.measured_encode_s / lanes) : "",
+       usable ? ms_cell(one.write_lane_s) : "", usable ? ms_cell(one.alone_s) : ""});
+}
+
+/// One line for each reason that left candidates out, with the fields where it did.
+std::string left_out_text(const std::vector<FieldReport>& fields) {
+  std::map<std::string, std::map<std::string, std::size_t>> codecs_by_reason;
+  std::size_t n_fields = 0;
+  for (const FieldReport& field : fields) {
+    if (!field.candidates.empty()) ++n_fields;
+    for (const CandidateForecast& one : field.candidates) {
+      if (!one.refused.empty()) ++codecs_by_reason[one.refused][one.codec];
     }
   }
-  return document;
+  std::string text;
+  for (const auto& [reason, codecs] : codecs_by_reason) {
+    std::vector<std::string> names;
+    for (const auto& [codec, n] : codecs) {
+      names.push_back(n == n_fields ? codec : fmt::format("{} ({})", codec, counted(n, "field")));
+    }
+    text += wrapped(fmt::format("{}: {}", reason, fmt::join(names, "; ")), 2) + "\n";
+  }
+  return text;
+}
+
+const char* objective_text(Objective objective) {
+  switch (objective) {
+    case Objective::speed: return "the shortest step";
+    case Objective::size: return "the smallest file";
+    case Objective::balanced: return "the smallest file within a tenth of the shortest step";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string why_text(const verbs::RepackReport& outcome) {
+  const StepReport& report = outcome.step;
+  TextTable table({{"field", false, 14},
+                   {"candidate", false, 22},
+                   {"ratio", true},
+                   {"encoded", true},
+                   {"encoded,\nmeasured", true},
+                   {"encode\nms", true},
+                   {"encode,\nmeasured", true},
+                   {"write\nms", true},
+                   {"alone\nms", true}});
+  std::vector<std::string> paths;
+  for (const FieldReport& field : report.fields) {
+    if (!field.candidates.empty()) paths.push_back(field.path);
+  }
+  if (paths.empty()) return "why: every field's codec was named, nothing was chosen\n";
+  const std::string group = common_group(paths);
+  for (const FieldReport& field : report.fields) {
+    if (field.candidates.empty()) continue;
+    if (!table.empty()) table.add_rule();
+    std::string path(shown_path(field.path, group));
+    for (const std::size_t c : ranked(field, outcome.options.objective)) {
+      const CandidateForecast& one = field.candidates[c];
+      if (!one.refused.empty() && one.measured_bytes <= 0) continue;
+      add_candidate(table, field, c, path);
+      path.clear();
+    }
+  }
+  const std::string typical =
+      outcome.step.profile == "typical values" ? " ('tailrace profile' measures this machine)" : "";
+  return wrapped(fmt::format("why: for {}, times by the machine profile of {}{}; {} x {}{}",
+                             objective_text(outcome.options.objective), report.profile, typical,
+                             counted(static_cast<std::uint64_t>(outcome.n_ranks), "rank"),
+                             counted(outcome.n_threads, "thread"), group_remark(group)),
+                 2) +
+         "\n\n" + table.text() + "\n" + left_out_text(report.fields) +
+         wrapped(
+             "alone: encoding and writing overlapped, if the field were all there is. The "
+             "choice (>) is for the step as a whole, where one field's bytes hide behind the "
+             "encoding of others.",
+             2) +
+         "\n";
 }
 
 }  // namespace tailrace::cli

@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "core/codec_settings.hpp"
 #include "core/option_table.hpp"
+#include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -34,7 +35,7 @@ struct Training {
 /// One field of the input, as repack would cut it.
 class TrainedField {
  public:
-  TrainedField(InputFile& input, const PlannedField& planned)
+  TrainedField(InputFile& input, const verbs::PlannedField& planned)
       : input_(input),
         planned_(planned),
         definition_(planned.definition),
@@ -81,7 +82,7 @@ class TrainedField {
   }
 
   InputFile& input_;
-  const PlannedField& planned_;
+  const verbs::PlannedField& planned_;
   const FieldDefinition& definition_;
   ChunkGrid grid_;
   std::vector<std::byte> values_;
@@ -89,20 +90,20 @@ class TrainedField {
 };
 
 /// The fields that a book can serve.
-Result<std::vector<PlannedField>> fields_to_count(const InputFile& input,
-                                                  const TrainBookArguments& arguments) {
-  FieldRequests requests;
+Result<std::vector<verbs::PlannedField>> fields_to_count(const InputFile& input,
+                                                         const TrainBookArguments& arguments) {
+  verbs::FieldRequests requests;
   requests.codec = arguments.codec;
   requests.bound = arguments.bound;
-  requests.only = arguments.only;
+  requests.selection.only = arguments.only;
   FileOptions options;
   if (!arguments.chunk.empty()) {
     TAILRACE_TRY(apply_file_option({"chunk", arguments.chunk}, options).within("--chunk"));
   }
-  Result<std::vector<PlannedField>> plan =
-      plan_fields(input.fields(), requests, options, !arguments.chunk.empty(), 1);
+  Result<std::vector<verbs::PlannedField>> plan =
+      verbs::plan_fields(input.fields(), requests, options, !arguments.chunk.empty(), 1);
   if (!plan.ok()) return plan;
-  std::erase_if(*plan, [](const PlannedField& planned) {
+  std::erase_if(*plan, [](const verbs::PlannedField& planned) {
     return !planned.exact_reason.empty() || planned.definition.options.bound.lossless();
   });
   if (plan->empty()) {
@@ -110,7 +111,7 @@ Result<std::vector<PlannedField>> fields_to_count(const InputFile& input,
                   "no field to train on: integers, coordinates and arrays under 4 KiB stay exact, "
                   "which a book has no part in");
   }
-  for (const PlannedField& planned : *plan) {
+  for (const verbs::PlannedField& planned : *plan) {
     const FieldOptions& field = planned.definition.options;
     if (field.codec == "trz" && field.bound.mode != BoundMode::pw_rel) continue;
     return Status(Code::unsupported,
@@ -122,14 +123,15 @@ Result<std::vector<PlannedField>> fields_to_count(const InputFile& input,
 }
 
 Status count_fields(const TrainBookArguments& arguments, Training& training) {
-  Result<std::unique_ptr<InputFile>> input = open_input(arguments.input, arguments.raw_format);
+  Result<std::unique_ptr<InputFile>> input =
+      verbs::open_input(arguments.input, arguments.raw_format);
   if (!input.ok()) return input.status();
-  Result<std::vector<PlannedField>> plan = fields_to_count(**input, arguments);
+  Result<std::vector<verbs::PlannedField>> plan = fields_to_count(**input, arguments);
   if (!plan.ok()) return plan.status();
   std::uint64_t n_values = 0;
-  for (const PlannedField& planned : *plan) n_values += n_elements(planned.definition.shape);
+  for (const verbs::PlannedField& planned : *plan) n_values += n_elements(planned.definition.shape);
   const std::uint64_t stride = (n_values + values_max - 1) / values_max;
-  for (const PlannedField& planned : *plan) {
+  for (const verbs::PlannedField& planned : *plan) {
     TAILRACE_TRY(TrainedField(**input, planned)
                      .count(std::max<std::uint64_t>(stride, 1), training)
                      .within("field \"" + planned.definition.path + "\""));
@@ -159,6 +161,7 @@ Status train_book(const TrainBookArguments& arguments) {
     return Status(Code::already_exists,
                   fmt::format("{} exists already; --force replaces it", arguments.output));
   }
+  TAILRACE_TRY(hdf5::register_own_filters());
   Training training;
   TAILRACE_TRY(count_fields(arguments, training));
   const std::vector<std::uint8_t> bytes =

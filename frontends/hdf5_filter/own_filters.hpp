@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "hdf5_filter/xor_filter.hpp"
 
@@ -13,6 +14,15 @@ namespace tailrace::hdf5 {
 /// All of them; they live as long as the process. Not collective. Thread-safe.
 inline std::array<const FilterClass*, 2> own_filter_classes() {
   return {&trz_filter_class(), &xor_filter_class()};
+}
+
+/// Register them with this process's HDF5, which then reads their chunks without plug-ins. Not
+/// collective. Comes after everything that HDF5 is to find in its environment.
+inline Status register_own_filters() {
+  for (const FilterClass* filter_class : own_filter_classes()) {
+    TAILRACE_TRY(register_filter_class(filter_class));
+  }
+  return Status();
 }
 
 }  // namespace tailrace::hdf5

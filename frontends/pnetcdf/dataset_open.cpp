@@ -11,7 +11,6 @@
 #include <map>
 #include <mutex>
 
-#include "hdf5/filter_plugins.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "pnetcdf/library_settings.hpp"
@@ -150,9 +149,7 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 /// Collective.
 Status prepare_options(MPI_Comm comm, ArrayFileOptions& options) {
   TAILRACE_TRY(read_settings(comm, options));
-  for (const hdf5::FilterClass* filter_class : hdf5::own_filter_classes()) {
-    TAILRACE_TRY(register_filter_class(filter_class));
-  }
+  TAILRACE_TRY(hdf5::register_own_filters());
   return Status();
 }
 

@@ -4,9 +4,8 @@
 
 #include <filesystem>
 
-#include "hdf5/dataset_schema.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/dataset_schema.hpp"
 #include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::python {
@@ -37,9 +36,7 @@ Status no_such_variable(std::size_t variable) {
 
 Result<std::unique_ptr<EngineFile>> EngineFile::open(Opening opening) {
   // Files of ours are read without plug-ins.
-  for (const hdf5::FilterClass* filter_class : hdf5::own_filter_classes()) {
-    TAILRACE_TRY(register_filter_class(filter_class));
-  }
+  TAILRACE_TRY(hdf5::register_own_filters());
   if (opening.comm == nullptr) opening.comm = make_self_comm();
   std::unique_ptr<EngineFile> file(new EngineFile(opening.path));
   TAILRACE_TRY(opening.mode == 'r' ? file->open_for_reading(std::move(opening))

@@ -10,17 +10,18 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <nlohmann/json.hpp>
 
-#include "cli/info_report.hpp"
-#include "cli/verify_files.hpp"
+#include "core/option_table.hpp"
 #include "describe/field_attributes.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5_filter/own_filters.hpp"
 #include "python/engine_convert.hpp"
 #include "python/engine_edits.hpp"
 #include "python/engine_file.hpp"
-#include "core/option_table.hpp"
+#include "python/report_to_python.hpp"
+#include "report/info_text.hpp"
+#include "report/verify_text.hpp"
 
 namespace nb = nanobind;
 
@@ -117,61 +118,40 @@ void change(EngineFile& file, const std::function<Status(NetcdfModel&)>& edit) {
   check(unlocked([&] { return file.edit(edit); }));
 }
 
-nb::dict report(EngineFile& file) {
+nb::dict report_of(EngineFile& file) {
   nb::dict numbers;
   const auto pairs = take(unlocked([&] { return file.report(); }));
   for (const auto& [name, value] : pairs) numbers[name.c_str()] = value;
   return numbers;
 }
 
-/// The document of `tailrace verify --json` and its table, the same on every rank.
-std::pair<std::string, std::string> verify(const std::string& original,
-                                           const std::string& compressed, const std::string& bound,
-                                           const std::vector<std::string>& per_field,
-                                           const std::vector<std::string>& only,
-                                           const std::vector<std::string>& exclude,
-                                           const nb::object& comm, const nb::object& progress) {
-  std::unique_ptr<Comm> ranks = comm_from_python(comm);
-  cli::VerifyArguments arguments;
-  arguments.original = original;
-  arguments.compressed = compressed;
-  arguments.bound = bound;
-  arguments.per_field = per_field;
-  arguments.only = only;
-  arguments.exclude = exclude;
-  const cli::VerifyProgress tell = [&](std::uint64_t done, std::uint64_t total) {
+/// What `tailrace verify --json` says and its table, the same on every rank.
+nb::tuple verify(const std::string& original, const std::string& compressed,
+                 const std::string& bound, const std::vector<std::string>& per_field,
+                 const std::vector<std::string>& only, const std::vector<std::string>& exclude,
+                 const nb::object& comm, const nb::object& progress) {
+  std::unique_ptr<Comm> comm_given = comm_from_python(comm);
+  const auto tell = [&](std::uint64_t done, std::uint64_t total) {
     if (progress.is_none()) return;
     const nb::gil_scoped_acquire acquire;
     progress(done, total);
   };
-  return unlocked([&] {
-    if (ranks == nullptr) ranks = make_self_comm();
-    MpiSession mpi(nullptr, nullptr);
-    cli::Session session{mpi, *ranks, "verify"};
-    cli::VerifyOutcome outcome;
-    check(cli::verify_files(session, arguments, tell, outcome));
-    std::pair<std::string, std::string> texts;
-    if (ranks->is_root()) {
-      texts = {cli::verify_json(outcome).dump(), cli::verify_text(outcome)};
-    }
-    for (std::string* text : {&texts.first, &texts.second}) {
-      const auto* begin = reinterpret_cast<const std::byte*>(text->data());
-      Bytes bytes(begin, begin + text->size());
-      ranks->broadcast(bytes, 0);
-      text->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    }
-    return texts;
+  const verbs::VerifyReport found = unlocked([&] {
+    if (comm_given == nullptr) comm_given = make_self_comm();
+    const verbs::VerbRanks ranks{*comm_given, nullptr, nullptr, tell};
+    check(ranks.settle(hdf5::register_own_filters()));
+    return take(
+        verbs::verify_files(ranks, {original, compressed, bound, per_field, {only, exclude}, ""}));
   });
+  return nb::make_tuple(report_to_python(found), text_to_python(report::verify_text(found)));
 }
 
-std::pair<std::string, std::string> info(const std::string& path, const std::string& chunks_of) {
-  return unlocked([&] {
-    cli::InfoArguments arguments;
-    arguments.file = path;
-    arguments.chunks_of = chunks_of;
-    const cli::InfoReport found = take(cli::describe_file(arguments));
-    return std::pair(found.json.dump(), found.text);
+nb::tuple info(const std::string& path, const std::string& chunks_of) {
+  const verbs::InfoReport found = unlocked([&] {
+    check(hdf5::register_own_filters());
+    return take(verbs::file_info({path, chunks_of, ""}));
   });
+  return nb::make_tuple(report_to_python(found), text_to_python(report::info_text(found)));
 }
 
 void bind_file(nb::module_& module) {
@@ -252,7 +232,7 @@ void bind_file(nb::module_& module) {
       .def("flush", [](EngineFile& file) { check(unlocked([&] { return file.flush(); })); })
       .def("close", [](EngineFile& file) { check(unlocked([&] { return file.close(); })); })
       .def("abort", [](EngineFile& file) { check(unlocked([&] { return file.abort(); })); })
-      .def("report", &report);
+      .def("report", &report_of);
 }
 
 }  // namespace
@@ -270,7 +250,7 @@ NB_MODULE(_engine, module) {
              nb::arg("per_field"), nb::arg("only"), nb::arg("exclude"), nb::arg("comm").none(),
              nb::arg("progress").none());
   module.def("info", &info);
-  module.def("search_plugins_in", &cli::search_plugins_in);
+  module.def("search_plugins_in", &verbs::search_plugins_in);
   module.def("check_options", [](const std::string& options) {
     FieldOptions parsed;
     check(apply_field_options(options, parsed));

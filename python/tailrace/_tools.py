@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -100,7 +99,7 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
             original=os.fspath(original), compressed=os.fspath(compressed), bound=words,
             per_field=fields, only=list(only), exclude=list(exclude), comm=handle,
             progress=tell if progress else None)
-    return Verification(json.loads(document), text)
+    return Verification(document, text)
 
 
 class Info(dict[str, Any]):
@@ -121,7 +120,7 @@ def info(path: Path, *, chunks_of: str = "") -> Info:
     chunks_of: also list the chunks of the variables that match this glob.
     """
     document, text = engine().info(os.fspath(path), chunks_of)
-    found = Info(json.loads(document))
+    found = Info(document)
     found.text = text
     return found
 

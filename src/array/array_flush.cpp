@@ -23,6 +23,7 @@
 #include <numeric>
 #include <thread>
 #include <utility>
+#include "core/reduce_all.hpp"
 
 #include "core/byte_stream.hpp"
 #include "exec/placer.hpp"
@@ -211,37 +212,40 @@ std::uint64_t NetcdfArrayFile::n_threads() const {
 // --- afterwards
 
 void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds) {
-  std::uint64_t counts[7] = {};
+  ArrayFileReport now;
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const FieldTally& tally = flush.done.tallies[f];
     const std::uint64_t raw_bytes = tally.n_chunks * flush.plans[f].chunk_bytes();
-    counts[0] += tally.n_chunks;
-    counts[1] += flush.patches[f]->n_merged();
-    counts[2] += tally.n_raw_chunks;
-    counts[3] += raw_bytes;
-    counts[4] += tally.encoded_bytes;
+    now.n_chunks += tally.n_chunks;
+    now.n_chunks_merged += flush.patches[f]->n_merged();
+    now.n_raw_chunks += tally.n_raw_chunks;
+    now.raw_bytes += raw_bytes;
+    now.encoded_bytes += tally.encoded_bytes;
     ArrayVariable& variable = variables_[flush.chunked[f]];
     if (raw_bytes > 0) {
       variable.encoded_share =
           static_cast<double>(tally.encoded_bytes) / static_cast<double>(raw_bytes);
     }
   }
-  counts[5] = lost_bytes;
-  counts[6] = std::exchange(put_bytes_, 0);
-  comm_->allreduce(std::span<std::uint64_t>(counts), Reduction::sum);
-  double times[3] = {seconds, flush.done.encode_s, flush.done.write_s};
-  comm_->allreduce(std::span<double>(times), Reduction::max);
+  now.lost_bytes = lost_bytes;
+  now.staged_bytes = std::exchange(put_bytes_, 0);
+  now.flush_s = seconds;
+  now.encode_s = flush.done.encode_s;
+  now.write_s = flush.done.write_s;
+  reduce_all(*comm_, Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged,
+             now.n_raw_chunks, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
+  reduce_all(*comm_, Reduction::max, now.flush_s, now.encode_s, now.write_s);
   ++report_.n_flushes;
-  report_.staged_bytes += counts[6];
-  report_.n_chunks += counts[0];
-  report_.n_chunks_merged += counts[1];
-  report_.n_raw_chunks += counts[2];
-  report_.raw_bytes += counts[3];
-  report_.encoded_bytes += counts[4];
-  report_.lost_bytes += counts[5];
-  report_.flush_s += times[0];
-  report_.encode_s += times[1];
-  report_.write_s += times[2];
+  report_.staged_bytes += now.staged_bytes;
+  report_.n_chunks += now.n_chunks;
+  report_.n_chunks_merged += now.n_chunks_merged;
+  report_.n_raw_chunks += now.n_raw_chunks;
+  report_.raw_bytes += now.raw_bytes;
+  report_.encoded_bytes += now.encoded_bytes;
+  report_.lost_bytes += now.lost_bytes;
+  report_.flush_s += now.flush_s;
+  report_.encode_s += now.encode_s;
+  report_.write_s += now.write_s;
 }
 
 /// Drop what is in the file now; what was held back stays.

@@ -27,6 +27,7 @@
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
+#include "core/reduce_all.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "output/output.hpp"
 #include "output/publish_fields.hpp"
@@ -467,19 +468,12 @@ ConcatReport Concatenation::report() {
   if (comm_.is_root() && ::stat(request_.output.c_str(), &facts) == 0) {
     report_.output_bytes = static_cast<std::uint64_t>(facts.st_size);
   }
-  std::vector<std::uint64_t> sums = {work_->n_encoded() + work_->n_copied(),
-                                     work_->n_copied(),
-                                     work_->copied_bytes(),
-                                     lane_->n_shared(),
-                                     report_.output_bytes,
-                                     report_.metadata_bytes};
-  comm_.allreduce(std::span(sums), Reduction::sum);
-  report_.n_chunks = sums[0];
-  report_.n_copied = sums[1];
-  report_.copied_bytes = sums[2];
-  report_.n_shared = sums[3];
-  report_.output_bytes = sums[4];
-  report_.metadata_bytes = sums[5];
+  report_.n_chunks = work_->n_encoded() + work_->n_copied();
+  report_.n_copied = work_->n_copied();
+  report_.copied_bytes = work_->copied_bytes();
+  report_.n_shared = lane_->n_shared();
+  reduce_all(comm_, Reduction::sum, report_.n_chunks, report_.n_copied, report_.copied_bytes,
+             report_.n_shared, report_.output_bytes, report_.metadata_bytes);
   seconds_[decode] = work_->decoding().seconds();
   seconds_[encode] = work_->encoding().seconds();
   seconds_[read] += work_->reading().seconds();
@@ -493,9 +487,8 @@ ConcatReport Concatenation::report() {
     report_.stages.emplace_back(stage_names[i], StageTime{total[i] / comm_.n_ranks(), largest[i]});
   }
   report_.total_s = largest[n_stages];
-  std::vector<std::uint64_t> peak = {peak_bytes_};
-  comm_.allreduce(std::span(peak), Reduction::max);
-  report_.peak_bytes = peak[0];
+  report_.peak_bytes = peak_bytes_;
+  reduce_all(comm_, Reduction::max, report_.peak_bytes);
   return std::move(report_);
 }
 

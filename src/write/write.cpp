@@ -33,6 +33,7 @@
 #include <thread>
 
 #include "core/comm.hpp"
+#include "core/reduce_all.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/trace_file.hpp"
@@ -337,12 +338,8 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active,
     ++field->n_entries;
   }
   output_.keep_claims();
-  double root_numbers[4] = {report.index_s, report.commit_s, static_cast<double>(report.file_bytes),
-                            0};
-  comm_->allreduce(std::span<double>(root_numbers), Reduction::max);
-  report.index_s = root_numbers[0];
-  report.commit_s = root_numbers[1];
-  report.file_bytes = static_cast<std::uint64_t>(root_numbers[2]);
+  // Rank 0's.
+  reduce_all(*comm_, Reduction::max, report.index_s, report.commit_s, report.file_bytes);
   return Status();
 }
 

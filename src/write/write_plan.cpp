@@ -8,6 +8,7 @@
 #include <numeric>
 #include <span>
 #include <utility>
+#include "core/reduce_all.hpp"
 
 #include "core/byte_stream.hpp"
 #include "exec/thread_team.hpp"
@@ -331,11 +332,12 @@ void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Owne
   }
   for (FieldState* field : active) field->history.end_batch();
   comm.allreduce(std::span<double>(sums), Reduction::sum);
-  double slowest[2] = {step.predict_s, 0};
-  for (const PlannedJob& job : step.timeline) slowest[1] = std::max(slowest[1], job.write_end_s);
-  comm.allreduce(std::span<double>(slowest), Reduction::max);
-  report.predict_s = slowest[0];
-  report.predicted_makespan_s = slowest[1];
+  report.predict_s = step.predict_s;
+  report.predicted_makespan_s = 0;
+  for (const PlannedJob& job : step.timeline) {
+    report.predicted_makespan_s = std::max(report.predicted_makespan_s, job.write_end_s);
+  }
+  reduce_all(comm, Reduction::max, report.predict_s, report.predicted_makespan_s);
   for (std::size_t p = 0; p < active.size(); ++p) {
     FieldReport& field = report.fields[p];
     field.predicted_bytes = static_cast<std::uint64_t>(sums[2 * p]);

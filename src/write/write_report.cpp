@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/reduce_all.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -66,29 +68,21 @@ void add_up_fields(Comm& comm, std::span<FieldState* const> active,
 void add_up_step(Comm& comm, std::span<FieldState* const> active, const ExecutorReport& done,
                  double sync_s, StepReport& report) {
   add_up_fields(comm, active, done.tallies, report);
-  double slowest[8] = {done.read_s,
-                       done.encode_s,
-                       done.write_s,
-                       done.wait_s,
-                       done.makespan_s,
-                       sync_s,
-                       static_cast<double>(done.peak_memory_bytes),
-                       report.choose_s};
-  comm.allreduce(std::span<double>(slowest), Reduction::max);
-  report.read_s = slowest[0];
-  report.encode_s = slowest[1];
-  report.write_s = slowest[2];
-  report.wait_s = slowest[3];
-  report.makespan_s = slowest[4];
-  report.sync_s = slowest[5];
-  report.peak_memory_bytes = static_cast<std::uint64_t>(slowest[6]);
-  report.choose_s = slowest[7];
-  double sums[4] = {done.hidden_s, std::min(done.encode_s, done.write_s),
-                    static_cast<double>(done.n_writes), static_cast<double>(done.piece_bytes)};
-  comm.allreduce(std::span<double>(sums), Reduction::sum);
-  report.hidden_share = sums[1] > 0 ? sums[0] / sums[1] : 1;
-  report.n_writes = static_cast<std::uint64_t>(sums[2]);
-  report.piece_bytes = static_cast<std::uint64_t>(sums[3]);
+  report.read_s = done.read_s;
+  report.encode_s = done.encode_s;
+  report.write_s = done.write_s;
+  report.wait_s = done.wait_s;
+  report.makespan_s = done.makespan_s;
+  report.sync_s = sync_s;
+  report.peak_memory_bytes = done.peak_memory_bytes;
+  reduce_all(comm, Reduction::max, report.read_s, report.encode_s, report.write_s, report.wait_s,
+             report.makespan_s, report.sync_s, report.peak_memory_bytes, report.choose_s);
+  double hidden_s = done.hidden_s;
+  double shorter_s = std::min(done.encode_s, done.write_s);
+  report.n_writes = done.n_writes;
+  report.piece_bytes = done.piece_bytes;
+  reduce_all(comm, Reduction::sum, hidden_s, shorter_s, report.n_writes, report.piece_bytes);
+  report.hidden_share = shorter_s > 0 ? hidden_s / shorter_s : 1;
 }
 
 void add_up_space(Tail& tail, std::uint64_t step_start, StepReport& report) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/reduce_all.hpp"
+
 namespace tailrace {
 
 /// Keep the first failure of this rank's calls, for end_step to share.
@@ -181,18 +183,11 @@ Status check_can_be_handed_over(std::span<FieldState* const> active) {
 }
 
 void add_up_idle_time(Comm& comm, const ExecutorReport& done, StepReport& report) {
-  double slowest[5] = {report.exposed_s, report.handover_s, report.backpressure_s,
-                       done.encode_here_s, report.largest_delay_s};
-  comm.allreduce(std::span<double>(slowest), Reduction::max);
-  report.exposed_s = slowest[0];
-  report.handover_s = slowest[1];
-  report.backpressure_s = slowest[2];
-  report.idle_encode_s = slowest[3];
-  report.largest_delay_s = slowest[4];
-  std::uint64_t counts[2] = {report.n_delayed_obstacles, done.n_moved_writes};
-  comm.allreduce(std::span<std::uint64_t>(counts), Reduction::sum);
-  report.n_delayed_obstacles = counts[0];
-  report.n_moved_writes = counts[1];
+  report.idle_encode_s = done.encode_here_s;
+  report.n_moved_writes = done.n_moved_writes;
+  reduce_all(comm, Reduction::max, report.exposed_s, report.handover_s, report.backpressure_s,
+             report.idle_encode_s, report.largest_delay_s);
+  reduce_all(comm, Reduction::sum, report.n_delayed_obstacles, report.n_moved_writes);
 }
 
 }  // namespace tailrace

@@ -1,0 +1,107 @@
+// The table of fields, the line about space, the lists of chunks.
+
+#include "info_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "number_text.hpp"
+#include "text_table.hpp"
+
+namespace tailrace::report {
+namespace {
+
+using verbs::FieldInfo;
+using verbs::InfoReport;
+
+std::string filters_text(const FieldAttributes& attributes) {
+  std::string text;
+  for (const StoredFilter& filter : attributes.filters) {
+    text += (text.empty() ? "" : "+") + filter_name(filter);
+  }
+  return text;
+}
+
+std::string chunk_count_cell(const FieldInfo& info) {
+  return info.attributes.storage == "chunked" ? fmt::format("{}", info.chunks.size()) : "";
+}
+
+/// What the bytes of an HDF5 file are.
+std::string space_line(const verbs::SpaceInfo& space) {
+  std::string out =
+      fmt::format("data {} in {}; metadata, attributes and gaps {}", size_text(space.data_bytes),
+                  counted(space.n_extents, "piece"), size_text(space.other_bytes));
+  if (space.n_gaps > 0) {
+    out += fmt::format(" ({} in {} between pieces)", size_text(space.gap_bytes),
+                       counted(space.n_gaps, "gap"));
+  }
+  return out + "\n";
+}
+
+/// The chunks of the fields that were asked for, in the order of their positions.
+std::string chunk_lists(const InfoReport& report) {
+  std::string out;
+  for (const FieldInfo& field : report.fields) {
+    if (!field.lists_chunks) continue;
+    out += fmt::format("\n{}\n", field.field.path);
+    TextTable table(
+        {{"chunk", true}, {"start"}, {"address", true}, {"bytes", true}, {"filter mask", true}});
+    for (const StoredChunk& chunk : field.chunks) {
+      table.add_row({fmt::format("{}", chunk.chunk_index), position_text(field.chunk_start(chunk)),
+                     fmt::format("{}", chunk.extent.address),
+                     fmt::format("{}", chunk.extent.encoded_bytes),
+                     fmt::format("{}", chunk.filter_mask)});
+    }
+    out += table.text();
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string info_text(const InfoReport& report) {
+  std::vector<std::string> paths;
+  for (const FieldInfo& field : report.fields) paths.push_back(field.field.path);
+  const std::string group = common_group(paths);
+  TextTable table({{"field", false, 14},
+                   {"type"},
+                   {"shape", false, 9},
+                   {"chunk\nshape", false, 9},
+                   {"chunks", true},
+                   {"filters", false, 9},
+                   {"stored", true},
+                   {"ratio", true},
+                   {"bound", false, 9},
+                   {"absolute\nbound", true},
+                   {"error,\nof bound", true}});
+  for (const FieldInfo& field : report.fields) {
+    const FieldAttributes& attributes = field.attributes;
+    const bool lossy = attributes.bound_of_error() > 0;
+    // A codec's own name tells more than its filters: "portable" is a shuffle and a deflate.
+    const bool own_name = attributes.codec == "portable";
+    table.add_row(
+        {std::string(shown_path(field.field.path, group)),
+         std::string(dtype_name(field.field.dtype)), shape_text(field.field.shape),
+         field.field.chunk_shape.empty() ? attributes.storage : shape_text(field.field.chunk_shape),
+         chunk_count_cell(field), own_name ? attributes.codec : filters_text(attributes),
+         size_text(field.field.stored_bytes),
+         ratio_text(field.raw_bytes(), field.field.stored_bytes),
+         attributes.by_tailrace ? bound_column_text(attributes.bound) : "",
+         attributes.absolute_bound > 0 ? fmt::format("{:.3g}", attributes.absolute_bound) : "",
+         lossy && attributes.max_error
+             ? share_text(*attributes.max_error, attributes.bound_of_error())
+             : ""});
+  }
+  std::uint64_t raw_bytes = 0;
+  for (const FieldInfo& field : report.fields) raw_bytes += field.raw_bytes();
+  std::string out = fmt::format("{}\n{}, {}, {} with {} of values{}, ratio {}\n\n", report.path,
+                                report.format, size_text(report.file_bytes),
+                                counted(report.fields.size(), "field"), size_text(raw_bytes),
+                                group_remark(group), ratio_text(raw_bytes, report.file_bytes));
+  if (!table.empty()) out += table.text() + "\n";
+  if (report.hdf5) out += space_line(report.space);
+  return out + chunk_lists(report);
+}
+
+}  // namespace tailrace::report

@@ -1,0 +1,163 @@
+// The verdict's table, the offenders' coordinates.
+
+#include "verify_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "number_text.hpp"
+#include "text_table.hpp"
+
+namespace tailrace::report {
+namespace {
+
+using verbs::Offender;
+using verbs::VerifiedField;
+using verbs::VerifyFinding;
+using verbs::VerifyReport;
+using verbs::VerifyTask;
+
+/// A table longer than a screen shows its failed fields and only this many of the others.
+constexpr std::size_t most_rows = 40;
+
+bool differs(const VerifyFinding& finding) {
+  return finding.comparison.largest_error > 0 || !finding.comparison.within_bound();
+}
+
+std::string bound_cell(const VerifyTask& task) {
+  if (!task.bound_known) return "none said";
+  if (task.psnr_asked() || task.pointwise_bound > 0) return error_bound_text(task.asked);
+  if (std::isinf(task.absolute_bound)) return "none";
+  return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
+}
+
+std::string share_cell(const VerifiedField& field) {
+  if (!field.has_bound()) return "";
+  return share_text(field.finding.comparison.largest_error, field.task.bound());
+}
+
+std::string psnr_cell(const VerifyFinding& finding) {
+  if (finding.comparison.n_finite == 0) return "";
+  const double psnr = finding.psnr();
+  return std::isfinite(psnr) ? fmt::format("{:.1f} dB", psnr) : "exact";
+}
+
+void add_row(TextTable& table, const VerifiedField& field, std::string_view group) {
+  const VerifyTask& task = field.task;
+  const VerifyFinding& finding = field.finding;
+  const ChunkComparison& found = finding.comparison;
+  table.add_row({std::string(shown_path(task.path, group)), std::string(dtype_name(task.dtype)),
+                 shape_text(task.shape), task.codec, bound_cell(task),
+                 found.largest_error > 0 ? fmt::format("{:.4g}", found.largest_error) : "0",
+                 share_cell(field),
+                 fmt::format("{}", found.n_beyond_bound + found.n_special_changed),
+                 psnr_cell(finding), ratio_text(task.raw_bytes, task.stored_bytes),
+                 field.kept() ? "ok" : "FAILED"});
+}
+
+std::string offender_line(const VerifiedField& field, const Offender& offender, bool worst) {
+  const VerifyTask& task = field.task;
+  const double error = verbs::offender_error(task.dtype, offender);
+  const double share =
+      task.pointwise_bound > 0 ? verbs::offender_relative_error(task.dtype, offender) : error;
+  return fmt::format(
+      "    {}  original {}  decoded {}  error {:.4g}{}{}\n",
+      position_text(verbs::position_of(task.shape, offender.index)),
+      verbs::value_text(task.dtype, offender.original_bits),
+      verbs::value_text(task.dtype, offender.decoded_bits), error,
+      field.has_bound() ? fmt::format(" = {:.4g} x bound", share / task.bound()) : "",
+      worst ? "  (largest)" : "");
+}
+
+std::string failure_text(const VerifiedField& field) {
+  const VerifyTask& task = field.task;
+  const VerifyFinding& finding = field.finding;
+  const ChunkComparison& found = finding.comparison;
+  std::string out = fmt::format("FAILED {}:", task.path);
+  if (found.n_beyond_bound > 0) {
+    out += field.has_bound()
+               ? fmt::format(" {} of {} beyond the bound {:.6g}{}", found.n_beyond_bound,
+                             counted(found.n_values, "value"), task.bound(),
+                             task.pointwise_bound > 0 ? " of each value" : "")
+               : fmt::format(" {} of {} changed, exact values expected", found.n_beyond_bound,
+                             counted(found.n_values, "value"));
+  }
+  if (found.n_special_changed > 0) {
+    out += fmt::format("{} {} (NaN, infinite or fill) changed", found.n_beyond_bound > 0 ? "," : "",
+                       counted(found.n_special_changed, "special value"));
+  }
+  if (task.psnr_asked() && finding.psnr() < task.asked.value) {
+    out += fmt::format(" PSNR {:.2f} dB, {} dB asked", finding.psnr(), task.asked.value);
+  }
+  out += '\n';
+  // The worst one may be far behind the first few; then it is shown on its own.
+  const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
+  bool worst_shown = false;
+  for (std::uint64_t i = 0; i < finding.n_first; ++i) {
+    const bool worst = has_worst && finding.first[i].index == finding.worst.index;
+    worst_shown = worst_shown || worst;
+    out += offender_line(field, finding.first[i], worst && finding.n_first > 1);
+  }
+  const std::uint64_t n_bad = found.n_beyond_bound + found.n_special_changed;
+  if (has_worst && !worst_shown) out += offender_line(field, finding.worst, true);
+  if (n_bad > finding.n_first) out += fmt::format("    ... {} in all\n", n_bad);
+  if (!task.bound_known) {
+    out += "    The file records no error bound; --bound says what may differ.\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string verify_text(const VerifyReport& report) {
+  std::vector<std::string> paths;
+  paths.reserve(report.fields.size());
+  for (const VerifiedField& field : report.fields) paths.push_back(field.task.path);
+  const std::string group = common_group(paths);
+  TextTable table({{"field", false, 12},
+                   {"type"},
+                   {"shape", false, 9},
+                   {"codec", false, 7},
+                   {"bound", true},
+                   {"largest\nerror", true},
+                   {"error,\nof bound", true},
+                   {"values\nbeyond", true},
+                   {"PSNR", true},
+                   {"ratio", true},
+                   {"", false}});
+  std::size_t n_left_out = 0;
+  std::size_t n_differ = 0;
+  std::string failures;
+  for (std::size_t f = 0; f < report.fields.size(); ++f) {
+    const VerifiedField& field = report.fields[f];
+    if (differs(field.finding)) ++n_differ;
+    const bool good = field.kept();
+    if (good && report.fields.size() > most_rows && f >= most_rows) {
+      ++n_left_out;
+      continue;
+    }
+    add_row(table, field, group);
+    if (!good) failures += failure_text(field);
+  }
+  for (const std::string& problem : report.problems) failures += "FAILED " + problem + "\n";
+
+  std::string out =
+      fmt::format("original    {}\ncompressed  {}\n", shorten_middle(report.original_path, 88),
+                  shorten_middle(report.compressed_path, 88));
+  if (!group.empty()) out += fmt::format("all fields in {}\n", group);
+  out += '\n';
+  if (!table.empty()) out += table.text();
+  if (n_left_out > 0) out += fmt::format("and {} more, all ok (see --json)\n", n_left_out);
+  out += "\n" + failures;
+  const std::uint64_t n_failed = report.n_failed();
+  if (n_failed > 0) {
+    return out + fmt::format("{} of {} failed\n", n_failed,
+                             counted(report.fields.size() + report.problems.size(), "field"));
+  }
+  return out + fmt::format("{}: 0 values beyond the bound ({} exactly equal)\n",
+                           counted(report.fields.size(), "field"), report.fields.size() - n_differ);
+}
+
+}  // namespace tailrace::report

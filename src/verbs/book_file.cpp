@@ -1,0 +1,72 @@
+// Reading of book files.
+
+#include "verbs/book_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+
+#include "codec/trz/book/book.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+/// The client data's own limit: more than any book has, and little of the 64 KB that HDF5 has for
+/// a dataset's filters.
+constexpr std::size_t book_bytes_max = 16384;
+
+/// "41:0x425A5254:..." and not the name of a file.
+bool are_words(std::string_view text) {
+  return text.find(':') != std::string_view::npos &&
+         text.find_first_not_of("0123456789abcdefxABCDEFX:") == std::string_view::npos;
+}
+
+Result<std::vector<std::uint8_t>> read_file(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (file == nullptr) return status_from_errno(errno, "cannot open");
+  std::vector<std::uint8_t> bytes(book_bytes_max + 1);
+  errno = 0;
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return status_from_errno(errno, "cannot read");
+  if (bytes.size() <= book_bytes_max) return bytes;
+  return Status(Code::invalid_argument,
+                fmt::format("the file has more than {} bytes, which no book has", book_bytes_max));
+}
+
+std::string words_text(const std::vector<std::uint8_t>& bytes) {
+  std::string text = fmt::format("{}", bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    std::uint32_t word = 0;
+    for (std::size_t b = 0; b < 4 && i + b < bytes.size(); ++b) {
+      word |= static_cast<std::uint32_t>(bytes[i + b]) << (8 * b);
+    }
+    text += fmt::format(":{:#x}", word);
+  }
+  return text;
+}
+
+}  // namespace
+
+Status load_book(std::string_view codec, std::vector<KeyValue>& settings) {
+  if (codec != "trz") return Status();
+  for (auto& [key, value] : settings) {
+    if (key != "book" || value == "auto" || are_words(value)) continue;
+    const std::string where = fmt::format("book={}", value);
+    if (value.empty()) {
+      return Status(Code::invalid_argument,
+                    "book= needs the name of a file (see tailrace train-book)");
+    }
+    const Result<std::vector<std::uint8_t>> bytes = read_file(value);
+    if (!bytes.ok()) return bytes.status().within(where);
+    const Status parsed = trz::Book::parse(*bytes).status();
+    if (!parsed.ok()) return Status(Code::invalid_argument, parsed.message()).within(where);
+    value = words_text(*bytes);
+  }
+  return Status();
+}
+
+}  // namespace tailrace::verbs

@@ -1,0 +1,185 @@
+// Words become a ConcatRequest.
+
+#include "verbs/concat_request.hpp"
+#include "core/option_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "concat/concat_inputs.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+/// "a,b" as a list. @error invalid_argument  a name is empty or comes twice.
+Result<std::vector<std::string>> split_names(const char* option, const std::string& text) {
+  std::vector<std::string> names = split_at_commas(text);
+  for (const std::string& name : names) {
+    if (!name.empty() && std::count(names.begin(), names.end(), name) == 1) continue;
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} {}: expected names separated by commas, each once", option, text));
+  }
+  return names;
+}
+
+/// "1MiB" or "128x".
+Status apply_chunk(const std::string& text, ConcatRequest& request) {
+  if (text.empty()) return Status();
+  if (text.back() != 'x') {
+    const Result<std::uint64_t> bytes = parse_bytes(text);
+    const bool shape = text.find('x') != std::string::npos;
+    if (!bytes.ok() || *bytes == 0) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--chunk {}: expected a size such as 1MiB, or "
+                                "rows such as 128x{}",
+                                text, shape ? "; inner extents are never cut" : ""));
+    }
+    request.chunk_bytes = *bytes;
+    return Status();
+  }
+  const Result<std::uint64_t> rows = parse_count("rows", text.substr(0, text.size() - 1), 1);
+  if (!rows.ok()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--chunk {}: expected a whole number of rows >= 1", text));
+  }
+  request.chunk_rows = *rows;
+  return Status();
+}
+
+/// "NAME[,key=value...]" and the level.
+Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
+  FieldOptions parsed;
+  TAILRACE_TRY(apply_field_options("codec=" + words.codec, parsed).within("--codec"));
+  if (parsed.codec == "keep" && !parsed.codec_settings.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--codec {}: keep takes no settings", words.codec));
+  }
+  if (parsed.codec == "auto" || !parsed.bound.lossless()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--codec {}: a concatenation keeps every value; say keep, or a "
+                              "lossless codec by its name",
+                              words.codec));
+  }
+  const bool deflate_is_possible = parsed.codec == "keep" || parsed.codec == "deflate";
+  if (words.level && !deflate_is_possible) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("--level is deflate's; of another codec say --codec {},level=N", parsed.codec));
+  }
+  request.codec = parsed.codec;
+  request.codec_settings = parsed.codec_settings;
+  request.level = words.level;
+  return Status();
+}
+
+/// What is out of range or contradicts itself.
+Status check_together(const ConcatWords& words, const FileOptions& options) {
+  const auto refuse = [](const char* text) { return Status(Code::invalid_argument, text); };
+  if (words.append && options.replace) {
+    return refuse("--append adds to the output, --force replaces it: say one of them");
+  }
+  if (words.append && words.resume) {
+    return refuse("--append cannot be resumed: a killed one has left the output as it was");
+  }
+  if (words.contiguous && !words.plain_below.empty()) {
+    return refuse(
+        "--contiguous stores all datasets plain, --plain-below only "
+        "some: say one");
+  }
+  const bool shapes_chunks = !words.chunk.empty() || words.level || words.dedup ||
+                             (words.codec != "keep" && words.codec != "none");
+  if (words.contiguous && shapes_chunks) {
+    return refuse(
+        "--contiguous leaves no chunks for --chunk, --codec, --level "
+        "and --dedup to work on");
+  }
+  if (words.on_error != "stop" && words.on_error != "skip") {
+    return Status(Code::invalid_argument,
+                  fmt::format("--on-error {}: expected stop or skip", words.on_error));
+  }
+  if (!(words.commit_every_s >= 0)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--commit-every {}: expected seconds, >= 0", words.commit_every_s));
+  }
+  if (words.level && *words.level > 9) {
+    return Status(Code::invalid_argument, fmt::format("--level {}: expected 0 to 9", *words.level));
+  }
+  const std::string& layout = options.field_defaults.layout;
+  if (layout != "claimed" && layout != "dense") {
+    return Status(Code::invalid_argument,
+                  fmt::format("--layout {}: expected claimed or dense", layout));
+  }
+  return Status();
+}
+
+/// Name the inputs, in their order. Whether the output's folder takes files is found out before
+/// thousands of them are opened; what else may be wrong with it is the engine's to say. Collective.
+Status find_inputs(const VerbRanks& ranks, const ConcatWords& words, ConcatRequest& request) {
+  Result<std::vector<std::string>> inputs = read_inputs(ranks.comm, words.files, words.list_path);
+  if (!inputs.ok()) return inputs.status();
+  request.inputs = std::move(*inputs);
+  Status folder;
+  if (ranks.is_root()) folder = check_folder_is_there(request.output);
+  if (ranks.is_root() && folder.ok()) folder = check_folder_is_writable(request.output);
+  TAILRACE_TRY(ranks.settle(folder));
+  if (words.sort_paths.empty()) return Status();
+  const bool paths_given = words.sort_paths != "default";
+  const Result<std::vector<std::string>> paths =
+      split_names("--sort", paths_given ? words.sort_paths : "/spill/run,/spill/subrun");
+  if (!paths.ok()) return paths.status();
+  inputs =
+      sort_inputs(ranks.comm, std::move(request.inputs), *paths, request.on_error == OnError::skip);
+  if (!inputs.ok()) return inputs.status();
+  request.inputs = std::move(*inputs);
+  return Status();
+}
+
+}  // namespace
+
+Result<ConcatRequest> concat_request(const ConcatWords& words) {
+  ConcatRequest request;
+  request.output = words.output;
+  request.append = words.append;
+  request.resume = words.resume;
+  request.on_error = words.on_error == "skip" ? OnError::skip : OnError::stop;
+  request.dedup = words.dedup;
+  request.commit_interval_s = words.commit_every_s;
+  for (const KeyValue& entry : words.file_options) {
+    TAILRACE_TRY(apply_file_option(entry, request.options).within("--" + entry.first));
+  }
+  TAILRACE_TRY(check_together(words, request.options));
+  TAILRACE_TRY(apply_chunk(words.chunk, request));
+  TAILRACE_TRY(apply_codec(words, request));
+  if (!words.plain_below.empty()) {
+    const Result<std::uint64_t> bytes = parse_bytes(words.plain_below);
+    if (!bytes.ok()) return bytes.status().within("--plain-below");
+    request.plain_below_bytes = *bytes;
+  }
+  if (words.contiguous) {
+    request.plain_below_bytes = std::numeric_limits<std::uint64_t>::max();
+  }
+  Result<std::vector<std::string>> names = split_names("--key", words.key_names);
+  if (!names.ok()) return names.status();
+  request.key_names = std::move(*names);
+  return request;
+}
+
+Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
+                             ConcatRequest request) {
+  ConcatOutcome outcome;
+  outcome.n_ranks = ranks.comm.n_ranks();
+  outcome.n_threads = threads_of_each(request.options.n_threads, ranks.comm);
+  TAILRACE_TRY(find_inputs(ranks, words, request));
+  request.progress = ranks.progress;
+  Result<ConcatReport> report = concatenate(ranks.comm, request);
+  if (!report.ok()) return report.status();
+  outcome.request = std::move(request);
+  outcome.request.progress = nullptr;
+  outcome.report = std::move(*report);
+  return outcome;
+}
+
+}  // namespace tailrace::verbs

@@ -1,0 +1,101 @@
+// concat: what a user says of a concatenation, as a ConcatRequest, and what came of it. The work is
+// src/concat.cpp.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "concat/concat.hpp"
+#include "core/options.hpp"
+#include "verbs/report_fields.hpp"
+#include "verbs/verb_ranks.hpp"
+
+namespace tailrace {
+
+template <class Visit>
+void report_fields(const StageTime& time, Visit&& visit) {
+  visit("mean_s", time.mean_s);
+  visit("max_s", time.max_s);
+}
+
+}  // namespace tailrace
+
+namespace tailrace::verbs {
+
+/// A concatenation in a user's words.
+struct ConcatWords {
+  std::vector<std::string> files;
+  std::string list_path;  ///< Empty: the files are named one by one. "-": standard input.
+  std::string output;
+  bool append = false;
+  bool resume = false;
+  std::string sort_paths;         ///< Separated by commas, or "default"; empty: as given.
+  std::string on_error = "stop";  ///< Or "skip".
+  std::string key_names;          ///< Separated by commas; empty: none.
+  std::string chunk;              ///< "1MiB", "128x"; empty: as the engine chooses.
+  std::string codec = "keep";     ///< With its settings.
+  std::optional<std::uint32_t> level;
+  std::string plain_below;  ///< A size; empty: 0.
+  bool contiguous = false;
+  bool dedup = false;
+  double commit_every_s = 30;
+  std::vector<KeyValue> file_options;  ///< threads, memory, layout, ...: see core/options.
+};
+
+/// What the words ask for, all but the inputs. Not collective: the same on every rank.
+/// @error invalid_argument  a word that is none, or that contradicts another; names the option.
+Result<ConcatRequest> concat_request(const ConcatWords& words);
+
+/// Everything that the report tells.
+struct ConcatOutcome {
+  ConcatRequest request;  ///< With its inputs, in their order.
+  int n_ranks = 1;
+  std::uint64_t n_threads = 1;  ///< Of each rank.
+  ConcatReport report;
+};
+
+/// Find and sort the inputs that `words` name, and concatenate them as `request` says.
+/// Collective. @error as read_inputs, sort_inputs and concatenate.
+Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
+                             ConcatRequest request);
+
+/// docs/concat.md explains the names.
+template <class Visit>
+void report_fields(const ConcatOutcome& outcome, Visit&& visit) {
+  const ConcatRequest& request = outcome.request;
+  const ConcatReport& report = outcome.report;
+  document_head("concat", visit);
+  visit("output", request.output);
+  visit("n_inputs", request.inputs.size());
+  visit("inputs", request.inputs);
+  visit("n_ranks", outcome.n_ranks);
+  visit("n_threads", outcome.n_threads);
+  visit("fsync", request.options.sync);
+  visit("memory_cap_bytes", request.options.memory_bytes);
+  visit("peak_memory_bytes", report.peak_bytes);
+  visit("n_files", report.n_files);
+  visit("n_datasets", report.n_datasets);
+  visit("n_empty", report.n_empty);
+  visit("n_rows", report.n_rows);
+  visit("raw_bytes", report.raw_bytes);
+  visit("input_bytes", report.input_bytes);
+  visit("output_bytes", report.output_bytes);
+  visit("metadata_bytes", report.metadata_bytes);
+  visit("n_chunks", report.n_chunks);
+  visit("n_copied", report.n_copied);
+  visit("copied_bytes", report.copied_bytes);
+  visit("n_encoded", report.n_chunks - std::min(report.n_copied, report.n_chunks));
+  visit("n_shared", report.n_shared);
+  visit("n_rounds", report.n_rounds);
+  visit("n_commits", report.n_commits);
+  visit("stages", report.stages);
+  visit("total_s", report.total_s);
+  visit("skipped", report.skipped);
+  visit("remarks", report.remarks);
+}
+
+}  // namespace tailrace::verbs

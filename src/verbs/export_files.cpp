@@ -1,0 +1,648 @@
+// Parts of datasets, dealt to the ranks by rows, into files of plain values or a netCDF-4 file.
+
+#include "verbs/export_files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "array/array_file.hpp"
+#include "core/slab.hpp"
+#include "read/read.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+enum class Format : std::uint8_t { hdf5, npy, raw };
+
+Result<Format> parse_format(const ExportRequest& request) {
+  const std::string extension = std::filesystem::path(request.output).extension().string();
+  std::string name = request.format;
+  if (name.empty()) {
+    name = extension == ".npy"                          ? "npy"
+           : extension == ".bin" || extension == ".raw" ? "raw"
+                                                        : "hdf5";
+  }
+  if (name == "hdf5") return Format::hdf5;
+  if (name == "npy") return Format::npy;
+  if (name == "raw") return Format::raw;
+  return Status(Code::invalid_argument,
+                fmt::format("--format {}: expected hdf5, npy or raw", name));
+}
+
+/// One range of --slab: what Python's slices mean, without negative numbers.
+struct Range {
+  std::optional<std::uint64_t> start;
+  std::optional<std::uint64_t> end;
+  std::uint64_t step = 1;
+};
+
+Result<std::vector<Range>> parse_ranges(const std::string& text) {
+  const auto wrong = [&](std::string_view part) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("--slab {}: expected START:END or START:END:STEP, found \"{}\"", text, part));
+  };
+  std::vector<Range> ranges;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view part = std::string_view(text).substr(at, end - at);
+    std::vector<std::optional<std::uint64_t>> numbers;
+    for (std::size_t from = 0; from <= part.size();) {
+      const std::size_t to = std::min(part.find(':', from), part.size());
+      std::optional<std::uint64_t> number;
+      if (to > from) {
+        std::uint64_t value = 0;
+        const auto parsed = std::from_chars(part.data() + from, part.data() + to, value);
+        if (parsed.ec != std::errc() || parsed.ptr != part.data() + to) return wrong(part);
+        number = value;
+      }
+      numbers.push_back(number);
+      from = to + 1;
+    }
+    if (numbers.size() == 1 && numbers[0]) numbers.emplace_back(*numbers[0] + 1);
+    if (numbers.size() < 2 || numbers.size() > 3) return wrong(part);
+    Range range{numbers[0], numbers[1], 1};
+    if (numbers.size() == 3) range.step = numbers[2].value_or(1);
+    if (range.step == 0) return wrong(part);
+    ranges.push_back(range);
+    at = end + 1;
+  }
+  return ranges;
+}
+
+/// The slab of a dataset that "0:10,5:20:2" means: Python's slices, without negative numbers, one
+/// per dimension; empty: all of it. @error invalid_argument, bad_coverage
+Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
+  const Shape& shape = dataset.shape();
+  if (text.empty()) return Slab::of(whole_box(shape));
+  const Result<std::vector<Range>> ranges = parse_ranges(text);
+  if (!ranges.ok()) return ranges.status();
+  if (ranges->size() != shape.size()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--slab {}: {} ranges, dataset \"{}\" is {}", text, ranges->size(),
+                              dataset.path, shape_text(shape)));
+  }
+  Slab slab;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const Range& range = (*ranges)[d];
+    const std::uint64_t start = range.start.value_or(0);
+    const std::uint64_t end = range.end.value_or(shape[d]);
+    if (start > end || end > shape[d]) {
+      return Status(Code::bad_coverage,
+                    fmt::format("--slab {}: {}:{} leaves the extent {} of dataset \"{}\"", text,
+                                start, end, shape[d], dataset.path));
+    }
+    slab.start.push_back(start);
+    slab.count.push_back(start == end ? 0 : (end - start - 1) / range.step + 1);
+    slab.stride.push_back(range.step);
+  }
+  return slab;
+}
+
+/// How many dimensions a text is for. @error invalid_argument
+Result<std::size_t> n_ranges(const std::string& text) {
+  const Result<std::vector<Range>> ranges = parse_ranges(text);
+  if (!ranges.ok()) return ranges.status();
+  return ranges->size();
+}
+
+/// A rank's rows of one round.
+struct RowPiece {
+  std::uint64_t first_row = 0;
+  Slab from;  ///< In the dataset.
+  Slab to;    ///< In a new one that holds the slab alone.
+};
+
+/// A slab dealt to the ranks by rows: pieces that fit the memory, one for each rank and round.
+class RowRounds {
+ public:
+  /// @param unit  rows that should stay together where they fit.
+  RowRounds(const Slab& slab, std::uint64_t element_bytes, std::uint64_t unit,
+            std::uint64_t piece_bytes, const Comm& comm)
+      : slab_(slab),
+        rank_(static_cast<std::uint64_t>(comm.rank())),
+        n_ranks_(static_cast<std::uint64_t>(comm.n_ranks())),
+        n_rows_(slab.rank() == 0 ? 1 : slab.count[0]),
+        row_bytes_(n_rows_ == 0 ? 1 : slab.n_elements() / n_rows_ * element_bytes) {
+    const std::uint64_t n_fit =
+        std::max<std::uint64_t>(1, piece_bytes / std::max<std::uint64_t>(row_bytes_, 1));
+    const std::uint64_t share = (n_rows_ + n_ranks_ - 1) / n_ranks_;
+    rows_ = std::min(n_fit, std::max<std::uint64_t>(share, 1));
+    if (rows_ > unit) rows_ -= rows_ % unit;
+  }
+
+  std::uint64_t row_bytes() const { return row_bytes_; }
+  /// The same on every rank.
+  std::uint64_t n_rounds() const { return (n_pieces() + n_ranks_ - 1) / n_ranks_; }
+  /// This rank's; none in the last round, perhaps.
+  std::optional<RowPiece> piece(std::uint64_t round) const {
+    const std::uint64_t number = round * n_ranks_ + rank_;
+    if (number >= n_pieces()) return std::nullopt;
+    RowPiece piece{number * rows_, slab_, Slab::of(whole_box(slab_.count))};
+    if (slab_.rank() > 0) {
+      piece.from.start[0] += piece.first_row * slab_.stride_of(0);
+      piece.from.count[0] = piece.to.count[0] = std::min(rows_, n_rows_ - piece.first_row);
+      piece.to.start[0] = piece.first_row;
+    }
+    return piece;
+  }
+
+ private:
+  std::uint64_t n_pieces() const { return (n_rows_ + rows_ - 1) / rows_; }
+
+  const Slab& slab_;
+  std::uint64_t rank_;
+  std::uint64_t n_ranks_;
+  std::uint64_t n_rows_;
+  std::uint64_t row_bytes_;
+  std::uint64_t rows_ = 1;
+};
+
+/// The head of a .npy file, version 1: magic, length, literal, padded to 64 bytes.
+std::string npy_head(DType dtype, const Shape& shape) {
+  const char order = dtype_bytes(dtype) == 1                      ? '|'
+                     : std::endian::native == std::endian::little ? '<'
+                                                                  : '>';
+  const char kind = dtype_name(dtype)[0];
+  std::string extents;
+  for (const std::uint64_t extent : shape) extents += fmt::format("{},", extent);
+  std::string literal =
+      fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}", order, kind,
+                  dtype_bytes(dtype), extents);
+  constexpr std::size_t fixed_bytes = 10;
+  while ((fixed_bytes + literal.size() + 1) % 64 != 0) literal += ' ';
+  literal += '\n';
+  std::string head = "\x93NUMPY";
+  head += '\x01';
+  head += '\0';
+  head += static_cast<char>(literal.size() & 0xff);
+  head += static_cast<char>(literal.size() >> 8);
+  return head + literal;
+}
+
+/// An output file that this rank writes parts of.
+class PlainOutput {
+ public:
+  PlainOutput() = default;
+  PlainOutput(const PlainOutput&) = delete;
+  PlainOutput& operator=(const PlainOutput&) = delete;
+  ~PlainOutput() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Status open(const std::string& path, bool create) {
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0666);
+    return fd_ < 0 ? status_from_errno(errno, "cannot create " + path) : Status();
+  }
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(address));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return status_from_errno(errno, "writing");
+      address += static_cast<std::uint64_t>(n);
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+    return Status();
+  }
+  Status set_bytes(std::uint64_t n_bytes) const {
+    if (::ftruncate(fd_, static_cast<off_t>(n_bytes)) == 0) return Status();
+    return status_from_errno(errno, "extending");
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+/// Exports the datasets of one reader. All members are collective.
+class PlainExport {
+ public:
+  PlainExport(const VerbRanks& ranks, Reader& reader, const ExportRequest& request, Format format,
+              std::uint64_t memory_bytes)
+      : ranks_(ranks),
+        reader_(reader),
+        request_(request),
+        format_(format),
+        piece_bytes_(std::max<std::uint64_t>(memory_bytes / 4, 1)) {}
+
+  Status run() {
+    Result<std::vector<std::size_t>> chosen = choose();
+    TAILRACE_TRY(ranks_.settle(chosen.status()));
+    const bool into_folder = chosen->size() != 1 || is_directory(request_.output);
+    Status made;
+    if (into_folder && ranks_.is_root()) made = make_folder(request_.output);
+    TAILRACE_TRY(ranks_.settle(made));
+    for (const std::size_t number : *chosen) {
+      const std::string path = into_folder ? path_in_folder(number) : request_.output;
+      TAILRACE_TRY(write(number, path).within(reader_.datasets()[number].path));
+    }
+    return Status();
+  }
+
+ private:
+  /// Whether the dataset only stands for a netCDF dimension that has no variable.
+  bool is_bare_dimension(const std::string& path) const {
+    const NetcdfModel& model = reader_.model();
+    const auto is_its_path = [&](const ModelDimension& dimension) {
+      const std::string& group = model.groups[dimension.group].path;
+      return !dimension.anonymous && (group == "/" ? "" : group) + "/" + dimension.name == path;
+    };
+    return std::any_of(model.dimensions.begin(), model.dimensions.end(), is_its_path) &&
+           std::none_of(
+               model.variables.begin(), model.variables.end(),
+               [&](const ModelVariable& variable) { return variable.dataset_path == path; });
+  }
+
+  Result<std::vector<std::size_t>> choose() const {
+    std::vector<std::size_t> chosen;
+    const std::vector<StoredDataset>& all = reader_.datasets();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool named = !request_.selection.only.empty();
+      if (!request_.selection.holds(all[i].path)) continue;
+      if (!named && is_bare_dimension(all[i].path)) continue;
+      if (!all[i].dtype) {
+        if (named || format_ == Format::raw) {
+          return Status(
+              Code::unsupported,
+              fmt::format("dataset \"{}\" is {}: only numbers can be exported as {}", all[i].path,
+                          all[i].file.type_text, format_ == Format::npy ? "npy" : "raw"));
+        }
+        ranks_.say(fmt::format("dataset \"{}\" is {}, not numbers: left out", all[i].path,
+                               all[i].file.type_text));
+        continue;
+      }
+      chosen.push_back(i);
+    }
+    if (chosen.empty()) {
+      return Status(Code::not_found, fmt::format("{}: no dataset is chosen", request_.input));
+    }
+    return chosen;
+  }
+
+  static Status make_folder(const std::string& path) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (!error) return Status();
+    return Status(Code::io_error,
+                  fmt::format("cannot create folder {}: {}", path, error.message()));
+  }
+
+  /// "/g/name" as "g.name.npy".
+  std::string path_in_folder(std::size_t number) const {
+    std::string name = reader_.datasets()[number].path.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    return (std::filesystem::path(request_.output) /
+            (name + (format_ == Format::npy ? ".npy" : ".bin")))
+        .string();
+  }
+
+  Status create(const StoredDataset& dataset, const Slab& slab, const std::string& path,
+                const std::string& partial, const std::string& head) const {
+    if (!request_.replace && ::access(path.c_str(), F_OK) == 0) {
+      return Status(Code::already_exists,
+                    fmt::format("{} exists already; --force replaces it", path));
+    }
+    PlainOutput output;
+    TAILRACE_TRY(output.open(partial, true));
+    TAILRACE_TRY(output.write_at(0, std::as_bytes(std::span(head))));
+    return output.set_bytes(head.size() + slab.n_elements() * dataset.element_bytes());
+  }
+
+  Status write(std::size_t number, const std::string& path) {
+    const StoredDataset& dataset = reader_.datasets()[number];
+    const Result<Slab> slab = slab_of(dataset, request_.slab);
+    TAILRACE_TRY(ranks_.settle(slab.status()));
+    const std::string head =
+        format_ == Format::npy ? npy_head(*dataset.dtype, slab->count) : std::string();
+    const std::string partial = path + ".partial";
+    const Status created =
+        ranks_.is_root() ? create(dataset, *slab, path, partial, head) : Status();
+    TAILRACE_TRY(ranks_.settle(created));
+    Status done = write_rows(number, *slab, partial, head.size());
+    if (done.ok() && ranks_.is_root() && std::rename(partial.c_str(), path.c_str()) != 0) {
+      done = status_from_errno(errno, "cannot rename " + partial);
+    }
+    if (!done.ok() && ranks_.is_root()) std::remove(partial.c_str());
+    TAILRACE_TRY(ranks_.settle(done));
+    if (ranks_.is_root() && request_.written) {
+      request_.written(
+          {path, *dataset.dtype, slab->count, slab->n_elements() * dataset.element_bytes()});
+    }
+    return Status();
+  }
+
+  /// Every rank its share of the rows, in pieces; the same number of rounds on every rank.
+  Status write_rows(std::size_t number, const Slab& slab, const std::string& path,
+                    std::uint64_t head_bytes) {
+    const StoredDataset& dataset = reader_.datasets()[number];
+    // Whole rows of chunks, where they fit, so that no chunk is decoded twice.
+    const Shape& chunk_shape = dataset.file.storage.chunk_shape;
+    const std::uint64_t unit =
+        chunk_shape.empty() ? 1 : std::max<std::uint64_t>(1, chunk_shape[0] / slab.stride_of(0));
+    const RowRounds rounds(slab, dataset.element_bytes(), unit, piece_bytes_, ranks_.comm);
+    PlainOutput output;
+    Status mine = output.open(path, false);
+    std::vector<std::byte> values;
+    for (std::uint64_t round = 0; round < rounds.n_rounds(); ++round) {
+      std::vector<ReadRequest> requests;
+      const std::optional<RowPiece> piece = rounds.piece(round);
+      if (piece && mine.ok()) {
+        values.resize(piece->from.n_elements() * dataset.element_bytes());
+        requests.push_back({number, piece->from, values.data()});
+      }
+      TAILRACE_TRY(reader_.read_all(requests));
+      if (!requests.empty() && mine.ok()) {
+        mine = output.write_at(head_bytes + piece->first_row * rounds.row_bytes(), values)
+                   .within(path);
+      }
+    }
+    return ranks_.comm.agree(mine);
+  }
+
+  const VerbRanks& ranks_;
+  Reader& reader_;
+  const ExportRequest& request_;
+  Format format_;
+  std::uint64_t piece_bytes_;
+};
+
+// --- a slab as netCDF-4
+// ----------------------------------------------------------------------------
+//
+// The slab's ranges are those of the chosen variables; a dimension that they cut is cut everywhere,
+// with its coordinate variable, which comes along. Groups and attributes are kept, but those that
+// tell how the input was compressed. Every rank reads its rows and puts them into an ArrayFile.
+
+/// What a slab takes of one dimension.
+struct Cut {
+  std::uint64_t start = 0;
+  std::uint64_t count = 0;
+  std::uint64_t stride = 1;
+  bool operator==(const Cut&) const = default;
+};
+
+Cut cut_of(const Slab& slab, std::size_t d) {
+  return {slab.start[d], slab.count[d], slab.stride_of(d)};
+}
+
+/// A variable on its way.
+struct PartVariable {
+  std::size_t dataset = 0;
+  Slab slab;
+};
+
+class PartExport {
+ public:
+  PartExport(const VerbRanks& ranks, Reader& reader, const ExportRequest& request)
+      : ranks_(ranks), reader_(reader), request_(request), from_(reader.model()) {}
+
+  Status run(const ArrayFileOptions& options, std::uint64_t memory_bytes) {
+    piece_bytes_ = std::max<std::uint64_t>(memory_bytes / 4, 1);
+    TAILRACE_TRY(ranks_.settle(describe()));
+    Result<std::unique_ptr<ArrayFile>> created =
+        ArrayFile::create(ranks_.world(), request_.output, options);
+    if (!created.ok()) return created.status();
+    ArrayFile& file = **created;
+    Status done = file.change_model(to_);
+    for (std::size_t v = 0; done.ok() && v < variables_.size(); ++v) {
+      done = copy(file, v).within(reader_.datasets()[variables_[v].dataset].path);
+    }
+    if (done.ok()) return file.close();
+    static_cast<void>(file.abort());
+    return done;
+  }
+
+ private:
+  /// What the part is: from the input's list alone, alike on every rank.
+  Status describe() {
+    TAILRACE_TRY(reader_.model_status());
+    const Result<std::size_t> n_dimensions = n_ranges(request_.slab);
+    if (!n_dimensions.ok()) return n_dimensions.status();
+    to_.netcdf4 = true;
+    to_.groups = from_.groups;
+    for (ModelGroup& group : to_.groups) keep_known(group.path, group.attributes);
+    std::vector<bool> taken(from_.variables.size(), false);
+    for (std::size_t v = 0; v < from_.variables.size(); ++v) {
+      const ModelVariable& variable = from_.variables[v];
+      const std::string& path = variable.dataset_path;
+      const bool named = matches_any(path, request_.selection.only);
+      if (matches_any(path, request_.selection.exclude) ||
+          (!request_.selection.only.empty() && !named))
+        continue;
+      if (!named && variable.dimensions.size() != *n_dimensions) continue;
+      const std::optional<ModelType> type = type_of(variable);
+      if (!type && named) return not_numbers(path);
+      if (!type) continue;
+      const Result<std::size_t> dataset = reader_.find(path);
+      if (!dataset.ok()) return dataset.status();
+      const Result<Slab> slab = slab_of(reader_.datasets()[*dataset], request_.slab);
+      if (!slab.ok()) return slab.status();
+      TAILRACE_TRY(add(v, *type, *dataset, *slab));
+      taken[v] = true;
+    }
+    if (variables_.empty()) {
+      return Status(Code::not_found, fmt::format("{}: no dataset of {} dimensions is chosen",
+                                                 request_.input, *n_dimensions));
+    }
+    return add_coordinates(taken);
+  }
+
+  static Status not_numbers(const std::string& path) {
+    return Status(Code::unsupported,
+                  fmt::format("dataset \"{}\" holds neither numbers nor texts: a part of it cannot "
+                              "be exported",
+                              path));
+  }
+
+  /// How the values are read and written again.
+  std::optional<ModelType> type_of(const ModelVariable& variable) const {
+    if (variable.type == ModelType::text || variable.type == ModelType::text_char) {
+      return variable.type;
+    }
+    const Result<std::size_t> dataset = reader_.find(variable.dataset_path);
+    if (!dataset.ok() || !reader_.datasets()[*dataset].dtype) return std::nullopt;
+    return model_type(*reader_.datasets()[*dataset].dtype);
+  }
+
+  void keep_known(const std::string& owner, std::vector<ModelAttribute>& attributes) {
+    std::erase_if(attributes, [&](const ModelAttribute& attribute) {
+      if (attribute.name.starts_with("tailrace_")) return true;
+      if (attribute.type != ModelType::other) return false;
+      ranks_.say(
+          fmt::format("attribute \"{}\" of \"{}\" is neither text nor a list of "
+                      "numbers: left out",
+                      attribute.name, owner));
+      return true;
+    });
+  }
+
+  Status add(std::size_t v, ModelType type, std::size_t dataset, const Slab& slab) {
+    ModelVariable variable = from_.variables[v];
+    variable.type = type;
+    variable.dataset_path.clear();
+    keep_known(from_.variables[v].dataset_path, variable.attributes);
+    std::erase_if(variable.attributes, [&](const ModelAttribute& attribute) {
+      return attribute.name == "_FillValue" && attribute.type != type;
+    });
+    for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
+      const Result<std::size_t> dimension =
+          dimension_of(variable.dimensions[d], cut_of(slab, d), from_.variables[v].dataset_path);
+      if (!dimension.ok()) return dimension.status();
+      variable.dimensions[d] = *dimension;
+    }
+    to_.variables.push_back(std::move(variable));
+    variables_.push_back({dataset, slab});
+    return Status();
+  }
+
+  /// The part's dimension for a cut of one of the input's.
+  Result<std::size_t> dimension_of(std::size_t dimension, const Cut& cut, const std::string& path) {
+    ModelDimension made = from_.dimensions[dimension];
+    std::vector<std::pair<Cut, std::size_t>>& known = cuts_[dimension];
+    for (const auto& [other, position] : known) {
+      if (other == cut) return position;
+    }
+    if (!known.empty() && !made.anonymous) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--slab cuts dimension \"{}\" of \"{}\" otherwise than of another "
+                                "dataset: choose by --only",
+                                made.name, path));
+    }
+    if (!known.empty()) made.name += "_" + std::to_string(known.size());
+    made.length = cut.count;
+    made.anonymous = false;
+    known.emplace_back(cut, to_.dimensions.size());
+    to_.dimensions.push_back(std::move(made));
+    return to_.dimensions.size() - 1;
+  }
+
+  /// The coordinate variables of the dimensions that there are.
+  Status add_coordinates(const std::vector<bool>& taken) {
+    for (std::size_t v = 0; v < from_.variables.size(); ++v) {
+      const ModelVariable& variable = from_.variables[v];
+      if (taken[v] || variable.dimensions.size() != 1) continue;
+      const std::size_t dimension = variable.dimensions[0];
+      const ModelDimension& of = from_.dimensions[dimension];
+      const auto cuts = cuts_.find(dimension);
+      if (of.anonymous || of.name != variable.name || of.group != variable.group) continue;
+      if (cuts == cuts_.end() || matches_any(variable.dataset_path, request_.selection.exclude))
+        continue;
+      const std::optional<ModelType> type = type_of(variable);
+      const Result<std::size_t> dataset = reader_.find(variable.dataset_path);
+      if (!type || !dataset.ok()) continue;
+      const Cut cut = cuts->second.front().first;
+      const std::uint64_t length = reader_.datasets()[*dataset].shape()[0];
+      if (cut.count > 0 && cut.start + (cut.count - 1) * cut.stride >= length) continue;
+      TAILRACE_TRY(add(v, *type, *dataset, {{cut.start}, {cut.count}, {cut.stride}}));
+    }
+    return Status();
+  }
+
+  /// Every rank its share of the rows, in pieces; the same number of rounds on every rank.
+  Status copy(ArrayFile& file, std::size_t v) {
+    const auto& [dataset, slab] = variables_[v];
+    const ModelType type = to_.variables[v].type;
+    if (type == ModelType::text) return copy_texts(file, v);
+    const RowRounds rounds(slab, model_type_bytes(type), 1, piece_bytes_, ranks_.comm);
+    std::vector<std::byte> values;
+    for (std::uint64_t round = 0; round < rounds.n_rounds(); ++round) {
+      std::vector<ReadRequest> requests;
+      const std::optional<RowPiece> piece = rounds.piece(round);
+      if (piece) {
+        values.resize(piece->from.n_elements() * model_type_bytes(type));
+        requests.push_back({dataset, piece->from, values.data()});
+      }
+      TAILRACE_TRY(reader_.read_all(requests));
+      if (piece) static_cast<void>(file.put(v, piece->to, values));  // settle() tells
+      TAILRACE_TRY(file.settle());
+    }
+    return Status();
+  }
+
+  Status copy_texts(ArrayFile& file, std::size_t v) {
+    const auto& [dataset, slab] = variables_[v];
+    Status mine;
+    if (ranks_.comm.is_root()) {
+      Result<std::vector<std::string>> texts = reader_.read_texts(dataset, slab);
+      mine = texts.status();
+      if (texts.ok()) mine = file.put_texts(v, Slab::of(whole_box(slab.count)), *texts);
+    }
+    return ranks_.comm.agree(mine);
+  }
+
+  const VerbRanks& ranks_;
+  Reader& reader_;
+  const ExportRequest& request_;
+  const NetcdfModel& from_;
+  NetcdfModel to_;
+  std::vector<PartVariable> variables_;  ///< Of to_, by position.
+  /// Of the input's dimensions: what is left of them, and which dimension that is.
+  std::map<std::size_t, std::vector<std::pair<Cut, std::size_t>>> cuts_;
+  std::uint64_t piece_bytes_ = 1;
+};
+
+Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& request,
+                   std::uint64_t memory_bytes) {
+  ArrayFileOptions options;
+  TAILRACE_TRY(apply_array_file_options("codec=none,layout=contiguous", options));
+  options.file.replace = request.replace;
+  options.file.memory_bytes = std::max<std::uint64_t>(memory_bytes, 16U << 20);
+  return PartExport(ranks, reader, request).run(options, memory_bytes);
+}
+
+Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Format format) {
+  ReadOptions options;
+  options.plugin_path = request.plugin_path;
+  TAILRACE_TRY(apply_read_options(request.read_options, options).within("--read-options"));
+  Result<std::unique_ptr<Reader>> reader = Reader::open(ranks.world(), request.input, options);
+  if (!reader.ok()) return reader.status();
+  Status status = format == Format::hdf5
+                      ? export_part(ranks, **reader, request, options.memory_bytes)
+                      : PlainExport(ranks, **reader, request, format, options.memory_bytes).run();
+  const Status closed = (*reader)->close();
+  if (status.ok()) status = closed;
+  // What does not decode is the input's fault here, not a codec's.
+  return status.code() == Code::codec_failed ? Status(Code::corrupt, status.message()) : status;
+}
+
+Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& request) {
+  RepackRequest repack_request;
+  repack_request.input = request.input;
+  repack_request.fields.codec = "none";
+  repack_request.fields.lossless_codec = "none";
+  repack_request.fields.selection = request.selection;
+  repack_request.options.replace = request.replace;
+  repack_request.options.plugin_path = request.plugin_path;
+  const Result<std::vector<std::string>> outputs =
+      repack_outputs({request.input}, request.output, false);
+  TAILRACE_TRY(ranks.settle(outputs.status()));
+  repack_request.output = outputs->front();
+  return repack(ranks, repack_request);
+}
+
+}  // namespace
+
+Result<ExportReport> export_files(const VerbRanks& ranks, const ExportRequest& request) {
+  const Result<Format> format = parse_format(request);
+  if (!format.ok()) return format.status();
+  ExportReport report;
+  if (*format != Format::hdf5 || !request.slab.empty()) {
+    TAILRACE_TRY(export_by_reader(ranks, request, *format));
+    return report;
+  }
+  Result<RepackReport> repacked = export_whole(ranks, request);
+  if (!repacked.ok()) return repacked.status();
+  report.repacked = std::move(*repacked);
+  return report;
+}
+
+}  // namespace tailrace::verbs

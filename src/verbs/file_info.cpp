@@ -1,0 +1,108 @@
+// Looking at a file.
+
+#include "verbs/file_info.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "verbs/input_fields.hpp"
+#include "verbs/verb_ranks.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+SpaceInfo measure_space(std::vector<Extent> extents, std::uint64_t file_bytes) {
+  SpaceInfo space;
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.address < b.address; });
+  std::uint64_t end = 0;
+  for (const Extent& extent : extents) {
+    if (space.n_extents > 0 && extent.address > end) {
+      ++space.n_gaps;
+      space.gap_bytes += extent.address - end;
+    }
+    ++space.n_extents;
+    space.data_bytes += extent.encoded_bytes;
+    end = std::max(end, extent.address + extent.encoded_bytes);
+  }
+  space.other_bytes = file_bytes - std::min(file_bytes, space.data_bytes);
+  return space;
+}
+
+Status read_hdf5(InfoReport& report) {
+  std::vector<std::string> paths;
+  for (const FieldInfo& info : report.fields) paths.push_back(info.field.path);
+  Result<std::vector<FieldAttributes>> attributes = read_field_attributes(report.path, paths);
+  if (!attributes.ok()) return attributes.status();
+  Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(report.path);
+  if (!reader.ok()) return reader.status();
+
+  std::vector<Extent> extents;
+  const auto add = [&](const std::vector<StoredChunk>& chunks) {
+    for (const StoredChunk& chunk : chunks) extents.push_back(chunk.extent);
+  };
+  for (std::size_t f = 0; f < report.fields.size(); ++f) {
+    report.fields[f].attributes = std::move((*attributes)[f]);
+    Result<std::vector<StoredChunk>> chunks = (*reader)->read(paths[f]);
+    if (!chunks.ok()) return chunks.status();
+    report.fields[f].chunks = std::move(*chunks);
+    add(report.fields[f].chunks);
+  }
+  // Strings, compounds and the like are no fields, but their bytes are data, too.
+  Result<std::vector<std::string>> all_paths = (*reader)->dataset_paths();
+  if (!all_paths.ok()) return all_paths.status();
+  for (const std::string& path : *all_paths) {
+    if (std::find(paths.begin(), paths.end(), path) != paths.end()) continue;
+    Result<std::vector<StoredChunk>> chunks = (*reader)->read(path);
+    if (chunks.ok()) add(*chunks);
+  }
+  report.space = measure_space(std::move(extents), report.file_bytes);
+  return Status();
+}
+
+}  // namespace
+
+Shape FieldInfo::chunk_start(const StoredChunk& chunk) const {
+  if (field.chunk_shape.empty()) return Shape(field.shape.size(), 0);
+  return ChunkGrid{field.shape, field.chunk_shape}.full_box(chunk.chunk_index).start;
+}
+
+Result<InfoReport> file_info(const InfoRequest& request) {
+  Result<std::unique_ptr<InputFile>> opened = open_input(request.file, request.raw_format);
+  if (!opened.ok()) return opened.status();
+  const std::vector<InputField>& fields = (*opened)->fields();
+  const bool lists = !request.chunks_of.empty();
+  InfoReport report;
+  report.path = request.file;
+  report.format = (*opened)->format();
+  report.file_bytes = file_bytes_of(request.file);
+  report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";
+  for (const InputField& field : fields) {
+    const bool lists_chunks = lists && glob_matches(request.chunks_of, field.path);
+    report.fields.push_back({field, {}, {}, lists_chunks});
+  }
+  if (report.hdf5) TAILRACE_TRY(read_hdf5(report));
+  if (!lists) return report;
+  if (!report.hdf5) {
+    return Status(Code::unsupported,
+                  fmt::format("{}: {} files have no chunks", request.file, report.format));
+  }
+  TAILRACE_TRY(check_patterns_match(std::vector{request.chunks_of}, "--chunks", fields));
+  return report;
+}
+
+}  // namespace tailrace::verbs
+
+std::string tailrace::filter_name(const StoredFilter& filter) {
+  static const std::map<std::uint32_t, const char*> known = {
+      {1, "deflate"},        {2, "shuffle"},     {3, "fletcher32"}, {4, "szip"},
+      {5, "nbit"},           {6, "scaleoffset"}, {32001, "blosc"},  {32004, "lz4"},
+      {32008, "bitshuffle"}, {32013, "zfp"},     {32015, "zstd"},   {32017, "sz2"},
+      {32024, "sz3"},        {481, "trz"},       {32026, "blosc2"}};
+  const auto found = known.find(filter.filter_id);
+  if (found != known.end()) return found->second;
+  return filter.name.empty() ? fmt::format("id {}", filter.filter_id)
+                             : fmt::format("{} (id {})", filter.name, filter.filter_id);
+}

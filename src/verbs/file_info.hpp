@@ -1,0 +1,127 @@
+// info: what a file of any format that Tailrace reads holds. Only headers and the chunk index are
+// read, no values, so no plug-in is needed.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "describe/field_attributes.hpp"
+#include "describe/input_file.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "verbs/report_fields.hpp"
+
+namespace tailrace {
+
+/// A filter by the name that people know, or by its number.
+std::string filter_name(const StoredFilter& filter);
+
+template <class Visit>
+void report_fields(const StoredFilter& filter, Visit&& visit) {
+  visit("id", filter.filter_id);
+  visit("name", filter_name(filter));
+  visit("client_data", filter.client_data);
+}
+
+}  // namespace tailrace
+
+namespace tailrace::verbs {
+
+struct InfoRequest {
+  std::string file;
+  std::string chunks_of;   ///< List the chunks of the fields that match this glob; empty: none.
+  std::string raw_format;  ///< "f32:512x512x512"; empty: the file says what it is.
+};
+
+/// One field with all that is known of its storage.
+struct FieldInfo {
+  InputField field;
+  FieldAttributes attributes;
+  std::vector<StoredChunk> chunks;
+  bool lists_chunks = false;  ///< chunks_of is about this one.
+
+  std::uint64_t raw_bytes() const { return n_elements(field.shape) * dtype_bytes(field.dtype); }
+  Shape chunk_start(const StoredChunk& chunk) const;
+};
+
+/// How the bytes of an HDF5 file are used.
+struct SpaceInfo {
+  std::uint64_t n_extents = 0;
+  std::uint64_t data_bytes = 0;   ///< Stored values of all datasets.
+  std::uint64_t n_gaps = 0;       ///< Between stored pieces that do not touch.
+  std::uint64_t gap_bytes = 0;    ///< In these gaps; part of them holds metadata.
+  std::uint64_t other_bytes = 0;  ///< File less data: metadata, attributes, gaps.
+};
+
+struct InfoReport {
+  std::string path;
+  std::string format;
+  std::uint64_t file_bytes = 0;
+  bool hdf5 = false;
+  std::vector<FieldInfo> fields;
+  SpaceInfo space;
+};
+
+/// Not collective: one rank does it. @error not_found, corrupt, unsupported
+Result<InfoReport> file_info(const InfoRequest& request);
+
+// --- what the report tells; docs/cli.md explains the names
+// -----------------------------------------
+
+struct ListedChunk {
+  const FieldInfo& field;
+  const StoredChunk& chunk;
+};
+
+template <class Visit>
+void report_fields(const ListedChunk& listed, Visit&& visit) {
+  visit("index", listed.chunk.chunk_index);
+  visit("start", listed.field.chunk_start(listed.chunk));
+  visit("address", listed.chunk.extent.address);
+  visit("bytes", listed.chunk.extent.encoded_bytes);
+  visit("filter_mask", listed.chunk.filter_mask);
+}
+
+template <class Visit>
+void report_fields(const FieldInfo& info, Visit&& visit) {
+  const FieldAttributes& attributes = info.attributes;
+  visit("path", info.field.path);
+  visit("dtype", dtype_name(info.field.dtype));
+  visit("shape", info.field.shape);
+  visit("chunk_shape", info.field.chunk_shape);
+  visit("storage", attributes.storage);
+  visit("n_chunks", info.chunks.size());
+  visit("filters", attributes.filters);
+  visit("raw_bytes", info.raw_bytes());
+  visit("stored_bytes", info.field.stored_bytes);
+  visit("by_tailrace", attributes.by_tailrace);
+  visit("codec", attributes.codec);
+  visit("codec_version", attributes.codec_version);
+  visit("tailrace_version", attributes.version);
+  visit("bound_mode", bound_mode_name(attributes.bound.mode));
+  visit("bound_asked", attributes.bound.value);
+  visit("absolute_bound", attributes.absolute_bound);
+  visit("pointwise_bound", attributes.pointwise_bound);
+  visit("max_error", attributes.max_error);
+  if (!info.lists_chunks) return;
+  std::vector<ListedChunk> chunks;
+  for (const StoredChunk& chunk : info.chunks) chunks.push_back({info, chunk});
+  visit("chunks", chunks);
+}
+
+template <class Visit>
+void report_fields(const InfoReport& report, Visit&& visit) {
+  document_head("info", visit);
+  visit("file", report.path);
+  visit("format", report.format);
+  visit("file_bytes", report.file_bytes);
+  visit("data_bytes", report.space.data_bytes);
+  visit("other_bytes", report.space.other_bytes);
+  visit("n_gaps", report.space.n_gaps);
+  visit("gap_bytes", report.space.gap_bytes);
+  visit("fields", report.fields);
+}
+
+}  // namespace tailrace::verbs

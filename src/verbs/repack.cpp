@@ -1,0 +1,285 @@
+// How a file is repacked.
+//
+// Every rank opens the input by itself and owns whole chunks of the output (chunk_deal.hpp), which
+// the Writer pulls through a BoxSource when it is ready for them: nothing is ever held but the
+// chunks in flight. All ranks check the same request, so that a wrong one needs no communication;
+// what only one rank can see (its own opening of the input) is settled before anything collective
+// begins.
+
+#include "verbs/repack.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+
+#include "hdf5/hdf5_paths.hpp"
+#include "netcdf/netcdf_dimension_names.hpp"
+#include "verbs/book_file.hpp"
+#include "verbs/chunk_deal.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+/// One array of the input, as the Writer pulls it.
+class InputSource final : public BoxSource {
+ public:
+  InputSource(InputFile& input, std::size_t field_index)
+      : input_(&input), field_index_(field_index) {}
+  Status read(const Box& box, std::span<std::byte> values) override {
+    return input_->read(field_index_, box, values);
+  }
+
+ private:
+  InputFile* input_;
+  std::size_t field_index_;
+};
+
+/// Formats whose names already say HDF5 keep them; raw and npy files become .h5, or .nc.
+std::string output_name(const std::string& input_path, bool netcdf) {
+  const std::filesystem::path path(input_path);
+  const std::string extension = path.extension().string();
+  for (const char* known : {".h5", ".hdf5", ".he5", ".hdf", ".nc", ".nc4", ".cdf"}) {
+    if (extension == known) return path.filename().string();
+  }
+  return path.stem().string() + (netcdf ? ".nc" : ".h5");
+}
+
+/// Whether the output may be created: found out before any work. Rank 0's view counts.
+Status check_output(const RepackRequest& request) {
+  const std::string& output = request.output;
+  TAILRACE_TRY(check_folder_is_there(output));
+  struct stat of_input {};
+  struct stat of_output {};
+  if (::stat(output.c_str(), &of_output) == 0) {
+    if (::stat(request.input.c_str(), &of_input) == 0 && of_input.st_dev == of_output.st_dev &&
+        of_input.st_ino == of_output.st_ino) {
+      return Status(Code::invalid_argument,
+                    fmt::format("input and output are the same file: {}", output));
+    }
+    if (!request.options.replace) {
+      return Status(Code::already_exists,
+                    fmt::format("{} exists already; --force replaces it", output));
+    }
+  }
+  return check_folder_is_writable(output);
+}
+
+/// Books are read by every rank: the codec of each must have the same.
+Status load_books(std::vector<PlannedField>& plan) {
+  for (PlannedField& planned : plan) {
+    FieldOptions& options = planned.definition.options;
+    TAILRACE_TRY(load_book(options.codec, options.codec_settings)
+                     .within("field \"" + planned.definition.path + "\""));
+  }
+  return Status();
+}
+
+/// The names that --dims gives. @error invalid_argument  not of the form GLOB=NAME,..., or --dims
+/// without --netcdf.
+Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& netcdf) {
+  std::vector<DimensionNames> all;
+  if (!netcdf.dimensions.empty() && !netcdf.wanted) {
+    return Status(Code::invalid_argument, "--dims names dimensions of --netcdf output");
+  }
+  for (const std::string& text : netcdf.dimensions) {
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--dims '{}': expected GLOB=NAME,..., such as "
+                                "'temperature=time,y,x'",
+                                text));
+    }
+    DimensionNames names;
+    names.pattern = text;
+    names.matches = [glob = text.substr(0, equals)](std::string_view path) {
+      return glob_matches(glob, path);
+    };
+    names.names = split_at_commas(std::string_view(text).substr(equals + 1));
+    if (std::find(names.names.begin(), names.names.end(), "") != names.names.end()) {
+      return Status(Code::invalid_argument, fmt::format("--dims '{}': a name is empty", text));
+    }
+    all.push_back(std::move(names));
+  }
+  return all;
+}
+
+/// Fields that are about to become coordinate variables are coordinates already: exact, unless the
+/// user says otherwise of them.
+std::vector<InputField> with_coordinates(std::vector<InputField> fields,
+                                         std::span<const DimensionNames> dimensions) {
+  for (InputField& field : fields) {
+    const std::string name = field.path.substr(field.path.rfind('/') + 1);
+    const auto names_it = [&](const DimensionNames& given) {
+      return std::find(given.names.begin(), given.names.end(), name) != given.names.end();
+    };
+    field.coordinate =
+        field.coordinate ||
+        (field.shape.size() == 1 && std::any_of(dimensions.begin(), dimensions.end(), names_it));
+  }
+  return fields;
+}
+
+/// The repack of one file: the pieces live as long as the Writer needs them.
+class Repack {
+ public:
+  Repack(const VerbRanks& ranks, const RepackRequest& request)
+      : ranks_(ranks), comm_(ranks.comm), request_(request) {
+    report_.input_path = request.input;
+    report_.output_path = request.output;
+    report_.options = request.options;
+    report_.n_ranks = comm_.n_ranks();
+    report_.n_threads = threads_of_each(request.options.n_threads, comm_);
+  }
+
+  /// Collective; the same Status on every rank.
+  Status run();
+  RepackReport take_report() { return std::move(report_); }
+
+ private:
+  Status prepare();
+  Status define_fields(Writer& writer);
+  Status put_own_chunks(Writer& writer);
+  void carry_over(Writer& writer);
+
+  const VerbRanks& ranks_;
+  Comm& comm_;
+  const RepackRequest& request_;
+  std::unique_ptr<InputFile> input_;
+  std::deque<InputSource> sources_;
+  std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
+  std::vector<DimensionNames> dimension_names_;
+  RepackReport report_;
+};
+
+Status Repack::prepare() {
+  Result<std::unique_ptr<InputFile>> opened = open_input(request_.input, request_.raw_format);
+  TAILRACE_TRY(ranks_.settle(opened.status()));
+  input_ = std::move(*opened);
+  report_.input_format = input_->format();
+  report_.input_bytes = file_bytes_of(request_.input);
+
+  Result<std::vector<DimensionNames>> names = parse_dimension_names(request_.netcdf);
+  TAILRACE_TRY(ranks_.settle(names.status()));
+  dimension_names_ = std::move(*names);
+  Result<std::vector<PlannedField>> plan =
+      plan_fields(with_coordinates(input_->fields(), dimension_names_), request_.fields,
+                  request_.options, request_.chunk_given, comm_.n_ranks());
+  TAILRACE_TRY(ranks_.settle(plan.status()));
+  TAILRACE_TRY(ranks_.settle(load_books(*plan)));
+  report_.plan = std::move(*plan);
+  // An output appears whole or not at all; whether it may appear is rank 0's to say.
+  return ranks_.settle(comm_.is_root() ? check_output(request_) : Status());
+}
+
+Status Repack::define_fields(Writer& writer) {
+  for (const PlannedField& planned : report_.plan) {
+    Result<std::size_t> index = writer.define_field(planned.definition);
+    if (!index.ok()) return index.status();
+    field_indices_.push_back(*index);
+    sources_.emplace_back(*input_, planned.input_index);
+  }
+  return Status();
+}
+
+Status Repack::put_own_chunks(Writer& writer) {
+  std::vector<DealtField> dealt;
+  std::vector<ChunkGrid> grids;
+  for (const PlannedField& planned : report_.plan) {
+    const FieldDefinition& field = planned.definition;
+    grids.push_back({field.shape, *field.options.chunk_shape});
+    dealt.push_back({grids.back().n_chunks(), n_elements(field.shape) * dtype_bytes(field.dtype)});
+  }
+  for (const ChunkRun& run : deal_chunks(dealt, comm_.rank(), comm_.n_ranks())) {
+    const std::size_t f = run.field_index;
+    for (std::uint64_t chunk = run.first_chunk; chunk < run.end_chunk; ++chunk) {
+      TAILRACE_TRY(writer.put_source(field_indices_[f], grids[f].clipped_box(chunk), sources_[f]));
+    }
+  }
+  return Status();
+}
+
+void Repack::carry_over(Writer& writer) {
+  const auto hook = [this](auto carry) {
+    return [this, carry](Hdf5File& output) {
+      Result<std::vector<std::string>> remarks = ((*input_).*carry)(output);
+      if (!remarks.ok()) return remarks.status();
+      report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+      return Status();
+    };
+  };
+  const auto attributes = hook(&InputFile::carry_over_attributes);
+  const auto attributes_and_names = [this, attributes](Hdf5File& output) {
+    TAILRACE_TRY(attributes(output));
+    if (!request_.netcdf.wanted) return Status();
+    Result<std::vector<std::string>> remarks = name_dimensions(output, dimension_names_);
+    if (!remarks.ok()) return remarks.status();
+    report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+    return Status();
+  };
+  writer.on_metadata(hook(&InputFile::carry_over_objects), attributes_and_names);
+}
+
+Status Repack::run() {
+  const auto start = std::chrono::steady_clock::now();
+  TAILRACE_TRY(prepare());
+  report_.options.expected_root_links = n_root_members(
+      input_->fields(), [](const InputField& field) -> const std::string& { return field.path; });
+  Result<std::unique_ptr<Writer>> created =
+      Writer::create(ranks_.world(), request_.output, report_.options);
+  if (!created.ok()) return created.status();
+  Writer& writer = **created;
+
+  TAILRACE_TRY(ranks_.settle(define_fields(writer)));
+  TAILRACE_TRY(comm_.agree(put_own_chunks(writer)));
+  carry_over(writer);
+  if (comm_.is_root()) {
+    writer.on_progress([&](const Progress& p) { ranks_.show(p.bytes_done, p.bytes_total); });
+    writer.on_log([&](const std::string& line) { ranks_.say(line); });
+  }
+  Result<StepReport> step = writer.end_step();
+  if (!step.ok()) return step.status();
+  report_.step = std::move(*step);
+  if (report_.options.trace) {
+    report_.events = writer.gather_trace();
+    report_.field_paths = writer.field_paths();
+  }
+  TAILRACE_TRY(writer.close());
+  if (comm_.is_root()) report_.step.file_bytes = file_bytes_of(request_.output);
+  report_.total_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Status();
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& inputs,
+                                                const std::string& output, bool netcdf) {
+  std::vector<std::string> outputs;
+  const bool into_folder = is_directory(output);
+  if (inputs.size() > 1 && !into_folder) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("several inputs need an existing folder as --output; {} is none", output));
+  }
+  for (const std::string& input : inputs) {
+    const std::string path =
+        into_folder ? (std::filesystem::path(output) / output_name(input, netcdf)).string()
+                    : output;
+    if (std::find(outputs.begin(), outputs.end(), path) != outputs.end()) {
+      return Status(Code::invalid_argument, fmt::format("two inputs would both become {}", path));
+    }
+    outputs.push_back(path);
+  }
+  return outputs;
+}
+
+Result<RepackReport> repack(const VerbRanks& ranks, const RepackRequest& request) {
+  Repack repack(ranks, request);
+  TAILRACE_TRY(repack.run());
+  return repack.take_report();
+}
+
+}  // namespace tailrace::verbs

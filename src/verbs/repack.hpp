@@ -1,0 +1,186 @@
+// repack: an existing file in, a compressed HDF5 file out, in parallel and in bounded memory.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/options.hpp"
+#include "core/trace.hpp"
+#include "verbs/repack_plan.hpp"
+#include "verbs/report_fields.hpp"
+#include "verbs/verb_ranks.hpp"
+#include "write/write.hpp"
+
+namespace tailrace::verbs {
+
+/// Whether the output's dimensions get names of netCDF-4, and which.
+struct NetcdfRequest {
+  bool wanted = false;
+  std::vector<std::string> dimensions;  ///< "GLOB=time,y,x"; later ones win.
+};
+
+struct RepackRequest {
+  std::string input;
+  std::string output;
+  std::string raw_format;  ///< "f32:512x512x512"; empty: the input says what it is.
+  FieldRequests fields;
+  NetcdfRequest netcdf;
+  FileOptions options;       ///< With `trace`, the report has the events.
+  bool chunk_given = false;  ///< The user has named the size or shape of chunks.
+};
+
+/// What became of one file.
+struct RepackReport {
+  std::string input_path;
+  std::string input_format;
+  std::uint64_t input_bytes = 0;
+  std::string output_path;
+  int n_ranks = 1;
+  std::uint64_t n_threads = 1;  ///< Encode threads a rank.
+  FileOptions options;
+  std::vector<PlannedField> plan;        ///< In the order of step.fields.
+  StepReport step;                       ///< file_bytes: at rank 0.
+  double total_s = 0;                    ///< From opening the input to the closed output.
+  std::vector<std::string> remarks;      ///< What could not be carried over; at rank 0.
+  std::vector<TraceEvent> events;        ///< options.trace: of all ranks, at rank 0.
+  std::vector<std::string> field_paths;  ///< By the events' field_index.
+};
+
+/// The outputs of these inputs, one each: `output` itself, or names in it if it is a folder.
+/// Not collective. @error invalid_argument  several inputs into one file, or two into the same.
+Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& inputs,
+                                                const std::string& output, bool netcdf);
+
+/// Write request.output, whole or not at all. Every rank opens the input by itself and encodes
+/// whole chunks of the output; nothing is held but the chunks in flight.
+/// Collective. @error what opening, planning and writing return; an older output stays then.
+Result<RepackReport> repack(const VerbRanks& ranks, const RepackRequest& request);
+
+// --- what the report tells; docs/cli.md explains the names
+// -----------------------------------------
+
+/// A codec that was compared for a field.
+struct RepackCandidate {
+  const CandidateForecast& forecast;
+  bool chosen;
+};
+
+template <class Visit>
+void report_fields(const RepackCandidate& candidate, Visit&& visit) {
+  const CandidateForecast& one = candidate.forecast;
+  const bool usable = one.refused.empty();
+  visit("codec", one.codec);
+  visit("chosen", candidate.chosen);
+  visit("refused", value_if(!usable, one.refused));
+  if (usable) {
+    visit("predicted_bytes", one.encoded_bytes);
+    visit("predicted_encode_s", one.encode_s);
+    visit("predicted_encode_lane_s", one.encode_lane_s);
+    visit("predicted_write_lane_s", one.write_lane_s);
+    visit("predicted_alone_s", one.alone_s);
+  }
+  if (one.measured_bytes > 0) {
+    visit("measured_bytes", one.measured_bytes);
+    visit("measured_encode_s", one.measured_encode_s);
+  }
+}
+
+/// A field of the step, and what the plan says of it.
+struct RepackedField {
+  const FieldReport& field;
+  const PlannedField* planned;  ///< Null: none.
+};
+
+template <class Visit>
+void report_fields(const RepackedField& repacked, Visit&& visit) {
+  const FieldReport& field = repacked.field;
+  visit("path", field.path);
+  visit("dtype", dtype_name(field.dtype));
+  visit("shape", field.shape);
+  visit("chunk_shape", field.chunk_shape);
+  visit("codec", field.codec);
+  visit("codec_version", field.codec_version);
+  visit("layout", field.layout);
+  visit("bound_mode", bound_mode_name(field.bound.mode));
+  visit("bound_asked", field.bound.value);
+  visit("absolute_bound", field.absolute_bound);
+  visit("pointwise_bound", field.pointwise_bound);
+  visit("verified", field.verified);
+  visit("max_error", value_if(field.verified, field.max_error));
+  visit("max_error_over_bound", value_if(field.verified && field.bound_of_error() > 0,
+                                         field.max_error / field.bound_of_error()));
+  visit("n_chunks", field.n_chunks);
+  visit("n_raw_chunks", field.n_raw_chunks);
+  visit("raw_bytes", field.raw_bytes);
+  visit("encoded_bytes", field.encoded_bytes);
+  const bool predicted = field.predicted_bytes > 0;
+  visit("predicted_bytes", value_if(predicted, field.predicted_bytes));
+  visit("mean_size_error", value_if(predicted, field.mean_size_error));
+  visit("n_overflow_chunks", field.n_overflow_chunks);
+  visit("reserved_bytes", field.reserved_bytes);
+  const bool has_book = field.book_bytes > 0;
+  visit("book_bytes", field.book_bytes);
+  visit("book_ratio_loss", value_if(has_book, field.book_ratio_loss));
+  visit("book_saved_s", value_if(has_book, field.book_saved_s));
+  visit("encode_s", field.encode_s);
+  visit("verify_s", field.verify_s);
+  visit("expected_psnr_db", value_if(field.expected_psnr_db > 0, field.expected_psnr_db));
+  if (!field.candidates.empty()) {
+    std::vector<RepackCandidate> candidates;
+    for (std::size_t c = 0; c < field.candidates.size(); ++c) {
+      candidates.push_back({field.candidates[c], c == field.chosen_candidate});
+    }
+    visit("candidates", candidates);
+  }
+  if (repacked.planned != nullptr) visit("kept_exact_because", repacked.planned->exact_reason);
+}
+
+template <class Visit>
+void report_fields(const RepackReport& report, Visit&& visit) {
+  const StepReport& step = report.step;
+  visit("input", report.input_path);
+  visit("input_format", report.input_format);
+  visit("input_bytes", report.input_bytes);
+  visit("output", report.output_path);
+  visit("file_bytes", step.file_bytes);
+  visit("n_ranks", report.n_ranks);
+  visit("n_threads", report.n_threads);
+  visit("fsync", report.options.sync);
+  visit("memory_cap_bytes", report.options.memory_bytes);
+  visit("peak_memory_bytes", step.peak_memory_bytes);
+  visit("raw_bytes", step.raw_bytes);
+  visit("encoded_bytes", step.encoded_bytes);
+  visit("ratio", value_if(step.encoded_bytes > 0, static_cast<double>(step.raw_bytes) /
+                                                      static_cast<double>(step.encoded_bytes)));
+  const bool predicted = step.predicted_bytes > 0;
+  visit("predicted_bytes", value_if(predicted, step.predicted_bytes));
+  visit("predict_s", value_if(predicted, step.predict_s));
+  visit("predicted_makespan_s", value_if(predicted, step.predicted_makespan_s));
+  visit("reserved_bytes", step.reserved_bytes);
+  visit("n_overflow_chunks", step.n_overflow_chunks);
+  visit("slack_bytes", step.slack_bytes);
+  visit("n_writes", step.n_writes);
+  visit("read_s", step.read_s);
+  visit("choose_s", step.choose_s);
+  visit("profile", step.profile);
+  visit("encode_s", step.encode_s);
+  visit("write_s", step.write_s);
+  visit("wait_s", step.wait_s);
+  visit("makespan_s", step.makespan_s);
+  visit("hidden_share", step.hidden_share);
+  visit("index_s", step.index_s);
+  visit("sync_s", step.sync_s);
+  visit("commit_s", step.commit_s);
+  visit("step_s", step.step_s);
+  visit("total_s", report.total_s);
+  visit("remarks", report.remarks);
+  std::vector<RepackedField> fields;
+  for (std::size_t f = 0; f < step.fields.size(); ++f) {
+    fields.push_back({step.fields[f], f < report.plan.size() ? &report.plan[f] : nullptr});
+  }
+  visit("fields", fields);
+}
+
+}  // namespace tailrace::verbs

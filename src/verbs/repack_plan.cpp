@@ -1,0 +1,205 @@
+// The rules of the plan.
+
+#include "verbs/repack_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/option_table.hpp"
+#include "layout/chunk_shape.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+/// Below this an array saves nothing and may hold anything: coefficients, levels, tables.
+constexpr std::uint64_t small_array_bytes = 4096;
+/// A chunk, its encoded form, the codec's scratch and the verifier's copy, for each encode thread,
+/// must fit the memory cap: chunks of more than this share of it would not.
+constexpr std::uint64_t memory_over_chunk = 32;
+
+/// Why a bound that is meant for all fields does not concern this one; empty if it does.
+std::string reason_to_keep_exact(const InputField& field) {
+  if (!is_floating(field.dtype)) return "integers";
+  if (field.coordinate) return "coordinate";
+  if (n_elements(field.shape) * dtype_bytes(field.dtype) < small_array_bytes) return "small";
+  return "";
+}
+
+/// The last value given for a key: later patterns win. nullptr: not given.
+const std::string* last_value(const std::vector<KeyValue>& options, std::string_view key) {
+  const auto found = std::find_if(options.rbegin(), options.rend(),
+                                  [&](const KeyValue& entry) { return entry.first == key; });
+  return found == options.rend() ? nullptr : &found->second;
+}
+
+/// A chunk shape given for all fields, fitted to one of them: only fields of as many dimensions
+/// take it, and none gets chunks larger than itself.
+void fit_common_chunk_shape(const InputField& field, FieldOptions& options) {
+  if (!options.chunk_shape) return;
+  if (options.chunk_shape->size() != field.shape.size()) {
+    options.chunk_shape.reset();
+    return;
+  }
+  for (std::size_t d = 0; d < field.shape.size(); ++d) {
+    std::uint64_t& extent = (*options.chunk_shape)[d];
+    extent = std::clamp<std::uint64_t>(field.shape[d], 1, extent);
+  }
+}
+
+Status check_own_chunk_shape(const InputField& field, const Shape& chunk_shape) {
+  bool fits = chunk_shape.size() == field.shape.size();
+  for (std::size_t d = 0; fits && d < chunk_shape.size(); ++d) {
+    fits = chunk_shape[d] <= field.shape[d] ||
+           (d == 0 ? field.extendable : (field.more_unlimited >> d & 1) != 0);
+  }
+  if (fits) return Status();
+  return Status(Code::invalid_argument,
+                fmt::format("field \"{}\": chunk={} does not fit its shape {}", field.path,
+                            shape_text(chunk_shape), shape_text(field.shape)));
+}
+
+/// Whether the choice of the codec is the Writer's.
+bool chooses_codec(const FieldOptions& options) {
+  return options.codec == "auto" || !options.codec_given;
+}
+
+/// The boxes in which the field is read and encoded.
+Status choose_pieces(const InputField& field, FieldOptions& options, int n_ranks) {
+  if (options.layout != "contiguous") {
+    if (!options.chunk_shape) {
+      options.chunk_shape =
+          Writer::choose_chunk_shape(field.shape, field.dtype, options.chunk_bytes, n_ranks);
+    }
+    return Status();
+  }
+  if (options.chunk_shape) {
+    return Status(Code::invalid_argument,
+                  fmt::format("field \"{}\": layout contiguous has no chunks of shape {}; "
+                              "chunk=SIZE says how much is written at once",
+                              field.path, shape_text(*options.chunk_shape)));
+  }
+  // Contiguous storage holds values as they are: who asks for it and names no codec means none.
+  if (chooses_codec(options)) options.codec = "none";
+  options.chunk_shape = slab_shape_for(field.shape, dtype_bytes(field.dtype), options.chunk_bytes);
+  return Status();
+}
+
+struct Defaults {
+  FieldOptions lossy;         ///< As --codec and --bound say.
+  FieldOptions lossless;      ///< For what must stay exact.
+  bool lossy_wanted = false;  ///< A bound, or a target from which bounds follow.
+  bool lossless_given = false;
+  std::vector<FieldPattern> patterns;
+};
+
+Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptions& file,
+                                  bool chunk_given) {
+  Defaults defaults;
+  defaults.lossy = file.field_defaults;
+  if (!chunk_given) {
+    const std::uint64_t fitting = std::max<std::uint64_t>(file.memory_bytes / memory_over_chunk, 1);
+    defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
+  }
+  defaults.lossless = defaults.lossy;
+  if (!requests.codec.empty()) {
+    TAILRACE_TRY(apply_field_options("codec=" + requests.codec, defaults.lossy).within("--codec"));
+    // A codec for all fields is not meant for integers where it is lossy; --field can mean that.
+    defaults.lossy.codec_given_for_field = false;
+  }
+  if (!requests.bound.empty()) {
+    TAILRACE_TRY(apply_field_option({"bound", requests.bound}, defaults.lossy).within("--bound"));
+  }
+  defaults.lossy_wanted =
+      !defaults.lossy.bound.lossless() || file.target_bytes > 0 || file.target_psnr_db > 0;
+  defaults.lossless_given = !requests.lossless_codec.empty();
+  // Without a bound --codec is a lossless codec, and then nothing speaks against it for everything.
+  const bool codec_serves_all = !defaults.lossless_given && !defaults.lossy_wanted;
+  if (codec_serves_all) {
+    defaults.lossless = defaults.lossy;
+  } else {
+    const std::string wished = chooses_codec(defaults.lossy) ? "auto" : "deflate";
+    const std::string name = defaults.lossless_given ? requests.lossless_codec : wished;
+    TAILRACE_TRY(
+        apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
+    // A target's bounds are not for what must stay exact.
+    defaults.lossless.bound_given = true;
+  }
+  for (const std::string& text : requests.per_field) {
+    Result<FieldPattern> pattern = parse_field_pattern(text);
+    if (!pattern.ok()) return pattern.status();
+    defaults.patterns.push_back(*pattern);
+  }
+  return defaults;
+}
+
+Result<PlannedField> plan_field(const InputField& field, const Defaults& defaults, int n_ranks) {
+  PlannedField planned;
+  FieldDefinition& definition = planned.definition;
+  definition.path = field.path;
+  definition.dtype = field.dtype;
+  definition.shape = field.shape;
+  definition.extendable = field.extendable;
+  definition.more_unlimited = field.more_unlimited;
+  planned.lossy_before = field.lossy_attribute;
+
+  const std::vector<KeyValue> own = own_options(field, defaults.patterns);
+  const std::string reason = reason_to_keep_exact(field);
+  const std::string* own_bound = last_value(own, "bound");
+  const bool exact_on_request = own_bound != nullptr && *own_bound == "none";
+  const bool protect = exact_on_request || (own_bound == nullptr && !reason.empty());
+  if (protect && defaults.lossy_wanted) {
+    planned.exact_reason = exact_on_request ? "as asked" : reason;
+  }
+  definition.options = protect ? defaults.lossless : defaults.lossy;
+  FieldOptions& options = definition.options;
+  // Little bytes, and what tools look at first: a codec that every reader has.
+  const bool plain = reason == "coordinate" || reason == "small";
+  if (protect && plain && options.codec == "auto" && !defaults.lossless_given) {
+    options.codec = "deflate";
+  }
+  if (field.fill_value) options.fill_value = field.fill_value;
+
+  fit_common_chunk_shape(field, options);
+  for (const KeyValue& entry : own) {
+    TAILRACE_TRY(apply_field_option(entry, options).within("field \"" + field.path + "\""));
+  }
+  if (!is_floating(field.dtype) && !options.bound.lossless()) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("field \"{}\" holds integers ({}), which are kept exactly: remove "
+                    "bound={} from its --field",
+                    field.path, dtype_name(field.dtype), error_bound_text(options.bound)));
+  }
+  if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
+    TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
+  }
+  TAILRACE_TRY(choose_pieces(field, options, n_ranks));
+  return planned;
+}
+
+}  // namespace
+
+Result<std::vector<PlannedField>> plan_fields(std::span<const InputField> fields,
+                                              const FieldRequests& requests,
+                                              const FileOptions& file, bool chunk_given,
+                                              int n_ranks) {
+  Result<Defaults> defaults = resolve_defaults(requests, file, chunk_given);
+  if (!defaults.ok()) return defaults.status();
+  TAILRACE_TRY(requests.selection.check(fields));
+  std::vector<std::string> globs;
+  for (const FieldPattern& pattern : defaults->patterns) globs.push_back(pattern.glob);
+  TAILRACE_TRY(check_patterns_match(globs, "--field", fields));
+
+  std::vector<PlannedField> plan;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (!requests.selection.holds(fields[f].path)) continue;
+    Result<PlannedField> planned = plan_field(fields[f], *defaults, n_ranks);
+    if (!planned.ok()) return planned.status();
+    planned->input_index = f;
+    plan.push_back(std::move(*planned));
+  }
+  return plan;
+}
+
+}  // namespace tailrace::verbs

@@ -1,0 +1,46 @@
+// RepackPlan: what becomes of each array of an input, decided from its description alone.
+//
+// A global bound asks for loss only where loss is meant: integers, coordinates (dimension scales,
+// coordinate variables) and arrays under 4 KiB keep their exact values, by the lossless codec. A
+// --field pattern that names such a field overrides this; loss asked of integers is an error.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/options.hpp"
+#include "core/status.hpp"
+#include "verbs/input_fields.hpp"
+#include "write/write.hpp"
+
+namespace tailrace::verbs {
+
+/// What the user asked of the fields.
+struct FieldRequests {
+  std::string codec;                   ///< "sz3,level=2"; empty: not given.
+  std::string bound;                   ///< "rel=1e-3"; empty: not given.
+  std::string lossless_codec;          ///< For what stays exact; empty: deflate.
+  std::vector<std::string> per_field;  ///< "GLOB:key=value,..."; later ones win.
+  FieldSelection selection;            ///< Those to write.
+};
+
+/// One field of the output.
+struct PlannedField {
+  std::size_t input_index = 0;  ///< Into InputFile::fields().
+  FieldDefinition definition;   ///< With its chunk shape.
+  std::string exact_reason;     ///< Why a global bound was not applied: "integers", ...
+  bool lossy_before = false;    ///< The input's values carry an earlier loss already.
+};
+
+/// Decide for every selected field. Pure: the same on every rank.
+/// @param file  defaults of all fields (chunk, layout, verify) and the memory cap.
+/// @error invalid_argument  a pattern that matches nothing, loss asked of integers, a bad option.
+Result<std::vector<PlannedField>> plan_fields(std::span<const InputField> fields,
+                                              const FieldRequests& requests,
+                                              const FileOptions& file, bool chunk_given,
+                                              int n_ranks);
+
+}  // namespace tailrace::verbs

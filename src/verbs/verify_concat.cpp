@@ -1,0 +1,221 @@
+// The comparison of a concatenation.
+//
+// The inputs are dealt to the ranks in contiguous runs of about equal bytes. Each rank first reads
+// what rows its inputs have; a prefix sum says where in the output they must begin; then it
+// compares them, some files at a time. Only counts and the first findings travel between ranks.
+
+#include "verbs/verify_concat.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/byte_stream.hpp"
+#include "core/options.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+constexpr std::uint64_t default_memory_bytes = 256ULL << 20;
+/// What an open input takes in HDF5: caches of metadata and of chunks.
+constexpr std::uint64_t open_file_bytes = 4ULL << 20;
+
+/// [first, last) of the inputs of this rank.
+struct Run {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// Deal inputs by bytes: an input belongs to the rank in whose share of all bytes its middle lies.
+Run own_inputs(const std::vector<std::string>& inputs, const Comm& comm) {
+  std::vector<double> middles;
+  double total = 0;
+  for (const std::string& input : inputs) {
+    const double bytes = static_cast<double>(file_bytes_of(input)) + 1;
+    middles.push_back(total + bytes / 2);
+    total += bytes;
+  }
+  const auto first_of = [&](int rank) {
+    const double border = total * rank / comm.n_ranks();
+    const auto at = std::lower_bound(middles.begin(), middles.end(), border);
+    return static_cast<std::size_t>(at - middles.begin());
+  };
+  return {first_of(comm.rank()), first_of(comm.rank() + 1)};
+}
+
+Bytes packed(const ConcatFindings& findings) {
+  ByteWriter writer;
+  writer.add(findings.n_all);
+  for (const std::string& line : findings.lines) writer.add_text(line);
+  return writer.take();
+}
+
+/// Behind those that `all` has already.
+void add_packed(const Bytes& bytes, ConcatFindings& all) {
+  ByteReader reader(bytes);
+  const auto n_all = reader.take<std::uint64_t>();
+  std::uint64_t n_lines = 0;
+  for (; !reader.at_end(); ++n_lines) all.add(reader.take_text());
+  all.n_all += n_all - n_lines;
+}
+
+/// The findings of all ranks, in rank order, on every rank.
+ConcatFindings share_findings(Comm& comm, const ConcatFindings& mine) {
+  ConcatFindings at_root;
+  for (const Bytes& bytes : comm.gather(packed(mine), 0)) add_packed(bytes, at_root);
+  Bytes bytes = packed(at_root);
+  comm.broadcast(bytes, 0);
+  ConcatFindings all;
+  add_packed(bytes, all);
+  return all;
+}
+
+class ConcatVerifier {
+ public:
+  ConcatVerifier(const VerbRanks& ranks, const VerifyConcatRequest& request,
+                 VerifyConcatReport& report)
+      : ranks_(ranks), comm_(ranks.comm), request_(request), report_(report) {}
+
+  /// The same Status on every rank.
+  Status run() {
+    TAILRACE_TRY(read_request());
+    Result<std::unique_ptr<ConcatCheck>> check =
+        ConcatCheck::open(request_.output, report_.inputs.front(), memory_bytes_);
+    TAILRACE_TRY(comm_.agree(check.status()));
+    check_ = std::move(*check);
+    report_.keys = check_->keys();
+    own_ = own_inputs(report_.inputs, comm_);
+    ConcatFindings first;
+    TAILRACE_TRY(comm_.agree(comm_.is_root() ? compare_objects(first) : Status()));
+    TAILRACE_TRY(comm_.agree(survey()));
+    find_places();
+    check_totals(first);
+    TAILRACE_TRY(comm_.agree(compare()));
+    // What concerns the whole file comes before what concerns an input.
+    for (const std::string& line : findings_.lines) first.add(line);
+    first.n_all += findings_.n_all - findings_.lines.size();
+    report_.findings = share_findings(comm_, first);
+    return Status();
+  }
+
+ private:
+  Status read_request() {
+    memory_bytes_ = default_memory_bytes;
+    if (!request_.memory.empty()) {
+      const Result<std::uint64_t> bytes = parse_bytes(request_.memory);
+      if (!bytes.ok()) return bytes.status().within("--memory");
+      memory_bytes_ = *bytes;
+    }
+    names_ = split_at_commas(request_.key_names);
+    if (std::find(names_.begin(), names_.end(), "") != names_.end()) {
+      return Status(Code::invalid_argument,
+                    "--key " + request_.key_names + ": expected names separated by commas");
+    }
+    Result<std::vector<std::string>> inputs =
+        read_inputs(comm_, request_.files, request_.list_path);
+    if (!inputs.ok()) return inputs.status();
+    report_.inputs = std::move(*inputs);
+    return Status();
+  }
+
+  Status compare_objects(ConcatFindings& findings) {
+    if (!names_.empty() && check_->keys().empty()) {
+      findings.add(request_.output + ": holds no key datasets (" + names_.back() + ".seq)");
+    }
+    return check_->compare_objects(findings);
+  }
+
+  Status survey() {
+    rows_.resize(own_.last - own_.first);
+    for (std::size_t i = own_.first; i < own_.last; ++i) {
+      Result<std::vector<InputRows>> rows = check_->survey(report_.inputs[i], findings_);
+      if (!rows.ok()) return rows.status();
+      rows_[i - own_.first] = std::move(*rows);
+    }
+    return Status();
+  }
+
+  /// Where this rank's rows begin in the output, and how many there should be.
+  void find_places() {
+    std::vector<std::uint64_t> counts(check_->datasets().size(), 0);
+    for (const std::vector<InputRows>& of_file : rows_) {
+      for (const InputRows& part : of_file) {
+        counts[part.dataset_index] += part.n_rows;
+        n_bytes_ += part.n_rows * check_->datasets()[part.dataset_index].row_bytes;
+      }
+    }
+    const std::unique_ptr<PendingSum> sum = comm_.start_sum(std::move(counts));
+    while (!sum->complete()) std::this_thread::yield();
+    first_rows_ = sum->before();
+    totals_ = sum->total();
+  }
+
+  void check_totals(ConcatFindings& findings) {
+    const std::vector<ConcatCheck::Dataset>& datasets = check_->datasets();
+    report_.n_datasets = datasets.size();
+    for (std::size_t d = 0; d < datasets.size(); ++d) {
+      report_.n_rows += totals_[d];
+      report_.raw_bytes += totals_[d] * datasets[d].row_bytes;
+      report_.n_empty += datasets[d].appended && totals_[d] == 0 ? 1 : 0;
+      if (!comm_.is_root() || !datasets[d].appended || datasets[d].n_rows == totals_[d]) continue;
+      findings.add(fmt::format("{}: dataset \"{}\" has {} rows, the inputs have {}",
+                               request_.output, datasets[d].path, datasets[d].n_rows, totals_[d]));
+    }
+  }
+
+  Status compare() {
+    std::uint64_t n_done = 0;
+    const auto progress = [&](std::uint64_t n_bytes) {
+      n_done += n_bytes;
+      ranks_.show(n_done, n_bytes_);
+    };
+    const std::size_t n_at_once =
+        std::clamp<std::size_t>(memory_bytes_ / 4 / open_file_bytes, 1, ConcatCheck::files_at_once);
+    const std::span<const std::string> inputs(report_.inputs);
+    for (std::size_t i = own_.first; i < own_.last;) {
+      const std::size_t n = std::min(n_at_once, own_.last - i);
+      const std::span<const std::vector<InputRows>> rows =
+          std::span(rows_).subspan(i - own_.first, n);
+      std::vector<std::uint64_t> key_rows = first_rows_;
+      TAILRACE_TRY(
+          check_->compare_rows(inputs.subspan(i, n), rows, first_rows_, progress, findings_));
+      for (std::size_t k = 0; k < n && !check_->keys().empty(); ++k) {
+        check_->check_keys(inputs[i + k], rows[k], key_rows, names_, findings_);
+        for (const InputRows& part : rows[k]) key_rows[part.dataset_index] += part.n_rows;
+      }
+      i += n;
+    }
+    return Status();
+  }
+
+  const VerbRanks& ranks_;
+  Comm& comm_;
+  const VerifyConcatRequest& request_;
+  VerifyConcatReport& report_;
+  std::uint64_t memory_bytes_ = 0;
+  std::vector<std::string> names_;
+  std::unique_ptr<ConcatCheck> check_;
+  Run own_;
+  std::vector<std::vector<InputRows>> rows_;  ///< Of each own input.
+  std::vector<std::uint64_t> first_rows_;
+  std::vector<std::uint64_t> totals_;
+  std::uint64_t n_bytes_ = 0;  ///< This rank's.
+  ConcatFindings findings_;
+};
+
+}  // namespace
+
+Result<VerifyConcatReport> verify_concat(const VerbRanks& ranks,
+                                         const VerifyConcatRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  VerifyConcatReport report;
+  report.output = request.output;
+  report.n_ranks = ranks.comm.n_ranks();
+  TAILRACE_TRY(ConcatVerifier(ranks, request, report).run());
+  report.total_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace tailrace::verbs

@@ -1,0 +1,60 @@
+// verify --concat: did every element of every input arrive in the output, and nothing else?
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "concat/check/concat_check.hpp"
+#include "verbs/report_fields.hpp"
+#include "verbs/verb_ranks.hpp"
+
+namespace tailrace::verbs {
+
+struct VerifyConcatRequest {
+  std::string output;
+  std::vector<std::string> files;  ///< The inputs, in their order,
+  std::string list_path;           ///< or a list of them.
+  std::string key_names;           ///< As for concat; empty: none.
+  std::string memory;              ///< What each rank may hold; empty: 256 MiB.
+};
+
+struct VerifyConcatReport {
+  std::string output;
+  std::vector<std::string> inputs;
+  int n_ranks = 1;
+  std::vector<std::string> keys;
+  std::uint64_t n_datasets = 0;
+  std::uint64_t n_empty = 0;
+  std::uint64_t n_rows = 0;
+  std::uint64_t raw_bytes = 0;
+  ConcatFindings findings;  ///< Those of all ranks, in the order of the inputs.
+  double total_s = 0;
+
+  bool ok() const { return findings.n_all == 0; }
+};
+
+/// Read output and inputs by HDF5 alone and compare them. Collective.
+/// @error what kept the comparison from being made; that something differs is no error.
+Result<VerifyConcatReport> verify_concat(const VerbRanks& ranks,
+                                         const VerifyConcatRequest& request);
+
+template <class Visit>
+void report_fields(const VerifyConcatReport& report, Visit&& visit) {
+  document_head("", visit);
+  visit("output", report.output);
+  visit("n_files", report.inputs.size());
+  visit("n_ranks", report.n_ranks);
+  visit("n_datasets", report.n_datasets);
+  visit("n_empty", report.n_empty);
+  visit("n_rows", report.n_rows);
+  visit("raw_bytes", report.raw_bytes);
+  visit("keys", report.keys);
+  visit("n_differences", report.findings.n_all);
+  visit("differences", report.findings.lines);
+  visit("total_s", report.total_s);
+  visit("ok", report.ok());
+}
+
+}  // namespace tailrace::verbs

@@ -1,0 +1,469 @@
+// What is compared with what, under which bound; reading, comparing, merging.
+//
+// The bound of a field is the user's (bound, per_field) if given, else what the Writer recorded in
+// the dataset's attributes, else 0: a file that says nothing about loss is expected to have none.
+
+#include "verbs/verify_files.hpp"
+#include "core/option_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "describe/field_attributes.hpp"
+#include "verbs/chunk_deal.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as bytes");
+
+/// Reads of about this size amortise the call; two of them are held at a time.
+constexpr std::uint64_t read_bytes = 4U << 20;
+
+std::uint64_t bits_at(std::span<const std::byte> values, std::uint64_t index, std::size_t bytes) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, values.data() + index * bytes, bytes);
+  return bits;
+}
+
+template <class T>
+T value_of(std::uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Call `visit` with the bits read as a value of `dtype`.
+template <class Visit>
+auto with_value(DType dtype, std::uint64_t bits, Visit&& visit) {
+  switch (dtype) {
+    case DType::f32: return visit(value_of<float>(bits));
+    case DType::f64: return visit(value_of<double>(bits));
+    case DType::i8: return visit(int{value_of<std::int8_t>(bits)});
+    case DType::i16: return visit(int{value_of<std::int16_t>(bits)});
+    case DType::i32: return visit(value_of<std::int32_t>(bits));
+    case DType::i64: return visit(value_of<std::int64_t>(bits));
+    case DType::u8: return visit(unsigned{value_of<std::uint8_t>(bits)});
+    case DType::u16: return visit(unsigned{value_of<std::uint16_t>(bits)});
+    case DType::u32: return visit(value_of<std::uint32_t>(bits));
+    case DType::u64: break;
+  }
+  return visit(bits);
+}
+
+/// Both arrays' values in one box of one field.
+struct ComparedBox {
+  const VerifyTask& task;
+  Box box;
+  std::span<const std::byte> original;
+  std::span<const std::byte> decoded;
+
+  std::size_t element_bytes() const { return dtype_bytes(task.dtype); }
+  ChunkComparison compare(std::uint64_t first, std::uint64_t count) const {
+    const std::size_t bytes = element_bytes();
+    const auto from = original.subspan(first * bytes, count * bytes);
+    const auto to = decoded.subspan(first * bytes, count * bytes);
+    if (task.pointwise_bound > 0) {
+      return compare_pointwise(task.dtype, from, to, task.pointwise_bound, task.fill_value);
+    }
+    return compare_values(task.dtype, from, to, task.absolute_bound, task.fill_value);
+  }
+  /// Position in the whole field of a position in the box.
+  std::uint64_t field_index(std::uint64_t index) const {
+    std::uint64_t result = 0;
+    std::uint64_t stride = 1;
+    for (std::size_t d = box.rank(); d-- > 0;) {
+      result += (box.start[d] + index % box.count[d]) * stride;
+      index /= box.count[d];
+      stride *= task.shape[d];
+    }
+    return result;
+  }
+  Offender offender(std::uint64_t index) const {
+    return {field_index(index), bits_at(original, index, element_bytes()),
+            bits_at(decoded, index, element_bytes())};
+  }
+};
+
+/// Collect the first offenders among `count` values by halving: the rule of what is one is
+/// compare_values' alone, and parts without any cost one comparison.
+void find_offenders(const ComparedBox& box, std::uint64_t first, std::uint64_t count,
+                    VerifyFinding& finding) {
+  if (finding.n_first == VerifyFinding::most_offenders) return;
+  if (box.compare(first, count).within_bound()) return;
+  if (count == 1) {
+    finding.first[finding.n_first++] = box.offender(first);
+    return;
+  }
+  find_offenders(box, first, count / 2, finding);
+  find_offenders(box, first + count / 2, count - count / 2, finding);
+}
+
+VerifyFinding compare_box(const ComparedBox& box) {
+  VerifyFinding finding;
+  const std::uint64_t count = box.box.n_elements();
+  finding.comparison = box.compare(0, count);
+  finding.range = value_range(box.task.dtype, box.original, box.task.fill_value);
+  if (!finding.comparison.within_bound()) find_offenders(box, 0, count, finding);
+  ChunkComparison& comparison = finding.comparison;
+  if (comparison.worst_index != ChunkComparison::no_index) {
+    finding.worst = box.offender(comparison.worst_index);
+    comparison.worst_index = finding.worst.index;
+  }
+  if (comparison.first_bad_index != ChunkComparison::no_index) {
+    comparison.first_bad_index = box.field_index(comparison.first_bad_index);
+  }
+  return finding;
+}
+
+std::vector<DealtField> dealt_fields(std::span<const VerifyTask> tasks) {
+  std::vector<DealtField> dealt;
+  for (const VerifyTask& task : tasks) {
+    const ChunkGrid grid{task.shape, task.box_shape};
+    dealt.push_back({grid.n_chunks(), task.raw_bytes});
+  }
+  return dealt;
+}
+
+/// Call `visit(task index, box)` for all boxes of this rank; stops at the first failure.
+template <class Visit>
+Status for_each_own_box(const Comm& comm, std::span<const VerifyTask> tasks, Visit&& visit) {
+  for (const ChunkRun& run : deal_chunks(dealt_fields(tasks), comm.rank(), comm.n_ranks())) {
+    const VerifyTask& task = tasks[run.field_index];
+    const ChunkGrid grid{task.shape, task.box_shape};
+    for (std::uint64_t chunk = run.first_chunk; chunk < run.end_chunk; ++chunk) {
+      TAILRACE_TRY(visit(run.field_index, grid.clipped_box(chunk)));
+    }
+  }
+  return Status();
+}
+
+std::uint64_t box_bytes(const VerifyTask& task, const Box& box) {
+  return box.n_elements() * dtype_bytes(task.dtype);
+}
+
+/// All ranks' findings, on every rank.
+void share_findings(Comm& comm, std::vector<VerifyFinding>& findings) {
+  const std::span<std::byte> mine = std::as_writable_bytes(std::span(findings));
+  const std::vector<Bytes> gathered = comm.gather(mine, 0);
+  for (std::size_t r = 1; r < gathered.size(); ++r) {
+    for (std::size_t f = 0; f < findings.size(); ++f) {
+      VerifyFinding other;
+      std::memcpy(&other, gathered[r].data() + f * sizeof other, sizeof other);
+      findings[f].merge(other);
+    }
+  }
+  Bytes merged(mine.begin(), mine.end());
+  comm.broadcast(merged, 0);
+  std::copy(merged.begin(), merged.end(), mine.begin());
+}
+
+/// A whole number of chunks that makes reads of some MiB; `chunk_shape` may be empty (no chunks).
+Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
+  Shape box(shape.size(), 1);
+  for (std::size_t d = 0; d < shape.size() && d < chunk_shape.size(); ++d) {
+    box[d] = std::clamp<std::uint64_t>(chunk_shape[d], 1, std::max<std::uint64_t>(shape[d], 1));
+  }
+  // Whole chunks are joined along the fastest dimensions first, where they lie side by side.
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const std::uint64_t now_bytes = n_elements(box) * dtype_bytes(dtype);
+    if (now_bytes >= read_bytes || box[d] >= shape[d]) continue;
+    const std::uint64_t times = std::max<std::uint64_t>(read_bytes / now_bytes, 1);
+    box[d] = std::min(box[d] * times, shape[d]);
+  }
+  return box;
+}
+
+/// Least and greatest value of the originals of those tasks that need them. Collective.
+/// Resolves their absolute_bound.
+Status resolve_ranges(InputFile& original, Comm& comm, std::span<VerifyTask> tasks) {
+  const auto needs = [](const VerifyTask& task) {
+    return task.resolve_range && !task.psnr_asked();
+  };
+  if (std::none_of(tasks.begin(), tasks.end(), needs)) return Status();
+  std::vector<VerifyTask> subset;
+  std::vector<std::size_t> positions;
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    if (!needs(tasks[t])) continue;
+    subset.push_back(tasks[t]);
+    positions.push_back(t);
+  }
+  std::vector<ValueRange> ranges(subset.size());
+  std::vector<std::byte> values;
+  const Status mine = for_each_own_box(comm, subset, [&](std::size_t t, const Box& box) {
+    values.resize(box_bytes(subset[t], box));
+    TAILRACE_TRY(original.read(subset[t].original_index, box, values));
+    ranges[t].merge(value_range(subset[t].dtype, values, subset[t].fill_value));
+    return Status();
+  });
+  TAILRACE_TRY(comm.agree(mine));
+  std::vector<double> least;
+  std::vector<double> greatest;
+  for (const ValueRange& range : ranges) {
+    least.push_back(range.least);
+    greatest.push_back(range.greatest);
+  }
+  comm.allreduce(least, Reduction::min);
+  comm.allreduce(greatest, Reduction::max);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const bool empty = least[i] > greatest[i];
+    tasks[positions[i]].absolute_bound =
+        empty ? 0 : absolute_bound(subset[i].asked, least[i], greatest[i]);
+  }
+  return Status();
+}
+
+/// Compare all tasks. Collective: the findings are those of all ranks.
+/// @error the reading failure of the lowest failing rank, on every rank.
+Result<std::vector<VerifyFinding>> compare_fields(InputFile& original, InputFile& compressed,
+                                                  const VerbRanks& ranks,
+                                                  std::span<const VerifyTask> tasks) {
+  std::uint64_t total_bytes = 0;
+  Status mine = for_each_own_box(ranks.comm, tasks, [&](std::size_t t, const Box& box) {
+    total_bytes += box_bytes(tasks[t], box);
+    return Status();
+  });
+  std::vector<VerifyFinding> findings(tasks.size());
+  std::vector<std::byte> of_original;
+  std::vector<std::byte> of_compressed;
+  std::uint64_t done_bytes = 0;
+  mine = for_each_own_box(ranks.comm, tasks, [&](std::size_t t, const Box& box) {
+    const VerifyTask& task = tasks[t];
+    of_original.resize(box_bytes(task, box));
+    of_compressed.resize(of_original.size());
+    TAILRACE_TRY(original.read(task.original_index, box, of_original));
+    TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
+    findings[t].merge(compare_box({task, box, of_original, of_compressed}));
+    done_bytes += of_original.size();
+    ranks.show(done_bytes, total_bytes);
+    return Status();
+  });
+  TAILRACE_TRY(ranks.comm.agree(mine));
+  share_findings(ranks.comm, findings);
+  return findings;
+}
+
+/// Bounds and fill values asked on the command line.
+struct VerifyRequests {
+  std::optional<ErrorBound> bound;
+  std::vector<FieldPattern> patterns;
+};
+
+Result<VerifyRequests> parse_requests(const VerifyRequest& request) {
+  VerifyRequests requests;
+  if (!request.bound.empty()) {
+    Result<ErrorBound> bound = parse_error_bound(request.bound);
+    if (!bound.ok()) return bound.status().within("--bound");
+    requests.bound = *bound;
+  }
+  for (const std::string& text : request.per_field) {
+    Result<FieldPattern> pattern = parse_field_pattern(text);
+    if (!pattern.ok()) return pattern.status();
+    for (const auto& [key, value] : pattern->options) {
+      if (key == "bound" || key == "fill") continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("--field '{}': verify knows bound= and fill=, not {}=", text, key));
+    }
+    requests.patterns.push_back(*pattern);
+  }
+  return requests;
+}
+
+/// The bound that one field is held to.
+Status resolve_bound(const InputField& field, const VerifyRequests& requests,
+                     const FieldAttributes& recorded, VerifyTask& task) {
+  std::optional<ErrorBound> asked = requests.bound;
+  // A bound for all fields means loss where loss is possible; see repack_plan.hpp.
+  if (asked && (!is_floating(field.dtype) || (recorded.by_tailrace && recorded.bound.lossless()))) {
+    asked.reset();
+  }
+  FieldOptions options;
+  for (const FieldPattern& pattern : requests.patterns) {
+    if (!glob_matches(pattern.glob, field.path)) continue;
+    for (const KeyValue& entry : pattern.options) {
+      TAILRACE_TRY(apply_field_option(entry, options));
+      if (entry.first == "bound") asked = options.bound;
+    }
+  }
+  if (options.fill_value) task.fill_value = options.fill_value;
+
+  task.bound_known = asked.has_value() || recorded.by_tailrace;
+  if (!asked) {
+    task.asked = recorded.bound;
+    task.absolute_bound = recorded.absolute_bound;
+    task.pointwise_bound = recorded.pointwise_bound;
+    return Status();
+  }
+  task.asked = *asked;
+  task.resolve_range = asked->needs_range();
+  if (asked->mode == BoundMode::abs) task.absolute_bound = asked->value;
+  task.pointwise_bound = pointwise_bound(*asked);
+  if (task.psnr_asked()) task.absolute_bound = std::numeric_limits<double>::infinity();
+  return Status();
+}
+
+/// Pair the fields of both files by path. What cannot be paired becomes a problem in words.
+struct Pairing {
+  std::vector<VerifyTask> tasks;
+  std::vector<std::string> problems;
+};
+
+std::string difference_text(const InputField& original, const InputField& compressed) {
+  if (original.shape != compressed.shape) {
+    return fmt::format("field \"{}\": shape {} in the original, {} in the compressed file",
+                       original.path, shape_text(original.shape), shape_text(compressed.shape));
+  }
+  if (original.dtype != compressed.dtype) {
+    return fmt::format("field \"{}\": type {} in the original, {} in the compressed file",
+                       original.path, dtype_name(original.dtype), dtype_name(compressed.dtype));
+  }
+  return "";
+}
+
+Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
+                            const InputFile& original, const InputFile& compressed) {
+  TAILRACE_TRY(request.selection.check(original.fields()));
+  for (const FieldPattern& pattern : requests.patterns) {
+    TAILRACE_TRY(check_patterns_match(std::vector{pattern.glob}, "--field", original.fields()));
+  }
+  Pairing pairing;
+  std::vector<std::string> paths;
+  for (std::size_t f = 0; f < original.fields().size(); ++f) {
+    const InputField& field = original.fields()[f];
+    if (!request.selection.holds(field.path)) continue;
+    const auto& others = compressed.fields();
+    const auto other = std::find_if(others.begin(), others.end(), [&](const InputField& candidate) {
+      return candidate.path == field.path;
+    });
+    if (other == others.end()) {
+      pairing.problems.push_back(
+          fmt::format("field \"{}\" is missing in the compressed file", field.path));
+      continue;
+    }
+    if (const std::string text = difference_text(field, *other); !text.empty()) {
+      pairing.problems.push_back(text);
+      continue;
+    }
+    VerifyTask task;
+    task.path = field.path;
+    task.dtype = field.dtype;
+    task.shape = field.shape;
+    task.original_index = f;
+    task.compressed_index = static_cast<std::size_t>(other - others.begin());
+    task.box_shape = box_shape_for(field.shape, other->chunk_shape, field.dtype);
+    task.fill_value = other->fill_value ? other->fill_value : field.fill_value;
+    task.raw_bytes = n_elements(field.shape) * dtype_bytes(field.dtype);
+    task.stored_bytes = other->stored_bytes;
+    pairing.tasks.push_back(std::move(task));
+    paths.push_back(field.path);
+  }
+  Result<std::vector<FieldAttributes>> recorded = read_field_attributes(request.compressed, paths);
+  if (!recorded.ok()) return recorded.status();
+  for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
+    VerifyTask& task = pairing.tasks[t];
+    task.codec = (*recorded)[t].codec;
+    TAILRACE_TRY(
+        resolve_bound(original.fields()[task.original_index], requests, (*recorded)[t], task));
+  }
+  return pairing;
+}
+
+}  // namespace
+
+void VerifyFinding::merge(const VerifyFinding& other) {
+  const bool other_is_worse = other.comparison.worst_index != ChunkComparison::no_index &&
+                              (comparison.worst_index == ChunkComparison::no_index ||
+                               other.comparison.largest_error > comparison.largest_error);
+  if (other_is_worse) worst = other.worst;
+  comparison.merge(other.comparison);
+  range.merge(other.range);
+  std::array<Offender, 2 * most_offenders> both{};
+  const auto middle = std::copy_n(first.begin(), n_first, both.begin());
+  const auto end = std::copy_n(other.first.begin(), other.n_first, middle);
+  std::sort(both.begin(), end,
+            [](const Offender& a, const Offender& b) { return a.index < b.index; });
+  n_first = std::min<std::uint64_t>(n_first + other.n_first, most_offenders);
+  std::copy_n(both.begin(), n_first, first.begin());
+}
+
+double VerifyFinding::psnr() const {
+  if (comparison.n_finite == 0 || comparison.sum_squared_errors == 0) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const double mean = comparison.sum_squared_errors / static_cast<double>(comparison.n_finite);
+  return 20 * std::log10((range.greatest - range.least) / std::sqrt(mean));
+}
+
+bool VerifiedField::kept() const {
+  if (!finding.comparison.within_bound()) return false;
+  return !task.psnr_asked() || finding.psnr() >= task.asked.value;
+}
+
+bool VerifiedField::has_bound() const { return task.bound() > 0 && std::isfinite(task.bound()); }
+
+std::uint64_t VerifyReport::n_failed() const {
+  const auto broken = [](const VerifiedField& field) { return !field.kept(); };
+  return problems.size() +
+         static_cast<std::uint64_t>(std::count_if(fields.begin(), fields.end(), broken));
+}
+
+Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request) {
+  Result<VerifyRequests> requests = parse_requests(request);
+  if (!requests.ok()) return requests.status();
+  Result<std::unique_ptr<InputFile>> original = open_input(request.original, request.raw_format);
+  TAILRACE_TRY(ranks.settle(original.status()));
+  Result<std::unique_ptr<InputFile>> compressed = InputFile::open(request.compressed);
+  TAILRACE_TRY(ranks.settle(compressed.status()));
+  Result<Pairing> pairing = pair_fields(request, *requests, **original, **compressed);
+  TAILRACE_TRY(ranks.settle(pairing.status()));
+  if (pairing->tasks.empty() && pairing->problems.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} holds no number arrays to compare", request.original));
+  }
+  TAILRACE_TRY(resolve_ranges(**original, ranks.comm, pairing->tasks));
+  VerifyReport report{request.original, request.compressed, {}, std::move(pairing->problems)};
+  const Result<std::vector<VerifyFinding>> findings =
+      compare_fields(**original, **compressed, ranks, pairing->tasks);
+  if (!findings.ok()) return findings.status();
+  report.fields.reserve(findings->size());
+  for (std::size_t t = 0; t < findings->size(); ++t) {
+    report.fields.push_back({pairing->tasks[t], (*findings)[t]});
+  }
+  return report;
+}
+
+Shape position_of(const Shape& shape, std::uint64_t index) {
+  Shape position(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    position[d] = shape[d] == 0 ? 0 : index % shape[d];
+    index = shape[d] == 0 ? 0 : index / shape[d];
+  }
+  return position;
+}
+
+std::string value_text(DType dtype, std::uint64_t bits) {
+  return with_value(dtype, bits, [](auto value) { return fmt::format("{}", value); });
+}
+
+double offender_error(DType dtype, const Offender& offender) {
+  return with_value(dtype, offender.original_bits, [&](auto original) {
+    return with_value(dtype, offender.decoded_bits, [&](auto decoded) {
+      const auto exact = static_cast<long double>(decoded) - static_cast<long double>(original);
+      return static_cast<double>(exact < 0 ? -exact : exact);
+    });
+  });
+}
+
+double offender_relative_error(DType dtype, const Offender& offender) {
+  const double error = offender_error(dtype, offender);
+  return with_value(dtype, offender.original_bits, [&](auto original) {
+    return error == 0 ? 0 : error / std::fabs(static_cast<double>(original));
+  });
+}
+
+}  // namespace tailrace::verbs

@@ -1,0 +1,180 @@
+// verify: is every value of the compressed file as near to the original as was promised?
+//
+// Two files are compared field by field, box by box, on any number of ranks. Each rank reads the
+// boxes dealt to it from both files, so nothing is held but two boxes at a time. What it finds are
+// plain numbers, one VerifyFinding per field, which merge in any order.
+
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/verify.hpp"
+#include "core/box.hpp"
+#include "core/dtype.hpp"
+#include "core/error_bound.hpp"
+#include "verbs/input_fields.hpp"
+#include "verbs/report_fields.hpp"
+#include "verbs/verb_ranks.hpp"
+
+namespace tailrace::verbs {
+
+struct VerifyRequest {
+  std::string original;
+  std::string compressed;
+  std::string bound;                   ///< For all fields, over what the file says; empty: none.
+  std::vector<std::string> per_field;  ///< "GLOB:bound=...,fill=..."
+  FieldSelection selection;            ///< Of the original's fields.
+  std::string raw_format;              ///< Of the original; empty: it says what it is.
+};
+
+/// One field to compare.
+struct VerifyTask {
+  std::string path;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::size_t original_index = 0;    ///< Into the original's fields().
+  std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
+  Shape box_shape;  ///< How much is read at once: whole chunks of the compressed file.
+  std::optional<double> fill_value;
+  ErrorBound asked;  ///< psnr: checked as a PSNR; else as the bound below.
+  double absolute_bound = 0;
+  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
+  bool bound_known = false;    ///< False: neither the file nor the user says a bound.
+  bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
+  std::string codec;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+
+  /// What errors are held to, in their unit; 0: exact, infinite: nothing.
+  double bound() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
+  bool psnr_asked() const { return asked.mode == BoundMode::psnr && resolve_range; }
+};
+
+/// A value that is not what it should be. Values are kept as their bytes, so that none is rounded.
+struct Offender {
+  std::uint64_t index = 0;  ///< Row-major in the field.
+  std::uint64_t original_bits = 0;
+  std::uint64_t decoded_bits = 0;
+};
+
+/// What the comparison of (a part of) one field found. Trivially copyable: it travels as bytes.
+struct VerifyFinding {
+  static constexpr std::size_t most_offenders = 5;
+  ChunkComparison comparison;
+  ValueRange range;
+  Offender worst;                                ///< Valid if comparison.worst_index is.
+  std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
+  std::uint64_t n_first = 0;
+
+  void merge(const VerifyFinding& other);
+  /// In dB: 20 log10(range / root mean square error); infinite if nothing differs.
+  double psnr() const;
+};
+
+/// One field, and how far it keeps its promise.
+struct VerifiedField {
+  VerifyTask task;
+  VerifyFinding finding;
+
+  bool kept() const;
+  /// Held to more than equality, and to something at all.
+  bool has_bound() const;
+};
+
+struct VerifyReport {
+  std::string original_path;
+  std::string compressed_path;
+  std::vector<VerifiedField> fields;
+  std::vector<std::string> problems;  ///< Fields that are missing or of another shape or type.
+
+  /// Fields that do not keep their promise, and problems.
+  std::uint64_t n_failed() const;
+};
+
+/// Open both files, pair their fields by path and compare them. Collective.
+/// @error what kept the comparison from being made; that a bound is broken is no error.
+Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request);
+
+/// Where in an array of this shape the row-major position `index` is.
+Shape position_of(const Shape& shape, std::uint64_t index);
+/// The value that these bytes are, with as many digits as tell it from every other.
+std::string value_text(DType dtype, std::uint64_t bits);
+/// |decoded - original| of an offender as a double.
+double offender_error(DType dtype, const Offender& offender);
+/// The same as a fraction of |original|; infinite for a zero.
+double offender_relative_error(DType dtype, const Offender& offender);
+
+// --- what the report tells; docs/cli.md explains the names
+// -----------------------------------------
+
+struct OffendingValue {
+  const VerifyTask& task;
+  const Offender& offender;
+};
+
+template <class Visit>
+void report_fields(const OffendingValue& value, Visit&& visit) {
+  const DType dtype = value.task.dtype;
+  visit("index", position_of(value.task.shape, value.offender.index));
+  visit("original", value_text(dtype, value.offender.original_bits));
+  visit("decoded", value_text(dtype, value.offender.decoded_bits));
+  visit("error", offender_error(dtype, value.offender));
+}
+
+template <class Visit>
+void report_fields(const VerifiedField& field, Visit&& visit) {
+  const VerifyTask& task = field.task;
+  const VerifyFinding& finding = field.finding;
+  const ChunkComparison& found = finding.comparison;
+  const bool pointwise = task.pointwise_bound > 0;
+  visit("path", task.path);
+  visit("dtype", dtype_name(task.dtype));
+  visit("shape", task.shape);
+  visit("codec", task.codec);
+  visit("bound_mode", bound_mode_name(task.asked.mode));
+  visit("bound_asked", task.asked.value);
+  visit("absolute_bound",
+        value_if(std::isfinite(task.absolute_bound) && task.bound_known && !pointwise,
+                 task.absolute_bound));
+  visit("pointwise_bound", value_if(pointwise, task.pointwise_bound));
+  visit("max_error", found.largest_error);
+  visit("max_error_over_bound",
+        value_if(field.has_bound() && task.bound_known, found.largest_error / task.bound()));
+  visit("n_values", found.n_values);
+  visit("n_beyond_bound", found.n_beyond_bound);
+  visit("n_special_changed", found.n_special_changed);
+  // Infinite for an exact field, which has no PSNR.
+  visit("psnr_db", value_if(std::isfinite(finding.psnr()), finding.psnr()));
+  visit("n_nan", finding.range.n_nan);
+  visit("n_inf", finding.range.n_inf);
+  visit("n_fill", finding.range.n_fill);
+  visit("raw_bytes", task.raw_bytes);
+  visit("encoded_bytes", task.stored_bytes);
+  visit("kept", field.kept());
+  if (found.worst_index != ChunkComparison::no_index) {
+    visit("worst", OffendingValue{task, finding.worst});
+  }
+  std::vector<OffendingValue> offenders;
+  for (std::uint64_t i = 0; i < finding.n_first; ++i) {
+    offenders.push_back({task, finding.first[i]});
+  }
+  visit("offenders", offenders);
+}
+
+template <class Visit>
+void report_fields(const VerifyReport& report, Visit&& visit) {
+  document_head("verify", visit);
+  visit("original", report.original_path);
+  visit("compressed", report.compressed_path);
+  visit("n_failed", report.n_failed());
+  visit("problems", report.problems);
+  visit("fields", report.fields);
+}
+
+}  // namespace tailrace::verbs
