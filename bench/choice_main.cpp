@@ -19,7 +19,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* description =
+constexpr const char* choice_description =
     R"(Hold what codec=auto chooses against every fixed candidate, over storages and bounds
   mpiexec -n 2 tailrace bench choice --workload nyx --csv choice_grid.csv
   mpiexec -n 2 tailrace bench choice --workload ocean.nc --bandwidth 10,100MB/s/rank
@@ -171,7 +171,7 @@ int run_choice(cli::Session& session, int argc, char** argv) {
   std::string candidates = default_candidates;
   const std::unique_ptr<CLI::App> app = make_bench_parser(arguments);
   app->name("tailrace bench choice");
-  app->description(description);
+  app->description(choice_description);
   app->footer("");
   app->add_option("--csv", csv_path, "A line for each candidate in each cell, as they come.")
       ->type_name("FILE")

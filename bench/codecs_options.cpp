@@ -11,7 +11,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* description =
+constexpr const char* codecs_description =
     R"(Compare codecs on the chunks of real files: speed on one core, ratio, error
   tailrace bench codecs snapshot.h5
       trz in three presets, sz3, zfp, zstd, deflate, portable and a plain copy, at five bounds
@@ -24,7 +24,7 @@ Fields are cut into chunks as repack does. Each chunk is encoded, decoded and ch
 codec at every bound, then all take turns, --repeat times, on one thread.
 )";
 
-constexpr const char* footer =
+constexpr const char* codecs_footer =
     R"(Speeds are uncompressed MB (10^6 bytes) a second of thread CPU time, medians; in brackets
 (largest - smallest) / median. Codecs without loss are measured once. Codec none is a copy in
 memory. A codec that refuses a field says why, and has no figures. bench/README.md tells more.
@@ -32,8 +32,8 @@ memory. A codec that refuses a field says why, and has no figures. bench/README.
 Exit codes: 0 done, 1 one of our own codecs broke a bound, 2 usage or bad input, 3 storage or memory
 gave out.)";
 
-void add(CLI::App& app, const std::string& name, std::string& target, const std::string& unit,
-         const std::string& group, const std::string& text) {
+void add_option(CLI::App& app, const std::string& name, std::string& target,
+                const std::string& unit, const std::string& group, const std::string& text) {
   app.add_option(name, target, text)->type_name(unit)->group(group)->take_last();
 }
 
@@ -76,9 +76,9 @@ Result<std::vector<CodecChoice>> parse_codecs(const std::string& text) {
 }  // namespace
 
 std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& a) {
-  auto app = std::make_unique<CLI::App>(description, "tailrace bench codecs");
+  auto app = std::make_unique<CLI::App>(codecs_description, "tailrace bench codecs");
   app->formatter(std::make_shared<cli::HelpFormatter>());
-  app->footer(footer);
+  app->footer(codecs_footer);
 
   const char* data = "Data";
   app->add_option("FILE", a.inputs, "HDF5, netCDF, .npy, or raw binary (--raw).")->required();
@@ -88,29 +88,33 @@ std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& a) {
   add_list(*app, "--fill", a.fills, "GLOB:VALUE", data,
            "Values of the matching fields that stand for nothing: kept exactly, left out of the "
            "range. Repeatable. Default: what the file says (_FillValue, missing_value).");
-  add(*app, "--raw", a.raw_format, "TYPE:SHAPE", data,
-      "The input is raw binary, such as f32:512x512x512.");
-  add(*app, "--chunk", a.chunk, "SIZE|SHAPE", data,
+  add_option(*app, "--raw", a.raw_format, "TYPE:SHAPE", data,
+             "The input is raw binary, such as f32:512x512x512.");
+  add_option(
+      *app, "--chunk", a.chunk, "SIZE|SHAPE", data,
       "Preferred bytes of a chunk, or its shape for the fields of as many dimensions. Default "
       "8MiB.");
-  add(*app, "--chunks", a.n_chunks_max, "N", data,
-      "At most N chunks of each field, spread over it evenly. Default: all.");
+  add_option(*app, "--chunks", a.n_chunks_max, "N", data,
+             "At most N chunks of each field, spread over it evenly. Default: all.");
 
   const char* compared = "What is compared";
-  add(*app, "-c,--codecs", a.codecs, "LIST", compared,
+  add_option(
+      *app, "-c,--codecs", a.codecs, "LIST", compared,
       "Codecs with their settings, separated by commas: trz,preset=fast,sz3. Default: "
       "trz in its three presets, sz3, zfp, zstd, deflate, portable, none. Plug-ins that are not "
       "installed are left out.");
   add_list(*app, "-b,--bound", a.bounds, "MODE=VALUE,...", compared,
            "Bounds of the codecs with loss: abs=, rel=, psnr=, pw_rel= or none. A number alone has "
            "the mode of the one before. Repeatable. Default rel=1e-2,1e-3,1e-4,1e-5,1e-6.");
-  add(*app, "--plugin-path", a.plugin_path, "FOLDERS", compared,
-      "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
-  add(*app, "--repeat", a.repeat, "N", compared, "Counted runs of each. Default 7.");
+  add_option(*app, "--plugin-path", a.plugin_path, "FOLDERS", compared,
+             "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  add_option(*app, "--repeat", a.repeat, "N", compared, "Counted runs of each. Default 7.");
 
-  add(*app, "--csv", a.csv_path, "FILE", "Reports",
+  add_option(
+      *app, "--csv", a.csv_path, "FILE", "Reports",
       "Write a row for each field, bound and codec, below comments on machine and versions.");
-  add(*app, "--json", a.json_path, "FILE", "Reports",
+  add_option(
+      *app, "--json", a.json_path, "FILE", "Reports",
       "Write the same as JSON, with every run's seconds; '-' is stdout, in place of the table.");
   app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
   return app;

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int schema_version = 1;
+constexpr int codecs_schema_version = 1;
 
 double megabytes_per_s(const CodecsRow& row, const std::vector<double>& seconds) {
   return static_cast<double>(row.raw_bytes) / 1e6 / median(seconds);
@@ -108,7 +108,7 @@ std::string quoted(std::string text) {
   return "\"" + text + "\"";
 }
 
-ordered_json number_or_null(double value) {
+ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
 
@@ -144,8 +144,8 @@ ordered_json row_json(const CodecsRow& row) {
   entry["ratio"] = row.ratio();
   entry["encode_bytes_per_s"] = 1e6 * megabytes_per_s(row, row.encode_s);
   entry["decode_bytes_per_s"] = 1e6 * megabytes_per_s(row, row.decode_s);
-  entry["max_error_over_bound"] = number_or_null(row.error_over_bound());
-  entry["psnr_db"] = number_or_null(row.psnr);
+  entry["max_error_over_bound"] = finite_or_null(row.error_over_bound());
+  entry["psnr_db"] = finite_or_null(row.psnr);
   entry["n_beyond_bound"] = row.found.n_beyond_bound;
   entry["n_special_changed"] = row.found.n_special_changed;
   entry["encode_s"] = row.encode_s;
@@ -245,7 +245,7 @@ std::string codecs_csv(const CodecsOutcome& outcome) {
 ordered_json codecs_json(const CodecsOutcome& outcome) {
   const MachineFacts& machine = outcome.machine;
   ordered_json document = {
-      {"schema_version", schema_version},
+      {"schema_version", codecs_schema_version},
       {"command", "bench codecs"},
       {"repeat", outcome.options.n_repeats},
       {"clock", "thread CPU time"},
@@ -271,7 +271,7 @@ ordered_json codecs_json(const CodecsOutcome& outcome) {
                                  {"ratio", means.ratio()},
                                  {"encode_bytes_per_s", 1e6 * means.encode()},
                                  {"decode_bytes_per_s", 1e6 * means.decode()},
-                                 {"max_error_over_bound", number_or_null(means.worst_error)},
+                                 {"max_error_over_bound", finite_or_null(means.worst_error)},
                                  {"n_beyond_bound", means.n_bad}});
   }
   return document;

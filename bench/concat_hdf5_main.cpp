@@ -18,7 +18,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* description =
+constexpr const char* concat_description =
     R"(Concatenate as parallel HDF5 does it: the baseline of tailrace concat
   mpiexec -n 4 tailrace bench concat-hdf5 -o out.h5 -i list.txt
 
@@ -37,7 +37,7 @@ struct Arguments {
 };
 
 std::unique_ptr<CLI::App> make_parser(Arguments& arguments) {
-  auto app = std::make_unique<CLI::App>(description, "tailrace bench concat-hdf5");
+  auto app = std::make_unique<CLI::App>(concat_description, "tailrace bench concat-hdf5");
   app->add_option("FILE", arguments.files, "Inputs, in the order of their rows.");
   app->add_option("-i,--list", arguments.list_path, "A file that names the inputs, one a line.");
   app->add_option("-o,--output", arguments.output, "Replaced if it is there.")->required();

@@ -8,7 +8,7 @@
 namespace cosmo {
 namespace {
 
-constexpr double kTwoPi = 6.283185307179586;
+constexpr double kFullCircle = 6.283185307179586;
 
 /// splitmix64: a random number for each counter, so that every rank knows every cell's.
 std::uint64_t mix(std::uint64_t counter) {
@@ -24,12 +24,12 @@ double normal(std::uint64_t seed, std::uint64_t index) {
   const std::uint64_t second = mix(mix(seed) + 2 * index + 1);
   const double u = (static_cast<double>(first >> 11) + 0.5) * 0x1p-53;
   const double v = static_cast<double>(second >> 11) * 0x1p-53;
-  return std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v);
+  return std::sqrt(-2 * std::log(u)) * std::cos(kFullCircle * v);
 }
 
 double power(const Spectrum& spectrum, int n, int k2) {
   if (k2 == 0) return 0;
-  const double l = kTwoPi * spectrum.cutoff_cells / n;
+  const double l = kFullCircle * spectrum.cutoff_cells / n;
   return std::pow(static_cast<double>(k2), spectrum.index / 2) *
          std::exp(-l * l * static_cast<double>(k2));
 }
@@ -82,7 +82,8 @@ VectorMesh displacements(app::Lanes& lanes, const Slabs& slabs, SlabFft& fft,
     lanes.offload([&] {
       fft.modes() = delta;
       fft.visit([&](const Mode& mode, Complex& value) {
-        const double factor = mode.k2() == 0 ? 0 : mode.odd(d) * slabs.n / (kTwoPi * mode.k2());
+        const double factor =
+            mode.k2() == 0 ? 0 : mode.odd(d) * slabs.n / (kFullCircle * mode.k2());
         value *= Complex(0, factor);
       });
       fft.inverse_lines();

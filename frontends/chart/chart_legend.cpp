@@ -8,7 +8,7 @@
 namespace tailrace::chart {
 namespace {
 
-constexpr double line_room = 15;
+constexpr double entry_room = 15;
 constexpr double key_width = 20;  ///< The sample of line, mark or colour.
 constexpr double key_gap = 6;
 constexpr double padding = 6;
@@ -48,7 +48,7 @@ Rectangle legend_box(Canvas& canvas, std::span<const LegendEntry> entries) {
     box.width = std::max(box.width, entry_width(canvas, entry));
   }
   box.width += 2 * padding;
-  box.height = static_cast<double>(entries.size()) * line_room + 2 * padding - 2;
+  box.height = static_cast<double>(entries.size()) * entry_room + 2 * padding - 2;
   return box;
 }
 
@@ -76,10 +76,10 @@ void draw_legend_column(Canvas& canvas, std::span<const LegendEntry> entries,
                         const Rectangle& box) {
   canvas.fill(box, ink::paper, 0.9);
   canvas.outline(box, {ink::grid, 1});
-  Point middle{box.x + padding, box.y + padding - 1 + line_room / 2};
+  Point middle{box.x + padding, box.y + padding - 1 + entry_room / 2};
   for (const LegendEntry& entry : entries) {
     draw_entry(canvas, entry, middle, box.width - 2 * padding);
-    middle.y += line_room;
+    middle.y += entry_room;
   }
 }
 
@@ -91,14 +91,14 @@ double legend_lines(Canvas& canvas, std::span<const LegendEntry> entries, double
     const double needed = entry_width(canvas, entry);
     if (across > 0 && across + needed > width) {
       across = 0;
-      down += line_room;
+      down += entry_room;
     }
     if (corner) {
-      draw_entry(canvas, entry, {corner->x + across, corner->y + down + line_room / 2}, width);
+      draw_entry(canvas, entry, {corner->x + across, corner->y + down + entry_room / 2}, width);
     }
     across += needed + entry_gap;
   }
-  return entries.empty() ? 0 : down + line_room + 3;
+  return entries.empty() ? 0 : down + entry_room + 3;
 }
 
 }  // namespace tailrace::chart

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double margin = 14;
 constexpr double between = 22;  ///< Panels.
-constexpr double title_room = 30;
+constexpr double heading_room = 30;
 constexpr double pixels_per_point = 2;  ///< Sharp on today's screens.
 
 using Surface = std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)>;
@@ -43,7 +43,7 @@ Grid grid_of(const Figure& figure) {
   const auto rows = static_cast<double>(n_rows);
   grid.width = 2 * margin + columns * figure.panel_width + (columns - 1) * between;
   grid.height = 2 * margin + rows * figure.panel_height + (rows - 1) * between;
-  if (!figure.title.empty()) grid.height += title_room;
+  if (!figure.title.empty()) grid.height += heading_room;
   return grid;
 }
 
@@ -68,9 +68,9 @@ Status draw(cairo_surface_t* surface, const Figure& figure, const Grid& grid) {
   canvas.fill({0, 0, grid.width, grid.height}, ink::paper);
   double top = margin;
   if (!figure.title.empty()) {
-    canvas.text({margin, margin + title_room / 2 - 4}, figure.title,
+    canvas.text({margin, margin + heading_room / 2 - 4}, figure.title,
                 {.height = 16, .bold = true, .room = grid.width - 2 * margin});
-    top += title_room;
+    top += heading_room;
   }
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const auto column = static_cast<double>(i % grid.n_columns);

@@ -6,7 +6,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* description =
+constexpr const char* export_description =
     R"help(Write datasets without compression: as HDF5, as .npy, or as raw values
 
 Examples:
@@ -22,7 +22,7 @@ Examples:
       a part of all datasets of three dimensions, with their coordinates
 )help";
 
-constexpr const char* footer =
+constexpr const char* export_footer =
     R"help(Numbers are written in this machine's byte order. Files of .npy and of raw values are
 written by all ranks at once, each its own rows. docs/read.md tells more.
 
@@ -31,8 +31,8 @@ Exit codes: 0 done, 2 usage or bad input, 3 storage or memory gave out.)help";
 }  // namespace
 
 void add_export(CLI::App& app, ExportArguments& arguments) {
-  CLI::App* sub = app.add_subcommand("export", description);
-  sub->footer(footer);
+  CLI::App* sub = app.add_subcommand("export", export_description);
+  sub->footer(export_footer);
   sub->add_option("INPUT", arguments.request.input, "An HDF5 or netCDF-4 file.")->required();
   const Group output(sub, "Output");
   const Group input(sub, "Input");

@@ -6,7 +6,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* description =
+constexpr const char* filter_args_description =
     R"help(Say a codec as other programs want it: h5repack, h5py, anything that writes through HDF5
 
 Examples:
@@ -21,7 +21,7 @@ Examples:
 }  // namespace
 
 void add_filter_args(CLI::App& app, FilterArgsArguments& filter_args) {
-  CLI::App* sub = app.add_subcommand("filter-args", description);
+  CLI::App* sub = app.add_subcommand("filter-args", filter_args_description);
   const Group what(sub, "What to say");
   what("-c,--codec", filter_args.codec, "CODEC",
        "Codec and its settings, NAME[,key=value...], as for repack.")

@@ -11,7 +11,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* description =
+constexpr const char* simulate_description =
     R"help(Simulate output during an application's iterations, on any number of ranks
 
 Examples:
@@ -25,7 +25,7 @@ Examples:
       a figure of the paper (Jin et al. 2024): 3, 7, 8 or 11
 )help";
 
-constexpr const char* footer =
+constexpr const char* simulate_footer =
     R"help(Virtual time, real decisions: plans, the rule of the lanes, balancing and forecasts are
 those of mode=in_situ; the application and how long operations take are simulated. Overheads are
 relative to the computation alone. docs/simulate.md says what is modelled, what is not, and what a
@@ -138,8 +138,8 @@ void add_output(CLI::App* sub, SimulateArguments& simulate) {
 }  // namespace
 
 void add_simulate(CLI::App& app, SimulateArguments& simulate) {
-  CLI::App* sub = app.add_subcommand("simulate", description);
-  sub->footer(footer);
+  CLI::App* sub = app.add_subcommand("simulate", simulate_description);
+  sub->footer(simulate_footer);
   add_application(sub, simulate);
   add_costs(sub, simulate);
   add_output(sub, simulate);

@@ -14,7 +14,7 @@
 namespace tailrace::cli {
 namespace {
 
-std::string percent(double share) {
+std::string percent_text(double share) {
   return fmt::format("{:.{}f}%", 100 * share, share < 0.0995 ? 2 : share < 0.995 ? 1 : 0);
 }
 
@@ -69,8 +69,8 @@ double rank_iterations(const SimulatePlan& plan) {
 }
 
 constexpr std::size_t obstacle_colour = 2;
-constexpr std::size_t encode_colour = 1;
-constexpr std::size_t write_colour = 0;
+constexpr std::size_t encode_bar_colour = 1;
+constexpr std::size_t write_bar_colour = 0;
 
 /// Two rows a rank, the application's part in between ours.
 chart::Panel gantt_panel(const VirtualRunResult& result, std::size_t n_ranks) {
@@ -86,8 +86,8 @@ chart::Panel gantt_panel(const VirtualRunResult& result, std::size_t n_ranks) {
   for (const VirtualEvent& event : result.events) {
     if (event.rank >= n_ranks || event.kind == VirtualEvent::Kind::delay) continue;
     const std::size_t colour = event.kind == VirtualEvent::Kind::obstacle ? obstacle_colour
-                               : event.kind == VirtualEvent::Kind::encode ? encode_colour
-                                                                          : write_colour;
+                               : event.kind == VirtualEvent::Kind::encode ? encode_bar_colour
+                                                                          : write_bar_colour;
     gantt.intervals.push_back(
         {2 * event.rank + (event.lane == Lane::io ? 1U : 0U), event.start_s, event.end_s, colour});
   }
@@ -153,9 +153,9 @@ std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& res
     const OverheadSpread spread = overhead_spread(mode);
     const double n = rank_iterations(plan);
     table.add_row(
-        {std::string(virtual_mode_name(mode.mode)), percent(spread.mean), percent(spread.deviation),
-         time_text(mean.total_s), time_text(mean.exposed_s), time_text(mean.delay_s),
-         mean.back_pressure_s > 0 ? time_text(mean.back_pressure_s) : "",
+        {std::string(virtual_mode_name(mode.mode)), percent_text(spread.mean),
+         percent_text(spread.deviation), time_text(mean.total_s), time_text(mean.exposed_s),
+         time_text(mean.delay_s), mean.back_pressure_s > 0 ? time_text(mean.back_pressure_s) : "",
          fmt::format("{:.2g}", static_cast<double>(mean.n_delayed[0]) / n),
          fmt::format("{:.2g}", static_cast<double>(mean.n_delayed[1]) / n),
          time_text(mean.longest_delay_s),

@@ -19,7 +19,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t kBlockValues = 1024;
+constexpr std::size_t kCompareValues = 1024;
 
 template <class T>
 bool same_bits(T a, T b) {
@@ -156,8 +156,8 @@ class Comparer {
 
   ChunkComparison compare(std::size_t n) {
     result_.n_values = n;
-    for (std::size_t start = 0; start < n; start += kBlockValues) {
-      const std::size_t n_block = std::min(kBlockValues, n - start);
+    for (std::size_t start = 0; start < n; start += kCompareValues) {
+      const std::size_t n_block = std::min(kCompareValues, n - start);
       if (!compare_fast(start, n_block)) compare_exactly(start, n_block);
     }
     return result_;

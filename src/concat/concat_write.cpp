@@ -14,7 +14,7 @@ constexpr std::uint64_t shared_bytes_max = 4U << 10;
 constexpr std::uint64_t remembered_bytes_max = 32U << 20;
 
 /// How often a waiting main thread looks after the tail.
-constexpr std::chrono::microseconds service_interval{50};
+constexpr std::chrono::microseconds tail_service_interval{50};
 
 std::string_view text_of(const Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.n_bytes()};
@@ -145,7 +145,7 @@ void ConcatWriteLane::wait_until_idle() {
   std::unique_lock lock(mutex_);
   const auto idle = [this] { return waiting_.empty() && !writing_; };
   // Between nodes the lane's claims make progress only while this thread serves the tail.
-  while (tail_.needs_service() && !moved_.wait_for(lock, service_interval, idle)) {
+  while (tail_.needs_service() && !moved_.wait_for(lock, tail_service_interval, idle)) {
     lock.unlock();
     tail_.service();
     lock.lock();

@@ -35,7 +35,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 /// Char values are copied in pieces of about this size.
-constexpr std::uint64_t kPieceBytes = 4U << 20;
+constexpr std::uint64_t kClassicPieceBytes = 4U << 20;
 /// Chunks of growing char variables; HDF5's own default cache holds one.
 constexpr std::uint64_t kChunkBytes = 1U << 20;
 
@@ -114,7 +114,7 @@ Status copy_char_variable(const InputBytes& input, const NetcdfVariable& variabl
   if (box.empty()) return Status();
   const std::uint64_t n_entries = shape.empty() ? 1 : shape[0];
   const std::uint64_t entry_bytes = box.n_elements() / n_entries;
-  const std::uint64_t n_per_piece = std::max<std::uint64_t>(1, kPieceBytes / entry_bytes);
+  const std::uint64_t n_per_piece = std::max<std::uint64_t>(1, kClassicPieceBytes / entry_bytes);
   Buffer values(std::min(n_per_piece, n_entries) * entry_bytes);
   if (!values.allocated()) return Status(Code::out_of_memory, what + ": no memory to copy it");
   const Hdf5Id space(H5Dget_space(dataset.get()));

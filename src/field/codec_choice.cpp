@@ -33,10 +33,10 @@ namespace {
 
 /// What one rank looks at of one field: trz's look at a chunk takes 5 % of encoding it, and all
 /// ranks together want about four of a field.
-constexpr SampleSize sample_size = {4, 2, 1U << 20};
+constexpr SampleSize probe_size = {4, 2, 1U << 20};
 
 SampleSize sample_size_for(std::uint64_t n_ranks) {
-  SampleSize size = sample_size;
+  SampleSize size = probe_size;
   size.n_parts_max = std::max<std::uint64_t>(size.n_parts_max / n_ranks, 1);
   return size;
 }

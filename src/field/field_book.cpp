@@ -31,7 +31,7 @@ constexpr double twin_fading = 0.5;
 /// Fields whose counts travel in one message: 4 MB at most.
 constexpr std::size_t fields_at_once = 64;
 
-double thread_cpu_s() {
+double counting_cpu_s() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
@@ -187,7 +187,7 @@ Status train_first_books(Comm& comm, std::span<FieldState* const> fields) {
   std::vector<trz::BookTally> tallies(fields.size());
   Status counted;
   for (std::size_t f = 0; f < fields.size() && counted.ok(); ++f) {
-    trz::BookCounter counter(0, 0, thread_cpu_s);
+    trz::BookCounter counter(0, 0, counting_cpu_s);
     counted = count_sample(*fields[f], shares[f], counter)
                   .within("field \"" + fields[f]->definition.path + "\"");
     tallies[f] = counter.take();
@@ -289,7 +289,7 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
         book.n_chunks > 0 ? book.n_chunks : rank * trz::BookCounter::twin_one_in / n_ranks;
     const std::uint64_t n_first =
         book.bytes.empty() ? (trained_bytes_min / chunk_bytes_of(*field)) / n_ranks + 1 : 0;
-    book.counter = std::make_shared<trz::BookCounter>(n_before, n_first, thread_cpu_s);
+    book.counter = std::make_shared<trz::BookCounter>(n_before, n_first, counting_cpu_s);
   }
   return Status();
 }

@@ -203,7 +203,7 @@ constexpr unsigned compact_attributes_max = 64;
 /// B-tree, which later commits can only change under the journal.
 constexpr unsigned compact_links_max = 512;
 /// HDF5 stores a chunk's length in 32 bits.
-constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
+constexpr std::uint64_t hdf5_chunk_bytes_limit = std::uint64_t{1} << 32;
 
 /// Settings that all objects of a new file share.
 bool set_object_properties(hid_t list, bool track_order) {
@@ -299,7 +299,7 @@ Status check_definition(const DatasetDefinition& definition) {
     }
   }
   const std::uint64_t n = n_elements(chunk_shape);
-  if (n >= chunk_bytes_limit / dtype_bytes(definition.dtype)) {
+  if (n >= hdf5_chunk_bytes_limit / dtype_bytes(definition.dtype)) {
     return Status(Code::unsupported,
                   "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
   }

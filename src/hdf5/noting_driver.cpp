@@ -15,74 +15,74 @@
 namespace tailrace {
 namespace {
 
-constexpr haddr_t address_max = haddr_t{1} << 62;
+constexpr haddr_t noting_address_max = haddr_t{1} << 62;
 /// The driver's number for HDF5 >= 1.14; 512 and up are free for private use.
-[[maybe_unused]] constexpr int driver_value = 7412;
+[[maybe_unused]] constexpr int noting_driver_value = 7412;
 
 /// CPU time of HDF5 1.10.8 for a chunk that is not there (an error stack is filled and emptied),
 /// and for passing one entry of an index in a search for the n-th; measured, microseconds.
 constexpr double absent_chunk_us = 4;
 constexpr double passed_entry_us = 0.05;
 
-struct DriverFile {
+struct NotingFile {
   H5FD_t hdf5_part;  // Must come first.
   NotedFile* file;   // None: gone before HDF5 has let go of it.
   haddr_t eoa;
 };
 
-struct DriverInfo {
+struct NotingInfo {
   NotedFile* file;
 };
 
-DriverFile& driver_file(H5FD_t* file) { return *reinterpret_cast<DriverFile*>(file); }
-const DriverFile& driver_file(const H5FD_t* file) {
-  return *reinterpret_cast<const DriverFile*>(file);
+NotingFile& noting_file(H5FD_t* file) { return *reinterpret_cast<NotingFile*>(file); }
+const NotingFile& noting_file(const H5FD_t* file) {
+  return *reinterpret_cast<const NotingFile*>(file);
 }
 
-H5FD_t* open_file(const char*, unsigned, hid_t access_list, haddr_t) {
-  const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access_list));
+H5FD_t* open_noting(const char*, unsigned, hid_t access_list, haddr_t) {
+  const auto* info = static_cast<const NotingInfo*>(H5Pget_driver_info(access_list));
   if (info == nullptr) return nullptr;
-  auto* file = static_cast<DriverFile*>(std::calloc(1, sizeof(DriverFile)));
+  auto* file = static_cast<NotingFile*>(std::calloc(1, sizeof(NotingFile)));
   if (file == nullptr) return nullptr;
   file->file = info->file;
   info->file->handles.push_back(&file->hdf5_part);
   return &file->hdf5_part;
 }
 
-herr_t close_file(H5FD_t* file) {
-  NotedFile* noted = driver_file(file).file;
+herr_t close_noting(H5FD_t* file) {
+  NotedFile* noted = noting_file(file).file;
   if (noted != nullptr) std::erase(noted->handles, file);
   std::free(file);
   return 0;
 }
 
-int compare_files(const H5FD_t* a, const H5FD_t* b) {
-  const NotedFile* first = driver_file(a).file;
-  const NotedFile* second = driver_file(b).file;
+int compare_noting(const H5FD_t* a, const H5FD_t* b) {
+  const NotedFile* first = noting_file(a).file;
+  const NotedFile* second = noting_file(b).file;
   return first == second ? 0 : (std::less<>()(first, second) ? -1 : 1);
 }
 
-herr_t query_features(const H5FD_t*, unsigned long* flags) {
+herr_t query_noting(const H5FD_t*, unsigned long* flags) {
   *flags = H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }
 
-haddr_t get_end_allocated(const H5FD_t* file, H5FD_mem_t) { return driver_file(file).eoa; }
+haddr_t get_noting_allocated(const H5FD_t* file, H5FD_mem_t) { return noting_file(file).eoa; }
 
-herr_t set_end_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
-  driver_file(file).eoa = address;
+herr_t set_noting_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
+  noting_file(file).eoa = address;
   return 0;
 }
 
-haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) {
-  const NotedFile* noted = driver_file(file).file;
-  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{address_max / 2});
+haddr_t get_noting_end(const H5FD_t* file, H5FD_mem_t) {
+  const NotedFile* noted = noting_file(file).file;
+  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{noting_address_max / 2});
 }
 
-herr_t read_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
-                  void* bytes) {
-  if (driver_file(file).file == nullptr) return -1;
-  NotedFile& noted = *driver_file(file).file;
+herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
+                   void* bytes) {
+  if (noting_file(file).file == nullptr) return -1;
+  NotedFile& noted = *noting_file(file).file;
   if (noted.noting && type == H5FD_MEM_DRAW) {
     noted.noted = Extent{address, n};
     return 0;
@@ -94,38 +94,38 @@ herr_t read_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::si
 }
 
 herr_t refuse_write(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, std::size_t, const void*) { return -1; }
-herr_t ignore_lock(H5FD_t*, hbool_t) { return 0; }
-herr_t ignore_unlock(H5FD_t*) { return 0; }
+herr_t ignore_noting_lock(H5FD_t*, hbool_t) { return 0; }
+herr_t ignore_noting_unlock(H5FD_t*) { return 0; }
 
-H5FD_class_t make_driver_class() {
+H5FD_class_t make_noting_class() {
   H5FD_class_t driver;
   std::memset(&driver, 0, sizeof(driver));
 #if H5_VERSION_GE(1, 13, 0)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(driver_value);
+  driver.value = static_cast<H5FD_class_value_t>(noting_driver_value);
 #endif
   driver.name = "tailrace_noting";
-  driver.maxaddr = address_max;
+  driver.maxaddr = noting_address_max;
   driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(DriverInfo);
-  driver.open = open_file;
-  driver.close = close_file;
-  driver.cmp = compare_files;
-  driver.query = query_features;
-  driver.get_eoa = get_end_allocated;
-  driver.set_eoa = set_end_allocated;
-  driver.get_eof = get_end_of_file;
-  driver.read = read_bytes;
+  driver.fapl_size = sizeof(NotingInfo);
+  driver.open = open_noting;
+  driver.close = close_noting;
+  driver.cmp = compare_noting;
+  driver.query = query_noting;
+  driver.get_eoa = get_noting_allocated;
+  driver.set_eoa = set_noting_allocated;
+  driver.get_eof = get_noting_end;
+  driver.read = read_noting;
   driver.write = refuse_write;
-  driver.lock = ignore_lock;
-  driver.unlock = ignore_unlock;
+  driver.lock = ignore_noting_lock;
+  driver.unlock = ignore_noting_unlock;
   const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
   std::memcpy(driver.fl_map, kinds, sizeof(kinds));
   return driver;
 }
 
-hid_t registered_driver() {
-  static const H5FD_class_t driver = make_driver_class();
+hid_t registered_noting_driver() {
+  static const H5FD_class_t driver = make_noting_class();
   static hid_t id = H5I_INVALID_HID;
   if (id < 0 || H5Iget_type(id) != H5I_VFL) id = H5FDregister(&driver);
   return id;
@@ -255,13 +255,13 @@ class ChunkWalk {
 }  // namespace
 
 NotedFile::~NotedFile() {
-  for (H5FD_t* handle : handles) driver_file(handle).file = nullptr;
+  for (H5FD_t* handle : handles) noting_file(handle).file = nullptr;
 }
 
 Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
-  const DriverInfo driver{&file};
-  if (!access.valid() || H5Pset_driver(access.get(), registered_driver(), &driver) < 0 ||
+  const NotingInfo driver{&file};
+  if (!access.valid() || H5Pset_driver(access.get(), registered_noting_driver(), &driver) < 0 ||
       H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG) < 0 ||
       // No chunk is looked at twice, and every dataset would get a table of 521 slots.
       H5Pset_cache(access.get(), 0, 0, 0, 0) < 0) {

@@ -12,7 +12,7 @@
 namespace tailrace {
 namespace {
 
-constexpr double never_s = std::numeric_limits<double>::infinity();
+constexpr double unplaced_s = std::numeric_limits<double>::infinity();
 
 /// A window of which less than this share is left counts as full.
 constexpr double full_share = 1e-4;
@@ -79,7 +79,7 @@ double WindowPacker::thin_out(std::span<Index> list, std::size_t taken,
                               const std::vector<double>& lengths_s, double excess_s) {
   for (int exchange = 0; exchange < n_exchanges_max && excess_s > 0; ++exchange) {
     // The exchange that just suffices; if none does, the one that helps most.
-    double enough_s = never_s;
+    double enough_s = unplaced_s;
     double most_s = 0;
     std::size_t enough_out = 0;
     std::size_t enough_in = 0;
@@ -100,7 +100,7 @@ double WindowPacker::thin_out(std::span<Index> list, std::size_t taken,
       }
     }
     n_inspected_ += taken * (list.size() - taken);
-    if (enough_s < never_s) {
+    if (enough_s < unplaced_s) {
       std::swap(list[enough_out], list[enough_in]);
       return enough_s - excess_s;
     }
@@ -186,8 +186,8 @@ double WindowPacker::pack_writes(WritePriority priority) {
       waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), job, goes_before), job);
     }
     const double next_s =
-        next_ready < encode_order_.size() ? ready_s_[encode_order_[next_ready]] : never_s;
-    const double until_s = obstacle < obstacles.size() ? obstacles[obstacle].start_s : never_s;
+        next_ready < encode_order_.size() ? ready_s_[encode_order_[next_ready]] : unplaced_s;
+    const double until_s = obstacle < obstacles.size() ? obstacles[obstacle].start_s : unplaced_s;
     if (waiting_.empty()) {
       now_s = std::max(now_s, next_s);
       continue;

@@ -13,7 +13,7 @@
 namespace tailrace {
 namespace {
 
-constexpr double never_s = std::numeric_limits<double>::infinity();
+constexpr double unreached_s = std::numeric_limits<double>::infinity();
 
 /// Of the steps in lists of more than this many jobs, half stay within `near_reach` places: there
 /// they exchange what the windows' ends are made of.
@@ -123,7 +123,7 @@ TwoListWalk::TwoListWalk(const FlowShop& shop)
       tried_written_s_(shop.jobs.size() + 1),
       shortest_write_s_(
           io_.length_s.empty() ? 0 : *std::min_element(io_.length_s.begin(), io_.length_s.end())),
-      best_s_(never_s) {}
+      best_s_(unreached_s) {}
 
 void TwoListWalk::set_orders(std::span<const std::size_t> encode_order,
                              std::span<const std::size_t> write_order) {
@@ -133,9 +133,9 @@ void TwoListWalk::set_orders(std::span<const std::size_t> encode_order,
   encodes_first_ = 0;
   encodes_end_ = 0;
   writes_first_ = n;
-  place_encodes(0, n, never_s);
+  place_encodes(0, n, unreached_s);
   writes_first_ = 0;
-  accept(place_writes(n, never_s));
+  accept(place_writes(n, unreached_s));
   note_best();
 }
 
@@ -215,7 +215,7 @@ double TwoListWalk::place_writes(std::size_t last, double limit_s) {
   const std::size_t touched = std::max(last, writes_touched_);
   LaneCursor cursor = io_.before[writes_first_];
   double written_s = written_s_[writes_first_];
-  double makespan_s = never_s;
+  double makespan_s = unreached_s;
   std::size_t p = writes_first_;
   for (; p < n; ++p) {
     if (p > touched && cursor.free_s == io_.before[p].free_s) break;
@@ -226,7 +226,7 @@ double TwoListWalk::place_writes(std::size_t last, double limit_s) {
     written_s += io_.length_s[job];
     if (io_.gone_s(cursor) + (io_.all_s - written_s) > limit_free_s) {
       n_operations_ += p - writes_first_ + 1;
-      return never_s;
+      return unreached_s;
     }
   }
   n_operations_ += p - writes_first_;
@@ -238,7 +238,7 @@ double TwoListWalk::place_writes(std::size_t last, double limit_s) {
     tried_written_s_[n] = written_s;
     makespan_s = cursor.free_s;
   }
-  return makespan_s <= limit_s ? makespan_s : never_s;
+  return makespan_s <= limit_s ? makespan_s : unreached_s;
 }
 
 double TwoListWalk::evaluate(const Step& step, double limit_s) {
@@ -249,7 +249,7 @@ double TwoListWalk::evaluate(const Step& step, double limit_s) {
   writes_touched_ = 0;
   if (!place_encodes(std::min(step.encode_a, step.encode_b), std::max(step.encode_a, step.encode_b),
                      limit_s)) {
-    return never_s;
+    return unreached_s;
   }
   return place_writes(step.of_writes ? std::max(step.write_a, step.write_b) : 0, limit_s);
 }
@@ -296,7 +296,7 @@ void TwoListWalk::anneal(double heat_s, std::uint64_t n_operations, double enoug
     apply(step, false);
     const double makespan_s = evaluate(step, makespan_s_ + heat_s * left * left * step.threshold);
     n_operations_ += n_operations_per_step;
-    if (makespan_s < never_s) {
+    if (makespan_s < unreached_s) {
       accept(makespan_s);
       note_best();
     } else {

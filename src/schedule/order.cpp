@@ -19,7 +19,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::array<OrderEntry, 5> registry = {{
+constexpr std::array<OrderEntry, 5> orders = {{
     {OrderRule::given, "given", "by field, then by chunk index"},
     {OrderRule::largest_first, "largest-first", "the longest write first"},
     {OrderRule::smallest_first, "smallest-first", "the shortest encode first"},
@@ -30,7 +30,7 @@ constexpr std::array<OrderEntry, 5> registry = {{
 /// How many jobs insertion orders at once: 500^2 steps are about a millisecond.
 constexpr std::size_t insertion_run = 500;
 
-double time_or_0(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
+double job_time_or_0(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
 
 /// The jobs as one thread that is n_threads times as fast would see them.
 std::vector<JobCost> costs_of_one_thread(std::span<const JobCost> jobs, std::size_t n_threads) {
@@ -38,7 +38,7 @@ std::vector<JobCost> costs_of_one_thread(std::span<const JobCost> jobs, std::siz
   std::vector<JobCost> costs;
   costs.reserve(jobs.size());
   for (const JobCost& job : jobs) {
-    costs.push_back({time_or_0(job.encode_s) / speed, time_or_0(job.write_s)});
+    costs.push_back({job_time_or_0(job.encode_s) / speed, job_time_or_0(job.write_s)});
   }
   return costs;
 }
@@ -111,11 +111,11 @@ bool johnson_before(const JobCost& a, const JobCost& b) {
 
 }  // namespace
 
-std::span<const OrderEntry> order_registry() { return registry; }
+std::span<const OrderEntry> order_registry() { return orders; }
 
 Result<OrderRule> parse_order(std::string_view name) {
   std::string known;
-  for (const OrderEntry& entry : registry) {
+  for (const OrderEntry& entry : orders) {
     if (entry.name == name) return entry.rule;
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
@@ -160,7 +160,7 @@ std::vector<PlannedJob> plan_timeline(std::span<const JobCost> jobs,
   for (const std::size_t job : order) {
     const auto [start_s, thread] = threads.top();
     threads.pop();
-    const double end_s = start_s + time_or_0(jobs[job].encode_s);
+    const double end_s = start_s + job_time_or_0(jobs[job].encode_s);
     plan.push_back({job, thread, start_s, end_s, 0, 0});
     threads.emplace(end_s, thread);
   }
@@ -170,7 +170,7 @@ std::vector<PlannedJob> plan_timeline(std::span<const JobCost> jobs,
   double free_s = 0;
   for (const std::size_t i : ready) {
     plan[i].write_start_s = std::max(free_s, plan[i].encode_end_s);
-    plan[i].write_end_s = plan[i].write_start_s + time_or_0(jobs[plan[i].job].write_s);
+    plan[i].write_end_s = plan[i].write_start_s + job_time_or_0(jobs[plan[i].job].write_s);
     free_s = plan[i].write_end_s;
   }
   return plan;

@@ -36,7 +36,7 @@ class FileLimit {
   void (*handler_)(int) = nullptr;
 };
 
-constexpr std::uint64_t kColumns = 16 << 10;  // a row: 64 KiB
+constexpr std::uint64_t kWideColumns = 16 << 10;  // a row: 64 KiB
 constexpr std::uint64_t kRows = 72;
 constexpr std::uint64_t kChunkRows = 8;
 
@@ -44,22 +44,23 @@ std::vector<std::int32_t> filled(const Slab& slab, std::int32_t value) {
   return std::vector<std::int32_t>(slab.n_elements(), value);
 }
 
-Slab rows(std::uint64_t first, std::uint64_t n) { return {{first, 0}, {n, kColumns}, {}}; }
+Slab wide_rows(std::uint64_t first, std::uint64_t n) { return {{first, 0}, {n, kWideColumns}, {}}; }
 
 /// Rank 0 stages more than its cap of 4 MiB: 63 rows in memory, the others in a block of the spill
 /// file, of which the last chunk is not whole. Rank 1 puts over rank 0's first rows, later.
 void stage(ArrayFile& file) {
   if (file.comm().is_root()) {
-    EXPECT_OK(put_values(file, 0, rows(0, 63), filled(rows(0, 63), 1)));
-    EXPECT_OK(put_values(file, 0, rows(63, 3), filled(rows(63, 3), 1)));
+    EXPECT_OK(put_values(file, 0, wide_rows(0, 63), filled(wide_rows(0, 63), 1)));
+    EXPECT_OK(put_values(file, 0, wide_rows(63, 3), filled(wide_rows(63, 3), 1)));
   }
   EXPECT_OK(file.change_model(file.model()));
-  if (file.comm().rank() == 1) EXPECT_OK(put_values(file, 0, rows(0, 2), filled(rows(0, 2), 2)));
+  if (file.comm().rank() == 1)
+    EXPECT_OK(put_values(file, 0, wide_rows(0, 2), filled(wide_rows(0, 2), 2)));
 }
 
 void check(ArrayFile& file) {
-  EXPECT_EQ(get_values<std::int32_t>(file, 0, rows(0, 2)), filled(rows(0, 2), 2));
-  EXPECT_EQ(get_values<std::int32_t>(file, 0, rows(2, 62)), filled(rows(2, 62), 1));
+  EXPECT_EQ(get_values<std::int32_t>(file, 0, wide_rows(0, 2)), filled(wide_rows(0, 2), 2));
+  EXPECT_EQ(get_values<std::int32_t>(file, 0, wide_rows(2, 62)), filled(wide_rows(2, 62), 1));
 }
 
 const char* const kOptions = "memory=8MiB,chunk=8x16384,level=1";
@@ -71,7 +72,7 @@ TEST(ArrayRestage, AFullSpillFolderLeavesNoOldValues) {
   run_ranks(2, [&](std::unique_ptr<Comm> comm) {
     auto file = created(std::move(comm), path, array_options(kOptions));
     ASSERT_NE(file, nullptr);
-    EXPECT_OK(file->change_model(one_variable(ModelType::i32, {kRows, kColumns})));
+    EXPECT_OK(file->change_model(one_variable(ModelType::i32, {kRows, kWideColumns})));
     stage(*file);
     file->comm().barrier();
     // The spill file has 4 MiB and cannot grow; chunks of equal values are small.
@@ -85,7 +86,7 @@ TEST(ArrayRestage, AFullSpillFolderLeavesNoOldValues) {
     check(*file);
     EXPECT_OK(file->flush());
     check(*file);
-    EXPECT_EQ(get_values<std::int32_t>(*file, 0, rows(64, 2)), filled(rows(64, 2), 1));
+    EXPECT_EQ(get_values<std::int32_t>(*file, 0, wide_rows(64, 2)), filled(wide_rows(64, 2), 1));
     EXPECT_OK(file->close());
   });
 }
@@ -126,7 +127,7 @@ TEST(ArrayRestage, AFlushThatHoldsBackAndFailsKeepsAll) {
   run_ranks(2, [&](std::unique_ptr<Comm> comm) {
     auto file = created(std::move(comm), path, options);
     ASSERT_NE(file, nullptr);
-    EXPECT_OK(file->change_model(one_variable(ModelType::i32, {kRows, kColumns})));
+    EXPECT_OK(file->change_model(one_variable(ModelType::i32, {kRows, kWideColumns})));
     EXPECT_OK(file->flush());
     stage(*file);
     file->comm().barrier();
@@ -134,8 +135,8 @@ TEST(ArrayRestage, AFlushThatHoldsBackAndFailsKeepsAll) {
     file->comm().barrier();
     EXPECT_EQ(file->settle().code(), Code::no_space);
     if (file->comm().is_root()) {
-      EXPECT_EQ(get_values<std::int32_t>(*file, 0, rows(2, 16)), filled(rows(2, 16), 1));
-      EXPECT_EQ(get_values<std::int32_t>(*file, 0, rows(64, 2)), filled(rows(64, 2), 1));
+      EXPECT_EQ(get_values<std::int32_t>(*file, 0, wide_rows(2, 16)), filled(wide_rows(2, 16), 1));
+      EXPECT_EQ(get_values<std::int32_t>(*file, 0, wide_rows(64, 2)), filled(wide_rows(64, 2), 1));
     }
     file->comm().barrier();
     full = false;
@@ -145,7 +146,7 @@ TEST(ArrayRestage, AFlushThatHoldsBackAndFailsKeepsAll) {
     EXPECT_LT(file->report().n_chunks, kRows / kChunkRows);  // the last one waits
     EXPECT_OK(file->flush());
     check(*file);
-    EXPECT_EQ(get_values<std::int32_t>(*file, 0, rows(64, 2)), filled(rows(64, 2), 1));
+    EXPECT_EQ(get_values<std::int32_t>(*file, 0, wide_rows(64, 2)), filled(wide_rows(64, 2), 1));
     EXPECT_OK(file->close());
   });
 }

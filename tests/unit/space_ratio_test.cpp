@@ -45,13 +45,13 @@ TEST(SpaceRatio, PredictiveReservesItOfThePrediction) {
 }
 
 /// What comes of arenas of one goal, if n chunks' sizes of each field are off by a normal error.
-struct Trial {
+struct ArenaTrial {
   double overflow_share = 0;  ///< Of chunks.
   double slack_share = 0;     ///< Reserved beyond the encoded bytes, over them.
 };
 
-Trial try_arenas(std::size_t n_chunks, double deviation, double common, const SpaceGoal& goal,
-                 std::size_t n_fields = 1) {
+ArenaTrial try_arenas(std::size_t n_chunks, double deviation, double common, const SpaceGoal& goal,
+                      std::size_t n_fields = 1) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   const std::size_t n_ranks = 2000;
@@ -88,10 +88,10 @@ TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
   // Sizes are drawn as the model takes them to be: most of the variance common to all chunks.
   for (const std::size_t n_chunks : {1, 4, 24, 100, 1000}) {
     for (const double deviation : {0.01, 0.05, 0.1}) {
-      const Trial balanced = try_arenas(n_chunks, deviation, common_variance_share, {0, 0.5});
+      const ArenaTrial balanced = try_arenas(n_chunks, deviation, common_variance_share, {0, 0.5});
       EXPECT_LT(balanced.overflow_share, 0.01) << n_chunks << " " << deviation;
-      const Trial storage = try_arenas(n_chunks, deviation, common_variance_share, {0, 0});
-      const Trial performance = try_arenas(n_chunks, deviation, common_variance_share, {0, 1});
+      const ArenaTrial storage = try_arenas(n_chunks, deviation, common_variance_share, {0, 0});
+      const ArenaTrial performance = try_arenas(n_chunks, deviation, common_variance_share, {0, 1});
       EXPECT_LE(performance.overflow_share, balanced.overflow_share) << n_chunks;
       constexpr double kScatter = 1e-3;  // of the trials
       EXPECT_LE(storage.slack_share, balanced.slack_share + kScatter) << n_chunks;
@@ -103,7 +103,7 @@ TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
 TEST(ArenaBytes, FiveInAHundredOfSlackSufficeForGoodPredictions) {
   // The aim of issue 4: at most 5 % of storage overhead with under 1 % of the chunks overflowing,
   // with predictions as good as it asks for: six fields whose errors are their own.
-  const Trial trial = try_arenas(4, 0.06, common_variance_share, {0, 0.5}, 6);
+  const ArenaTrial trial = try_arenas(4, 0.06, common_variance_share, {0, 0.5}, 6);
   EXPECT_LT(trial.slack_share, 0.05);
   EXPECT_LT(trial.overflow_share, 0.01);
 }

@@ -17,10 +17,10 @@
 namespace tailrace::trz {
 namespace {
 
-using testing::round_trip;
 using trz_cases::Case;
 using trz_cases::Data;
 using trz_cases::Random;
+using whole::round_trip;
 
 constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::i8,  DType::i16, DType::i32,
                              DType::i64, DType::u8,  DType::u16, DType::u32, DType::u64};

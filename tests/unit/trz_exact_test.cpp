@@ -15,20 +15,13 @@
 
 #include "codec/trz/exact/exact_chunk.hpp"
 #include "codec/trz/trz.hpp"
+#include "unit/trz_isas.hpp"
 
 namespace tailrace::trz {
 namespace {
 
 constexpr DType kAllTypes[] = {DType::f32, DType::f64, DType::i8,  DType::i16, DType::i32,
                                DType::i64, DType::u8,  DType::u16, DType::u32, DType::u64};
-
-std::vector<Isa> isas() {
-  std::vector<Isa> all;
-  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
-    if (isa_supported(isa)) all.push_back(isa);
-  }
-  return all;
-}
 
 using Bytes = std::vector<std::byte>;
 

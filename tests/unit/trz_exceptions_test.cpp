@@ -13,8 +13,6 @@
 namespace tailrace::trz {
 namespace {
 
-using testing::Random;
-
 std::vector<std::int32_t> awkward_codes() {
   constexpr auto least = std::numeric_limits<std::int32_t>::min();
   std::vector<std::int32_t> codes = {
@@ -25,7 +23,7 @@ std::vector<std::int32_t> awkward_codes() {
       codes.push_back(-((1 << b) + d));
     }
   }
-  Random random;
+  testing::Random random;
   for (int i = 0; i < 3000; ++i) {
     const std::uint64_t r = random.next();
     codes.push_back(static_cast<std::int32_t>(r) >> (r >> 32) % 32);

@@ -13,21 +13,12 @@
 
 #include "codec/trz/kernels/group_kernels.hpp"
 #include "unit/codec_samples.hpp"
+#include "unit/trz_isas.hpp"
 
 namespace tailrace::trz {
 namespace {
 
-using testing::Random;
-
 constexpr std::size_t kSlack = 64;
-
-std::vector<Isa> isas() {
-  std::vector<Isa> found;
-  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
-    if (isa_supported(isa)) found.push_back(isa);
-  }
-  return found;
-}
 
 /// The streams of a run of groups, with room and slack.
 struct Streams {
@@ -131,7 +122,7 @@ Streams reference_split(const std::vector<std::int32_t>& codes) {
 
 /// Codes of every magnitude: groups of one scale with a few larger ones, as real data has them.
 std::vector<std::int32_t> mixed_codes(std::size_t n_groups, std::uint64_t seed) {
-  Random random(seed);
+  testing::Random random(seed);
   std::vector<std::int32_t> codes;
   for (std::size_t g = 0; g < n_groups; ++g) {
     const std::uint64_t n_bits = random.next() % 34;
@@ -209,7 +200,7 @@ TEST(TrzGroups, CodesAtTheEdgesOfTheClassesSplitAsDocumentedAndJoin) {
 }
 
 TEST(TrzGroups, HostileClassesAndExceptionsAreRefusedOrHarmless) {
-  Random random(7);
+  testing::Random random(7);
   for (const Isa isa : isas()) {
     SCOPED_TRACE(isa_name(isa));
     const GroupKernels& kernels = group_kernels(isa);

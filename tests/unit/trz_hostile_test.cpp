@@ -16,10 +16,10 @@
 namespace tailrace::trz {
 namespace {
 
-using testing::round_trip;
 using trz_cases::Case;
 using trz_cases::Data;
 using trz_cases::Random;
+using whole::round_trip;
 using Bytes = std::vector<std::byte>;
 
 struct Encoded {

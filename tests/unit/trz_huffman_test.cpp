@@ -3,6 +3,7 @@
 // into other symbols, never out of range (run under ASan and UBSan).
 
 #include "codec/trz/entropy/huffman.hpp"
+#include "unit/trz_isas.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +16,13 @@
 namespace tailrace::trz {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using Octets = std::vector<std::uint8_t>;
 
 /// n signed symbols around 0 with a two-sided geometric distribution; larger decay is flatter.
-Bytes peaked(std::size_t n, double decay, unsigned seed) {
+Octets peaked(std::size_t n, double decay, unsigned seed) {
   std::mt19937 random(seed);
   std::geometric_distribution<int> magnitude(1 - decay);
-  Bytes bytes(n);
+  Octets bytes(n);
   for (std::uint8_t& byte : bytes) {
     const int m = std::min(magnitude(random), 127);
     byte = static_cast<std::uint8_t>((random() & 1) != 0 ? m : -m);
@@ -29,7 +30,7 @@ Bytes peaked(std::size_t n, double decay, unsigned seed) {
   return bytes;
 }
 
-Histogram histogram_of(const Bytes& bytes) {
+Histogram histogram_of(const Octets& bytes) {
   Histogram histogram{};
   count_bytes(bytes, histogram);
   return histogram;
@@ -51,32 +52,24 @@ double kraft_sum(const CodeLengths& lengths) {
   return sum;
 }
 
-std::vector<Isa> isas() {
-  std::vector<Isa> found;
-  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
-    if (isa_supported(isa)) found.push_back(isa);
-  }
-  return found;
-}
-
 /// Decode from and into buffers of the exact sizes, so that ASan sees a step too far.
-bool decode_exact(const Bytes& encoded, const CodeLengths& lengths, Bytes& symbols, Isa isa) {
+bool decode_exact(const Octets& encoded, const CodeLengths& lengths, Octets& symbols, Isa isa) {
   const auto table = std::make_unique<DecodeTable>();
   build_decode_table(lengths, *table);
   return huffman_decode(encoded, *table, symbols, isa);
 }
 
-void expect_round_trip(const Bytes& symbols, int limit) {
+void expect_round_trip(const Octets& symbols, int limit) {
   const Histogram histogram = histogram_of(symbols);
   const CodeLengths lengths = code_lengths(histogram, limit);
   const std::uint64_t n_bytes = huffman_bytes(symbols.size(), encoded_bits(histogram, lengths));
-  Bytes first;
+  Octets first;
   for (const Isa isa : isas()) {
-    Bytes encoded(n_bytes);
+    Octets encoded(n_bytes);
     ASSERT_EQ(huffman_encode(symbols, lengths, encoded, isa), n_bytes) << isa_name(isa);
     if (first.empty()) first = encoded;
     EXPECT_EQ(encoded, first) << isa_name(isa);
-    Bytes decoded(symbols.size(), 0xAA);
+    Octets decoded(symbols.size(), 0xAA);
     ASSERT_TRUE(decode_exact(encoded, lengths, decoded, isa)) << isa_name(isa);
     EXPECT_EQ(decoded, symbols) << isa_name(isa);
   }
@@ -97,16 +90,16 @@ TEST(TrzHuffman, round_trip_of_all_sizes_and_shapes) {
 }
 
 TEST(TrzHuffman, round_trip_of_uniform_and_of_two_symbols) {
-  Bytes uniform(50000);
+  Octets uniform(50000);
   for (std::size_t i = 0; i < uniform.size(); ++i) {
     uniform[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
   }
   expect_round_trip(uniform, 8);
-  Bytes two(50000, 3);
+  Octets two(50000, 3);
   two[777] = 250;
   expect_round_trip(two, 12);
-  expect_round_trip(Bytes(50000, 9), 12);
-  expect_round_trip(Bytes(1, 9), 12);
+  expect_round_trip(Octets(50000, 9), 12);
+  expect_round_trip(Octets(1, 9), 12);
 }
 
 TEST(TrzHuffman, lengths_are_complete_limited_and_near_the_entropy) {
@@ -152,7 +145,7 @@ TEST(TrzHuffman, lengths_of_random_histograms_are_complete_and_come_back) {
     const std::size_t n_text = write_lengths(lengths, text);
     ASSERT_LE(n_text, kLengthsBytesMax);
     CodeLengths back;
-    const Bytes exact(text, text + n_text);
+    const Octets exact(text, text + n_text);
     ASSERT_EQ(read_lengths(exact, back), n_text);
     EXPECT_EQ(back, lengths);
     CodeLengths truncated;
@@ -174,7 +167,7 @@ TEST(TrzHuffman, lengths_that_are_no_complete_code_are_refused) {
 TEST(TrzHuffman, random_lengths_text_never_gives_an_incomplete_code) {
   std::mt19937 random(6);
   for (int trial = 0; trial < 20000; ++trial) {
-    Bytes text(random() % 200);
+    Octets text(random() % 200);
     for (std::uint8_t& byte : text) byte = static_cast<std::uint8_t>(random());
     CodeLengths lengths;
     const std::size_t n = read_lengths(text, lengths);
@@ -186,20 +179,20 @@ TEST(TrzHuffman, random_lengths_text_never_gives_an_incomplete_code) {
 }
 
 TEST(TrzHuffman, a_symbol_without_a_code_or_a_lack_of_room_is_refused) {
-  Bytes symbols = peaked(70000, 0.5, 1);
+  Octets symbols = peaked(70000, 0.5, 1);
   const Histogram histogram = histogram_of(symbols);
   const CodeLengths lengths = code_lengths(histogram, 12);
   const std::uint64_t n_bytes = huffman_bytes(symbols.size(), encoded_bits(histogram, lengths));
   for (const Isa isa : isas()) {
     for (const std::size_t room : {std::size_t{0}, std::size_t{5}, std::size_t{30}, n_bytes / 2,
                                    n_bytes - 100, n_bytes - 1}) {
-      Bytes small(room);
+      Octets small(room);
       EXPECT_EQ(huffman_encode(symbols, lengths, small, isa), 0U) << room;
     }
     for (const std::size_t where : {std::size_t{0}, std::size_t{33333}, symbols.size() - 1}) {
-      Bytes other = symbols;
+      Octets other = symbols;
       other[where] = 100;  // Does not occur.
-      Bytes out(2 * n_bytes);
+      Octets out(2 * n_bytes);
       EXPECT_EQ(huffman_encode(other, lengths, out, isa), 0U) << where;
     }
   }
@@ -208,17 +201,18 @@ TEST(TrzHuffman, a_symbol_without_a_code_or_a_lack_of_room_is_refused) {
 
 TEST(TrzHuffman, truncated_and_longer_input_is_refused) {
   for (const std::size_t n : {std::size_t{100}, std::size_t{3000}, std::size_t{40000}}) {
-    const Bytes symbols = peaked(n, 0.7, 2);
+    const Octets symbols = peaked(n, 0.7, 2);
     const CodeLengths lengths = code_lengths(histogram_of(symbols), 11);
-    Bytes encoded(2 * n);
+    Octets encoded(2 * n);
     encoded.resize(huffman_encode(symbols, lengths, encoded));
     for (const Isa isa : isas()) {
-      Bytes decoded(n);
+      Octets decoded(n);
       for (std::size_t size = 0; size < encoded.size(); size += 1 + size / 8) {
-        EXPECT_FALSE(decode_exact(Bytes(encoded.begin(), encoded.begin() + static_cast<long>(size)),
-                                  lengths, decoded, isa));
+        EXPECT_FALSE(
+            decode_exact(Octets(encoded.begin(), encoded.begin() + static_cast<long>(size)),
+                         lengths, decoded, isa));
       }
-      Bytes longer = encoded;
+      Octets longer = encoded;
       longer.push_back(0);
       EXPECT_FALSE(decode_exact(longer, lengths, decoded, isa));
     }
@@ -229,9 +223,9 @@ TEST(TrzHuffman, flipped_bits_and_noise_stay_in_range) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 600; ++trial) {
     const std::size_t n = 1 + random() % (trial % 8 == 0 ? 150000 : 5000);
-    const Bytes symbols = peaked(n, 0.3 + 0.1 * (trial % 7), 12);
+    const Octets symbols = peaked(n, 0.3 + 0.1 * (trial % 7), 12);
     const CodeLengths lengths = code_lengths(histogram_of(symbols), 8 + trial % 5);
-    Bytes encoded(2 * n + 64);
+    Octets encoded(2 * n + 64);
     encoded.resize(huffman_encode(symbols, lengths, encoded));
     ASSERT_FALSE(encoded.empty());
     if (trial % 3 == 0) {
@@ -243,9 +237,9 @@ TEST(TrzHuffman, flipped_bits_and_noise_stay_in_range) {
         encoded[random() % reach] ^= static_cast<std::uint8_t>(1U << (random() % 8));
       }
     }
-    Bytes first;
+    Octets first;
     for (const Isa isa : isas()) {
-      Bytes decoded(n);
+      Octets decoded(n);
       const bool done = decode_exact(encoded, lengths, decoded, isa);
       if (!done) decoded.clear();
       if (isa == Isa::plain) first = decoded;
@@ -256,7 +250,7 @@ TEST(TrzHuffman, flipped_bits_and_noise_stay_in_range) {
 
 TEST(TrzHuffman, histogram_counts_every_byte) {
   for (const std::size_t n : {0, 1, 9, 1000, 1031, 65537}) {
-    const Bytes bytes = peaked(n, 0.9, 4);
+    const Octets bytes = peaked(n, 0.9, 4);
     Histogram expected{};
     for (const std::uint8_t byte : bytes) ++expected[byte];
     for (const Isa isa : isas()) {
@@ -269,7 +263,7 @@ TEST(TrzHuffman, histogram_counts_every_byte) {
 
 TEST(TrzHuffman, a_sample_misses_no_byte_and_is_the_same_everywhere) {
   for (const std::size_t n : {1000U, 131071U, 131072U, 300007U, 1000064U}) {
-    Bytes bytes = peaked(n, 0.6, 4);
+    Octets bytes = peaked(n, 0.6, 4);
     bytes[n - 1] = 101;  // Once each, and hardly in the sample.
     bytes[n / 3] = 102;
     bytes[n / 2] = 103;

@@ -3,6 +3,7 @@
 // these tests speak of the prediction alone.
 
 #include "codec/trz/predict/lorenzo.hpp"
+#include "unit/trz_isas.hpp"
 
 #include <gtest/gtest.h>
 
@@ -95,14 +96,6 @@ const std::vector<Extents>& shapes() {
       {1, 7, 11, 13},  {1, 2, 3, 2500}, {1, 3, 130, 17}, {1, 40, 1, 40},   {1, 9, 33, 128},
       {3, 4, 5, 6},    {2, 3, 2, 2100}, {5, 1, 1, 37},   {6, 1, 9, 1},     {2, 9, 16, 17},
       {3, 1, 50, 100}, {11, 3, 1, 19},  {1, 3, 200, 13}, {2, 2, 150, 15}};
-  return all;
-}
-
-std::vector<Isa> isas() {
-  std::vector<Isa> all;
-  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
-    if (isa_supported(isa)) all.push_back(isa);
-  }
   return all;
 }
 

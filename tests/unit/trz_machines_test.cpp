@@ -42,9 +42,9 @@ void* aligned_alloc(std::size_t alignment, std::size_t n_bytes) {
 namespace tailrace::trz {
 namespace {
 
-using testing::round_trip;
 using trz_cases::Case;
 using trz_cases::Random;
+using whole::round_trip;
 using Bytes = std::vector<std::byte>;
 
 std::size_t allocations_so_far() {

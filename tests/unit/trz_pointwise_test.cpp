@@ -13,6 +13,7 @@
 
 #include "codec/trz/predict/pointwise.hpp"
 #include "core/error_bound.hpp"
+#include "unit/trz_isas.hpp"
 
 namespace tailrace::trz {
 namespace {
@@ -38,14 +39,6 @@ std::vector<double> bounds() {
                          1e-7, 0x1p-26}) {
     const auto plan = PointwisePlan::for_bound(Pair::dtype, p);
     if (plan && plan->work == Pair::work) all.push_back(p);
-  }
-  return all;
-}
-
-std::vector<Isa> isas() {
-  std::vector<Isa> all;
-  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
-    if (isa_supported(isa)) all.push_back(isa);
   }
   return all;
 }

@@ -13,12 +13,12 @@
 namespace tailrace::trz {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using Octets = std::vector<std::uint8_t>;
 
-Bytes peaked(std::size_t n, double decay, unsigned seed) {
+Octets peaked_octets(std::size_t n, double decay, unsigned seed) {
   std::mt19937 random(seed);
   std::geometric_distribution<int> magnitude(1 - decay);
-  Bytes bytes(n);
+  Octets bytes(n);
   for (std::uint8_t& byte : bytes) {
     const int m = std::min(magnitude(random), 127);
     byte = static_cast<std::uint8_t>((random() & 1) != 0 ? m : -m);
@@ -26,30 +26,30 @@ Bytes peaked(std::size_t n, double decay, unsigned seed) {
   return bytes;
 }
 
-Bytes noise(std::size_t n, unsigned seed) {
+Octets noise(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
-  Bytes bytes(n);
+  Octets bytes(n);
   for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
   return bytes;
 }
 
 /// Write, read back, return the section; buffers of exact size for ASan.
-Bytes expect_round_trip(const Bytes& bytes, const SectionPlan& plan) {
+Octets expect_round_trip(const Octets& bytes, const SectionPlan& plan) {
   Workspace workspace;
-  Bytes section(section_bytes_max(bytes.size()));
+  Octets section(section_bytes_max(bytes.size()));
   const std::size_t n_bytes = write_section(bytes, plan, section.data(), workspace);
   EXPECT_GT(n_bytes, 0U);
   EXPECT_LE(n_bytes, section.size());
   section.resize(n_bytes);
-  Bytes with_more = section;
+  Octets with_more = section;
   with_more.insert(with_more.end(), 20, 0x55);
   for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512}) {
     if (!isa_supported(isa)) continue;
     Workspace other(isa);
-    Bytes again(section_bytes_max(bytes.size()));
+    Octets again(section_bytes_max(bytes.size()));
     again.resize(write_section(bytes, plan, again.data(), other));
     EXPECT_EQ(again, section) << isa_name(isa);
-    Bytes decoded(bytes.size());
+    Octets decoded(bytes.size());
     EXPECT_EQ(read_section(section, decoded, plan.shared, other), n_bytes);
     EXPECT_EQ(decoded, bytes) << isa_name(isa);
     EXPECT_EQ(read_section(with_more, decoded, plan.shared, other), n_bytes);
@@ -63,32 +63,32 @@ TEST(TrzSection, every_form_comes_back) {
   for (const std::size_t n : {0U, 1U, 2U, 3U, 10U, 100U, 257U, 5000U, 100000U, 700001U}) {
     for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::promising, ZstdUse::always}) {
       for (const double decay : {0.01, 0.5, 0.9}) {
-        expect_round_trip(peaked(n, decay, 1), plan_of(zstd));
+        expect_round_trip(peaked_octets(n, decay, 1), plan_of(zstd));
       }
       expect_round_trip(noise(n, 1), plan_of(zstd));
-      expect_round_trip(Bytes(n, 7), plan_of(zstd));
+      expect_round_trip(Octets(n, 7), plan_of(zstd));
     }
   }
 }
 
 TEST(TrzSection, forms_are_chosen_by_size) {
-  EXPECT_EQ(expect_round_trip(Bytes(100000, 3), plan_of(ZstdUse::always)).size(), 2U);
+  EXPECT_EQ(expect_round_trip(Octets(100000, 3), plan_of(ZstdUse::always)).size(), 2U);
   EXPECT_EQ(expect_round_trip(noise(100000, 3), plan_of(ZstdUse::always)).size(), 100001U);
-  const Bytes codes = peaked(100000, 0.6, 3);
+  const Octets codes = peaked_octets(100000, 0.6, 3);
   const std::size_t n_huffman = expect_round_trip(codes, plan_of(ZstdUse::never)).size();
   EXPECT_LT(n_huffman, 100000U * 2 / 5);
-  Bytes repeats;
+  Octets repeats;
   for (int i = 0; i < 20; ++i) repeats.insert(repeats.end(), codes.begin(), codes.begin() + 5000);
   EXPECT_LT(expect_round_trip(repeats, plan_of(ZstdUse::always)).size(), n_huffman / 8);
-  Bytes runs(100000, 0);
+  Octets runs(100000, 0);
   for (std::size_t i = 0; i < runs.size(); i += 997) runs[i] = 1;
   EXPECT_LT(expect_round_trip(runs, plan_of(ZstdUse::promising)).size(), 2000U);
 }
 
 /// Mostly `common`, sometimes something else, in runs of all lengths.
-Bytes with_runs(std::size_t n, std::uint8_t common, double share, unsigned seed) {
+Octets with_runs(std::size_t n, std::uint8_t common, double share, unsigned seed) {
   std::mt19937 random(seed);
-  Bytes bytes(n, common);
+  Octets bytes(n, common);
   for (std::uint8_t& byte : bytes) {
     if (static_cast<double>(random() % 10000) >= 10000 * share) {
       byte = static_cast<std::uint8_t>(random() % 5);
@@ -102,9 +102,9 @@ TEST(TrzSection, runs_of_a_frequent_byte_cost_less_than_a_bit_a_byte) {
     for (const double share : {0.5, 0.7, 0.9, 0.99, 0.9999}) {
       for (const int common : {0, 3, 255}) {
         SCOPED_TRACE(testing::Message() << n << " bytes, share " << share);
-        const Bytes bytes = with_runs(n, static_cast<std::uint8_t>(common), share, 5);
+        const Octets bytes = with_runs(n, static_cast<std::uint8_t>(common), share, 5);
         for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::always}) {
-          const Bytes section = expect_round_trip(bytes, plan_of(zstd));
+          const Octets section = expect_round_trip(bytes, plan_of(zstd));
           if (n > 30000 && share > 0.8) {
             EXPECT_LT(section.size(), n / 8);
           }
@@ -120,7 +120,7 @@ TEST(TrzSection, runs_of_a_frequent_byte_cost_less_than_a_bit_a_byte) {
 TEST(TrzSection, runs_at_the_ends_and_longer_than_255) {
   for (const std::size_t n_first : {0U, 1U, 2U, 255U, 256U, 511U, 70000U}) {
     for (const std::size_t n_last : {0U, 1U, 3U, 254U, 66000U}) {
-      Bytes bytes(n_first, 9);
+      Octets bytes(n_first, 9);
       for (int i = 0; i < 50; ++i) {
         bytes.push_back(static_cast<std::uint8_t>(i));
         bytes.push_back(9);
@@ -134,7 +134,7 @@ TEST(TrzSection, runs_at_the_ends_and_longer_than_255) {
 TEST(TrzSection, hostile_bytes_stay_in_range) {
   std::mt19937 random(17);
   Workspace workspace;
-  const Bytes codes = peaked(6000, 0.7, 3);
+  const Octets codes = peaked_octets(6000, 0.7, 3);
   const CodeLengths flat = [] {
     Histogram ones;
     ones.fill(1);
@@ -142,10 +142,10 @@ TEST(TrzSection, hostile_bytes_stay_in_range) {
   }();
   const SectionPlan plans[] = {plan_of(ZstdUse::never), plan_of(ZstdUse::always),
                                plan_of(ZstdUse::never, &flat), plan_of(ZstdUse::never)};
-  const Bytes runs = with_runs(6000, 0, 0.9, 4);
+  const Octets runs = with_runs(6000, 0, 0.9, 4);
   for (int trial = 0; trial < 3000; ++trial) {
     const std::size_t n = 1 + random() % 6000;
-    Bytes section(section_bytes_max(n));
+    Octets section(section_bytes_max(n));
     section.resize(write_section(std::span(trial % 4 == 3 ? runs : codes).first(n),
                                  plans[trial % 4], section.data(), workspace));
     switch (random() % 3) {
@@ -162,7 +162,7 @@ TEST(TrzSection, hostile_bytes_stay_in_range) {
         }
     }
     section.shrink_to_fit();
-    Bytes decoded(trial % 2 == 0 ? n : 1 + random() % 6000);
+    Octets decoded(trial % 2 == 0 ? n : 1 + random() % 6000);
     EXPECT_LE(read_section(section, decoded, trial % 8 == 0 ? nullptr : &flat, workspace),
               section.size());
   }
@@ -171,11 +171,11 @@ TEST(TrzSection, hostile_bytes_stay_in_range) {
 TEST(TrzSection, a_truncated_section_is_refused) {
   Workspace workspace;
   for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::always}) {
-    const Bytes codes = peaked(3000, 0.5, 9);
-    const Bytes section = expect_round_trip(codes, plan_of(zstd));
+    const Octets codes = peaked_octets(3000, 0.5, 9);
+    const Octets section = expect_round_trip(codes, plan_of(zstd));
     for (std::size_t n = 0; n < section.size(); ++n) {
-      const Bytes shorter(section.begin(), section.begin() + static_cast<std::ptrdiff_t>(n));
-      Bytes decoded(codes.size());
+      const Octets shorter(section.begin(), section.begin() + static_cast<std::ptrdiff_t>(n));
+      Octets decoded(codes.size());
       EXPECT_EQ(read_section(shorter, decoded, nullptr, workspace), 0U) << n;
     }
   }
@@ -183,18 +183,18 @@ TEST(TrzSection, a_truncated_section_is_refused) {
 
 BookHistograms sample_histograms() {
   BookHistograms histograms;
-  count_bytes(peaked(3000, 0.5, 1), histograms.class_bytes[7]);
-  count_bytes(peaked(3000, 0.3, 1), histograms.class_bytes[1]);
-  count_bytes(Bytes(500, 5), histograms.class_ids);
-  for (const std::uint8_t low : Bytes{0, 1, 15, 8})
-    count_bytes(Bytes(100, low), histograms.class_bytes[2]);
-  count_bytes(peaked(100, 0.9, 1), histograms.exceptions);
+  count_bytes(peaked_octets(3000, 0.5, 1), histograms.class_bytes[7]);
+  count_bytes(peaked_octets(3000, 0.3, 1), histograms.class_bytes[1]);
+  count_bytes(Octets(500, 5), histograms.class_ids);
+  for (const std::uint8_t low : Octets{0, 1, 15, 8})
+    count_bytes(Octets(100, low), histograms.class_bytes[2]);
+  count_bytes(peaked_octets(100, 0.9, 1), histograms.exceptions);
   return histograms;
 }
 
 TEST(TrzBook, comes_back_with_the_same_id) {
   const Book book = Book::from_histograms(sample_histograms());
-  const Bytes bytes = book.serialize();
+  const Octets bytes = book.serialize();
   EXPECT_LT(bytes.size(), 1000U);
   const Result<Book> back = Book::parse(bytes);
   ASSERT_TRUE(back.ok()) << back.status().message();
@@ -223,19 +223,19 @@ TEST(TrzBook, has_a_code_for_every_symbol_of_the_kinds_that_occur) {
 TEST(TrzBook, serves_sections_and_its_sizes_are_exact) {
   const Book book = Book::from_histograms(sample_histograms());
   for (const std::size_t n : {std::size_t{100}, std::size_t{5000}, std::size_t{200000}}) {
-    const Bytes codes = peaked(n, 0.55, 77);
-    const Bytes section = expect_round_trip(codes, plan_of(ZstdUse::never, &book.class_bytes(7)));
+    const Octets codes = peaked_octets(n, 0.55, 77);
+    const Octets section = expect_round_trip(codes, plan_of(ZstdUse::never, &book.class_bytes(7)));
     Histogram histogram{};
     count_bytes(codes, histogram);
     const std::uint64_t bits = size_of(histogram, book.class_bytes(7));
     EXPECT_EQ(section[0], 3);
     EXPECT_EQ(section.size() - huffman_bytes(n, bits), n < 128 ? 2U : n < 40000 ? 3U : 4U);
     Workspace workspace;
-    Bytes decoded(n);
+    Octets decoded(n);
     EXPECT_EQ(read_section(section, decoded, nullptr, workspace), 0U);
   }
   // A symbol without a code, or a book that makes the section larger: a form of its own.
-  const Bytes ids = peaked(1000, 0.9, 5);
+  const Octets ids = peaked_octets(1000, 0.9, 5);
   EXPECT_NE(expect_round_trip(ids, plan_of(ZstdUse::never, &book.class_ids()))[0], 3);
   EXPECT_NE(expect_round_trip(ids, plan_of(ZstdUse::never, &book.class_bytes(3)))[0], 3);
   EXPECT_NE(expect_round_trip(noise(1000, 5), plan_of(ZstdUse::never, &book.class_bytes(7)))[0], 3);
@@ -245,9 +245,9 @@ TEST(TrzBook, does_not_keep_runs_and_repeats_from_their_forms) {
   const Book book = Book::from_histograms(sample_histograms());
   const SectionPlan plan = plan_of(ZstdUse::promising, &book.class_bytes(7));
   EXPECT_EQ(expect_round_trip(with_runs(50000, 0, 0.95, 2), plan)[0], 5);
-  Bytes repeats;
+  Octets repeats;
   for (int i = 0; i < 100; ++i) {
-    const Bytes codes = peaked(300, 0.7, 3);
+    const Octets codes = peaked_octets(300, 0.7, 3);
     repeats.insert(repeats.end(), codes.begin(), codes.end());
   }
   EXPECT_EQ(expect_round_trip(repeats, plan)[0], 4);
@@ -257,7 +257,7 @@ TEST(TrzBook, steps_aside_where_its_lengths_do_not_suit) {
   const Book book = Book::from_histograms(sample_histograms());
   const SectionPlan plan = plan_of(ZstdUse::never, &book.class_bytes(7));
   for (const double decay : {0.3, 0.5, 0.7, 0.9, 0.97}) {
-    const Bytes bytes = peaked(40000, decay, 11);
+    const Octets bytes = peaked_octets(40000, decay, 11);
     const std::size_t n_own = expect_round_trip(bytes, plan_of(ZstdUse::never, nullptr)).size();
     EXPECT_LE(expect_round_trip(bytes, plan).size(), n_own + n_own / 32) << decay;
   }
@@ -265,15 +265,15 @@ TEST(TrzBook, steps_aside_where_its_lengths_do_not_suit) {
 
 TEST(TrzBook, truncated_and_random_books_are_refused) {
   std::mt19937 random(3);
-  const Bytes bytes = Book::from_histograms(sample_histograms()).serialize();
+  const Octets bytes = Book::from_histograms(sample_histograms()).serialize();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_FALSE(Book::parse(std::span(bytes).first(n)).ok()) << n;
   }
-  Bytes longer = bytes;
+  Octets longer = bytes;
   longer.push_back(0);
   EXPECT_FALSE(Book::parse(longer).ok());
   for (int trial = 0; trial < 5000; ++trial) {
-    Bytes flipped = bytes;
+    Octets flipped = bytes;
     flipped[random() % bytes.size()] ^= static_cast<std::uint8_t>(1U << (random() % 8));
     const Result<Book> book = Book::parse(flipped);
     if (book.ok()) {

@@ -10,7 +10,7 @@
 #include "codec/trz/trz.hpp"
 #include "support/trz_cases.hpp"
 
-namespace tailrace::trz::testing {
+namespace tailrace::trz::whole {
 
 /// Encode, decode, and judge; `encoded_out` gets the bytes.
 inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Workspace& workspace,
@@ -41,4 +41,4 @@ inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Works
   return ::testing::AssertionSuccess();
 }
 
-}  // namespace tailrace::trz::testing
+}  // namespace tailrace::trz::whole

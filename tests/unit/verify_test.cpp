@@ -19,8 +19,9 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 template <class T>
-ChunkComparison compare(DType dtype, const std::vector<T>& original, const std::vector<T>& decoded,
-                        double bound, std::optional<double> fill = std::nullopt) {
+ChunkComparison compare_within(DType dtype, const std::vector<T>& original,
+                               const std::vector<T>& decoded, double bound,
+                               std::optional<double> fill = std::nullopt) {
   return compare_values(dtype, bytes_of(original), bytes_of(decoded), bound, fill);
 }
 
@@ -50,13 +51,14 @@ TEST(Verify, TheEdgeOfTheBoundIsExact) {
   for (const std::size_t n : {1U, 7U, 2048U}) {
     std::vector<float> original(n, x);
     std::vector<float> decoded(n, y);
-    EXPECT_EQ(compare(DType::f32, original, decoded, gap).n_beyond_bound, 0U);
-    EXPECT_EQ(compare(DType::f32, original, decoded, std::nextafter(gap, 0.0)).n_beyond_bound, n);
+    EXPECT_EQ(compare_within(DType::f32, original, decoded, gap).n_beyond_bound, 0U);
+    EXPECT_EQ(
+        compare_within(DType::f32, original, decoded, std::nextafter(gap, 0.0)).n_beyond_bound, n);
   }
   // A difference that rounds to the bound but exceeds it: 1 + 2^-60 over 1.
   const std::vector<double> original(1024, 1.0);
   const std::vector<double> decoded(1024, -0x1p-60);
-  const ChunkComparison found = compare(DType::f64, original, decoded, 1.0);
+  const ChunkComparison found = compare_within(DType::f64, original, decoded, 1.0);
   EXPECT_EQ(found.largest_error, 1.0);
   EXPECT_EQ(found.n_beyond_bound, 1024U);
 }
@@ -67,7 +69,7 @@ TEST(Verify, FindsTheOneBadValue) {
     std::vector<float> decoded = original;
     decoded[at] += 3;
     decoded[(at + 2500) % 4999] += 1;
-    const ChunkComparison found = compare(DType::f32, original, decoded, 2.0);
+    const ChunkComparison found = compare_within(DType::f32, original, decoded, 2.0);
     EXPECT_EQ(found.n_beyond_bound, 1U);
     EXPECT_EQ(found.first_bad_index, at);
     EXPECT_EQ(found.worst_index, at);
@@ -86,13 +88,13 @@ TEST(Verify, SpecialValuesMustReturnBitForBit) {
   original[6] = inf;
   original[7] = -99;
   std::vector<double> decoded = original;
-  EXPECT_TRUE(compare(DType::f64, original, decoded, 0.5, -99.0).within_bound());
-  EXPECT_EQ(compare(DType::f64, original, decoded, 0.5, -99.0).n_finite, 1997U);
+  EXPECT_TRUE(compare_within(DType::f64, original, decoded, 0.5, -99.0).within_bound());
+  EXPECT_EQ(compare_within(DType::f64, original, decoded, 0.5, -99.0).n_finite, 1997U);
 
   decoded[5] = -nan;  // Another payload: the sign.
   decoded[6] = -inf;
   decoded[7] = std::nextafter(-99.0, 0.0);
-  ChunkComparison found = compare(DType::f64, original, decoded, 0.5, -99.0);
+  ChunkComparison found = compare_within(DType::f64, original, decoded, 0.5, -99.0);
   EXPECT_EQ(found.n_special_changed, 3U);
   EXPECT_EQ(found.n_beyond_bound, 0U);
   EXPECT_EQ(found.first_bad_index, 5U);
@@ -100,7 +102,7 @@ TEST(Verify, SpecialValuesMustReturnBitForBit) {
   decoded = original;
   decoded[100] = nan;
   decoded[1500] = inf;
-  found = compare(DType::f64, original, decoded, 1e300);
+  found = compare_within(DType::f64, original, decoded, 1e300);
   EXPECT_EQ(found.n_beyond_bound, 2U);
   EXPECT_EQ(found.largest_error, inf);
   EXPECT_EQ(found.worst_index, 100U);
@@ -110,30 +112,30 @@ TEST(Verify, ABoundOfZeroMeansTheSameBits) {
   std::vector<float> original(1024, 0.0F);
   std::vector<float> decoded = original;
   decoded[9] = -0.0F;
-  EXPECT_EQ(compare(DType::f32, original, decoded, 0.0).n_beyond_bound, 1U);
-  EXPECT_EQ(compare(DType::f32, original, decoded, 1e-30).n_beyond_bound, 0U);
+  EXPECT_EQ(compare_within(DType::f32, original, decoded, 0.0).n_beyond_bound, 1U);
+  EXPECT_EQ(compare_within(DType::f32, original, decoded, 1e-30).n_beyond_bound, 0U);
 }
 
 TEST(Verify, WideIntegersAreComparedAsIntegers) {
   const std::vector<std::int64_t> original = {(1LL << 62) + 1, INT64_MIN, INT64_MAX};
   const std::vector<std::int64_t> decoded = {1LL << 62, INT64_MIN + 2, INT64_MIN};
-  EXPECT_EQ(compare(DType::i64, original, decoded, 0.5).n_beyond_bound, 3U);
-  EXPECT_EQ(compare(DType::i64, original, decoded, 1.0).n_beyond_bound, 2U);
-  EXPECT_EQ(compare(DType::i64, original, decoded, 2.5).n_beyond_bound, 1U);
-  EXPECT_EQ(compare(DType::i64, original, decoded, 2.5).first_bad_index, 2U);
-  EXPECT_EQ(compare(DType::i64, original, decoded, 1e20).n_beyond_bound, 0U);
+  EXPECT_EQ(compare_within(DType::i64, original, decoded, 0.5).n_beyond_bound, 3U);
+  EXPECT_EQ(compare_within(DType::i64, original, decoded, 1.0).n_beyond_bound, 2U);
+  EXPECT_EQ(compare_within(DType::i64, original, decoded, 2.5).n_beyond_bound, 1U);
+  EXPECT_EQ(compare_within(DType::i64, original, decoded, 2.5).first_bad_index, 2U);
+  EXPECT_EQ(compare_within(DType::i64, original, decoded, 1e20).n_beyond_bound, 0U);
 }
 
 TEST(Verify, DifferentLengthsAreAllBad) {
   const std::vector<float> original(10);
   const std::vector<float> decoded(9);
-  EXPECT_EQ(compare(DType::f32, original, decoded, 1.0).n_beyond_bound, 10U);
+  EXPECT_EQ(compare_within(DType::f32, original, decoded, 1.0).n_beyond_bound, 10U);
 }
 
 /// The definition, value by value.
 template <class T>
-ChunkComparison reference(const std::vector<T>& x, const std::vector<T>& y, double bound,
-                          std::optional<T> fill) {
+ChunkComparison by_definition(const std::vector<T>& x, const std::vector<T>& y, double bound,
+                              std::optional<T> fill) {
   ChunkComparison found;
   for (std::size_t i = 0; i < x.size(); ++i) {
     ++found.n_values;
@@ -167,8 +169,8 @@ TEST(Verify, AgreesWithTheDefinitionOnRandomMixtures) {
       if (kind == 2) x[i] = y[i] = 5.0F;
       if (kind == 3) x[i] = 5.0F;
     }
-    const ChunkComparison found = compare(DType::f32, x, y, bound, 5.0);
-    const ChunkComparison expected = reference<float>(x, y, bound, 5.0F);
+    const ChunkComparison found = compare_within(DType::f32, x, y, bound, 5.0);
+    const ChunkComparison expected = by_definition<float>(x, y, bound, 5.0F);
     EXPECT_EQ(found.n_values, expected.n_values);
     EXPECT_EQ(found.n_finite, expected.n_finite);
     EXPECT_EQ(found.n_beyond_bound, expected.n_beyond_bound);
@@ -183,14 +185,14 @@ TEST(Verify, PartsMergeInAnyOrder) {
   y[10] += 1;
   y[1500] += 4;
   y[2900] += 4;
-  const ChunkComparison whole = compare(DType::f32, x, y, 0.5);
+  const ChunkComparison whole = compare_within(DType::f32, x, y, 0.5);
   const auto part = [&](std::size_t start) {
-    return compare(DType::f32,
-                   std::vector<float>(x.begin() + static_cast<long>(start),
-                                      x.begin() + static_cast<long>(start) + 1000),
-                   std::vector<float>(y.begin() + static_cast<long>(start),
-                                      y.begin() + static_cast<long>(start) + 1000),
-                   0.5);
+    return compare_within(DType::f32,
+                          std::vector<float>(x.begin() + static_cast<long>(start),
+                                             x.begin() + static_cast<long>(start) + 1000),
+                          std::vector<float>(y.begin() + static_cast<long>(start),
+                                             y.begin() + static_cast<long>(start) + 1000),
+                          0.5);
   };
   ChunkComparison merged;
   for (const std::size_t start : {2000U, 0U, 1000U}) merged.merge(part(start), start);

@@ -20,7 +20,7 @@
 namespace tailrace::test {
 namespace {
 
-constexpr std::uint64_t kExtent = 96;
+constexpr std::uint64_t kChosenExtent = 96;
 
 /// Noise of several bounds of rel=1e-3.
 constexpr double kNoise = 0.02;
@@ -44,8 +44,8 @@ Box slab(int rank, int n_ranks, bool last_is_empty) {
   const auto n = static_cast<std::uint64_t>(last_is_empty && n_ranks > 1 ? n_ranks - 1 : n_ranks);
   const auto r = static_cast<std::uint64_t>(rank);
   if (r >= n) return {{0, 0, 0}, {0, 0, 0}};
-  const std::uint64_t start = kExtent * r / n;
-  return {{start, 0, 0}, {kExtent * (r + 1) / n - start, kExtent, kExtent}};
+  const std::uint64_t start = kChosenExtent * r / n;
+  return {{start, 0, 0}, {kChosenExtent * (r + 1) / n - start, kChosenExtent, kChosenExtent}};
 }
 
 /// Fails to be read on one rank.
@@ -140,8 +140,11 @@ class WriteChoose : public ::testing::Test {
     const Box box = slab(rank, comm->n_ranks(), job.last_is_empty);
     auto writer = Writer::create(std::move(comm), path(), options);
     if (!writer.ok()) return writer.status();
-    FieldDefinition field{
-        "/a", DType::f32, {kExtent, kExtent, kExtent}, options.field_defaults, false};
+    FieldDefinition field{"/a",
+                          DType::f32,
+                          {kChosenExtent, kChosenExtent, kChosenExtent},
+                          options.field_defaults,
+                          false};
     TAILRACE_TRY(apply_field_options("chunk=24x96x96," + job.field_options, field.options));
     Result<std::size_t> index = (*writer)->define_field(field);
     if (!index.ok()) return index.status();

@@ -21,7 +21,7 @@ struct Extents {
   Shape shape;
 };
 
-Extents extents_of(hid_t dataset) {
+Extents both_extents_of(hid_t dataset) {
   const Hdf5Id space(H5Dget_space(dataset));
   Extents extents;
   const int rank = H5Sget_simple_extent_ndims(space.get());
@@ -233,7 +233,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     if (!type.valid()) {
       return hdf5_failure(Code::corrupt, output_name_ + ": " + dataset_text(path));
     }
-    const Extents extents = extents_of(dataset.get());
+    const Extents extents = both_extents_of(dataset.get());
     Dataset entry{path, extents.appended, 0, H5Tget_size(type.get())};
     if (extents.appended) {
       entry.n_rows = extents.shape[0];
@@ -252,7 +252,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     for (const std::string& key : keys_) {
       in_spill = in_spill || key.substr(0, key.rfind('/')) == "/spill";
       const Hdf5Id dataset(H5Dopen2(output_.get(), key.c_str(), H5P_DEFAULT));
-      const Extents extents = extents_of(dataset.get());
+      const Extents extents = both_extents_of(dataset.get());
       const std::uint64_t n_rows = extents.appended ? extents.shape[0] : 0;
       const auto like = by_path_.find(key.substr(0, key.rfind(".seq")));
       if (like == by_path_.end() || datasets_[like->second].n_rows == n_rows) continue;
@@ -272,7 +272,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       findings.add(who + " has another type than in the output");
       return 0;
     }
-    const Extents extents = extents_of(dataset);
+    const Extents extents = both_extents_of(dataset);
     if (!extents.appended || !datasets_[index].appended) {
       if (extents.appended != datasets_[index].appended) {
         findings.add(who + ": one of this and the output's is a scalar");
@@ -306,7 +306,8 @@ class ConcatCheckImpl final : public ConcatCheck {
                      " in the first input");
       }
     }
-    if (extents_of(output.object).appended || extents_of(input.object).appended) return Status();
+    if (both_extents_of(output.object).appended || both_extents_of(input.object).appended)
+      return Status();
     const auto read = [](hid_t dataset) {
       return CheckedElements(Hdf5Id(H5Dget_type(dataset)), Hdf5Id(H5Dget_space(dataset)),
                              [&](hid_t memory_type, void* bytes) {
