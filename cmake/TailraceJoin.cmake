@@ -1,33 +1,38 @@
-# Compiling several sources of a target as one (CMake's UNITY_BUILD): most of a file's time goes to
-# headers that they share, and about half of a build from nothing is saved. For builds that are made
-# once, the wheel and those under sanitizers; where one file is changed at a time it costs more, and
-# ccache knows the objects of another build folder only without it.
+# Compiling the sources of one folder as one (CMake's UNITY_BUILD): most of a file's time goes to
+# headers that they share, and more than half of a build from nothing is saved. Whoever changes one
+# file at a time may prefer -DTAILRACE_JOIN_SOURCES=OFF; what one command builds, the other does.
 #
-# Sources with a name in their anonymous namespaces that another one of the target has, too, stand
-# alone: TAILRACE_SOURCES_ALONE. tests/python/test_python_wheel.py finds new ones.
+# The rule that comes of it: names in anonymous namespaces are unique in their folder; the compiler
+# says so at once where they are not. No file of a folder is left out, except that files named mpi_*
+# stand alone, since builds without MPI and Python's module _mpi tell them from the others, and files
+# with compile definitions of their own, which CMake leaves alone.
 
-option(TAILRACE_JOIN_SOURCES "Compile several sources of the engine as one" "${TAILRACE_WHEEL}")
-if(NOT DEFINED CMAKE_UNITY_BUILD_BATCH_SIZE)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
-endif()
+option(TAILRACE_JOIN_SOURCES "Compile the sources of a folder as one" ON)
 
-set(TAILRACE_SOURCES_ALONE
-    "/src/(concat_(pieces|write)|read_dataset|read_shared|stored_codec)\\.cpp$"
-    "/src/write_(book|candidates|choose|fields|target)\\.cpp$"
-    "/codec/verify\\.cpp$"
-    "/model/(machine_profile_text|roofline)\\.cpp$"
-    "/schedule/(flow_shop|flow_shop_pack|flow_shop_walk|lane_rule|order)\\.cpp$"
-    "/container/(concat_check|dataset_list|hdf5_file|recover)\\.cpp$"
-    "/container/(hdf5_catalog|hdf5_copy|hdf5_properties|netcdf_attributes|netcdf_layout)\\.cpp$"
-    "/container/(netcdf_model_check|netcdf_model_read|noting_driver|posix_storage)\\.cpp$")
-list(JOIN TAILRACE_SOURCES_ALONE "|" TAILRACE_SOURCES_ALONE)
-
+# Join the sources of `target`, folder by folder. A folder that would take too long as one is cut in
+# parts: each further argument is a regular expression, and the sources of a folder that match it,
+# and none before it, are a part. By name, not by number, so that a new file moves no other one.
 function(tailrace_join_sources target)
   if(NOT TAILRACE_JOIN_SOURCES)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "${TAILRACE_SOURCES_ALONE}")
-  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/mpi_[^/]*$")
+  foreach(source ${sources})
+    get_filename_component(path "${source}" ABSOLUTE)
+    get_filename_component(folder "${path}" DIRECTORY)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set(part_index 0)
+    foreach(part ${ARGN})
+      math(EXPR part_index "${part_index} + 1")
+      if(path MATCHES "${part}")
+        string(APPEND group "_${part_index}")
+        break()
+      endif()
+    endforeach()
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()

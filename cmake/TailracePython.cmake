@@ -17,18 +17,12 @@ if(TAILRACE_PYTHON)
   foreach(name info_text number_text text_table verify_text)
     list(APPEND python_sources "${PROJECT_SOURCE_DIR}/frontends/report/${name}.cpp")
   endforeach()
-  # The verbs, joined with these where sources are.
-  set(verbs_objects $<TARGET_OBJECTS:tailrace_verbs>)
-  if(TAILRACE_JOIN_SOURCES)
-    list(APPEND python_sources ${verbs_sources})
-    set(verbs_objects "")
-  endif()
   # The engine as in a build without MPI: files mpi_* go to the other module.
   nanobind_add_module(tailrace_python NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
                       ${python_sources}
                       $<FILTER:$<TARGET_OBJECTS:tailrace_engine>,EXCLUDE,/exec/mpi_>
                       $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_container>
-                      ${verbs_objects}
+                      $<TARGET_OBJECTS:tailrace_verbs>
                       ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
   set_target_properties(tailrace_python PROPERTIES OUTPUT_NAME _engine
                         LIBRARY_OUTPUT_DIRECTORY "${python_output}"
@@ -66,7 +60,6 @@ endif()
 
 if(TAILRACE_PYTHON)
   tailrace_join_sources(tailrace_python)
-  tailrace_join_sources(nanobind-static)
 endif()
 
 if(TAILRACE_WHEEL)

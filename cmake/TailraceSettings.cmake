@@ -46,8 +46,10 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 find_program(TAILRACE_CCACHE ccache)
 mark_as_advanced(TAILRACE_CCACHE)
 if(TAILRACE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths in our commands are absolute, so build folders can share what they compiled.
-  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1 "${TAILRACE_CCACHE}")
+  # Paths of sources are absolute, and those of joined ones (TailraceJoin.cmake), which lie in the
+  # build folder, relative to it: so build folders can share what they compiled.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_BINARY_DIR}"
+      "${TAILRACE_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

@@ -1,5 +1,5 @@
 # What the Python wheel compiles: half of `pip install .` was spent on what is left out here. The
-# rest is compiled several sources at a time (TailraceJoin.cmake).
+# rest is compiled folder by folder (TailraceJoin.cmake).
 #
 #   TAILRACE_WHEEL_OMITS  sources that nothing in the wheel calls: the C API, concatenation, the
 #                         simulator, recovery, measuring of machines, all verbs but verify and

@@ -462,5 +462,3 @@ TEST(ApiErrors, BoundThatTheDtypeOrCodecCannotKeep) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

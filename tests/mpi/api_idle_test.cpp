@@ -22,14 +22,14 @@ namespace {
 
 using namespace api_test;
 
-const Shape kShape{21, 34};
+const Shape kIdleShape{21, 34};
 constexpr std::uint64_t kSteps = 4;
 
 std::string group_of(std::uint64_t step) { return "/step_" + std::to_string(step); }
 
 void put_step(tailrace::File& file, std::uint64_t step) {
-  auto rho = file.define<float>(group_of(step) + "/rho", kShape);
-  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), step, rough_value<float>);
+  auto rho = file.define<float>(group_of(step) + "/rho", kIdleShape);
+  put_boxes<float>(rho, mine(cut(kIdleShape, n_ranks())), step, rough_value<float>);
 }
 
 void expect_steps(const std::string& path, std::uint64_t n_steps) {
@@ -37,7 +37,7 @@ void expect_steps(const std::string& path, std::uint64_t n_steps) {
   const StockFile stock(path);
   for (std::uint64_t step = 0; step < n_steps; ++step) {
     EXPECT_EQ(differences(stock.read<float>(group_of(step) + "/rho"),
-                          all_values<float>(kShape, step, rough_value)),
+                          all_values<float>(kIdleShape, step, rough_value)),
               "");
   }
 }
@@ -306,5 +306,3 @@ TEST(ApiReport, EveryMemberIsCopied) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

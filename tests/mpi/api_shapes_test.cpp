@@ -353,5 +353,3 @@ TEST(ApiShapes, HolesGetTheFillValue) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -10,17 +10,17 @@ namespace {
 
 using namespace api_test;
 
-const Shape kShape{21, 34};
+const Shape kStepShape{21, 34};
 
 TEST(ApiSteps, AGroupPerStep) {
   const std::string path = scratch();
   auto file = create(path);
   for (std::uint64_t step = 0; step < 4; ++step) {
     const std::string group = "/run/step_" + std::to_string(step);
-    auto rho = file.define<float>(group + "/rho", kShape);
-    auto id = file.define<std::int64_t>(group + "/cells/id", kShape, "chunk=8x8");
-    put_boxes<float>(rho, mine(cut(kShape, n_ranks())), step, rough_value<float>);
-    put_boxes<std::int64_t>(id, mine(cut(kShape, 2 * n_ranks()), 1), step + 10,
+    auto rho = file.define<float>(group + "/rho", kStepShape);
+    auto id = file.define<std::int64_t>(group + "/cells/id", kStepShape, "chunk=8x8");
+    put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), step, rough_value<float>);
+    put_boxes<std::int64_t>(id, mine(cut(kStepShape, 2 * n_ranks()), 1), step + 10,
                             rough_value<std::int64_t>);
     file.set_attribute(group, "step", step);
     const tailrace::StepReport report = file.end_step();
@@ -37,10 +37,10 @@ TEST(ApiSteps, AGroupPerStep) {
   for (std::uint64_t step = 0; step < 4; ++step) {
     const std::string group = "/run/step_" + std::to_string(step);
     EXPECT_EQ(differences(stock.read<float>(group + "/rho"),
-                          all_values<float>(kShape, step, rough_value)),
+                          all_values<float>(kStepShape, step, rough_value)),
               "");
     EXPECT_EQ(differences(stock.read<std::int64_t>(group + "/cells/id"),
-                          all_values<std::int64_t>(kShape, step + 10, rough_value)),
+                          all_values<std::int64_t>(kStepShape, step + 10, rough_value)),
               "");
   }
 }
@@ -59,11 +59,11 @@ std::vector<T> entries(const Shape& shape, std::uint64_t n_steps, std::uint64_t 
 TEST(ApiSteps, FieldsThatGrowOverTime) {
   const std::string path = scratch();
   auto file = create(path, "over-time=on");
-  auto height = file.define<double>("/height", kShape, "chunk=9x9");
+  auto height = file.define<double>("/height", kStepShape, "chunk=9x9");
   auto time = file.define<double>("/time", {});
   auto level = file.define<std::int16_t>("/level", {301}, "codec=none");
   for (std::uint64_t step = 0; step < 5; ++step) {
-    put_boxes<double>(height, mine(cut(kShape, n_ranks() + 1)), step, rough_value<double>);
+    put_boxes<double>(height, mine(cut(kStepShape, n_ranks() + 1)), step, rough_value<double>);
     put_boxes<std::int16_t>(level, mine(cut({301}, n_ranks())), step + 3,
                             rough_value<std::int16_t>);
     if (is_last()) time.put_copy(std::array{0.5 * static_cast<double>(step)});
@@ -75,7 +75,7 @@ TEST(ApiSteps, FieldsThatGrowOverTime) {
   file.close();
   if (!is_root()) return;
   const StockFile stock(path);
-  EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kShape, 5, 0)), "");
+  EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kStepShape, 5, 0)), "");
   EXPECT_EQ(differences(stock.read<std::int16_t>("/level"), entries<std::int16_t>({301}, 5, 3)),
             "");
   EXPECT_EQ(stock.read<double>("/time"), (std::vector<double>{0, 0.5, 1, 1.5, 2}));
@@ -84,8 +84,8 @@ TEST(ApiSteps, FieldsThatGrowOverTime) {
 TEST(ApiSteps, FailedStepLeavesGrowingFieldsUsable) {
   const std::string path = scratch();
   auto file = create(path, "over-time=on");
-  auto height = file.define<float>("/height", kShape);
-  const auto boxes = mine(cut(kShape, n_ranks()));
+  auto height = file.define<float>("/height", kStepShape);
+  const auto boxes = mine(cut(kStepShape, n_ranks()));
   put_boxes<float>(height, boxes, 0, rough_value<float>);
   file.end_step();
   if (is_root()) height.put_copy(Box({0, 0}, {1, 1}), std::array{77.0F});
@@ -94,7 +94,8 @@ TEST(ApiSteps, FailedStepLeavesGrowingFieldsUsable) {
   file.end_step();
   file.close();
   if (!is_root()) return;
-  EXPECT_EQ(differences(StockFile(path).read<float>("/height"), entries<float>(kShape, 2, 0)), "");
+  EXPECT_EQ(differences(StockFile(path).read<float>("/height"), entries<float>(kStepShape, 2, 0)),
+            "");
 }
 
 TEST(ApiSteps, AppendToAnExistingFile) {
@@ -102,11 +103,12 @@ TEST(ApiSteps, AppendToAnExistingFile) {
   for (std::uint64_t part = 0; part < 3; ++part) {
     auto file = part == 0 ? create(path) : open(path);
     const std::string name = "/part_" + std::to_string(part) + "/rho";
-    auto rho = file.define<float>(name, kShape);
-    auto height = file.define<double>("/height", kShape, "over-time=on,chunk=9x9");
-    put_boxes<float>(rho, mine(cut(kShape, n_ranks())), part, rough_value<float>);
+    auto rho = file.define<float>(name, kStepShape);
+    auto height = file.define<double>("/height", kStepShape, "over-time=on,chunk=9x9");
+    put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), part, rough_value<float>);
     for (std::uint64_t step = 0; step < 2; ++step) {
-      put_boxes<double>(height, mine(cut(kShape, n_ranks())), 2 * part + step, rough_value<double>);
+      put_boxes<double>(height, mine(cut(kStepShape, n_ranks())), 2 * part + step,
+                        rough_value<double>);
       file.end_step();
     }
     file.close();
@@ -115,19 +117,19 @@ TEST(ApiSteps, AppendToAnExistingFile) {
   const StockFile stock(path);
   for (std::uint64_t part = 0; part < 3; ++part) {
     EXPECT_EQ(differences(stock.read<float>("/part_" + std::to_string(part) + "/rho"),
-                          all_values<float>(kShape, part, rough_value)),
+                          all_values<float>(kStepShape, part, rough_value)),
               "");
   }
-  EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kShape, 6, 0)), "");
+  EXPECT_EQ(differences(stock.read<double>("/height"), entries<double>(kStepShape, 6, 0)), "");
 }
 
 TEST(ApiSteps, ContinuationMustMeanTheSame) {
   const std::string path = scratch();
-  const auto boxes = mine(cut(kShape, n_ranks()));
+  const auto boxes = mine(cut(kStepShape, n_ranks()));
   auto first = create(path, "over-time=on");
-  auto rough = first.define<float>("/rough", kShape, "codec=portable,bound=abs=0.25");
-  auto level = first.define<std::int32_t>("/level", kShape, "chunk=7x9");
-  auto each = first.define<float>("/each", kShape, "bound=pw_rel=0.25");
+  auto rough = first.define<float>("/rough", kStepShape, "codec=portable,bound=abs=0.25");
+  auto level = first.define<std::int32_t>("/level", kStepShape, "chunk=7x9");
+  auto each = first.define<float>("/each", kStepShape, "bound=pw_rel=0.25");
   put_boxes<float>(each, boxes, 0, rough_value<float>);
   put_boxes<float>(rough, boxes, 0, rough_value<float>);
   put_boxes<std::int32_t>(level, boxes, 0, rough_value<std::int32_t>);
@@ -135,15 +137,17 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
   auto again = open(path, "over-time=on");
   using Define = void (*)(tailrace::File&);
   const std::vector<std::pair<Define, const char*>> cases = {
-      {[](auto& f) { f.template define<double>("/level", kShape); }, "i32 1x21x34"},
+      {[](auto& f) { f.template define<double>("/level", kStepShape); }, "i32 1x21x34"},
       {[](auto& f) {
          f.template define<std::int32_t>("/level", {21, 35});
        },
        "21x35"},
-      {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "chunk=8x9"); }, "7x9"},
-      {[](auto& f) { f.template define<std::int32_t>("/level", kShape, "codec=none"); }, "filters"},
-      {[](auto& f) { f.template define<float>("/rough", kShape, "bound=abs=0.5"); }, "abs=0.25"},
-      {[](auto& f) { f.template define<float>("/each", kShape, "bound=abs=0.25"); },
+      {[](auto& f) { f.template define<std::int32_t>("/level", kStepShape, "chunk=8x9"); }, "7x9"},
+      {[](auto& f) { f.template define<std::int32_t>("/level", kStepShape, "codec=none"); },
+       "filters"},
+      {[](auto& f) { f.template define<float>("/rough", kStepShape, "bound=abs=0.5"); },
+       "abs=0.25"},
+      {[](auto& f) { f.template define<float>("/each", kStepShape, "bound=abs=0.25"); },
        "pw_rel=0.25"}};
   for (const auto& [define, part] : cases) {
     const Outcome outcome = outcome_of([&, call = define] {
@@ -152,9 +156,9 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
     });
     expect_everywhere(outcome, TAILRACE_ERROR_INVALID_ARGUMENT, {part});
   }
-  auto more = again.define<float>("/rough", kShape, "codec=portable,bound=abs=0.25");
+  auto more = again.define<float>("/rough", kStepShape, "codec=portable,bound=abs=0.25");
   put_boxes<float>(more, boxes, 1, rough_value<float>);
-  auto more_of_each = again.define<float>("/each", kShape, "bound=pw_rel=0.25");
+  auto more_of_each = again.define<float>("/each", kStepShape, "bound=pw_rel=0.25");
   put_boxes<float>(more_of_each, boxes, 1, rough_value<float>);
   again.close();
   if (!is_root()) return;
@@ -168,28 +172,28 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
 TEST(ApiSteps, OpenRefusesToRedefineADataset) {
   const std::string path = scratch();
   auto first = create(path);
-  auto field = first.define<float>("/rho", kShape);
-  put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  auto field = first.define<float>("/rho", kStepShape);
+  put_boxes<float>(field, mine(cut(kStepShape, n_ranks())), 1, rough_value<float>);
   first.close();
   auto again = open(path);
   const Outcome outcome = outcome_of([&] {
-    auto rho = again.define<float>("/rho", kShape);
-    put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 2, rough_value<float>);
+    auto rho = again.define<float>("/rho", kStepShape);
+    put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), 2, rough_value<float>);
     again.end_step();
   });
   expect_everywhere(outcome, TAILRACE_ERROR_ALREADY_EXISTS, {"/rho"});
   again.close();
   if (!is_root()) return;
-  EXPECT_EQ(
-      differences(StockFile(path).read<float>("/rho"), all_values<float>(kShape, 1, rough_value)),
-      "");
+  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
+                        all_values<float>(kStepShape, 1, rough_value)),
+            "");
 }
 
 TEST(ApiSteps, AttributesOfEveryKind) {
   const std::string path = scratch();
   auto file = create(path);
-  auto rho = file.define<float>("/group/rho", kShape);
-  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  auto rho = file.define<float>("/group/rho", kStepShape);
+  put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), 1, rough_value<float>);
   file.set_attribute("/", "title", "a title with an \u00e4 in it");
   file.set_attribute("/", "empty", "");
   file.set_attribute("/group", "count", -5);
@@ -222,11 +226,11 @@ TEST(ApiSteps, AttributesOfEveryKind) {
 TEST(ApiSteps, CopiesAndCallersMemory) {
   const std::string path = scratch();
   auto file = create(path, "chunk=8x8");
-  auto copied = file.define<float>("/copied", kShape);
-  auto lent = file.define<float>("/lent", kShape);
+  auto copied = file.define<float>("/copied", kStepShape);
+  auto lent = file.define<float>("/lent", kStepShape);
   std::vector<std::vector<float>> kept;
-  for (const Box& box : mine(cut(kShape, 2 * n_ranks()))) {
-    auto values = box_values<float>(kShape, box, 6, rough_value<float>);
+  for (const Box& box : mine(cut(kStepShape, 2 * n_ranks()))) {
+    auto values = box_values<float>(kStepShape, box, 6, rough_value<float>);
     copied.put_copy(box, values);
     kept.push_back(values);
     lent.put(box, kept.back());
@@ -237,7 +241,7 @@ TEST(ApiSteps, CopiesAndCallersMemory) {
   file.close();
   if (!is_root()) return;
   const StockFile stock(path);
-  const auto expected = all_values<float>(kShape, 6, rough_value<float>);
+  const auto expected = all_values<float>(kStepShape, 6, rough_value<float>);
   EXPECT_EQ(differences(stock.read<float>("/copied"), expected), "");
   EXPECT_EQ(differences(stock.read<float>("/lent"), expected), "");
 }
@@ -245,17 +249,17 @@ TEST(ApiSteps, CopiesAndCallersMemory) {
 TEST(ApiSteps, CloseEndsTheOpenStep) {
   const std::string path = scratch();
   auto file = create(path);
-  auto rho = file.define<float>("/rho", kShape);
-  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  auto rho = file.define<float>("/rho", kStepShape);
+  put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), 1, rough_value<float>);
   EXPECT_FALSE(exists(path));
   file.close();
   EXPECT_TRUE(exists(path));
   EXPECT_FALSE(exists(path + ".partial"));
   EXPECT_FALSE(static_cast<bool>(file));
   if (!is_root()) return;
-  EXPECT_EQ(
-      differences(StockFile(path).read<float>("/rho"), all_values<float>(kShape, 1, rough_value)),
-      "");
+  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
+                        all_values<float>(kStepShape, 1, rough_value)),
+            "");
 }
 
 TEST(ApiSteps, AFileWithoutFields) {
@@ -305,8 +309,8 @@ TEST(ApiSteps, AnExceptionOfACallbackArrivesAfterTheStep) {
     thrown = true;
     throw std::runtime_error("from the callback");
   });
-  auto rho = file.define<float>("/rho", kShape);
-  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  auto rho = file.define<float>("/rho", kStepShape);
+  put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), 1, rough_value<float>);
   bool arrived = false;
   try {
     file.end_step();
@@ -324,8 +328,8 @@ TEST(ApiSteps, AnExceptionOfACallbackArrivesAfterTheStep) {
 TEST(ApiSteps, ReportsAreTheSameOnAllRanks) {
   const std::string path = scratch();
   auto file = create(path, "chunk=8x8,codec=deflate");
-  auto rho = file.define<float>("/rho", kShape);
-  put_boxes<float>(rho, mine(cut(kShape, 3 * n_ranks())), 1, rough_value<float>);
+  auto rho = file.define<float>("/rho", kStepShape);
+  put_boxes<float>(rho, mine(cut(kStepShape, 3 * n_ranks())), 1, rough_value<float>);
   const tailrace::StepReport report = file.end_step();
   file.close();
   const std::uint64_t raw_bytes = 21 * 34 * sizeof(float);
@@ -363,27 +367,27 @@ TEST(ApiSteps, ACommunicatorOfSomeRanks) {
   MPI_Comm_size(half, &n_half);
   auto file = tailrace::File::create(path, tailrace::mpi(half));
   MPI_Comm_free(&half);  // Tailrace works on a duplicate
-  auto rho = file.define<float>("/rho", kShape);
-  const std::vector<Box> boxes = cut(kShape, n_half);
+  auto rho = file.define<float>("/rho", kStepShape);
+  const std::vector<Box> boxes = cut(kStepShape, n_half);
   if (static_cast<std::size_t>(half_rank) < boxes.size()) {
     put_boxes<float>(rho, {boxes[static_cast<std::size_t>(half_rank)]}, 1, rough_value<float>);
   }
   file.close();
   if (half_rank != 0) return;
-  EXPECT_EQ(
-      differences(StockFile(path).read<float>("/rho"), all_values<float>(kShape, 1, rough_value)),
-      "");
+  EXPECT_EQ(differences(StockFile(path).read<float>("/rho"),
+                        all_values<float>(kStepShape, 1, rough_value)),
+            "");
 }
 
 TEST(ApiSteps, EveryRankAFileOfItsOwn) {
   const std::string path = scratch("rank_" + std::to_string(rank()) + ".h5");
   auto file = tailrace::File::create(path);
-  auto rho = file.define<double>("/rho", kShape);
-  rho.put_copy(all_values<double>(kShape, 3, rough_value));
+  auto rho = file.define<double>("/rho", kStepShape);
+  rho.put_copy(all_values<double>(kStepShape, 3, rough_value));
   file.close();
-  EXPECT_EQ(
-      differences(StockFile(path).read<double>("/rho"), all_values<double>(kShape, 3, rough_value)),
-      "");
+  EXPECT_EQ(differences(StockFile(path).read<double>("/rho"),
+                        all_values<double>(kStepShape, 3, rough_value)),
+            "");
 }
 
 TEST(ApiSteps, TwoFilesAtOnce) {
@@ -391,10 +395,11 @@ TEST(ApiSteps, TwoFilesAtOnce) {
   auto b = create(scratch("b.h5"));
   for (std::uint64_t step = 0; step < 2; ++step) {
     const std::string name = "/step_" + std::to_string(step);
-    auto in_a = a.define<float>(name, kShape);
-    auto in_b = b.define<std::int32_t>(name, kShape);
-    put_boxes<float>(in_a, mine(cut(kShape, n_ranks())), step, rough_value<float>);
-    put_boxes<std::int32_t>(in_b, mine(cut(kShape, n_ranks())), step, rough_value<std::int32_t>);
+    auto in_a = a.define<float>(name, kStepShape);
+    auto in_b = b.define<std::int32_t>(name, kStepShape);
+    put_boxes<float>(in_a, mine(cut(kStepShape, n_ranks())), step, rough_value<float>);
+    put_boxes<std::int32_t>(in_b, mine(cut(kStepShape, n_ranks())), step,
+                            rough_value<std::int32_t>);
     a.end_step();
     b.end_step();
   }
@@ -402,18 +407,18 @@ TEST(ApiSteps, TwoFilesAtOnce) {
   a.close();
   if (!is_root()) return;
   EXPECT_EQ(differences(StockFile(scratch("a.h5")).read<float>("/step_1"),
-                        all_values<float>(kShape, 1, rough_value)),
+                        all_values<float>(kStepShape, 1, rough_value)),
             "");
   EXPECT_EQ(differences(StockFile(scratch("b.h5")).read<std::int32_t>("/step_1"),
-                        all_values<std::int32_t>(kShape, 1, rough_value)),
+                        all_values<std::int32_t>(kStepShape, 1, rough_value)),
             "");
 }
 
 TEST(ApiSteps, EveryDatasetSaysHowItWasMade) {
   const std::string path = scratch();
   auto file = create(path);
-  auto rho = file.define<float>("/rho", kShape, "codec=portable,bound=abs=0.5");
-  put_boxes<float>(rho, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
+  auto rho = file.define<float>("/rho", kStepShape, "codec=portable,bound=abs=0.5");
+  put_boxes<float>(rho, mine(cut(kStepShape, n_ranks())), 1, rough_value<float>);
   file.close();
   if (!is_root()) return;
   const StockFile stock(path);
@@ -423,5 +428,3 @@ TEST(ApiSteps, EveryDatasetSaysHowItWasMade) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -132,5 +132,3 @@ TEST(ArrayFile, RowByRowBeyondTheCap) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -24,7 +24,7 @@ using namespace tailrace;
 constexpr std::uint64_t kRows = 256;  // of each rank
 constexpr std::uint64_t kColumns = 512;
 
-std::unique_ptr<Comm> world() {
+std::unique_ptr<Comm> nodes_world() {
   const MPI_Comm everybody = MPI_COMM_WORLD;
   auto made = make_mpi_comm(&everybody, sizeof everybody);
   EXPECT_TRUE(made.ok());
@@ -66,7 +66,7 @@ struct Output {
   Output(const std::string& path, const std::string& text) {
     FileOptions options;
     EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
-    auto made = Writer::create(world(), path, options);
+    auto made = Writer::create(nodes_world(), path, options);
     EXPECT_TRUE(made.ok()) << made.status().message();
     writer = std::move(*made);
     FieldDefinition definition{"/u", DType::u32, shape(), options.field_defaults, false};
@@ -162,5 +162,3 @@ INSTANTIATE_TEST_SUITE_P(Modes, InSituNodes, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -7,7 +7,7 @@ namespace {
 
 using namespace api_test;
 
-const Shape kShape{37, 53};
+const Shape kFieldShape{37, 53};
 
 /// Options of a field under one layout.
 struct LayoutCase {
@@ -38,26 +38,27 @@ TEST_P(Layouts, StockHdf5ReadsAllFieldsOfAllSteps) {
   const std::string options = GetParam().options;
   {
     auto file = create(path, "chunk=5x7," + options);
-    auto grown = file.define<double>("/grown", kShape, "over-time=on");
+    auto grown = file.define<double>("/grown", kFieldShape, "over-time=on");
     for (std::uint64_t step = 0; step < 3; ++step) {
       const std::string group = "/step_" + std::to_string(step);
-      auto rough = file.define<float>(group + "/rough", kShape);
-      auto smooth = file.define<double>(group + "/smooth", kShape);
+      auto rough = file.define<float>(group + "/rough", kFieldShape);
+      auto smooth = file.define<double>(group + "/smooth", kFieldShape);
       auto counts = file.define<std::int16_t>(group + "/counts", {1001}, "chunk=100x,codec=none");
       auto pinned = file.define<float>(group + "/pinned", {64}, "chunk=16x,layout=claimed");
-      put_boxes<float>(rough, mine(cut(kShape, n_ranks())), step, rough_value<float>);
-      put_boxes<double>(smooth, mine(cut(kShape, 2 * n_ranks()), 1), step, smooth_value<double>);
+      put_boxes<float>(rough, mine(cut(kFieldShape, n_ranks())), step, rough_value<float>);
+      put_boxes<double>(smooth, mine(cut(kFieldShape, 2 * n_ranks()), 1), step,
+                        smooth_value<double>);
       put_boxes<std::int16_t>(counts, mine(cut({1001}, 3)), step, rough_value<std::int16_t>);
       put_boxes<float>(pinned, mine(cut({64}, n_ranks())), step, rough_value<float>);
-      put_boxes<double>(grown, mine(cut(kShape, n_ranks())), step, rough_value<double>);
+      put_boxes<double>(grown, mine(cut(kFieldShape, n_ranks())), step, rough_value<double>);
       file.end_step();
     }
     file.close();
   }
   {
     auto file = open(path, options);
-    auto last = file.define<float>("/appended", kShape, "chunk=8x53");
-    put_boxes<float>(last, mine(cut(kShape, n_ranks())), 9, rough_value<float>);
+    auto last = file.define<float>("/appended", kFieldShape, "chunk=8x53");
+    put_boxes<float>(last, mine(cut(kFieldShape, n_ranks())), 9, rough_value<float>);
     file.end_step();
     file.close();
   }
@@ -67,10 +68,10 @@ TEST_P(Layouts, StockHdf5ReadsAllFieldsOfAllSteps) {
   for (std::uint64_t step = 0; step < 3; ++step) {
     const std::string group = "/step_" + std::to_string(step);
     EXPECT_EQ(differences(stock.read<float>(group + "/rough"),
-                          all_values<float>(kShape, step, rough_value)),
+                          all_values<float>(kFieldShape, step, rough_value)),
               "");
     EXPECT_EQ(differences(stock.read<double>(group + "/smooth"),
-                          all_values<double>(kShape, step, smooth_value)),
+                          all_values<double>(kFieldShape, step, smooth_value)),
               "");
     EXPECT_EQ(differences(stock.read<std::int16_t>(group + "/counts"),
                           all_values<std::int16_t>({1001}, step, rough_value)),
@@ -78,12 +79,13 @@ TEST_P(Layouts, StockHdf5ReadsAllFieldsOfAllSteps) {
     EXPECT_EQ(differences(stock.read<float>(group + "/pinned"),
                           all_values<float>({64}, step, rough_value)),
               "");
-    const auto entry = all_values<double>(kShape, step, rough_value<double>);
+    const auto entry = all_values<double>(kFieldShape, step, rough_value<double>);
     grown.insert(grown.end(), entry.begin(), entry.end());
   }
   EXPECT_EQ(differences(stock.read<double>("/grown"), grown), "");
-  EXPECT_EQ(differences(stock.read<float>("/appended"), all_values<float>(kShape, 9, rough_value)),
-            "");
+  EXPECT_EQ(
+      differences(stock.read<float>("/appended"), all_values<float>(kFieldShape, 9, rough_value)),
+      "");
 }
 
 TEST_P(Layouts, ARankThatFailsFailsTheStepOnAllAndTheNextOneWrites) {
@@ -99,15 +101,15 @@ TEST_P(Layouts, ARankThatFailsFailsTheStepOnAllAndTheNextOneWrites) {
   put_boxes<float>(large, {own}, 1, rough_value<float>);
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_OUT_OF_MEMORY,
                     {"/large", "memory"});
-  auto small = file.define<float>("/small", kShape, "chunk=5x7");
-  put_boxes<float>(small, mine(cut(kShape, n_ranks())), 2, rough_value<float>);
+  auto small = file.define<float>("/small", kFieldShape, "chunk=5x7");
+  put_boxes<float>(small, mine(cut(kFieldShape, n_ranks())), 2, rough_value<float>);
   file.end_step();
   file.close();
   if (!is_root()) return;
   const StockFile stock(path);
   EXPECT_FALSE(stock.has("/large"));
-  EXPECT_EQ(differences(stock.read<float>("/small"), all_values<float>(kShape, 2, rough_value)),
-            "");
+  EXPECT_EQ(
+      differences(stock.read<float>("/small"), all_values<float>(kFieldShape, 2, rough_value)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Layouts, ::testing::ValuesIn(kCases),
@@ -115,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(All, Layouts, ::testing::ValuesIn(kCases),
 
 TEST(LayoutOptions, HybridWithoutARatioIsRefusedEverywhere) {
   auto file = create(scratch());
-  (void)outcome_of([&] { file.define<float>("/f", kShape, "layout=hybrid"); });
+  (void)outcome_of([&] { file.define<float>("/f", kFieldShape, "layout=hybrid"); });
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
                     {"/f", "expected-ratio="});
 }
@@ -123,10 +125,8 @@ TEST(LayoutOptions, HybridWithoutARatioIsRefusedEverywhere) {
 TEST(LayoutOptions, RanksMustAgreeOnSpace) {
   if (n_ranks() == 1) return;
   auto file = create(scratch());
-  file.define<float>("/f", kShape, is_last() ? "layout=arena,space=2" : "layout=arena");
+  file.define<float>("/f", kFieldShape, is_last() ? "layout=arena,space=2" : "layout=arena");
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT, {"/f"});
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

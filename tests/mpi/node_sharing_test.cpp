@@ -22,7 +22,7 @@ using tailrace::WrittenChunk;
 constexpr std::uint64_t kRoomBytes = 20000;
 constexpr std::uint64_t kChunks = 200;
 
-std::unique_ptr<Comm> world() {
+std::unique_ptr<Comm> sharing_world() {
   const MPI_Comm everybody = MPI_COMM_WORLD;
   auto made = tailrace::make_mpi_comm(&everybody, sizeof everybody);
   EXPECT_TRUE(made.ok());
@@ -49,7 +49,7 @@ std::vector<std::byte> chunk_bytes(int donor, std::uint64_t chunk_index) {
 }
 
 TEST(NodeWindow, EveryRankOfANodeSeesEverySegment) {
-  const auto comm = world();
+  const auto comm = sharing_world();
   for (const std::uint64_t n_bytes : {std::uint64_t{8}, std::uint64_t{100'001}}) {
     auto made = comm->create_node_window(n_bytes);
     ASSERT_TRUE(made.ok()) << made.status().message();
@@ -177,7 +177,7 @@ struct OneRank {
 
 TEST(SharedWrites, OthersWriteMyChunksToTheFile) {
   const std::string path = scratch();
-  const auto comm = world();
+  const auto comm = sharing_world();
   const auto storage = open_on_all(*comm, path);
   auto tail = comm->create_tail(0);
   ASSERT_TRUE(tail.ok());
@@ -199,7 +199,7 @@ TEST(SharedWrites, OthersWriteMyChunksToTheFile) {
 
 TEST(SharedWrites, ABrokenRankFailsItsDonorsStepAndAllLeaveIt) {
   const std::string path = scratch();
-  const auto comm = world();
+  const auto comm = sharing_world();
   const auto storage = open_on_all(*comm, path);
   auto tail = comm->create_tail(0);
   auto shared = SharedWrites::create(*comm, kRoomBytes);
@@ -213,7 +213,7 @@ TEST(SharedWrites, ABrokenRankFailsItsDonorsStepAndAllLeaveIt) {
 }
 
 TEST(SharedWrites, ARankThatGaveUpIsNotWaitedFor) {
-  const auto comm = world();
+  const auto comm = sharing_world();
   auto shared = SharedWrites::create(*comm, kRoomBytes);
   ASSERT_TRUE(shared.ok());
   (*shared)->start_step(1);
@@ -234,5 +234,3 @@ TEST(SharedWrites, ARankThatGaveUpIsNotWaitedFor) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

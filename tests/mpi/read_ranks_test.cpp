@@ -102,5 +102,3 @@ TEST(Read, AFailingRankFailsAll) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }

@@ -1,10 +1,9 @@
 """The package as a user gets it: pip install, doctests, types, the notebook.
 
-The wheel is built with compiler and flags of the build under test, and its sources not joined
+The wheel is built with compiler and flags of the build under test, and its sources joined as there
 (cmake/TailraceJoin.cmake), so that ccache knows its objects.
 """
 
-import concurrent.futures
 import doctest
 import importlib
 import json
@@ -12,7 +11,6 @@ import os
 import pathlib
 import pkgutil
 import re
-import shlex
 import subprocess
 import sys
 import textwrap
@@ -80,12 +78,11 @@ def build_flags():
     """How the build under test was configured, where that matters to the compiler."""
     found = build_cache()
     names = ("TAILRACE_WERROR", "TAILRACE_DEFAULT_PLUGIN_PATH", "TAILRACE_MPI", "nanobind_DIR",
-             "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER")
+             "TAILRACE_JOIN_SOURCES", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER")
     words = [f"--config-settings=cmake.define.{name}={found[name]}"
              for name in names if name in found]
     build_type = found.get("CMAKE_BUILD_TYPE", "Release")
-    return [*words, "--config-settings=cmake.define.TAILRACE_JOIN_SOURCES=OFF",
-            f"--config-settings=cmake.build-type={build_type}"]
+    return [*words, f"--config-settings=cmake.build-type={build_type}"]
 
 
 def pip(python, *words):
@@ -134,35 +131,6 @@ def test_pip_install(tmp_path):
             assert 0 < abs(file["u"][...] - u).max() <= 0.01
         assert "mpi" not in open("/proc/self/maps").read()
     """, clean, tmp_path)
-
-
-@pytest.mark.slow
-def test_joined_sources_have_no_name_twice(tmp_path):
-    """Whatever the batches: all that may be joined is, and has to pass the compiler's front end."""
-    found = build_cache()
-    if not found.get("nanobind_DIR") or found.get("TAILRACE_SANITIZE"):
-        pytest.skip("a build without the Python engine")
-    names = ("nanobind_DIR", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "TAILRACE_MPI")
-    settings = [f"-D{name}={found[name]}" for name in names if name in found]
-    settings += [f"-DTAILRACE_BUILD_{part}=OFF" for part in ("CLI", "BENCH", "EXAMPLES", "TESTS")]
-    subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja",
-                    f"-DPython_EXECUTABLE={sys.executable}", "-DTAILRACE_JOIN_SOURCES=ON",
-                    "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", "-DTAILRACE_WERROR=ON", *settings],
-                   check=True, capture_output=True)
-    joined = [entry for entry in json.loads((tmp_path / "compile_commands.json").read_text())
-              if "/Unity/" in entry["file"] and "/tailrace_" in entry["file"]]
-    assert len(joined) == 4
-
-    def syntax(entry):
-        words = shlex.split(entry["command"])
-        at = words.index("-o")
-        return subprocess.run([*words[:at], "-fsyntax-only", *words[at + 2:]], text=True,
-                              cwd=entry["directory"], capture_output=True)
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for done in pool.map(syntax, joined):
-            assert done.returncode == 0, (
-                f"add one of the two files to TAILRACE_SOURCES_ALONE:\n{done.stderr[:4000]}")
 
 
 @pytest.mark.slow

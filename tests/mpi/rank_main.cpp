@@ -1,0 +1,6 @@
+// The program of all MPI tests. CMakeLists.txt runs it for each file of tests, by the names of its
+// suites.
+
+#include "rank_support.hpp"
+
+int main(int argc, char** argv) { return api_test::run(argc, argv); }
