@@ -202,5 +202,3 @@ TEST(Decisions, OtherThreadsInEveryMode) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return api_test::run(argc, argv); }
