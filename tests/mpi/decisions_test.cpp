@@ -15,7 +15,7 @@ namespace {
 
 using namespace api_test;
 
-const Shape kShape{48, 40, 36};
+const Shape kDecided{48, 40, 36};
 
 /// For each option: what most ranks give, and what the last one gives in its place.
 struct Pair {
@@ -68,8 +68,8 @@ Outcome write_one(const std::string& path, const std::string& options,
                   const std::string& of_field = "", std::string* codec = nullptr) {
   return outcome_of([&] {
     auto file = tailrace::File::create(path, tailrace::mpi(MPI_COMM_WORLD), options);
-    auto field = file.define<float>("/f", kShape, of_field);
-    put_boxes<float>(field, mine(cut(kShape, n_ranks())), 3, smooth_value<float>);
+    auto field = file.define<float>("/f", kDecided, of_field);
+    put_boxes<float>(field, mine(cut(kDecided, n_ranks())), 3, smooth_value<float>);
     const auto report = file.end_step();
     if (codec != nullptr) *codec = report.fields.front().codec;
     file.close();
@@ -80,7 +80,7 @@ void expect_values(const std::string& path, double largest_error) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (!is_root()) return;
   const std::vector<float> found = StockFile(path).read<float>("/f");
-  const std::vector<float> wanted = all_values<float>(kShape, 3, smooth_value<float>);
+  const std::vector<float> wanted = all_values<float>(kDecided, 3, smooth_value<float>);
   ASSERT_EQ(found.size(), wanted.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_NEAR(found[i], wanted[i], largest_error) << i;
