@@ -1,5 +1,6 @@
 # The libraries that Tailrace stands on, gathered in interface targets:
 #
+#   tailrace_codec_requirements  what the codecs need: deflate, zstd
 #   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, zstd, fmt,
 #                           nlohmann_json (headers only: nothing of it is left to link or install)
 #   tailrace_hdf5           the one HDF5 of the library and the command line (serial if possible)
@@ -15,9 +16,11 @@ find_package(Threads REQUIRED)
 pkg_check_modules(TAILRACE_DEFLATE REQUIRED libdeflate)
 pkg_check_modules(TAILRACE_ZSTD REQUIRED libzstd)
 
-add_library(tailrace_requirements INTERFACE)
-target_include_directories(tailrace_requirements SYSTEM INTERFACE
+add_library(tailrace_codec_requirements INTERFACE)
+target_include_directories(tailrace_codec_requirements SYSTEM INTERFACE
                            ${TAILRACE_DEFLATE_INCLUDE_DIRS} ${TAILRACE_ZSTD_INCLUDE_DIRS})
+add_library(tailrace_requirements INTERFACE)
+target_link_libraries(tailrace_requirements INTERFACE tailrace_codec_requirements)
 if(TAILRACE_FILTER_ONLY)
   return()
 endif()

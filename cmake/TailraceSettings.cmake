@@ -76,18 +76,26 @@ target_include_directories(tailrace_flags INTERFACE
 target_compile_definitions(tailrace_flags INTERFACE
                            TAILRACE_VERSION="${PROJECT_VERSION}")
 
-# An object library of our own code. A folder that is still empty is fine.
-function(tailrace_object_library name)
+# An object library of our own code that needs no more than the two compressors: the codecs and what
+# they stand on. Its commands are the same with MPI and without, in the wheel and in the plug-ins, so
+# that ccache compiles it once for all of them. A folder that is still empty is fine.
+function(tailrace_codec_library name)
   if(NOT ARGN)
     file(WRITE "${PROJECT_BINARY_DIR}/empty.cpp" "// Stands in for a folder without sources.\n")
     set(ARGN "${PROJECT_BINARY_DIR}/empty.cpp")
   endif()
   add_library(${name} OBJECT ${ARGN})
   target_compile_definitions(${name} PRIVATE TAILRACE_BUILDING)
+  target_link_libraries(${name} PRIVATE tailrace_flags PUBLIC tailrace_codec_requirements)
+endfunction()
+
+# The same with all that the engine needs.
+function(tailrace_object_library name)
+  tailrace_codec_library(${name} ${ARGN})
   # Only the file that uses it gets the default folder of plug-ins, so that build folders which
   # differ in it share the rest. Properties of sources hold per directory, hence here.
   set_source_files_properties(
     "${PROJECT_SOURCE_DIR}/src/hdf5/plugin_library.cpp" PROPERTIES COMPILE_DEFINITIONS
     "TAILRACE_DEFAULT_PLUGIN_PATH=\"${TAILRACE_DEFAULT_PLUGIN_PATH}\"")
-  target_link_libraries(${name} PRIVATE tailrace_flags PUBLIC tailrace_requirements)
+  target_link_libraries(${name} PUBLIC tailrace_requirements)
 endfunction()

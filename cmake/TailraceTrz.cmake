@@ -42,13 +42,13 @@ endif()
 
 # What the engine, the plug-ins and Python's module _mpi have in common.
 file(GLOB core_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/core/*.cpp")
-tailrace_object_library(tailrace_core ${core_sources})
+tailrace_codec_library(tailrace_core ${core_sources})
 
-tailrace_object_library(tailrace_trz ${trz_sources})
+tailrace_codec_library(tailrace_trz ${trz_sources})
 target_compile_options(tailrace_trz PRIVATE ${trz_optimisation})
 set(TAILRACE_TRZ_OBJECTS $<TARGET_OBJECTS:tailrace_trz>)
 foreach(isa ${trz_isa_names})
-  tailrace_object_library(tailrace_trz_${isa} ${trz_kernels})
+  tailrace_codec_library(tailrace_trz_${isa} ${trz_kernels})
   target_compile_definitions(tailrace_trz_${isa} PRIVATE TRZ_ISA=${isa})
   # GCC 12 takes the undefined vectors of its own intrinsics for a mistake of ours (bug 105593).
   target_compile_options(tailrace_trz_${isa} PRIVATE ${trz_optimisation} ${trz_isa_flags_${isa}}
@@ -63,12 +63,12 @@ file(GLOB xor_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/codec/xor/*.c
 set(xor_kernels ${xor_sources})
 list(FILTER xor_kernels INCLUDE REGEX "_kernels\\.cpp$")
 list(FILTER xor_sources EXCLUDE REGEX "_kernels\\.cpp$")
-tailrace_object_library(tailrace_xor ${xor_sources})
+tailrace_codec_library(tailrace_xor ${xor_sources})
 target_compile_options(tailrace_xor PRIVATE ${trz_optimisation})
 set(TAILRACE_XOR_OBJECTS $<TARGET_OBJECTS:tailrace_xor>)
 foreach(isa ${trz_isa_names})
   if(NOT isa STREQUAL avx512)
-    tailrace_object_library(tailrace_xor_${isa} ${xor_kernels})
+    tailrace_codec_library(tailrace_xor_${isa} ${xor_kernels})
     target_compile_definitions(tailrace_xor_${isa} PRIVATE XOR_BUILD=${isa})
     target_compile_options(tailrace_xor_${isa} PRIVATE ${trz_optimisation} ${trz_isa_flags_${isa}}
                            $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
@@ -80,9 +80,9 @@ endforeach()
 # --- the HDF5 filters -----------------------------------------------------------------------------
 
 set(filter_folder "${PROJECT_SOURCE_DIR}/frontends/hdf5_filter")
-tailrace_object_library(tailrace_filter_calls ${filter_folder}/hdf5_calls.cpp)
-tailrace_object_library(tailrace_trz_filter ${filter_folder}/trz_filter.cpp)
-tailrace_object_library(tailrace_xor_filter ${filter_folder}/xor_filter.cpp)
+tailrace_codec_library(tailrace_filter_calls ${filter_folder}/hdf5_calls.cpp)
+tailrace_codec_library(tailrace_trz_filter ${filter_folder}/trz_filter.cpp)
+tailrace_codec_library(tailrace_xor_filter ${filter_folder}/xor_filter.cpp)
 # What programs of ours link to read both filters without a plug-in.
 set(TAILRACE_FILTER_OBJECTS $<TARGET_OBJECTS:tailrace_filter_calls>
     $<TARGET_OBJECTS:tailrace_trz_filter> $<TARGET_OBJECTS:tailrace_xor_filter>)
