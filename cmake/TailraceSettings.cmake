@@ -1,4 +1,4 @@
-# Options, compiler flags and the two helpers that create our targets.
+# Options, compiler flags and the helpers that create our targets.
 #
 # Floating-point contraction is off everywhere: a fused multiply-add rounds once where the model of
 # an error bound rounds twice, and has been seen to break bounds by 1 %.
