@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "cli/help_formatter.hpp"
-#include "workload_sets.hpp"
 #include "core/option_table.hpp"
+#include "workload_sets.hpp"
 
 namespace tailrace::bench {
 namespace {

@@ -13,8 +13,8 @@
 #include <limits>
 
 #include "codec/registry.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "exec/encode_lane.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "layout/chunk_shape.hpp"
 
 namespace tailrace::bench {

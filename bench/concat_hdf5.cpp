@@ -18,8 +18,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "hdf5/hdf5_compat.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/hdf5_compat.hpp"
 
 #if TAILRACE_BENCH_NATIVE_PARALLEL
 #include <mpi.h>

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "hdf5/hdf5_file.hpp"
 #include "core/storage.hpp"
+#include "hdf5/hdf5_file.hpp"
 
 namespace tailrace::bench {
 namespace {

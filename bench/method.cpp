@@ -10,8 +10,8 @@
 #include <cstdlib>
 
 #include "codec/registry.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "core/options.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "schedule/order.hpp"
 
 namespace tailrace::bench {

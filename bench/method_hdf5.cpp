@@ -8,8 +8,8 @@
 
 #include <hdf5.h>
 
-#include "hdf5/hdf5_handle.hpp"
 #include "core/storage.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "method.hpp"
 
 #if TAILRACE_BENCH_NATIVE_PARALLEL

@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "codec/verify.hpp"
-#include "describe/input_file.hpp"
 #include "core/options.hpp"
+#include "describe/input_file.hpp"
 #include "synthetic_sets.hpp"
 
 namespace tailrace::bench {

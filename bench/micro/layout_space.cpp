@@ -20,11 +20,11 @@
 #include "cli/synthetic_nyx.hpp"
 #include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
+#include "core/option_table.hpp"
 #include "describe/input_file.hpp"
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
 #include "write/write.hpp"
-#include "core/option_table.hpp"
 
 namespace {
 

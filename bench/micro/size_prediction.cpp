@@ -25,9 +25,9 @@
 #include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
 #include "describe/input_file.hpp"
-#include "model/block_sample.hpp"
 #include "field/chunk_estimator.hpp"
 #include "field/field_state.hpp"
+#include "model/block_sample.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "c_handle.hpp"
-#include "exec/comm_factory.hpp"
 #include "core/option_table.hpp"
+#include "exec/comm_factory.hpp"
 
 namespace tailrace {
 namespace {

@@ -15,9 +15,9 @@
 #include <optional>
 
 #include "codec/registry.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "core/version.hpp"
 #include "exec/lane_clock.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "measure/machine_identity.hpp"
 #include "measure/measure_codec.hpp"
 #include "measure/measure_storage.hpp"

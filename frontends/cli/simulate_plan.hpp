@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "model/machine_profile.hpp"
 #include "simulate/simulate_recording.hpp"
 #include "simulate/simulate_run.hpp"
 #include "simulate/simulate_workload.hpp"
-#include "model/machine_profile.hpp"
 #include "simulate_options.hpp"
 
 namespace tailrace::cli {

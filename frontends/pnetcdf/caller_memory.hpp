@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "netcdf/netcdf_model.hpp"
 #include "core/slab.hpp"
+#include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::pnetcdf {
 

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "netcdf/netcdf_model.hpp"
 #include "core/slab.hpp"
+#include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::pnetcdf {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "netcdf/netcdf_model.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
+#include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::python {
 

@@ -625,6 +625,7 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
                   "option " + quoted + " is of the whole file, not of a single field");
   }
   std::vector<std::string_view> all;
+  all.reserve(field_table.size() + file_table.size() + settings.size());
   for (const Field& each : field_table) all.push_back(each.name);
   for (const File& each : file_table) all.push_back(each.name);
   append(settings, all);

@@ -7,9 +7,9 @@
 #include <iterator>
 
 #include "array_support.hpp"
-#include "hdf5/hdf5_handle.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "read_support.hpp"
 #include "thread_comm.hpp"
 

@@ -7,10 +7,10 @@
 #include <filesystem>
 
 #include "array_support.hpp"
-#include "hdf5/recover.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/recover.hpp"
 #include "netcdf_support.hpp"
 #include "thread_comm.hpp"
 

@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "array_support.hpp"
-#include "describe/field_attributes.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "container_support.hpp"
+#include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

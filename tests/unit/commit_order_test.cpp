@@ -8,8 +8,8 @@
 
 #include <cstring>
 
-#include "hdf5/hdf5_handle.hpp"
 #include "crash_points.hpp"
+#include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -10,8 +10,8 @@
 #include <iterator>
 #include <random>
 
-#include "describe/concat_input.hpp"
 #include "container_support.hpp"
+#include "describe/concat_input.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "describe/concat_input.hpp"
 #include "container_support.hpp"
+#include "describe/concat_input.hpp"
 
 namespace tailrace::test {
 

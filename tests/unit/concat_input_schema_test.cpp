@@ -5,8 +5,8 @@
 #include <hdf5.h>
 
 #include "concat_input_files.hpp"
-#include "describe/concat_input.hpp"
 #include "container_support.hpp"
+#include "describe/concat_input.hpp"
 
 namespace tailrace {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "concat/hdf5/concat_output.hpp"
-#include "hdf5/hdf5_handle.hpp"
 #include "container_support.hpp"
+#include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace::test {
 

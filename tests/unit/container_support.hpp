@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "hdf5/hdf5_file.hpp"
 #include "core/storage.hpp"
+#include "hdf5/hdf5_file.hpp"
 
 namespace tailrace::test {
 

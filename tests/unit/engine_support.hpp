@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "describe/input_file.hpp"
 #include "core/box.hpp"
 #include "core/dtype.hpp"
+#include "describe/input_file.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <functional>
 
+#include "container_support.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/superblock.hpp"
-#include "container_support.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "describe/input_file.hpp"
 #include "container_support.hpp"
+#include "describe/input_file.hpp"
 
 namespace tailrace::test {
 

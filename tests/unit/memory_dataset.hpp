@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/codec.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_properties.hpp"
-#include "core/codec.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace::testing {

@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
-#include "hdf5/commit_order.hpp"
 #include "container_support.hpp"
+#include "hdf5/commit_order.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "container_support.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "netcdf/netcdf_model.hpp"
-#include "container_support.hpp"
 
 namespace tailrace::test {
 

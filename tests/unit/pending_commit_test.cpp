@@ -8,10 +8,10 @@
 #include <mutex>
 #include <thread>
 
-#include "hdf5/hdf5_handle.hpp"
-#include "hdf5/metadata_driver.hpp"
 #include "crash_points.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/metadata_driver.hpp"
 
 namespace tailrace::test {
 namespace {

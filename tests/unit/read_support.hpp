@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "hdf5/hdf5_handle.hpp"
 #include "container_support.hpp"
 #include "core/slab.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "read/read.hpp"
 #include "thread_comm.hpp"
 

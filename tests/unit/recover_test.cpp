@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "container_support.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
-#include "container_support.hpp"
 
 namespace tailrace::test {
 namespace {

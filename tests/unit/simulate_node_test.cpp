@@ -13,8 +13,8 @@
 #include <set>
 #include <utility>
 
-#include "simulate/simulate_workload.hpp"
 #include "schedule/random_flow_shop.hpp"
+#include "simulate/simulate_workload.hpp"
 
 namespace tailrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "codec/trz/predict/choose.hpp"
 #include "codec/trz/entropy/code_stream.hpp"
+#include "codec/trz/predict/choose.hpp"
 #include "codec/trz/predict/value_structure.hpp"
 
 namespace tailrace::trz {

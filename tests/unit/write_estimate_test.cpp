@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "hdf5/filter_plugins.hpp"
 #include "field/field_state.hpp"
+#include "hdf5/filter_plugins.hpp"
 
 namespace tailrace {
 namespace {
