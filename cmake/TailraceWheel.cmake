@@ -13,7 +13,7 @@ set(TAILRACE_WHEEL_OMITS
     "/src/concat/.*"
     "/verbs/(book_file|concat_request|export_files|repack|repack_plan|verify_concat)\\.cpp$"
     "/exec/mpi_[^/]*$"  # of the module _mpi, which names them itself
-    "/(measure/measure_(codec|storage)|simulate/simulate_(clock|node|run))\\.cpp$"
+    "/(measure/measure_machine|simulate/simulate_(clock|node|run))\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names|hdf5/recover)\\.cpp$")
 list(JOIN TAILRACE_WHEEL_OMITS "|" TAILRACE_WHEEL_OMITS)
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "core/reduce_all.hpp"
+#include "core/comm.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "progress_bar.hpp"
 #include "verbs/input_fields.hpp"

@@ -1,7 +1,7 @@
 // The callbacks of the xor filter.
 //
 // set_local appends to the client data what the encoder wants to know: bytes of an element and the
-// chunk's extents (codec/xor/xor_client_data.hpp). Any type of fixed size will do, since nothing is
+// chunk's extents (codec/xor/xor_chunk.hpp). Any type of fixed size will do, since nothing is
 // lost; decoding looks at the chunk alone.
 
 #include "hdf5_filter/xor_filter.hpp"
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "codec/xor/xor_chunk.hpp"
-#include "codec/xor/xor_client_data.hpp"
 #include "hdf5_filter/filter_support.hpp"
 #include "hdf5_filter/hdf5_calls.hpp"
 

@@ -23,7 +23,6 @@
 #include <numeric>
 #include <thread>
 #include <utility>
-#include "core/reduce_all.hpp"
 
 #include "core/byte_stream.hpp"
 #include "exec/placer.hpp"

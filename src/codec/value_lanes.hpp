@@ -1,5 +1,4 @@
-// Vectors of 16 bytes over f32 and f64, for the branch-free passes of verify.cpp and
-// value_range.cpp.
+// Vectors of 16 bytes over f32 and f64, for the branch-free passes of verify.cpp.
 //
 // Written with the compiler's vector types, so that the passes are fast at -O2 on every machine and
 // give the same figures everywhere: the order of all sums is fixed by the lanes, not by the

@@ -8,7 +8,6 @@
 
 #include "codec/registry.hpp"
 #include "codec/xor/xor_chunk.hpp"
-#include "codec/xor/xor_client_data.hpp"
 #include "core/codec_settings.hpp"
 #include "core/filter_pipeline.hpp"
 

@@ -27,7 +27,6 @@
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
-#include "core/reduce_all.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "output/output.hpp"
 #include "output/publish_fields.hpp"

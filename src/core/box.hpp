@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
+
 namespace tailrace {
 
 /// Extents or positions per dimension, slowest first; at most max_rank entries.
@@ -93,5 +95,26 @@ void for_each_position(const Box& box, Visit&& visit) {
     if (at.empty()) return;
   }
 }
+
+// --- Values where the application left them: a look at one in a hundred copies nothing.
+
+/// A box of values inside a larger row-major array. Not owned.
+struct StridedValues {
+  const std::byte* data = nullptr;  ///< The box's first value.
+  DType dtype = DType::f32;
+  Shape shape;    ///< Of the box, slowest first.
+  Shape strides;  ///< Elements from one value to the next along each dimension; the last is 1.
+
+  std::uint64_t n_values() const { return n_elements(shape); }
+  std::uint64_t n_bytes() const { return n_values() * dtype_bytes(dtype); }
+  /// Whether the box is one run of memory.
+  bool dense() const;
+};
+
+/// The part `part` of a row-major array over `held`, which contains it.
+StridedValues strided_part(const Box& held, const std::byte* values, DType dtype, const Box& part);
+
+/// Copy the box to a dense row-major array of n_bytes().
+void gather(const StridedValues& values, std::byte* to);
 
 }  // namespace tailrace

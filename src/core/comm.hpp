@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -208,5 +209,18 @@ class BorrowedComm final : public Comm {
  private:
   Comm& comm_;
 };
+
+// --- Numbers of a report, each named once, reduced over the ranks in place.
+
+/// Each number, this rank's before, becomes the sum (maximum, ...) of all ranks'. Whole numbers
+/// among fractions travel as double, which is exact up to 2^53. Collective: one allreduce.
+template <class... Numbers>
+void reduce_all(Comm& comm, Reduction reduction, Numbers&... numbers) {
+  using Common = std::conditional_t<(std::is_integral_v<Numbers> && ...), std::uint64_t, double>;
+  Common packed[] = {static_cast<Common>(numbers)...};
+  comm.allreduce(std::span<Common>(packed), reduction);
+  const Common* next = packed;
+  ((numbers = static_cast<Numbers>(*next++)), ...);
+}
 
 }  // namespace tailrace

@@ -9,7 +9,7 @@
 
 #include "field/candidates.hpp"
 #include "field/chunk_estimator.hpp"
-#include "model/setting_search.hpp"
+#include "model/dump_time.hpp"
 
 namespace tailrace {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Both by a sample on every rank and sums over all ranks in whole numbers, so that every rank finds
 // the same bounds. target-size: sizes of all fields at a row of bounds, one allreduce, and the
-// inverse by interpolation (model/setting_search.hpp). target-psnr: the bound that even errors
+// inverse by interpolation (model/dump_time.hpp). target-psnr: the bound that even errors
 // would need, corrected by the errors that the codec makes on the sample.
 
 #pragma once

@@ -13,7 +13,7 @@
 
 #include "core/option_table.hpp"
 #include "field/chunk_estimator.hpp"
-#include "model/setting_search.hpp"
+#include "model/dump_time.hpp"
 
 namespace tailrace {
 namespace {

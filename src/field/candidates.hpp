@@ -16,7 +16,6 @@
 
 #include "core/buffer.hpp"
 #include "core/codec.hpp"
-#include "core/estimate.hpp"
 #include "core/status.hpp"
 #include "field/field_state.hpp"
 #include "model/machine_profile.hpp"

@@ -14,7 +14,6 @@
 #include <string>
 
 #include "core/codec.hpp"
-#include "core/estimate.hpp"
 #include "core/status.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/ownership.hpp"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/box.hpp"
-#include "core/estimate.hpp"
 
 namespace tailrace {
 

@@ -1,12 +1,15 @@
-// What a profile answers, and the typical one that stands in until somebody has measured.
+// What a profile answers, the typical one that stands in until somebody has measured, and its JSON.
 
 #include "model/machine_profile.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
+#include <cstdlib>
 
 #include "core/version.hpp"
 
@@ -146,6 +149,314 @@ std::vector<std::string> staleness(const MachineProfile& profile, const MachineI
           std::to_string(here.n_cores));
   compare(sentences, "the file system", profile.file_system, here.file_system);
   return sentences;
+}
+
+// --- A profile as JSON and back: a table of entries, walked in both directions by the same
+// functions, so that what is written is what is read.
+//
+// A Field visitor either stores a number into the document or takes it out, checked: curves and
+// rooflines must be positive and finite, since times are computed by dividing by them.
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormat = 1;
+constexpr std::size_t kLineColumns = 96;
+
+// --- JSON that people read
+// ------------------------------------------------------------------------
+
+std::string leaf_text(const Json& leaf) {
+  return leaf.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Append `node`; its parts are parted by `comma` and begin with `margin`.
+template <class PrintPart>
+void print_parts(const Json& node, const char* comma, const std::string& margin, std::string& text,
+                 PrintPart&& print_part) {
+  bool first = true;
+  for (const auto& [key, value] : node.items()) {
+    text += (first ? "" : comma) + margin;
+    first = false;
+    if (node.is_object()) text += leaf_text(Json(key)) + ": ";
+    print_part(value);
+  }
+}
+
+std::string line_text(const Json& node) {
+  if (!node.is_structured()) return leaf_text(node);
+  std::string text = node.is_object() ? "{" : "[";
+  print_parts(node, ", ", "", text, [&](const Json& part) { text += line_text(part); });
+  return text + (node.is_object() ? "}" : "]");
+}
+
+/// What fits a line stands on one; the rest is indented by two spaces a level.
+void print(const Json& node, std::size_t indent, std::string& text) {
+  const std::string line = line_text(node);
+  if (!node.is_structured() || indent + line.size() <= kLineColumns) {
+    text += line;
+    return;
+  }
+  text += node.is_object() ? "{\n" : "[\n";
+  print_parts(node, ",\n", std::string(indent + 2, ' '), text,
+              [&](const Json& part) { print(part, indent + 2, text); });
+  text += "\n" + std::string(indent, ' ') + (node.is_object() ? "}" : "]");
+}
+
+/// Whole numbers as they are, without ".0"; others to six digits: what a clock can tell.
+Json number_json(double value) {
+  const bool whole = std::abs(value) < 1e15 && std::trunc(value) == value;
+  if (!whole) value = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+  if (std::abs(value) < 1e15 && std::trunc(value) == value) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+// --- both directions
+// ------------------------------------------------------------------------------
+
+enum class Kind : unsigned char { any, not_negative, positive };
+
+/// One JSON object on its way in or out. The first thing that is wrong stays in `problem`.
+class Entries {
+ public:
+  /// Going out: entries are added to `object`.
+  explicit Entries(Json& object) : out_(&object) {}
+  /// Coming in: entries are taken from `object`, which messages call `place`.
+  Entries(const Json& object, std::string place, Status& problem)
+      : in_(&object), place_(std::move(place)), problem_(&problem) {
+    if (!object.is_object()) complain(place_ + ": must be an object");
+  }
+
+  void number(const char* key, double& value, Kind kind) {
+    if (out_ != nullptr) {
+      (*out_)[key] = number_json(value);
+      return;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr) return;
+    if (!found->is_number()) return wrong(key, "must be a number", *found);
+    value = found->get<double>();
+    const bool fine = std::isfinite(value) && (kind == Kind::any || value > 0 ||
+                                               (kind == Kind::not_negative && value == 0));
+    if (!fine) wrong(key, kind == Kind::positive ? "must be > 0" : "must be >= 0", *found);
+  }
+  void count(const char* key, std::uint64_t& value) {
+    if (out_ != nullptr) {
+      (*out_)[key] = value;
+      return;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr) return;
+    if (!found->is_number_unsigned()) return wrong(key, "must be a whole number >= 0", *found);
+    value = found->get<std::uint64_t>();
+  }
+  void text(const char* key, std::string& value) {
+    if (out_ != nullptr) {
+      (*out_)[key] = value;
+      return;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr) return;
+    if (!found->is_string()) return wrong(key, "must be a string", *found);
+    value = found->get<std::string>();
+  }
+  void flag(const char* key, bool& value) {
+    if (out_ != nullptr) {
+      (*out_)[key] = value;
+      return;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr) return;
+    if (!found->is_boolean()) return wrong(key, "must be true or false", *found);
+    value = found->get<bool>();
+  }
+  /// An object within; `walk` gets its Entries.
+  template <class Walk>
+  void object(const char* key, Walk&& walk) {
+    if (out_ != nullptr) {
+      Entries inner((*out_)[key] = Json::object());
+      walk(inner);
+      return;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr) return;
+    Entries inner(*found, place_ + "." + key, *problem_);
+    walk(inner);
+  }
+  /// A list of objects; `walk` gets the Entries and the item.
+  template <class Item, class Walk>
+  void list(const char* key, std::vector<Item>& items, Walk&& walk) {
+    if (out_ != nullptr) {
+      Json& array = (*out_)[key] = Json::array();
+      for (Item& item : items) {
+        Json object = Json::object();
+        Entries inner(object);
+        walk(inner, item);
+        array.push_back(std::move(object));
+      }
+      return;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr) return;
+    if (!found->is_array()) return wrong(key, "must be a list", *found);
+    for (std::size_t i = 0; i < found->size() && problem_->ok(); ++i) {
+      Entries inner((*found)[i], fmt::format("{}.{}[{}]", place_, key, i), *problem_);
+      walk(inner, items.emplace_back());
+    }
+  }
+
+ private:
+  const Json* entry(const char* key) {
+    if (!problem_->ok()) return nullptr;
+    const auto found = in_->find(key);
+    if (found != in_->end()) return &*found;
+    complain(fmt::format("{}: \"{}\" is missing", place_, key));
+    return nullptr;
+  }
+  void wrong(const char* key, const char* expected, const Json& came) {
+    complain(
+        fmt::format("{}: \"{}\" {}, is {}", place_, key, expected, leaf_text(came).substr(0, 40)));
+  }
+  void complain(const std::string& text) {
+    if (problem_->ok()) *problem_ = Status(Code::corrupt, text);
+  }
+
+  Json* out_ = nullptr;
+  const Json* in_ = nullptr;
+  std::string place_;
+  Status* problem_ = nullptr;
+};
+
+void walk_curve(Entries& entries, const char* key, ThroughputCurve& curve,
+                std::vector<ThroughputPoint>& points) {
+  entries.object(key, [&](Entries& e) {
+    e.number("least_bytes_per_s", curve.least_bytes_per_s, Kind::positive);
+    e.number("greatest_bytes_per_s", curve.greatest_bytes_per_s, Kind::positive);
+    e.number("exponent", curve.exponent, Kind::any);
+    e.number("pivot_bit_rate", curve.pivot_bit_rate, Kind::positive);
+    e.number("relative_residual", curve.relative_residual, Kind::not_negative);
+    e.list("points", points, [](Entries& p, ThroughputPoint& point) {
+      p.number("bit_rate", point.bit_rate, Kind::positive);
+      p.number("bytes_per_s", point.bytes_per_s, Kind::positive);
+    });
+  });
+}
+
+void walk_bandwidth(Entries& entries, const char* key, BandwidthModel& model,
+                    std::vector<BandwidthPoint>& points) {
+  std::vector<Roofline> rooflines = model.rooflines();
+  entries.object(key, [&](Entries& e) {
+    e.list("rooflines", rooflines, [](Entries& r, Roofline& roofline) {
+      r.count("ranks", roofline.n_ranks);
+      r.number("slope", roofline.slope, Kind::not_negative);
+      r.number("intercept", roofline.intercept, Kind::any);
+      r.number("ceiling_bytes_per_s", roofline.ceiling, Kind::positive);
+      r.number("turning_log2_bytes", roofline.turning_x, Kind::any);
+      r.number("least_log2_bytes", roofline.least_x, Kind::any);
+      r.number("relative_residual", roofline.relative_residual, Kind::not_negative);
+      r.flag("repaired", roofline.repaired);
+    });
+    e.list("points", points, [](Entries& p, BandwidthPoint& point) {
+      p.count("ranks", point.n_ranks);
+      p.number("bytes_per_rank", point.bytes_per_rank, Kind::positive);
+      p.number("bytes_per_s", point.bytes_per_s, Kind::positive);
+    });
+  });
+  model = BandwidthModel::of(std::move(rooflines));
+}
+
+void walk_profile(Entries& e, MachineProfile& profile) {
+  e.text("tailrace_version", profile.tailrace_version);
+  e.text("date", profile.date);
+  e.flag("built_in", profile.built_in);
+  e.object("machine", [&](Entries& m) {
+    m.text("host", profile.host);
+    m.text("processor", profile.processor);
+    m.count("cores", profile.n_cores);
+    m.text("file_system", profile.file_system);
+    m.text("folder", profile.folder);
+    m.count("block_bytes", profile.block_bytes);
+    m.count("stripe_bytes", profile.stripe_bytes);
+  });
+  e.count("ranks", profile.n_ranks);
+  e.object("latency", [&](Entries& l) {
+    l.number("claim_s", profile.claim_latency_s, Kind::not_negative);
+    l.number("sync_s", profile.sync_latency_s, Kind::not_negative);
+    l.number("sync_bytes_per_s", profile.sync_bytes_per_s, Kind::not_negative);
+    l.number("commit_s", profile.commit_s, Kind::not_negative);
+  });
+  e.list("codecs", profile.codecs, [](Entries& c, CodecProfile& codec) {
+    c.text("codec", codec.codec);
+    walk_curve(c, "encode", codec.encode, codec.encode_points);
+    walk_curve(c, "decode", codec.decode, codec.decode_points);
+  });
+  walk_bandwidth(e, "write", profile.write, profile.write_points);
+  walk_bandwidth(e, "read", profile.read, profile.read_points);
+}
+
+/// What single numbers do not tell: counts that divide, lines that must stay above zero.
+Status check(const MachineProfile& profile) {
+  if (profile.n_ranks == 0) return Status(Code::corrupt, "profile: \"ranks\" is 0, must be > 0");
+  for (const CodecProfile& codec : profile.codecs) {
+    for (const ThroughputCurve* curve : {&codec.encode, &codec.decode}) {
+      if (curve->least_bytes_per_s > curve->greatest_bytes_per_s || curve->exponent > 0) {
+        return Status(Code::corrupt,
+                      fmt::format("profile: codec {}: throughput from {} to {} bytes/s with "
+                                  "exponent {}: must fall with the bit rate",
+                                  codec.codec, curve->greatest_bytes_per_s,
+                                  curve->least_bytes_per_s, curve->exponent));
+      }
+    }
+  }
+  for (const BandwidthModel* model : {&profile.write, &profile.read}) {
+    std::uint64_t before = 0;
+    for (const Roofline& roofline : model->rooflines()) {
+      const double least = roofline.bytes_per_s(std::exp2(roofline.least_x));
+      if (roofline.n_ranks == before || !(least > 0)) {
+        return Status(Code::corrupt,
+                      fmt::format("profile: roofline of {} ranks: must occur once and be above 0 "
+                                  "from its least size on",
+                                  roofline.n_ranks));
+      }
+      before = roofline.n_ranks;
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+std::string profile_text(const MachineProfile& profile) {
+  Json document = Json::object();
+  document["tailrace_profile"] = kFormat;
+  MachineProfile copy = profile;  // the walk serves both directions, so it takes what it may change
+  Entries entries(document);
+  walk_profile(entries, copy);
+  std::string text;
+  print(document, 0, text);
+  return text + "\n";
+}
+
+Result<MachineProfile> parse_profile(std::string_view text) {
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded()) return Status(Code::corrupt, "profile: not JSON");
+  const auto format = document.is_object() ? document.find("tailrace_profile") : document.end();
+  if (format == document.end()) {
+    return Status(Code::corrupt,
+                  "profile: no \"tailrace_profile\": not what `tailrace profile` writes");
+  }
+  if (*format != kFormat) {
+    return Status(Code::corrupt, fmt::format("profile: format {}, this Tailrace reads {}",
+                                             format->dump(), kFormat));
+  }
+  MachineProfile profile;
+  Status problem;
+  Entries entries(document, "profile", problem);
+  walk_profile(entries, profile);
+  TAILRACE_TRY(problem);
+  TAILRACE_TRY(check(profile));
+  return profile;
 }
 
 }  // namespace tailrace

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/status.hpp"
-#include "model/roofline.hpp"
 #include "model/throughput.hpp"
 
 namespace tailrace {

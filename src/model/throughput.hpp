@@ -1,9 +1,4 @@
-// Throughput: how fast a codec encodes, as a function of the bit rate that comes out.
-//
-// Source: Jin et al. 2022, eq. 1: S(B) = (Cmax - Cmin) * (B / 3)^a + Cmin, B in bits a value of 32,
-// a < 0. We use B scaled to 32-bit values (32 * encoded / uncompressed bytes) for every dtype,
-// clamp S into [Cmin, Cmax], and fit by search rather than by hand. The 3 is where the authors saw
-// SZ3 reach Cmax; other codecs reach it elsewhere, so that it is fitted too (pivot_bit_rate).
+// Curves of speed, fitted to measured points: codecs (Throughput) and storage (Roofline).
 
 #pragma once
 
@@ -14,6 +9,13 @@
 #include "core/status.hpp"
 
 namespace tailrace {
+
+// --- Throughput: how fast a codec encodes, as a function of the bit rate that comes out.
+//
+// Source: Jin et al. 2022, eq. 1: S(B) = (Cmax - Cmin) * (B / 3)^a + Cmin, B in bits a value of 32,
+// a < 0. We use B scaled to 32-bit values (32 * encoded / uncompressed bytes) for every dtype,
+// clamp S into [Cmin, Cmax], and fit by search rather than by hand. The 3 is where the authors saw
+// SZ3 reach Cmax; other codecs reach it elsewhere, so that it is fitted too (pivot_bit_rate).
 
 /// A measured point: UNCOMPRESSED bytes per second of one core at a bit rate.
 struct ThroughputPoint {
@@ -44,5 +46,65 @@ struct ThroughputCurve {
 /// stay believable. Not collective. @error invalid_argument  no point, or one that is not positive
 /// and finite.
 Result<ThroughputCurve> fit_throughput(std::span<const ThroughputPoint> points);
+
+// --- Roofline: the write bandwidth of a file system over the size that each rank writes, at one
+// number of ranks; and over numbers of ranks.
+//
+// Source: Liang et al. 2019, eq. 1-6: linear in the logarithm of the size up to a turning point,
+// constant behind it; the turning point by search, and the repair where the constant would lie
+// below the line's end. Jin et al. 2022, eq. 2 is the case of one constant.
+
+/// A measured point: n_ranks wrote bytes_per_rank each at the same time; all together got this.
+struct BandwidthPoint {
+  std::uint64_t n_ranks = 1;
+  double bytes_per_rank = 0;
+  double bytes_per_s = 0;  ///< Of all ranks together.
+};
+
+/// f(x) = slope * x + intercept below turning_x, ceiling from there on; x = log2(bytes_per_rank).
+/// A constant has slope 0 and turning_x = least_x.
+struct Roofline {
+  std::uint64_t n_ranks = 1;
+  double slope = 0;
+  double intercept = 0;
+  double ceiling = 0;  ///< Bytes per second.
+  double turning_x = 0;
+  double relative_residual = 0;  ///< Root mean square of (measured - fitted) / measured.
+  bool repaired = false;         ///< The ceiling was raised to the line's end.
+  double least_x = 0;            ///< Of the smallest size measured.
+
+  /// Of all ranks together. Sizes below least_x take no less time than least_x: there the latency
+  /// rules, and the line would fall below zero.
+  double bytes_per_s(double bytes_per_rank) const;
+};
+
+/// Eq. 3-6 over the points of one number of ranks.
+/// Not collective. Cost: O(points * sizes).
+/// @error invalid_argument  no point, different numbers of ranks, or a value not positive.
+Result<Roofline> fit_roofline(std::span<const BandwidthPoint> points);
+
+/// Rooflines by number of ranks; between two of them log-linear in the number, beyond the outermost
+/// the ceiling stays (more ranks share it) and below the least it shrinks in proportion.
+class BandwidthModel {
+ public:
+  BandwidthModel() = default;
+  /// One constant for all sizes and numbers of ranks: a limit that is known.
+  static BandwidthModel constant(double bytes_per_s);
+  /// @error as of fit_roofline
+  static Result<BandwidthModel> fit(std::span<const BandwidthPoint> points);
+  /// Of rooflines that were fitted before; any order, each number of ranks once.
+  static BandwidthModel of(std::vector<Roofline> rooflines);
+
+  bool known() const { return !rooflines_.empty(); }
+  const std::vector<Roofline>& rooflines() const { return rooflines_; }
+  /// All ranks together, if each writes so much. 0 if nothing is known.
+  double bytes_per_s(double bytes_per_rank, std::uint64_t n_ranks) const;
+  /// Seconds until all ranks have written so much each (2019, the first term of eq. 7). 0 for no
+  /// bytes, and if nothing is known.
+  double seconds(double bytes_per_rank, std::uint64_t n_ranks) const;
+
+ private:
+  std::vector<Roofline> rooflines_;  ///< By n_ranks, ascending.
+};
 
 }  // namespace tailrace

@@ -8,7 +8,7 @@
 // taken once where they are groups, so that cycles of hard links end.
 // Source: libhdf5/hdf5open.c of netCDF-C (read_scale, rec_match_dimscales), as observed.
 
-#include "netcdf/netcdf_model_read.hpp"
+#include "netcdf/netcdf_scales.hpp"
 
 #include <algorithm>
 #include <cstring>

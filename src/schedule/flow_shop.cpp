@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "schedule/flow_shop_schedulers.hpp"
-#include "schedule/lane_fit.hpp"
+#include "schedule/lane_rule.hpp"
 
 namespace tailrace {
 

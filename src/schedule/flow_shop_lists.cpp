@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "schedule/lane_fit.hpp"
+#include "schedule/lane_rule.hpp"
 #include "schedule/order.hpp"
 
 namespace tailrace {

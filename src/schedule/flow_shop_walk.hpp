@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "schedule/flow_shop.hpp"
-#include "schedule/lane_fit.hpp"
+#include "schedule/lane_rule.hpp"
 
 namespace tailrace {
 

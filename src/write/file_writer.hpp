@@ -18,7 +18,7 @@
 #include "output/output.hpp"
 #include "write/write.hpp"
 #include "write/write_idle.hpp"
-#include "write/write_recording.hpp"
+#include "write/write_report.hpp"
 #include "write/write_step.hpp"
 
 namespace tailrace {

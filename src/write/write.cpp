@@ -33,7 +33,6 @@
 #include <thread>
 
 #include "core/comm.hpp"
-#include "core/reduce_all.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/trace_file.hpp"

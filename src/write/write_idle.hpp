@@ -13,7 +13,7 @@
 #include <string>
 
 #include "core/status.hpp"
-#include "exec/obstacle_log.hpp"
+#include "exec/lane_clock.hpp"
 #include "model/obstacle_forecast.hpp"
 #include "schedule/lane_rule.hpp"
 #include "write/write_plan.hpp"

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include "core/reduce_all.hpp"
 
 #include "core/byte_stream.hpp"
 #include "exec/thread_team.hpp"

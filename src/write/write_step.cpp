@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/reduce_all.hpp"
+#include "core/comm.hpp"
 
 namespace tailrace {
 

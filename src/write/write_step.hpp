@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exec/executor.hpp"
-#include "exec/obstacle_log.hpp"
+#include "exec/lane_clock.hpp"
 #include "field/field.hpp"
 #include "field/field_state.hpp"
 #include "output/publish_fields.hpp"

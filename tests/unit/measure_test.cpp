@@ -11,8 +11,7 @@
 #include "codec/registry.hpp"
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
-#include "measure/measure_codec.hpp"
-#include "measure/measure_storage.hpp"
+#include "measure/measure_machine.hpp"
 #include "unit/thread_comm.hpp"
 
 namespace tailrace {

@@ -1,7 +1,5 @@
 // The log of marks: obstacles as they were marked, and marks as they should not have been. The
-// numbers in the tests' names are the invariants of exec/obstacle_log.hpp.
-
-#include "exec/obstacle_log.hpp"
+// numbers in the tests' names are the invariants of exec/lane_clock.hpp.
 
 #include <gtest/gtest.h>
 

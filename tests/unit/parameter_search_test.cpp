@@ -1,6 +1,6 @@
 // Algorithm 1 of Liang et al. 2019: what it tries, what it saves, what it returns.
 
-#include "model/setting_search.hpp"
+#include "model/dump_time.hpp"
 
 #include <gtest/gtest.h>
 

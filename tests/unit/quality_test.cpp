@@ -1,6 +1,6 @@
 // The inverse models: PSNR and size to a bound.
 
-#include "model/setting_search.hpp"
+#include "model/dump_time.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The roofline (Liang et al. 2019, eq. 1-6): known rooflines are found again, the repair holds, and
 // numbers of ranks that were not measured get what lies between.
 
-#include "model/roofline.hpp"
+#include "model/throughput.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 
 #include "codec/trz/entropy/code_stream.hpp"
 #include "codec/trz/predict/choose.hpp"
-#include "codec/trz/predict/value_structure.hpp"
 
 namespace tailrace::trz {
 namespace {

@@ -12,7 +12,7 @@
 #include "codec/trz/predict/choose.hpp"
 #include "codec/trz/predict/value_source.hpp"
 #include "codec/trz/trz.hpp"
-#include "core/estimate.hpp"
+#include "core/codec.hpp"
 
 namespace tailrace::trz {
 namespace {

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/exact/exact_chunk.hpp"
 #include "codec/trz/trz.hpp"
 #include "unit/trz_isas.hpp"
 

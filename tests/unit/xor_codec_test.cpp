@@ -10,7 +10,6 @@
 #include <bit>
 
 #include "codec/xor/xor_chunk.hpp"
-#include "codec/xor/xor_client_data.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace::neighbour_xor {

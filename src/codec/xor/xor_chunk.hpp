@@ -11,7 +11,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "core/box.hpp"
 #include "core/status.hpp"
@@ -46,5 +48,33 @@ Result<std::size_t> encode(const ChunkType& type, std::span<const std::byte> val
 /// Decode a chunk that holds exactly `values`. Any input is safe; nothing is allocated.
 /// Not collective. Thread-safe.  @error corrupt  damaged, truncated, or of another length.
 Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, Build build);
+
+// --- The 32-bit words by which an HDF5 dataset's header tells the xor filter what to do
+// (cd_values).
+//
+//   word 0   bits 0-7 version of this layout (1); bits 8-15 the dimension, 0 to 3 (0: chosen for
+//            each chunk); bit 16 the words below follow; all others 0
+//   word 1   bytes of an element; then the chunk's extents, slowest first, a word each
+//
+// The user gives word 0, or nothing, which means the same as 1; set_local appends the rest.
+// Decoding needs none of it. Pure, shared by registry, plug-in and command line.
+
+/// The filter's number in HDF5 files, beside trz's, in HDF5's range for testing and private use.
+inline constexpr std::uint32_t filter_id = 482;
+/// The filter's name; HDF5 writes it into the dataset's header.
+inline constexpr const char* filter_name = "xor";
+
+struct ClientData {
+  int dimension = 0;
+  std::optional<ChunkType> chunk;  ///< Absent before set_local. With the dimension above.
+};
+
+/// What the user says.
+std::vector<std::uint32_t> client_words(int dimension);
+/// What stands in the dataset's header: the type's own dimension and what set_local found out.
+std::vector<std::uint32_t> client_words(const ChunkType& chunk);
+
+/// The inverse. @error invalid_argument  says which word.
+Result<ClientData> read_client_words(std::span<const std::uint32_t> words);
 
 }  // namespace tailrace::neighbour_xor

@@ -8,7 +8,6 @@
 #include <immintrin.h>
 #endif
 
-#include "codec/xor/xor_block_kernels.hpp"
 #include "codec/xor/xor_widths.hpp"
 
 namespace tailrace::neighbour_xor::XOR_BUILD {

@@ -1,6 +1,5 @@
 // Packing kernels: a block's words into counts and bits, and back.
 
-#include "codec/xor/xor_block_kernels.hpp"
 #include "codec/xor/xor_widths.hpp"
 
 namespace tailrace::neighbour_xor::XOR_BUILD {

@@ -13,10 +13,14 @@
 #include <cstdint>
 #include <span>
 
+#include "codec/trz/book/book.hpp"
+#include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/code_stream.hpp"
 #include "codec/trz/entropy/patches.hpp"
 #include "codec/trz/kernels/exact_kernels.hpp"
+#include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/lorenzo.hpp"
+#include "codec/trz/trz.hpp"
 #include "codec/trz/workspace.hpp"
 #include "core/dtype.hpp"
 
@@ -80,5 +84,27 @@ bool decode_wide(const std::int32_t* low, const std::int32_t* high, const ExactP
 
 /// Origin and factor as the kernels want them. @param factor >= 1.
 WordMap word_map(std::uint64_t origin, std::uint64_t factor);
+
+// --- Exact chunks: lossless coding of a chunk of any type, wired to the sections.
+//
+// exact.hpp decides and transforms; here its words go through the integer Lorenzo predictor and the
+// code sections, or its bytes through a byte section.
+
+/// A complete chunk but for its checksum, in the workspace's trial area; empty if it does not pay.
+struct ExactAttempt {
+  std::span<std::uint8_t> chunk;
+  bool memory_out = false;
+};
+
+/// `head` has method exact.
+ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
+                                const Settings& settings, const Book* book, Workspace& workspace);
+
+/// What encode_exact_chunk would come to, from a sample.
+std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,
+                                 Workspace& workspace);
+
+DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const Book* book,
+                                 std::span<std::byte> values, Workspace& workspace);
 
 }  // namespace tailrace::trz

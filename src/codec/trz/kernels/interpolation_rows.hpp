@@ -12,7 +12,6 @@
 
 #include "codec/trz/kernels/interpolation_kernels.hpp"
 #include "codec/trz/predict/interpolation.hpp"
-#include "codec/trz/predict/pyramid.hpp"
 
 namespace tailrace::trz {
 

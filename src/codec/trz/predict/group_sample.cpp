@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "codec/trz/predict/interpolation.hpp"
-#include "codec/trz/predict/pyramid.hpp"
 #include "codec/trz/predict/sampler.hpp"
 
 namespace tailrace::trz {

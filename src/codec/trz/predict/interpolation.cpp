@@ -5,7 +5,6 @@
 #include "codec/trz/kernels/interpolation_rows.hpp"
 #include "codec/trz/predict/joint_walk.hpp"
 #include "codec/trz/predict/level_walk.hpp"
-#include "codec/trz/predict/pyramid.hpp"
 
 namespace tailrace::trz {
 namespace {

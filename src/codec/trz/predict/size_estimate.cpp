@@ -13,9 +13,9 @@
 #include <cmath>
 
 #include "codec/trz/chunk_header.hpp"
+#include "codec/trz/entropy/code_sections.hpp"
 #include "codec/trz/entropy/code_stream.hpp"
-#include "codec/trz/entropy/exception_symbols.hpp"
-#include "codec/trz/exact/exact_chunk.hpp"
+#include "codec/trz/exact/exact.hpp"
 #include "codec/trz/kernels/float_environment.hpp"
 #include "codec/trz/predict/group_sample.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codec/trz/predict/pointwise.hpp"
-#include "core/estimate.hpp"
+#include "core/box.hpp"
 
 namespace tailrace::trz {
 

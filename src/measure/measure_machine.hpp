@@ -1,5 +1,5 @@
-// What the file system gives: write and read bandwidth over sizes and numbers of ranks, the latency
-// of a sync and of a claim at the tail.
+// What a machine gives: a core to codecs, and its file system: write and read bandwidth over sizes
+// and numbers of ranks, the latency of a sync and of a claim at the tail.
 //
 // Ranks write to one shared file, each its own run of it, in pieces as large as Tailrace's writes,
 // and sync; reads come after the page cache was told to forget the file. The file is unlinked as
@@ -7,16 +7,42 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/codec.hpp"
 #include "core/comm.hpp"
 #include "core/status.hpp"
-#include "model/roofline.hpp"
+#include "model/throughput.hpp"
 
 namespace tailrace {
+
+// --- What one core needs to encode and decode chunks, measured while all ranks do the same.
+//
+// A measurement is what the encode lane does with a chunk: copy its values out of the application's
+// array into a buffer, encode. Time is the thread's own CPU time, page faults included, so that
+// other work on the node does not count; codec none costs the copy alone.
+
+/// Both directions of a codec on one chunk of every rank: the mean over the ranks.
+struct MeasuredTrip {
+  ThroughputPoint encode;
+  ThroughputPoint decode;
+  double elapsed_s = 0;  ///< Wall clock of it all, slowest rank.
+};
+
+/// Encode and decode `values` (one chunk that `codec` was made for), `n_repeats` times after one
+/// that warms up, and take the median of each rank. Collective: all ranks call it with a codec and
+/// a chunk of their own; sizes may differ.
+/// @error codec_failed, out_of_memory  on every rank, of the lowest rank that failed.
+Result<MeasuredTrip> measure_trip(Comm& comm, const Codec& codec, std::span<const std::byte> values,
+                                  std::size_t n_repeats);
+
+/// Middle of the values, or the mean of the two in the middle; 0 for none.
+double median_of(std::vector<double> values);
 
 /// What is measured, and how long it may take.
 struct StoragePlan {

@@ -1,0 +1,246 @@
+// The layouts but for arena, and their registry.
+
+#include "layout/layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layout/arena.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::array<LayoutEntry, 7> kLayouts = {{
+    {"claimed", "packed at the file's tail, claimed when bytes are ready; nobody waits",
+     &make_claimed_layout},
+    {"arena", "one run per rank, reserved from predicted sizes, packed as chunks become ready",
+     &make_arena_layout},
+    {"predictive", "a slot per chunk, its predicted size times extra space (space=); nobody waits",
+     &make_predictive_layout},
+    {"dense", "packed after all ranks have exchanged their sizes; waits for the slowest encoder",
+     &make_dense_layout},
+    {"hybrid", "a slot per chunk by expected-ratio= and expected-error=; no communication",
+     &make_hybrid_layout},
+    {"sparse", "each chunk at the place of its uncompressed bytes, holes between",
+     &make_sparse_layout},
+    {"contiguous", "uncompressed, one run per field, place fixed by the shape (codec none)",
+     &make_contiguous_layout},
+}};
+
+}  // namespace
+
+std::span<const LayoutEntry> layout_registry() { return kLayouts; }
+
+Result<std::unique_ptr<Layout>> make_layout(std::string_view name, const FieldOptions& options) {
+  std::string known;
+  for (const LayoutEntry& entry : kLayouts) {
+    if (entry.name == name) return entry.make(options);
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return Status(Code::invalid_argument,
+                "layout \"" + std::string(name) + "\" is unknown; there are: " + known);
+}
+
+std::vector<Placement> Layout::place(std::span<const ChunkSizes> chunks, std::uint64_t base) const {
+  std::vector<Placement> placements;
+  placements.reserve(chunks.size());
+  for (const ChunkSizes& sizes : chunks) {
+    const std::uint64_t reserved = capacity(sizes);
+    placements.push_back({base, reserved});
+    base += reserved;
+  }
+  return placements;
+}
+
+// --- place_by_index: the places of layouts with BaseFrom::shape, where a chunk's index gives its
+// place.
+
+/// One place per chunk at base + chunk_index * capacity; `layout` gives all chunks of the field the
+/// same capacity, the edge chunks too.
+inline std::vector<Placement> place_by_index(std::span<const ChunkSizes> chunks, std::uint64_t base,
+                                             const Layout& layout) {
+  std::vector<Placement> placements;
+  placements.reserve(chunks.size());
+  for (const ChunkSizes& sizes : chunks) {
+    const std::uint64_t stride = layout.capacity(sizes);
+    placements.push_back({base + sizes.chunk_index * stride, stride});
+  }
+  return placements;
+}
+
+// --- contiguous: the uncompressed field in one run; each chunk's place follows from the shape
+// alone.
+//
+// The "chunks" here are slabs: all dimensions behind the first one that is cut are whole, so that a
+// slab is one run of bytes. Ranks whose boxes are no slabs send their pieces to the slab's owner,
+// which makes this the two-phase write of collective buffering.
+
+namespace {
+
+class ContiguousLayout final : public Layout {
+ public:
+  std::string_view name() const override { return "contiguous"; }
+  SizesNeeded sizes_needed() const override { return SizesNeeded::none; }
+  BaseFrom base_from() const override { return BaseFrom::shape; }
+  bool contiguous() const override { return true; }
+  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.raw_bytes; }
+
+  /// `raw_bytes` is the size of a whole slab, for the last one too: it only gives the stride.
+  std::vector<Placement> place(std::span<const ChunkSizes> chunks,
+                               std::uint64_t base) const override {
+    return place_by_index(chunks, base, *this);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<ContiguousLayout>());
+}
+
+// --- sparse: each chunk at the place that its uncompressed bytes would have, holes between.
+//
+// Nothing must be known and nobody waits, but the file is as long as the uncompressed data; only a
+// file system that keeps holes stores less. A chunk that its codec has made larger than its values
+// overflows. Source: Bicer et al. 2014, compression with sparse storage.
+
+namespace {
+
+class SparseLayout final : public Layout {
+ public:
+  std::string_view name() const override { return "sparse"; }
+  SizesNeeded sizes_needed() const override { return SizesNeeded::none; }
+  BaseFrom base_from() const override { return BaseFrom::shape; }
+  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.raw_bytes; }
+  std::vector<Placement> place(std::span<const ChunkSizes> chunks,
+                               std::uint64_t base) const override {
+    return place_by_index(chunks, base, *this);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layout>> make_sparse_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<SparseLayout>());
+}
+
+// --- hybrid: a slot per chunk, sized by the ratio that the user expects and how far it may be off.
+//
+// All slots of a field are equal, so every rank knows every address without a word. Source: Bicer
+// et al. 2014, hybrid method. Where we differ: the paper's slot is raw / (ratio - error), with the
+// error in units of the ratio; ours is raw / ratio * (1 + error), with the error as a fraction, so
+// that one error serves fields of all ratios, and any error makes sense.
+
+namespace {
+
+class HybridLayout final : public Layout {
+ public:
+  HybridLayout(double expected_ratio, double expected_error)
+      : share_((1 + expected_error) / expected_ratio) {}
+  std::string_view name() const override { return "hybrid"; }
+  SizesNeeded sizes_needed() const override { return SizesNeeded::none; }
+  BaseFrom base_from() const override { return BaseFrom::shape; }
+  std::uint64_t capacity(const ChunkSizes& sizes) const override {
+    return static_cast<std::uint64_t>(std::ceil(static_cast<double>(sizes.raw_bytes) * share_));
+  }
+  std::vector<Placement> place(std::span<const ChunkSizes> chunks,
+                               std::uint64_t base) const override {
+    return place_by_index(chunks, base, *this);
+  }
+
+ private:
+  double share_;  ///< Of the uncompressed bytes.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) {
+  if (!(options.expected_ratio > 0)) {
+    return Status(Code::invalid_argument,
+                  "layout hybrid needs expected-ratio=, the uncompressed over the encoded bytes; "
+                  "layouts arena and predictive find it out");
+  }
+  return std::unique_ptr<Layout>(
+      std::make_unique<HybridLayout>(options.expected_ratio, options.expected_error));
+}
+
+// --- claimed: encoded chunks go to the file's tail in the order in which they become ready.
+//
+// The tail is moved by an atomic fetch-and-add, once per write rather than once per chunk. No rank
+// waits for another, nothing is reserved in vain, and the file holds no gaps.
+
+namespace {
+
+class ClaimedLayout final : public Layout {
+ public:
+  std::string_view name() const override { return "claimed"; }
+  SizesNeeded sizes_needed() const override { return SizesNeeded::actual; }
+  BaseFrom base_from() const override { return BaseFrom::claim; }
+  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layout>> make_claimed_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<ClaimedLayout>());
+}
+
+// --- dense: chunks are packed rank after rank once every rank's encoded sizes are known.
+//
+// The file is exact and its order is reproducible, but no rank can write before the slowest one has
+// encoded its round. Source: Bicer et al. 2014, dense storage.
+
+namespace {
+
+class DenseLayout final : public Layout {
+ public:
+  std::string_view name() const override { return "dense"; }
+  SizesNeeded sizes_needed() const override { return SizesNeeded::actual; }
+  BaseFrom base_from() const override { return BaseFrom::prefix; }
+  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layout>> make_dense_layout(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<DenseLayout>());
+}
+
+// --- predictive: a slot per chunk, its predicted size times an extra space ratio, packed.
+//
+// All places are known before anything is encoded, so encoding and writing overlap with no further
+// word between ranks; a chunk that comes out larger than its slot overflows (exec/placer). Source:
+// Jin et al. 2022, section III-D and eq. 3. Where we differ: the paper splits an overflowing chunk
+// and writes the excess after all others; here its size is known first, and it goes whole.
+
+namespace {
+
+class PredictiveLayout final : public Layout {
+ public:
+  explicit PredictiveLayout(double ratio) : ratio_(ratio) {}
+  std::string_view name() const override { return "predictive"; }
+  SizesNeeded sizes_needed() const override { return SizesNeeded::predicted; }
+  BaseFrom base_from() const override { return BaseFrom::prefix; }
+  std::uint64_t capacity(const ChunkSizes& sizes) const override {
+    const auto predicted = static_cast<double>(sizes.predicted_bytes);
+    const double compression_ratio = static_cast<double>(sizes.raw_bytes) / std::max(predicted, 1.);
+    const double reserved = predicted * space_ratio_at(ratio_, compression_ratio);
+    return static_cast<std::uint64_t>(std::ceil(reserved));
+  }
+
+ private:
+  double ratio_;  ///< R_space.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layout>> make_predictive_layout(const FieldOptions& options) {
+  return std::unique_ptr<Layout>(std::make_unique<PredictiveLayout>(space_ratio(options.space)));
+}
+
+}  // namespace tailrace
