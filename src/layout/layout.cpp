@@ -57,21 +57,29 @@ std::vector<Placement> Layout::place(std::span<const ChunkSizes> chunks, std::ui
   return placements;
 }
 
-// --- place_by_index: the places of layouts with BaseFrom::shape, where a chunk's index gives its
-// place.
+// --- Places by shape: one per chunk at base + chunk_index * capacity, since all chunks of a field
+// have the same capacity, the edge chunks too.
 
-/// One place per chunk at base + chunk_index * capacity; `layout` gives all chunks of the field the
-/// same capacity, the edge chunks too.
-inline std::vector<Placement> place_by_index(std::span<const ChunkSizes> chunks, std::uint64_t base,
-                                             const Layout& layout) {
-  std::vector<Placement> placements;
-  placements.reserve(chunks.size());
-  for (const ChunkSizes& sizes : chunks) {
-    const std::uint64_t stride = layout.capacity(sizes);
-    placements.push_back({base + sizes.chunk_index * stride, stride});
+namespace {
+
+class LayoutByShape : public Layout {
+ public:
+  SizesNeeded sizes_needed() const final { return SizesNeeded::none; }
+  BaseFrom base_from() const final { return BaseFrom::shape; }
+  /// `raw_bytes` is the size of a whole chunk, for the last one too: it only gives the stride.
+  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.raw_bytes; }
+  std::vector<Placement> place(std::span<const ChunkSizes> chunks, std::uint64_t base) const final {
+    std::vector<Placement> placements;
+    placements.reserve(chunks.size());
+    for (const ChunkSizes& sizes : chunks) {
+      const std::uint64_t stride = capacity(sizes);
+      placements.push_back({base + sizes.chunk_index * stride, stride});
+    }
+    return placements;
   }
-  return placements;
-}
+};
+
+}  // namespace
 
 // --- contiguous: the uncompressed field in one run; each chunk's place follows from the shape
 // alone.
@@ -82,19 +90,10 @@ inline std::vector<Placement> place_by_index(std::span<const ChunkSizes> chunks,
 
 namespace {
 
-class ContiguousLayout final : public Layout {
+class ContiguousLayout final : public LayoutByShape {
  public:
   std::string_view name() const override { return "contiguous"; }
-  SizesNeeded sizes_needed() const override { return SizesNeeded::none; }
-  BaseFrom base_from() const override { return BaseFrom::shape; }
   bool contiguous() const override { return true; }
-  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.raw_bytes; }
-
-  /// `raw_bytes` is the size of a whole slab, for the last one too: it only gives the stride.
-  std::vector<Placement> place(std::span<const ChunkSizes> chunks,
-                               std::uint64_t base) const override {
-    return place_by_index(chunks, base, *this);
-  }
 };
 
 }  // namespace
@@ -111,16 +110,9 @@ Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions&) {
 
 namespace {
 
-class SparseLayout final : public Layout {
+class SparseLayout final : public LayoutByShape {
  public:
   std::string_view name() const override { return "sparse"; }
-  SizesNeeded sizes_needed() const override { return SizesNeeded::none; }
-  BaseFrom base_from() const override { return BaseFrom::shape; }
-  std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.raw_bytes; }
-  std::vector<Placement> place(std::span<const ChunkSizes> chunks,
-                               std::uint64_t base) const override {
-    return place_by_index(chunks, base, *this);
-  }
 };
 
 }  // namespace
@@ -138,19 +130,13 @@ Result<std::unique_ptr<Layout>> make_sparse_layout(const FieldOptions&) {
 
 namespace {
 
-class HybridLayout final : public Layout {
+class HybridLayout final : public LayoutByShape {
  public:
   HybridLayout(double expected_ratio, double expected_error)
       : share_((1 + expected_error) / expected_ratio) {}
   std::string_view name() const override { return "hybrid"; }
-  SizesNeeded sizes_needed() const override { return SizesNeeded::none; }
-  BaseFrom base_from() const override { return BaseFrom::shape; }
   std::uint64_t capacity(const ChunkSizes& sizes) const override {
     return static_cast<std::uint64_t>(std::ceil(static_cast<double>(sizes.raw_bytes) * share_));
-  }
-  std::vector<Placement> place(std::span<const ChunkSizes> chunks,
-                               std::uint64_t base) const override {
-    return place_by_index(chunks, base, *this);
   }
 
  private:

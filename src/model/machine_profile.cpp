@@ -229,47 +229,24 @@ class Entries {
   }
 
   void number(const char* key, double& value, Kind kind) {
-    if (out_ != nullptr) {
-      (*out_)[key] = number_json(value);
-      return;
-    }
-    const Json* found = entry(key);
+    const Json* found = leaf(key, number_json(value), &Json::is_number, "must be a number");
     if (found == nullptr) return;
-    if (!found->is_number()) return wrong(key, "must be a number", *found);
     value = found->get<double>();
     const bool fine = std::isfinite(value) && (kind == Kind::any || value > 0 ||
                                                (kind == Kind::not_negative && value == 0));
     if (!fine) wrong(key, kind == Kind::positive ? "must be > 0" : "must be >= 0", *found);
   }
   void count(const char* key, std::uint64_t& value) {
-    if (out_ != nullptr) {
-      (*out_)[key] = value;
-      return;
-    }
-    const Json* found = entry(key);
-    if (found == nullptr) return;
-    if (!found->is_number_unsigned()) return wrong(key, "must be a whole number >= 0", *found);
-    value = found->get<std::uint64_t>();
+    const Json* found = leaf(key, value, &Json::is_number_unsigned, "must be a whole number >= 0");
+    if (found != nullptr) value = found->get<std::uint64_t>();
   }
   void text(const char* key, std::string& value) {
-    if (out_ != nullptr) {
-      (*out_)[key] = value;
-      return;
-    }
-    const Json* found = entry(key);
-    if (found == nullptr) return;
-    if (!found->is_string()) return wrong(key, "must be a string", *found);
-    value = found->get<std::string>();
+    const Json* found = leaf(key, value, &Json::is_string, "must be a string");
+    if (found != nullptr) value = found->get<std::string>();
   }
   void flag(const char* key, bool& value) {
-    if (out_ != nullptr) {
-      (*out_)[key] = value;
-      return;
-    }
-    const Json* found = entry(key);
-    if (found == nullptr) return;
-    if (!found->is_boolean()) return wrong(key, "must be true or false", *found);
-    value = found->get<bool>();
+    const Json* found = leaf(key, value, &Json::is_boolean, "must be true or false");
+    if (found != nullptr) value = found->get<bool>();
   }
   /// An object within; `walk` gets its Entries.
   template <class Walk>
@@ -307,6 +284,18 @@ class Entries {
   }
 
  private:
+  /// Going out: stores `value`. Coming in: the entry, if it is of the type expected.
+  const Json* leaf(const char* key, const Json& value, bool (Json::*fits)() const noexcept,
+                   const char* expected) {
+    if (out_ != nullptr) {
+      (*out_)[key] = value;
+      return nullptr;
+    }
+    const Json* found = entry(key);
+    if (found == nullptr || (found->*fits)()) return found;
+    wrong(key, expected, *found);
+    return nullptr;
+  }
   const Json* entry(const char* key) {
     if (!problem_->ok()) return nullptr;
     const auto found = in_->find(key);

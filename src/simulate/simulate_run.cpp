@@ -28,47 +28,41 @@ struct BlockPart {
   std::vector<VirtualEvent> events;
 };
 
+/// What a rank's outcome and an iteration's sums have in common, added to the latter.
+template <class Part>
+void add_common(const Part& part, VirtualIteration& sum) {
+  sum.computation_s = std::max(sum.computation_s, part.computation_s);
+  sum.total_s = std::max(sum.total_s, part.total_s);
+  sum.makespan_s = std::max(sum.makespan_s, part.makespan_s);
+  sum.planned_s = std::max(sum.planned_s, part.planned_s);
+  sum.peak_bytes = std::max(sum.peak_bytes, part.peak_bytes);
+  sum.exposed_s += part.exposed_s;
+  sum.back_pressure_s += part.back_pressure_s;
+  sum.encode_s += part.encode_s;
+  sum.write_s += part.write_s;
+  sum.n_encoded += part.n_encoded;
+  sum.n_written += part.n_written;
+  sum.n_writes += part.n_writes;
+  sum.written_bytes += part.written_bytes;
+}
+
 void add_rank(const VirtualOutcome& outcome, VirtualIteration& sum) {
-  sum.computation_s = std::max(sum.computation_s, outcome.computation_s);
-  sum.total_s = std::max(sum.total_s, outcome.total_s);
-  sum.makespan_s = std::max(sum.makespan_s, outcome.makespan_s);
-  sum.planned_s = std::max(sum.planned_s, outcome.planned_s);
-  sum.exposed_s += outcome.exposed_s;
-  sum.back_pressure_s += outcome.back_pressure_s;
-  sum.encode_s += outcome.encode_s;
-  sum.write_s += outcome.write_s;
+  add_common(outcome, sum);
   for (std::size_t lane = 0; lane < outcome.delays.size(); ++lane) {
     const VirtualDelays& delays = outcome.delays[lane];
     sum.delay_s += delays.total_s;
     sum.n_delayed[lane] += delays.n_delayed;
     sum.longest_delay_s = std::max(sum.longest_delay_s, delays.longest_s);
   }
-  sum.n_encoded += outcome.n_encoded;
-  sum.n_written += outcome.n_written;
-  sum.n_writes += outcome.n_writes;
-  sum.written_bytes += outcome.written_bytes;
-  sum.peak_bytes = std::max(sum.peak_bytes, outcome.peak_bytes);
 }
 
 void add_part(const VirtualIteration& part, VirtualIteration& sum) {
-  sum.computation_s = std::max(sum.computation_s, part.computation_s);
-  sum.total_s = std::max(sum.total_s, part.total_s);
-  sum.makespan_s = std::max(sum.makespan_s, part.makespan_s);
-  sum.planned_s = std::max(sum.planned_s, part.planned_s);
+  add_common(part, sum);
   sum.longest_delay_s = std::max(sum.longest_delay_s, part.longest_delay_s);
-  sum.peak_bytes = std::max(sum.peak_bytes, part.peak_bytes);
-  sum.exposed_s += part.exposed_s;
   sum.delay_s += part.delay_s;
-  sum.back_pressure_s += part.back_pressure_s;
-  sum.encode_s += part.encode_s;
-  sum.write_s += part.write_s;
   for (std::size_t lane = 0; lane < sum.n_delayed.size(); ++lane) {
     sum.n_delayed[lane] += part.n_delayed[lane];
   }
-  sum.n_encoded += part.n_encoded;
-  sum.n_written += part.n_written;
-  sum.n_writes += part.n_writes;
-  sum.written_bytes += part.written_bytes;
 }
 
 /// All iterations of one node, in all modes.
