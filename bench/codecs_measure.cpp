@@ -9,22 +9,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <limits>
 
 #include "codec/registry.hpp"
 #include "exec/encode_lane.hpp"
+#include "exec/lane_clock.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "layout/chunk_shape.hpp"
 
 namespace tailrace::bench {
 namespace {
-
-double thread_cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// One row with what makes and runs its codec.
 struct Contestant {

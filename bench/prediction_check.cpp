@@ -2,22 +2,15 @@
 
 #include "prediction_check.hpp"
 
-#include <ctime>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "exec/lane_clock.hpp"
 #include "field/chunk_estimator.hpp"
 
 namespace tailrace::bench {
 namespace {
-
-double thread_cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// The codec that is checked; auto has no sizes of its own.
 std::string checked_codec(const BenchOptions& options) {

@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <string>
@@ -25,6 +24,7 @@
 #include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
 #include "describe/input_file.hpp"
+#include "exec/lane_clock.hpp"
 #include "field/chunk_estimator.hpp"
 #include "field/field_state.hpp"
 #include "model/block_sample.hpp"
@@ -62,12 +62,6 @@ template <class T>
 T value_or_give_up(Result<T> result) {
   if (!result.ok()) give_up(result.status().message());
   return std::move(*result);
-}
-
-double thread_cpu_s() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 /// Median thread CPU seconds of a few calls.

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <ctime>
 
 #include "commands.hpp"
+#include "exec/lane_clock.hpp"
 #include "schedule/flow_shop.hpp"
 #include "schedule/random_flow_shop.hpp"
 #include "schedule_exact.hpp"
@@ -145,12 +145,6 @@ Result<ScheduleInstance> draw_instance(const std::string& text) {
 
 // --- planning -----------------------------------------------------------------------------------
 
-double thread_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 std::string_view name_of(Scheduler scheduler) {
   for (const SchedulerEntry& entry : scheduler_registry()) {
     if (entry.scheduler == scheduler) return entry.name;
@@ -161,9 +155,9 @@ std::string_view name_of(Scheduler scheduler) {
 CheckedPlan plan_by(const FlowShop& shop, Scheduler scheduler) {
   CheckedPlan checked;
   checked.scheduler = name_of(scheduler);
-  const double begin = thread_seconds();
+  const double begin = thread_cpu_s();
   checked.plan = schedule_flow_shop(shop, scheduler);
-  checked.plan_s = thread_seconds() - begin;
+  checked.plan_s = thread_cpu_s() - begin;
   checked.problem = check_plan(shop, *checked.plan).message();
   return checked;
 }

@@ -111,7 +111,8 @@ class NetcdfArrayFile final : public ArrayFile {
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
   std::uint64_t n_threads() const;
   Status prepare_new(ArrayFlush& flush);
-  Result<FieldState> define(std::size_t variable) const;
+  FieldDefinition define(std::size_t variable, const Shape& shape) const;
+  Result<FieldDefinition> define_new(std::size_t variable) const;
   Status choose_shapes(const std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
   Status choose_codecs(std::vector<FieldState>& fields);
   Status write_plain(ArrayFlush& flush);

@@ -177,8 +177,8 @@ void NetcdfArrayFile::share_paths() {
   ByteReader reader(bytes);
   paths_.clear();
   while (!reader.at_end()) {
-    variables_[paths_.size()].field.definition.path = reader.take_text();
-    paths_.push_back(variables_[paths_.size()].field.definition.path);
+    variables_[paths_.size()].definition.path = reader.take_text();
+    paths_.push_back(variables_[paths_.size()].definition.path);
   }
 }
 
@@ -473,15 +473,9 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   } else if (stored.file.fill_value.empty()) {
     variable.fill.assign(variable.fill.size(), std::byte{0});  // as HDF5 reads what is missing
   }
-  FieldState& field = variable.field;
-  field.definition.path = paths_[v];
-  field.definition.dtype = array_dtype(variable.type).value_or(DType::u8);
-  field.definition.shape = stored.shape();
-  field.definition.extendable =
-      std::find(variable.growing.begin(), variable.growing.end(), true) != variable.growing.end();
-  field.chunk_shape = stored.file.storage.chunk_shape;
-  field.layout = make_claimed_layout(FieldOptions()).value();
-  field.in_file = true;
+  variable.definition = define(v, stored.shape());
+  variable.resolved.chunk_shape = stored.file.storage.chunk_shape;
+  variable.resolved.layout = make_claimed_layout(FieldOptions()).value();
   switch (stored.file.storage.kind) {
     case StoredForm::Kind::chunked:
       variable.storage = array_dtype(variable.type) ? ArrayStorage::chunked : ArrayStorage::by_hdf5;
@@ -518,7 +512,7 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
       if (variable.address == 0) variable.storage = ArrayStorage::by_hdf5;
     } else {
       // The shape in the file is that of the last flush; numbers of chunks do not depend on growth.
-      const ChunkGrid grid{variable.stored->shape(), variable.field.chunk_shape};
+      const ChunkGrid grid{variable.stored->shape(), variable.resolved.chunk_shape};
       homes_.load(*comm_, {v, grid, ChunkNumbers(grid, variable.growing), {}}, chunks);
     }
     variable.places_known = true;
@@ -531,7 +525,7 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
   const ConcatDataset& dataset = variable.stored->file;
   if (variable.own_codec != nullptr) {
     if (!variable.swapped) {
-      variable.field.codec = share_codec(variable.own_codec);
+      variable.resolved.codec = share_codec(variable.own_codec);
       return Status();
     }
     return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
@@ -541,9 +535,9 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
                   "elements of type " + dataset.type_text + " cannot be written here");
   }
   if (!variable.swapped && variable.stored->dtype) {
-    variable.field.codec = continued_trz_codec(dataset.storage.filters, *variable.stored->dtype,
-                                               dataset.storage.chunk_shape);
-    if (variable.field.codec != nullptr || continue_lossy(v)) return Status();
+    variable.resolved.codec = continued_trz_codec(dataset.storage.filters, *variable.stored->dtype,
+                                                  dataset.storage.chunk_shape);
+    if (variable.resolved.codec != nullptr || continue_lossy(v)) return Status();
   }
   Result<std::unique_ptr<StoredCodec>> stored =
       make_stored_codec(dataset, dataset.storage, options_.file.plugin_path);
@@ -553,9 +547,9 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
         Code::unsupported,
         "values in another byte order cannot be written with filters that may lose digits");
   }
-  variable.field.codec = std::make_unique<ExistingCodec>(
+  variable.resolved.codec = std::make_unique<ExistingCodec>(
       std::move(*stored), variable.swapped ? variable.log.element_bytes() : 1);
-  variable.field.verify = false;
+  variable.resolved.verify = false;
   return Status();
 }
 
@@ -579,14 +573,13 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   if (!it.no_fill) request.fill_value = element_number(it.type, variable.fill);
   Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
   if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
-  FieldState& field = variable.field;
-  field.codec = std::move(*codec);
-  field.absolute_bound = *bound;
-  field.definition.options.fill_value = request.fill_value;
-  field.verify = !field.codec->keeps_bound_by_construction();
+  variable.resolved.codec = std::move(*codec);
+  variable.resolved.absolute_bound = *bound;
+  variable.definition.options.fill_value = request.fill_value;
+  variable.resolved.verify = !variable.resolved.codec->keeps_bound_by_construction();
   const std::optional<double> max_error = number_of(it.attribute("tailrace_max_error"));
   variable.tells_max_error = max_error.has_value();
-  field.max_error = max_error.value_or(0);
+  variable.max_error = max_error.value_or(0);
   return true;
 }
 

@@ -20,12 +20,11 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <numeric>
-#include <thread>
 #include <utility>
 
 #include "core/byte_stream.hpp"
 #include "exec/placer.hpp"
+#include "exec/thread_team.hpp"
 #include "field/codec_choice.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "layout/chunk_shape.hpp"
@@ -56,7 +55,8 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
   if (!written.ok() || !published.ok()) {
     for (const std::size_t v : flush.created) {
       variables_[v].storage = ArrayStorage::undecided;
-      variables_[v].field = FieldState();
+      variables_[v].definition = FieldDefinition();
+      variables_[v].resolved = ResolvedField();
     }
   }
   if (!written.ok()) {
@@ -72,7 +72,7 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
   forget_staged(flush);
   for (const std::size_t v : flush.chunked) {
     // A place by shape is for a chunk's first version: the file refers to it from now on.
-    std::unique_ptr<Layout>& layout = variables_[v].field.layout;
+    std::unique_ptr<Layout>& layout = variables_[v].resolved.layout;
     if (layout->base_from() == BaseFrom::shape) {
       layout = make_claimed_layout(FieldOptions()).value();
     }
@@ -92,22 +92,9 @@ Status NetcdfArrayFile::write_variables(ArrayFlush& flush) {
 }
 
 FieldPlan NetcdfArrayFile::plan_of(std::size_t variable, PatchedChunks& patches) const {
-  const FieldState& field = variables_[variable].field;
-  FieldPlan plan;
-  plan.field_index = variable;
-  plan.path = field.definition.path;
-  plan.dtype = field.definition.dtype;
-  plan.grid = field.grid();
+  FieldPlan plan =
+      field_plan(variable, variables_[variable].definition, variables_[variable].resolved);
   plan.patches = &patches;
-  plan.codec = field.codec.get();
-  plan.layout = field.layout.get();
-  plan.absolute_bound = field.absolute_bound;
-  plan.pointwise_bound = field.pointwise_bound;
-  plan.fill_value = field.definition.options.fill_value;
-  plan.verify = field.verify;
-  plan.fall_back_to_raw = field.definition.options.fall_back_to_raw;
-  plan.pad_with_fill = field.definition.extendable;
-  plan.base_address = field.base_address;
   return plan;
 }
 
@@ -116,15 +103,15 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
     if (variable.storage != ArrayStorage::chunked) continue;
-    variable.field.definition.shape = model_.shape_of(model_.variables[v]);
-    const FieldState& field = variable.field;
+    variable.definition.shape = model_.shape_of(model_.variables[v]);
+    const ChunkGrid grid = variable.grid();
     flush.chunked.push_back(v);
     flush.patches.push_back(std::make_unique<PatchedChunks>(
-        PatchedChunks::Variable{field.definition.path, field.grid(), variable.log.element_bytes(),
-                                variable.fill, field.codec.get(), variable.swapped,
+        PatchedChunks::Variable{variable.definition.path, grid, variable.log.element_bytes(),
+                                variable.fill, variable.resolved.codec.get(), variable.swapped,
                                 comm_->n_ranks() == 1},
         variable.log, output_.storage()));
-    flush.fields.push_back({v, field.grid(), ChunkNumbers(field.grid(), variable.growing),
+    flush.fields.push_back({v, grid, ChunkNumbers(grid, variable.growing),
                             flush.patches.back()->claims(), variable.growing});
   }
   flush.settled = homes_.settle(*comm_, flush.fields, flush.hold_back);
@@ -174,23 +161,17 @@ std::vector<JobForecast> NetcdfArrayFile::forecasts_of(const ArrayFlush& flush) 
 
 Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
   if (flush.chunked.empty()) return Status();
-  std::vector<FieldState*> fields;
-  bool reserving = false;
-  for (const std::size_t v : flush.chunked) {
-    fields.push_back(&variables_[v].field);
-    reserving = reserving || variables_[v].field.layout->sizes_needed() == SizesNeeded::predicted;
-  }
-  const std::uint64_t alignment = std::max<std::uint64_t>(options_.file.alignment_bytes, 1);
-  reserve_by_shape(*comm_, output_.tail(), alignment, fields);
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     flush.plans.push_back(plan_of(flush.chunked[f], *flush.patches[f]));
   }
+  const std::uint64_t alignment = std::max<std::uint64_t>(options_.file.alignment_bytes, 1);
+  reserve_by_shape(*comm_, output_.tail(), alignment, flush.plans);
   ExecutorSettings settings;
   settings.n_threads = n_threads();
   settings.memory_bytes = options_.file.memory_bytes - memory_.cap_bytes();
   settings.write_buffer_bytes = options_.file.write_buffer_bytes;
   settings.alignment_bytes = alignment;
-  if (reserving) {
+  if (std::any_of(flush.plans.begin(), flush.plans.end(), reserves)) {
     settings.reservations =
         reserve_places(*comm_, output_.tail(), flush.plans, flush.settled.ownership.jobs,
                        forecasts_of(flush), alignment);
@@ -203,9 +184,7 @@ Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
 
 /// As a Writer's in mode sync.
 std::uint64_t NetcdfArrayFile::n_threads() const {
-  if (options_.file.n_threads > 0) return options_.file.n_threads;
-  const auto n_ranks = static_cast<unsigned>(comm_->n_ranks_on_node());
-  return std::max(std::thread::hardware_concurrency() / n_ranks, 1U);
+  return threads_of_each(options_.file.n_threads, *comm_);
 }
 
 // --- afterwards
@@ -235,16 +214,15 @@ void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, 
              now.n_raw_chunks, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
   reduce_all(*comm_, Reduction::max, now.flush_s, now.encode_s, now.write_s);
   ++report_.n_flushes;
-  report_.staged_bytes += now.staged_bytes;
-  report_.n_chunks += now.n_chunks;
-  report_.n_chunks_merged += now.n_chunks_merged;
-  report_.n_raw_chunks += now.n_raw_chunks;
-  report_.raw_bytes += now.raw_bytes;
-  report_.encoded_bytes += now.encoded_bytes;
-  report_.lost_bytes += now.lost_bytes;
-  report_.flush_s += now.flush_s;
-  report_.encode_s += now.encode_s;
-  report_.write_s += now.write_s;
+  using Report = ArrayFileReport;
+  for (const auto sum :
+       {&Report::staged_bytes, &Report::n_chunks, &Report::n_chunks_merged, &Report::n_raw_chunks,
+        &Report::raw_bytes, &Report::encoded_bytes, &Report::lost_bytes}) {
+    report_.*sum += now.*sum;
+  }
+  for (const auto sum : {&Report::flush_s, &Report::encode_s, &Report::write_s}) {
+    report_.*sum += now.*sum;
+  }
 }
 
 /// Drop what is in the file now; what was held back stays.
@@ -282,16 +260,6 @@ constexpr std::uint64_t kSmallChunkBytes = 4096;
 /// Encoding takes several times a chunk's bytes, of half the memory cap.
 constexpr std::uint64_t kChunksPerCap = 32;
 
-/// Fold one staged box's borders into the cuts; a border at the end of the shape is no cut.
-void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cuts, std::uint64_t* largest) {
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::uint64_t end = box.start[d] + box.count[d];
-    cuts[d] = std::gcd(cuts[d], box.start[d]);
-    if (end < shape[d]) cuts[d] = std::gcd(cuts[d], end);
-    largest[d] = std::max(largest[d], box.count[d]);
-  }
-}
-
 /// Room for more records where a chunk of those there are would be tiny.
 void stretch(const ArrayVariable& variable, std::uint64_t element_bytes, Shape& chunk) {
   for (std::size_t d = 0; d < chunk.size(); ++d) {
@@ -309,80 +277,65 @@ Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t el
 
 }  // namespace
 
-/// The variable as a field of the engine.
-Result<FieldState> NetcdfArrayFile::define(std::size_t v) const {
+/// The variable as a field of the engine, with options of its own yet to come.
+FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const {
+  const std::vector<bool>& growing = variables_[v].growing;
+  FieldDefinition definition;
+  definition.path = paths_[v];
+  definition.dtype = array_dtype(variables_[v].type).value_or(DType::u8);
+  definition.shape = shape;
+  definition.extendable = std::find(growing.begin(), growing.end(), true) != growing.end();
+  return definition;
+}
+
+Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
   Result<FieldOptions> options = variable_options(model_, v, options_, variable.own_options);
   if (!options.ok()) return options.status();
-  FieldState field;
-  field.definition.path = paths_[v];
-  field.definition.dtype = array_dtype(variable.type).value_or(DType::u8);
-  field.definition.shape = model_.shape_of(model_.variables[v]);
-  field.definition.extendable =
-      std::find(variable.growing.begin(), variable.growing.end(), true) != variable.growing.end();
-  field.definition.options = std::move(*options);
-  FieldOptions& made = field.definition.options;
+  FieldDefinition definition = define(v, model_.shape_of(model_.variables[v]));
+  FieldOptions& made = definition.options;
+  made = std::move(*options);
   if (variable.own_codec != nullptr) {
     made.codec = "none";
     made.codec_settings.clear();
     made.codec_given = true;
   }
-  if (field.definition.extendable && made.layout == "contiguous") made.layout = "claimed";
+  if (definition.extendable && made.layout == "contiguous") made.layout = "claimed";
   made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
                                                          smallest_own_chunk_bytes));
-  TAILRACE_TRY(check_definition(field.definition));
-  field.active = true;
-  return field;
+  TAILRACE_TRY(check_definition(definition));
+  return definition;
 }
 
 /// Chunks that follow the boxes that were put. Collective: two allreduces; errors are alike.
 Status NetcdfArrayFile::choose_shapes(const std::vector<std::size_t>& created,
                                       std::vector<FieldState>& fields) {
-  std::vector<std::uint64_t> cuts;
-  std::vector<std::uint64_t> largest;
+  std::vector<LocalBoxes> local;
   for (std::size_t i = 0; i < created.size(); ++i) {
-    const Shape& shape = fields[i].definition.shape;
-    cuts.resize(cuts.size() + shape.size(), 0);
-    largest.resize(cuts.size(), 1);
-    for (const Box& box : variables_[created[i]].log.boxes()) {
-      const std::size_t at = cuts.size() - shape.size();
-      add_cuts(shape, box, cuts.data() + at, largest.data() + at);
-    }
+    local.push_back({fields[i].definition.shape, variables_[created[i]].log.boxes()});
   }
-  comm_->allreduce(std::span<std::uint64_t>(cuts), Reduction::gcd);
-  comm_->allreduce(std::span<std::uint64_t>(largest), Reduction::max);
-  std::size_t at = 0;
+  const std::vector<DecompositionFacts> facts = common_facts(*comm_, local);
   for (std::size_t i = 0; i < created.size(); ++i) {
     const ArrayVariable& variable = variables_[created[i]];
-    FieldState& field = fields[i];
-    const FieldDefinition& definition = field.definition;
-    const std::size_t rank = definition.shape.size();
+    const FieldDefinition& definition = fields[i].definition;
+    Shape& chunk = fields[i].resolved.chunk_shape;
     const std::uint64_t element = dtype_bytes(definition.dtype);
     Shape shape = definition.shape;
     for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
-    const auto first = static_cast<std::ptrdiff_t>(at);
-    const auto end = static_cast<std::ptrdiff_t>(at + rank);
-    DecompositionFacts facts{Shape(cuts.begin() + first, cuts.begin() + end),
-                             Shape(largest.begin() + first, largest.begin() + end)};
-    at += rank;
-    for (std::size_t d = 0; d < rank; ++d) {
-      if (facts.cut_gcd[d] == 0) facts.cut_gcd[d] = shape[d];
-      facts.cut_gcd[d] = std::min(facts.cut_gcd[d], shape[d]);
-    }
     if (stored_plainly(definition) || definition.options.layout == "contiguous") {
-      field.chunk_shape = shape;
+      chunk = shape;
       continue;
     }
     if (definition.options.chunk_shape) {
-      field.chunk_shape = *definition.options.chunk_shape;
-      for (std::size_t d = 0; d < rank; ++d) {
-        if (!variable.growing[d]) field.chunk_shape[d] = std::min(field.chunk_shape[d], shape[d]);
+      chunk = *definition.options.chunk_shape;
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        if (!variable.growing[d]) chunk[d] = std::min(chunk[d], shape[d]);
       }
     } else {
-      field.chunk_shape = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts);
-      stretch(variable, element, field.chunk_shape);
+      chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts[i]);
+      stretch(variable, element, chunk);
     }
-    TAILRACE_TRY(check_chunk(quoted(created[i]), field.chunk_shape, element));
+    TAILRACE_TRY(check_chunk(quoted(created[i]), chunk, element));
   }
   return Status();
 }
@@ -396,16 +349,17 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   for (const std::size_t v : flush.created) {
     if (!array_dtype(variables_[v].type)) {
       variables_[v].storage = ArrayStorage::by_hdf5;
-      variables_[v].field.definition.path = paths_[v];
+      variables_[v].definition.path = paths_[v];
       continue;
     }
-    Result<FieldState> field = define(v);
-    if (!field.ok()) {
-      mine = field.status();
+    Result<FieldDefinition> definition = define_new(v);
+    if (!definition.ok()) {
+      mine = definition.status();
       break;
     }
     numbers.push_back(v);
-    fields.push_back(std::move(*field));
+    fields.emplace_back();
+    fields.back().definition = std::move(*definition);
   }
   TAILRACE_TRY(comm_->agree(mine));
   TAILRACE_TRY(comm_->agree(choose_shapes(numbers, fields)));
@@ -429,33 +383,26 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   TAILRACE_TRY(choose_codecs(fields));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     ArrayVariable& variable = variables_[numbers[i]];
-    FieldState& field = fields[i];
-    field.puts.clear();
+    variable.definition = std::move(fields[i].definition);
+    variable.resolved = std::move(fields[i].resolved);
+    ResolvedField& resolved = variable.resolved;
     if (variable.own_codec != nullptr) {
-      field.codec = share_codec(variable.own_codec);
-      field.verify = field.definition.options.verify == Verify::on;
+      resolved.codec = share_codec(variable.own_codec);
+      resolved.verify = variable.definition.options.verify == Verify::on;
     }
-    const bool plain = field.layout->contiguous();
-    if (field.definition.extendable && field.layout->base_from() == BaseFrom::shape) {
-      field.layout =
+    const bool plain = resolved.layout->contiguous();
+    if (variable.definition.extendable && resolved.layout->base_from() == BaseFrom::shape) {
+      resolved.layout =
           make_claimed_layout(FieldOptions()).value();  // places by shape end with the shape
     }
     variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;
-    variable.field = std::move(field);
   }
   return Status();
 }
 
 /// Codecs and layouts. Errors are agreed.
 Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields) {
-  if (!profile_) {
-    Result<MachineProfile> loaded = load_profile(*comm_, options_.file, nullptr, path_);
-    if (!loaded.ok()) return loaded.status();
-    profile_ = std::move(*loaded);
-    if (options_.file.alignment_bytes == 0) {
-      options_.file.alignment_bytes = profile_->alignment_bytes();
-    }
-  }
+  TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
   TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_, n_threads()));
   return comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr));
 }
@@ -500,7 +447,7 @@ Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
     const bool staged = std::binary_search(flush.variables.begin(), flush.variables.end(), v);
     if (variable.storage != ArrayStorage::contiguous || !staged) continue;
     ++n_plain;
-    const std::uint64_t n = n_elements(variable.field.definition.shape);
+    const std::uint64_t n = n_elements(variable.definition.shape);
     if (n == 0) continue;
     const std::uint64_t n_bytes = n * variable.log.element_bytes();
     std::uint64_t address = 0;
@@ -510,7 +457,7 @@ Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
     }
     comm_->allreduce(std::span<std::uint64_t>(&address, 1), Reduction::max);
     variable.address = address;
-    if (variable.field.definition.shape.empty()) continue;  // the one element is put
+    if (variable.definition.shape.empty()) continue;  // the one element is put
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
     const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
     const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
@@ -552,7 +499,7 @@ Status NetcdfArrayFile::write_contiguous(std::size_t v, std::uint32_t epoch) {
   const ArrayVariable& variable = variables_[v];
   const StagingLog& log = variable.log;
   const std::size_t element = log.element_bytes();
-  const Shape& shape = variable.field.definition.shape;
+  const Shape& shape = variable.definition.shape;
   std::vector<std::byte> swapped;
   Status written;
   const auto write = [&](std::uint64_t first, std::span<const std::byte> values) {
@@ -604,21 +551,11 @@ Bytes pack_texts(const std::vector<ArrayVariable>& variables,
   for (const std::size_t v : flushed) {
     for (const StagedTexts& staged : variables[v].texts) {
       writer.add(static_cast<std::uint64_t>(v));
-      writer.add(staged.slab.start);
-      writer.add(staged.slab.count);
-      writer.add(staged.slab.stride);
+      writer.add(staged.slab);
       for (const std::string& text : staged.texts) writer.add_text(text);
     }
   }
   return writer.take();
-}
-
-Slab take_slab(ByteReader& reader) {
-  Slab slab;
-  slab.start = reader.take_shape();
-  slab.count = reader.take_shape();
-  slab.stride = reader.take_shape();
-  return slab;
 }
 
 }  // namespace
@@ -629,15 +566,15 @@ void NetcdfArrayFile::share_errors(ArrayFlush& flush) {
   bool verified = false;
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     errors.push_back(flush.done.tallies[f].max_error);
-    verified = verified || variables_[flush.chunked[f]].field.verify;
+    verified = verified || variables_[flush.chunked[f]].resolved.verify;
   }
   flush.larger_error.assign(flush.chunked.size(), false);
   if (!verified) return;
   comm_->allreduce(std::span<double>(errors), Reduction::max);
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
-    FieldState& field = variables_[flush.chunked[f]].field;
-    flush.larger_error[f] = field.verify && errors[f] > field.max_error;
-    field.max_error = std::max(field.max_error, errors[f]);
+    ArrayVariable& variable = variables_[flush.chunked[f]];
+    flush.larger_error[f] = variable.resolved.verify && errors[f] > variable.max_error;
+    variable.max_error = std::max(variable.max_error, errors[f]);
   }
 }
 
@@ -680,19 +617,12 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
   TAILRACE_TRY(layout_->change(model_));
   for (const std::size_t v : flush.created) TAILRACE_TRY(create_at_root(v));
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
-    std::vector<Hdf5File::ChunkRecord> records;
-    records.reserve(chunks[f].size());
-    for (const WrittenChunk& chunk : chunks[f]) {
-      records.push_back({chunk.chunk_index,
-                         {chunk.address, chunk.encoded_bytes},
-                         static_cast<std::uint32_t>(chunk.filter_mask)});
-    }
     const ArrayVariable& variable = variables_[flush.chunked[f]];
     if (flush.larger_error[f] && variable.tells_max_error) {
-      TAILRACE_TRY(publish_max_error(file, variable.field));
+      TAILRACE_TRY(publish_max_error(file, variable.definition.path, variable.max_error));
     }
-    if (records.empty()) continue;
-    TAILRACE_TRY(file.insert_chunks(paths_[flush.chunked[f]], records));
+    if (chunks[f].empty()) continue;
+    TAILRACE_TRY(file.insert_chunks(paths_[flush.chunked[f]], chunk_records(chunks[f])));
     for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
       flush.moved.push_back({f, moved.chunk_index, moved.extent.address, moved.extent.encoded_bytes,
                              moved.filter_mask});
@@ -708,8 +638,8 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   const ArrayVariable& variable = variables_[v];
   ModelStorage storage;
   if (variable.storage == ArrayStorage::chunked) {
-    storage.chunk_shape = variable.field.chunk_shape;
-    storage.filters = variable.field.codec->filters();
+    storage.chunk_shape = variable.resolved.chunk_shape;
+    storage.filters = variable.resolved.codec->filters();
   } else if (variable.storage == ArrayStorage::contiguous) {
     storage.contiguous_address = variable.address;
   } else {
@@ -717,7 +647,8 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   }
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
-  return publish_provenance(output_.file(), variable.field);
+  return publish_provenance(output_.file(), variable.definition, variable.resolved,
+                            variable.max_error);
 }
 
 /// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.
@@ -768,7 +699,7 @@ Status NetcdfArrayFile::write_texts_at_root(const Bytes& of_rank) {
   ByteReader reader(of_rank);
   while (!reader.at_end()) {
     const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
-    const Slab slab = take_slab(reader);
+    const Slab slab = reader.take_slab();
     std::vector<std::string> texts(slab.n_elements());
     for (std::string& text : texts) text = reader.take_text();
     TAILRACE_TRY(write_dataset_texts(output_.file().hdf5_id(), paths_[v], slab, texts));
@@ -786,9 +717,7 @@ Bytes NetcdfArrayFile::pack_values(const ArrayFlush& flush) const {
       const Slab slab = variable.log.slab(e);
       const std::size_t n_bytes = slab.n_elements() * variable.log.element_bytes();
       writer.add(static_cast<std::uint64_t>(v));
-      writer.add(slab.start);
-      writer.add(slab.count);
-      writer.add(slab.stride);
+      writer.add(slab);
       std::memcpy(writer.extend(n_bytes), variable.log.values(e), n_bytes);
     }
   }
@@ -799,7 +728,7 @@ Status NetcdfArrayFile::write_values_at_root(const Bytes& of_rank) {
   ByteReader reader(of_rank);
   while (!reader.at_end()) {
     const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
-    const Slab slab = take_slab(reader);
+    const Slab slab = reader.take_slab();
     const ArrayVariable& variable = variables_[v];
     const auto values = reader.take_bytes(slab.n_elements() * variable.log.element_bytes());
     TAILRACE_TRY(write_dataset_values(output_.file().hdf5_id(), paths_[v], slab,

@@ -137,9 +137,7 @@ void PatchedChunks::add_pieces(std::uint64_t chunk_index, ByteWriter& writer) co
     const SlabPart part = part_within(slab, clipped);
     const Box within{part.first, part.slab.count};
     const Box whole{Shape(slab.rank(), 0), slab.count};
-    writer.add(part.slab.start);
-    writer.add(part.slab.count);
-    writer.add(part.slab.stride);
+    writer.add(part.slab);
     writer.add(log_.epoch(link.entry));
     std::byte* to = writer.extend(within.n_elements() * variable_.element_bytes);
     copy_box(within, whole, log_.values(link.entry), within, to, variable_.element_bytes);
@@ -152,10 +150,7 @@ Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) con
   const Bytes pieces = writer.take();
   ByteReader reader(pieces);
   while (!reader.at_end()) {
-    Slab slab;
-    slab.start = reader.take_shape();
-    slab.count = reader.take_shape();
-    slab.stride = reader.take_shape();
+    const Slab slab = reader.take_slab();
     const auto epoch = reader.take<std::uint32_t>();
     const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
     TAILRACE_TRY(to.put(slab, part, epoch));
@@ -168,10 +163,7 @@ void PatchedChunks::lay_pieces(std::uint64_t chunk_index, std::span<const std::b
   Patched& chunk = patched(chunk_index);
   ByteReader reader(pieces);
   while (!reader.at_end()) {
-    Slab slab;
-    slab.start = reader.take_shape();
-    slab.count = reader.take_shape();
-    slab.stride = reader.take_shape();
+    const Slab slab = reader.take_slab();
     const auto epoch = reader.take<std::uint32_t>();
     const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
     const Status laid = lay(chunk_index, slab, epoch, part.data(), chunk, values);

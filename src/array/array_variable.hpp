@@ -47,9 +47,11 @@ struct ArrayVariable {
   std::shared_ptr<const Codec> own_codec;
 
   ArrayStorage storage = ArrayStorage::undecided;
-  FieldState field;             ///< Definition, codec and layout once storage is decided; no puts.
-  std::vector<bool> growing;    ///< Per dimension.
-  std::vector<std::byte> fill;  ///< One element.
+  FieldDefinition definition;  ///< Both once storage is decided.
+  ResolvedField resolved;
+  double max_error = 0;                         ///< Of all flushes, if chunks are verified.
+  std::vector<bool> growing;                    ///< Per dimension.
+  std::vector<std::byte> fill;                  ///< One element.
   std::shared_ptr<const StoredDataset> stored;  ///< Of an opened file, as it was found.
   std::uint64_t address = 0;                    ///< Contiguous: where the values lie.
   bool swapped = false;                         ///< Stored in the other byte order.
@@ -58,6 +60,7 @@ struct ArrayVariable {
   /// tailrace_max_error speaks of every chunk, and is to go on doing so.
   bool tells_max_error = true;
 
+  ChunkGrid grid() const { return {definition.shape, resolved.chunk_shape}; }
   bool in_file() const { return storage != ArrayStorage::undecided; }
   bool staged() const { return !log.empty() || !texts.empty(); }
 };

@@ -1,4 +1,4 @@
-// ByteWriter and ByteReader: pack plain numbers, boxes and texts into messages between ranks.
+// ByteWriter and ByteReader: numbers, boxes, slabs and texts packed into messages between ranks.
 //
 // Native byte order and widths: these bytes never leave the job. A reader that runs past the end is
 // a programmer error, since both sides are the same code.
@@ -12,6 +12,7 @@
 
 #include "core/box.hpp"
 #include "core/comm.hpp"
+#include "core/slab.hpp"
 
 namespace tailrace {
 
@@ -30,6 +31,11 @@ class ByteWriter {
   void add(const Box& box) {
     add(box.start);
     add(box.count);
+  }
+  void add(const Slab& slab) {
+    add(slab.start);
+    add(slab.count);
+    add(slab.stride);
   }
   void add_text(std::string_view text) {
     add(static_cast<std::uint64_t>(text.size()));
@@ -70,6 +76,13 @@ class ByteReader {
     box.start = take_shape();
     box.count = take_shape();
     return box;
+  }
+  Slab take_slab() {
+    Slab slab;
+    slab.start = take_shape();
+    slab.count = take_shape();
+    slab.stride = take_shape();
+    return slab;
   }
   std::string take_text() {
     const auto n_bytes = static_cast<std::size_t>(take<std::uint64_t>());

@@ -2,10 +2,18 @@
 
 #include "exec/lane_clock.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace tailrace {
+
+double thread_cpu_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 std::vector<BusyIntervals::Interval> BusyIntervals::merged() const {
   std::vector<Interval> sorted;

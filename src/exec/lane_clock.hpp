@@ -26,6 +26,9 @@ class LaneClock {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Seconds for which this thread has run on a core.
+double thread_cpu_s();
+
 /// The intervals in which a lane was busy; several threads may belong to it and overlap.
 class BusyIntervals {
  public:

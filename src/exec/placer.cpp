@@ -128,6 +128,30 @@ Reservations reserve_places(Comm& comm, Tail& tail, std::span<const FieldPlan> p
   return places;
 }
 
+void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
+                      std::span<FieldPlan> plans) {
+  constexpr std::uint64_t kElementAlignment = 8;  // so that a reader may map the values in place
+  std::uint64_t n_bytes = 0;
+  for (FieldPlan& plan : plans) {
+    if (plan.layout->base_from() != BaseFrom::shape) continue;
+    // A contiguous run ends with the field; all other slots have room for a whole chunk.
+    const std::uint64_t field_bytes =
+        plan.layout->contiguous()
+            ? n_elements(plan.grid.shape) * plan.element_bytes()
+            : plan.grid.n_chunks() * plan.layout->capacity({0, plan.chunk_bytes(), 0, 0});
+    plan.base_address = n_bytes;
+    n_bytes += round_up(field_bytes, kElementAlignment);
+  }
+  if (n_bytes == 0) return;
+  const std::uint64_t alignment = std::max(alignment_bytes, kElementAlignment);
+  std::uint64_t base = 0;
+  if (comm.is_root()) base = round_up(tail.claim(n_bytes + alignment - 1), alignment);
+  comm.allreduce(std::span<std::uint64_t>(&base, 1), Reduction::max);
+  for (FieldPlan& plan : plans) {
+    if (plan.layout->base_from() == BaseFrom::shape) plan.base_address += base;
+  }
+}
+
 // --- Own places, the arena, and freed capacity.
 
 Placer::Placer(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,

@@ -56,6 +56,11 @@ Reservations reserve_places(Comm& comm, Tail& tail, std::span<const FieldPlan> p
                             std::span<const ChunkJob> jobs, std::span<const JobForecast> forecasts,
                             std::uint64_t alignment_bytes);
 
+/// Take one run of the file's tail for all plans whose chunks have places by shape (contiguous,
+/// sparse, hybrid): sets their base_address. Collective. Cost: one allreduce if there are any.
+void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
+                      std::span<FieldPlan> plans);
+
 // --- Placer: the address of an encoded chunk, as far as its layout has kept a place for it.
 //
 // Places by shape (contiguous, sparse, hybrid) and slots (predictive) belong to one chunk each; the

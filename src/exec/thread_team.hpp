@@ -16,9 +16,13 @@
 #include <thread>
 #include <vector>
 
+#include "core/comm.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
+
+/// Threads of each rank: as many as asked for or, for 0, the cores over the node's ranks.
+std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
 
 class ThreadTeam {
  public:

@@ -1,7 +1,5 @@
 // Bounds for a size, bounds for a PSNR.
 
-#include "field/bound_target.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,6 +7,7 @@
 
 #include "field/candidates.hpp"
 #include "field/chunk_estimator.hpp"
+#include "field/codec_choice.hpp"
 #include "model/dump_time.hpp"
 
 namespace tailrace {
@@ -28,13 +27,15 @@ constexpr int psnr_rounds = 2;
 constexpr double variance_share_max = 3;
 
 /// Whether the target is to set this field's bound.
-bool is_free(const FieldState& field) {
-  const FieldOptions& options = field.definition.options;
-  if (!is_floating(field.definition.dtype) || stored_plainly(field.definition)) return false;
+bool is_free(const FieldDefinition& definition) {
+  const FieldOptions& options = definition.options;
+  if (!is_floating(definition.dtype) || stored_plainly(definition)) return false;
   return options.bound.lossless() ? !options.bound_given : options.bound.mode != BoundMode::pw_rel;
 }
 
-double range_of(const FieldState& field) { return field.value_greatest - field.value_least; }
+double range_of(const FieldState& field) {
+  return field.resolved.value_greatest - field.resolved.value_least;
+}
 
 /// Three digits, rounded towards `up`: for bounds that people read.
 double three_digits(double number, bool up) {
@@ -48,12 +49,12 @@ double three_digits(double number, bool up) {
 
 /// The codec by which the field will be written, as far as a target must know it.
 CodecRequest target_request(const FieldState& field) {
-  CodecRequest request = codec_request(field);
-  if (codec_is_ours_to_choose(field)) {
+  CodecRequest request = codec_request(field.definition, field.resolved);
+  if (codec_is_ours_to_choose(field.definition.options)) {
     request.name = "trz";
     request.settings.clear();
   }
-  request.chunk_shape = field.chunk_shape;
+  request.chunk_shape = field.resolved.chunk_shape;
   return request;
 }
 
@@ -72,18 +73,18 @@ double free_bound(const TargetField& target, double relative_bound) {
   return std::min(relative_bound * range_of(*target.field), target.loosest);
 }
 
-/// All new active fields with this rank's samples. The ranges of those without a bound are found on
+/// All new fields with this rank's samples. The ranges of those without a bound are found on
 /// the way. Collective; @returns this rank's failure.
 Status take_samples(Comm& comm, std::vector<FieldState>& fields, std::vector<TargetField>& out) {
   for (FieldState& field : fields) {
-    if (!field.active || !field.is_new() || field.continued) continue;
+    if (!field.makes_dataset()) continue;
     TargetField target;
     target.field = &field;
-    target.free = is_free(field);
+    target.free = is_free(field.definition);
     target.given = field.definition.options.bound;
     target.loosest = field.definition.options.bound.lossless()
                          ? std::numeric_limits<double>::infinity()
-                         : field.absolute_bound;
+                         : field.resolved.absolute_bound;
     if (target.free) field.definition.options.bound = {BoundMode::rel, loosest_relative_bound};
     out.push_back(std::move(target));
   }
@@ -100,7 +101,7 @@ Status take_samples(Comm& comm, std::vector<FieldState>& fields, std::vector<Tar
 void set_bound(const TargetField& target, double relative_bound) {
   FieldState& field = *target.field;
   const double bound = relative_bound * range_of(field);
-  field.absolute_bound = std::min(bound, target.loosest);
+  field.resolved.absolute_bound = std::min(bound, target.loosest);
   field.definition.options.bound =
       bound < target.loosest ? ErrorBound{BoundMode::rel, relative_bound} : target.given;
 }
@@ -141,7 +142,7 @@ Status add_sizes(const std::vector<TargetField>& targets, const std::string& plu
       if (!same) {
         Result<double> predicted = predicted_bytes(target, bound, plugin_path);
         if (!predicted.ok()) {
-          return predicted.status().within("field \"" + target.field->definition.path + "\"");
+          return predicted.status().within(target.field->definition.name());
         }
         n_bytes = *predicted;
       }
@@ -174,7 +175,7 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
   const double common = three_digits(*found, true);
   for (const TargetField& target : targets) {
     FieldState& field = *target.field;
-    if (codec_is_ours_to_choose(field)) {
+    if (codec_is_ours_to_choose(field.definition.options)) {
       TAILRACE_TRY(name_codec("trz", field.definition.options));
     }
     if (target.free && range_of(field) > 0) set_bound(target, common);
@@ -200,7 +201,7 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
   if (!encoded.ok()) return encoded.status();
   Result<Buffer> decoded = (*codec)->decode(std::move(*encoded));
   if (!decoded.ok()) return decoded.status();
-  const double bound = target.field->absolute_bound;
+  const double bound = target.field->resolved.absolute_bound;
   const std::optional<double> fill = target.field->definition.options.fill_value;
   double squares = 0;
   const auto add = [&]<class T>(const T* before, const T* after) {
@@ -229,10 +230,10 @@ Status find_variance_shares(Comm& comm, std::vector<TargetField>& targets,
   std::vector<std::uint64_t> sums;
   for (TargetField& target : targets) {
     target.square_sum = target.n_values = 0;
-    const bool wanted = target.free && target.field->absolute_bound > 0;
+    const bool wanted = target.free && target.field->resolved.absolute_bound > 0;
     for (std::size_t p = 0; wanted && failed.ok() && p < target.sample.parts.size(); ++p) {
       failed = add_errors(target.sample.parts[p], plugin_path, target)
-                   .within("field \"" + target.field->definition.path + "\"");
+                   .within(target.field->definition.name());
     }
     sums.insert(sums.end(), {target.square_sum, target.n_values});
   }
@@ -259,12 +260,12 @@ Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const File
       FieldState& field = *target.field;
       if (!target.free || !(range_of(field) > 0)) continue;
       // Another predictor makes other errors than those that were looked at.
-      if (codec_is_ours_to_choose(field)) {
+      if (codec_is_ours_to_choose(field.definition.options)) {
         TAILRACE_TRY(name_codec("trz", field.definition.options));
       }
       if (round > 0) {
-        field.expected_psnr_db =
-            psnr_for_bound(field.absolute_bound, range_of(field), target.variance_share);
+        field.resolved.expected_psnr_db =
+            psnr_for_bound(field.resolved.absolute_bound, range_of(field), target.variance_share);
       }
       if (round == psnr_rounds) continue;
       const double bound = bound_for_psnr(wanted_db, range_of(field), target.variance_share);

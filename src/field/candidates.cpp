@@ -2,8 +2,6 @@
 
 #include "field/candidates.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "core/option_table.hpp"
+#include "exec/lane_clock.hpp"
 #include "field/chunk_estimator.hpp"
 #include "model/dump_time.hpp"
 
@@ -49,12 +48,6 @@ constexpr std::array<PredictorSetting, 3> predictors = {
     PredictorSetting::dimension_1, PredictorSetting::dimension_2, PredictorSetting::dimension_3};
 /// trz picks the predictor of the fewest bytes by itself: one that is named can only save time.
 constexpr double predictor_least_share = 1;
-
-double thread_cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// A put and how many chunks it touches.
 struct TouchedPut {
@@ -122,8 +115,7 @@ bool is_answered_by_trz(std::string_view codec) {
 
 }  // namespace
 
-bool codec_is_ours_to_choose(const FieldState& field) {
-  const FieldOptions& options = field.definition.options;
+bool codec_is_ours_to_choose(const FieldOptions& options) {
   return options.codec == "auto" || (!options.codec_given && !options.bound.lossless());
 }
 
@@ -149,7 +141,7 @@ Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size)
       if (wanted >= before + n_chunks) break;
       TAILRACE_TRY(add_part(touched, part_of(touched, grid, wanted - before), dtype,
                             size.pulled_bytes_max, sample)
-                       .within("field \"" + field.definition.path + "\""));
+                       .within(field.definition.name()));
     }
     before += n_chunks;
   }
@@ -159,7 +151,7 @@ Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size)
 FieldCandidates::FieldCandidates(const FieldState& field, FieldSample sample,
                                  std::string plugin_path)
     : field_(&field), sample_(std::move(sample)), plugin_path_(std::move(plugin_path)) {
-  const CodecRequest base = codec_request(field);
+  const CodecRequest base = codec_request(field.definition, field.resolved);
   lossy_ = is_floating(base.dtype) && (base.absolute_bound > 0 || base.pointwise_bound > 0);
   const auto add = [&](const std::string& codec, double least_share) {
     views_.emplace_back();
@@ -180,7 +172,7 @@ Result<CodecRequest> FieldCandidates::request_for(std::size_t candidate,
                                                   const Shape& chunk_shape) const {
   FieldOptions named;
   TAILRACE_TRY(name_codec(views_[candidate].codec, named));
-  CodecRequest request = codec_request(*field_);
+  CodecRequest request = codec_request(field_->definition, field_->resolved);
   request.name = named.codec;
   request.settings = named.codec_settings;
   request.chunk_shape = chunk_shape;
@@ -189,7 +181,7 @@ Result<CodecRequest> FieldCandidates::request_for(std::size_t candidate,
 
 Status FieldCandidates::estimate_parts(std::size_t candidate) {
   CandidateView& view = views_[candidate];
-  Result<CodecRequest> request = request_for(candidate, field_->chunk_shape);
+  Result<CodecRequest> request = request_for(candidate, field_->resolved.chunk_shape);
   if (!request.ok()) return request.status();
   Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path_);
   if (!codec.ok()) return codec.status();
@@ -236,7 +228,7 @@ Status FieldCandidates::look_at(std::size_t candidate) {
   if (is_answered_by_trz(view.codec)) return derive_from_trz(candidate);
   const Status looked = estimate_parts(candidate);
   if (!looked.ok() && !is_refusal(looked)) {
-    return looked.within("field \"" + field_->definition.path + "\"");
+    return looked.within(field_->definition.name());
   }
   view.sampled = looked.ok();
   view.refused = looked.message();
@@ -252,8 +244,9 @@ Status FieldCandidates::look_at_cheap() {
 
 Status FieldCandidates::search_predictors(const std::function<double(std::size_t)>& step_s) {
   if (first_predictor_ == views_.size()) return Status();
-  const auto n_dimensions = std::count_if(field_->chunk_shape.begin(), field_->chunk_shape.end(),
-                                          [](std::uint64_t extent) { return extent > 1; });
+  const Shape& chunk = field_->resolved.chunk_shape;
+  const auto n_dimensions =
+      std::count_if(chunk.begin(), chunk.end(), [](std::uint64_t extent) { return extent > 1; });
   Status failed;
   const std::size_t trz = index_of("trz");
   search_predictor(static_cast<std::size_t>(n_dimensions), [&](PredictorSetting setting) {
@@ -275,7 +268,8 @@ Status FieldCandidates::measure(std::size_t candidate) {
     if (!request.ok()) return request.status();
     Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path_);
     if (!codec.ok()) return is_refusal(codec.status()) ? Status() : codec.status();
-    const bool verified = verifies(*field_, view.codec, (*codec)->lossy());
+    const bool verified =
+        verifies(field_->definition.options.verify, view.codec, (*codec)->lossy());
     double least_s = std::numeric_limits<double>::infinity();
     std::uint64_t n_bytes = 0;
     for (int round = 0; round < 2; ++round) {
@@ -298,8 +292,7 @@ Status FieldCandidates::measure(std::size_t candidate) {
   return Status();
 }
 
-bool verifies(const FieldState& field, const std::string& codec, bool lossy) {
-  const Verify wish = field.definition.options.verify;
+bool verifies(Verify wish, const std::string& codec, bool lossy) {
   if (wish != Verify::automatic) return wish == Verify::on;
   const std::string_view name = bare_name(codec);
   return lossy && name != "trz" && name != "portable";  // whose bounds are ours to keep

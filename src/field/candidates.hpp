@@ -23,7 +23,7 @@
 namespace tailrace {
 
 /// Whether the field's codec is ours to choose: codec=auto, or a bound and no codec.
-bool codec_is_ours_to_choose(const FieldState& field);
+bool codec_is_ours_to_choose(const FieldOptions& options);
 
 /// Values that stand for this rank's share of a field.
 struct FieldSample {
@@ -98,7 +98,7 @@ class FieldCandidates {
 };
 
 /// Whether this codec's chunks are decoded again and compared.
-bool verifies(const FieldState& field, const std::string& codec, bool lossy);
+bool verifies(Verify wish, const std::string& codec, bool lossy);
 
 /// Seconds of a core to take `raw_bytes` in, encode them to `encoded_bytes`, verify that, and copy
 /// what is written to the page cache; nothing if the profile does not know the codec.

@@ -22,9 +22,7 @@
 
 #include "core/byte_stream.hpp"
 #include "exec/thread_team.hpp"
-#include "field/bound_target.hpp"
 #include "field/candidates.hpp"
-#include "field/continued_fields.hpp"
 #include "measure/machine_identity.hpp"
 #include "model/dump_time.hpp"
 
@@ -135,7 +133,7 @@ void StepChooser::forecast_candidate(const FieldCandidates& field, const FieldSu
                                      std::size_t candidate, CandidateForecast& one) const {
   const CandidateSum& known = sum.candidates[candidate];
   const auto raw = static_cast<double>(sum.raw_bytes);
-  const bool verified = verifies(field.field(), one.codec, field.lossy());
+  const bool verified = verifies(field.field().definition.options.verify, one.codec, field.lossy());
   one.measured_bytes = static_cast<double>(known.measured_bytes);
   one.measured_encode_s = 1e-9 * static_cast<double>(known.measured_ns);
   if (known.n_refused > 0) {
@@ -222,7 +220,8 @@ double StepChooser::step_with(std::size_t field, const CandidateForecast& replac
 bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   const FieldForecast& known = forecasts_[field];
   const CandidateView& view = fields_[field].views()[candidate];
-  const bool verified = verifies(fields_[field].field(), view.codec, fields_[field].lossy());
+  const Verify wish = fields_[field].field().definition.options.verify;
+  const bool verified = verifies(wish, view.codec, fields_[field].lossy());
   double smallest = known.raw_bytes;
   double trz_bytes = known.raw_bytes;
   for (const CandidateForecast& one : known.candidates) {
@@ -355,11 +354,11 @@ Status StepChooser::decide(Comm& comm, const std::vector<FieldState*>& fields) {
     candidate = static_cast<std::size_t>(of_root.take<std::uint64_t>());
   }
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    FieldState& field = *fields[f];
-    field.candidates = std::move(forecasts_[f].candidates);
-    field.chosen_candidate = choice_.candidate[f];
-    TAILRACE_TRY(
-        name_codec(field.candidates[field.chosen_candidate].codec, field.definition.options));
+    ResolvedField& resolved = fields[f]->resolved;
+    resolved.candidates = std::move(forecasts_[f].candidates);
+    resolved.chosen_candidate = choice_.candidate[f];
+    TAILRACE_TRY(name_codec(resolved.candidates[resolved.chosen_candidate].codec,
+                            fields[f]->definition.options));
   }
   return Status();
 }
@@ -368,33 +367,35 @@ Status StepChooser::decide(Comm& comm, const std::vector<FieldState*>& fields) {
 /// Rank 0 only.
 Result<std::string> stored_codec(const FieldState& field, const std::string& plugin_path) {
   const FieldCandidates candidates(field, FieldSample(), plugin_path);
+  const Shape chunk_shape = field.definition.with_entries(1, field.resolved.chunk_shape);
   for (std::size_t c = 0; c < candidates.views().size(); ++c) {
-    Result<CodecRequest> request = candidates.request_for(c, field.dataset_chunk_shape());
+    Result<CodecRequest> request = candidates.request_for(c, chunk_shape);
     if (!request.ok()) return request.status();
     Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path);
-    if (codec.ok() && has_filters(field, **codec)) return candidates.views()[c].codec;
+    if (codec.ok() && has_filters(field.stored_filters, **codec))
+      return candidates.views()[c].codec;
   }
   return Status(Code::invalid_argument,
-                "field \"" + field.definition.path +
-                    "\": the file has it with filters that no candidate of codec auto makes; name "
-                    "its codec and settings");
+                field.definition.name() +
+                    ": the file has it with filters that no candidate of codec "
+                    "auto makes; name its codec and settings");
+}
+
+/// What rank 0 has found, on every rank. Collective. Cost: one agreement, one broadcast.
+template <class Find>
+Result<std::string> broadcast_text(Comm& comm, Find&& find) {
+  Result<std::string> found = comm.is_root() ? find() : Result<std::string>(std::string());
+  TAILRACE_TRY(comm.agree(found.status()));
+  const std::span<const std::byte> mine = std::as_bytes(std::span(*found));
+  Bytes bytes(mine.begin(), mine.end());
+  comm.broadcast(bytes, 0);
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
-  Status found;
-  Bytes text;
-  if (comm.is_root()) {
-    Result<std::string> codec = stored_codec(field, plugin_path);
-    found = codec.status();
-    if (codec.ok()) {
-      const std::span<const std::byte> bytes = std::as_bytes(std::span(*codec));
-      text.assign(bytes.begin(), bytes.end());
-    }
-  }
-  TAILRACE_TRY(comm.agree(found));
-  comm.broadcast(text, 0);
-  return name_codec(std::string(reinterpret_cast<const char*>(text.data()), text.size()),
-                    field.definition.options);
+  const Result<std::string> codec =
+      broadcast_text(comm, [&] { return stored_codec(field, plugin_path); });
+  return codec.ok() ? name_codec(*codec, field.definition.options) : codec.status();
 }
 
 bool has_target(const FileOptions& options) {
@@ -438,22 +439,17 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
 
 }  // namespace
 
-Result<MachineProfile> load_profile(Comm& comm, const FileOptions& options, const LogCallback& log,
-                                    const std::string& path) {
-  Status read;
-  Bytes bytes;
-  if (comm.is_root()) {
-    Result<std::string> text = read_profile(options, log, path);
-    read = text.status();
-    if (text.ok()) {
-      const std::span<const std::byte> view = std::as_bytes(std::span(*text));
-      bytes.assign(view.begin(), view.end());
-    }
-  }
-  TAILRACE_TRY(comm.agree(read));
-  comm.broadcast(bytes, 0);
-  if (bytes.empty()) return built_in_profile();
-  return parse_profile({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
+                    const std::string& path, std::optional<MachineProfile>& profile) {
+  if (profile) return Status();
+  Result<std::string> text = broadcast_text(comm, [&] { return read_profile(options, log, path); });
+  if (!text.ok()) return text.status();
+  Result<MachineProfile> parsed =
+      text->empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(*text);
+  if (!parsed.ok()) return parsed.status();
+  profile = std::move(*parsed);
+  if (options.alignment_bytes == 0) options.alignment_bytes = profile->alignment_bytes();
+  return Status();
 }
 
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
@@ -461,20 +457,19 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
   TAILRACE_TRY(set_target_bounds(comm, fields, options));
   std::vector<FieldState*> chosen;
   for (FieldState& field : fields) {
-    if (!field.active || !field.is_new() || !codec_is_ours_to_choose(field)) continue;
     FieldOptions& wish = field.definition.options;
+    if (!field.is_new() || !codec_is_ours_to_choose(wish)) continue;
     if (!wish.codec_settings.empty()) {
       return Status(Code::invalid_argument,
-                    "field \"" + field.definition.path + "\": setting \"" +
-                        wish.codec_settings.front().first +
+                    field.definition.name() + ": setting \"" + wish.codec_settings.front().first +
                         "\" needs a codec's name: codec auto takes no settings");
     }
     if (field.continued) {
       TAILRACE_TRY(name_stored_codec(comm, field, options.plugin_path));
     } else if (stored_plainly(field.definition)) {
       TAILRACE_TRY(name_codec("none", wish));
-    } else if (!field.inherited.codec.empty() && !has_target(options)) {
-      TAILRACE_TRY(name_codec(field.inherited.codec, wish));
+    } else if (!field.learned.inherited.codec.empty() && !has_target(options)) {
+      TAILRACE_TRY(name_codec(field.learned.inherited.codec, wish));
     } else {
       chosen.push_back(&field);
     }

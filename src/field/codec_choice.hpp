@@ -1,4 +1,5 @@
-// Choosing codecs: fields with codec=auto get the codec and settings that make the step shortest.
+// Choosing codecs: fields with codec=auto get the codec and settings that make the step shortest,
+// after the bounds that a target asks for are set (bound_target.cpp).
 //
 // Samples a few chunks of each field on each rank, forecasts size and time of every candidate
 // (model/dump_time.hpp), adds the forecasts up over all ranks in one allreduce, and takes what rank
@@ -7,6 +8,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,22 +22,40 @@ namespace tailrace {
 
 /// The profile that options.profile_path names, else $TAILRACE_PROFILE, else
 /// ~/.config/tailrace/profile.json if there is one, else the built-in one; read by rank 0 and
-/// broadcast. Remarks on a stale one go to `log`. Collective. Cost: one agreement, one broadcast.
+/// broadcast. Remarks on a stale one go to `log`. It also says what align=auto comes to. Nothing is
+/// done where `profile` is there. Collective. Cost: one agreement, one broadcast.
 /// @param path  of the output: what the profile's file system is compared with; "": not compared.
 /// @error not_found, io_error, corrupt  the file named; the same on every rank.
-Result<MachineProfile> load_profile(Comm& comm, const FileOptions& options, const LogCallback& log,
-                                    const std::string& path = "");
+Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
+                    const std::string& path, std::optional<MachineProfile>& profile);
 
-/// Replace codec=auto in the definitions of new active fields, and the codec of fields with a bound
+/// Replace codec=auto in the definitions of new fields, and the codec of fields with a bound
 /// for which none was named, by what serves the step best, after the bounds of a target are set
-/// (bound_target.hpp). A field that continues a dataset takes the dataset's, one whose lineage
-/// (lineage.hpp) has chosen takes that choice, unless there is a target.
-/// FieldState::candidates tells what was compared. Collective. Cost: sampling, at most 4 chunks of
-/// each field on each rank; two allreduces, one of O(fields * candidates) numbers, and a broadcast:
-/// rank 0 decides.
+/// (set_target_bounds). A field that continues a dataset takes the dataset's, one whose lineage
+/// has chosen takes that choice, unless there is a target.
+/// ResolvedField::candidates tells what was compared. Collective. Cost: sampling, at most 4 chunks
+/// of each field on each rank; two allreduces, one of O(fields * candidates) numbers, and a
+/// broadcast: rank 0 decides.
 /// @error invalid_argument  settings without a codec.  @error out_of_memory, and what a BoxSource
 /// returns; the same on every rank.
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
                          const MachineProfile& profile, std::uint64_t n_threads);
+
+// --- Targets: the bounds that a wished file size or PSNR comes to (target-size=, target-psnr=).
+//
+// Both by a sample on every rank and sums over all ranks in whole numbers, so that every rank finds
+// the same bounds. target-size: sizes of all fields at a row of bounds, one allreduce, and the
+// inverse by interpolation (model/dump_time.hpp). target-psnr: the bound that even errors
+// would need, corrected by the errors that the codec makes on the sample.
+
+/// Set the bounds of new fields of floating point numbers that have a bound, or none was
+/// given of, to what the options' target asks; a bound that was given is the loosest one. A
+/// field whose codec is ours to choose becomes codec trz, by which sizes and errors are predicted.
+/// Nothing is done without a target. After resolve_bounds.
+/// Collective. Cost: a pass over the values of fields without a bound; sampling: about 12 times
+/// that of one codec, or twice the encoding of the sample (psnr); two to four allreduces.
+/// @error invalid_argument  a size that even the loosest bound does not make; says what it makes.
+/// The same on every rank.
+Status set_target_bounds(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options);
 
 }  // namespace tailrace

@@ -1,18 +1,19 @@
 // Looking up new fields in the file, at rank 0, and telling the others.
 
-#include "field/continued_fields.hpp"
-
+#include <algorithm>
 #include <set>
 
 #include "core/byte_stream.hpp"
 #include "core/error_bound.hpp"
 #include "describe/input_file.hpp"
+#include "field/field_state.hpp"
+#include "hdf5/hdf5_file.hpp"
 
 namespace tailrace {
 namespace {
 
 Status refuse(const FieldState& field, Code code, const std::string& why) {
-  return Status(code, "field \"" + field.definition.path + "\": " + why);
+  return Status(code, field.definition.name() + ": " + why);
 }
 
 /// A dataset cannot lie inside a dataset, be it in the file or defined in this step.
@@ -37,17 +38,19 @@ Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes
                        dataset.chunk_shape.front() == 1;
   if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
   const std::uint64_t n_entries = dataset.shape.front();
-  if (dataset.dtype != definition.dtype || dataset.shape != field.dataset_shape(n_entries)) {
+  if (dataset.dtype != definition.dtype ||
+      dataset.shape != definition.with_entries(n_entries, definition.shape)) {
     return refuse(field, Code::invalid_argument,
                   "the file has it as " + std::string(dtype_name(dataset.dtype)) + " " +
                       shape_text(dataset.shape) + ", which entries of " +
                       std::string(dtype_name(definition.dtype)) + " " +
                       shape_text(definition.shape) + " cannot continue");
   }
-  field.chunk_shape = Shape(dataset.chunk_shape.begin() + 1, dataset.chunk_shape.end());
-  if (definition.options.chunk_shape && *definition.options.chunk_shape != field.chunk_shape) {
+  ResolvedField& resolved = field.resolved;
+  resolved.chunk_shape = Shape(dataset.chunk_shape.begin() + 1, dataset.chunk_shape.end());
+  if (definition.options.chunk_shape && *definition.options.chunk_shape != resolved.chunk_shape) {
     return refuse(field, Code::invalid_argument,
-                  "the file has chunks of " + shape_text(field.chunk_shape) + ", not " +
+                  "the file has chunks of " + shape_text(resolved.chunk_shape) + ", not " +
                       shape_text(*definition.options.chunk_shape));
   }
   const bool lossy = stored.absolute_bound > 0 || stored.pointwise_bound > 0;
@@ -58,9 +61,9 @@ Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes
   }
   field.continued = true;
   field.n_entries = n_entries;
-  field.absolute_bound = stored.absolute_bound;
-  field.pointwise_bound = stored.pointwise_bound;
-  field.max_error = stored.max_error.value_or(0);
+  resolved.absolute_bound = stored.absolute_bound;
+  resolved.pointwise_bound = stored.pointwise_bound;
+  field.learned.max_error = stored.max_error.value_or(0);
   field.stored_filters = stored.filters;
   return Status();
 }
@@ -90,11 +93,11 @@ Status look_up(Hdf5File& file, const std::string& path, bool appended,
                std::vector<FieldState>& fields) {
   std::set<std::string> paths;
   for (const FieldState& field : fields) {
-    if (!field.retired) paths.insert(field.definition.path);
+    if (field.life != FieldLife::retired) paths.insert(field.definition.path);
   }
   std::vector<FieldState*> known;
   for (FieldState& field : fields) {
-    if (!field.is_new() || field.continued) continue;
+    if (!field.makes_dataset()) continue;
     TAILRACE_TRY(check_parents(file, field, paths));
     if (!file.exists(field.definition.path)) continue;
     const bool dataset = file.dataset_shape(field.definition.path).ok();
@@ -118,11 +121,11 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
     const FieldState& field = fields[f];
     if (!field.continued || !field.is_new()) continue;
     writer.add(static_cast<std::uint64_t>(f));
-    writer.add(field.chunk_shape);
+    writer.add(field.resolved.chunk_shape);
     writer.add(field.n_entries);
-    writer.add(field.absolute_bound);
-    writer.add(field.pointwise_bound);
-    writer.add(field.max_error);
+    writer.add(field.resolved.absolute_bound);
+    writer.add(field.resolved.pointwise_bound);
+    writer.add(field.learned.max_error);
   }
   Bytes bytes = writer.take();
   comm.broadcast(bytes, 0);
@@ -130,29 +133,28 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
   while (!reader.at_end()) {
     FieldState& field = fields[static_cast<std::size_t>(reader.take<std::uint64_t>())];
     field.continued = true;
-    field.chunk_shape = reader.take_shape();
+    field.resolved.chunk_shape = reader.take_shape();
     field.n_entries = reader.take<std::uint64_t>();
-    field.absolute_bound = reader.take<double>();
-    field.pointwise_bound = reader.take<double>();
-    field.max_error = reader.take<double>();
+    field.resolved.absolute_bound = reader.take<double>();
+    field.resolved.pointwise_bound = reader.take<double>();
+    field.learned.max_error = reader.take<double>();
   }
   return Status();
 }
 
-bool has_filters(const FieldState& field, const Codec& codec) {
-  const std::vector<FilterSpec>& filters = codec.filters();
-  bool same = filters.size() == field.stored_filters.size();
-  for (std::size_t i = 0; same && i < filters.size(); ++i) {
-    same = filters[i].filter_id == field.stored_filters[i].filter_id &&
-           filters[i].final_client_data == field.stored_filters[i].client_data;
-  }
-  return same;
+bool has_filters(const std::vector<StoredFilter>& stored, const Codec& codec) {
+  return std::equal(codec.filters().begin(), codec.filters().end(), stored.begin(), stored.end(),
+                    [](const FilterSpec& made, const StoredFilter& filter) {
+                      return made.filter_id == filter.filter_id &&
+                             made.final_client_data == filter.client_data;
+                    });
 }
 
 Status check_continued_codecs(const std::vector<FieldState>& fields) {
   for (const FieldState& field : fields) {
-    if (!field.continued || !field.is_new() || field.codec == nullptr) continue;
-    if (has_filters(field, *field.codec)) continue;
+    const Codec* codec = field.resolved.codec.get();
+    if (!field.continued || !field.is_new() || codec == nullptr) continue;
+    if (has_filters(field.stored_filters, *codec)) continue;
     std::string stored;
     for (const StoredFilter& filter : field.stored_filters) {
       stored += (stored.empty() ? "" : ", ") + filter.name + " (" +
@@ -160,7 +162,7 @@ Status check_continued_codecs(const std::vector<FieldState>& fields) {
     }
     return refuse(field, Code::invalid_argument,
                   "the file has it with the filters {" + stored + "}, and codec " +
-                      std::string(field.codec->name()) + " with these settings has others");
+                      std::string(codec->name()) + " with these settings has others");
   }
   return Status();
 }

@@ -1,6 +1,6 @@
 // Fields as the application defines them, and what is reported of them and of a step.
 //
-// Plain values, the same on every rank. What the engine knows of a field besides is FieldState.
+// Plain values, the same on every rank. What the engine knows of a field besides: field_state.hpp.
 
 #pragma once
 
@@ -28,6 +28,14 @@ struct FieldDefinition {
       false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
   std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
   bool grows() const { return extendable || more_unlimited != 0; }
+  /// As messages call it: field "/path".
+  std::string name() const { return "field \"" + path + "\""; }
+  std::uint64_t raw_bytes() const { return n_elements(shape) * dtype_bytes(dtype); }
+  /// Of the dataset: `extents` of one entry, with a leading `n` for a field over time.
+  Shape with_entries(std::uint64_t n, Shape extents) const {
+    if (options.over_time) extents.insert(extents.begin(), n);
+    return extents;
+  }
 };
 
 /// What became of one field in one step; sums and maxima over all ranks, the same on every rank.

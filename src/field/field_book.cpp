@@ -2,8 +2,6 @@
 
 #include "field/field_book.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -12,6 +10,7 @@
 #include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
 #include "core/codec_settings.hpp"
+#include "exec/lane_clock.hpp"
 #include "field/candidates.hpp"
 #include "field/field_state.hpp"
 
@@ -31,45 +30,33 @@ constexpr double twin_fading = 0.5;
 /// Fields whose counts travel in one message: 4 MB at most.
 constexpr std::size_t fields_at_once = 64;
 
-double counting_cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-std::uint64_t chunk_bytes_of(const FieldState& field) {
-  return n_elements(field.chunk_shape) * dtype_bytes(field.definition.dtype);
-}
-
 /// Whether chunks of this field could have codes that a book knows.
 bool has_codes(const FieldState& field) {
-  const CodecRequest request = codec_request(field);
+  const CodecRequest request = codec_request(field.definition, field.resolved);
   if (request.name != "trz" || !is_floating(request.dtype)) return false;
   const bool fast = std::find(request.settings.begin(), request.settings.end(),
                               KeyValue{"preset", "fast"}) != request.settings.end();
   return !fast && (request.absolute_bound > 0 || request.pointwise_bound > 0);
 }
 
-/// The new active fields with book=auto; settings that make no sense are an error.
+/// The new fields with book=auto; settings that make no sense are an error.
 Result<std::vector<FieldState*>> fields_with_auto_book(std::vector<FieldState>& fields) {
   std::vector<FieldState*> found;
   for (FieldState& field : fields) {
-    if (!field.active || !field.is_new() || field.definition.options.codec != "trz") continue;
+    if (!field.is_new() || field.definition.options.codec != "trz") continue;
     trz::CodecSettingList settings = field.definition.options.codec_settings;
     const Result<std::optional<trz::AutoBook>> wish = trz::take_auto_book(settings);
-    if (!wish.ok()) {
-      return wish.status().within("field \"" + field.definition.path + "\"");
-    }
+    if (!wish.ok()) return wish.status().within(field.definition.name());
     if (!*wish || !has_codes(field)) continue;
-    field.book.most_loss = (*wish)->most_loss;
+    field.learned.book.most_loss = (*wish)->most_loss;
     found.push_back(&field);
   }
   return found;
 }
 
 /// The book in the header of the dataset that a field continues. Rank 0 only.
-Bytes stored_book(const FieldState& field) {
-  for (const StoredFilter& filter : field.stored_filters) {
+Bytes stored_book(const std::vector<StoredFilter>& filters) {
+  for (const StoredFilter& filter : filters) {
     if (filter.filter_id != trz::filter_id) continue;
     const Result<trz::ClientData> data = trz::read_client_words(filter.client_data);
     if (!data.ok()) break;  // check_continued_codecs says what is wrong.
@@ -81,10 +68,10 @@ Bytes stored_book(const FieldState& field) {
 
 void adopt_stored_book(Comm& comm, FieldState& field) {
   Bytes bytes;
-  if (comm.is_root()) bytes = stored_book(field);
+  if (comm.is_root()) bytes = stored_book(field.stored_filters);
   comm.broadcast(bytes, 0);
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  field.book.bytes.assign(first, first + bytes.size());
+  field.learned.book.bytes.assign(first, first + bytes.size());
 }
 
 // --- counts of all ranks --------------------------------------------------------------------
@@ -141,7 +128,7 @@ std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* con
   const std::vector<std::uint64_t> total = sum->total();
   std::vector<std::uint64_t> shares;
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    const std::uint64_t least = trained_bytes_min / chunk_bytes_of(*fields[f]) + 1;
+    const std::uint64_t least = trained_bytes_min / fields[f]->chunk_bytes() + 1;
     const std::uint64_t wanted = std::max(total[f] / trained_one_in + 1, std::min(total[f], least));
     const auto wanted_of = [&](std::uint64_t n) {
       return (n * wanted + total[f] - 1) / std::max<std::uint64_t>(total[f], 1);
@@ -154,19 +141,19 @@ std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* con
 
 /// Count a few chunks of this rank's. @error out_of_memory, and what a source returns.
 Status count_sample(const FieldState& field, std::uint64_t n_chunks, trz::BookCounter& counter) {
-  if (n_chunks == 0 || !(field.absolute_bound > 0)) return Status();
+  if (n_chunks == 0 || !(field.resolved.absolute_bound > 0)) return Status();
   SampleSize size;
   size.n_parts_max = n_chunks;
   const Result<FieldSample> sample = take_sample(field, size);
   if (!sample.ok()) return sample.status();
-  CodecRequest request = codec_request(field);
+  CodecRequest request = codec_request(field.definition, field.resolved);
   TAILRACE_TRY(trz::take_auto_book(request.settings).status());
   CodecSettings keys(request);
   const trz::Settings settings = trz::read_settings(keys);
   trz::Workspace workspace;
   trz::ChunkType type;
   type.dtype = field.definition.dtype;
-  type.bound = field.absolute_bound;
+  type.bound = field.resolved.absolute_bound;
   type.fill_value = trz::recorded_fill(type.dtype, field.definition.options.fill_value);
   for (const StridedValues& part : sample->parts) {
     Buffer values(part.n_bytes());
@@ -187,15 +174,14 @@ Status train_first_books(Comm& comm, std::span<FieldState* const> fields) {
   std::vector<trz::BookTally> tallies(fields.size());
   Status counted;
   for (std::size_t f = 0; f < fields.size() && counted.ok(); ++f) {
-    trz::BookCounter counter(0, 0, counting_cpu_s);
-    counted = count_sample(*fields[f], shares[f], counter)
-                  .within("field \"" + fields[f]->definition.path + "\"");
+    trz::BookCounter counter(0, 0, thread_cpu_s);
+    counted = count_sample(*fields[f], shares[f], counter).within(fields[f]->definition.name());
     tallies[f] = counter.take();
   }
   TAILRACE_TRY(comm.agree(counted));
   add_up_counts(comm, tallies);
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    fields[f]->book.bytes = book_bytes_from(tallies[f]);
+    fields[f]->learned.book.bytes = book_bytes_from(tallies[f]);
   }
   return Status();
 }
@@ -245,14 +231,14 @@ void judge_book(BookState& book, const CountedSums& sums) {
 
 /// Whether the next step's dataset is to have a book of what was counted now. A step that has no
 /// book counts enough for one; so where too little was counted, the next goes without.
-bool wants_new_book(const FieldState& field, BookState& book, const CountedSums& sums) {
+bool wants_new_book(BookState& book, std::uint64_t chunk_bytes, const CountedSums& sums) {
   book.next = book.bytes;
   if (sums.n_counted == 0) return false;
   if (book.bytes.empty()) return true;
   if (book.ratio_loss <= book.most_loss) return false;
   book.next.clear();
   if (book.age <= 1) book.n_rests = rest_steps;
-  return book.age > 1 && sums.n_counted * chunk_bytes_of(field) >= trained_bytes_min;
+  return book.age > 1 && sums.n_counted * chunk_bytes >= trained_bytes_min;
 }
 
 }  // namespace
@@ -262,7 +248,7 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
   if (!wishing.ok()) return wishing.status();  // Alike on every rank: the definitions are.
   std::vector<FieldState*> untrained;
   for (FieldState* field : *wishing) {
-    BookState& book = field->book;
+    BookState& book = field->learned.book;
     if (field->continued) {
       adopt_stored_book(comm, *field);
     } else if (field->definition.options.over_time) {
@@ -279,7 +265,7 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
   const auto rank = static_cast<std::uint64_t>(comm.rank());
   const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
   for (FieldState* field : *wishing) {
-    BookState& book = field->book;
+    BookState& book = field->learned.book;
     if (!book.bytes.empty()) {
       trz::name_book(book.bytes, field->definition.options.codec_settings);
     }
@@ -288,8 +274,8 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
     const std::uint64_t n_before =
         book.n_chunks > 0 ? book.n_chunks : rank * trz::BookCounter::twin_one_in / n_ranks;
     const std::uint64_t n_first =
-        book.bytes.empty() ? (trained_bytes_min / chunk_bytes_of(*field)) / n_ranks + 1 : 0;
-    book.counter = std::make_shared<trz::BookCounter>(n_before, n_first, counting_cpu_s);
+        book.bytes.empty() ? (trained_bytes_min / field->chunk_bytes()) / n_ranks + 1 : 0;
+    book.counter = std::make_shared<trz::BookCounter>(n_before, n_first, thread_cpu_s);
   }
   return Status();
 }
@@ -298,7 +284,7 @@ void learn_books(Comm& comm, std::span<FieldState* const> active, StepReport& re
   std::vector<std::size_t> counting;  // Positions in `active`.
   std::vector<trz::BookTally> tallies;
   for (std::size_t p = 0; p < active.size(); ++p) {
-    BookState& book = active[p]->book;
+    BookState& book = active[p]->learned.book;
     report.fields[p].book_bytes = book.bytes.size();
     if (book.counter == nullptr) continue;
     counting.push_back(p);
@@ -312,13 +298,15 @@ void learn_books(Comm& comm, std::span<FieldState* const> active, StepReport& re
   for (std::size_t c = 0; c < counting.size(); ++c) {
     FieldState& field = *active[counting[c]];
     FieldReport& entry = report.fields[counting[c]];
-    judge_book(field.book, sums[c]);
-    entry.book_ratio_loss = field.book.bytes.empty() ? 0 : field.book.ratio_loss;
-    if (!field.book.bytes.empty() && field.book.twin_book_s > 0) {
-      entry.book_saved_s = entry.encode_s * (field.book.twin_own_s / field.book.twin_book_s - 1);
+    BookState& book = field.learned.book;
+    judge_book(book, sums[c]);
+    entry.book_ratio_loss = book.bytes.empty() ? 0 : book.ratio_loss;
+    if (!book.bytes.empty() && book.twin_book_s > 0) {
+      entry.book_saved_s = entry.encode_s * (book.twin_own_s / book.twin_book_s - 1);
     }
-    if (field.definition.options.over_time || !wants_new_book(field, field.book, sums[c])) continue;
-    renewed.push_back(&field.book);
+    if (field.definition.options.over_time) continue;
+    if (!wants_new_book(book, field.chunk_bytes(), sums[c])) continue;
+    renewed.push_back(&book);
     to_add.push_back(std::move(tallies[c]));
   }
   if (renewed.empty()) return;

@@ -40,7 +40,7 @@ struct BookState {
   std::uint64_t n_chunks = 0;                 ///< That this rank has encoded, of all steps.
 };
 
-/// Prepare the books of new active fields with codec trz,book=auto: that of the lineage, that of
+/// Prepare the books of new fields with codec trz,book=auto: that of the lineage, that of
 /// the dataset which is continued, or, over time, one of a sample; and the counters. Names the book
 /// in the field's codec settings. After the choice of codecs, before prepare_codecs.
 /// Collective. Cost: nothing where no field has book=auto; else one broadcast for each continued
@@ -53,7 +53,7 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields);
 /// Learn from what was counted in this step: fills book_bytes, book_ratio_loss and book_saved_s of
 /// the report, and makes the book of the next step where there is none yet or this one costs too
 /// much. `report` lists `active` in its order. After add_up_step; a step that fails after it has
-/// changed nothing but the FieldStates.
+/// changed nothing but what its fields have learned.
 /// Collective; ranks without chunks take part. Cost: nothing where no field counts; else two
 /// allreduces of 8 numbers a field, and where books are made (once, or at every change) one of 256
 /// numbers for each kind of code that occurs, about 20 KB a field and 67 KB at most.

@@ -1,12 +1,19 @@
-// FieldState: a field between its definition and its place in the file.
+// A field between its definition and its place in the file, in parts that have one source each:
 //
-// What write.cpp's stages do with fields before any byte moves: check definitions, choose chunk
-// shapes, resolve bounds, make codecs. Each function that is collective says so.
+//   FieldDefinition  what the application has said of it (field.hpp)
+//   ResolvedField    what was decided once, from what all ranks have agreed on: how it is stored
+//   LearnedField     what its steps have shown
+//   FieldState       these three, where it stands in its life, and this step's puts
+//
+// and what write.cpp's stages do with fields before any byte moves: check definitions, look them up
+// in the file, choose chunk shapes, resolve bounds, make codecs. A function takes the parts that it
+// needs. Each that is collective says so.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,60 +22,81 @@
 #include "core/options.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/field_plan.hpp"
-#include "exec/ownership.hpp"
 #include "field/field.hpp"
 #include "field/lineage.hpp"
+#include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "model/dump_time.hpp"
 #include "model/size_history.hpp"
 
 namespace tailrace {
 
+class Hdf5File;
+
 /// Bytes of a chunk beyond this do not fit one message between ranks.
 inline constexpr std::uint64_t largest_chunk_bytes = 1ULL << 30;
 
-struct FieldState {
-  FieldDefinition definition;
-  std::vector<PutRecord> puts;  ///< This rank's, this step's.
-  bool put_called = false;      ///< On this rank, in this step (an empty box counts).
-  bool active = false;          ///< On any rank: takes part in this step.
-  bool explained = false;       ///< Its dataset has its attributes, set through this handle.
-  bool in_file = false;         ///< Its dataset exists and is committed.
-  bool handed_over = false;     ///< To a step that is under way, and not in the file yet.
-  bool retired = false;         ///< Defined in a step that failed; its path is free again.
-  bool continued = false;       ///< Its dataset was there when the file was opened.
-  std::vector<StoredFilter> stored_filters;  ///< Of a continued field; rank 0 only.
-  std::uint64_t n_entries = 0;               ///< over_time: entries committed.
-  Shape chunk_shape;                         ///< Without the time dimension.
+/// How a field is stored: settled by its first step and then constant, the same on every rank.
+struct ResolvedField {
+  Shape chunk_shape;  ///< Without the time dimension.
   std::unique_ptr<Layout> layout;
   std::unique_ptr<Codec> codec;
   double absolute_bound = 0;
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
-  double value_least = 0;
-  double value_greatest = 0;
-  double max_error = 0;  ///< Largest over all steps so far.
   bool verify = false;
-  std::uint64_t base_address = 0;  ///< Layouts that place by shape: of this step's chunk 0.
-  SizeHistory history;             ///< What this rank has learned of its chunks' sizes,
-  double encode_correction = 1;    ///< and of the time they take: measured over forecast.
-  Inheritance inherited;           ///< From a field of the same kind in an earlier step.
-  BookState book;                  ///< Of codec trz,book=auto.
-  double expected_psnr_db = 0;     ///< Under target-psnr=; 0: no target.
+  double value_least = 0;  ///< Of the finite, non-fill values, if bound or target need them.
+  double value_greatest = 0;
+  double expected_psnr_db = 0;  ///< Under target-psnr=; 0: no target.
   /// Codecs that were compared for codec=auto, and which one won; empty: the user has named one.
   std::vector<CandidateForecast> candidates;
   std::size_t chosen_candidate = 0;
+};
 
-  /// Whether it can still be put: it is not in the file, or grows over time.
-  bool is_open() const { return !retired && (!in_file || definition.options.over_time); }
-  bool is_new() const { return !in_file && !retired; }
-  ChunkGrid grid() const { return {definition.shape, chunk_shape}; }
-  std::uint64_t raw_bytes() const {
-    return n_elements(definition.shape) * dtype_bytes(definition.dtype);
+/// What a field's steps, or those of its lineage, have shown. Sizes and times are each rank's own.
+struct LearnedField {
+  double max_error = 0;          ///< Largest over all steps so far; the same on every rank.
+  SizeHistory history;           ///< Of the sizes of this rank's chunks,
+  double encode_correction = 1;  ///< and of the time they take: measured over forecast.
+  Inheritance inherited;         ///< From a field of the same kind in an earlier step.
+  BookState book;                ///< Of codec trz,book=auto.
+};
+
+/// Where a field stands; the same on every rank.
+///
+///   define_field --> defined ---- its step is committed ----> in_file: done, or, over time, put
+///                       | \                                      ^     again by later steps
+///                       |  '- handed over --> under_way ---------'
+///                       |                         |
+///                       '-- the step fails -------'--> retired: its path is free again
+enum class FieldLife : std::uint8_t { defined, under_way, in_file, retired };
+
+struct FieldState {
+  FieldDefinition definition;
+  ResolvedField resolved;
+  LearnedField learned;
+  FieldLife life = FieldLife::defined;
+
+  // What the file holds of it.
+  bool continued = false;                    ///< Its dataset was there when the file was opened.
+  std::uint64_t n_entries = 0;               ///< Over time: entries committed.
+  std::vector<StoredFilter> stored_filters;  ///< Of a continued field; rank 0 only.
+
+  // This rank's, this step's.
+  std::vector<PutRecord> puts;
+  bool put_called = false;  ///< An empty box counts.
+
+  /// Whether its first step is still to come: most of what is resolved is resolved then.
+  bool is_new() const { return life == FieldLife::defined; }
+  bool makes_dataset() const { return is_new() && !continued; }
+  /// Whether it can still be put, or is being written.
+  bool is_open() const {
+    return life != FieldLife::retired &&
+           (life != FieldLife::in_file || definition.options.over_time);
   }
-  /// The dataset's chunk shape: with a leading 1 for over_time.
-  Shape dataset_chunk_shape() const;
-  /// The dataset's shape once `n` entries are in it.
-  Shape dataset_shape(std::uint64_t n) const;
+  ChunkGrid grid() const { return {definition.shape, resolved.chunk_shape}; }
+  std::uint64_t chunk_bytes() const {
+    return n_elements(resolved.chunk_shape) * dtype_bytes(definition.dtype);
+  }
 };
 
 /// Whether a field is stored contiguously because it has nothing to compress: a scalar, or empty.
@@ -83,18 +111,29 @@ Status check_box(const FieldDefinition& definition, const Box& box);
 /// A text that is equal on two ranks exactly if they define the same.
 std::string definition_text(const FieldDefinition& definition);
 
-/// Mark the fields that take part in this step and choose the chunk shapes of the new ones.
+/// One field's boxes on this rank.
+struct LocalBoxes {
+  Shape shape;
+  std::vector<Box> boxes;
+  bool put_called = true;
+};
+/// What all ranks' boxes of each field have in common.
 /// Collective. Cost: two allreduces of O(fields * dimensions) numbers.
-Status choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields);
+std::vector<DecompositionFacts> common_facts(Comm& comm, std::span<const LocalBoxes> fields);
 
-/// Turn the bounds of new active fields into absolute ones.
+/// Choose the chunk shapes of new fields. @returns the fields that take part in this step: the new
+/// ones, and those that any rank has put.
+/// Collective. Cost: two allreduces of O(fields * dimensions) numbers.
+Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields);
+
+/// Turn the bounds of new fields into absolute ones.
 /// Collective. Cost: one pass over the values of fields whose bound needs their range; one
 /// allreduce of two numbers per such field.
 Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields);
 
 /// What is asked of the codec maker: the field's wish, adapted where the wish is only a default.
 /// Needs the chunk shape and the resolved bounds. Not collective.
-CodecRequest codec_request(const FieldState& field);
+CodecRequest codec_request(const FieldDefinition& definition, const ResolvedField& resolved);
 
 /// Make the codec that `request` names: a built-in one or a plug-in. Not collective; main thread.
 /// @error invalid_argument  names the codecs there are.  @error as of make_builtin_codec and
@@ -102,15 +141,35 @@ CodecRequest codec_request(const FieldState& field);
 Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const std::string& plugin_path);
 
-/// Make the codecs and layouts of new active fields. Not collective; every rank does the same, and
-/// notes what it came to: the next agreement compares it (Comm::decide).
+/// Make the codecs and layouts of new fields. Not collective; every rank does the same, and notes
+/// what it came to: the next agreement compares it (Comm::decide).
 /// @error as of make_builtin_codec and make_plugin_codec, with the field's path before it.
 Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
                       const LogCallback& log);
 
-/// Take one run of the file's tail for all fields among `active` whose chunks have places by shape
-/// (contiguous, sparse, hybrid). Collective. Cost: one allreduce if there are any.
-void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
-                      std::span<FieldState* const> active);
+/// What the lanes must know of a field; its values come from puts or patches, still to be named.
+FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,
+                     const ResolvedField& resolved);
+
+// --- Fields that the file has already: an over-time field is continued, anything else is refused.
+//
+// Only rank 0 can look into the file; what it finds travels to all ranks. A dataset is continued if
+// the new definition means the same: element type, shape, error bound, codec settings. Its chunk
+// shape and absolute bound are kept, since both stand in its header for all entries alike.
+
+/// Refuse new fields whose path cannot be a dataset of this file, and mark those that continue one.
+/// Collective. Cost: one agreement; of a file that was opened (`appended`) also one broadcast.
+/// @param file  rank 0's; NULL elsewhere.   @param path  where the file's last commit can be read.
+/// @error already_exists  the path is taken.   @error invalid_argument  a field lies under another
+/// field, or the dataset was written with another type, shape or bound.
+Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool appended,
+                      std::vector<FieldState>& fields);
+
+/// Whether the codec makes the very filters of a continued field's dataset.
+bool has_filters(const std::vector<StoredFilter>& stored, const Codec& codec);
+
+/// Check that the codecs of continued fields are those of their datasets. Rank 0 only.
+/// @error invalid_argument  the dataset has other filters.
+Status check_continued_codecs(const std::vector<FieldState>& fields);
 
 }  // namespace tailrace

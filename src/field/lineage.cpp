@@ -26,28 +26,28 @@ std::vector<std::string> numbers_of(const std::string& path) {
 
 /// Fields over time keep their state; what has no chunks has nothing to teach.
 bool has_lineage(const FieldState& field) {
-  return field.active && field.is_new() && !field.continued &&
-         !field.definition.options.over_time && !stored_plainly(field.definition);
+  return field.makes_dataset() && !field.definition.options.over_time &&
+         !stored_plainly(field.definition);
 }
 
 /// Fields with this text in common are alike to codecs and forecasts.
-std::string key_of(const FieldState& field) {
-  const FieldOptions& options = field.definition.options;
-  std::string key = normalised_path(field.definition.path) + " " +
-                    std::string(dtype_name(field.definition.dtype)) + " " +
-                    shape_text(field.definition.shape) + " " + shape_text(field.chunk_shape) + " " +
-                    error_bound_text(options.bound) + " " + options.codec;
+std::string key_of(const FieldDefinition& definition, const Shape& chunk_shape) {
+  const FieldOptions& options = definition.options;
+  std::string key = normalised_path(definition.path) + " " +
+                    std::string(dtype_name(definition.dtype)) + " " + shape_text(definition.shape) +
+                    " " + shape_text(chunk_shape) + " " + error_bound_text(options.bound) + " " +
+                    options.codec;
   for (const auto& [name, value] : options.codec_settings) key += "," + name + "=" + value;
   if (options.fill_value) key += " fill=" + std::to_string(*options.fill_value);
   return key;
 }
 
-std::uint64_t hash_of_boxes(const FieldState& field) {
+std::uint64_t hash_of_boxes(std::span<const PutRecord> puts) {
   std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a, over whole numbers
   const auto fold = [&hash](const Shape& numbers) {
     for (const std::uint64_t number : numbers) hash = (hash ^ number) * 0x100000001B3U;
   };
-  for (const PutRecord& put : field.puts) {
+  for (const PutRecord& put : puts) {
     fold(put.box.start);
     fold(put.box.count);
   }
@@ -93,10 +93,11 @@ void LineageTable::inherit(std::vector<FieldState>& fields) {
   std::map<std::string, std::vector<std::uint64_t>> taken;  // By key, in this step.
   for (FieldState& field : fields) {
     if (!has_lineage(field)) continue;
-    Inheritance& own = field.inherited;
+    LearnedField& learned = field.learned;
+    Inheritance& own = learned.inherited;
     own = Inheritance();
-    own.key = key_of(field);
-    own.boxes_hash = hash_of_boxes(field);
+    own.key = key_of(field.definition, field.resolved.chunk_shape);
+    own.boxes_hash = hash_of_boxes(field.puts);
     std::vector<std::uint64_t>& taken_of_key = taken[own.key];
     own.lineage = match(own.key, numbers_of(field.definition.path), taken_of_key);
     if (own.lineage == 0) {
@@ -108,14 +109,15 @@ void LineageTable::inherit(std::vector<FieldState>& fields) {
     own.age = lineage.age;
     const bool choose = lineage.codec_age >= choose_every;
     own.codec = choose ? "" : lineage.codec;
-    field.history = lineage.history;
-    field.encode_correction = lineage.encode_correction;
-    if (own.boxes_hash != lineage.boxes_hash) field.history.forget_chunks();
-    field.book = lineage.book;
+    learned.history = lineage.history;
+    learned.encode_correction = lineage.encode_correction;
+    if (own.boxes_hash != lineage.boxes_hash) learned.history.forget_chunks();
+    learned.book = lineage.book;
   }
 }
 
-void LineageTable::keep_codec(Lineage& lineage, const FieldState& field, const FieldReport& seen) {
+void LineageTable::keep_codec(Lineage& lineage, const std::string& inherited,
+                              const FieldReport& seen) {
   const double share = seen.raw_bytes > 0 ? static_cast<double>(seen.encoded_bytes) /
                                                 static_cast<double>(seen.raw_bytes)
                                           : 0;
@@ -125,7 +127,7 @@ void LineageTable::keep_codec(Lineage& lineage, const FieldState& field, const F
     lineage.codec_age = 1;
     return;
   }
-  lineage.codec = field.inherited.codec;
+  lineage.codec = inherited;
   ++lineage.codec_age;
   const double drift = lineage.codec_share > 0 && share > 0 ? share / lineage.codec_share : 1;
   if (drift > share_drift || drift < 1 / share_drift) lineage.codec.clear();
@@ -134,23 +136,22 @@ void LineageTable::keep_codec(Lineage& lineage, const FieldState& field, const F
 void LineageTable::keep(std::span<FieldState* const> active, const StepReport& report) {
   ++n_steps_;
   for (std::size_t p = 0; p < active.size(); ++p) {
-    FieldState& field = *active[p];
-    const Inheritance& own = field.inherited;
-    if (own.lineage == 0 || field.definition.options.over_time) continue;
+    const FieldDefinition& definition = active[p]->definition;
+    LearnedField& learned = active[p]->learned;
+    const Inheritance& own = learned.inherited;
+    if (own.lineage == 0 || definition.options.over_time) continue;
     const auto [at, is_new] = lineages_.try_emplace(own.lineage);
     Lineage& lineage = at->second;
     if (is_new) by_key_[own.key].push_back(own.lineage);
     lineage.key = own.key;
-    lineage.numbers = numbers_of(field.definition.path);
+    lineage.numbers = numbers_of(definition.path);
     lineage.last_step = n_steps_;
     ++lineage.age;
     lineage.boxes_hash = own.boxes_hash;
-    lineage.history = std::move(field.history);
-    field.history = SizeHistory();  // This dataset is complete.
-    lineage.encode_correction = field.encode_correction;
-    keep_codec(lineage, field, report.fields[p]);
-    lineage.book = inheritable(std::move(field.book));
-    field.book = BookState();
+    lineage.history = std::exchange(learned.history, {});  // This dataset is complete.
+    lineage.encode_correction = learned.encode_correction;
+    keep_codec(lineage, own.codec, report.fields[p]);
+    lineage.book = inheritable(std::exchange(learned.book, {}));
   }
   forget_idle();
 }

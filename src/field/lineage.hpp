@@ -4,7 +4,7 @@
 // /step_0011/density. To the file these have nothing to do with each other; here they are one
 // lineage, and the younger begins with what the older has shown: chunk sizes and encode times
 // (model/size_history.hpp), the codec that codec=auto chose, the shared book (field_book.hpp).
-// Fields over time need none of this: they keep their FieldState from step to step.
+// Fields over time need none of this: what they have learned is theirs (LearnedField).
 //
 // Invariant 1: only a step that was committed changes the table. Invariant 2: key, codec and book
 // are the same on every rank; sizes are each rank's own. Invariant 3: a lineage that no step has
@@ -48,7 +48,7 @@ class LineageTable {
   /// Steps without a field of it after which a lineage is forgotten.
   static constexpr std::uint64_t forget_after = 64;
 
-  /// Give new active fields what their lineages know. Fields of one lineage have the same path but
+  /// Give new fields what their lineages know. Fields of one lineage have the same path but
   /// for digits, type, shapes, bound, fill value and codec as asked; of several in one step
   /// (/level_0/u, /level_1/u) each takes the one whose path differs in the fewest numbers.
   /// After choose_chunk_shapes, before resolve_bounds and the choice of codecs.
@@ -77,7 +77,8 @@ class LineageTable {
   };
   std::uint64_t match(const std::string& key, const std::vector<std::string>& numbers,
                       const std::vector<std::uint64_t>& taken) const;
-  static void keep_codec(Lineage& lineage, const FieldState& field, const struct FieldReport& seen);
+  static void keep_codec(Lineage& lineage, const std::string& inherited,
+                         const struct FieldReport& seen);
   void forget_idle();
 
   std::map<std::uint64_t, Lineage> lineages_;  ///< By number.

@@ -3,6 +3,7 @@
 #include "layout/chunk_shape.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tailrace {
 namespace {
@@ -55,6 +56,17 @@ void grow_to(Shape& chunk, const Shape& shape, std::uint64_t element_bytes,
 }
 
 }  // namespace
+
+void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
+              std::uint64_t* largest_box) {
+  if (box.empty()) return;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::uint64_t end = box.start[d] + box.count[d];
+    cut_gcd[d] = std::gcd(cut_gcd[d], box.start[d]);
+    if (end < shape[d]) cut_gcd[d] = std::gcd(cut_gcd[d], end);
+    largest_box[d] = std::max(largest_box[d], box.count[d]);
+  }
+}
 
 Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                       const DecompositionFacts& facts) {

@@ -15,7 +15,13 @@ struct DecompositionFacts {
   Shape cut_gcd;
   /// Per dimension the largest extent of any one box; at least 1.
   Shape largest_box;
+  bool any_put = true;  ///< Whether any rank has put a box, be it empty.
 };
+
+/// Fold one box's borders into the facts: cut_gcd (from 0 on) and largest_box, a number for each
+/// dimension. The shape's own borders are no cuts, an empty box has none.
+void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
+              std::uint64_t* largest_box);
 
 /// Blocks of this size and more are chunks of their own even if they are below the target.
 inline constexpr std::uint64_t smallest_own_chunk_bytes = 64U << 10;

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <random>
 #include <utility>
@@ -28,12 +27,6 @@ namespace tailrace {
 // --- One chunk there and back, by the thread's clock.
 
 namespace {
-
-double thread_cpu_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 struct Trip {
   double encode_s = 0;

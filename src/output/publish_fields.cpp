@@ -19,18 +19,19 @@ AttributeValue number_value(double number) { return {std::vector<double>{number}
 DatasetDefinition dataset_definition(const FieldState& field,
                                      std::span<const WrittenChunk> chunks) {
   const FieldDefinition& definition = field.definition;
+  const ResolvedField& resolved = field.resolved;
   DatasetDefinition dataset;
   dataset.path = definition.path;
   dataset.dtype = definition.dtype;
-  dataset.shape = field.dataset_shape(1);
+  dataset.shape = definition.with_entries(1, definition.shape);
   dataset.extendable = definition.extendable || definition.options.over_time;
   dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
-  if (field.layout->contiguous()) {
-    dataset.contiguous_address = chunks.empty() ? 0 : field.base_address;
+  if (resolved.layout->contiguous()) {
+    dataset.contiguous_address = chunks.empty() ? 0 : chunks.front().address;
   } else {
-    dataset.chunk_shape = field.dataset_chunk_shape();
-    dataset.filters = field.codec->filters();
+    dataset.chunk_shape = definition.with_entries(1, resolved.chunk_shape);
+    dataset.filters = resolved.codec->filters();
   }
   return dataset;
 }
@@ -76,53 +77,60 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
   return by_plan;
 }
 
-Status publish_max_error(Hdf5File& file, const FieldState& field) {
-  return file.set_attribute(field.definition.path, "tailrace_max_error",
-                            number_value(field.max_error));
+std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,
+                                                 std::uint64_t n_before) {
+  std::vector<Hdf5File::ChunkRecord> records;
+  records.reserve(chunks.size());
+  for (const WrittenChunk& chunk : chunks) {
+    records.push_back({n_before + chunk.chunk_index,
+                       {chunk.address, chunk.encoded_bytes},
+                       static_cast<std::uint32_t>(chunk.filter_mask)});
+  }
+  return records;
 }
 
-Status publish_provenance(Hdf5File& file, const FieldState& field) {
-  const FieldDefinition& definition = field.definition;
+Status publish_max_error(Hdf5File& file, const std::string& path, double max_error) {
+  return file.set_attribute(path, "tailrace_max_error", number_value(max_error));
+}
+
+Status publish_provenance(Hdf5File& file, const FieldDefinition& definition,
+                          const ResolvedField& resolved, double max_error) {
   const std::string& path = definition.path;
   const ErrorBound& bound = definition.options.bound;
-  TAILRACE_TRY(file.set_attribute(path, "tailrace_codec", text_value(field.codec->name())));
+  TAILRACE_TRY(file.set_attribute(path, "tailrace_codec", text_value(resolved.codec->name())));
   TAILRACE_TRY(
-      file.set_attribute(path, "tailrace_codec_version", text_value(field.codec->version())));
-  const BoundMode mode = field.codec->lossy() ? bound.mode : BoundMode::none;
+      file.set_attribute(path, "tailrace_codec_version", text_value(resolved.codec->version())));
+  const BoundMode mode = resolved.codec->lossy() ? bound.mode : BoundMode::none;
   TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_mode", text_value(bound_mode_name(mode))));
   if (mode != BoundMode::none) {
     TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_asked", number_value(bound.value)));
   }
   if (mode != BoundMode::pw_rel) {
     TAILRACE_TRY(
-        file.set_attribute(path, "tailrace_absolute_bound", number_value(field.absolute_bound)));
+        file.set_attribute(path, "tailrace_absolute_bound", number_value(resolved.absolute_bound)));
   }
-  if (field.verify) TAILRACE_TRY(publish_max_error(file, field));
+  if (resolved.verify) TAILRACE_TRY(publish_max_error(file, path, max_error));
   return file.set_attribute(path, "tailrace_version", text_value(version_text));
 }
 
 Status publish_field(Hdf5File& file, const FieldState& field,
                      std::span<const WrittenChunk> chunks) {
   const FieldDefinition& definition = field.definition;
-  if (!field.in_file && !field.continued) {
+  const bool first_step = field.life != FieldLife::in_file;
+  if (first_step && !field.continued) {
     TAILRACE_TRY(file.create_dataset(dataset_definition(field, chunks)));
   } else {
-    TAILRACE_TRY(file.extend_dataset(definition.path, field.dataset_shape(field.n_entries + 1)));
+    TAILRACE_TRY(file.extend_dataset(
+        definition.path, definition.with_entries(field.n_entries + 1, definition.shape)));
   }
-  if (!field.layout->contiguous()) {
-    const std::uint64_t first = field.n_entries * field.grid().n_chunks();
-    std::vector<Hdf5File::ChunkRecord> records;
-    records.reserve(chunks.size());
-    for (const WrittenChunk& chunk : chunks) {
-      records.push_back({first + chunk.chunk_index,
-                         {chunk.address, chunk.encoded_bytes},
-                         static_cast<std::uint32_t>(chunk.filter_mask)});
-    }
-    TAILRACE_TRY(file.insert_chunks(definition.path, records));
+  if (!field.resolved.layout->contiguous()) {
+    TAILRACE_TRY(file.insert_chunks(
+        definition.path, chunk_records(chunks, field.n_entries * field.grid().n_chunks())));
   }
-  if (!field.explained) return publish_provenance(file, field);
+  const double max_error = field.learned.max_error;
+  if (first_step) return publish_provenance(file, definition, field.resolved, max_error);
   // Of what a dataset says about itself only this changes from entry to entry.
-  return field.verify ? publish_max_error(file, field) : Status();
+  return field.resolved.verify ? publish_max_error(file, definition.path, max_error) : Status();
 }
 
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes) {

@@ -28,10 +28,15 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
                                                       const std::vector<WrittenChunk>& mine,
                                                       std::size_t n_plans);
 
+/// Chunks as the index of a dataset takes them whose entries before have `n_before` chunks.
+std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,
+                                                 std::uint64_t n_before = 0);
+
 /// Set the attributes by which a dataset says how it was encoded (docs/format.md). Rank 0 only.
-Status publish_provenance(Hdf5File& file, const FieldState& field);
+Status publish_provenance(Hdf5File& file, const FieldDefinition& definition,
+                          const ResolvedField& resolved, double max_error);
 /// Bring that of the largest error up to date. Rank 0 only.
-Status publish_max_error(Hdf5File& file, const FieldState& field);
+Status publish_max_error(Hdf5File& file, const std::string& path, double max_error);
 
 /// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
 /// Rank 0 only. @param chunks  sorted by chunk_index.

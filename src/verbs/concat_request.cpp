@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "concat/concat_inputs.hpp"
+#include "exec/thread_team.hpp"
 
 namespace tailrace::verbs {
 namespace {

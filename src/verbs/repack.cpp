@@ -16,6 +16,7 @@
 #include <deque>
 #include <filesystem>
 
+#include "exec/thread_team.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"

@@ -12,7 +12,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <thread>
 #include <unordered_map>
 
 #include "core/byte_stream.hpp"
@@ -92,12 +91,6 @@ Status settle(Comm& comm, const Status& mine) {
   constexpr std::string_view first_rank = "rank 0: ";
   if (agreed.ok() || !agreed.message().starts_with(first_rank)) return agreed;
   return Status(agreed.code(), agreed.message().substr(first_rank.size()));
-}
-
-std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm) {
-  if (n_asked > 0) return n_asked;
-  const auto on_node = static_cast<unsigned>(std::max(1, comm.n_ranks_on_node()));
-  return std::max(1U, std::thread::hardware_concurrency() / on_node);
 }
 
 bool is_directory(const std::string& path) {

@@ -44,8 +44,6 @@ struct VerbRanks {
   }
 };
 
-/// Encode threads of each rank: as many as asked for or, for 0, the cores over the node's ranks.
-std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
 /// Whether `path` is a directory.
 bool is_directory(const std::string& path);
 /// Bytes in a file; 0 if there is none.

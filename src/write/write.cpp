@@ -6,13 +6,13 @@
 //
 //   agree_on_definitions   all ranks mean the same fields
 //   adopt_existing         over-time fields of an opened file go on       (field/continued_fields)
-//   choose_chunk_shapes    chunks that follow the decomposition           (field/field_state,
-//   layout) inherit                what earlier steps' fields of the kind have taught
-//   (field/lineage) resolve_bounds         rel and psnr become absolute (field/field_state)
-//   choose_codecs          codec=auto, by a sample and the machine profile (field/codec_choice,
-//   model) prepare_books          trz's shared books, of the step before         (field/field_book)
-//   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state,
-//   codec) settle_ownership       which rank encodes which chunk                 (exec/ownership)
+//   choose_chunk_shapes    chunks that follow the decomposition           (field/field_state)
+//   inherit                what earlier steps' fields of the kind taught  (field/lineage)
+//   resolve_bounds         rel and psnr become absolute                   (field/field_state)
+//   choose_codecs          codec=auto, by sample and machine profile      (field/codec_choice)
+//   prepare_books          trz's shared books, of the step before         (field/field_book)
+//   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state)
+//   settle_ownership       which rank encodes which chunk                 (exec/ownership)
 //   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
 //   encode_and_write       compress and write at once                     (exec/executor)
 //   publish                datasets, chunk index, attributes, commit   (output, hdf5)
@@ -30,14 +30,13 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "core/comm.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
+#include "exec/thread_team.hpp"
 #include "exec/trace_file.hpp"
 #include "field/codec_choice.hpp"
-#include "field/continued_fields.hpp"
 #include "field/field_book.hpp"
 #include "layout/chunk_shape.hpp"
 #include "output/output.hpp"
@@ -96,7 +95,6 @@ Status FileWriter::prepare_step(Step& step) {
   step.report.step_index = n_steps_;
   if (!repeats_last_step(step)) TAILRACE_TRY(settle_step(step));
   const std::vector<FieldState*> active = step.active(record_);
-  reserve_by_shape(*comm_, output_.tail(), options_.alignment_bytes, active);
   TAILRACE_TRY(plan(active, step));
   TAILRACE_TRY(balance(step));
   step.executor = make_executor(step);
@@ -110,10 +108,9 @@ Status FileWriter::settle_step(Step& step) {
   TAILRACE_TRY(agree_on_definitions());
   if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
   TAILRACE_TRY(adopt_existing(*comm_, output_.file_at_root(), path_, appended_, fields));
-  TAILRACE_TRY(comm_->agree(choose_chunk_shapes(*comm_, fields)));
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    if (fields[f].active) step.field_indices.push_back(f);
-  }
+  Result<std::vector<std::size_t>> active = choose_chunk_shapes(*comm_, fields);
+  TAILRACE_TRY(comm_->agree(active.status()));
+  step.field_indices = std::move(*active);
   lineages_.inherit(fields);
   TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
   TAILRACE_TRY(choose_codecs(step.report));
@@ -166,12 +163,7 @@ Status FileWriter::complete_step(Step& step) {
 /// What codec=auto, a target and align=auto come to. Errors are agreed.
 Status FileWriter::choose_codecs(StepReport& report) {
   const double start_s = clock_.now_s();
-  if (!profile_) {
-    Result<MachineProfile> loaded = load_profile(*comm_, options_, log_, path_);
-    if (!loaded.ok()) return loaded.status();
-    profile_ = std::move(*loaded);
-    if (options_.alignment_bytes == 0) options_.alignment_bytes = profile_->alignment_bytes();
-  }
+  TAILRACE_TRY(need_profile(*comm_, options_, log_, path_, profile_));
   TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_, n_threads()));
   report.profile = profile_name();
   report.choose_s = clock_.now_s() - start_s;
@@ -203,6 +195,7 @@ Status FileWriter::settle_owners(Step& step) {
 Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
   StepPlan& plan = step.plan;
   plan.fields = make_field_plans(record_.fields, active);
+  reserve_by_shape(*comm_, output_.tail(), options_.alignment_bytes, plan.fields);
   if (!sizes_are_asked_for(active, options_)) return Status();
   const double start_s = clock_.now_s();
   const WorkForce force{static_cast<std::uint64_t>(comm_->n_ranks()),
@@ -254,7 +247,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
   settings.trace = options_.trace || !options_.record_path.empty() ? &step.trace : nullptr;
   std::uint64_t bytes_total = 0;
   for (const std::size_t index : step.field_indices) {
-    bytes_total += record_.fields[index].raw_bytes();
+    bytes_total += record_.fields[index].definition.raw_bytes();
   }
   if (progress_) {
     settings.progress = [this, bytes_total] { progress_({output_.tail().done(), bytes_total}); };
@@ -303,9 +296,8 @@ Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sy
 /// Our own encode threads. In mode in_situ the application's thread does it unless some are asked
 /// for.
 std::uint64_t FileWriter::n_threads() const {
-  if (options_.n_threads > 0 || options_.mode == StepMode::in_situ) return options_.n_threads;
-  const auto n_ranks = static_cast<unsigned>(comm_->n_ranks_on_node());
-  return std::max(std::thread::hardware_concurrency() / n_ranks, 1U);
+  if (options_.mode == StepMode::in_situ) return options_.n_threads;
+  return threads_of_each(options_.n_threads, *comm_);
 }
 
 double FileWriter::slowest(double seconds) {
@@ -332,8 +324,7 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active,
     output_.commit_is_pending();
   }
   for (FieldState* field : active) {
-    field->in_file = true;
-    field->explained = true;
+    field->life = FieldLife::in_file;
     ++field->n_entries;
   }
   output_.keep_claims();

@@ -92,7 +92,6 @@ Result<std::optional<StepReport>> FileWriter::complete_flight() {
   if (flight_ == nullptr) return std::optional<StepReport>();
   const std::unique_ptr<Step> step = std::move(flight_);
   const Status done = complete_step(*step);
-  for (const std::size_t index : step->field_indices) record_.fields[index].handed_over = false;
   if (!done.ok()) return done;
   return std::optional<StepReport>(std::move(step->report));
 }

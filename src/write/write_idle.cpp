@@ -129,7 +129,7 @@ void learn_speeds(std::span<FieldState* const> active, const Ownership& ownershi
     encoded_bytes += static_cast<double>(tally.encoded_bytes);
     const double measured_s = tally.encode_s + tally.verify_s;
     if (!(forecast_s[f] > 0) || !(measured_s > 0)) continue;
-    double& correction = active[f]->encode_correction;
+    double& correction = active[f]->learned.encode_correction;
     const double seen = correction * measured_s / forecast_s[f];
     correction = blend(correction, std::clamp(seen, 1 / kCorrectionMost, kCorrectionMost));
   }

@@ -41,14 +41,13 @@ constexpr double unknown_throughput = 200e6;
 
 bool places_are_reserved(std::span<FieldState* const> active) {
   return std::any_of(active.begin(), active.end(), [](const FieldState* field) {
-    return field->layout->sizes_needed() == SizesNeeded::predicted;
+    return field->resolved.layout->sizes_needed() == SizesNeeded::predicted;
   });
 }
 
 /// The codec as the profile knows it: "trz,preset=fast".
-std::string codec_text(const FieldState& field) {
-  const FieldOptions& options = field.definition.options;
-  std::string text(field.codec->name());
+std::string codec_text(const FieldOptions& options, const Codec& codec) {
+  std::string text(codec.name());
   if (options.codec != text) return text;
   for (const auto& [key, value] : options.codec_settings) text += "," + key + "=" + value;
   return text;
@@ -92,10 +91,10 @@ class JobSampler {
 
 Status JobSampler::make_estimators(const std::string& plugin_path) {
   for (const FieldState* field : active_) {
-    const CodecRequest request = codec_request(*field);
+    const CodecRequest request = codec_request(field->definition, field->resolved);
     Result<std::unique_ptr<ChunkEstimator>> made =
-        ChunkEstimator::make(request, *field->codec, plugin_path);
-    if (!made.ok()) return made.status().within("field \"" + field->definition.path + "\"");
+        ChunkEstimator::make(request, *field->resolved.codec, plugin_path);
+    if (!made.ok()) return made.status().within(field->definition.name());
     estimators_.push_back(std::move(*made));
   }
   return Status();
@@ -108,11 +107,11 @@ const PutRecord* JobSampler::pulled_put(const ChunkJob& job) const {
 }
 
 bool JobSampler::foretold(const ChunkJob& job) const {
-  const FieldState& field = *active_[job.field];
-  if (!roughly_ && (job.chunk_index + field.n_entries + field.inherited.age) % sampled_every == 0)
-    return false;
+  const LearnedField& learned = active_[job.field]->learned;
+  const std::uint64_t n_steps = active_[job.field]->n_entries + learned.inherited.age;
+  if (!roughly_ && (job.chunk_index + n_steps) % sampled_every == 0) return false;
   const std::optional<SizeForecast> expected =
-      field.history.forecast(job.chunk_index, std::nullopt);
+      learned.history.forecast(job.chunk_index, std::nullopt);
   const double quiet = roughly_ ? rough_deviation : quiet_deviation;
   return expected && expected->deviation_bytes <= quiet * expected->encoded_bytes;
 }
@@ -149,8 +148,8 @@ Status JobSampler::sample(std::size_t job_index) {
   const bool pulled = pulled_put(job) != nullptr;
   Result<std::optional<Estimate>> estimate = pulled ? sample_pulled(job) : sample_memory(job);
   if (!estimate.ok()) {
-    return estimate.status().within("field \"" + active_[job.field]->definition.path +
-                                    "\", chunk " + std::to_string(job.chunk_index));
+    return estimate.status().within(active_[job.field]->definition.name() + ", chunk " +
+                                    std::to_string(job.chunk_index));
   }
   sampled_[job_index] = *estimate;
   return Status();
@@ -189,10 +188,8 @@ void fill_unseen(std::span<FieldState* const> active, const Ownership& ownership
   }
   for (std::size_t j = 0; j < forecasts.size(); ++j) {
     if (seen[j]) continue;
-    const FieldState& field = *active[ownership.jobs[j].field];
     const auto [bytes, count] = sums[ownership.jobs[j].field];
-    const double raw =
-        static_cast<double>(n_elements(field.chunk_shape) * dtype_bytes(field.definition.dtype));
+    const auto raw = static_cast<double>(active[ownership.jobs[j].field]->chunk_bytes());
     forecasts[j].encoded_bytes = count > 0 ? bytes / count : raw;
     forecasts[j].deviation_bytes = unseen_spread * forecasts[j].encoded_bytes;
   }
@@ -206,22 +203,23 @@ void add_times(std::span<FieldState* const> active, const Ownership& ownership,
   const double write_s_per_byte =
       rank_bytes > 0 ? profile.write.seconds(rank_bytes, n_ranks) / rank_bytes : 0;
   std::vector<const CodecProfile*> codecs;
-  for (const FieldState* field : active) codecs.push_back(profile.find(codec_text(*field)));
+  for (const FieldState* field : active) {
+    codecs.push_back(profile.find(codec_text(field->definition.options, *field->resolved.codec)));
+  }
   for (std::size_t j = 0; j < forecasts.size(); ++j) {
     const std::size_t f = ownership.jobs[j].field;
-    const double raw = static_cast<double>(n_elements(active[f]->chunk_shape) *
-                                           dtype_bytes(active[f]->definition.dtype));
+    const auto raw = static_cast<double>(active[f]->chunk_bytes());
     JobForecast& forecast = forecasts[j];
     forecast.write_s = forecast.encoded_bytes * write_s_per_byte;
     if (codecs[f] == nullptr) {
       forecast.encode_s = raw / unknown_throughput;
     } else {
       forecast.encode_s = codecs[f]->encode.seconds(raw, forecast.encoded_bytes);
-      if (active[f]->verify) {
+      if (active[f]->resolved.verify) {
         forecast.encode_s += codecs[f]->decode.seconds(raw, forecast.encoded_bytes);
       }
     }
-    forecast.encode_s *= active[f]->encode_correction;
+    forecast.encode_s *= active[f]->learned.encode_correction;
   }
 }
 
@@ -239,26 +237,10 @@ std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
 std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
                                         std::span<FieldState* const> active) {
   std::vector<FieldPlan> plans;
-  for (const FieldState* state : active) {
-    const FieldState& field = *state;
-    const FieldOptions& options = field.definition.options;
-    FieldPlan plan;
-    plan.field_index = static_cast<std::size_t>(state - fields.data());
-    plan.path = field.definition.path;
-    plan.dtype = field.definition.dtype;
-    plan.grid = field.grid();
-    plan.puts = field.puts;
-    plan.codec = field.codec.get();
-    plan.layout = field.layout.get();
-    plan.absolute_bound = field.absolute_bound;
-    plan.pointwise_bound = field.pointwise_bound;
-    plan.fill_value = options.fill_value;
-    plan.verify = field.verify;
-    plan.fall_back_to_raw = options.fall_back_to_raw;
-    plan.allow_holes = options.allow_holes;
-    plan.pad_with_fill = field.definition.grows();
-    plan.base_address = field.base_address;
-    plans.push_back(std::move(plan));
+  for (const FieldState* field : active) {
+    plans.push_back(field_plan(static_cast<std::size_t>(field - fields.data()), field->definition,
+                               field->resolved));
+    plans.back().puts = field->puts;
   }
   return plans;
 }
@@ -282,13 +264,13 @@ Status forecast_jobs(std::span<FieldState* const> active, const Ownership& owner
     const ChunkJob& job = ownership.jobs[j];
     const std::optional<Estimate>& sampled = sampler.sampled(j);
     if (sampled) forecasts[j].sampled_bytes = sampled->encoded_bytes;
-    const std::optional<SizeForecast> expected = active[job.field]->history.forecast(
+    const std::optional<SizeForecast> expected = active[job.field]->learned.history.forecast(
         job.chunk_index, forecasts[j].sampled_bytes, sampled ? sampled->spread : 0);
     seen[j] = expected.has_value();
     if (!expected) continue;
     forecasts[j].encoded_bytes = expected->encoded_bytes;
     forecasts[j].deviation_bytes = expected->deviation_bytes;
-    if (!active[job.field]->history.has_previous(job.chunk_index)) {
+    if (!active[job.field]->learned.history.has_previous(job.chunk_index)) {
       forecasts[j].deviation_bytes *= unproven_widening;
     }
   }
@@ -323,13 +305,13 @@ void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Owne
     if (job == job_of.end()) continue;
     const JobForecast& forecast = step.forecasts[job->second];
     const bool telling = chunk.encoded_bytes >= telling_bytes;
-    active[chunk.field]->history.record(
+    active[chunk.field]->learned.history.record(
         chunk.chunk_index, telling ? forecast.sampled_bytes : std::nullopt, chunk.encoded_bytes);
     const auto encoded = static_cast<double>(chunk.encoded_bytes);
     sums[2 * chunk.field] += forecast.encoded_bytes;
     sums[2 * chunk.field + 1] += std::abs(forecast.encoded_bytes - encoded) / encoded;
   }
-  for (FieldState* field : active) field->history.end_batch();
+  for (FieldState* field : active) field->learned.history.end_batch();
   comm.allreduce(std::span<double>(sums), Reduction::sum);
   report.predict_s = step.predict_s;
   report.predicted_makespan_s = 0;

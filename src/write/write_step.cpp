@@ -19,9 +19,8 @@ Status StepRecord::note(const Status& failure) {
 Result<std::size_t> StepRecord::define_field(const FieldDefinition& definition) {
   if (Status checked = check_definition(definition); !checked.ok()) return note(checked);
   for (const FieldState& field : fields) {
-    if (!field.retired && field.definition.path == definition.path) {
-      return note(Status(Code::already_exists,
-                         "field \"" + definition.path + "\" has been defined before"));
+    if (field.life != FieldLife::retired && field.definition.path == definition.path) {
+      return note(Status(Code::already_exists, definition.name() + " has been defined before"));
     }
   }
   fields.emplace_back();
@@ -40,16 +39,16 @@ Status StepRecord::set_attribute(const std::string& object_path, const std::stri
 }
 
 Result<PutRecord> StepRecord::check_put(std::size_t field_index, const Box& box) {
-  if (field_index >= fields.size() || fields[field_index].retired) {
+  if (field_index >= fields.size() || fields[field_index].life == FieldLife::retired) {
     return note(
         Status(Code::invalid_argument, "there is no field number " + std::to_string(field_index)));
   }
   FieldState& field = fields[field_index];
   if (Status checked = check_box(field.definition, box); !checked.ok()) return note(checked);
-  if ((field.in_file || field.handed_over) && !field.definition.options.over_time) {
-    return note(Status(Code::invalid_argument, "field \"" + field.definition.path +
-                                                   "\" is in the file already; only over-time "
-                                                   "fields are put again"));
+  if (!field.is_new() && !field.definition.options.over_time) {
+    return note(Status(
+        Code::invalid_argument,
+        field.definition.name() + " is in the file already; only over-time fields are put again"));
   }
   field.put_called = true;
   PutRecord record;
@@ -63,16 +62,16 @@ Status StepRecord::put(std::size_t field_index, const Box& box, const void* valu
   if (box.empty()) return Status();
   FieldState& field = fields[field_index];
   if (values == nullptr) {
-    return note(Status(Code::invalid_argument, "field \"" + field.definition.path + "\": box " +
-                                                   box_text(box) + " was put without values"));
+    return note(Status(Code::invalid_argument, field.definition.name() + ": box " + box_text(box) +
+                                                   " was put without values"));
   }
   record->values = static_cast<const std::byte*>(values);
   if (copy) {
     record->copy =
         Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(field.definition.dtype)});
     if (!record->copy.allocated()) {
-      return note(Status(Code::out_of_memory,
-                         "no memory to copy a box of field \"" + field.definition.path + "\""));
+      return note(
+          Status(Code::out_of_memory, "no memory to copy a box of " + field.definition.name()));
     }
     record->values = record->copy.data();
   }
@@ -91,9 +90,8 @@ Status StepRecord::put_source(std::size_t field_index, const Box& box, BoxSource
 
 bool StepRecord::anything() const {
   return !put_status.ok() || !attributes.empty() ||
-         std::any_of(fields.begin(), fields.end(), [](const FieldState& field) {
-           return field.put_called || (field.is_new() && !field.handed_over);
-         });
+         std::any_of(fields.begin(), fields.end(),
+                     [](const FieldState& field) { return field.put_called || field.is_new(); });
 }
 
 std::string StepRecord::definitions_text() const {
@@ -109,14 +107,11 @@ void StepRecord::forget_step(bool failed) {
   for (FieldState& field : fields) {
     field.puts.clear();
     field.put_called = false;
-    field.active = false;
-    if (failed && !field.in_file) field.retired = true;
+    if (failed && field.life != FieldLife::in_file) field.life = FieldLife::retired;
     if (field.is_open()) continue;
     // A file with a group per step has thousands of these: what no step needs again goes.
-    field.codec.reset();
-    field.layout.reset();
-    field.history = SizeHistory();
-    field.book = BookState();
+    field.resolved = ResolvedField();
+    field.learned = LearnedField();
   }
   put_status = Status();
   if (failed) attributes.clear();
@@ -135,7 +130,7 @@ void Step::take(StepRecord& record) {
   for (const std::size_t index : field_indices) {
     FieldState& field = record.fields[index];
     puts.push_back(std::move(field.puts));
-    field.handed_over = !field.in_file;
+    if (field.is_new()) field.life = FieldLife::under_way;
   }
   attributes = std::exchange(record.attributes, {});
 }
@@ -166,9 +161,10 @@ void Step::count_delay(double seconds) {
 
 Status check_can_be_handed_over(std::span<FieldState* const> active) {
   for (const FieldState* field : active) {
-    const std::string name = "field \"" + field->definition.path + "\": ";
-    if (needs_rounds(*field->layout)) {
-      return Status(Code::unsupported, name + "layout " + std::string(field->layout->name()) +
+    const std::string name = field->definition.name() + ": ";
+    const Layout& layout = *field->resolved.layout;
+    if (needs_rounds(layout)) {
+      return Status(Code::unsupported, name + "layout " + std::string(layout.name()) +
                                            " waits for the sizes of all ranks, which mode=async "
                                            "and mode=in_situ cannot; use claimed or arena");
     }

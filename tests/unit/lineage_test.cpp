@@ -24,8 +24,7 @@ FieldState field_of(const std::string& path, const Shape& shape = {8, 8}) {
   field.definition.path = path;
   field.definition.shape = shape;
   field.definition.options.codec = "trz";
-  field.chunk_shape = shape;
-  field.active = true;
+  field.resolved.chunk_shape = shape;
   return field;
 }
 
@@ -56,7 +55,7 @@ void keep(LineageTable& table, std::vector<FieldState>& fields, std::uint64_t en
 
 std::vector<std::uint64_t> lineages_of(const std::vector<FieldState>& fields) {
   std::vector<std::uint64_t> numbers;
-  for (const FieldState& field : fields) numbers.push_back(field.inherited.lineage);
+  for (const FieldState& field : fields) numbers.push_back(field.learned.inherited.lineage);
   return numbers;
 }
 
@@ -75,7 +74,7 @@ TEST(Lineage, OfSeveralTheNearestNumbersMatch) {
   auto next = fields_of({"/step_10/level_2/u", "/step_10/level_1/u"});
   table.inherit(next);
   EXPECT_EQ(lineages_of(next), (std::vector<std::uint64_t>{3, 2}));
-  EXPECT_EQ(next[0].inherited.age, 1U);
+  EXPECT_EQ(next[0].learned.inherited.age, 1U);
   keep(table, next);
   EXPECT_EQ(table.n_lineages(), 3U);
 }
@@ -90,18 +89,18 @@ TEST(Lineage, OtherShapesBoundsAndCodecsAreOthers) {
   others[1].definition.options.bound = {BoundMode::abs, 1e-3};
   others[2].definition.options.codec_settings = {{"preset", "ratio"}};
   table.inherit(others);
-  for (const FieldState& field : others) EXPECT_GT(field.inherited.lineage, 1U);
+  for (const FieldState& field : others) EXPECT_GT(field.learned.inherited.lineage, 1U);
   auto same = fields_of({"/step_1/u"});
   table.inherit(same);
-  EXPECT_EQ(same[0].inherited.lineage, 1U);
+  EXPECT_EQ(same[0].learned.inherited.lineage, 1U);
 }
 
 TEST(Lineage, FieldsOverTimeAndThoseInTheFileHaveNone) {
   LineageTable table;
   auto fields = fields_of({"/a", "/b", "/c", "/d"});
   fields[0].definition.options.over_time = true;
-  fields[1].in_file = true;
-  fields[2].active = false;
+  fields[1].life = FieldLife::in_file;
+  fields[2].life = FieldLife::retired;
   fields[3].definition.shape.clear();
   table.inherit(fields);
   EXPECT_EQ(lineages_of(fields), (std::vector<std::uint64_t>{0, 0, 0, 0}));
@@ -114,28 +113,28 @@ TEST(Lineage, SizesAndBooksPassOnOnlyFromCommittedSteps) {
   auto first = fields_of({"/step_0/u"});
   first[0].puts.push_back({{{0, 0}, {8, 8}}, nullptr, nullptr, {}});
   table.inherit(first);
-  first[0].history.record(0, std::nullopt, 400);
-  first[0].history.end_batch();
-  first[0].book.next = {1, 2, 3};
+  first[0].learned.history.record(0, std::nullopt, 400);
+  first[0].learned.history.end_batch();
+  first[0].learned.book.next = {1, 2, 3};
   keep(table, first);
 
   auto failed = fields_of({"/step_1/u"});
   table.inherit(failed);
-  failed[0].history.record(0, std::nullopt, 4000);
-  failed[0].history.end_batch();
-  failed[0].book.next = {9};
+  failed[0].learned.history.record(0, std::nullopt, 4000);
+  failed[0].learned.history.end_batch();
+  failed[0].learned.book.next = {9};
 
   auto next = fields_of({"/step_2/u"});
   next[0].puts.push_back({{{0, 0}, {8, 8}}, nullptr, nullptr, {}});
   table.inherit(next);
-  EXPECT_EQ(next[0].book.next, (std::vector<std::uint8_t>{1, 2, 3}));
-  ASSERT_TRUE(next[0].history.has_previous(0));
-  EXPECT_NEAR(next[0].history.forecast(0, std::nullopt)->encoded_bytes, 400, 1);
+  EXPECT_EQ(next[0].learned.book.next, (std::vector<std::uint8_t>{1, 2, 3}));
+  ASSERT_TRUE(next[0].learned.history.has_previous(0));
+  EXPECT_NEAR(next[0].learned.history.forecast(0, std::nullopt)->encoded_bytes, 400, 1);
 
   auto elsewhere = fields_of({"/step_3/u"});  // The rank puts another part of it.
   elsewhere[0].puts.push_back({{{0, 0}, {4, 8}}, nullptr, nullptr, {}});
   table.inherit(elsewhere);
-  EXPECT_FALSE(elsewhere[0].history.has_previous(0));
+  EXPECT_FALSE(elsewhere[0].learned.history.has_previous(0));
 }
 
 TEST(Lineage, TheCodecHoldsUntilSizesDriftOrStepsHavePassed) {
@@ -144,7 +143,7 @@ TEST(Lineage, TheCodecHoldsUntilSizesDriftOrStepsHavePassed) {
   const auto step = [&](std::uint64_t encoded_bytes, const std::string& chosen) {
     fields = fields_of({"/step_1/u"});
     table.inherit(fields);
-    const std::string before = fields[0].inherited.codec;
+    const std::string before = fields[0].learned.inherited.codec;
     keep(table, fields, encoded_bytes, chosen);
     return before;
   };
@@ -167,7 +166,7 @@ TEST(Lineage, TheTableForgetsWhatIsNotUsed) {
     }
     auto fields = fields_of({name, "/step_" + std::to_string(i) + "/u"});
     table.inherit(fields);
-    EXPECT_EQ(fields[1].inherited.age, static_cast<std::uint64_t>(i));
+    EXPECT_EQ(fields[1].learned.inherited.age, static_cast<std::uint64_t>(i));
     keep(table, fields);
   }
   EXPECT_LE(table.n_lineages(), LineageTable::forget_after + 1);
