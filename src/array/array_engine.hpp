@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "array/array_file.hpp"
-#include "array/array_homes.hpp"
 #include "array/array_patches.hpp"
 #include "array/array_staging.hpp"
 #include "array/array_variable.hpp"
@@ -103,6 +102,7 @@ class NetcdfArrayFile final : public ArrayFile {
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing);
   Status write_variables(ArrayFlush& flush);
   Status settle_chunks(ArrayFlush& flush);
+  Status settle_owners(ArrayFlush& flush, bool hold_back);
   Status encode_chunks(ArrayFlush& flush);
   FieldPlan plan_of(std::size_t variable, PatchedChunks& patches) const;
   std::vector<JobForecast> forecasts_of(const ArrayFlush& flush) const;
@@ -142,7 +142,7 @@ class NetcdfArrayFile final : public ArrayFile {
   std::vector<ArrayVariable> variables_;
   std::vector<std::string> paths_;       ///< Of their datasets.
   std::vector<std::string> file_paths_;  ///< As of the last flush: they may have been renamed.
-  ChunkHomes homes_;
+  ChunkPlaces places_;
   std::optional<MachineProfile> profile_;
   ArrayFileReport report_;
   std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.

@@ -491,7 +491,7 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
 }
 
 /// Where the opened file has the values of the variables that are touched, and how it encodes them.
-/// Collective. Cost: for each such variable, once, an agreement and a sparse exchange.
+/// Collective. Cost: for each such variable, once, two agreements and a sparse exchange.
 Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
@@ -513,7 +513,8 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
     } else {
       // The shape in the file is that of the last flush; numbers of chunks do not depend on growth.
       const ChunkGrid grid{variable.stored->shape(), variable.resolved.chunk_shape};
-      homes_.load(*comm_, {v, grid, ChunkNumbers(grid, variable.growing), {}}, chunks);
+      const Status loaded = places_.load(*comm_, {v, grid, {}, variable.growing}, chunks);
+      TAILRACE_TRY(comm_->agree(loaded));
     }
     variable.places_known = true;
   }

@@ -3,16 +3,16 @@
 //   agree_on_staged   lengths of unlimited dimensions, and whose values there are   (array_file)
 //   prepare_new       chunk shapes, bounds, codecs of variables that are new
 //   load_places       where an opened file has its chunks                           (array_file)
-//   settle_chunks     which rank writes which touched chunk                         (array_homes)
-//   encode_chunks     pieces travel, chunks are completed, encoded, written         (exec/executor)
-//   write_plain       values that are not stored in chunks
-//   publish           datasets, lengths, chunk index, texts, commit
+//   settle_chunks     which rank writes which touched chunk        (array_patches,
+//   exec/chunk_homes) encode_chunks     pieces travel, chunks are completed, encoded, written
+//   (exec/executor) write_plain       values that are not stored in chunks publish datasets,
+//   lengths, chunk index, texts, commit
 //
 // Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, but for
 // values that are stored without filters, which are written where the file has them: a crash, or a
 // full disk, may leave some of those old and some new. A flush that fails keeps what was staged: it
 // can be tried again.
-// Cost, besides the data: about ten allreduces, three sparse exchanges of 24 to 40 bytes per
+// Cost, besides the data: about a dozen allreduces, three sparse exchanges of about 40 bytes per
 // touched chunk, one gather of 40 bytes per touched chunk to rank 0.
 
 #include "array/array_engine.hpp"
@@ -67,8 +67,11 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
     return output_.break_off(
         published, "the file stays at its last flush, or \"tailrace recover\" completes this one");
   }
-  const std::uint64_t lost_bytes = homes_.keep(*comm_, flush.fields, flush.done.written);
-  add_up(flush, lost_bytes, now_s() - start_s);
+  const Result<std::uint64_t> lost_bytes = places_.keep(*comm_, flush.fields, flush.done.written);
+  if (const Status kept = comm_->agree(lost_bytes.status()); !kept.ok()) {
+    return output_.break_off(kept, "the file stays at this flush");
+  }
+  add_up(flush, *lost_bytes, now_s() - start_s);
   forget_staged(flush);
   for (const std::size_t v : flush.chunked) {
     // A place by shape is for a chunk's first version: the file refers to it from now on.
@@ -98,6 +101,12 @@ FieldPlan NetcdfArrayFile::plan_of(std::size_t variable, PatchedChunks& patches)
   return plan;
 }
 
+Status NetcdfArrayFile::settle_owners(ArrayFlush& flush, bool hold_back) {
+  Result<PatchOwnership> settled = places_.settle(*comm_, flush.fields, hold_back);
+  if (settled.ok()) flush.settled = std::move(*settled);
+  return comm_->agree(settled.status());
+}
+
 /// Find the chunks that are touched, and who writes them.
 Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
@@ -111,10 +120,9 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
                                 variable.fill, variable.resolved.codec.get(), variable.swapped,
                                 comm_->n_ranks() == 1},
         variable.log, output_.storage()));
-    flush.fields.push_back({v, grid, ChunkNumbers(grid, variable.growing),
-                            flush.patches.back()->claims(), variable.growing});
+    flush.fields.push_back({v, grid, flush.patches.back()->claims(), variable.growing});
   }
-  flush.settled = homes_.settle(*comm_, flush.fields, flush.hold_back);
+  TAILRACE_TRY(settle_owners(flush, flush.hold_back));
   if (flush.hold_back) {
     // Holding back must make room, or the next settle() comes as soon as this one.
     std::uint64_t held_bytes = 0;
@@ -134,7 +142,7 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
     comm_->allreduce(std::span<std::uint64_t>(&too_many, 1), Reduction::max);
     if (too_many != 0) {
       flush.rest.clear();
-      flush.settled = homes_.settle(*comm_, flush.fields, false);
+      TAILRACE_TRY(settle_owners(flush, false));
     }
   }
   const PatchOwnership& settled = flush.settled;
@@ -718,7 +726,7 @@ Bytes NetcdfArrayFile::pack_values(const ArrayFlush& flush) const {
       const std::size_t n_bytes = slab.n_elements() * variable.log.element_bytes();
       writer.add(static_cast<std::uint64_t>(v));
       writer.add(slab);
-      std::memcpy(writer.extend(n_bytes), variable.log.values(e), n_bytes);
+      writer.add_bytes({variable.log.values(e), n_bytes});
     }
   }
   return writer.take();

@@ -1,4 +1,4 @@
-// Laying chunks together.
+// Owners and places of touched chunks, and how they are laid together.
 
 #include "array/array_patches.hpp"
 
@@ -8,6 +8,106 @@
 #include <utility>
 
 namespace tailrace {
+// --- Owners and places.
+
+namespace {
+
+ChunkDealing deal(const Comm& comm, std::span<const PatchedField> fields) {
+  ChunkDealing dealing(comm.n_ranks());
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    dealing.add(f, fields[f].grid, fields[f].variable, fields[f].growing);
+  }
+  return dealing;
+}
+
+/// Elements that the chunk will have at the end, as far as one can know: where a dimension grows,
+/// the chunk is not whole at the length that it has now.
+std::uint64_t n_elements_at_last(const PatchedField& field, std::uint64_t chunk_index) {
+  Box box = field.grid.clipped_box(chunk_index);
+  for (std::size_t d = 0; d < field.growing.size(); ++d) {
+    if (field.growing[d]) box.count[d] = field.grid.chunk_shape[d];
+  }
+  return box.n_elements();
+}
+
+}  // namespace
+
+ChunkPlaces::Places& ChunkPlaces::places(std::size_t variable) {
+  if (places_.size() <= variable) places_.resize(variable + 1);
+  return places_[variable];
+}
+
+Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedField> fields,
+                                           bool hold_back) {
+  const ChunkDealing dealing = deal(comm, fields);
+  ChunkMail claims(dealing);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    for (const ChunkClaim& claim : fields[f].claims) {
+      claims.add({{f, claim.chunk_index}, nobody, {}, {{comm.rank(), claim.n_elements, {}}}});
+    }
+  }
+  Result<std::vector<ChunkRecord>> told =
+      ask_homes(comm, std::move(claims), [&](ChunkRecord& chunk) {
+        const PatchedField& field = fields[chunk.key.field];
+        std::uint64_t n_elements = 0;
+        for (const ChunkShare& share : chunk.shares) n_elements += share.n_elements;
+        if (hold_back && n_elements < n_elements_at_last(field, chunk.key.chunk_index)) return true;
+        chunk.owner = with_most(chunk.shares);
+        const Places& known = places(field.variable);
+        const auto place = known.find(dealing.number_of(chunk.key));
+        if (place != known.end()) chunk.place = place->second;
+        return true;
+      });
+  if (!told.ok()) return told.status();
+  PatchOwnership settled;
+  for (ChunkRecord& chunk : *told) {
+    if (chunk.owner == nobody) {
+      settled.held_back.push_back(chunk.key);
+    } else if (chunk.owner != comm.rank()) {
+      settled.ownership.owed[chunk.key] = {};
+    } else {
+      settled.ownership.jobs.push_back(
+          {chunk.key.field, chunk.key.chunk_index, {}, std::move(chunk.shares)});
+      settled.before.push_back(chunk.place);
+    }
+  }
+  return settled;
+}
+
+Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField> fields,
+                                        std::span<const WrittenChunk> written) {
+  const ChunkDealing dealing = deal(comm, fields);
+  ChunkMail news(dealing);
+  for (const WrittenChunk& chunk : written) {
+    news.add({{chunk.field, chunk.chunk_index},
+              comm.rank(),
+              {chunk.address, chunk.encoded_bytes, static_cast<std::uint32_t>(chunk.filter_mask)},
+              {}});
+  }
+  const Result<std::vector<ChunkRecord>> heard = news.exchange(comm);
+  if (!heard.ok()) return heard.status();
+  std::uint64_t lost_bytes = 0;
+  for (const ChunkRecord& chunk : *heard) {
+    ChunkPlace& known = places(fields[chunk.key.field].variable)[dealing.number_of(chunk.key)];
+    if (known.address != chunk.place.address) lost_bytes += known.encoded_bytes;
+    known = chunk.place;
+  }
+  return lost_bytes;
+}
+
+Status ChunkPlaces::load(Comm& comm, const PatchedField& field,
+                         std::span<const StoredChunk> chunks) {
+  std::vector<WrittenChunk> known;
+  known.reserve(chunks.size());
+  for (const StoredChunk& chunk : chunks) {
+    known.push_back({0, chunk.chunk_index, chunk.extent.address, chunk.extent.encoded_bytes,
+                     chunk.filter_mask});
+  }
+  return keep(comm, std::span(&field, 1), known).status();
+}
+
+// --- Laying chunks together.
+
 namespace {
 
 /// Set `n` bits from `first` on.

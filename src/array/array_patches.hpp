@@ -1,11 +1,5 @@
-// PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
-// staged.
-//
-// The owner of a chunk lays what other ranks send and what it has staged itself over each other,
-// marks in a bitmap which elements were put, and fills the rest by the chunk as the file has it, or
-// by the fill value. Pieces come in any order; where they overlap, that of the later epoch stays. A
-// chunk in which decoded values of a lossy codec remain is stored raw, so that values keep their
-// bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
+// The chunks that a flush touches: who writes each and where it lies (ChunkPlaces), and how it is
+// laid together from what ranks have staged (PatchedChunks).
 
 #pragma once
 
@@ -15,15 +9,78 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
-#include "array/array_homes.hpp"
 #include "array/array_staging.hpp"
 #include "core/codec.hpp"
 #include "core/storage.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 
 namespace tailrace {
+
+// --- ChunkPlaces: where the stored chunks of a file that is being written lie, and who writes a
+// touched chunk next.
+//
+// A chunk's home (exec/chunk_homes.hpp) knows its place in the file, hears in each flush which
+// ranks have values for it, makes the one with the most of them its owner (of equals the lowest),
+// and tells it what the file holds. So no rank knows all chunks, and none reads the index again.
+// Overlaps are fine: whatever comes last is laid last.
+//
+// Invariant 1: a chunk is written by one rank in a flush. Invariant 2: the places are those of the
+// last flush that was committed.
+
+/// A chunk for which this rank has values, and how many (more than there are where puts overlap).
+struct ChunkClaim {
+  std::uint64_t chunk_index = 0;
+  std::uint64_t n_elements = 0;
+};
+
+/// A variable in a flush; the same on every rank but for the claims.
+struct PatchedField {
+  std::size_t variable = 0;
+  ChunkGrid grid;
+  std::vector<ChunkClaim> claims;  ///< Ascending.
+  std::vector<bool> growing;       ///< Per dimension.
+};
+
+struct PatchOwnership {
+  Ownership ownership;              ///< Jobs without parts: see exec/field_plan.hpp.
+  std::vector<ChunkPlace> before;   ///< One per job: the chunk as the file has it.
+  std::vector<ChunkKey> held_back;  ///< This rank's claims that wait for the rest of their chunk.
+};
+
+class ChunkPlaces {
+ public:
+  /// Decide who writes what. `hold_back`: chunks of which elements are surely missing stay staged.
+  /// Collective. Cost: as of ask_homes(), without slabs. @error internal, on this rank only.
+  Result<PatchOwnership> settle(Comm& comm, std::span<const PatchedField> fields, bool hold_back);
+  /// Chunks have been written and committed. Collective: a sparse exchange of 44 bytes a chunk.
+  /// @returns bytes of the places that they had before, as far as this rank is their home.
+  /// @error internal, on this rank only.
+  Result<std::uint64_t> keep(Comm& comm, std::span<const PatchedField> fields,
+                             std::span<const WrittenChunk> written);
+  /// Learn the chunks that a variable has in an opened file. Collective: as keep().
+  /// @param chunks  at rank 0, all of them; elsewhere none.
+  Status load(Comm& comm, const PatchedField& field, std::span<const StoredChunk> chunks);
+
+ private:
+  using Places = std::unordered_map<std::uint64_t, ChunkPlace>;  ///< By the chunk's number.
+  Places& places(std::size_t variable);
+
+  std::vector<Places> places_;
+};
+
+// --- PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
+// staged.
+//
+// The owner of a chunk lays what other ranks send and what it has staged itself over each other,
+// marks in a bitmap which elements were put, and fills the rest by the chunk as the file has it, or
+// by the fill value. Pieces come in any order; where they overlap, that of the later epoch stays. A
+// chunk in which decoded values of a lossy codec remain is stored raw, so that values keep their
+// bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
 
 class PatchedChunks final : public ChunkPatches {
  public:

@@ -314,23 +314,26 @@ Status Concatenation::do_round(std::uint64_t end) {
   Arrived arrived;
   std::vector<Message> outgoing;
   std::uint64_t moving_bytes = 0;
-  for (Message& message : collected->messages) {
+  Status worked;
+  const auto take = [&](Message& message) {
     moving_bytes += message.payload.size();
+    const Status taken = arrived.add(std::move(message), *line_, inputs_.forms());
+    if (worked.ok()) worked = taken;
+  };
+  for (Message& message : collected->messages) {
     if (message.peer == comm_.rank()) {
-      arrived.add(std::move(message.payload), *line_, inputs_.forms());
+      take(message);
     } else {
+      moving_bytes += message.payload.size();
       outgoing.push_back(std::move(message));
     }
   }
   if (comm_.n_ranks() > 1) {
-    for (Message& message : comm_.exchange(std::move(outgoing))) {
-      moving_bytes += message.payload.size();
-      arrived.add(std::move(message.payload), *line_, inputs_.forms());
-    }
+    for (Message& message : comm_.exchange(std::move(outgoing))) take(message);
   }
   seconds_[exchange] += seconds_since(since);
 
-  Status worked = work_->run(round, comm_.rank(), arrived, collected->copies, *sender_);
+  if (worked.ok()) worked = work_->run(round, comm_.rank(), arrived, collected->copies, *sender_);
   const Status finished = lane_->finish_round(comm_);
   if (worked.ok()) worked = finished;
   count_memory(moving_bytes + arrived.pieces().size() * 2 * sizeof(Piece));

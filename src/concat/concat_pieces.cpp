@@ -14,34 +14,6 @@ namespace {
 constexpr std::uint64_t read_gap_bytes = 64U << 10;
 constexpr std::uint64_t read_bytes_max = 4U << 20;
 
-void add_form(ByteWriter& writer, const StoredForm& form) {
-  writer.add(static_cast<std::uint32_t>(form.kind));
-  writer.add(form.chunk_shape);
-  writer.add(static_cast<std::uint32_t>(form.filters.size()));
-  for (const FilterSpec& filter : form.filters) {
-    writer.add(filter.filter_id);
-    writer.add(filter.flags);
-    writer.add(static_cast<std::uint32_t>(filter.final_client_data.size()));
-    for (const std::uint32_t value : filter.final_client_data) writer.add(value);
-    writer.add_text(filter.name);
-  }
-}
-
-StoredForm take_form(ByteReader& reader) {
-  StoredForm form;
-  form.kind = static_cast<StoredForm::Kind>(reader.take<std::uint32_t>());
-  form.chunk_shape = reader.take_shape();
-  form.filters.resize(reader.take<std::uint32_t>());
-  for (FilterSpec& filter : form.filters) {
-    filter.filter_id = reader.take<std::uint32_t>();
-    filter.flags = reader.take<std::uint32_t>();
-    filter.final_client_data.resize(reader.take<std::uint32_t>());
-    for (std::uint32_t& value : filter.final_client_data) value = reader.take<std::uint32_t>();
-    filter.name = reader.take_text();
-  }
-  return form;
-}
-
 /// How a piece stands in a message; its bytes follow those of the piece before.
 struct PackedPiece {
   std::uint32_t part = 0;
@@ -49,6 +21,11 @@ struct PackedPiece {
   std::uint64_t chunk = 0;
   std::uint64_t n_bytes = 0;
 };
+
+/// Whether chunks of this shape can cut an array of that one.
+bool cuts(const Shape& chunk, const Shape& shape) {
+  return chunk.size() == shape.size() && std::count(chunk.begin(), chunk.end(), 0U) == 0;
+}
 
 struct ReadRequest {
   ConcatInput* input = nullptr;
@@ -283,7 +260,7 @@ Result<Bytes> PieceSender::pack(const std::vector<Entry>& entries) const {
       const ConcatPart& part = parts_[entry.part];
       auto form = std::find(known_forms.begin(), known_forms.end(), part.form);
       if (form == known_forms.end()) {
-        add_form(forms, *part.form);
+        pack_form(forms, *part.form);
         form = known_forms.insert(known_forms.end(), part.form);
       }
       parts.add(part.dataset);
@@ -299,14 +276,11 @@ Result<Bytes> PieceSender::pack(const std::vector<Entry>& entries) const {
   }
   ByteWriter message;
   message.add(static_cast<std::uint32_t>(known_forms.size()));
+  message.add_bytes(forms.bytes());
   message.add(n_parts);
-  message.add(static_cast<std::uint64_t>(pieces.size()));
-  const auto append = [&](std::span<const std::byte> bytes) {
-    if (!bytes.empty()) std::memcpy(message.extend(bytes.size()), bytes.data(), bytes.size());
-  };
-  append(forms.bytes());
-  append(parts.bytes());
-  append(std::as_bytes(std::span(pieces)));
+  message.add_bytes(parts.bytes());
+  message.add(static_cast<std::uint32_t>(pieces.size()));
+  message.add_bytes(std::as_bytes(std::span(pieces)));
   std::byte* to = message.extend(n_bytes);
   std::vector<ReadRequest> requests;
   for (const Entry& entry : entries) {
@@ -364,34 +338,40 @@ Status PieceSender::read(const CopiedChunk& copy, std::span<std::byte> bytes) co
   return Status();
 }
 
-void Arrived::add(Bytes message, const ConcatLine& line, FormTable& forms) {
-  n_bytes_ += message.size();
-  messages_.push_back(std::move(message));
-  ByteReader reader(messages_.back());
-  const auto n_forms = reader.take<std::uint32_t>();
-  const auto n_parts = reader.take<std::uint32_t>();
-  const auto n_pieces = reader.take<std::uint64_t>();
-  std::vector<const StoredForm*> known;
-  for (std::uint32_t i = 0; i < n_forms; ++i) known.push_back(forms.intern(take_form(reader)));
-  parts_.push_back(std::make_unique<std::vector<ArrivedPart>>());
-  std::vector<ArrivedPart>& parts = *parts_.back();
+Status Arrived::add(Message arrived, const ConcatLine& line, FormTable& forms) {
+  const Message& message = messages_.emplace_back(std::move(arrived));
+  ByteReader reader(message.payload, ByteReader::Trust::wary);
+  std::vector<const StoredForm*> known(reader.take_count(1));
+  for (const StoredForm*& form : known) form = forms.intern(unpack_form(reader));
+  const std::size_t n_parts = reader.take_count(sizeof(std::uint64_t));
+  std::vector<ArrivedPart>& parts = parts_.emplace_back();
   parts.reserve(n_parts);
-  for (std::uint32_t i = 0; i < n_parts; ++i) {
+  for (std::size_t i = 0; i < n_parts && reader.good(); ++i) {
     const auto dataset = reader.take<std::uint32_t>();
     const auto source = reader.take<std::int32_t>();
     const auto first_row = reader.take<std::uint64_t>();
     const auto n_rows = reader.take<std::uint64_t>();
-    const StoredForm* form = known[reader.take<std::uint32_t>()];
-    parts.push_back({dataset, source, form, {line.dataset(dataset), *form, first_row, n_rows}});
+    const auto form = reader.take<std::uint32_t>();
+    if (dataset >= line.n_datasets() || form >= known.size() ||
+        !cuts(known[form]->chunk_shape, line.dataset(dataset).grid.shape)) {
+      reader.refuse();
+      break;
+    }
+    parts.push_back(
+        {dataset, source, known[form], {line.dataset(dataset), *known[form], first_row, n_rows}});
   }
-  const std::span<const std::byte> table = reader.take_bytes(n_pieces * sizeof(PackedPiece));
+  const std::size_t n_pieces = reader.take_count(sizeof(PackedPiece));
+  ByteReader table(reader.take_bytes(n_pieces * sizeof(PackedPiece)));
   pieces_.reserve(pieces_.size() + n_pieces);
-  for (std::uint64_t i = 0; i < n_pieces; ++i) {
-    PackedPiece packed;
-    std::memcpy(&packed, table.data() + i * sizeof packed, sizeof packed);
-    pieces_.push_back(
-        {&parts[packed.part], packed.chunk, packed.filter_mask, reader.take_bytes(packed.n_bytes)});
+  for (std::size_t i = 0; i < n_pieces; ++i) {
+    const auto packed = table.take<PackedPiece>();
+    const std::span<const std::byte> bytes = reader.take_bytes(packed.n_bytes);
+    if (packed.part >= parts.size()) reader.refuse();
+    if (!reader.good()) break;
+    pieces_.push_back({&parts[packed.part], packed.chunk, packed.filter_mask, bytes});
   }
+  if (reader.good()) return Status();
+  return damaged_message("pieces", message);
 }
 
 }  // namespace tailrace

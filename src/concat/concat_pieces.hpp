@@ -10,7 +10,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -137,15 +137,14 @@ struct Piece {
 class Arrived {
  public:
   /// Unpack one message; keeps it. Forms are interned in `forms`.
-  void add(Bytes message, const ConcatLine& line, FormTable& forms);
+  /// @error internal  the message is cut short, or names what there is not.
+  Status add(Message arrived, const ConcatLine& line, FormTable& forms);
   const std::vector<Piece>& pieces() const { return pieces_; }
-  std::uint64_t n_bytes() const { return n_bytes_; }
 
  private:
-  std::vector<Bytes> messages_;
-  std::vector<std::unique_ptr<std::vector<ArrivedPart>>> parts_;
+  std::deque<Message> messages_;
+  std::deque<std::vector<ArrivedPart>> parts_;  ///< By message.
   std::vector<Piece> pieces_;
-  std::uint64_t n_bytes_ = 0;
 };
 
 }  // namespace tailrace

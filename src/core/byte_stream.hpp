@@ -1,7 +1,8 @@
 // ByteWriter and ByteReader: numbers, boxes, slabs and texts packed into messages between ranks.
 //
 // Native byte order and widths: these bytes never leave the job. A reader that runs past the end is
-// a programmer error, since both sides are the same code.
+// a programmer error, since both sides are the same code; but for a wary one, which says so and
+// reads nothing any more, and whose user says what is damaged.
 
 #pragma once
 
@@ -10,7 +11,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/box.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 
@@ -39,8 +39,10 @@ class ByteWriter {
   }
   void add_text(std::string_view text) {
     add(static_cast<std::uint64_t>(text.size()));
-    const auto* first = reinterpret_cast<const std::byte*>(text.data());
-    bytes_.insert(bytes_.end(), first, first + text.size());
+    add_bytes(std::as_bytes(std::span(text)));
+  }
+  void add_bytes(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   /// Room for `n_bytes` at the end, to be filled by the caller before the next add.
   std::byte* extend(std::size_t n_bytes) {
@@ -57,20 +59,45 @@ class ByteWriter {
 
 class ByteReader {
  public:
-  explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+  enum class Trust : std::uint8_t { ours, wary };
+
+  explicit ByteReader(std::span<const std::byte> bytes, Trust trust = Trust::ours)
+      : rest_(bytes), trust_(trust) {}
 
   bool at_end() const { return rest_.empty(); }
+  /// Of a wary reader: everything so far was there. Once false, all reads are zero or empty.
+  bool good() const { return good_; }
+  /// Of a wary reader's user: what was read cannot be meant.
+  void refuse() {
+    TAILRACE_CHECK(trust_ == Trust::wary);
+    good_ = false;
+    rest_ = {};
+  }
+
   template <class T>
   requires std::is_trivially_copyable_v<T> T take() {
-    T value;
-    std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
+    T value{};
+    const std::span<const std::byte> bytes = take_bytes(sizeof value);
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
     return value;
   }
-  Shape take_shape() {
-    Shape shape(take<std::uint32_t>());
-    for (std::uint64_t& extent : shape) extent = take<std::uint64_t>();
-    return shape;
+  /// Whether so many entries of at least `entry_bytes` each can follow.
+  bool has(std::uint64_t n_entries, std::size_t entry_bytes) const {
+    return n_entries <= rest_.size() / entry_bytes;
   }
+  /// A number of entries of at least `entry_bytes` each, which must be there.
+  std::size_t take_count(std::size_t entry_bytes) {
+    const auto count = take<std::uint32_t>();
+    if (!has(count, entry_bytes)) refuse();
+    return good_ ? count : 0;
+  }
+  template <class T>
+  std::vector<T> take_numbers() {
+    std::vector<T> numbers(take_count(sizeof(T)));
+    for (T& number : numbers) number = take<T>();
+    return numbers;
+  }
+  Shape take_shape() { return take_numbers<std::uint64_t>(); }
   Box take_box() {
     Box box;
     box.start = take_shape();
@@ -85,19 +112,29 @@ class ByteReader {
     return slab;
   }
   std::string take_text() {
-    const auto n_bytes = static_cast<std::size_t>(take<std::uint64_t>());
-    const std::span<const std::byte> text = take_bytes(n_bytes);
-    return std::string(reinterpret_cast<const char*>(text.data()), n_bytes);
+    const std::span<const std::byte> text = take_bytes(take<std::uint64_t>());
+    return std::string(reinterpret_cast<const char*>(text.data()), text.size());
   }
-  std::span<const std::byte> take_bytes(std::size_t n_bytes) {
-    TAILRACE_CHECK(n_bytes <= rest_.size());
+  std::span<const std::byte> take_bytes(std::uint64_t n_bytes) {
+    if (n_bytes > rest_.size()) refuse();
+    if (!good_) return {};
     const std::span<const std::byte> taken = rest_.first(n_bytes);
     rest_ = rest_.subspan(n_bytes);
     return taken;
   }
+  std::span<const std::byte> take_rest() { return take_bytes(rest_.size()); }
 
  private:
   std::span<const std::byte> rest_;
+  Trust trust_;
+  bool good_ = true;
 };
+
+/// What to return where a wary reader has refused a message.
+inline Status damaged_message(std::string_view what, const Message& message) {
+  return Status(Code::internal, std::string(what) + " from rank " + std::to_string(message.peer) +
+                                    ": the message of " + std::to_string(message.payload.size()) +
+                                    " bytes is damaged");
+}
 
 }  // namespace tailrace

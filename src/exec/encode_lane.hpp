@@ -15,6 +15,7 @@
 #include "core/comm.hpp"
 #include "core/status.hpp"
 #include "core/trace.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"

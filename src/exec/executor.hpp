@@ -36,12 +36,11 @@
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "core/trace.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/encode_lane.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
-#include "exec/ownership.hpp"
-#include "exec/piece_exchange.hpp"
 #include "exec/placer.hpp"
 #include "exec/shared_writes.hpp"
 

@@ -1,5 +1,5 @@
-// FieldPlan: all that the lanes must know of one field in one step. ChunkPatches: chunks whose
-// values are laid together.
+// FieldPlan: all that the lanes must know of one field in one step. PutRecord: where its values
+// come from. ChunkPatches: chunks whose values are laid together.
 
 #pragma once
 
@@ -16,12 +16,33 @@
 #include "core/codec.hpp"
 #include "core/dtype.hpp"
 #include "core/status.hpp"
-#include "exec/ownership.hpp"
 #include "layout/layout.hpp"
 
 namespace tailrace {
 
-// --- BoxSource: values that are pulled when they are needed, rather than held in memory.
+// --- Puts: boxes of values that are in memory, or are pulled when they are needed.
+
+/// Where a pulled field's values come from; read() is called on the rank's main thread only.
+class BoxSource {
+ public:
+  virtual ~BoxSource() = default;
+  /// Fill `values` (row-major, box.n_elements() elements of the field's dtype) with one box.
+  virtual Status read(const Box& box, std::span<std::byte> values) = 0;
+};
+
+/// One put: a box and where its values are.
+struct PutRecord {
+  Box box;
+  const std::byte* values = nullptr;  ///< Row-major over `box`; nullptr if pulled from `source`.
+  BoxSource* source = nullptr;
+  Buffer copy;  ///< Holds the values if the caller asked for a copy.
+};
+
+/// A part of a chunk that lies in one of this rank's puts.
+struct LocalPart {
+  std::size_t put_index = 0;
+  Box box;
+};
 
 // --- ChunkPatches: chunks whose values are laid together from many slabs, over what the file
 // holds.

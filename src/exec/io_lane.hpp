@@ -35,6 +35,7 @@
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "core/trace.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/placer.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/comm.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
-#include "exec/ownership.hpp"
 #include "layout/layout.hpp"
 
 namespace tailrace {

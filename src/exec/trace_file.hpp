@@ -11,8 +11,8 @@
 
 #include "core/status.hpp"
 #include "core/trace.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
-#include "exec/ownership.hpp"
 #include "exec/placer.hpp"
 #include "schedule/order.hpp"
 

@@ -16,7 +16,6 @@
 #include "core/codec.hpp"
 #include "core/status.hpp"
 #include "exec/field_plan.hpp"
-#include "exec/ownership.hpp"
 
 namespace tailrace {
 

@@ -33,89 +33,9 @@ void pack_numbers(ByteWriter& writer, const std::vector<std::uint32_t>& numbers)
   for (const std::uint32_t number : numbers) writer.add(number);
 }
 
-void pack_storage(ByteWriter& writer, const StoredForm& storage) {
-  writer.add(storage.kind);
-  writer.add(storage.chunk_shape);
-  writer.add(static_cast<std::uint32_t>(storage.filters.size()));
-  for (const FilterSpec& filter : storage.filters) {
-    writer.add(filter.filter_id);
-    writer.add(filter.flags);
-    pack_numbers(writer, filter.client_data);
-    pack_numbers(writer, filter.final_client_data);
-    writer.add_text(filter.name);
-  }
-}
-
-/// Reads what pack_schema() wrote; the first length that does not fit makes all later reads empty.
-class Unpacker {
- public:
-  explicit Unpacker(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-  bool good() const { return good_; }
-  bool at_end() const { return rest_.empty(); }
-
-  template <class T>
-  requires std::is_trivially_copyable_v<T> T take() {
-    T value{};
-    const std::span<const std::byte> bytes = take_bytes(sizeof(T));
-    if (good_) std::memcpy(&value, bytes.data(), sizeof(T));
-    return value;
-  }
-
-  /// A number of entries of at least `entry_bytes` each, which must be there.
-  std::size_t take_count(std::size_t entry_bytes) {
-    const auto count = take<std::uint32_t>();
-    if (count > rest_.size() / entry_bytes) good_ = false;
-    return good_ ? count : 0;
-  }
-
-  template <class T>
-  std::vector<T> take_numbers() {
-    std::vector<T> numbers(take_count(sizeof(T)));
-    for (T& number : numbers) number = take<T>();
-    return numbers;
-  }
-
-  std::span<const std::byte> take_text_bytes() {
-    const auto n_bytes = take<std::uint64_t>();
-    if (n_bytes > rest_.size()) good_ = false;
-    return take_bytes(good_ ? static_cast<std::size_t>(n_bytes) : 0);
-  }
-  std::string take_text() {
-    const std::span<const std::byte> text = take_text_bytes();
-    return std::string(reinterpret_cast<const char*>(text.data()), text.size());
-  }
-  Bytes take_blob() {
-    const std::span<const std::byte> bytes = take_text_bytes();
-    return Bytes(bytes.begin(), bytes.end());
-  }
-
- private:
-  std::span<const std::byte> take_bytes(std::size_t n_bytes) {
-    if (n_bytes > rest_.size()) good_ = false;
-    if (!good_) return {};
-    const std::span<const std::byte> taken = rest_.first(n_bytes);
-    rest_ = rest_.subspan(n_bytes);
-    return taken;
-  }
-
-  std::span<const std::byte> rest_;
-  bool good_ = true;
-};
-
-StoredForm unpack_storage(Unpacker& unpacker) {
-  StoredForm storage;
-  storage.kind = unpacker.take<StoredForm::Kind>();
-  storage.chunk_shape = unpacker.take_numbers<std::uint64_t>();
-  storage.filters.resize(unpacker.take_count(sizeof(std::uint32_t)));
-  for (FilterSpec& filter : storage.filters) {
-    filter.filter_id = unpacker.take<std::uint32_t>();
-    filter.flags = unpacker.take<std::uint32_t>();
-    filter.client_data = unpacker.take_numbers<std::uint32_t>();
-    filter.final_client_data = unpacker.take_numbers<std::uint32_t>();
-    filter.name = unpacker.take_text();
-  }
-  return storage;
+Bytes take_blob(ByteReader& reader) {
+  const std::span<const std::byte> bytes = reader.take_bytes(reader.take<std::uint64_t>());
+  return Bytes(bytes.begin(), bytes.end());
 }
 
 /// Whether two encoded types are one type. HDF5 encodes a type in the version of the file that it
@@ -207,6 +127,34 @@ std::uint64_t ConcatDataset::row_bytes() const {
   return n_bytes;
 }
 
+void pack_form(ByteWriter& writer, const StoredForm& form) {
+  writer.add(form.kind);
+  writer.add(form.chunk_shape);
+  writer.add(static_cast<std::uint32_t>(form.filters.size()));
+  for (const FilterSpec& filter : form.filters) {
+    writer.add(filter.filter_id);
+    writer.add(filter.flags);
+    pack_numbers(writer, filter.client_data);
+    pack_numbers(writer, filter.final_client_data);
+    writer.add_text(filter.name);
+  }
+}
+
+StoredForm unpack_form(ByteReader& reader) {
+  StoredForm form;
+  form.kind = reader.take<StoredForm::Kind>();
+  form.chunk_shape = reader.take_shape();
+  form.filters.resize(reader.take_count(sizeof(std::uint32_t)));
+  for (FilterSpec& filter : form.filters) {
+    filter.filter_id = reader.take<std::uint32_t>();
+    filter.flags = reader.take<std::uint32_t>();
+    filter.client_data = reader.take_numbers<std::uint32_t>();
+    filter.final_client_data = reader.take_numbers<std::uint32_t>();
+    filter.name = reader.take_text();
+  }
+  return form;
+}
+
 Bytes pack_schema(std::span<const ConcatDataset> datasets) {
   ByteWriter writer;
   for (const ConcatDataset& dataset : datasets) {
@@ -217,7 +165,7 @@ Bytes pack_schema(std::span<const ConcatDataset> datasets) {
     writer.add(static_cast<std::uint8_t>((dataset.by_value ? 1 : 0) | (dataset.appended ? 2 : 0) |
                                          (dataset.extendable ? 4 : 0)));
     writer.add(dataset.shape);
-    pack_storage(writer, dataset.storage);
+    pack_form(writer, dataset.storage);
     pack_bytes(writer, dataset.fill_value);
   }
   return writer.take();
@@ -225,26 +173,26 @@ Bytes pack_schema(std::span<const ConcatDataset> datasets) {
 
 Result<std::vector<ConcatDataset>> unpack_schema(std::span<const std::byte> bytes) {
   std::vector<ConcatDataset> datasets;
-  Unpacker unpacker(bytes);
-  while (unpacker.good() && !unpacker.at_end()) {
+  ByteReader reader(bytes, ByteReader::Trust::wary);
+  while (!reader.at_end()) {
     ConcatDataset& dataset = datasets.emplace_back();
-    dataset.path = unpacker.take_text();
-    dataset.type = unpacker.take_blob();
-    dataset.type_text = unpacker.take_text();
-    dataset.element_bytes = unpacker.take<std::uint64_t>();
-    const auto flags = unpacker.take<std::uint8_t>();
+    dataset.path = reader.take_text();
+    dataset.type = take_blob(reader);
+    dataset.type_text = reader.take_text();
+    dataset.element_bytes = reader.take<std::uint64_t>();
+    const auto flags = reader.take<std::uint8_t>();
     dataset.by_value = (flags & 1) != 0;
     dataset.appended = (flags & 2) != 0;
     dataset.extendable = (flags & 4) != 0;
-    dataset.shape = unpacker.take_numbers<std::uint64_t>();
-    dataset.storage = unpack_storage(unpacker);
-    dataset.fill_value = unpacker.take_blob();
+    dataset.shape = reader.take_shape();
+    dataset.storage = unpack_form(reader);
+    dataset.fill_value = take_blob(reader);
     if (flags > 7 || dataset.storage.kind > StoredForm::Kind::chunked) {
       return Status(Code::corrupt, "packed schema: dataset " + std::to_string(datasets.size() - 1) +
                                        " has unknown marks");
     }
   }
-  if (!unpacker.good()) {
+  if (!reader.good()) {
     return Status(Code::corrupt, "packed schema: cut short in dataset " +
                                      std::to_string(datasets.size() - 1) + " of " +
                                      std::to_string(bytes.size()) + " bytes");

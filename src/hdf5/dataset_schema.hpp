@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/box.hpp"
+#include "core/byte_stream.hpp"
 #include "core/codec.hpp"
-#include "core/comm.hpp"
 #include "core/dtype.hpp"
 #include "core/status.hpp"
 
@@ -54,6 +54,10 @@ struct ConcatDataset {
   /// Bytes of one row.
   std::uint64_t row_bytes() const;
 };
+
+/// A form as bytes in a message, and back; of a wary reader's damaged bytes whatever was there.
+void pack_form(ByteWriter& writer, const StoredForm& form);
+StoredForm unpack_form(ByteReader& reader);
 
 /// The datasets of one file as bytes, to be sent to other ranks, and back.
 Bytes pack_schema(std::span<const ConcatDataset> datasets);

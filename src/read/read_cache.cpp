@@ -6,13 +6,13 @@
 
 namespace tailrace {
 
-void ReadCache::drop(std::unordered_map<ChunkId, Kept, ChunkIdHash>::iterator kept) {
+void ReadCache::drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept) {
   n_bytes_ -= kept->second.entry->values.capacity();
   uses_.erase(kept->second.use);
   kept_.erase(kept);
 }
 
-ReadCache::Entry ReadCache::find(const ChunkId& id) {
+ReadCache::Entry ReadCache::find(const ChunkKey& id) {
   const std::scoped_lock lock(mutex_);
   const auto found = kept_.find(id);
   if (found == kept_.end()) return nullptr;
@@ -26,12 +26,12 @@ bool ReadCache::wait(const Entry& entry) {
   return entry->failure.ok();
 }
 
-bool ReadCache::holds(const ChunkId& id) {
+bool ReadCache::holds(const ChunkKey& id) {
   const std::scoped_lock lock(mutex_);
   return kept_.contains(id);
 }
 
-ReadCache::Entry ReadCache::begin(const ChunkId& id, std::uint64_t n_bytes) {
+ReadCache::Entry ReadCache::begin(const ChunkKey& id, std::uint64_t n_bytes) {
   const std::scoped_lock lock(mutex_);
   if (n_bytes > bytes_max_ || kept_.contains(id)) return nullptr;
   for (auto use = uses_.begin(); use != uses_.end() && n_bytes_ + n_bytes > bytes_max_;) {
@@ -47,7 +47,7 @@ ReadCache::Entry ReadCache::begin(const ChunkId& id, std::uint64_t n_bytes) {
   return entry;
 }
 
-void ReadCache::finish(const ChunkId& id, const Entry& entry, Status failure) {
+void ReadCache::finish(const ChunkKey& id, const Entry& entry, Status failure) {
   {
     const std::scoped_lock lock(mutex_);
     entry->failure = std::move(failure);

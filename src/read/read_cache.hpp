@@ -15,20 +15,9 @@
 
 #include "core/buffer.hpp"
 #include "core/status.hpp"
+#include "exec/chunk_homes.hpp"
 
 namespace tailrace {
-
-struct ChunkId {
-  std::size_t dataset = 0;
-  std::uint64_t chunk_index = 0;
-  bool operator==(const ChunkId&) const = default;
-};
-
-struct ChunkIdHash {
-  std::size_t operator()(const ChunkId& id) const {
-    return std::hash<std::uint64_t>()(id.chunk_index * 0x9E3779B97F4A7C15ULL + id.dataset);
-  }
-};
 
 /// One decoded chunk, in native byte order, not cut at the dataset's edge.
 struct CachedChunk {
@@ -44,17 +33,17 @@ class ReadCache {
   explicit ReadCache(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   /// The chunk if it is here, perhaps still being decoded; it counts as used. Null: not here.
-  Entry find(const ChunkId& id);
+  Entry find(const ChunkKey& id);
   /// Wait until it is ready. @returns false: decoding it ahead has failed, and who needs it finds
   /// out why by decoding it.
   bool wait(const Entry& entry);
   /// Whether find() would have it.
-  bool holds(const ChunkId& id);
+  bool holds(const ChunkKey& id);
   /// Make room for a chunk that the caller decodes; then finish() it. Others are dropped for it,
   /// but none that is being decoded. Null: no room, or no memory, or it is here already.
-  Entry begin(const ChunkId& id, std::uint64_t n_bytes);
+  Entry begin(const ChunkKey& id, std::uint64_t n_bytes);
   /// The entry is ready, or has failed.
-  void finish(const ChunkId& id, const Entry& entry, Status failure);
+  void finish(const ChunkKey& id, const Entry& entry, Status failure);
   /// Drop all. Nothing may be under way.
   void clear();
   /// Bytes that one more entry may have without dropping anything.
@@ -64,16 +53,16 @@ class ReadCache {
  private:
   struct Kept {
     Entry entry;
-    std::list<ChunkId>::iterator use;
+    std::list<ChunkKey>::iterator use;
   };
-  void drop(std::unordered_map<ChunkId, Kept, ChunkIdHash>::iterator kept);
+  void drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept);
 
   std::uint64_t bytes_max_;
   std::uint64_t n_bytes_ = 0;
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::unordered_map<ChunkId, Kept, ChunkIdHash> kept_;
-  std::list<ChunkId> uses_;  ///< Least recent first.
+  std::unordered_map<ChunkKey, Kept, ChunkKeyHash> kept_;
+  std::list<ChunkKey> uses_;  ///< Least recent first.
 };
 
 }  // namespace tailrace

@@ -210,7 +210,7 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
   const SlabPart part = part_within(reading.slab, box);
   const Box inside = intersect(box, whole_box(dataset.grid.shape));
   const bool used_up = part.slab.count == inside.count && part.slab.dense();
-  const ChunkId id{dataset.number, job.chunk_index};
+  const ChunkKey id{dataset.number, job.chunk_index};
   const ReadCache::Entry entry =
       reading.keep_whole || !used_up ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
@@ -414,7 +414,7 @@ constexpr std::size_t ahead_chunks_max = 4096;
 }  // namespace
 
 void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job) {
-  const ChunkId id{dataset.number, job.chunk_index};
+  const ChunkKey id{dataset.number, job.chunk_index};
   const ReadCache::Entry entry = cache_.begin(id, dataset.chunk_bytes);
   if (entry == nullptr) return;
   const bool posted = team_.post([this, &file, &dataset, job, id, entry] {

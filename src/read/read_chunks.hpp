@@ -90,7 +90,7 @@ class ChunkReader {
   Status read(StoredFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
               const LeftOut& left_out = {});
   /// Whether the chunk is kept here, decoded or nearly so.
-  bool holds(const ChunkId& id) { return cache_.holds(id); }
+  bool holds(const ChunkKey& id) { return cache_.holds(id); }
   /// Call visit(chunk number in `chunks`, its values) for each of these stored chunks, decoded; on
   /// any thread. Chunks in work take memory as in read(); none is kept.
   Status visit(StoredFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,

@@ -12,7 +12,7 @@
 //   choose_codecs          codec=auto, by sample and machine profile      (field/codec_choice)
 //   prepare_books          trz's shared books, of the step before         (field/field_book)
 //   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state)
-//   settle_ownership       which rank encodes which chunk                 (exec/ownership)
+//   settle_ownership       which rank encodes which chunk     (write_plan, exec/chunk_homes)
 //   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
 //   encode_and_write       compress and write at once                     (exec/executor)
 //   publish                datasets, chunk index, attributes, commit   (output, hdf5)

@@ -1,4 +1,5 @@
-// Forecasts of a rank's jobs, what is learned of them, and the loads of a node evened out.
+// Owners of chunks, forecasts of a rank's jobs, what is learned of them, and the loads of a node
+// evened out.
 
 #include "write/write_plan.hpp"
 
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -14,6 +16,244 @@
 #include "field/chunk_estimator.hpp"
 
 namespace tailrace {
+
+// --- Ownership.
+
+namespace {
+
+/// A box of a chunk and the rank that holds it.
+struct HeldBox {
+  int rank = 0;
+  Box box;
+};
+
+/// The pseudo-random number of a chunk (splitmix64, Steele et al. 2014).
+std::uint64_t chunk_mark(ChunkKey key) {
+  const auto mix = [](std::uint64_t z) {
+    z = z * 0x9E3779B97F4A7C15U + 0x9E3779B97F4A7C15U;
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+  };
+  return mix(mix(key.field) + key.chunk_index);
+}
+
+/// Two of the boxes that overlap, if any do. Sorted along the first dimension, so that disjoint
+/// boxes are compared with their neighbours only.
+std::optional<std::pair<HeldBox, HeldBox>> find_overlap(std::vector<HeldBox> boxes) {
+  if (boxes.size() > 1 && boxes.front().box.rank() == 0) return {{boxes[0], boxes[1]}};
+  std::sort(boxes.begin(), boxes.end(),
+            [](const HeldBox& a, const HeldBox& b) { return a.box.start[0] < b.box.start[0]; });
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const std::uint64_t end = boxes[i].box.start[0] + boxes[i].box.count[0];
+    for (std::size_t j = i + 1; j < boxes.size() && boxes[j].box.start[0] < end; ++j) {
+      if (!intersect(boxes[i].box, boxes[j].box).empty()) return {{boxes[i], boxes[j]}};
+    }
+  }
+  return std::nullopt;
+}
+
+Status overlap_error(const OwnedField& field, const HeldBox& a, const HeldBox& b) {
+  if (field.grid.shape.empty()) {
+    return Status(Code::bad_coverage, "field \"" + field.path +
+                                          "\" is a scalar and was put by rank " +
+                                          std::to_string(a.rank) + " and by rank " +
+                                          std::to_string(b.rank) + "; exactly one rank may put it");
+  }
+  return Status(Code::bad_coverage, "field \"" + field.path +
+                                        "\": boxes overlap: " + box_text(a.box) + " of rank " +
+                                        std::to_string(a.rank) + " and " + box_text(b.box) +
+                                        " of rank " + std::to_string(b.rank));
+}
+
+Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_missing) {
+  return Status(Code::bad_coverage,
+                "field \"" + field.path + "\": " + std::to_string(n_missing) + " of the " +
+                    std::to_string(chunk.n_elements()) + " elements of " + box_text(chunk) +
+                    " were put by no rank (option holes=on allows that and fills them)");
+}
+
+/// What this rank holds, whom it tells, what its home chunks come to.
+class Settlement {
+ public:
+  Settlement(Comm& comm, std::span<const OwnedField> fields)
+      : comm_(comm), fields_(fields), dealing_(comm.n_ranks()) {
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      dealing_.add(f, fields[f].grid, f);
+      collect_parts(f);
+    }
+  }
+
+  /// Claim what is wholly held, announce the rest (everything, if `announce_all`), and decide.
+  Status settle(bool announce_all) {
+    sum_ = 0;
+    result_ = Ownership();
+    ChunkMail shared(dealing_);
+    for (const auto& [key, parts] : parts_) {
+      ChunkShare share{comm_.rank(), 0, {}};
+      for (const LocalPart& part : parts) {
+        share.n_elements += part.box.n_elements();
+        share.slabs.push_back(Slab::of(part.box));
+      }
+      if (!announce_all && !fields_[key.field].allow_holes && wholly_held(key, share)) {
+        sum_ += chunk_mark(key);
+        result_.jobs.push_back({key.field, key.chunk_index, parts, {}});
+      } else {
+        shared.add({key, nobody, {}, {std::move(share)}});
+      }
+    }
+    Status judged;
+    std::vector<ChunkKey> heard;
+    Result<std::vector<ChunkRecord>> settled =
+        ask_homes(comm_, std::move(shared), [&](ChunkRecord& chunk) {
+          const Status fits = judge(chunk);
+          if (judged.ok()) judged = fits;
+          heard.push_back(chunk.key);
+          return true;
+        });
+    if (announce_all && judged.ok()) judged = find_untouched(heard);
+    if (!settled.ok()) return settled.status();
+    TAILRACE_TRY(take(*settled));
+    return judged;
+  }
+
+  /// What is missing from the sum over all chunks; 0 if every chunk is claimed exactly once.
+  std::uint64_t imbalance() const {
+    std::uint64_t expected = 0;
+    dealing_.for_each_at(comm_.rank(), [&](ChunkKey key) {
+      if (!fields_[key.field].allow_holes) expected += chunk_mark(key);
+    });
+    return sum_ - expected;
+  }
+
+  Ownership result() { return std::move(result_); }
+
+ private:
+  void collect_parts(std::size_t f) {
+    const OwnedField& field = fields_[f];
+    for (std::size_t p = 0; p < field.puts.size(); ++p) {
+      const Box& box = field.puts[p].box;
+      if (box.empty()) continue;
+      for_each_position(field.grid.touched(box), [&](const Shape& coordinates) {
+        const std::uint64_t chunk = field.grid.index_of(coordinates);
+        parts_[{f, chunk}].push_back({p, intersect(box, field.grid.full_box(chunk))});
+      });
+    }
+  }
+
+  static std::vector<HeldBox> held_boxes(std::span<const ChunkShare> shares) {
+    std::vector<HeldBox> boxes;
+    for (const ChunkShare& share : shares) {
+      for (const Slab& slab : share.slabs) boxes.push_back({share.rank, {slab.start, slab.count}});
+    }
+    return boxes;
+  }
+
+  bool wholly_held(ChunkKey key, const ChunkShare& share) const {
+    const Box chunk = fields_[key.field].grid.clipped_box(key.chunk_index);
+    if (share.n_elements != chunk.n_elements()) return false;
+    return share.slabs.size() == 1 || !find_overlap(held_boxes({&share, 1}));
+  }
+
+  /// As home: choose the chunk's owner, and check that it is covered.
+  Status judge(ChunkRecord& chunk) {
+    const OwnedField& field = fields_[chunk.key.field];
+    const Box box = field.grid.clipped_box(chunk.key.chunk_index);
+    std::uint64_t n_covered = 0;
+    for (const ChunkShare& share : chunk.shares) n_covered += share.n_elements;
+    chunk.owner = with_most(chunk.shares);
+    if (const auto overlap = find_overlap(held_boxes(chunk.shares))) {
+      return overlap_error(field, overlap->first, overlap->second);
+    }
+    if (field.allow_holes) return Status();
+    if (n_covered < box.n_elements()) {
+      return hole_error(field, box, box.n_elements() - n_covered);
+    }
+    sum_ += chunk_mark(chunk.key);
+    return Status();
+  }
+
+  /// As home, when everything was announced: a chunk that nobody mentioned is a hole.
+  Status find_untouched(std::span<const ChunkKey> heard) const {
+    Status found;
+    dealing_.for_each_at(comm_.rank(), [&](ChunkKey key) {
+      const OwnedField& field = fields_[key.field];
+      if (!found.ok() || field.allow_holes) return;
+      if (std::binary_search(heard.begin(), heard.end(), key)) return;
+      const Box chunk = field.grid.clipped_box(key.chunk_index);
+      found = hole_error(field, chunk, chunk.n_elements());
+    });
+    return found;
+  }
+
+  /// Turn what homes have decided into jobs (where this rank owns) and debts (where it does not).
+  Status take(std::vector<ChunkRecord>& settled) {
+    for (ChunkRecord& chunk : settled) {
+      const auto parts = parts_.find(chunk.key);
+      if (parts == parts_.end()) return Status(Code::internal, "told of a chunk that is not here");
+      if (chunk.owner != comm_.rank()) {
+        result_.owed.emplace(chunk.key, parts->second);
+        continue;
+      }
+      result_.jobs.push_back(
+          {chunk.key.field, chunk.key.chunk_index, parts->second, std::move(chunk.shares)});
+    }
+    std::sort(result_.jobs.begin(), result_.jobs.end(), [](const ChunkJob& a, const ChunkJob& b) {
+      return ChunkKey{a.field, a.chunk_index} < ChunkKey{b.field, b.chunk_index};
+    });
+    return Status();
+  }
+
+  Comm& comm_;
+  std::span<const OwnedField> fields_;
+  ChunkDealing dealing_;
+  std::map<ChunkKey, std::vector<LocalPart>> parts_;
+  std::uint64_t sum_ = 0;
+  Ownership result_;
+};
+
+}  // namespace
+
+std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
+  std::vector<OwnedField> owned;
+  for (const FieldState* field : active) {
+    owned.push_back({field->definition.path, field->grid(), field->definition.options.allow_holes,
+                     std::span<const PutRecord>(field->puts)});
+  }
+  return owned;
+}
+
+Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> fields) {
+  Settlement settlement(comm, fields);
+  const Status judged = settlement.settle(false);
+  std::uint64_t facts[2] = {settlement.imbalance(), judged.ok() ? 0U : 1U};
+  comm.allreduce(std::span<std::uint64_t>(facts), Reduction::sum);
+  if (facts[0] != 0 || facts[1] != 0) {
+    // Some chunk is held twice, in part or by nobody. Announce all, so that its home sees every box
+    // of it and can name the culprit: a part alone looks like a hole where it is an overlap.
+    TAILRACE_TRY(settlement.settle(true));
+    TAILRACE_TRY(judged);
+  }
+  return settlement.result();
+}
+
+Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& ownership) {
+  const auto check = [&](std::size_t f, const std::vector<LocalPart>& parts) {
+    const bool pulled = std::any_of(parts.begin(), parts.end(), [&](const LocalPart& part) {
+      return fields[f].puts[part.put_index].source != nullptr;
+    });
+    if (!pulled) return Status();
+    return Status(Code::invalid_argument,
+                  "field \"" + fields[f].path + "\": values from a source must be whole chunks");
+  };
+  for (const ChunkJob& job : ownership.jobs) {
+    if (job.local.size() > 1 || !job.remote.empty()) TAILRACE_TRY(check(job.field, job.local));
+  }
+  for (const auto& [key, parts] : ownership.owed) TAILRACE_TRY(check(key.field, parts));
+  return Status();
+}
+
+// --- Forecasts.
 
 namespace {
 
@@ -225,15 +465,6 @@ void add_times(std::span<FieldState* const> active, const Ownership& ownership,
 
 }  // namespace
 
-std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
-  std::vector<OwnedField> owned;
-  for (const FieldState* field : active) {
-    owned.push_back({field->definition.path, field->grid(), field->definition.options.allow_holes,
-                     std::span<const PutRecord>(field->puts)});
-  }
-  return owned;
-}
-
 std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
                                         std::span<FieldState* const> active) {
   std::vector<FieldPlan> plans;
@@ -353,7 +584,6 @@ std::vector<int> balance_step(Comm& comm, const SharedWrites& shared, BalanceRul
   std::vector<std::vector<double>> write_s(static_cast<std::size_t>(shared.n_ranks_on_node()));
   const auto here = static_cast<std::size_t>(shared.rank_on_node());
   ByteWriter writer;
-  writer.add(static_cast<std::uint64_t>(jobs.size()));
   for (const std::size_t job : jobs) {
     write_s[here].push_back(plan.forecasts[job].write_s);
     writer.add(plan.forecasts[job].write_s);
@@ -367,10 +597,10 @@ std::vector<int> balance_step(Comm& comm, const SharedWrites& shared, BalanceRul
     if (r != here) outgoing.push_back({peer, payload});
   }
   for (const Message& message : comm.exchange(std::move(outgoing))) {
-    ByteReader reader(message.payload);
-    const auto n_jobs = reader.take<std::uint64_t>();
     std::vector<double>& loads = write_s[node_rank_of.at(message.peer)];
-    for (std::uint64_t j = 0; j < n_jobs; ++j) loads.push_back(reader.take<double>());
+    for (ByteReader reader(message.payload); !reader.at_end();) {
+      loads.push_back(reader.take<double>());
+    }
   }
   std::vector<int> writers;
   for (const MovedWrite& move : balance_writes(write_s, rule)) {

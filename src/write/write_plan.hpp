@@ -1,4 +1,5 @@
-// Planning a step: what each of a rank's chunks will weigh and take, and who writes it.
+// Planning a step: who encodes each chunk, what each of a rank's chunks will weigh and take, and
+// who writes it.
 
 #pragma once
 
@@ -8,6 +9,7 @@
 
 #include "core/comm.hpp"
 #include "core/options.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/executor.hpp"
 #include "exec/placer.hpp"
 #include "exec/shared_writes.hpp"
@@ -17,6 +19,41 @@
 #include "schedule/order.hpp"
 
 namespace tailrace {
+
+// --- Ownership: which rank encodes which chunk, and who must send it what.
+//
+// A chunk that lies wholly within one rank's boxes belongs to that rank, and nobody else hears of
+// it. A chunk that several ranks share is announced to its home (exec/chunk_homes.hpp), which
+// checks that the boxes neither overlap nor leave holes, and makes the rank with the largest part
+// the owner; of equals the lowest.
+//
+// Coverage of the chunks that were not announced is proved without talking about each: every chunk
+// has a pseudo-random number; the sum over all chunks as claimed (wholly held, or complete at a
+// home) must equal the sum over all chunks that exist, of which each rank adds up 1/ranks. A hole
+// or a double claim goes unnoticed with probability 2^-64. If the sums differ, everything is
+// announced once more, only to name the culprit.
+
+/// A field as far as ownership is concerned; grid and holes are the same on all ranks.
+struct OwnedField {
+  std::string path;
+  ChunkGrid grid;
+  bool allow_holes = false;
+  std::span<const PutRecord> puts;  ///< This rank's.
+};
+
+/// The active fields as far as ownership is concerned.
+std::vector<OwnedField> owned_fields(std::span<FieldState* const> active);
+
+/// Settle ownership of all chunks of `fields`. Collective.
+/// Cost: O(own chunks + all chunks / ranks) per rank, two sparse exchanges, one allreduce; where
+/// coverage is bad, two exchanges more.
+/// @error bad_coverage  boxes overlap or leave holes; the text names field, box and ranks.
+/// @error internal  as of ask_homes(). An error may be on some ranks only: the caller agrees.
+Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> fields);
+
+/// Values from a BoxSource cannot travel in pieces: each such put must be whole chunks.
+/// Not collective. @error invalid_argument  a pulled part shares its chunk; names the field.
+Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& ownership);
 
 // --- Predicting a step: what each of a rank's chunks will weigh and take, before any is encoded.
 //
@@ -40,9 +77,6 @@ struct WorkForce {
   std::uint64_t n_ranks = 1;
   std::uint64_t n_threads = 1;  ///< Encode threads of each rank.
 };
-
-/// The active fields as far as ownership is concerned.
-std::vector<OwnedField> owned_fields(std::span<FieldState* const> active);
 
 /// What the lanes must know of the active fields; `fields` are all of the writer's.
 std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,

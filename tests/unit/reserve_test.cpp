@@ -18,6 +18,7 @@
 #include "exec/comm_factory.hpp"
 #include "exec/executor.hpp"
 #include "thread_comm.hpp"
+#include "write/write_plan.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -1,0 +1,266 @@
+// Dealing chunks, records as bytes and back, homes that decide, and the pieces that then travel.
+
+#include "exec/chunk_homes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tailrace {
+
+// --- Dealing.
+
+void ChunkDealing::add(std::size_t field, const ChunkGrid& grid, std::size_t turn,
+                       const std::vector<bool>& growing) {
+  if (fields_.size() <= field) fields_.resize(field + 1);
+  Dealt& dealt = fields_[field];
+  dealt.grid = grid;
+  dealt.n_chunks = grid.n_chunks();
+  dealt.turn = turn % n_ranks_;
+  std::uint64_t in_a_row = dealt.n_chunks;
+  if (std::count(growing.begin(), growing.end(), true) > 0) {
+    // Inner dimensions that grow get a fixed share of 2^60; the first one has no limit.
+    constexpr unsigned n_bits = 60;
+    Shape extents = grid.n_per_dimension();
+    unsigned fixed_bits = 0;
+    unsigned n_growing = 0;
+    in_a_row = 1;
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      in_a_row = growing[d] ? 1 : in_a_row * extents[d];
+      if (d > 0 && growing[d]) ++n_growing;
+      if (d > 0 && !growing[d]) fixed_bits += static_cast<unsigned>(std::bit_width(extents[d]));
+    }
+    // Odd, so that neighbours along the dimension before are not dealt to the same few homes.
+    const unsigned share = (n_bits - std::min(fixed_bits, n_bits)) / (n_growing + 1);
+    for (std::size_t d = 1; d < extents.size(); ++d) {
+      if (growing[d]) extents[d] = (std::uint64_t{1} << share) - 1;
+    }
+    dealt.extents = std::move(extents);
+  }
+  dealt.block = std::max<std::uint64_t>((in_a_row + n_ranks_ - 1) / n_ranks_, 1);
+}
+
+std::uint64_t ChunkDealing::number_of(ChunkKey key) const {
+  const Dealt& dealt = fields_[key.field];
+  if (dealt.extents.empty()) return key.chunk_index;
+  const Shape at = dealt.grid.coordinates(key.chunk_index);
+  std::uint64_t number = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) number = number * dealt.extents[d] + at[d];
+  return number;
+}
+
+int ChunkDealing::home_of(ChunkKey key) const {
+  const Dealt& dealt = fields_[key.field];
+  return static_cast<int>((number_of(key) / dealt.block + dealt.turn) % n_ranks_);
+}
+
+void ChunkDealing::for_each_at(int rank, const std::function<void(ChunkKey)>& visit) const {
+  for (std::size_t field = 0; field < fields_.size(); ++field) {
+    const Dealt& dealt = fields_[field];
+    const std::uint64_t block = static_cast<std::uint64_t>(rank) + n_ranks_ - dealt.turn;
+    const std::uint64_t first = block % n_ranks_ * dealt.block;
+    const std::uint64_t end = std::min(first + dealt.block, dealt.n_chunks);
+    for (std::uint64_t chunk = first; chunk < end; ++chunk) visit({field, chunk});
+  }
+}
+
+// --- Records as bytes: key, owner, number of shares with a mark for a place, place, shares.
+
+void add_record(ByteWriter& writer, const ChunkRecord& record) {
+  const bool placed = record.place.encoded_bytes > 0;
+  writer.add(record.key);
+  writer.add(static_cast<std::int32_t>(record.owner));
+  writer.add(static_cast<std::uint32_t>(record.shares.size() << 1U | (placed ? 1U : 0U)));
+  if (placed) writer.add(record.place);
+  for (const ChunkShare& share : record.shares) {
+    writer.add(static_cast<std::int32_t>(share.rank));
+    writer.add(static_cast<std::uint32_t>(share.slabs.size()));
+    writer.add(share.n_elements);
+    for (const Slab& slab : share.slabs) writer.add(slab);
+  }
+}
+
+namespace {
+
+/// Bytes of a share without slabs, and of a slab of no dimensions.
+constexpr std::size_t share_bytes_min = 16;
+constexpr std::size_t slab_bytes_min = 12;
+
+bool lies_in(const Slab& slab, const Box& chunk) {
+  if (slab.rank() != chunk.rank() || slab.count.size() != chunk.rank()) return false;
+  if (!slab.stride.empty() && slab.stride.size() != chunk.rank()) return false;
+  for (std::size_t d = 0; d < chunk.rank(); ++d) {
+    const std::uint64_t first = slab.start[d] - chunk.start[d];
+    if (slab.count[d] == 0 || slab.stride_of(d) == 0 || first >= chunk.count[d]) return false;
+    const std::uint64_t n_max = (chunk.count[d] - 1 - first) / slab.stride_of(d) + 1;
+    if (slab.count[d] > n_max) return false;
+  }
+  return true;
+}
+
+ChunkShare take_share(ByteReader& reader, const Box& chunk, int n_ranks) {
+  ChunkShare share;
+  share.rank = reader.take<std::int32_t>();
+  const auto n_slabs = reader.take<std::uint32_t>();
+  share.n_elements = reader.take<std::uint64_t>();
+  if (share.rank < 0 || share.rank >= n_ranks) reader.refuse();
+  if (!reader.has(n_slabs, slab_bytes_min)) reader.refuse();
+  for (std::uint32_t s = 0; s < n_slabs && reader.good(); ++s) {
+    share.slabs.push_back(reader.take_slab());
+    if (!lies_in(share.slabs.back(), chunk)) reader.refuse();
+  }
+  return share;
+}
+
+}  // namespace
+
+Status read_records(const Message& message, const ChunkDealing& dealing, int n_ranks,
+                    std::vector<ChunkRecord>& records) {
+  ByteReader reader(message.payload, ByteReader::Trust::wary);
+  while (!reader.at_end()) {
+    ChunkRecord record;
+    record.key = reader.take<ChunkKey>();
+    record.owner = reader.take<std::int32_t>();
+    const auto n_shares = reader.take<std::uint32_t>();
+    if (n_shares % 2 != 0) record.place = reader.take<ChunkPlace>();
+    if (!dealing.has(record.key) || record.owner < nobody || record.owner >= n_ranks ||
+        !reader.has(n_shares / 2, share_bytes_min)) {
+      reader.refuse();
+      break;
+    }
+    const Box chunk = dealing.grid(record.key.field).full_box(record.key.chunk_index);
+    for (std::uint32_t s = 0; s < n_shares / 2 && reader.good(); ++s) {
+      record.shares.push_back(take_share(reader, chunk, n_ranks));
+    }
+    records.push_back(std::move(record));
+  }
+  if (reader.good()) return Status();
+  return damaged_message("chunk records", message);
+}
+
+Result<std::vector<ChunkRecord>> ChunkMail::exchange(Comm& comm) {
+  std::vector<Message> messages;
+  messages.reserve(to_peers_.size());
+  for (auto& [peer, writer] : to_peers_) messages.push_back({peer, writer.take()});
+  to_peers_.clear();
+  messages = comm.exchange(std::move(messages));
+  std::sort(messages.begin(), messages.end(),
+            [](const Message& a, const Message& b) { return a.peer < b.peer; });
+  std::vector<ChunkRecord> records;
+  for (const Message& message : messages) {
+    TAILRACE_TRY(read_records(message, dealing_, comm.n_ranks(), records));
+  }
+  std::stable_sort(records.begin(), records.end(),
+                   [](const ChunkRecord& a, const ChunkRecord& b) { return a.key < b.key; });
+  return records;
+}
+
+// --- Homes.
+
+int with_most(std::span<const ChunkShare> shares) {
+  const auto most = std::max_element(
+      shares.begin(), shares.end(),
+      [](const ChunkShare& a, const ChunkShare& b) { return a.n_elements < b.n_elements; });
+  return most == shares.end() ? nobody : most->rank;
+}
+
+Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,
+                                           const HomePolicy& decide) {
+  Result<std::vector<ChunkRecord>> heard = announced.exchange(comm);
+  ChunkMail told(announced.dealing());
+  const std::size_t n_heard = heard.ok() ? heard->size() : 0;
+  for (std::size_t i = 0, next = 0; i < n_heard; i = next) {
+    ChunkRecord& chunk = (*heard)[i];
+    for (next = i + 1; next < n_heard && (*heard)[next].key == chunk.key; ++next) {
+      for (ChunkShare& share : (*heard)[next].shares) chunk.shares.push_back(std::move(share));
+    }
+    if (!decide(chunk)) continue;
+    for (const ChunkShare& share : chunk.shares) {
+      if (share.rank != chunk.owner) told.add(share.rank, {chunk.key, chunk.owner, {}, {}});
+    }
+    if (chunk.owner == nobody) continue;
+    std::erase_if(chunk.shares, [&](const ChunkShare& share) { return share.rank == chunk.owner; });
+    told.add(chunk.owner, chunk);
+  }
+  Result<std::vector<ChunkRecord>> answers = told.exchange(comm);
+  return heard.ok() ? std::move(answers) : heard.status();
+}
+
+// --- Requests for pieces and the answers to them.
+
+void PieceExchange::request(const ChunkJob& job, Buffer& values) {
+  awaited_[{job.field, job.chunk_index}] = {&job, &values, job.remote.size()};
+  post_requests(job, Kind::request);
+}
+
+void PieceExchange::post_requests(const ChunkJob& job, Kind kind) {
+  for (const ChunkShare& remote : job.remote) {
+    ByteWriter writer;
+    writer.add(kind);
+    writer.add(ChunkKey{job.field, job.chunk_index});
+    comm_.post({remote.rank, writer.take()});
+  }
+}
+
+bool PieceExchange::serve() {
+  bool any = false;
+  while (std::optional<Message> message = comm_.poll()) {
+    any = true;
+    ByteReader reader(message->payload);
+    const auto kind = reader.take<Kind>();
+    const auto key = reader.take<ChunkKey>();
+    if (kind == Kind::pieces) {
+      take_pieces(message->peer, key, reader.take_rest());
+      continue;
+    }
+    TAILRACE_CHECK(n_owed_ > 0);
+    --n_owed_;
+    if (kind == Kind::request) answer(message->peer, key);
+  }
+  return any;
+}
+
+void PieceExchange::answer(int peer, ChunkKey key) {
+  const auto owed = owed_.find(key);
+  TAILRACE_CHECK(owed != owed_.end());
+  const FieldPlan& plan = plans_[key.field];
+  ByteWriter writer;
+  writer.add(Kind::pieces);
+  writer.add(key);
+  const std::size_t n_before = writer.bytes().size();
+  if (plan.patches != nullptr) plan.patches->add_pieces(key.chunk_index, writer);
+  for (const LocalPart& part : owed->second) {
+    const PutRecord& put = plan.puts[part.put_index];
+    const std::size_t n_bytes = part.box.n_elements() * plan.element_bytes();
+    copy_box(part.box, put.box, put.values, part.box, writer.extend(n_bytes), plan.element_bytes());
+  }
+  piece_bytes_ += writer.bytes().size() - n_before;
+  comm_.post({peer, writer.take()});
+}
+
+void PieceExchange::take_pieces(int peer, ChunkKey key, std::span<const std::byte> values) {
+  const auto found = awaited_.find(key);
+  TAILRACE_CHECK(found != awaited_.end());
+  Awaited& awaited = found->second;
+  const FieldPlan& plan = plans_[key.field];
+  const Box target = plan.values_box(key.chunk_index);
+  if (plan.patches != nullptr) {
+    plan.patches->lay_pieces(key.chunk_index, values, *awaited.values);
+  }
+  ByteReader reader(values);
+  for (const ChunkShare& remote : awaited.job->remote) {
+    if (remote.rank != peer) continue;
+    for (const Slab& slab : remote.slabs) {
+      const Box box{slab.start, slab.count};
+      const auto piece = reader.take_bytes(box.n_elements() * plan.element_bytes());
+      copy_box(box, box, piece.data(), target, awaited.values->data(), plan.element_bytes());
+    }
+  }
+  if (--awaited.n_missing > 0) return;
+  awaited_.erase(found);
+  arrived_(key);
+}
+
+}  // namespace tailrace
