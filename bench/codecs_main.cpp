@@ -15,7 +15,7 @@
 #include <malloc.h>
 #endif
 
-#include "cli/progress_bar.hpp"
+#include "cli/cli_common.hpp"
 #include "codec/trz/kernels/isa.hpp"
 #include "codecs_report.hpp"
 #include "hdf5_filter/own_filters.hpp"

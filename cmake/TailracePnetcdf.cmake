@@ -23,7 +23,7 @@ target_include_directories(tailrace_pnetcdf_objects SYSTEM PUBLIC
                            "${TAILRACE_PNETCDF_INCLUDE_DIR}")
 # PnetCDF's own declarations say nothing of visibility; the version script leaves out the rest.
 set_target_properties(tailrace_pnetcdf_objects PROPERTIES CXX_VISIBILITY_PRESET default)
-tailrace_join_sources(tailrace_pnetcdf_objects "/[a-d][^/]*$")
+tailrace_join_sources(tailrace_pnetcdf_objects "/[a-c][^/]*$")
 if(TAILRACE_PNETCDF_LIBRARY)
   file(REAL_PATH "${TAILRACE_PNETCDF_LIBRARY}" pnetcdf_library)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/frontends/pnetcdf/real_library.cpp"

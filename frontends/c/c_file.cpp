@@ -1,16 +1,67 @@
-// Files of the C API: create, open, close, abandon, callbacks.
+// Files of the C API: create, open, steps and their reports, idle time, close, abandon, callbacks;
+// versions and errors.
 //
 // create and open are collective, so a rank whose own arguments are wrong must not return alone:
 // the ranks agree on their arguments first, and only then does anybody touch the file.
 
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "c_handle.hpp"
 #include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 
 namespace tailrace {
+
+// --- version, error numbers and error texts
+
+namespace {
+
+// The build system and the header must name the same release.
+static_assert(std::string_view(TAILRACE_VERSION) == TAILRACE_VERSION_STRING);
+
+// The C numbers are those of Code, one by one at both ends of the list.
+static_assert(static_cast<int>(Code::ok) == TAILRACE_OK);
+static_assert(static_cast<int>(Code::invalid_argument) == TAILRACE_ERROR_INVALID_ARGUMENT);
+static_assert(static_cast<int>(Code::unsupported) == TAILRACE_ERROR_UNSUPPORTED);
+static_assert(static_cast<int>(Code::not_found) == TAILRACE_ERROR_NOT_FOUND);
+static_assert(static_cast<int>(Code::already_exists) == TAILRACE_ERROR_ALREADY_EXISTS);
+static_assert(static_cast<int>(Code::disagreement) == TAILRACE_ERROR_DISAGREEMENT);
+static_assert(static_cast<int>(Code::bad_coverage) == TAILRACE_ERROR_BAD_COVERAGE);
+static_assert(static_cast<int>(Code::plugin_missing) == TAILRACE_ERROR_PLUGIN_MISSING);
+static_assert(static_cast<int>(Code::codec_failed) == TAILRACE_ERROR_CODEC_FAILED);
+static_assert(static_cast<int>(Code::bound_broken) == TAILRACE_ERROR_BOUND_BROKEN);
+static_assert(static_cast<int>(Code::corrupt) == TAILRACE_ERROR_CORRUPT);
+static_assert(static_cast<int>(Code::io_error) == TAILRACE_ERROR_IO);
+static_assert(static_cast<int>(Code::no_space) == TAILRACE_ERROR_NO_SPACE);
+static_assert(static_cast<int>(Code::out_of_memory) == TAILRACE_ERROR_OUT_OF_MEMORY);
+static_assert(static_cast<int>(Code::internal) == TAILRACE_ERROR_INTERNAL);
+
+thread_local std::string last_text;
+
+void assign(std::string& text, const char* message) noexcept {
+  try {
+    text = message;
+  } catch (const std::bad_alloc&) {
+    text.assign("out of memory");  // fits into every std::string without an allocation
+  }
+}
+
+}  // namespace
+
+tailrace_error remember(tailrace_file* file, Code code, const char* message) noexcept {
+  assign(last_text, message);
+  if (file != nullptr) assign(file->error, message);
+  return static_cast<tailrace_error>(code);
+}
+
+// --- create, open, close, abandon, callbacks
+
 namespace {
 
 using MakeWriter = Result<std::unique_ptr<Writer>> (*)(std::unique_ptr<Comm>, const std::string&,
@@ -29,14 +80,9 @@ Status check_arguments(const char* path, const char* options_text, tailrace_file
 
 Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm,
                   std::size_t mpi_comm_bytes, const char* options_text, tailrace_file** file) {
-  std::unique_ptr<Comm> comm;
-  if (mpi_comm == nullptr) {
-    comm = make_self_comm();
-  } else {
-    Result<std::unique_ptr<Comm>> made = make_mpi_comm(mpi_comm, mpi_comm_bytes);
-    if (!made.ok()) return made.status();
-    comm = std::move(*made);
-  }
+  Result<std::unique_ptr<Comm>> made = given_comm(mpi_comm, mpi_comm_bytes);
+  if (!made.ok()) return made.status();
+  std::unique_ptr<Comm> comm = std::move(*made);
   auto handle = std::make_unique<tailrace_file>();
   FileOptions options;
   TAILRACE_TRY(comm->agree(check_arguments(path, options_text, file, options)));
@@ -50,9 +96,127 @@ Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm
 }
 
 }  // namespace
+
+// --- end_step and wait, and their report as plain structs
+
+namespace {
+
+double ratio(std::uint64_t raw_bytes, std::uint64_t encoded_bytes) {
+  if (raw_bytes == 0 || encoded_bytes == 0) return 1.0;
+  return static_cast<double>(raw_bytes) / static_cast<double>(encoded_bytes);
+}
+
+const char* plain(const std::string& text) { return text.c_str(); }
+template <class Number>
+Number plain(Number number) {
+  return number;
+}
+
+// Members of 8 bytes each: struct_bytes, field, path, bound and ratio are not of the list;
+// struct_bytes, n_fields, fields and ratio.
+#define TAILRACE_COUNT(type, name, known) +1
+static_assert(sizeof(tailrace_field_report) == 8 * (5 TAILRACE_FIELD_REPORT_LIST(TAILRACE_COUNT)),
+              "tailrace.h and report_lists.hpp name the same numbers of a field");
+static_assert(sizeof(tailrace_step_report) ==
+                  8 * (4 TAILRACE_STEP_REPORT_LIST(TAILRACE_COUNT)
+                           TAILRACE_APPLICATION_STEP_LIST(TAILRACE_COUNT)),
+              "tailrace.h and report_lists.hpp name the same numbers of a step");
+#undef TAILRACE_COUNT
+
+#define TAILRACE_PLAIN(type, name, known) to.name = plain(from.name);
+
+tailrace_field_report plain_report(const FieldReport& from, tailrace_field field,
+                                   const char* bound) {
+  tailrace_field_report to{};
+  to.struct_bytes = sizeof to;
+  to.field = field;
+  to.path = from.path.c_str();
+  to.bound = bound;
+  to.ratio = ratio(from.raw_bytes, from.encoded_bytes);
+  TAILRACE_FIELD_REPORT_LIST(TAILRACE_PLAIN)
+  return to;
+}
+
+tailrace_step_report plain_report(const StepReport& from) {
+  tailrace_step_report to{};
+  to.struct_bytes = sizeof to;
+  to.n_fields = from.fields.size();
+  to.ratio = ratio(from.raw_bytes, from.encoded_bytes);
+  TAILRACE_STEP_REPORT_LIST(TAILRACE_PLAIN)
+  TAILRACE_APPLICATION_STEP_LIST(TAILRACE_PLAIN)
+  return to;
+}
+
+#undef TAILRACE_PLAIN
+
+/// The report and everything it points to, in one place of its own.
+std::unique_ptr<HeldReport> hold(StepReport step, const tailrace_file& file) {
+  auto held = std::make_unique<HeldReport>();
+  held->step = std::move(step);
+  const std::vector<FieldReport>& fields = held->step.fields;
+  for (const FieldReport& field : fields) held->bounds.push_back(error_bound_text(field.bound));
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto known = file.field_of_path.find(fields[i].path);
+    const tailrace_field number =
+        known == file.field_of_path.end() ? TAILRACE_NO_FIELD : known->second;
+    held->fields.push_back(plain_report(fields[i], number, held->bounds[i].c_str()));
+  }
+  for (const tailrace_field_report& field : held->fields) held->field_pointers.push_back(&field);
+  held->report = plain_report(held->step);
+  held->report.fields = held->field_pointers.data();
+  return held;
+}
+
+/// Keep what a step came to, unless there is none yet, and show it.
+Status keep(tailrace_file* file, std::optional<StepReport> step,
+            const tailrace_step_report** report) {
+  if (!step || !step->completed) return Status();
+  file->last_report = hold(std::move(*step), *file);
+  if (report != nullptr) *report = &file->last_report->report;
+  return Status();
+}
+
+}  // namespace
+
+// --- the application's idle time: marks of the lanes, and the calls that lend its thread; none of
+// these can fail: what goes wrong is kept by the writer for its next collective call
+
+namespace {
+
+/// Run `action` on the writer; a failure becomes the file's next one, on every rank.
+template <class Action>
+void lend(tailrace_file* file, Action&& action) noexcept {
+  if (file == nullptr) return;
+  (void)recorded_on(file, [&] {
+    std::forward<Action>(action)(*file->writer);
+    return Status();
+  });
+}
+
+void mark(tailrace_file* file, Lane lane, bool begins) noexcept {
+  lend(file, [&](Writer& writer) { writer.mark(lane, begins); });
+}
+
+}  // namespace
+
 }  // namespace tailrace
 
 extern "C" {
+
+int tailrace_version_number(void) { return TAILRACE_VERSION_NUMBER; }
+
+const char* tailrace_version_string(void) { return TAILRACE_VERSION_STRING; }
+
+const char* tailrace_error_name(tailrace_error error) {
+  // Every name is a string literal, so the view ends in a zero.
+  return tailrace::code_name(static_cast<tailrace::Code>(error)).data();
+}
+
+const char* tailrace_thread_error(void) { return tailrace::last_text.c_str(); }
+
+const char* tailrace_file_error(const tailrace_file* file) {
+  return file == nullptr ? "the file is NULL" : file->error.c_str();
+}
 
 tailrace_error tailrace_file_create(const char* path, const void* mpi_comm, size_t mpi_comm_bytes,
                                     const char* options, tailrace_file** file) {
@@ -103,6 +267,51 @@ tailrace_error tailrace_file_on_log(tailrace_file* file, tailrace_log_callback c
     }
     file->writer->on_log(std::move(translated));
     return tailrace::Status();
+  });
+}
+
+tailrace_error tailrace_file_end_step(tailrace_file* file, const tailrace_step_report** report) {
+  if (report != nullptr) *report = nullptr;
+  return tailrace::guarded_on(file, [&]() -> tailrace::Status {
+    file->last_report.reset();
+    tailrace::Result<tailrace::StepReport> step = file->writer->end_step();
+    return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
+  });
+}
+
+tailrace_error tailrace_file_wait(tailrace_file* file, const tailrace_step_report** report) {
+  if (report != nullptr) *report = nullptr;
+  return tailrace::guarded_on(file, [&]() -> tailrace::Status {
+    file->last_report.reset();
+    tailrace::Result<std::optional<tailrace::StepReport>> step = file->writer->wait();
+    return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
+  });
+}
+
+void tailrace_file_compute_begin(tailrace_file* file) {
+  tailrace::mark(file, tailrace::Lane::main, true);
+}
+
+void tailrace_file_compute_end(tailrace_file* file) {
+  tailrace::mark(file, tailrace::Lane::main, false);
+}
+
+void tailrace_file_background_begin(tailrace_file* file) {
+  tailrace::mark(file, tailrace::Lane::io, true);
+}
+
+void tailrace_file_background_end(tailrace_file* file) {
+  tailrace::mark(file, tailrace::Lane::io, false);
+}
+
+void tailrace_file_idle(tailrace_file* file, double seconds) {
+  tailrace::lend(file, [&](tailrace::Writer& writer) { writer.idle(seconds, {}); });
+}
+
+void tailrace_file_idle_until(tailrace_file* file, tailrace_done_callback done, void* user) {
+  if (done == nullptr) return;
+  tailrace::lend(file, [&](tailrace::Writer& writer) {
+    writer.idle(std::numeric_limits<double>::infinity(), [&] { return done(user) != 0; });
   });
 }
 

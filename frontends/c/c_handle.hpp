@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/comm_factory.hpp"
 #include "tailrace/tailrace.h"
 #include "write/write.hpp"
 
@@ -32,6 +33,11 @@ struct HeldReport {
 /// Keep a failure's text for tailrace_thread_error and, unless `file` is NULL, tailrace_file_error.
 /// Not collective. Thread-safe for different files. Never throws.
 tailrace_error remember(tailrace_file* file, Code code, const char* message) noexcept;
+
+/// The communicator of TAILRACE_MPI(...), or this process alone.
+inline Result<std::unique_ptr<Comm>> given_comm(const void* mpi_comm, std::size_t mpi_comm_bytes) {
+  return mpi_comm == nullptr ? make_self_comm() : make_mpi_comm(mpi_comm, mpi_comm_bytes);
+}
 
 }  // namespace tailrace
 

@@ -53,14 +53,9 @@ tailrace_error guarded_reader(const tailrace_reader* reader, Action&& action) no
 
 Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_bytes,
                    const char* options_text, tailrace_reader** reader) {
-  std::unique_ptr<Comm> comm;
-  if (mpi_comm == nullptr) {
-    comm = make_self_comm();
-  } else {
-    Result<std::unique_ptr<Comm>> made = make_mpi_comm(mpi_comm, mpi_comm_bytes);
-    if (!made.ok()) return made.status();
-    comm = std::move(*made);
-  }
+  Result<std::unique_ptr<Comm>> made = given_comm(mpi_comm, mpi_comm_bytes);
+  if (!made.ok()) return made.status();
+  std::unique_ptr<Comm> comm = std::move(*made);
   ReadOptions options;
   Status mine;
   if (reader == nullptr) mine = null_argument("the place for the reader");
@@ -217,9 +212,9 @@ tailrace_error tailrace_reader_report(const tailrace_reader* reader, tailrace_re
   return tailrace::guarded_reader(reader, [&] {
     if (report == nullptr) return tailrace::null_argument("the place for the report");
     const tailrace::ReadReport& done = reader->reader->report();
-    *report = {done.n_slabs,       done.value_bytes,   done.n_chunks, done.n_chunk_hits,
-               done.decoded_bytes, done.fetched_bytes, done.n_reads,  done.received_bytes,
-               done.index_s,       done.fetch_s,       done.decode_s};
+#define TAILRACE_COPY(type, name, known) report->name = done.name;
+    TAILRACE_READ_REPORT_LIST(TAILRACE_COPY)
+#undef TAILRACE_COPY
     return tailrace::Status();
   });
 }

@@ -6,19 +6,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string_view>
+#include <system_error>
 
 #include "chart/chart.hpp"
 #include "chart/chart_canvas.hpp"
-#include "chart/chart_file.hpp"
 #include "chart/chart_panel.hpp"
 
 namespace tailrace::chart {
 namespace {
+
+/// Write `bytes` to `path`, replacing what is there; after a failure nothing is left there.
+/// @error not_found  no such folder.  @error io_error, no_space
+Status write_chart_file(std::string_view bytes, const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return status_from_errno(errno, fmt::format("plot \"{}\"", path));
+  int failure = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() ? 0 : errno;
+  if (std::fclose(file) != 0 && failure == 0) failure = errno;
+  if (failure == 0) return {};
+  // Not a device, which "/dev/stdout" may be.
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  return status_from_errno(failure, fmt::format("plot \"{}\"", path));
+}
 
 constexpr double margin = 14;
 constexpr double between = 22;  ///< Panels.

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -26,8 +27,36 @@ namespace tailrace::cli {
 using namespace report;
 using verbs::is_directory;
 using verbs::json_schema_version;
+using verbs::split_at_commas;
 
-class ProgressBar;
+/// One line on stderr that moves, if stderr is a terminal; otherwise nothing at all.
+class ProgressBar {
+ public:
+  /// @param shown  false keeps it silent (other ranks, --quiet). A pipe or file is silent too.
+  ProgressBar(std::string label, bool shown);
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  /// Clears the line, so that what is printed next starts on a clean one.
+  ~ProgressBar();
+
+  /// Draw, at most ten times a second. Bytes are uncompressed ones.
+  void update(std::uint64_t bytes_done, std::uint64_t bytes_total);
+  /// The same for work that is not counted in bytes. @param share  done, in [0, 1].
+  void update_share(double share, const std::string& what);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// Whether it is time to draw again.
+  bool due();
+  void draw(double share, const std::string& what);
+
+  std::string label_;
+  bool shown_ = false;
+  bool drawn_ = false;
+  Clock::time_point start_;
+  Clock::time_point last_drawn_;
+};
 
 /// The exit codes that scripts may rely on.
 inline constexpr int exit_done = 0;
@@ -78,6 +107,21 @@ class ReportFile {
   bool to_stdout_ = false;
 };
 
+/// An output that appears whole or not at all: NAME.partial until it is finished, so that an older
+/// NAME stays.
+class WholeFile {
+ public:
+  /// @error already_exists, not_found, io_error  before any work was done.
+  Status open(const std::string& path, bool force);
+  Status finish(std::string_view text);
+  ~WholeFile();
+
+ private:
+  std::string partial() const { return path_ + ".partial"; }
+  std::string path_;
+  ReportFile report_;
+};
+
 /// What a command shows of its report; rank 0's counts.
 struct Shown {
   std::string text;                  ///< On stdout, unless it is to be quiet or JSON is there.
@@ -94,5 +138,14 @@ int run_and_show(const Session& session, const std::string& json_path, bool quie
 
 /// Work that rank 0 does alone while the others wait for its verdict. Collective.
 Result<Shown> at_root(const Session& session, const std::function<Result<Shown>()>& work);
+/// The same for work that shows by itself what came of it. @returns the exit code.
+int run_at_root(const Session& session, const std::function<Status()>& work);
+
+/// A whole text file. Not collective. @error not_found  names `what`, or else the path.
+Result<std::string> read_text_file(const std::string& path, const std::string& what = "");
+/// Whether charts can be drawn there. @error invalid_argument  neither .png nor .svg.
+Status check_plot_path(const std::string& path);
+/// What every JSON document begins with.
+nlohmann::ordered_json document_of(std::string_view command);
 
 }  // namespace tailrace::cli

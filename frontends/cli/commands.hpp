@@ -1,134 +1,140 @@
-// The commands of `tailrace`: what the command line says, as structs, and the functions that do it.
+// The commands of `tailrace`, and the grammar that they share: groups of options, the look of
+// --help.
 //
-// main.cpp fills the structs; each command lives in a file of its own, and what repack, concat,
-// export, verify, info and recover do is in src/verbs. All functions are collective over the
-// session's ranks and return the exit code, the same on every rank.
+// Each command lives in a file of its own: what its words are, what they mean, what is done; what
+// repack, concat, export, verify, info and recover do is in src/verbs. Options that the engine
+// knows by name are handed on as texts (core/option_table parses them), so that the CLI, the C API
+// and Python accept the same words and give the same errors.
 
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli_common.hpp"
 #include "core/options.hpp"
-#include "verbs/concat_request.hpp"
-#include "verbs/export_files.hpp"
-#include "verbs/file_info.hpp"
-#include "verbs/recover_file.hpp"
 #include "verbs/repack.hpp"
-#include "verbs/verify_concat.hpp"
-#include "verbs/verify_files.hpp"
 
 namespace tailrace::cli {
 
-struct RepackArguments {
-  std::vector<std::string> inputs;
-  std::string output;                  ///< A file, or an existing folder.
-  verbs::RepackRequest request;        ///< Of each input; options are file_options.
-  std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
-  std::string why;                     ///< "predicted", "measured"; empty: not asked.
-  std::string trace_path;
-  std::string json_path;
-  bool quiet = false;
-};
-int run_repack(Session& session, const RepackArguments& arguments);
+/// What a command does when its line has been parsed. Collective over the session's ranks; returns
+/// the exit code, the same on every rank.
+using Command = std::function<int(Session&)>;
 
-struct ConcatArguments {
-  verbs::ConcatWords words;
-  std::string json_path;
-  bool quiet = false;
-};
-int run_concat(Session& session, const ConcatArguments& arguments);
+/// Each adds a command and its options to the parser.
+Command add_repack(CLI::App& app);
+Command add_concat(CLI::App& app);
+Command add_export(CLI::App& app);
+Command add_verify(CLI::App& app);
+Command add_info(CLI::App& app);
+Command add_recover(CLI::App& app);
+Command add_options(CLI::App& app);
+Command add_filter_args(CLI::App& app);
+Command add_train_book(CLI::App& app);
+Command add_profile(CLI::App& app);
+Command add_schedule(CLI::App& app);
+Command add_simulate(CLI::App& app);
 
-struct VerifyArguments {
-  verbs::VerifyRequest files;
-  verbs::VerifyConcatRequest concat;    ///< Without an output: two files to compare.
-  std::vector<std::string> more_files;  ///< Its inputs, after original and compressed.
-  std::string plugin_path;
-  std::string json_path;
-  bool quiet = false;
-};
-int run_verify(Session& session, const VerifyArguments& arguments);
+/// The one-screen summary of a repack: tables, at most 100 columns wide and about one screen high.
+std::string summary_text(const verbs::RepackReport& report);
+/// --why: a table for each field whose codec was chosen: the best candidates first, the one that
+/// was taken marked. Says so if there is no such field.
+std::string why_text(const verbs::RepackReport& report);
 
-struct InfoArguments {
-  verbs::InfoRequest request;
-  std::string json_path;
-};
-int run_info(Session& session, const InfoArguments& arguments);
+/// The usual words for --plugin-path.
+inline constexpr const char* plugin_path_help =
+    "Folders of HDF5 filter plug-ins, separated by colons, searched before HDF5_PLUGIN_PATH.";
 
-struct RecoverArguments {
-  verbs::RecoverRequest request;
-  std::string json_path;
-};
-int run_recover(Session& session, const RecoverArguments& arguments);
+/// Options in one group of a command's help: the last mention of an option counts, but for lists.
+class Group {
+ public:
+  Group(CLI::App* app, const char* name) : app_(app), name_(name) {}
 
-struct FilterArgsArguments {
-  std::string codec;  ///< "trz,preset=fast"
-  std::string bound;  ///< "abs=1e-3"; empty: none.
-  std::string range;  ///< "LEAST:GREATEST", for relative bounds.
-  std::string chunk;  ///< "f32:64x64x64": what plug-ins are tried on.
-  std::string plugin_path;
-  std::string format;  ///< "h5repack", "h5py", "json".
-};
-int run_filter_args(Session& session, const FilterArgsArguments& arguments);
+  template <class T>
+  CLI::Option* operator()(const char* option, T& target, const char* unit,
+                          const std::string& text) const {
+    return app_->add_option(option, target, text)->type_name(unit)->group(name_)->take_last();
+  }
+  /// One value for each mention of the option: a list must not swallow the inputs that follow it.
+  void list(const char* option, std::vector<std::string>& target, const char* unit,
+            const std::string& text) const {
+    app_->add_option(option, target, text)->type_name(unit)->group(name_)->expected(1)->take_all();
+  }
+  template <class T>
+  CLI::Option* flag(const char* option, T& target, const std::string& text) const {
+    return app_->add_flag(option, target, text)->group(name_);
+  }
+  /// An option whose text goes to core/options.hpp under the name `key`.
+  void engine(const char* option, std::vector<KeyValue>& target, const char* key, const char* unit,
+              const std::string& text) const {
+    app_->add_option_function<std::string>(
+            option, [&target, key](const std::string& value) { target.emplace_back(key, value); },
+            text)
+        ->type_name(unit)
+        ->group(name_)
+        ->take_last();
+  }
+  void engine_flag(const char* option, std::vector<KeyValue>& target, const char* key,
+                   const std::string& text) const {
+    app_->add_flag_callback(
+            option, [&target, key] { target.emplace_back(key, "on"); }, text)
+        ->group(name_);
+  }
+  /// An option that is said to a struct later: its value goes to `member`.
+  template <class T, class Struct>
+  void later(const char* option, std::vector<std::function<void(Struct&)>>& words,
+             T Struct::*member, const char* unit, const std::string& text) const {
+    app_->add_option_function<T>(
+            option,
+            [&words, member](const T& value) {
+              words.push_back([member, value](Struct& target) { target.*member = value; });
+            },
+            text)
+        ->type_name(unit)
+        ->group(name_)
+        ->take_last();
+  }
+  /// --only and --exclude: "Export only datasets whose path matches."
+  template <class Selection>
+  void globs(Selection& selection, const std::string& verb, const std::string& nouns,
+             const std::string& otherwise = "") const {
+    list("--only", selection.only, "GLOB",
+         verb + " only " + nouns + " whose path matches. Repeatable." + otherwise);
+    list("--exclude", selection.exclude, "GLOB",
+         "Leave out " + nouns + " whose path matches. Repeatable.");
+  }
+  /// --raw: "The input is raw binary, such as ..."
+  void raw(std::string& target, const std::string& what) const {
+    (*this)("--raw", target, "TYPE:SHAPE", what + " is raw binary, such as f32:512x512x512.");
+  }
 
-struct TrainBookArguments {
-  std::string input;
-  std::string output;
-  std::string codec = "trz";      ///< With its settings.
-  std::string bound;              ///< abs=, rel= or psnr=.
-  std::vector<std::string> only;  ///< Globs of the fields to count; empty: all.
-  std::string chunk;              ///< SIZE or SHAPE; empty: as repack chooses.
-  std::string raw_format;
-  bool force = false;
+ private:
+  CLI::App* app_;
+  const char* name_;
 };
-int run_train_book(Session& session, const TrainBookArguments& arguments);
 
-struct ProfileArguments {
-  std::string output = "tailrace_profile.json";
-  bool force = false;
-  std::string show;          ///< Print this profile instead of measuring; empty: measure.
-  std::string folder = ".";  ///< Where storage is measured.
-  double time_s = 60;
-  std::string largest = "512MiB";  ///< Bytes of a rank in one file.
-  std::string stripe;
-  std::string input;  ///< Fields to measure codecs on; empty: generated ones.
-  std::string raw_format;
-  /// What codec=auto considers.
-  std::string codecs =
-      "none,trz,trz,lossless=off,trz,preset=fast,trz,preset=ratio,"
-      "trz,predictor=lorenzo,dimension=1,trz,predictor=lorenzo,dimension=2,"
-      "trz,predictor=lorenzo,dimension=3,portable,deflate,zstd,sz3,zfp";
-  std::string plugin_path;
-  std::string plot_path;
-  std::string json_path;
-  bool quiet = false;
-};
-int run_profile(Session& session, const ProfileArguments& arguments);
+/// --help, among the reports.
+inline void help_option(CLI::App* app) {
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
+}
 
-struct ScheduleArguments {
-  std::string input;               ///< An instance, JSON; empty: drawn.
-  std::string random;              ///< "n=50,seed=7"; empty: read.
-  std::string save_path;           ///< Where to write the instance; empty: nowhere.
-  std::string schedulers = "all";  ///< Names, "all" or "none".
-  std::string exact;               ///< "ilp", "cp-sat" or both; empty: no solver.
-  double time_limit_s = 60;        ///< Of each solver.
-  std::size_t n_workers = 0;       ///< Threads of a solver; 0: as it likes.
-  std::string plot_path;
-  std::string json_path;
-  bool quiet = false;
-};
-int run_schedule(Session& session, const ScheduleArguments& arguments);
+/// --json and --help.
+inline void report_options(CLI::App* app, std::string& json_path) {
+  Group(app, "Reports")("--json", json_path, "FILE",
+                        "Write the same numbers as JSON; '-' is stdout, in place of the table.");
+  help_option(app);
+}
 
-struct ExportArguments {
-  verbs::ExportRequest request;
-  bool quiet = false;
-};
-int run_export(Session& session, const ExportArguments& arguments);
-
-/// What `tailrace --version` prints: versions of Tailrace, HDF5 and MPI, codecs, plug-in folders.
-std::string version_text();
+/// A registry's entries below the text that introduces them, "  name: summary".
+template <class Registry>
+std::string help_of(std::string text, const Registry& registry) {
+  for (const auto& entry : registry) {
+    text.append("\n  ").append(entry.name).append(": ").append(entry.summary);
+  }
+  return text;
+}
 
 }  // namespace tailrace::cli

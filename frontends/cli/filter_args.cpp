@@ -15,6 +15,27 @@
 namespace tailrace::cli {
 namespace {
 
+struct FilterArgsArguments {
+  std::string codec;                   ///< "trz,preset=fast"
+  std::string bound;                   ///< "abs=1e-3"; empty: none.
+  std::string range;                   ///< "LEAST:GREATEST", for relative bounds.
+  std::string chunk = "f32:64x64x64";  ///< "f32:64x64x64": what plug-ins are tried on.
+  std::string plugin_path;
+  std::string format = "h5repack";  ///< "h5repack", "h5py", "json".
+};
+
+constexpr const char* filter_args_description =
+    R"help(Say a codec as other programs want it: h5repack, h5py, anything that writes through HDF5
+
+Examples:
+  h5repack -f "$(tailrace filter-args --codec trz --bound abs=1e-3)" in.h5 out.h5
+      HDF5 encodes, by the plug-in libh5trz.so in a folder of HDF5_PLUGIN_PATH
+  tailrace filter-args --codec trz,preset=ratio --bound pw_rel=1e-4 --format h5py
+      compression=481, compression_opts=(513, 2, ...), for h5py's create_dataset
+  tailrace filter-args --codec sz3 --bound rel=1e-3 --range -1.5:20
+      any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
+)help";
+
 constexpr std::uint32_t kDeflate = 1;
 constexpr std::uint32_t kShuffle = 2;
 
@@ -41,9 +62,7 @@ std::string h5py_text(const FilterSpec& filter) {
 }
 
 nlohmann::ordered_json filters_json(const Codec& codec) {
-  nlohmann::ordered_json document;
-  document["schema_version"] = json_schema_version;
-  document["command"] = "filter-args";
+  nlohmann::ordered_json document = document_of("filter-args");
   document["codec"] = codec.name();
   document["filters"] = nlohmann::ordered_json::array();
   for (const FilterSpec& filter : codec.filters()) {
@@ -137,9 +156,30 @@ Status print_filter_args(const FilterArgsArguments& arguments) {
 
 }  // namespace
 
-int run_filter_args(Session& session, const FilterArgsArguments& arguments) {
-  const Status status = session.settle(session.speaks() ? print_filter_args(arguments) : Status());
-  return status.ok() ? exit_done : session.fail(status);
+Command add_filter_args(CLI::App& app) {
+  const auto arguments = std::make_shared<FilterArgsArguments>();
+  FilterArgsArguments& filter_args = *arguments;
+  CLI::App* sub = app.add_subcommand("filter-args", filter_args_description);
+  const Group what(sub, "What to say");
+  what("-c,--codec", filter_args.codec, "CODEC",
+       "Codec and its settings, NAME[,key=value...], as for repack.")
+      ->required();
+  what("-b,--bound", filter_args.bound, "MODE=VALUE",
+       "abs= or pw_rel=; rel= and psnr= need --range. Default: none, lossless.");
+  what("--range", filter_args.range, "LEAST:GREATEST",
+       "The range of the field's values, of which rel= and psnr= take their share.");
+  what("--for", filter_args.chunk, "TYPE:SHAPE",
+       "Type and chunk shape that a plug-in is asked about. Default f32:64x64x64.");
+  what("--format", filter_args.format, "FORMAT",
+       "h5repack: the value of its -f, a line for each filter; h5py: keyword arguments of "
+       "create_dataset; json: both, and the bare words. Default h5repack.")
+      ->check(CLI::IsMember({"h5repack", "h5py", "json"}));
+  Group(sub, "Input")("--plugin-path", filter_args.plugin_path, "FOLDERS",
+                      "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  help_option(sub);
+  return [arguments](Session& session) {
+    return run_at_root(session, [&] { return print_filter_args(*arguments); });
+  };
 }
 
 }  // namespace tailrace::cli

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <array>
 #include <cerrno>
@@ -13,12 +12,20 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "cli_common.hpp"
-#include "command_line.hpp"
+#include "codec/registry.hpp"
 #include "commands.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_file.hpp"
+#include "help_formatter.hpp"
+#include "layout/layout.hpp"
+
+#ifdef TAILRACE_WITH_MPI
+#include <mpi.h>
+#endif
 
 namespace {
 
@@ -58,24 +65,91 @@ bool is_later_rank() {
   std::exit(exit_usage);
 }
 
-int run_command(Session& session, const CLI::App& app, const CommandLine& line) {
-  if (app.got_subcommand("repack")) return run_repack(session, line.repack);
-  if (app.got_subcommand("concat")) return run_concat(session, line.concat);
-  if (app.got_subcommand("export")) return run_export(session, line.export_plain);
-  if (app.got_subcommand("verify")) return run_verify(session, line.verify);
-  if (app.got_subcommand("info")) return run_info(session, line.info);
-  if (app.got_subcommand("filter-args")) return run_filter_args(session, line.filter_args);
-  if (app.got_subcommand("train-book")) return run_train_book(session, line.train_book);
-  if (app.got_subcommand("profile")) return run_profile(session, line.profile);
-  if (app.got_subcommand("schedule")) return run_schedule(session, line.schedule);
-  if (app.got_subcommand("simulate")) return run_simulate(session, line.simulate);
-  return run_recover(session, line.recover);
+constexpr const char* main_description =
+    R"(tailrace: parallel compressed output into one ordinary HDF5 file
+
+Examples:
+  tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
+  mpiexec -n 4 tailrace repack snapshot.nc -o small.h5 --codec zfp --bound abs=0.01
+  mpiexec -n 4 tailrace concat -o run.h5 -i list.txt
+  tailrace verify snapshot.h5 small.h5
+  tailrace info small.h5
+)";
+
+std::string mpi_version() {
+#ifdef TAILRACE_WITH_MPI
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<std::size_t>(length));
+  // Open MPI adds its packager and date behind a comma, MPICH a page of build options.
+  return all.substr(0, all.find_first_of(",\n"));
+#else
+  return "none (built without MPI)";
+#endif
+}
+
+/// Whether a plug-in codec can be loaded, by making one.
+std::string plugin_state(const std::string& name) {
+  CodecRequest request;
+  request.name = name;
+  request.dtype = DType::f32;
+  request.chunk_shape = {16, 16, 16};
+  request.absolute_bound = name == "zstd" ? 0 : 1e-3;
+  Result<std::unique_ptr<Codec>> made = make_plugin_codec(request, "");
+  if (made.ok()) return (*made)->version();
+  return made.status().code() == Code::plugin_missing ? "plug-in not found"
+                                                      : made.status().message();
+}
+
+/// What `tailrace --version` prints: what this program is made of, and which codecs it can reach.
+std::string version_text() {
+  std::string out = fmt::format("tailrace {}\n", TAILRACE_VERSION);
+  out += fmt::format("HDF5     {}\n", hdf5_library_version());
+  out += fmt::format("MPI      {}\n", mpi_version());
+  out += "codecs   built in:";
+  for (const CodecEntry& codec : codec_registry()) out += fmt::format(" {}", codec.name);
+  out += '\n';
+  for (const char* name : {"sz3", "zfp", "zstd"}) {
+    out += fmt::format("         {}: {}\n", name, plugin_state(name));
+  }
+  out += "layouts ";
+  for (const LayoutEntry& layout : layout_registry()) out += fmt::format(" {}", layout.name);
+  out += "\nplug-in folders\n";
+  for (const std::string& folder : plugin_folders("")) {
+    out += fmt::format("         {}{}\n", folder, is_directory(folder) ? "" : "  (not there)");
+  }
+  return out;
+}
+
+/// The commands, in the order in which --help lists them.
+constexpr std::array adders = {add_repack,     add_concat,  add_export,   add_verify,
+                               add_info,       add_recover, add_options,  add_filter_args,
+                               add_train_book, add_profile, add_schedule, add_simulate};
+
+std::unique_ptr<CLI::App> make_parser(bool& version, std::map<std::string, Command>& commands) {
+  auto app = std::make_unique<CLI::App>(main_description, "tailrace");
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Options");
+  app->add_flag("--version", version,
+                "Versions of Tailrace, HDF5 and MPI; codecs; plug-in folders.")
+      ->group("Options");
+  app->require_subcommand(0, 1);
+  for (const auto add : adders) {
+    Command command = add(*app);
+    commands[app->get_subcommands({}).back()->get_name()] = std::move(command);
+  }
+  // Listed for --help only: main() hands over to tailrace-bench before anything is parsed.
+  app->add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
+  for (CLI::App* sub : app->get_subcommands({})) sub->group("Commands");
+  return app;
 }
 
 /// Parse, and do what is asked. Exit code.
 int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
-  CommandLine line;
-  const std::unique_ptr<CLI::App> app = make_parser(line);
+  bool version = false;
+  std::map<std::string, Command> commands;
+  const std::unique_ptr<CLI::App> app = make_parser(version, commands);
   const bool speaks = comm.is_root();
   const auto command_name = [&]() -> std::string {
     const std::vector<CLI::App*> chosen = app->get_subcommands();
@@ -92,7 +166,7 @@ int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
     if (speaks) fmt::print(stderr, "{0}: {1}; see {0} --help\n", program, error.what());
     return exit_usage;
   }
-  if (line.version) {
+  if (version) {
     if (speaks) fmt::print("{}", version_text());
     return exit_done;
   }
@@ -101,7 +175,7 @@ int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
     return exit_usage;
   }
   Session session{mpi, comm, command_name()};
-  return run_command(session, *app, line);
+  return commands.at(session.command)(session);
 }
 
 }  // namespace

@@ -6,58 +6,55 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "commands.hpp"
 #include "measure/machine_identity.hpp"
-#include "profile_measure.hpp"
-#include "profile_report.hpp"
+#include "profile.hpp"
 
 namespace tailrace::cli {
 namespace {
 
-constexpr double kBudgetMaxS = 3600;
-
-/// The output file while it is measured: NAME.partial, so that an older NAME stays.
-class ProfileFile {
- public:
-  /// @error already_exists, not_found, io_error  before anything was measured.
-  Status open(const std::string& path, bool force) {
-    path_ = path;
-    if (is_directory(path)) {
-      return Status(Code::invalid_argument, "--output " + path + ": is a folder, must be a file");
-    }
-    if (!force && std::filesystem::exists(path)) {
-      return Status(Code::already_exists, path + " exists; --force replaces it");
-    }
-    return report_.open(partial(), true);
-  }
-  Status finish(const std::string& text) {
-    TAILRACE_TRY(report_.finish(text));
-    std::error_code error;
-    std::filesystem::rename(partial(), path_, error);
-    if (error) return Status(Code::io_error, "renaming " + partial() + ": " + error.message());
-    path_.clear();
-    return Status();
-  }
-  ~ProfileFile() {
-    std::error_code error;
-    if (report_.wanted() && !path_.empty()) std::filesystem::remove(partial(), error);
-  }
-
- private:
-  std::string partial() const { return path_ + ".partial"; }
-  std::string path_;
-  ReportFile report_;
+struct ProfileArguments {
+  std::string output = "tailrace_profile.json";
+  bool force = false;
+  std::string show;          ///< Print this profile instead of measuring; empty: measure.
+  std::string folder = ".";  ///< Where storage is measured.
+  double time_s = 60;
+  std::string largest = "512MiB";  ///< Bytes of a rank in one file.
+  std::string stripe;
+  std::string input;  ///< Fields to measure codecs on; empty: generated ones.
+  std::string raw_format;
+  /// What codec=auto considers.
+  std::string codecs =
+      "none,trz,trz,lossless=off,trz,preset=fast,trz,preset=ratio,"
+      "trz,predictor=lorenzo,dimension=1,trz,predictor=lorenzo,dimension=2,"
+      "trz,predictor=lorenzo,dimension=3,portable,deflate,zstd,sz3,zfp";
+  std::string plugin_path;
+  std::string plot_path;
+  std::string json_path;
+  bool quiet = false;
 };
 
-Status check_plot(const std::string& path) {
-  if (path.empty() || path.ends_with(".png") || path.ends_with(".svg")) return Status();
-  return Status(Code::invalid_argument, "--plot " + path + ": must end with .png or .svg");
-}
+constexpr const char* profile_description =
+    R"help(Measure this machine: codecs, storage, latencies; what predictions are made from
+
+Examples:
+  mpiexec -n 32 tailrace profile --dir /scratch/me -o machine.json --plot machine.png
+      on as many ranks of a node as a job has, writing where jobs write; about a minute
+  tailrace profile --input snapshot.h5 --time 110
+      codecs on one's own data, more points
+  tailrace profile --show machine.json
+      what was measured, and whether it still fits this machine
+)help";
+
+constexpr const char* profile_footer =
+    R"help(Codecs are measured at bounds from rel=1e-2 to 1e-6 on all ranks at once, in CPU time of
+one core: gather and encode, decode and hand over. Storage: one shared file, written by 1, 2, 4 ...
+all ranks in sizes from 1 MiB on, synced, read back, and removed whatever happens. docs/profile.md
+explains the fits. Use it by repack --profile FILE, or TAILRACE_PROFILE=FILE.)help";
+
+constexpr double kBudgetMaxS = 3600;
 
 /// The words understood. @error invalid_argument  names the option.
 Result<ProfilePlan> understand(const ProfileArguments& arguments) {
@@ -105,10 +102,9 @@ Status report(const MachineProfile& profile, const std::string& file,
 }
 
 Result<MachineProfile> load(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || is_directory(path)) return Status(Code::not_found, path + ": cannot be read");
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  Result<MachineProfile> profile = parse_profile(text);
+  const Result<std::string> text = read_text_file(path);
+  if (!text.ok()) return text.status();
+  Result<MachineProfile> profile = parse_profile(*text);
   if (!profile.ok()) return profile.status().within(path);
   return profile;
 }
@@ -128,7 +124,7 @@ Status show(Session& session, const ProfileArguments& arguments, ReportFile& jso
 }
 
 Status measure(Session& session, const ProfileArguments& arguments, ReportFile& json) {
-  ProfileFile file;
+  WholeFile file;
   TAILRACE_TRY(
       session.settle(session.speaks() ? file.open(arguments.output, arguments.force) : Status()));
   Result<ProfilePlan> plan = understand(arguments);
@@ -151,11 +147,9 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
   return Status();
 }
 
-}  // namespace
-
 int run_profile(Session& session, const ProfileArguments& arguments) {
   Status status = start_hdf5(session, arguments.plugin_path);
-  if (status.ok()) status = session.settle(check_plot(arguments.plot_path));
+  if (status.ok()) status = session.settle(check_plot_path(arguments.plot_path));
   ReportFile json;
   if (status.ok()) status = session.settle(json.open(arguments.json_path, session.speaks()));
   if (status.ok() && !arguments.show.empty()) {
@@ -165,6 +159,46 @@ int run_profile(Session& session, const ProfileArguments& arguments) {
     status = session.settle(measure(session, arguments, json));
   }
   return status.ok() ? exit_done : session.fail(status);
+}
+
+}  // namespace
+
+Command add_profile(CLI::App& app) {
+  const auto arguments = std::make_shared<ProfileArguments>();
+  ProfileArguments& profile = *arguments;
+  CLI::App* sub = app.add_subcommand("profile", profile_description);
+  const Group reports(sub, "Reports");
+  const Group output(sub, "Output");
+  sub->footer(profile_footer);
+  output("-o,--output", profile.output, "FILE",
+         "The profile to create. Default tailrace_profile.json.");
+  output.flag("--force", profile.force, "Replace an existing file.");
+  output("--show", profile.show, "FILE",
+         "Measure nothing: print this profile, and say if it is stale here. 'built-in' is "
+         "the one that serves until there is one.");
+  const Group what(sub, "What is measured");
+  what("--time", profile.time_s, "SECONDS", "Seconds that all of it may take. Default 60.");
+  what("--dir", profile.folder, "FOLDER",
+       "The folder whose storage is measured. Default: this one.");
+  what("--largest", profile.largest, "SIZE",
+       "Largest file part of one rank; also at most half of the free space in all. "
+       "Default 512MiB.");
+  what("--stripe", profile.stripe, "SIZE",
+       "Stripe of a striped file system, to align writes to (lfs getstripe -S).");
+  what("--input", profile.input, "FILE",
+       "Measure codecs on the fields of this file: HDF5, netCDF, .npy, or raw binary. "
+       "Default: generated cosmology-like fields.");
+  what.raw(profile.raw_format, "The input");
+  what("-c,--codecs", profile.codecs, "LIST",
+       "Codecs with their settings, separated by commas. Default: what codec=auto considers (none, "
+       "trz in seven settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
+       "left out.");
+  what("--plugin-path", profile.plugin_path, "FOLDERS",
+       "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
+  reports("--plot", profile.plot_path, "FILE", "Draw points and fits, .png or .svg.");
+  report_options(sub, profile.json_path);
+  reports.flag("-q,--quiet", profile.quiet, "No table, no remarks.");
+  return [arguments](Session& session) { return run_profile(session, *arguments); };
 }
 
 }  // namespace tailrace::cli

@@ -1,6 +1,6 @@
 // Tables and panels of a profile.
 
-#include "profile_report.hpp"
+#include "profile.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,6 @@
 #include <cmath>
 #include <set>
 
-#include "cli_common.hpp"
 #include "report/text_table.hpp"
 
 namespace tailrace::cli {
@@ -64,17 +63,10 @@ void add_curve(TextTable& table, const std::string& codec, const ThroughputCurve
 }
 
 std::string curves_table(const MachineProfile& profile, bool encode) {
-  TextTable table({{.heading = encode ? "encode" : "decode", .least_width = 8},
-                   {.heading = "points", .right = true},
-                   {.heading = "bits a\nvalue", .right = true},
-                   {.heading = "MB/s\nat 1", .right = true},
-                   {.heading = "\nat 4", .right = true},
-                   {.heading = "\nat 16", .right = true},
-                   {.heading = "fit:\nCmax", .right = true},
-                   {.heading = "\nup to", .right = true},
-                   {.heading = "\nCmin", .right = true},
-                   {.heading = "\na", .right = true},
-                   {.heading = "off\nby", .right = true}});
+  TextTable table(
+      std::string(encode ? "encode" : "decode") +
+      "~8|>points|>bits a\nvalue|>MB/s\nat 1|>\nat 4|>\nat 16|>fit:\nCmax|>\nup to|>\nCmin|"
+      ">\na|>off\nby");
   for (const CodecProfile& codec : profile.codecs) {
     if (encode) {
       add_curve(table, codec.codec, codec.encode, codec.encode_points);
@@ -109,17 +101,9 @@ void add_roofline(TextTable& table, const std::string& what, const Roofline& roo
 }
 
 std::string rooflines_table(const MachineProfile& profile) {
-  TextTable table({{.heading = "storage"},
-                   {.heading = "ranks", .right = true},
-                   {.heading = "sizes\nof a rank", .right = true},
-                   {.heading = "MB/s at\n1 MB", .right = true},
-                   {.heading = "\n16 MB", .right = true},
-                   {.heading = "\n256 MB", .right = true},
-                   {.heading = "fit: each\ndoubling", .right = true},
-                   {.heading = "\nceiling", .right = true},
-                   {.heading = "\nfrom", .right = true},
-                   {.heading = "off\nby", .right = true},
-                   {.heading = ""}});
+  TextTable table(
+      "storage|>ranks|>sizes\nof a rank|>MB/s at\n1 MB|>\n16 MB|>\n256 MB|>fit: "
+      "each\ndoubling|>\nceiling|>\nfrom|>off\nby|");
   for (const Roofline& roofline : profile.write.rooflines()) {
     add_roofline(table, "write", roofline, profile.write_points);
   }
@@ -231,11 +215,11 @@ std::string profile_tables(const MachineProfile& profile) {
 
 nlohmann::ordered_json profile_json(const MachineProfile& profile, const std::string& file,
                                     const std::vector<std::string>& stale) {
-  return {{"schema_version", json_schema_version},
-          {"command", "profile"},
-          {"file", file},
-          {"stale", stale},
-          {"profile", nlohmann::ordered_json::parse(profile_text(profile), nullptr, false)}};
+  nlohmann::ordered_json document = document_of("profile");
+  document["file"] = file;
+  document["stale"] = stale;
+  document["profile"] = nlohmann::ordered_json::parse(profile_text(profile), nullptr, false);
+  return document;
 }
 
 chart::Figure profile_figure(const MachineProfile& profile) {

@@ -1,17 +1,74 @@
-// tailrace repack: existing files in, compressed HDF5 files out.
+// tailrace repack: existing files in, compressed HDF5 files out. Every option with its unit and
+// default; examples first.
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "codec/registry.hpp"
 #include "commands.hpp"
 #include "core/option_table.hpp"
 #include "exec/trace_file.hpp"
-#include "progress_bar.hpp"
-#include "summary.hpp"
+#include "layout/layout.hpp"
+#include "schedule/order.hpp"
 
 namespace tailrace::cli {
 namespace {
+
+struct RepackArguments {
+  std::vector<std::string> inputs;
+  std::string output;                  ///< A file, or an existing folder.
+  verbs::RepackRequest request;        ///< Of each input; options are file_options.
+  std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
+  std::string why;                     ///< "predicted", "measured"; empty: not asked.
+  std::string trace_path;
+  std::string json_path;
+  bool quiet = false;
+};
+
+constexpr const char* repack_description =
+    R"(Compress existing files into HDF5, in parallel, within an error bound
+
+Examples:
+  tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
+      every field of floating point numbers within 1/1000 of its value range; integers, coordinates
+      and small arrays exactly; groups, attributes and dimension scales carried over
+  mpiexec -n 4 tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --why
+      on four ranks, with the codec that is fastest for each field here, and why it is
+  tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --codec portable
+      readable everywhere: no HDF5 needs a plug-in for it
+  tailrace repack a.h5 -o b.h5 --target-size 2GB
+      within the tightest bound, common to all fields, that makes about 2 GB
+  tailrace repack a.h5 -o b.h5 --codec zstd,level=5
+      without loss
+  tailrace repack a.h5 -o b.h5 --codec sz3 --bound rel=1e-4 \
+      --field 'temperature:codec=zfp,bound=abs=1e3' --field 'velocity_?:bound=rel=1e-3'
+      other settings for some fields
+  tailrace repack u.bin --raw f32:512x512x512 -o u.h5 --codec sz3 --bound psnr=80 --memory 256MB
+      an array larger than memory, read and written piece by piece
+
+Inputs: HDF5 (any layout and filters), netCDF-4, netCDF classic, NumPy .npy, raw binary (--raw).
+The output appears at the end, whole; if anything fails, an older file of that name stays.
+)";
+
+constexpr const char* repack_footer =
+    R"(Error bounds (--bound MODE=VALUE):
+  abs=V     no value changes by more than V, in the field's own unit
+  rel=V     ... by more than V times the range (greatest - least) of the field's values
+  psnr=V    ... by so little that the PSNR is at least V dB
+  pw_rel=V  ... by more than V times the value itself, V < 1; zeros exactly (trz, portable)
+  NaN, infinite and fill values come back exactly, or the chunk is stored without compression.
+
+Keys of --field 'GLOB:key=value,...':
+  codec=NAME   bound=MODE=VALUE or none   chunk=SIZE or SHAPE   verify=on|off|auto
+  layout=NAME  fill=NUMBER (kept exactly, and left out of the range)  raw-fallback=on|off
+  and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see train-book), ...
+  GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
+
+Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
+needs about 700 bytes for each of its own chunks, for their boxes and the chunk index.
+
+Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or memory gave out.)";
 
 /// What all files have in common.
 Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
@@ -52,8 +109,6 @@ Status report_file(const Session& session, const verbs::RepackReport& report, bo
   return trace.finish(trace_json(report.events, report.field_paths));
 }
 
-}  // namespace
-
 int run_repack(Session& session, const RepackArguments& arguments) {
   Result<verbs::RepackRequest> request = request_of(arguments);
   if (!request.ok()) return session.fail(request.status());
@@ -66,8 +121,7 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     ReportFile trace;
     TAILRACE_TRY(session.settle(trace.open(arguments.trace_path, session.speaks())));
     TAILRACE_TRY(start_hdf5(session, request->options.plugin_path));
-    nlohmann::ordered_json document = {{"schema_version", json_schema_version},
-                                       {"command", "repack"}};
+    nlohmann::ordered_json document = document_of("repack");
     document["files"] = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
       request->input = arguments.inputs[i];
@@ -79,6 +133,135 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     }
     return Shown{"", json_text(document), {}, exit_done};
   });
+}
+
+std::string codec_help() {
+  return help_of("Codec and its settings, NAME[,key=value...].\nBuilt in:", codec_registry()) +
+         "\nPlug-ins of HDF5 (see --plugin-path): sz3, zfp, zstd, or any by number: "
+         "id=32028,cd=1:2:3."
+         "\nauto: chosen for each field, from a sample and the machine profile (see --for, --why)."
+         "\nDefault: auto if there is a --bound or a target, else deflate.";
+}
+
+/// What codec auto is to reach, and what it goes by.
+void add_choice_options(CLI::App* sub, RepackArguments& repack) {
+  std::vector<KeyValue>& file = repack.file_options;
+  const Group choice(sub, "Choice of codecs (--codec auto)");
+  choice.engine(
+      "--for", file, "for", "speed|size|balanced",
+      "speed: the shortest step, encoding and writing overlapped. size: the smallest file. "
+      "balanced: the smallest one that takes at most a tenth longer than the fastest. "
+      "Default speed.");
+  sub->add_flag("--why{predicted}", repack.why,
+                "Print the codecs that were compared. --why=measured encodes the sampled chunks "
+                "with each of them, too.")
+      ->type_name("")
+      ->group("Choice of codecs (--codec auto)")
+      ->take_last();
+  choice.engine("--profile", file, "profile", "FILE",
+                "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
+                "~/.config/tailrace/profile.json, else typical values.");
+  choice.engine("--target-size", file, "target-size", "SIZE",
+                "Bytes that all fields together should come to: the tightest bound, the same share "
+                "of each field's range, that makes about this. A --bound is then the loosest one.");
+  choice.engine("--target-psnr", file, "target-psnr", "DB",
+                "PSNR that each field should come to, by the errors of a sample; --bound psnr= "
+                "guarantees it at larger size. A --bound is then the loosest one.");
+}
+
+/// How dimensions of the output are named.
+void add_netcdf_options(CLI::App* sub, verbs::NetcdfRequest& netcdf) {
+  const Group output(sub, "Output");
+  output.flag("--netcdf", netcdf.wanted,
+              "Make the output a netCDF-4 file with named dimensions, whatever the input is: "
+              "those of --dims, else dim_LENGTH, shared by equal lengths of a group. netCDF "
+              "inputs keep their own without being asked.");
+  output.list("--dims", netcdf.dimensions, "GLOB=NAME,...",
+              "Names of the dimensions of fields that match, slowest first, with --netcdf: "
+              "--dims 'temperature=time,y,x' or --dims '*=z,y,x'. A one-dimensional field of "
+              "a dimension's name becomes its coordinate. Repeatable; a later one wins.");
+}
+
+}  // namespace
+
+Command add_repack(CLI::App& app) {
+  const auto arguments = std::make_shared<RepackArguments>();
+  RepackArguments& repack = *arguments;
+  CLI::App* sub = app.add_subcommand("repack", repack_description);
+  const Group reports(sub, "Reports");
+  const Group input(sub, "Input");
+  const Group output(sub, "Output");
+  sub->footer(repack_footer);
+  sub->add_option("INPUT", repack.inputs, "Files to compress. Several need a folder as --output.")
+      ->required();
+  std::vector<KeyValue>& file = repack.file_options;
+  output("-o,--output", repack.output, "OUT", "The HDF5 file to create, or an existing folder.")
+      ->required();
+  output.engine_flag("--force", file, "replace", "Replace an existing file.");
+  add_netcdf_options(sub, repack.request.netcdf);
+  input("--raw", repack.request.raw_format, "TYPE:SHAPE",
+        "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
+        "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");
+  input.globs(repack.request.fields.selection, "Repack", "fields", " Default: all.");
+
+  const Group compression(sub, "Compression");
+  compression("-c,--codec", repack.request.fields.codec, "CODEC", codec_help());
+  compression(
+      "-b,--bound", repack.request.fields.bound, "MODE=VALUE",
+      "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
+  compression.list(
+      "-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
+      "Settings for the fields that match, over all others (below). Repeatable; a later "
+      "one wins. A pattern that matches nothing is an error.");
+  compression("--lossless-codec", repack.request.fields.lossless_codec, "CODEC",
+              "For what a --bound leaves exact: integers, coordinates, arrays under 4 KiB. "
+              "Default: deflate.");
+  compression.engine(
+      "--chunk", file, "chunk", "SIZE|SHAPE",
+      "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "
+      "(64x64x64). Default 8MiB, less where --memory or the number of ranks ask for it.");
+  compression.engine(
+      "--verify", file, "verify", "on|off|auto",
+      "Decode every chunk again and check its bound. auto: for lossy codecs whose code is "
+      "not ours. Default auto.");
+  compression.engine("--plugin-path", file, "plugin-path", "FOLDERS", plugin_path_help);
+  add_choice_options(sub, repack);
+  const Group resources(sub, "Resources and storage");
+  resources.engine("--threads", file, "threads", "N",
+                   "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
+  resources.engine("--memory", file, "memory", "SIZE",
+                   "Most memory for buffers in each rank. Default 1GiB.");
+  resources.engine("--buffer", file, "buffer", "SIZE",
+                   "Encoded chunks are gathered into writes of up to this. Default 16MiB.");
+  resources.engine("--layout", file, "layout", "NAME",
+                   help_of("Where chunks go in the file. Default claimed.", layout_registry()));
+  resources.engine("--fsync", file, "fsync", "on|off",
+                   "Make the data durable before the file appears. Default on.");
+  resources.engine_flag("--direct", file, "direct",
+                        "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
+  resources.engine("--align", file, "align", "SIZE",
+                   "Let writes begin at multiples of this, such as a stripe. Default auto: as the "
+                   "machine profile says, 1 without one.");
+  resources.engine(
+      "--order", file, "order", "NAME",
+      help_of("In which order each rank encodes its chunks. Default given.", order_registry()));
+  resources.engine(
+      "--space", file, "space", "GOAL|RATIO",
+      "Layouts predictive and arena: what they keep free for chunks that come out larger "
+      "than predicted. performance, balanced, storage, weights such as 3:1, or reserved "
+      "over predicted bytes, such as 1.25. Default balanced.");
+  resources.engine("--expected-ratio", file, "expected-ratio", "RATIO",
+                   "Layout hybrid: the ratio that chunks are expected to have.");
+  resources.engine("--expected-error", file, "expected-error", "FRACTION",
+                   "Layout hybrid: by which fraction that may be off.");
+  resources.engine_flag("--journal", file, "journal",
+                        "Keep a redo journal against torn metadata writes.");
+
+  reports("--trace", repack.trace_path, "FILE",
+          "Write what every lane of every rank did, for ui.perfetto.dev (Chrome trace JSON).");
+  report_options(sub, repack.json_path);
+  reports.flag("-q,--quiet", repack.quiet, "No table, no progress, no remarks.");
+  return [arguments](Session& session) { return run_repack(session, *arguments); };
 }
 
 }  // namespace tailrace::cli

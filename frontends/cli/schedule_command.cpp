@@ -11,27 +11,54 @@
 
 #include "commands.hpp"
 #include "exec/lane_clock.hpp"
+#include "schedule.hpp"
 #include "schedule/flow_shop.hpp"
 #include "schedule/random_flow_shop.hpp"
-#include "schedule_exact.hpp"
-#include "schedule_report.hpp"
 
 namespace tailrace::cli {
 namespace {
 
+struct ScheduleArguments {
+  std::string input;               ///< An instance, JSON; empty: drawn.
+  std::string random;              ///< "n=50,seed=7"; empty: read.
+  std::string save_path;           ///< Where to write the instance; empty: nowhere.
+  std::string schedulers = "all";  ///< Names, "all" or "none".
+  std::string exact;               ///< "ilp", "cp-sat" or both; empty: no solver.
+  double time_limit_s = 60;        ///< Of each solver.
+  std::size_t n_workers = 0;       ///< Threads of a solver; 0: as it likes.
+  std::string plot_path;
+  std::string json_path;
+  bool quiet = false;
+};
+
+constexpr const char* schedule_description =
+    R"help(Plan encodes and writes around an application's own work, and compare planners
+
+Examples:
+  tailrace schedule instance.json
+      all schedulers: makespans, and how far above what no plan can beat
+  tailrace schedule instance.json --exact cp-sat --time-limit 30 --plot gantt.svg
+      and an exact solver, which may prove what the best plan is; drawn as Gantt charts
+  tailrace schedule --random n=50,seed=7,main-load=1.05 --scheduler search,ext-johnson+bf
+      a random instance of 50 jobs
+)help";
+
+constexpr const char* schedule_footer =
+    R"help(Instance (JSON, seconds since the iteration began):
+  {"iteration_s": 4, "jobs": [{"name": "rho #0", "encode_s": 0.031, "write_s": 0.012}, ...],
+   "obstacles": {"main": [[0.3, 0.7], ...], "io": [[0, 0.1], ...]}}
+  A job is encoded on the main lane, then written on the I/O lane; neither while the application
+  needs that lane (an obstacle), nor interrupted. The makespan is the end of the last write.
+  "name", "iteration_s" and lanes without obstacles may be left out.
+
+Keys of --random: n, seed, iteration (seconds), main-obstacles and io-obstacles (how many),
+  main-share and io-share (of the iteration that they cover), main-load and io-load (operations
+  over the free time left), encode-sigma and write-sigma (lognormal). What is not given is drawn.
+
+Exit codes: 0 done, 1 a plan is invalid, 2 usage or bad input, 3 the solver is not installed.)help";
+
 constexpr double time_limit_max_s = 86400;
 constexpr std::size_t n_jobs_max = 100000;
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> words;
-  std::size_t from = 0;
-  while (from <= text.size()) {
-    const std::size_t to = std::min(text.find(',', from), text.size());
-    words.push_back(text.substr(from, to - from));
-    from = to + 1;
-  }
-  return words;
-}
 
 /// What is to run. @error invalid_argument  names the option.
 struct SchedulePlan {
@@ -63,10 +90,7 @@ Result<SchedulePlan> understand(const ScheduleArguments& arguments) {
                   fmt::format("--time-limit {}: must be above 0 and at most {} s",
                               arguments.time_limit_s, time_limit_max_s));
   }
-  const std::string& plot = arguments.plot_path;
-  if (!plot.empty() && !plot.ends_with(".png") && !plot.ends_with(".svg")) {
-    return Status(Code::invalid_argument, "--plot " + plot + ": must end with .png or .svg");
-  }
+  TAILRACE_TRY(check_plot_path(arguments.plot_path));
   if (arguments.input.empty() == arguments.random.empty()) {
     return Status(Code::invalid_argument,
                   "give either an INSTANCE or --random; see tailrace schedule --help");
@@ -261,8 +285,6 @@ Status schedule(const ScheduleArguments& arguments, ReportFile& json, ReportFile
   return {};
 }
 
-}  // namespace
-
 int run_schedule(Session& session, const ScheduleArguments& arguments) {
   ReportFile json;
   ReportFile saved;
@@ -275,6 +297,38 @@ int run_schedule(Session& session, const ScheduleArguments& arguments) {
   if (status.ok()) return exit_done;
   const int code = session.fail(status);
   return status.code() == Code::plugin_missing ? exit_resources : code;
+}
+
+}  // namespace
+
+Command add_schedule(CLI::App& app) {
+  const auto arguments = std::make_shared<ScheduleArguments>();
+  ScheduleArguments& schedule = *arguments;
+  CLI::App* sub = app.add_subcommand("schedule", schedule_description);
+  const Group reports(sub, "Reports");
+  const Group input(sub, "Input");
+  sub->footer(schedule_footer);
+  sub->add_option("INSTANCE", schedule.input, "JSON, as below; '-' is standard input.");
+  input("--random", schedule.random, "KEY=VALUE,...",
+        "Draw an instance instead of reading one, such as n=50,seed=7.");
+  input("--save", schedule.save_path, "FILE", "Write the instance as JSON.");
+  const Group what(sub, "What plans");
+  what("-s,--scheduler", schedule.schedulers, "NAME,...",
+       help_of("Schedulers to run, separated by commas; all; none. Default all.",
+               scheduler_registry()));
+  what("--exact", schedule.exact, "SOLVER,...",
+       "ilp: the integer program of Jin et al. 2024, by HiGHS (Python package highspy). "
+       "cp-sat: a constraint model, by OR-tools (ortools). Both start from the best plan of "
+       "the schedulers. TAILRACE_PYTHON names the interpreter. Default: none.");
+  what("--time-limit", schedule.time_limit_s, "SECONDS",
+       "What an exact solver may take. Default 60.");
+  what("--workers", schedule.n_workers, "N", "Threads of an exact solver. Default 0: as it likes.");
+  reports("--plot", schedule.plot_path, "FILE", "Draw both lanes under each plan, .svg or .png.");
+  reports("--json", schedule.json_path, "FILE",
+          "Write numbers and plans as JSON; '-' is stdout, in place of the table.");
+  reports.flag("-q,--quiet", schedule.quiet, "No table: the exit code says it all.");
+  help_option(sub);
+  return [arguments](Session& session) { return run_schedule(session, *arguments); };
 }
 
 }  // namespace tailrace::cli

@@ -1,7 +1,7 @@
 // The child process: files in memory for its three streams, so that no side ever waits for the
 // other to read, and a clock over it, since a solver may not look at its own in time.
 
-#include "schedule_exact.hpp"
+#include "schedule.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,8 +21,6 @@
 #include <filesystem>
 #include <thread>
 #include <vector>
-
-#include "schedule_instance_file.hpp"
 
 extern char** environ;  // NOLINT(readability-identifier-naming): POSIX calls it so.
 

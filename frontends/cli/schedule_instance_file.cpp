@@ -1,12 +1,11 @@
 // Reading instances key by key, so that a mistake is told by the key it is in.
 
-#include "schedule_instance_file.hpp"
+#include "schedule.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -141,9 +140,9 @@ Result<ScheduleInstance> read_schedule_instance(const std::string& path) {
   if (path == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
   } else {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream || is_directory(path)) return Status(Code::not_found, path + ": cannot be read");
-    text.assign(std::istreambuf_iterator<char>(stream), {});
+    Result<std::string> read = read_text_file(path);
+    if (!read.ok()) return read.status();
+    text = std::move(*read);
   }
   Result<ScheduleInstance> instance = parse_schedule_instance(text);
   if (!instance.ok()) return instance.status().within(path == "-" ? "standard input" : path);

@@ -1,6 +1,6 @@
 // Tables, JSON and charts of plans.
 
-#include "schedule_report.hpp"
+#include "schedule.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -162,13 +162,8 @@ bool ScheduleReport::optimal(double makespan_s) const {
 
 std::string schedule_table(const ScheduleReport& report) {
   const double iteration_s = report.instance.shop.iteration_s;
-  TextTable table({{.heading = "scheduler"},
-                   {.heading = "makespan", .right = true},
-                   {.heading = "above\nthe bound", .right = true},
-                   {.heading = "beyond the\niteration", .right = true},
-                   {.heading = "time\nto plan", .right = true},
-                   {.heading = "\nvalid"},
-                   {.heading = ""}});
+  TextTable table(
+      "scheduler|>makespan|>above\nthe bound|>beyond the\niteration|>time\nto plan|\nvalid|");
   std::string problems;
   for (const CheckedPlan& checked : report.plans) {
     const std::string plan_time = planning_time(checked.plan_s);
@@ -189,14 +184,13 @@ std::string schedule_table(const ScheduleReport& report) {
 }
 
 nlohmann::ordered_json schedule_json(const ScheduleReport& report) {
-  nlohmann::ordered_json document = {{"schema_version", json_schema_version},
-                                     {"command", "schedule"},
-                                     {"source", report.source},
-                                     {"instance", schedule_instance_json(report.instance)},
-                                     {"lower_bound_s", report.lower_bound_s},
-                                     {"best_bound_s", report.best_bound_s},
-                                     {"best_bound_source", report.best_bound_source},
-                                     {"plans", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json document = document_of("schedule");
+  document["source"] = report.source;
+  document["instance"] = schedule_instance_json(report.instance);
+  document["lower_bound_s"] = report.lower_bound_s;
+  document["best_bound_s"] = report.best_bound_s;
+  document["best_bound_source"] = report.best_bound_source;
+  document["plans"] = nlohmann::ordered_json::array();
   for (const CheckedPlan& checked : report.plans) {
     nlohmann::ordered_json entry = {{"scheduler", checked.scheduler}, {"plan_s", checked.plan_s}};
     if (!checked.solver.empty()) {

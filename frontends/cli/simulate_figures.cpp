@@ -1,6 +1,6 @@
 // Figures 3, 7, 8 and 11, each a few loops around run_plan().
 
-#include "simulate_figures.hpp"
+#include "simulate.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,6 @@
 #include <functional>
 
 #include "report/text_table.hpp"
-#include "simulate_report.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -251,12 +250,11 @@ std::string figure_csv(const PaperFigure& figure) {
 }
 
 nlohmann::ordered_json figure_json(const PaperFigure& figure) {
-  nlohmann::ordered_json document = {{"schema_version", json_schema_version},
-                                     {"command", "simulate"},
-                                     {"simulated", true},
-                                     {"figure", figure.number},
-                                     {"title", figure.title},
-                                     {"panels", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json document = document_of("simulate");
+  document["simulated"] = true;
+  document["figure"] = figure.number;
+  document["title"] = figure.title;
+  document["panels"] = nlohmann::ordered_json::array();
   for (std::size_t p = 0; p < figure.panels.size(); ++p) {
     const FigurePanel& panel = figure.panels[p];
     nlohmann::ordered_json entry = {{"title", panel.title},

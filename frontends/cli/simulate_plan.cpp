@@ -1,13 +1,11 @@
 // From words to a run.
 
-#include "simulate_plan.hpp"
+#include "simulate.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "core/options.hpp"
@@ -18,14 +16,6 @@ namespace {
 
 /// Plans up to which the search is affordable: about 16 s on one core (72 jobs).
 constexpr std::size_t search_plans_most = 4096;
-
-Result<std::string> read_text(const std::string& path, const char* option) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || is_directory(path)) {
-    return Status(Code::not_found, fmt::format("{} {}: cannot be read", option, path));
-  }
-  return std::string{std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// "25MB", "25MB/s", into `target`; empty text leaves it.
 template <class T>
@@ -40,11 +30,6 @@ Status parse_size(const char* option, std::string text, T& target) {
   return Status();
 }
 
-template <class T>
-void override_by(const std::optional<T>& given, T& target) {
-  if (given) target = *given;
-}
-
 Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
   const char* variable = std::getenv("TAILRACE_PROFILE");
   plan.profile_name = arguments.profile;
@@ -54,7 +39,8 @@ Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
     plan.profile_name = "the built-in profile";
     return Status();
   }
-  const Result<std::string> text = read_text(plan.profile_name, "--profile");
+  const Result<std::string> text =
+      read_text_file(plan.profile_name, "--profile " + plan.profile_name);
   if (!text.ok()) return text.status();
   Result<MachineProfile> profile = parse_profile(*text);
   if (!profile.ok()) return profile.status().within(plan.profile_name);
@@ -66,22 +52,15 @@ Status understand_application(const SimulateArguments& arguments, SimulatePlan& 
   Result<VirtualApplication> known = virtual_application(arguments.application);
   if (!known.ok()) return known.status().within("--application");
   VirtualApplication& application = plan.application = *known;
-  override_by(arguments.iteration_s, application.iteration_s);
-  override_by(arguments.main_busy, application.main_busy_share);
-  override_by(arguments.io_busy, application.io_busy_share);
-  override_by(arguments.n_main_obstacles, application.n_main_obstacles);
-  override_by(arguments.n_io_obstacles, application.n_io_obstacles);
-  override_by(arguments.n_fields, application.n_fields);
-  override_by(arguments.ratio, application.mean_ratio);
-  override_by(arguments.ratio_difference, application.ratio_difference);
-  override_by(arguments.ratio_spread, application.chunk_spread);
+  for (const auto& say : arguments.application_words) say(application);
   TAILRACE_TRY(parse_size("--field-bytes", arguments.field_bytes, application.field_bytes));
   return parse_size("--chunk", arguments.chunk_bytes, application.chunk_bytes);
 }
 
 Status understand_recording(const SimulateArguments& arguments, SimulatePlan& plan) {
   if (arguments.recording.empty()) return Status();
-  const Result<std::string> text = read_text(arguments.recording, "--recording");
+  const Result<std::string> text =
+      read_text_file(arguments.recording, "--recording " + arguments.recording);
   if (!text.ok()) return text.status();
   Result<Recording> recording = parse_recording(*text);
   if (!recording.ok()) return recording.status().within("--recording " + arguments.recording);
@@ -121,10 +100,7 @@ Status understand_costs(const SimulateArguments& arguments, SimulatePlan& plan) 
   }
   VirtualNoise& noise = plan.story.noise;
   if (arguments.no_noise || plan.recording != nullptr) noise = {0, 0, 0, 0};
-  override_by(arguments.noise_obstacles, noise.obstacles);
-  override_by(arguments.noise_ratio, noise.ratio);
-  override_by(arguments.noise_encode, noise.encode);
-  override_by(arguments.noise_write, noise.write);
+  for (const auto& say : arguments.noise_words) say(noise);
   for (const double sigma : {noise.obstacles, noise.ratio, noise.encode, noise.write}) {
     if (sigma >= 0 && sigma <= 1) continue;
     return Status(Code::invalid_argument, fmt::format("noise {}: must be in [0, 1]", sigma));
@@ -137,15 +113,12 @@ Status understand_modes(const std::string& text, std::vector<VirtualMode>& modes
     for (const VirtualModeEntry& entry : virtual_mode_registry()) modes.push_back(entry.mode);
     return Status();
   }
-  std::size_t at = 0;
-  while (at <= text.size()) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const Result<VirtualMode> mode = parse_virtual_mode(text.substr(at, comma - at));
+  for (const std::string& name : split_at_commas(text)) {
+    const Result<VirtualMode> mode = parse_virtual_mode(name);
     if (!mode.ok()) return mode.status().within("--modes");
     modes.push_back(*mode);
-    at = comma + 1;
   }
-  return Status();
+  return modes.empty() ? Status(Code::invalid_argument, "--modes: names none") : Status();
 }
 
 Status understand_output(const SimulateArguments& arguments, SimulatePlan& plan) {

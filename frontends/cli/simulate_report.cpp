@@ -1,6 +1,6 @@
 // A simulated run in words, numbers and pictures.
 
-#include "simulate_report.hpp"
+#include "simulate.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -136,18 +136,10 @@ std::string simulate_heading(const SimulatePlan& plan, double wall_s) {
 }
 
 std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& result) {
-  TextTable table({{.heading = "output"},
-                   {.heading = "overhead", .right = true},
-                   {.heading = "+-", .right = true},
-                   {.heading = "an\niteration", .right = true},
-                   {.heading = "a rank:\nexposed", .right = true},
-                   {.heading = "\ndelayed", .right = true},
-                   {.heading = "no\nmemory", .right = true},
-                   {.heading = "late:\nmain", .right = true},
-                   {.heading = "\nI/O", .right = true},
-                   {.heading = "longest\ndelay", .right = true},
-                   {.heading = "\nwrites", .right = true},
-                   {.heading = "\nwritten", .right = true}});
+  TextTable table(
+      "output|>overhead|>+-|>an\niteration|>a "
+      "rank:\nexposed|>\ndelayed|>no\nmemory|>late:\nmain|>\nI/"
+      "O|>longest\ndelay|>\nwrites|>\nwritten");
   for (const VirtualModeResult& mode : result.modes) {
     const VirtualIteration mean = mean_of(mode);
     const OverheadSpread spread = overhead_spread(mode);
@@ -192,11 +184,10 @@ nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan) {
 }
 
 nlohmann::ordered_json simulate_json(const SimulatePlan& plan, const VirtualRunResult& result) {
-  nlohmann::ordered_json document = {{"schema_version", json_schema_version},
-                                     {"command", "simulate"},
-                                     {"simulated", true},
-                                     {"settings", simulate_settings_json(plan)},
-                                     {"modes", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json document = document_of("simulate");
+  document["simulated"] = true;
+  document["settings"] = simulate_settings_json(plan);
+  document["modes"] = nlohmann::ordered_json::array();
   for (const VirtualModeResult& mode : result.modes) {
     const OverheadSpread spread = overhead_spread(mode);
     nlohmann::ordered_json entry = {

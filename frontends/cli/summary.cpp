@@ -1,6 +1,6 @@
 // The summary's table, its notes in plain words, and the lines that say where the time went.
 
-#include "summary.hpp"
+#include "commands.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,12 +11,7 @@
 #include <map>
 #include <numeric>
 
-#include "report/number_text.hpp"
-#include "report/text_table.hpp"
-
 namespace tailrace::cli {
-
-using namespace report;
 
 namespace {
 
@@ -76,16 +71,9 @@ std::string group_of_all(const std::vector<FieldReport>& fields) {
 
 std::string field_table(const verbs::RepackReport& outcome, const std::string& group) {
   const std::vector<FieldReport>& fields = outcome.step.fields;
-  TextTable table({{"field", false, 14},
-                   {"type"},
-                   {"shape", false, 9},
-                   {"codec", false, 8},
-                   {"bound", false, 8},
-                   {"absolute\nbound", true},
-                   {"error,\nof bound", true},
-                   {"ratio", true},
-                   {"encoded", true},
-                   {"encode\nMB/s", true}});
+  TextTable table(
+      "field~14|type|shape~9|codec~8|bound~8|>absolute\nbound|>error,\nof "
+      "bound|>ratio|>encoded|>encode\nMB/s");
   const std::vector<std::size_t> shown = shown_fields(fields);
   for (const std::size_t f : shown) add_field_row(table, fields[f], group);
   if (shown.size() < fields.size()) {
@@ -292,7 +280,7 @@ std::string with_unit(const std::string& throughput) {
 
 std::string time_lines(const verbs::RepackReport& outcome) {
   const StepReport& report = outcome.step;
-  TextTable table({{""}, {"", true}, {"", true}, {""}});
+  TextTable table("|>|>|");
   const auto line = [&](const char* what, double seconds, const std::string& speed,
                         const std::string& remark) {
     table.add_row({what, seconds_text(seconds), speed, remark});
@@ -432,15 +420,9 @@ const char* objective_text(Objective objective) {
 
 std::string why_text(const verbs::RepackReport& outcome) {
   const StepReport& report = outcome.step;
-  TextTable table({{"field", false, 14},
-                   {"candidate", false, 22},
-                   {"ratio", true},
-                   {"encoded", true},
-                   {"encoded,\nmeasured", true},
-                   {"encode\nms", true},
-                   {"encode,\nmeasured", true},
-                   {"write\nms", true},
-                   {"alone\nms", true}});
+  TextTable table(
+      "field~14|candidate~22|>ratio|>encoded|>encoded,\nmeasured|>encode\nms|>encode,\nmeasured|>"
+      "write\nms|>alone\nms");
   std::vector<std::string> paths;
   for (const FieldReport& field : report.fields) {
     if (!field.candidates.empty()) paths.push_back(field.path);

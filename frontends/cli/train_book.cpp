@@ -4,11 +4,8 @@
 // will serve. Rank 0 alone works; the others wait for its verdict.
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 
 #include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
@@ -20,6 +17,30 @@
 
 namespace tailrace::cli {
 namespace {
+
+struct TrainBookArguments {
+  std::string input;
+  std::string output;
+  std::string codec = "trz";      ///< With its settings.
+  std::string bound;              ///< abs=, rel= or psnr=.
+  std::vector<std::string> only;  ///< Globs of the fields to count; empty: all.
+  std::string chunk;              ///< SIZE or SHAPE; empty: as repack chooses.
+  std::string raw_format;
+  bool force = false;
+};
+
+constexpr const char* train_book_description =
+    R"help(Make a book for codec trz: Huffman codes that all chunks of a field share
+
+Examples:
+  tailrace train-book step_090.h5 --only density --bound rel=1e-4 --chunk 1MiB -o density.book
+  tailrace repack step_091.h5 -o small.h5 --codec trz --bound rel=1e-4 --chunk 1MiB \
+      --field 'density:book=density.book'
+      chunks of later steps then need no codes of their own
+
+Pays for chunks of 1 MB and less (docs/codecs.md). One book for each field, under the bound, the
+chunk and the settings that it will serve. It travels in the dataset: readers need no file.
+)help";
 
 /// More values change no code, and counts of 32 bits must not overflow (a value adds at most four).
 constexpr std::uint64_t values_max = 1ULL << 28;
@@ -142,31 +163,15 @@ Status count_fields(const TrainBookArguments& arguments, Training& training) {
                 "nothing to learn: the chunks are constant, exact or packed by preset=fast");
 }
 
-/// The file appears whole or not at all.
-Status save(const std::vector<std::uint8_t>& bytes, const std::string& path) {
-  const std::string part = path + ".part";
-  std::FILE* file = std::fopen(part.c_str(), "wb");
-  if (file == nullptr) return status_from_errno(errno, "cannot create " + path);
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed && std::rename(part.c_str(), path.c_str()) == 0) return Status();
-  const Status failed = status_from_errno(errno, "cannot write " + path);
-  std::remove(part.c_str());
-  return failed;
-}
-
 Status train_book(const TrainBookArguments& arguments) {
-  struct stat existing {};
-  if (!arguments.force && ::stat(arguments.output.c_str(), &existing) == 0) {
-    return Status(Code::already_exists,
-                  fmt::format("{} exists already; --force replaces it", arguments.output));
-  }
+  WholeFile file;
+  TAILRACE_TRY(file.open(arguments.output, arguments.force));
   TAILRACE_TRY(hdf5::register_own_filters());
   Training training;
   TAILRACE_TRY(count_fields(arguments, training));
   const std::vector<std::uint8_t> bytes =
       trz::Book::from_histograms(training.histograms).serialize();
-  TAILRACE_TRY(save(bytes, arguments.output));
+  TAILRACE_TRY(file.finish({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   fmt::print("{}: a book of {} bytes, from {} ({}) of {}\n", arguments.output, bytes.size(),
              counted(training.n_chunks, "chunk"), size_text(training.n_bytes),
              fmt::join(training.paths, ", "));
@@ -175,9 +180,26 @@ Status train_book(const TrainBookArguments& arguments) {
 
 }  // namespace
 
-int run_train_book(Session& session, const TrainBookArguments& arguments) {
-  const Status status = session.settle(session.speaks() ? train_book(arguments) : Status());
-  return status.ok() ? exit_done : session.fail(status);
+Command add_train_book(CLI::App& app) {
+  const auto arguments = std::make_shared<TrainBookArguments>();
+  TrainBookArguments& book = *arguments;
+  CLI::App* sub = app.add_subcommand("train-book", train_book_description);
+  const Group input(sub, "Input");
+  const Group output(sub, "Output");
+  sub->add_option("INPUT", book.input, "HDF5, netCDF, .npy, or raw binary.")->required();
+  output("-o,--output", book.output, "FILE", "The book to create.")->required();
+  output.flag("--force", book.force, "Replace an existing file.");
+  const Group what(sub, "What it is for");
+  what("-b,--bound", book.bound, "MODE=VALUE", "abs=, rel= or psnr=, as for repack.")->required();
+  what("-c,--codec", book.codec, "CODEC", "trz and its settings, trz[,key=value...]. Default trz.");
+  what("--chunk", book.chunk, "SIZE|SHAPE", "As for repack.");
+  input.list("--only", book.only, "GLOB",
+             "Count only fields whose path matches. Repeatable. Default: all of them together.");
+  input.raw(book.raw_format, "The input");
+  help_option(sub);
+  return [arguments](Session& session) {
+    return run_at_root(session, [&] { return train_book(*arguments); });
+  };
 }
 
 }  // namespace tailrace::cli

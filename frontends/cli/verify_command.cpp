@@ -4,22 +4,44 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
-#include "progress_bar.hpp"
 #include "report/verify_text.hpp"
+#include "verbs/verify_concat.hpp"
+#include "verbs/verify_files.hpp"
 
 namespace tailrace::cli {
 namespace {
 
+struct VerifyArguments {
+  verbs::VerifyRequest files;
+  verbs::VerifyConcatRequest concat;    ///< Without an output: two files to compare.
+  std::vector<std::string> more_files;  ///< Its inputs, after original and compressed.
+  std::string plugin_path;
+  std::string json_path;
+  bool quiet = false;
+};
+
+constexpr const char* verify_description =
+    R"(Check that a compressed file keeps its error bounds
+
+Examples:
+  tailrace verify snapshot.h5 small.h5
+      every field against the bound that small.h5 records; fields without one must be equal
+  mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
+      a file that another tool wrote, against a bound given here
+  tailrace verify a.h5 b.h5 --bound psnr=80 --field 'density:bound=abs=1e-6'
+  mpiexec -n 4 tailrace verify --concat all.h5 -i list.txt
+      whether all.h5 is the concatenation of the files of the list, element for element
+
+Compares in exact arithmetic, piece by piece; the ranks share the work. Where a value is beyond its
+bound, prints its coordinates, its original and its decoded value.
+)";
+
+constexpr const char* verify_footer =
+    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken or a field is missing or of
+another shape, 2 usage or bad input, 3 storage or memory gave out.)";
+
 std::string verdict_text(const verbs::VerifyConcatReport& report) {
-  TextTable table({{"inputs", true},
-                   {"datasets", true},
-                   {"empty", true},
-                   {"keys", true},
-                   {"rows", true},
-                   {"bytes", true},
-                   {"ranks", true},
-                   {"time", true},
-                   {"verdict"}});
+  TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks|>time|verdict");
   table.add_row({fmt::format("{}", report.inputs.size()), fmt::format("{}", report.n_datasets),
                  fmt::format("{}", report.n_empty),
                  report.keys.empty() ? "" : fmt::format("{}", report.keys.size()),
@@ -49,8 +71,6 @@ verbs::VerifyConcatRequest concat_request_of(const VerifyArguments& arguments) {
   return request;
 }
 
-}  // namespace
-
 int run_verify(Session& session, const VerifyArguments& arguments) {
   ProgressBar bar("verify", session.speaks() && !arguments.quiet);
   const verbs::VerbRanks ranks = session.for_verb(arguments.quiet, bar);
@@ -73,6 +93,59 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
                  {},
                  report->n_failed() == 0 ? exit_done : exit_check_failed};
   });
+}
+
+/// The two ways to verify take different options.
+void check_verify(const VerifyArguments& verify) {
+  const bool pair_options = !verify.files.bound.empty() || !verify.files.per_field.empty() ||
+                            !verify.files.selection.only.empty() ||
+                            !verify.files.selection.exclude.empty() ||
+                            !verify.files.raw_format.empty();
+  const bool concat_options = !verify.concat.list_path.empty() ||
+                              !verify.concat.key_names.empty() || !verify.concat.memory.empty();
+  if (!verify.concat.output.empty()) {
+    if (!pair_options) return;
+    throw CLI::ValidationError("--concat", "excludes --bound, --field, --only, --exclude, --raw");
+  }
+  if (verify.files.original.empty()) throw CLI::RequiredError("ORIGINAL");
+  if (verify.files.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
+  if (!verify.more_files.empty()) throw CLI::ExtrasError(verify.more_files);
+  if (concat_options) throw CLI::ValidationError("--list, --key, --memory", "need --concat");
+}
+
+}  // namespace
+
+Command add_verify(CLI::App& app) {
+  const auto arguments = std::make_shared<VerifyArguments>();
+  VerifyArguments& verify = *arguments;
+  CLI::App* sub = app.add_subcommand("verify", verify_description);
+  const Group input(sub, "Input");
+  sub->footer(verify_footer);
+  sub->add_option("ORIGINAL", verify.files.original, "The file before compression.");
+  sub->add_option("COMPRESSED", verify.files.compressed, "The file after it.");
+  sub->add_option("FILES", verify.more_files, "With --concat: inputs, these and the first two.");
+  sub->final_callback([&verify] { check_verify(verify); });
+  const Group concat(sub, "Check a concatenation");
+  concat("--concat", verify.concat.output, "OUT",
+         "Check that OUT holds every element of the inputs, in order, and nothing else.");
+  concat("-i,--list", verify.concat.list_path, "LIST",
+         "The inputs, one path a line; '-' is standard input.");
+  concat("-k,--key", verify.concat.key_names, "NAMES",
+         "Columns that identify an event, as given to concat, to check key datasets by.");
+  concat("--memory", verify.concat.memory, "SIZE",
+         "What each rank may hold of rows and open files. Default 256MiB.");
+  const Group checks(sub, "What to check");
+  checks("-b,--bound", verify.files.bound, "MODE=VALUE",
+         "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
+         "recorded as exact. Default: what the compressed file records.");
+  checks.list("-f,--field", verify.files.per_field, "GLOB:k=v,...",
+              "bound= (none: exact) or fill= for the fields that match. Repeatable.");
+  checks.globs(verify.files.selection, "Compare", "fields", " Default: all of the original.");
+  input("--plugin-path", verify.plugin_path, "FOLDERS", plugin_path_help);
+  input.raw(verify.files.raw_format, "The original");
+  report_options(sub, verify.json_path);
+  Group(sub, "Reports").flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.");
+  return [arguments](Session& session) { return run_verify(session, *arguments); };
 }
 
 }  // namespace tailrace::cli

@@ -1,66 +1,153 @@
-// ncmpi_{put,get}_var{,1,a,s,m}{,_TYPE}{,_all}: 260 functions, made of shapes, types and modes.
+// Puts and gets, some 800 functions made of shapes, types and verbs:
+//   ncmpi_{put,get}_{var,var1,vara,vars,varm,varn}{,_TYPE}{,_all}, and vard
+//   ncmpi_{iput,iget,bput}_{var,var1,vara,vars,varm,varn}{,_TYPE}       nonblocking
+//   ncmpi_{mput,mget}_{var,var1,vara,vars,varm}{,_TYPE}{,_all}          several variables at once
 
 #include "pnetcdf/access.hpp"
 
 namespace ours = tailrace::pnetcdf;
 using ours::CallerMemory;
+using ours::ManyMemory;
+using ours::ManyPlaces;
+using ours::Place;
+using ours::PlaceList;
 using tailrace::ModelType;
 
-// A put and a get whose type is in the name; `mode` is _all or nothing.
 // Names of functions and lists of parameters cannot stand in parentheses.
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define TAILRACE_TYPED(name, SHAPE, mode, collective, T, type)                            \
-  TAILRACE_SERVE(ncmpi_put_##name##mode,                                                  \
-                 (int ncid, int varid, TAILRACE_##SHAPE##_DECLARED const T* values),      \
-                 (ncid, varid, TAILRACE_##SHAPE##_PASSED values),                         \
-                 ours::access(file, {true, collective}, varid, TAILRACE_##SHAPE##_PLACE,  \
-                              CallerMemory::of(values, ModelType::type)))                 \
-  TAILRACE_SERVE(ncmpi_get_##name##mode,                                                  \
-                 (int ncid, int varid, TAILRACE_##SHAPE##_DECLARED T* values),            \
-                 (ncid, varid, TAILRACE_##SHAPE##_PASSED values),                         \
-                 ours::access(file, {false, collective}, varid, TAILRACE_##SHAPE##_PLACE, \
-                              CallerMemory::of(values, ModelType::type)))
 
-// The flexible ones: an MPI datatype says what there is.
-#define TAILRACE_FLEXIBLE(name, SHAPE, mode, collective)                                  \
-  TAILRACE_SERVE(ncmpi_put_##name##mode,                                                  \
-                 (int ncid, int varid, TAILRACE_##SHAPE##_DECLARED const void* values,    \
-                  MPI_Offset bufcount, MPI_Datatype buftype),                             \
-                 (ncid, varid, TAILRACE_##SHAPE##_PASSED values, bufcount, buftype),      \
-                 ours::access(file, {true, collective}, varid, TAILRACE_##SHAPE##_PLACE,  \
-                              CallerMemory::flexible(values, bufcount, buftype)))         \
-  TAILRACE_SERVE(ncmpi_get_##name##mode,                                                  \
-                 (int ncid, int varid, TAILRACE_##SHAPE##_DECLARED void* values,          \
-                  MPI_Offset bufcount, MPI_Datatype buftype),                             \
-                 (ncid, varid, TAILRACE_##SHAPE##_PASSED values, bufcount, buftype),      \
-                 ours::access(file, {false, collective}, varid, TAILRACE_##SHAPE##_PLACE, \
-                              CallerMemory::flexible(values, bufcount, buftype)))
+/// The types of the API's functions: suffix, C type, and what that is.
+#define TAILRACE_FOR_TYPES(M)     \
+  M(_text, char, text_char)       \
+  M(_schar, signed char, i8)      \
+  M(_uchar, unsigned char, u8)    \
+  M(_short, short, i16)           \
+  M(_ushort, unsigned short, u16) \
+  M(_int, int, i32)               \
+  M(_uint, unsigned int, u32)     \
+  M(_long, long, i64)             \
+  M(_float, float, f32)           \
+  M(_double, double, f64)         \
+  M(_longlong, long long, i64)    \
+  M(_ulonglong, unsigned long long, u64)
 
-#define TAILRACE_BOTH_MODES(name, SHAPE, T, type) \
-  TAILRACE_TYPED(name, SHAPE, , false, T, type)   \
-  TAILRACE_TYPED(name, SHAPE, _all, true, T, type)
+// The shapes of access: parameters as declared, as passed on, and the place they mean. Those of
+// several variables (M...) have a list for each array.
+#define TAILRACE_VAR_DECLARED
+#define TAILRACE_VAR_PASSED
+#define TAILRACE_VAR_PLACE Place::whole()
+#define TAILRACE_VAR1_DECLARED const MPI_Offset *start,
+#define TAILRACE_VAR1_PASSED start,
+#define TAILRACE_VAR1_PLACE Place::one(start)
+#define TAILRACE_VARA_DECLARED const MPI_Offset *start, const MPI_Offset *count,
+#define TAILRACE_VARA_PASSED start, count,
+#define TAILRACE_VARA_PLACE Place::part(start, count)
+#define TAILRACE_VARS_DECLARED TAILRACE_VARA_DECLARED const MPI_Offset *stride,
+#define TAILRACE_VARS_PASSED start, count, stride,
+#define TAILRACE_VARS_PLACE Place::part(start, count, stride)
+#define TAILRACE_VARM_DECLARED TAILRACE_VARS_DECLARED const MPI_Offset *imap,
+#define TAILRACE_VARM_PASSED start, count, stride, imap,
+#define TAILRACE_VARM_PLACE Place::part(start, count, stride, imap)
+#define TAILRACE_VARN_DECLARED int num, MPI_Offset *const *starts, MPI_Offset *const *counts,
+#define TAILRACE_VARN_PASSED num, starts, counts,
+#define TAILRACE_VARN_PLACE (PlaceList{num, starts, counts})
+#define TAILRACE_VARD_DECLARED MPI_Datatype filetype,
+#define TAILRACE_VARD_PASSED filetype,
+#define TAILRACE_VARD_PLACE (ours::Filetype{filetype})
+#define TAILRACE_MVAR_DECLARED
+#define TAILRACE_MVAR_PASSED
+#define TAILRACE_MVAR_PLACE (ManyPlaces{})
+#define TAILRACE_MVAR1_DECLARED MPI_Offset *const *starts,
+#define TAILRACE_MVAR1_PASSED starts,
+#define TAILRACE_MVAR1_PLACE (ManyPlaces{Place::Kind::one, starts})
+#define TAILRACE_MVARA_DECLARED MPI_Offset *const *starts, MPI_Offset *const *counts,
+#define TAILRACE_MVARA_PASSED starts, counts,
+#define TAILRACE_MVARA_PLACE (ManyPlaces{Place::Kind::part, starts, counts})
+#define TAILRACE_MVARS_DECLARED TAILRACE_MVARA_DECLARED MPI_Offset *const *strides,
+#define TAILRACE_MVARS_PASSED starts, counts, strides,
+#define TAILRACE_MVARS_PLACE (ManyPlaces{Place::Kind::part, starts, counts, strides})
+#define TAILRACE_MVARM_DECLARED TAILRACE_MVARS_DECLARED MPI_Offset *const *imaps,
+#define TAILRACE_MVARM_PASSED starts, counts, strides, imaps,
+#define TAILRACE_MVARM_PLACE (ManyPlaces{Place::Kind::part, starts, counts, strides, imaps})
 
-#define TAILRACE_ALL_SHAPES(suffix, T, type)       \
-  TAILRACE_BOTH_MODES(var##suffix, VAR, T, type)   \
-  TAILRACE_BOTH_MODES(var1##suffix, VAR1, T, type) \
-  TAILRACE_BOTH_MODES(vara##suffix, VARA, T, type) \
-  TAILRACE_BOTH_MODES(vars##suffix, VARS, T, type) \
-  TAILRACE_BOTH_MODES(varm##suffix, VARM, T, type)
+// What the caller's memory holds: the type in the name, or (flexible) what an MPI datatype says.
+#define TAILRACE_TYPED_DECLARED(T) T* values
+#define TAILRACE_TYPED_PASSED values
+#define TAILRACE_TYPED_MEMORY(type) CallerMemory::of(values, ModelType::type)
+#define TAILRACE_TYPED_MANY_DECLARED(T) T values
+#define TAILRACE_TYPED_MANY_PASSED values
+#define TAILRACE_TYPED_MANY_MEMORY(type) ManyMemory::of(values, ModelType::type)
+#define TAILRACE_FLEXIBLE_DECLARED(T) T *values, MPI_Offset bufcount, MPI_Datatype buftype
+#define TAILRACE_FLEXIBLE_PASSED values, bufcount, buftype
+#define TAILRACE_FLEXIBLE_MEMORY(type) CallerMemory::flexible(values, bufcount, buftype)
+#define TAILRACE_FLEXIBLE_MANY_DECLARED(T) \
+  T values, const MPI_Offset *bufcounts, const MPI_Datatype *buftypes
+#define TAILRACE_FLEXIBLE_MANY_PASSED values, bufcounts, buftypes
+#define TAILRACE_FLEXIBLE_MANY_MEMORY(type) ManyMemory::flexible(values, bufcounts, buftypes)
+
+#define TAILRACE_BLOCKING(name, SHAPE, MEMORY, T, type, put, collective)                        \
+  TAILRACE_SERVE(                                                                               \
+      name, (int ncid, int varid, TAILRACE_##SHAPE##_DECLARED TAILRACE_##MEMORY##_DECLARED(T)), \
+      (ncid, varid, TAILRACE_##SHAPE##_PASSED TAILRACE_##MEMORY##_PASSED),                      \
+      ours::access(file, {put, collective}, varid, TAILRACE_##SHAPE##_PLACE,                    \
+                   TAILRACE_##MEMORY##_MEMORY(type)))
+
+#define TAILRACE_POSTED(name, SHAPE, MEMORY, T, type, put, buffered)                       \
+  TAILRACE_SERVE(name,                                                                     \
+                 (int ncid, int varid,                                                     \
+                  TAILRACE_##SHAPE##_DECLARED TAILRACE_##MEMORY##_DECLARED(T), int* req),  \
+                 (ncid, varid, TAILRACE_##SHAPE##_PASSED TAILRACE_##MEMORY##_PASSED, req), \
+                 ours::post(file, put, buffered, varid, TAILRACE_##SHAPE##_PLACE,          \
+                            TAILRACE_##MEMORY##_MEMORY(type), req))
+
+#define TAILRACE_MANY(name, SHAPE, MEMORY, T, type, put, collective)                     \
+  TAILRACE_SERVE(                                                                        \
+      name,                                                                              \
+      (int ncid, int num, int* varids,                                                   \
+       TAILRACE_M##SHAPE##_DECLARED TAILRACE_##MEMORY##_MANY_DECLARED(T)),               \
+      (ncid, num, varids, TAILRACE_M##SHAPE##_PASSED TAILRACE_##MEMORY##_MANY_PASSED),   \
+      ours::access_many(file, {put, collective}, num, varids, TAILRACE_M##SHAPE##_PLACE, \
+                        TAILRACE_##MEMORY##_MANY_MEMORY(type)))
+
+/// All functions of one shape and type on one variable; those on several.
+#define TAILRACE_ONE_VARIABLE(name, SHAPE, MEMORY, T, type)                           \
+  TAILRACE_BLOCKING(ncmpi_put_##name, SHAPE, MEMORY, const T, type, true, false)      \
+  TAILRACE_BLOCKING(ncmpi_put_##name##_all, SHAPE, MEMORY, const T, type, true, true) \
+  TAILRACE_BLOCKING(ncmpi_get_##name, SHAPE, MEMORY, T, type, false, false)           \
+  TAILRACE_BLOCKING(ncmpi_get_##name##_all, SHAPE, MEMORY, T, type, false, true)      \
+  TAILRACE_POSTED(ncmpi_iput_##name, SHAPE, MEMORY, const T, type, true, false)       \
+  TAILRACE_POSTED(ncmpi_iget_##name, SHAPE, MEMORY, T, type, false, false)            \
+  TAILRACE_POSTED(ncmpi_bput_##name, SHAPE, MEMORY, const T, type, true, true)
+#define TAILRACE_BOTH(name, SHAPE, MEMORY, T, type)                                  \
+  TAILRACE_ONE_VARIABLE(name, SHAPE, MEMORY, T, type)                                \
+  TAILRACE_MANY(ncmpi_mput_##name, SHAPE, MEMORY, T* const*, type, true, false)      \
+  TAILRACE_MANY(ncmpi_mput_##name##_all, SHAPE, MEMORY, T* const*, type, true, true) \
+  TAILRACE_MANY(ncmpi_mget_##name, SHAPE, MEMORY, T**, type, false, false)           \
+  TAILRACE_MANY(ncmpi_mget_##name##_all, SHAPE, MEMORY, T**, type, false, true)
+
+#define TAILRACE_ALL_TYPED(suffix, T, type)         \
+  TAILRACE_BOTH(var##suffix, VAR, TYPED, T, type)   \
+  TAILRACE_BOTH(var1##suffix, VAR1, TYPED, T, type) \
+  TAILRACE_BOTH(vara##suffix, VARA, TYPED, T, type) \
+  TAILRACE_BOTH(vars##suffix, VARS, TYPED, T, type) \
+  TAILRACE_BOTH(varm##suffix, VARM, TYPED, T, type) \
+  TAILRACE_ONE_VARIABLE(varn##suffix, VARN, TYPED, T, type)
 
 extern "C" {
 
-TAILRACE_FOR_TYPES(TAILRACE_ALL_SHAPES)
+TAILRACE_FOR_TYPES(TAILRACE_ALL_TYPED)
 
-TAILRACE_FLEXIBLE(var, VAR, , false)
-TAILRACE_FLEXIBLE(var, VAR, _all, true)
-TAILRACE_FLEXIBLE(var1, VAR1, , false)
-TAILRACE_FLEXIBLE(var1, VAR1, _all, true)
-TAILRACE_FLEXIBLE(vara, VARA, , false)
-TAILRACE_FLEXIBLE(vara, VARA, _all, true)
-TAILRACE_FLEXIBLE(vars, VARS, , false)
-TAILRACE_FLEXIBLE(vars, VARS, _all, true)
-TAILRACE_FLEXIBLE(varm, VARM, , false)
-TAILRACE_FLEXIBLE(varm, VARM, _all, true)
+TAILRACE_BOTH(var, VAR, FLEXIBLE, void, u8)
+TAILRACE_BOTH(var1, VAR1, FLEXIBLE, void, u8)
+TAILRACE_BOTH(vara, VARA, FLEXIBLE, void, u8)
+TAILRACE_BOTH(vars, VARS, FLEXIBLE, void, u8)
+TAILRACE_BOTH(varm, VARM, FLEXIBLE, void, u8)
+TAILRACE_ONE_VARIABLE(varn, VARN, FLEXIBLE, void, u8)
+
+TAILRACE_BLOCKING(ncmpi_put_vard, VARD, FLEXIBLE, const void, u8, true, false)
+TAILRACE_BLOCKING(ncmpi_put_vard_all, VARD, FLEXIBLE, const void, u8, true, true)
+TAILRACE_BLOCKING(ncmpi_get_vard, VARD, FLEXIBLE, void, u8, false, false)
+TAILRACE_BLOCKING(ncmpi_get_vard_all, VARD, FLEXIBLE, void, u8, false, true)
 
 }  // extern "C"
 // NOLINTEND(bugprone-macro-parentheses)

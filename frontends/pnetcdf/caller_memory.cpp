@@ -10,58 +10,35 @@
 #include <cstring>
 #include <optional>
 
-#include "pnetcdf/datatype_contents.hpp"
-#include "pnetcdf/value_conversion.hpp"
+#include "pnetcdf/filetype_slabs.hpp"
+#include "pnetcdf/netcdf_rules.hpp"
 
 namespace tailrace::pnetcdf {
 namespace {
 
-struct NamedType {
-  MPI_Datatype datatype;
-  ModelType type;
-};
-
 std::optional<ModelType> named_type(MPI_Datatype datatype) {
   using enum ModelType;
-  const ModelType long_type = sizeof(long) == 8 ? i64 : i32;
-  const ModelType ulong_type = sizeof(long) == 8 ? u64 : u32;
-  const NamedType names[] = {
-      {MPI_CHAR, text_char},
-      {MPI_CHARACTER, text_char},
-      {MPI_SIGNED_CHAR, i8},
-      {MPI_INT8_T, i8},
-      {MPI_INTEGER1, i8},
-      {MPI_UNSIGNED_CHAR, u8},
-      {MPI_UINT8_T, u8},
-      {MPI_BYTE, u8},
-      {MPI_SHORT, i16},
-      {MPI_INT16_T, i16},
-      {MPI_INTEGER2, i16},
-      {MPI_UNSIGNED_SHORT, u16},
-      {MPI_UINT16_T, u16},
-      {MPI_INT, i32},
-      {MPI_INT32_T, i32},
-      {MPI_INTEGER, i32},
-      {MPI_INTEGER4, i32},
-      {MPI_UNSIGNED, u32},
-      {MPI_UINT32_T, u32},
-      {MPI_LONG, long_type},
-      {MPI_UNSIGNED_LONG, ulong_type},
-      {MPI_LONG_LONG_INT, i64},
-      {MPI_INT64_T, i64},
-      {MPI_INTEGER8, i64},
-      {MPI_OFFSET, i64},
-      {MPI_UNSIGNED_LONG_LONG, u64},
-      {MPI_UINT64_T, u64},
-      {MPI_FLOAT, f32},
-      {MPI_REAL, f32},
-      {MPI_REAL4, f32},
-      {MPI_DOUBLE, f64},
-      {MPI_DOUBLE_PRECISION, f64},
-      {MPI_REAL8, f64},
+  struct Names {
+    ModelType type;
+    std::vector<MPI_Datatype> datatypes;
   };
-  for (const NamedType& name : names) {
-    if (name.datatype == datatype) return name.type;
+  static const std::vector<Names> all = {
+      {text_char, {MPI_CHAR, MPI_CHARACTER}},
+      {i8, {MPI_SIGNED_CHAR, MPI_INT8_T, MPI_INTEGER1}},
+      {u8, {MPI_UNSIGNED_CHAR, MPI_UINT8_T, MPI_BYTE}},
+      {i16, {MPI_SHORT, MPI_INT16_T, MPI_INTEGER2}},
+      {u16, {MPI_UNSIGNED_SHORT, MPI_UINT16_T}},
+      {i32, {MPI_INT, MPI_INT32_T, MPI_INTEGER, MPI_INTEGER4}},
+      {u32, {MPI_UNSIGNED, MPI_UINT32_T}},
+      {sizeof(long) == 8 ? i64 : i32, {MPI_LONG}},
+      {sizeof(long) == 8 ? u64 : u32, {MPI_UNSIGNED_LONG}},
+      {i64, {MPI_LONG_LONG_INT, MPI_INT64_T, MPI_INTEGER8, MPI_OFFSET}},
+      {u64, {MPI_UNSIGNED_LONG_LONG, MPI_UINT64_T}},
+      {f32, {MPI_FLOAT, MPI_REAL, MPI_REAL4}},
+      {f64, {MPI_DOUBLE, MPI_DOUBLE_PRECISION, MPI_REAL8}},
+  };
+  for (const Names& names : all) {
+    if (std::count(names.datatypes.begin(), names.datatypes.end(), datatype) > 0) return names.type;
   }
   return std::nullopt;
 }

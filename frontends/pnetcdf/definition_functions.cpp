@@ -6,10 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "pnetcdf/object_names.hpp"
+#include "pnetcdf/netcdf_rules.hpp"
 #include "pnetcdf/open_file.hpp"
-#include "pnetcdf/rank_agreement.hpp"
-#include "pnetcdf/value_conversion.hpp"
 
 namespace tailrace::pnetcdf {
 namespace {

@@ -1,4 +1,5 @@
-// Places given by an MPI datatype over a variable's bytes (vard), as slabs of the variable.
+// MPI datatypes: what they were made of; and places given by one over a variable's bytes (vard), as
+// slabs of the variable.
 //
 // PnetCDF lays such a "filetype" over the classic file from the variable's first byte on. Chunked
 // files have no such bytes, but as long as the filetype stays within one variable its bytes name
@@ -16,6 +17,19 @@
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::pnetcdf {
+
+/// What a derived datatype was made of: MPI_Type_get_envelope and _contents, freed at the end.
+struct DatatypeContents {
+  int combiner = MPI_COMBINER_NAMED;  ///< With this one, nothing else is set.
+  std::vector<int> integers;
+  std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Datatype> datatypes;
+
+  explicit DatatypeContents(MPI_Datatype datatype);
+  DatatypeContents(const DatatypeContents&) = delete;
+  DatatypeContents& operator=(const DatatypeContents&) = delete;
+  ~DatatypeContents();
+};
 
 /// What lies where, in the bytes that a filetype counts.
 struct VariableBytes {

@@ -55,8 +55,8 @@ int check_part(bool strict, const Shape& shape, bool growing, bool record, const
 
 }  // namespace
 
-int Transfer::check_call(OpenFile& file, Direction direction, int varid,
-                         const CallerMemory& memory) const {
+/// Check a call, and take in what it says.
+int Transfer::begin(OpenFile& file, Direction direction, int varid, const CallerMemory& memory) {
   if (direction.put && file.read_only) return NC_EPERM;
   if (direction.blocking) {
     if (file.defining) return NC_EINDEFINE;
@@ -69,7 +69,12 @@ int Transfer::check_call(OpenFile& file, Direction direction, int varid,
   if (model_type_bytes(type) == 0) return NC_EBADTYPE;  // strings, compounds: PnetCDF has none
   const bool text = memory.type == ModelType::text_char;
   if (memory.typed && text != (type == ModelType::text_char)) return NC_ECHAR;
-  return direction.buffered && !file.attached_bytes ? NC_ENULLABUF : NC_NOERR;
+  if (direction.buffered && !file.attached_bytes) return NC_ENULLABUF;
+  varid_ = varid;
+  variable_ = file.variables[static_cast<std::size_t>(varid)];
+  type_ = type;
+  memory_ = memory;
+  return NC_NOERR;
 }
 
 int Transfer::add_slab(OpenFile& file, bool put, const Place& place) {
@@ -113,12 +118,8 @@ int Transfer::prepare_memory(OpenFile& file, bool put) {
 
 int Transfer::prepare(OpenFile& file, Direction direction, int varid, const Place& place,
                       const CallerMemory& memory) {
-  int status = check_call(file, direction, varid, memory);
+  int status = begin(file, direction, varid, memory);
   if (status != NC_NOERR) return status;
-  varid_ = varid;
-  variable_ = file.variables[static_cast<std::size_t>(varid)];
-  type_ = file.variable(varid).type;
-  memory_ = memory;
   status = add_slab(file, direction.put, place);
   if (status == NC_NOERR && place.element_map != nullptr) {
     memory_.element_map.assign(place.element_map, place.element_map + slabs_[0].rank());
@@ -132,15 +133,11 @@ int Transfer::prepare(OpenFile& file, Direction direction, int varid, const Plac
   return status;
 }
 
-int Transfer::prepare_many(OpenFile& file, Direction direction, int varid, int n_places,
-                           MPI_Offset* const* starts, MPI_Offset* const* counts,
-                           const CallerMemory& memory) {
-  int status = check_call(file, direction, varid, memory);
+int Transfer::prepare(OpenFile& file, Direction direction, int varid, const PlaceList& parts,
+                      const CallerMemory& memory) {
+  const auto& [n_places, starts, counts] = parts;
+  int status = begin(file, direction, varid, memory);
   if (status != NC_NOERR || n_places == 0) return status;
-  varid_ = varid;
-  variable_ = file.variables[static_cast<std::size_t>(varid)];
-  type_ = file.variable(varid).type;
-  memory_ = memory;
   if (file.shape_of(varid).empty()) {
     status = n_places == 1 ? add_slab(file, direction.put, Place::whole()) : NC_EINVAL;
   } else if (starts == nullptr) {
@@ -186,18 +183,14 @@ int Transfer::add_filetype(OpenFile& file, bool put, MPI_Datatype filetype) {
   return status;
 }
 
-int Transfer::prepare_filetype(OpenFile& file, Direction direction, int varid,
-                               MPI_Datatype filetype, const CallerMemory& memory) {
-  int status = check_call(file, direction, varid, memory);
+int Transfer::prepare(OpenFile& file, Direction direction, int varid, Filetype filetype,
+                      const CallerMemory& memory) {
+  int status = begin(file, direction, varid, memory);
   if (status != NC_NOERR) return status;
-  varid_ = varid;
-  variable_ = file.variables[static_cast<std::size_t>(varid)];
-  type_ = file.variable(varid).type;
-  memory_ = memory;
   int filetype_bytes = 0;
-  if (filetype != MPI_DATATYPE_NULL) MPI_Type_size(filetype, &filetype_bytes);
+  if (filetype.datatype != MPI_DATATYPE_NULL) MPI_Type_size(filetype.datatype, &filetype_bytes);
   if (filetype_bytes == 0) return NC_NOERR;
-  status = add_filetype(file, direction.put, filetype);
+  status = add_filetype(file, direction.put, filetype.datatype);
   const bool nothing = memory.datatype != MPI_DATATYPE_NULL && memory.count == 0;
   if (status == NC_NOERR && !nothing) status = prepare_memory(file, direction.put);
   if (nothing || (status != NC_NOERR && status != NC_ERANGE)) n_elements_ = 0;

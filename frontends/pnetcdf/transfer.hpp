@@ -37,6 +37,18 @@ struct Place {
   }
 };
 
+/// Several parts of one variable that lie one after the other in memory (varn).
+struct PlaceList {
+  int n = 0;
+  MPI_Offset* const* starts = nullptr;
+  MPI_Offset* const* counts = nullptr;
+};
+
+/// The place that an MPI datatype over the variable's bytes means (vard).
+struct Filetype {
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+};
+
 /// The function that a transfer belongs to.
 struct Direction {
   bool put = false;
@@ -51,13 +63,10 @@ class Transfer {
   /// or an error: nothing is to be done then.
   int prepare(OpenFile& file, Direction direction, int varid, const Place& place,
               const CallerMemory& memory);
-  /// The same for several parts of one variable that lie one after the other in memory.
-  int prepare_many(OpenFile& file, Direction direction, int varid, int n_places,
-                   MPI_Offset* const* starts, MPI_Offset* const* counts,
-                   const CallerMemory& memory);
-  /// The same for the place that an MPI datatype over the variable's bytes means (vard).
-  int prepare_filetype(OpenFile& file, Direction direction, int varid, MPI_Datatype filetype,
-                       const CallerMemory& memory);
+  int prepare(OpenFile& file, Direction direction, int varid, const PlaceList& parts,
+              const CallerMemory& memory);
+  int prepare(OpenFile& file, Direction direction, int varid, Filetype filetype,
+              const CallerMemory& memory);
   /// Take a copy of a put's values, which the caller may then change.
   void keep_values();
   /// Outlive the caller's datatype.
@@ -80,7 +89,7 @@ class Transfer {
   int finish(OpenFile& file);
 
  private:
-  int check_call(OpenFile& file, Direction direction, int varid, const CallerMemory& memory) const;
+  int begin(OpenFile& file, Direction direction, int varid, const CallerMemory& memory);
   int add_slab(OpenFile& file, bool put, const Place& place);
   int add_filetype(OpenFile& file, bool put, MPI_Datatype filetype);
   int prepare_memory(OpenFile& file, bool put);

@@ -1,17 +1,22 @@
-// Between the engine's values and Python's: failures become exceptions, models become tuples.
+// Between the engine's values and Python's: failures become exceptions, models become tuples,
+// reports dictionaries of the fields that verbs/report_fields.hpp lists, in their order.
 
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
 #include "netcdf/netcdf_model.hpp"
+#include "verbs/report_fields.hpp"
 
 namespace tailrace::python {
 
@@ -63,5 +68,30 @@ std::unique_ptr<Comm> comm_from_python(const nanobind::object& comm);
 
 /// Texts of HDF5 may hold any bytes; those that are not UTF-8 become surrogates.
 nanobind::object text_to_python(const std::string& text);
+
+struct PythonMaker {
+  using Value = nanobind::object;
+  static Value record() { return nanobind::dict(); }
+  static void set(Value& record, std::string_view name, const Value& value) {
+    record[text(name)] = value;
+  }
+  static Value list() { return nanobind::list(); }
+  static void append(Value& list, const Value& value) { list.attr("append")(value); }
+  static Value text(std::string_view value) { return text_to_python(std::string(value)); }
+  template <class Number>
+  static Value number(Number value) {
+    // As in JSON, which has no infinity.
+    if constexpr (std::is_floating_point_v<Number>) {
+      if (!std::isfinite(value)) return null();
+    }
+    return nanobind::cast(value);
+  }
+  static Value null() { return nanobind::none(); }
+};
+
+template <class Report>
+nanobind::object report_to_python(const Report& report) {
+  return verbs::translated<PythonMaker>(report);
+}
 
 }  // namespace tailrace::python

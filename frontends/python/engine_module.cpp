@@ -17,9 +17,7 @@
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "python/engine_convert.hpp"
-#include "python/engine_edits.hpp"
 #include "python/engine_file.hpp"
-#include "python/report_to_python.hpp"
 #include "report/info_text.hpp"
 #include "report/verify_text.hpp"
 
@@ -118,11 +116,9 @@ void change(EngineFile& file, const std::function<Status(NetcdfModel&)>& edit) {
   check(unlocked([&] { return file.edit(edit); }));
 }
 
-nb::dict report_of(EngineFile& file) {
-  nb::dict numbers;
-  const auto pairs = take(unlocked([&] { return file.report(); }));
-  for (const auto& [name, value] : pairs) numbers[name.c_str()] = value;
-  return numbers;
+nb::object report_of(EngineFile& file) {
+  const auto report = take(unlocked([&] { return file.report(); }));
+  return std::visit([](const auto& one) { return report_to_python(one); }, report);
 }
 
 /// What `tailrace verify --json` says and its table, the same on every rank.

@@ -45,8 +45,7 @@ std::string chunk_lists(const InfoReport& report) {
   for (const FieldInfo& field : report.fields) {
     if (!field.lists_chunks) continue;
     out += fmt::format("\n{}\n", field.field.path);
-    TextTable table(
-        {{"chunk", true}, {"start"}, {"address", true}, {"bytes", true}, {"filter mask", true}});
+    TextTable table(">chunk|start|>address|>bytes|>filter mask");
     for (const StoredChunk& chunk : field.chunks) {
       table.add_row({fmt::format("{}", chunk.chunk_index), position_text(field.chunk_start(chunk)),
                      fmt::format("{}", chunk.extent.address),
@@ -64,17 +63,9 @@ std::string info_text(const InfoReport& report) {
   std::vector<std::string> paths;
   for (const FieldInfo& field : report.fields) paths.push_back(field.field.path);
   const std::string group = common_group(paths);
-  TextTable table({{"field", false, 14},
-                   {"type"},
-                   {"shape", false, 9},
-                   {"chunk\nshape", false, 9},
-                   {"chunks", true},
-                   {"filters", false, 9},
-                   {"stored", true},
-                   {"ratio", true},
-                   {"bound", false, 9},
-                   {"absolute\nbound", true},
-                   {"error,\nof bound", true}});
+  TextTable table(
+      "field~14|type|shape~9|chunk\nshape~9|>chunks|filters~9|>stored|>ratio|bound~9|>"
+      "absolute\nbound|>error,\nof bound");
   for (const FieldInfo& field : report.fields) {
     const FieldAttributes& attributes = field.attributes;
     const bool lossy = attributes.bound_of_error() > 0;

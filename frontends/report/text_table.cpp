@@ -28,6 +28,22 @@ std::pair<std::string, std::string> heading_lines(const std::string& heading) {
 
 }  // namespace
 
+TextTable::TextTable(std::string_view columns) {
+  for (std::size_t from = 0; from <= columns.size();) {
+    const std::size_t to = std::min(columns.find('|', from), columns.size());
+    std::string_view heading = columns.substr(from, to - from);
+    TableColumn& column = columns_.emplace_back();
+    column.right = heading.starts_with('>');
+    if (column.right) heading.remove_prefix(1);
+    const std::size_t tilde = std::min(heading.find('~'), heading.size());
+    for (const char digit : heading.substr(std::min(tilde + 1, heading.size()))) {
+      column.least_width = 10 * column.least_width + static_cast<std::size_t>(digit - '0');
+    }
+    column.heading = heading.substr(0, tilde);
+    from = to + 1;
+  }
+}
+
 void TextTable::add_row(std::vector<std::string> cells) {
   cells.resize(columns_.size());
   rows_.push_back(std::move(cells));

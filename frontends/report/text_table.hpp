@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tailrace::report {
@@ -20,6 +21,9 @@ struct TableColumn {
 class TextTable {
  public:
   explicit TextTable(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
+  /// Headings with '|' between them; '>' before one that stands to the right, '~' and its
+  /// least_width behind one that may be shortened: "field~14|type|>absolute\nbound".
+  explicit TextTable(std::string_view columns);
 
   /// One cell per column.
   void add_row(std::vector<std::string> cells);

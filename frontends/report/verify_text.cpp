@@ -116,17 +116,9 @@ std::string verify_text(const VerifyReport& report) {
   paths.reserve(report.fields.size());
   for (const VerifiedField& field : report.fields) paths.push_back(field.task.path);
   const std::string group = common_group(paths);
-  TextTable table({{"field", false, 12},
-                   {"type"},
-                   {"shape", false, 9},
-                   {"codec", false, 7},
-                   {"bound", true},
-                   {"largest\nerror", true},
-                   {"error,\nof bound", true},
-                   {"values\nbeyond", true},
-                   {"PSNR", true},
-                   {"ratio", true},
-                   {"", false}});
+  TextTable table(
+      "field~12|type|shape~9|codec~7|>bound|>largest\nerror|>error,\nof "
+      "bound|>values\nbeyond|>PSNR|>ratio|");
   std::size_t n_left_out = 0;
   std::size_t n_differ = 0;
   std::string failures;

@@ -69,6 +69,26 @@ struct ArrayFileReport {
   double write_s = 0;
 };
 
+/// Calls visit(name, number...) for every number, of several reports side by side.
+template <class Visit, class... Reports>
+void array_report_fields(Visit&& visit, Reports&... reports) {
+  visit("n_flushes", reports.n_flushes...);
+  visit("staged_bytes", reports.staged_bytes...);
+  visit("n_chunks", reports.n_chunks...);
+  visit("n_chunks_merged", reports.n_chunks_merged...);
+  visit("n_raw_chunks", reports.n_raw_chunks...);
+  visit("raw_bytes", reports.raw_bytes...);
+  visit("encoded_bytes", reports.encoded_bytes...);
+  visit("lost_bytes", reports.lost_bytes...);
+  visit("flush_s", reports.flush_s...);
+  visit("encode_s", reports.encode_s...);
+  visit("write_s", reports.write_s...);
+}
+template <class Visit>
+void report_fields(const ArrayFileReport& report, Visit&& visit) {
+  array_report_fields(visit, report);
+}
+
 class ArrayFile {
  public:
   /// Create an empty file. It appears under `path` at the first flush. Collective.

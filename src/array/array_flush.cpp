@@ -221,16 +221,8 @@ void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, 
   reduce_all(*comm_, Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged,
              now.n_raw_chunks, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
   reduce_all(*comm_, Reduction::max, now.flush_s, now.encode_s, now.write_s);
-  ++report_.n_flushes;
-  using Report = ArrayFileReport;
-  for (const auto sum :
-       {&Report::staged_bytes, &Report::n_chunks, &Report::n_chunks_merged, &Report::n_raw_chunks,
-        &Report::raw_bytes, &Report::encoded_bytes, &Report::lost_bytes}) {
-    report_.*sum += now.*sum;
-  }
-  for (const auto sum : {&Report::flush_s, &Report::encode_s, &Report::write_s}) {
-    report_.*sum += now.*sum;
-  }
+  now.n_flushes = 1;
+  array_report_fields([](const char*, auto& sum, auto more) { sum += more; }, report_, now);
 }
 
 /// Drop what is in the file now; what was held back stays.

@@ -494,21 +494,29 @@ Status check_served(const FileOptions& options, Engine engine) {
 
 // --- documentation
 
+std::string served_by_text(unsigned engines) {
+  std::string by;
+  if ((engines & by_write) != 0) by += "steps";
+  if ((engines & by_array) != 0) by += by.empty() ? "arrays" : ", arrays";
+  if ((engines & by_concat) != 0) by += by.empty() ? "concat" : ", concat";
+  return by;
+}
+
+std::string_view agreement_text(Agreement agreement) {
+  return agreement == Agreement::alike  ? "all ranks"
+         : agreement == Agreement::root ? "rank 0's"
+                                        : "each rank's";
+}
+
 namespace {
 
 template <class Entries>
 std::string rows_of(const Entries& entries) {
   std::string text = "| option | values | meaning | alike | served by |\n|---|---|---|---|---|\n";
   for (const auto& entry : entries) {
-    std::string by;
-    if ((entry.engines & by_write) != 0) by += "steps";
-    if ((entry.engines & by_array) != 0) by += by.empty() ? "arrays" : ", arrays";
-    if ((entry.engines & by_concat) != 0) by += by.empty() ? "concat" : ", concat";
-    const std::string_view agreement = entry.agreement == Agreement::alike  ? "all ranks"
-                                       : entry.agreement == Agreement::root ? "rank 0's"
-                                                                            : "each rank's";
     text += "| `" + std::string(entry.name) + "=` | " + std::string(entry.values) + " | " +
-            std::string(entry.meaning) + " | " + std::string(agreement) + " | " + by + " |\n";
+            std::string(entry.meaning) + " | " + std::string(agreement_text(entry.agreement)) +
+            " | " + served_by_text(entry.engines) + " |\n";
   }
   return text;
 }

@@ -65,6 +65,10 @@ std::string agreed_text(const FieldOptions& options);
 /// @error invalid_argument  names the option, who does not serve it, and what is served.
 Status check_served(const FileOptions& options, Engine engine);
 
+/// "steps, arrays": the engines of these bits; "all ranks", "rank 0's", "each rank's".
+std::string served_by_text(unsigned engines);
+std::string_view agreement_text(Agreement agreement);
+
 /// The whole table as Markdown: docs/options.md, held to this by a test.
 std::string option_table_markdown();
 

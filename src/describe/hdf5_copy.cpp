@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/buffer.hpp"
-#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_properties.hpp"
 
 namespace tailrace {
@@ -135,30 +135,6 @@ bool is_left_out(const std::string& name) {
   return is_of_scales(name) || name.rfind("tailrace_", 0) == 0;
 }
 
-herr_t collect_name(hid_t, const char* name, const H5A_info_t*, void* names) {
-  // An exception must not cross HDF5's C frames.
-  try {
-    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
-  } catch (...) {
-    return -1;
-  }
-  return 0;
-}
-
-/// The order in which attributes were made, where the object tracks it.
-H5_index_t attribute_index(hid_t object) {
-  Hdf5Id creation;
-  const H5I_type_t kind = H5Iget_type(object);
-  if (kind == H5I_GROUP) creation = Hdf5Id(H5Gget_create_plist(object));
-  if (kind == H5I_DATASET) creation = Hdf5Id(H5Dget_create_plist(object));
-  if (kind == H5I_DATATYPE) creation = Hdf5Id(H5Tget_create_plist(object));
-  unsigned order = 0;
-  const bool tracked = creation.valid() &&
-                       H5Pget_attr_creation_order(creation.get(), &order) >= 0 &&
-                       (order & H5P_CRT_ORDER_TRACKED) != 0;
-  return tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-}
-
 /// A type's form in memory with the very layout that it has in the file: nothing is converted.
 Hdf5Id memory_type(hid_t file_type) { return Hdf5Id(H5Tcopy(file_type)); }
 
@@ -238,13 +214,10 @@ bool Hdf5Copier::copy_plain_attributes(hid_t from, hid_t to, const std::string& 
 }
 
 std::vector<std::string> Hdf5Copier::attribute_names(hid_t object, const std::string& path) {
-  std::vector<std::string> names;
-  hsize_t next = 0;
-  if (H5Aiterate2(object, attribute_index(object), H5_ITER_INC, &next, collect_name, &names) < 0) {
-    report("attributes of \"" + path + "\" cannot be listed");
-    names.clear();
-  }
-  return names;
+  Result<std::vector<std::string>> names = tailrace::attribute_names(object, path);
+  if (names.ok()) return std::move(*names);
+  report("attributes of \"" + path + "\" cannot be listed");
+  return {};
 }
 
 void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,

@@ -167,18 +167,6 @@ void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribu
   }
 }
 
-/// An attribute of netCDF-4's own, 32-bit whole numbers.
-Status write_numbers(hid_t object, const char* name, const std::vector<int>& numbers, bool scalar) {
-  const hsize_t n_numbers = numbers.size();
-  const Hdf5Id space(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n_numbers, nullptr));
-  const Hdf5Id made(
-      H5Acreate2(object, name, H5T_NATIVE_INT, space.get(), H5P_DEFAULT, H5P_DEFAULT));
-  if (!made.valid() || H5Awrite(made.get(), H5T_NATIVE_INT, numbers.data()) < 0) {
-    return hdf5_failure(Code::internal, std::string("attribute ") + name);
-  }
-  return Status();
-}
-
 /// Whether the variable is the coordinate variable of its first dimension.
 bool is_scale(const NetcdfHeader& header, const NetcdfVariable& variable) {
   return !variable.dimensions.empty() &&
@@ -211,9 +199,10 @@ Status make_scale(const NetcdfHeader& header, std::size_t dimension_index, hid_t
   }
   if (has_variable && found->dimensions.size() > 1) {
     const std::vector<int> ids(found->dimensions.begin(), found->dimensions.end());
-    TAILRACE_TRY(write_numbers(dataset.get(), "_Netcdf4Coordinates", ids, false));
+    TAILRACE_TRY(write_own_numbers(dataset.get(), "_Netcdf4Coordinates", ids, false));
   }
-  return write_numbers(dataset.get(), "_Netcdf4Dimid", {static_cast<int>(dimension_index)}, true);
+  return write_own_numbers(dataset.get(), "_Netcdf4Dimid", {static_cast<int>(dimension_index)},
+                           true);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <tailrace/report_lists.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,36 +41,18 @@ struct FieldDefinition {
 };
 
 /// What became of one field in one step; sums and maxima over all ranks, the same on every rank.
+/// tailrace.h says what the listed numbers mean.
 struct FieldReport {
   std::string path;
   DType dtype = DType::f32;
   Shape shape;
   Shape chunk_shape;
-  std::string codec;  ///< What was used; "deflate" for a constant field under rel.
-  std::string codec_version;
-  std::string layout;
-  ErrorBound bound;            ///< As asked.
-  double absolute_bound = 0;   ///< As used; 0: kept exactly, unless pointwise_bound is not 0.
-  double pointwise_bound = 0;  ///< As used, mode pw_rel: fraction of each value.
-  bool verified = false;
-  double max_error = 0;  ///< Largest |decoded - original|, if verified; under pw_rel / |original|.
+  ErrorBound bound;  ///< As asked.
+  TAILRACE_FIELD_REPORT_LIST(TAILRACE_REPORT_MEMBER)
   double value_least = 0;  ///< Of the finite, non-fill values; only if they were needed.
   double value_greatest = 0;
-  std::uint64_t n_chunks = 0;
-  std::uint64_t n_raw_chunks = 0;  ///< Stored unfiltered, because the codec broke its bound there.
-  std::uint64_t raw_bytes = 0;     ///< Uncompressed bytes of the field.
-  std::uint64_t encoded_bytes = 0;
-  std::uint64_t predicted_bytes = 0;    ///< Of encoded ones, before encoding; 0: nobody asked.
-  double mean_size_error = 0;           ///< Of chunks: |predicted - encoded| / encoded.
-  std::uint64_t n_overflow_chunks = 0;  ///< Larger than the place that the layout kept for them.
-  std::uint64_t reserved_bytes = 0;     ///< Set aside before sizes were known; 0: claimed, dense.
-  double encode_s = 0;                  ///< Thread-seconds in encode, all ranks.
-  double verify_s = 0;
-  double expected_psnr_db = 0;   ///< Under target-psnr=: by the errors of a sample; 0: no target.
-  std::uint64_t book_bytes = 0;  ///< Codec trz,book=auto: shared book in the header; 0: none.
-  double book_ratio_loss = 0;    ///< Share of encoded bytes that it costs, by counted chunks.
-  double book_saved_s = 0;       ///< Of encode time, by chunks that were encoded with and without
-                                 ///< it, in this step and earlier ones; 0: none were yet.
+  double verify_s = 0;          ///< Thread-seconds, all ranks; as encode_s.
+  double expected_psnr_db = 0;  ///< Under target-psnr=: by the errors of a sample; 0: no target.
   /// Codecs that were compared for codec=auto, and which one won; empty: it was named. By the step
   /// that chose: later steps of the field, or of its lineage, have none.
   std::vector<CandidateForecast> candidates;
@@ -78,45 +62,15 @@ struct FieldReport {
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
 };
 
-/// What became of one step.
+/// What became of one step: times of the slowest rank, of rank 0 where it alone works, and sums
+/// over the ranks for counts.
 struct StepReport {
   bool completed = true;  ///< False: a step was handed over, and there was none before it.
-  std::uint64_t step_index = 0;
   std::vector<FieldReport> fields;
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t encoded_bytes = 0;
-  std::uint64_t predicted_bytes = 0;
-  double predict_s = 0;             ///< Slowest rank: sampling, order, reservations.
-  double predicted_makespan_s = 0;  ///< Slowest rank: encode and write, as planned.
-  std::uint64_t n_overflow_chunks = 0;
-  std::uint64_t reserved_bytes = 0;
-  /// Storage overhead: what the data takes of the file, all gaps included (unused reservations and
-  /// holes, alignment, rests of extents claimed across nodes), less the encoded bytes.
-  std::uint64_t slack_bytes = 0;
-  double wait_s = 0;  ///< Slowest rank: time in which some encoded chunk waited for an address.
-  std::uint64_t n_writes = 0;     ///< Data writes of all ranks.
-  double read_s = 0;              ///< Slowest rank, pulling values from a BoxSource.
-  std::string profile;            ///< That times were predicted from: "typical values", or a host.
-  double choose_s = 0;            ///< Slowest rank: sampling for codec=auto, and the decision.
-  double encode_s = 0;            ///< Slowest rank: seconds in which it encoded (lane time).
-  double write_s = 0;             ///< Slowest rank: seconds in which its I/O lane wrote.
-  double makespan_s = 0;          ///< Slowest rank: encode and write together, wall clock.
-  double hidden_share = 0;        ///< Part of the shorter lane that ran behind the longer one.
-  double index_s = 0;             ///< Rank 0: chunk index, datasets, attributes.
-  double sync_s = 0;              ///< Slowest rank, fdatasync of the data.
-  double commit_s = 0;            ///< Rank 0: metadata writes with their syncs, rename.
-  double step_s = 0;              ///< end_step from call to return, slowest rank.
-  std::uint64_t piece_bytes = 0;  ///< Values that travelled between ranks to chunk owners.
-  std::uint64_t peak_memory_bytes = 0;  ///< Largest rank: buffers that Tailrace held at once.
-  std::uint64_t file_bytes = 0;         ///< The file's length after the commit.
-  // Modes async and in_situ; slowest rank, or the sum over the ranks for counts.
-  double exposed_s = 0;       ///< That the application lost: end_step, wait, obstacles delayed.
-  double handover_s = 0;      ///< Of this, taking the values and planning.
-  double backpressure_s = 0;  ///< Of this, waiting for memory or for the step before.
-  double idle_encode_s = 0;   ///< Encoding in the application's idle time.
-  std::uint64_t n_delayed_obstacles = 0;  ///< Began late because a chunk was not finished.
-  double largest_delay_s = 0;
-  std::uint64_t n_moved_writes = 0;  ///< Chunks that another rank of the node wrote.
+  TAILRACE_STEP_REPORT_LIST(TAILRACE_REPORT_MEMBER)
+  TAILRACE_APPLICATION_STEP_LIST(TAILRACE_REPORT_MEMBER)
+  double read_s = 0;   ///< Slowest rank, pulling values from a BoxSource.
+  double index_s = 0;  ///< Rank 0: chunk index, datasets, attributes.
 };
 
 /// One line for the user's log; never ends in a newline.

@@ -1,6 +1,8 @@
-// The process's HDF5 lock and the reading of HDF5's error stack.
+// The process's HDF5 lock, the reading of HDF5's error stack, what our file drivers have alike.
 
 #include "hdf5/hdf5_handle.hpp"
+
+#include <cstring>
 
 namespace tailrace {
 namespace {
@@ -18,6 +20,10 @@ herr_t remember_ends(unsigned n, const H5E_error2_t* error, void* data) {
   ends->innermost = text;
   return 0;
 }
+
+/// Other ranks hold the file open; a lock would shut them out or fail on parallel file systems.
+herr_t ignore_lock(H5FD_t*, hbool_t) { return 0; }
+herr_t ignore_unlock(H5FD_t*) { return 0; }
 
 }  // namespace
 
@@ -45,6 +51,31 @@ std::string hdf5_error_text() {
 Status hdf5_failure(Code code, const std::string& what) {
   const std::string text = hdf5_error_text();
   return Status(code, text.empty() ? what : what + ": HDF5 says: " + text);
+}
+
+H5FD_class_t plain_driver_class(const char* name, [[maybe_unused]] int value,
+                                std::size_t info_bytes) {
+  H5FD_class_t driver;
+  std::memset(&driver, 0, sizeof(driver));
+#if H5_VERSION_GE(1, 13, 0)
+  driver.version = H5FD_CLASS_VERSION;
+  driver.value = static_cast<H5FD_class_value_t>(value);
+#endif
+  driver.name = name;
+  driver.maxaddr = driver_address_max;
+  driver.fc_degree = H5F_CLOSE_WEAK;
+  driver.fapl_size = info_bytes;
+  driver.lock = ignore_lock;
+  driver.unlock = ignore_unlock;
+  const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
+  static_assert(sizeof(kinds) == sizeof(driver.fl_map));
+  std::memcpy(driver.fl_map, kinds, sizeof(kinds));
+  return driver;
+}
+
+hid_t registered_driver(const H5FD_class_t& driver, hid_t& id) {
+  if (id < 0 || H5Iget_type(id) != H5I_VFL) id = H5FDregister(&driver);
+  return id;
 }
 
 }  // namespace tailrace

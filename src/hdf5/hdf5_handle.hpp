@@ -41,6 +41,15 @@ std::string hdf5_error_text();
 /// The Status of a failed HDF5 call: `what`, then HDF5's own words.
 Status hdf5_failure(Code code, const std::string& what);
 
+/// The class of a file driver of ours: what they have alike. Two kinds of space, raw and other, so
+/// that freed metadata is never given to a chunk unasked; locks are ignored. The other callbacks
+/// are the caller's. @param value  for HDF5 >= 1.14; 512 and up are free for private use.
+H5FD_class_t plain_driver_class(const char* name, int value, std::size_t info_bytes);
+/// The driver's id in HDF5, registered on first use and again if the application ran H5close().
+hid_t registered_driver(const H5FD_class_t& driver, hid_t& id);
+/// The largest address that HDF5 may use.
+inline constexpr haddr_t driver_address_max = haddr_t{1} << 62;
+
 /// Owns one hid_t of any kind and gives it back to HDF5 exactly once.
 class Hdf5Id {
  public:

@@ -1,4 +1,4 @@
-// Link order and dimension scales.
+// Link order, attributes and dimension scales.
 
 #include "hdf5/hdf5_links.hpp"
 
@@ -15,7 +15,8 @@
 namespace tailrace {
 namespace {
 
-herr_t collect_name(hid_t, const char* name, const LinkInfo*, void* names) {
+template <class Info>
+herr_t collect_name(hid_t, const char* name, const Info*, void* names) {
   // An exception must not cross HDF5's C frames.
   try {
     static_cast<std::vector<std::string>*>(names)->emplace_back(name);
@@ -111,10 +112,59 @@ Result<std::vector<std::string>> link_names(hid_t file, const std::string& group
   if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0 ||
       iterate_links(group.get(),
                     (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME,
-                    collect_name, &names) < 0) {
+                    collect_name<LinkInfo>, &names) < 0) {
     return hdf5_failure(Code::internal, "links of group \"" + group_path + "\"");
   }
   return names;
+}
+
+Result<std::vector<std::string>> attribute_names(hid_t object, const std::string& owner) {
+  Hdf5Id creation;
+  const H5I_type_t kind = H5Iget_type(object);
+  if (kind == H5I_GROUP) creation = Hdf5Id(H5Gget_create_plist(object));
+  if (kind == H5I_DATASET) creation = Hdf5Id(H5Dget_create_plist(object));
+  if (kind == H5I_DATATYPE) creation = Hdf5Id(H5Tget_create_plist(object));
+  unsigned order = 0;
+  const bool tracked = creation.valid() &&
+                       H5Pget_attr_creation_order(creation.get(), &order) >= 0 &&
+                       (order & H5P_CRT_ORDER_TRACKED) != 0;
+  std::vector<std::string> names;
+  hsize_t next = 0;
+  if (H5Aiterate2(object, tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &next,
+                  collect_name<H5A_info_t>, &names) < 0) {
+    return hdf5_failure(Code::corrupt, "attributes of \"" + owner + "\"");
+  }
+  return names;
+}
+
+Status write_own_numbers(hid_t object, const char* name, const std::vector<int>& numbers,
+                         bool scalar) {
+  if (H5Aexists(object, name) > 0) {
+    if (read_own_numbers(object, name) == numbers) return Status();
+    if (H5Adelete(object, name) < 0) return hdf5_failure(Code::internal, name);
+  }
+  const hsize_t n_numbers = numbers.size();
+  const Hdf5Id space(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n_numbers, nullptr));
+  const Hdf5Id made(
+      H5Acreate2(object, name, H5T_NATIVE_INT, space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  if (!made.valid() || H5Awrite(made.get(), H5T_NATIVE_INT, numbers.data()) < 0) {
+    return hdf5_failure(Code::internal, std::string("attribute ") + name);
+  }
+  return Status();
+}
+
+std::vector<int> read_own_numbers(hid_t object, const char* name) {
+  if (H5Aexists(object, name) <= 0) return {};
+  const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
+  const Hdf5Id type(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const hssize_t n = H5Sget_simple_extent_npoints(space.get());
+  if (n < 1 || n > static_cast<hssize_t>(max_rank) || H5Tget_class(type.get()) != H5T_INTEGER) {
+    return {};
+  }
+  std::vector<int> numbers(static_cast<std::size_t>(n));
+  if (H5Aread(attribute.get(), H5T_NATIVE_INT, numbers.data()) < 0) return {};
+  return numbers;
 }
 
 Status order_links(hid_t file, const std::string& group_path,
@@ -130,7 +180,7 @@ Status order_links(hid_t file, const std::string& group_path,
 
   const std::unordered_set<std::string> named(names.begin(), names.end());
   std::vector<std::string> present;
-  if (iterate_links(group.get(), H5_INDEX_CRT_ORDER, collect_name, &present) < 0) {
+  if (iterate_links(group.get(), H5_INDEX_CRT_ORDER, collect_name<LinkInfo>, &present) < 0) {
     return hdf5_failure(Code::internal, what);
   }
   const std::unordered_set<std::string> there(present.begin(), present.end());

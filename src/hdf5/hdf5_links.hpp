@@ -1,4 +1,5 @@
-// What joins objects of the output to one another: the order of links, and dimension scales.
+// What joins objects to one another: the order of links, dimension scales, and the attributes of
+// netCDF-4's own that number dimensions.
 
 #pragma once
 
@@ -36,6 +37,16 @@ Status tie_scales(hid_t file, const std::string& path, const ScaleTies& ties);
 
 /// The names of a group's links, in creation order where the group tracks it. @error internal
 Result<std::vector<std::string>> link_names(hid_t file, const std::string& group_path);
+
+/// The names of an object's attributes, in the order in which they were made where the object
+/// tracks it. Call with HDF5 locked. @error corrupt  they cannot be listed; names `owner`.
+Result<std::vector<std::string>> attribute_names(hid_t object, const std::string& owner);
+
+/// An attribute of netCDF-4's own: 32-bit whole numbers, in place of one of this name.
+Status write_own_numbers(hid_t object, const char* name, const std::vector<int>& numbers,
+                         bool scalar);
+/// Read one; empty if there is none, or something else has its name.
+std::vector<int> read_own_numbers(hid_t object, const char* name);
 
 /// Whether a link of this path exists, and every group on the way. Call with HDF5 locked.
 bool link_exists(hid_t file, const std::string& path);

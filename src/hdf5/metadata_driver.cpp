@@ -33,7 +33,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -45,12 +44,8 @@ namespace {
 /// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 would
 /// do.
 constexpr std::uint64_t end_pad_bytes = 8;
-/// Largest address that HDF5 may use.
 /// Bytes of one commit that are held to be written over freed space.
 constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
-constexpr haddr_t address_max = haddr_t{1} << 62;
-/// The driver's number for HDF5 >= 1.14; 512 and up are free for private use.
-[[maybe_unused]] constexpr int driver_value = 7411;
 
 /// HDF5's handle of the open file: its own part must come first.
 struct DriverFile {
@@ -125,21 +120,8 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
 /// published, and when, prepare() alone decides.
 herr_t ignore_flush(H5FD_t*, hid_t, hbool_t) { return 0; }
 
-/// Other ranks hold the file open; a lock would shut them out or fail on parallel file systems.
-herr_t ignore_lock(H5FD_t*, hbool_t) { return 0; }
-herr_t ignore_unlock(H5FD_t*) { return 0; }
-
 H5FD_class_t make_driver_class() {
-  H5FD_class_t driver;
-  std::memset(&driver, 0, sizeof(driver));
-#if H5_VERSION_GE(1, 13, 0)
-  driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(driver_value);
-#endif
-  driver.name = "tailrace_metadata";
-  driver.maxaddr = address_max;
-  driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(DriverInfo);
+  H5FD_class_t driver = plain_driver_class("tailrace_metadata", 7411, sizeof(DriverInfo));
   driver.open = open_file;
   driver.close = close_file;
   driver.cmp = compare_files;
@@ -153,21 +135,13 @@ H5FD_class_t make_driver_class() {
   driver.write = write_bytes;
   driver.flush = ignore_flush;
   driver.truncate = ignore_flush;
-  driver.lock = ignore_lock;
-  driver.unlock = ignore_unlock;
-  // Two kinds of space, raw and other: freed metadata must never be given to a chunk unasked.
-  const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
-  static_assert(sizeof(kinds) == sizeof(driver.fl_map));
-  std::memcpy(driver.fl_map, kinds, sizeof(kinds));
   return driver;
 }
 
-/// The driver's id in HDF5, registered on first use and again if the application ran H5close().
-hid_t registered_driver() {
+hid_t metadata_driver_id() {
   static const H5FD_class_t driver = make_driver_class();
   static hid_t id = H5I_INVALID_HID;
-  if (id < 0 || H5Iget_type(id) != H5I_VFL) id = H5FDregister(&driver);
-  return id;
+  return registered_driver(driver, id);
 }
 
 bool is_raw(H5FD_mem_t type) { return type == H5FD_MEM_DRAW || type == H5FD_MEM_GHEAP; }
@@ -185,7 +159,7 @@ Result<Hdf5Id> MetadataDriver::access_list() {
   const DriverInfo info{this};
   // STRONG: closing the file closes what is still open in it, so that no id outlives the driver.
   // Alignment 1: with any other, HDF5 asks for padded lengths that no plan could match.
-  const bool made = list.valid() && H5Pset_driver(list.get(), registered_driver(), &info) >= 0 &&
+  const bool made = list.valid() && H5Pset_driver(list.get(), metadata_driver_id(), &info) >= 0 &&
                     H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG) >= 0 &&
                     H5Pset_alignment(list.get(), 1, 1) >= 0 &&
                     H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0;

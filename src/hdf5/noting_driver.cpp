@@ -8,16 +8,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <utility>
 
 namespace tailrace {
 namespace {
-
-constexpr haddr_t noting_address_max = haddr_t{1} << 62;
-/// The driver's number for HDF5 >= 1.14; 512 and up are free for private use.
-[[maybe_unused]] constexpr int noting_driver_value = 7412;
 
 /// CPU time of HDF5 1.10.8 for a chunk that is not there (an error stack is filled and emptied),
 /// and for passing one entry of an index in a search for the n-th; measured, microseconds.
@@ -76,7 +71,7 @@ herr_t set_noting_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
 
 haddr_t get_noting_end(const H5FD_t* file, H5FD_mem_t) {
   const NotedFile* noted = noting_file(file).file;
-  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{noting_address_max / 2});
+  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{driver_address_max / 2});
 }
 
 herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
@@ -94,20 +89,9 @@ herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
 }
 
 herr_t refuse_write(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, std::size_t, const void*) { return -1; }
-herr_t ignore_noting_lock(H5FD_t*, hbool_t) { return 0; }
-herr_t ignore_noting_unlock(H5FD_t*) { return 0; }
 
 H5FD_class_t make_noting_class() {
-  H5FD_class_t driver;
-  std::memset(&driver, 0, sizeof(driver));
-#if H5_VERSION_GE(1, 13, 0)
-  driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(noting_driver_value);
-#endif
-  driver.name = "tailrace_noting";
-  driver.maxaddr = noting_address_max;
-  driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(NotingInfo);
+  H5FD_class_t driver = plain_driver_class("tailrace_noting", 7412, sizeof(NotingInfo));
   driver.open = open_noting;
   driver.close = close_noting;
   driver.cmp = compare_noting;
@@ -117,18 +101,13 @@ H5FD_class_t make_noting_class() {
   driver.get_eof = get_noting_end;
   driver.read = read_noting;
   driver.write = refuse_write;
-  driver.lock = ignore_noting_lock;
-  driver.unlock = ignore_noting_unlock;
-  const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
-  std::memcpy(driver.fl_map, kinds, sizeof(kinds));
   return driver;
 }
 
-hid_t registered_noting_driver() {
+hid_t noting_driver_id() {
   static const H5FD_class_t driver = make_noting_class();
   static hid_t id = H5I_INVALID_HID;
-  if (id < 0 || H5Iget_type(id) != H5I_VFL) id = H5FDregister(&driver);
-  return id;
+  return registered_driver(driver, id);
 }
 
 /// Have HDF5 read one stored chunk whole.
@@ -261,7 +240,7 @@ NotedFile::~NotedFile() {
 Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
   const NotingInfo driver{&file};
-  if (!access.valid() || H5Pset_driver(access.get(), registered_noting_driver(), &driver) < 0 ||
+  if (!access.valid() || H5Pset_driver(access.get(), noting_driver_id(), &driver) < 0 ||
       H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG) < 0 ||
       // No chunk is looked at twice, and every dataset would get a table of 521 slots.
       H5Pset_cache(access.get(), 0, 0, 0, 0) < 0) {

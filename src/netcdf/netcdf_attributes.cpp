@@ -14,6 +14,7 @@
 
 #include "core/version.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_links.hpp"
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {
@@ -22,25 +23,6 @@ namespace {
 /// A damaged header may claim anything: memory is taken for no more than this, and this many texts.
 constexpr std::uint64_t kAttributeBytesMax = std::uint64_t{1} << 30;
 constexpr hssize_t kAttributeTextsMax = hssize_t{1} << 24;
-
-herr_t collect_name(hid_t, const char* name, const H5A_info_t*, void* names) {
-  // An exception must not cross HDF5's C frames.
-  try {
-    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
-  } catch (...) {
-    return -1;
-  }
-  return 0;
-}
-
-/// Creation order where the object tracks it, else names.
-H5_index_t attribute_index(hid_t object) {
-  const bool is_group = H5Iget_type(object) == H5I_GROUP;
-  const Hdf5Id creation(is_group ? H5Gget_create_plist(object) : H5Dget_create_plist(object));
-  unsigned order = 0;
-  const bool known = creation.valid() && H5Pget_attr_creation_order(creation.get(), &order) >= 0;
-  return known && (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-}
 
 std::string what_of(const std::string& owner, const std::string& name) {
   return "attribute \"" + name + "\" of \"" + owner + "\"";
@@ -259,15 +241,14 @@ Hdf5Id hdf5_file_type(ModelType type) { return hdf5_memory_type(type); }
 
 std::vector<ModelAttribute> read_model_attributes(hid_t object, const std::string& owner,
                                                   std::vector<std::string>& remarks) {
-  std::vector<std::string> names;
-  hsize_t next = 0;
-  if (H5Aiterate2(object, attribute_index(object), H5_ITER_INC, &next, collect_name, &names) < 0) {
+  const Result<std::vector<std::string>> names = attribute_names(object, owner);
+  if (!names.ok()) {
     H5Eclear2(H5E_DEFAULT);
     remarks.push_back("the attributes of \"" + owner + "\" cannot be listed and are left out");
     return {};
   }
   std::vector<ModelAttribute> attributes;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     if (is_reserved_attribute(name)) continue;
     Result<ModelAttribute> attribute = read_one(object, owner, name);
     if (attribute.ok()) {
@@ -329,12 +310,9 @@ Status change_model_attributes(hid_t object, const std::string& owner,
 
 Status flatten_wide_attributes(hid_t object, const std::string& owner,
                                std::vector<std::string>& lines) {
-  std::vector<std::string> names;
-  hsize_t next = 0;
-  if (H5Aiterate2(object, attribute_index(object), H5_ITER_INC, &next, collect_name, &names) < 0) {
-    return hdf5_failure(Code::corrupt, "attributes of \"" + owner + "\"");
-  }
-  for (const std::string& name : names) {
+  const Result<std::vector<std::string>> names = attribute_names(object, owner);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
     const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
     const Hdf5Id type(H5Aget_type(attribute.get()));
     const Hdf5Id space(H5Aget_space(attribute.get()));
@@ -367,36 +345,6 @@ Status write_netcdf_properties(hid_t root) {
   properties.values.resize(text.size());
   std::memcpy(properties.values.data(), text.data(), text.size());
   return write_model_attribute(root, "/", properties);
-}
-
-Status write_own_numbers(hid_t object, const char* name, const std::vector<int>& numbers,
-                         bool scalar) {
-  if (H5Aexists(object, name) > 0) {
-    if (read_own_numbers(object, name) == numbers) return Status();
-    if (H5Adelete(object, name) < 0) return hdf5_failure(Code::internal, name);
-  }
-  const hsize_t n_numbers = numbers.size();
-  const Hdf5Id space(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n_numbers, nullptr));
-  const Hdf5Id made(
-      H5Acreate2(object, name, H5T_NATIVE_INT, space.get(), H5P_DEFAULT, H5P_DEFAULT));
-  if (!made.valid() || H5Awrite(made.get(), H5T_NATIVE_INT, numbers.data()) < 0) {
-    return hdf5_failure(Code::internal, std::string("attribute ") + name);
-  }
-  return Status();
-}
-
-std::vector<int> read_own_numbers(hid_t object, const char* name) {
-  if (H5Aexists(object, name) <= 0) return {};
-  const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
-  const Hdf5Id type(H5Aget_type(attribute.get()));
-  const Hdf5Id space(H5Aget_space(attribute.get()));
-  const hssize_t n = H5Sget_simple_extent_npoints(space.get());
-  if (n < 1 || n > static_cast<hssize_t>(max_rank) || H5Tget_class(type.get()) != H5T_INTEGER) {
-    return {};
-  }
-  std::vector<int> numbers(static_cast<std::size_t>(n));
-  if (H5Aread(attribute.get(), H5T_NATIVE_INT, numbers.data()) < 0) return {};
-  return numbers;
 }
 
 }  // namespace tailrace

@@ -45,10 +45,4 @@ Status flatten_wide_attributes(hid_t object, const std::string& owner,
 /// Set _NCProperties of the root group, if it has none: who made the file.
 Status write_netcdf_properties(hid_t root);
 
-/// An attribute of netCDF-4's own: 32-bit whole numbers, in place of one of this name.
-Status write_own_numbers(hid_t object, const char* name, const std::vector<int>& numbers,
-                         bool scalar);
-/// Read one; empty if there is none, or something else has its name.
-std::vector<int> read_own_numbers(hid_t object, const char* name);
-
 }  // namespace tailrace

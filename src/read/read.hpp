@@ -15,6 +15,8 @@
 
 #pragma once
 
+#include <tailrace/report_lists.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,20 +62,17 @@ struct StoredDataset {
   std::uint64_t element_bytes() const { return dtype ? dtype_bytes(*dtype) : file.element_bytes; }
 };
 
-/// What a reader has done so far on this rank.
+/// What a reader has done so far on this rank; tailrace/reader.h says what the numbers mean.
 struct ReadReport {
-  std::uint64_t n_slabs = 0;
-  std::uint64_t value_bytes = 0;   ///< Handed to callers.
-  std::uint64_t n_chunks = 0;      ///< Decoded.
-  std::uint64_t n_chunk_hits = 0;  ///< Found decoded.
-  std::uint64_t decoded_bytes = 0;
-  std::uint64_t fetched_bytes = 0;  ///< Encoded, gaps included.
-  std::uint64_t n_reads = 0;
-  std::uint64_t received_bytes = 0;  ///< Of chunks that other ranks decoded (read_all).
-  double index_s = 0;
-  double fetch_s = 0;   ///< Thread-seconds.
-  double decode_s = 0;  ///< Thread-seconds.
+  TAILRACE_READ_REPORT_LIST(TAILRACE_REPORT_MEMBER)
 };
+
+template <class Visit>
+void report_fields(const ReadReport& report, Visit&& visit) {
+#define TAILRACE_VISIT(type, name, known) visit(#name, report.name);
+  TAILRACE_READ_REPORT_LIST(TAILRACE_VISIT)
+#undef TAILRACE_VISIT
+}
 
 /// One slab of a collective read; `values` takes its elements, dense and row-major.
 struct ReadRequest {

@@ -100,31 +100,17 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
   visit("dtype", dtype_name(field.dtype));
   visit("shape", field.shape);
   visit("chunk_shape", field.chunk_shape);
-  visit("codec", field.codec);
-  visit("codec_version", field.codec_version);
-  visit("layout", field.layout);
   visit("bound_mode", bound_mode_name(field.bound.mode));
   visit("bound_asked", field.bound.value);
-  visit("absolute_bound", field.absolute_bound);
-  visit("pointwise_bound", field.pointwise_bound);
-  visit("verified", field.verified);
-  visit("max_error", value_if(field.verified, field.max_error));
   visit("max_error_over_bound", value_if(field.verified && field.bound_of_error() > 0,
                                          field.max_error / field.bound_of_error()));
-  visit("n_chunks", field.n_chunks);
-  visit("n_raw_chunks", field.n_raw_chunks);
-  visit("raw_bytes", field.raw_bytes);
-  visit("encoded_bytes", field.encoded_bytes);
+  constexpr bool always = true;
+  const bool verified = field.verified;
   const bool predicted = field.predicted_bytes > 0;
-  visit("predicted_bytes", value_if(predicted, field.predicted_bytes));
-  visit("mean_size_error", value_if(predicted, field.mean_size_error));
-  visit("n_overflow_chunks", field.n_overflow_chunks);
-  visit("reserved_bytes", field.reserved_bytes);
-  const bool has_book = field.book_bytes > 0;
-  visit("book_bytes", field.book_bytes);
-  visit("book_ratio_loss", value_if(has_book, field.book_ratio_loss));
-  visit("book_saved_s", value_if(has_book, field.book_saved_s));
-  visit("encode_s", field.encode_s);
+  const bool booked = field.book_bytes > 0;
+#define TAILRACE_VISIT(type, name, known) visit(#name, value_if(known, field.name));
+  TAILRACE_FIELD_REPORT_LIST(TAILRACE_VISIT)
+#undef TAILRACE_VISIT
   visit("verify_s", field.verify_s);
   visit("expected_psnr_db", value_if(field.expected_psnr_db > 0, field.expected_psnr_db));
   if (!field.candidates.empty()) {
@@ -144,36 +130,19 @@ void report_fields(const RepackReport& report, Visit&& visit) {
   visit("input_format", report.input_format);
   visit("input_bytes", report.input_bytes);
   visit("output", report.output_path);
-  visit("file_bytes", step.file_bytes);
   visit("n_ranks", report.n_ranks);
   visit("n_threads", report.n_threads);
   visit("fsync", report.options.sync);
   visit("memory_cap_bytes", report.options.memory_bytes);
-  visit("peak_memory_bytes", step.peak_memory_bytes);
-  visit("raw_bytes", step.raw_bytes);
-  visit("encoded_bytes", step.encoded_bytes);
   visit("ratio", value_if(step.encoded_bytes > 0, static_cast<double>(step.raw_bytes) /
                                                       static_cast<double>(step.encoded_bytes)));
+  constexpr bool always = true;
   const bool predicted = step.predicted_bytes > 0;
-  visit("predicted_bytes", value_if(predicted, step.predicted_bytes));
-  visit("predict_s", value_if(predicted, step.predict_s));
-  visit("predicted_makespan_s", value_if(predicted, step.predicted_makespan_s));
-  visit("reserved_bytes", step.reserved_bytes);
-  visit("n_overflow_chunks", step.n_overflow_chunks);
-  visit("slack_bytes", step.slack_bytes);
-  visit("n_writes", step.n_writes);
+#define TAILRACE_VISIT(type, name, known) visit(#name, value_if(known, step.name));
+  TAILRACE_STEP_REPORT_LIST(TAILRACE_VISIT)
+#undef TAILRACE_VISIT
   visit("read_s", step.read_s);
-  visit("choose_s", step.choose_s);
-  visit("profile", step.profile);
-  visit("encode_s", step.encode_s);
-  visit("write_s", step.write_s);
-  visit("wait_s", step.wait_s);
-  visit("makespan_s", step.makespan_s);
-  visit("hidden_share", step.hidden_share);
   visit("index_s", step.index_s);
-  visit("sync_s", step.sync_s);
-  visit("commit_s", step.commit_s);
-  visit("step_s", step.step_s);
   visit("total_s", report.total_s);
   visit("remarks", report.remarks);
   std::vector<RepackedField> fields;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "core/comm.hpp"
@@ -14,24 +15,28 @@
 namespace tailrace {
 namespace {
 
+/// What is added up of a field, of a rank's tally and of the report alike.
+template <class Tally>
+auto sums_of(Tally& tally) {
+  return std::tie(tally.n_chunks, tally.n_raw_chunks, tally.encoded_bytes, tally.encode_s,
+                  tally.verify_s, tally.n_overflow_chunks, tally.reserved_bytes);
+}
+
 void add_up_fields(Comm& comm, std::span<FieldState* const> active,
                    const std::vector<FieldTally>& tallies, StepReport& report) {
   std::vector<double> sums;
   std::vector<double> maxima;
   for (const FieldTally& tally : tallies) {
-    sums.insert(
-        sums.end(),
-        {static_cast<double>(tally.n_chunks), static_cast<double>(tally.n_raw_chunks),
-         static_cast<double>(tally.encoded_bytes), tally.encode_s, tally.verify_s,
-         static_cast<double>(tally.n_overflow_chunks), static_cast<double>(tally.reserved_bytes)});
+    std::apply([&](const auto&... own) { (sums.push_back(static_cast<double>(own)), ...); },
+               sums_of(tally));
     maxima.push_back(tally.max_error);
   }
   comm.allreduce(std::span<double>(sums), Reduction::sum);
   comm.allreduce(std::span<double>(maxima), Reduction::max);
+  const double* sum = sums.data();
   for (std::size_t p = 0; p < active.size(); ++p) {
     const FieldDefinition& definition = active[p]->definition;
     ResolvedField& resolved = active[p]->resolved;
-    const double* sum = sums.data() + 7 * p;
     active[p]->learned.max_error = std::max(active[p]->learned.max_error, maxima[p]);
     FieldReport entry;
     entry.path = definition.path;
@@ -48,14 +53,10 @@ void add_up_fields(Comm& comm, std::span<FieldState* const> active,
     entry.max_error = maxima[p];
     entry.value_least = resolved.value_least;
     entry.value_greatest = resolved.value_greatest;
-    entry.n_chunks = static_cast<std::uint64_t>(sum[0]);
-    entry.n_raw_chunks = static_cast<std::uint64_t>(sum[1]);
     entry.raw_bytes = definition.raw_bytes();
-    entry.encoded_bytes = static_cast<std::uint64_t>(sum[2]);
-    entry.encode_s = sum[3];
-    entry.verify_s = sum[4];
-    entry.n_overflow_chunks = static_cast<std::uint64_t>(sum[5]);
-    entry.reserved_bytes = static_cast<std::uint64_t>(sum[6]);
+    std::apply(
+        [&](auto&... own) { ((own = static_cast<std::decay_t<decltype(own)>>(*sum++)), ...); },
+        sums_of(entry));
     entry.expected_psnr_db = resolved.expected_psnr_db;
     entry.candidates = std::exchange(resolved.candidates, {});
     entry.chosen_candidate = resolved.chosen_candidate;
@@ -84,8 +85,8 @@ void add_up_step(Comm& comm, std::span<FieldState* const> active, const Executor
   double hidden_s = done.hidden_s;
   double shorter_s = std::min(done.encode_s, done.write_s);
   report.n_writes = done.n_writes;
-  report.piece_bytes = done.piece_bytes;
-  reduce_all(comm, Reduction::sum, hidden_s, shorter_s, report.n_writes, report.piece_bytes);
+  report.moved_bytes = done.piece_bytes;
+  reduce_all(comm, Reduction::sum, hidden_s, shorter_s, report.n_writes, report.moved_bytes);
   report.hidden_share = shorter_s > 0 ? hidden_s / shorter_s : 1;
 }
 

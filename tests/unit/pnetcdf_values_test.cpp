@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pnetcdf/object_names.hpp"
-#include "pnetcdf/value_conversion.hpp"
+#include "pnetcdf/netcdf_rules.hpp"
 
 namespace tailrace::pnetcdf {
 namespace {

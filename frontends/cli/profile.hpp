@@ -1,11 +1,18 @@
-// The measurements of `tailrace profile`, one after the other within a time budget.
+// What the files of `tailrace profile` know of each other: what is to be measured, on what, within
+// which time; and how a machine profile is shown: tables, JSON, a chart of points and fits.
 
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "chart/chart.hpp"
 #include "cli_common.hpp"
+#include "codec/verify.hpp"
+#include "core/box.hpp"
+#include "core/buffer.hpp"
+#include "core/dtype.hpp"
 #include "core/options.hpp"
 #include "model/machine_profile.hpp"
 
@@ -43,5 +50,15 @@ Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text
 /// Measure everything. Collective; the outcome is the same on every rank.
 /// @error not_found, invalid_argument, io_error, no_space, out_of_memory
 Result<ProfileOutcome> measure_profile(Session& session, const ProfilePlan& plan);
+
+/// Tables of fits and latencies, for people.
+std::string profile_tables(const MachineProfile& profile);
+
+/// The profile's own document, with schema_version, command, the file and why it is stale.
+nlohmann::ordered_json profile_json(const MachineProfile& profile, const std::string& file,
+                                    const std::vector<std::string>& stale);
+
+/// Encode, decode, write and read: points as measured, lines as fitted.
+chart::Figure profile_figure(const MachineProfile& profile);
 
 }  // namespace tailrace::cli

@@ -1,7 +1,5 @@
-// Values between a program's types and a variable's, by PnetCDF's rules.
-//
-// What does not fit its target is replaced by a fill value, the rest is converted all the same, and
-// the answer is NC_ERANGE; text and numbers never convert into each other (checked before).
+// netCDF's rules for names of dimensions, variables and attributes, and for values of one type that
+// are wanted in another.
 
 #pragma once
 
@@ -10,6 +8,13 @@
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::pnetcdf {
+
+/// @returns NC_NOERR; NC_EBADNAME: none, an illegal character, a trailing space, no valid UTF-8;
+/// NC_EMAXNAME: over NC_MAX_NAME bytes.
+int check_name(const char* name);
+
+/// Of a name that is looked for: only that there is one, and its length.
+int check_sought_name(const char* name);
 
 /// netCDF's default fill value of a type; `value` takes model_type_bytes(type) bytes.
 void default_fill_value(ModelType type, std::byte* value);

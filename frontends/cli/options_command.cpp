@@ -1,0 +1,86 @@
+// tailrace options: the table of all options, for the terminal. What can be said in the options of
+// a file and of its fields is not the command line's alone: tailrace.h, Python and PnetCDF take it
+// too.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "commands.hpp"
+#include "core/option_table.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+constexpr const char* options_description =
+    R"help(List the options of files, fields and codecs, as key=value
+
+Examples:
+  tailrace options
+  tailrace options layout
+      its values, who serves it, and which ranks must give it alike
+)help";
+
+constexpr std::size_t terminal_columns = 80;
+
+template <class Entry>
+std::string entry_text(const Entry& entry) {
+  return fmt::format("  {}={}\n      {}\n", entry.name, entry.values,
+                     wrapped(entry.meaning, 6, 6, terminal_columns));
+}
+
+/// One option with all that its row in docs/options.md says; "" if this is not its name.
+template <class Entries>
+std::string option_text(const Entries& entries, std::string_view name, const char* owner) {
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const auto& entry) { return entry.name == name; });
+  if (found == entries.end()) return "";
+  return fmt::format("Option of a {}\n{}      served by: {}; given alike by: {}\n", owner,
+                     entry_text(*found), served_by_text(found->engines),
+                     agreement_text(found->agreement));
+}
+
+/// The settings of a codec, or those that are a setting's.
+std::string codec_text(std::string_view name) {
+  std::string text;
+  for (const CodecSettingNames& codec : codec_setting_names()) {
+    const bool has = std::find(codec.names.begin(), codec.names.end(), name) != codec.names.end();
+    if (name.empty() || has || codec.codec == name) {
+      const std::string names = fmt::format("{}", fmt::join(codec.names, ", "));
+      text += fmt::format("  {:<12}{}\n", codec.codec,
+                          names.empty() ? "-" : wrapped(names, 14, 14, terminal_columns));
+    }
+  }
+  return text.empty() ? text : "Settings of codecs, behind codec=NAME\n" + text;
+}
+
+std::string all_options_text() {
+  std::string text = "Options of a file\n";
+  for (const auto& entry : file_option_table()) text += entry_text(entry);
+  text += "\nOptions of a field; in a file's options, the defaults of all its fields\n";
+  for (const auto& entry : field_option_table()) text += entry_text(entry);
+  return text + "\n" + codec_text("") +
+         "\n'tailrace options NAME' tells more of one; docs/options.md is all of this.\n";
+}
+
+}  // namespace
+
+Command add_options(CLI::App& app) {
+  const auto name = std::make_shared<std::string>();
+  CLI::App* sub = app.add_subcommand("options", options_description);
+  sub->add_option("NAME", *name, "An option, or a codec or a setting of one. Default: all.");
+  help_option(sub);
+  return [name](Session& session) {
+    return run_at_root(session, [&]() -> Status {
+      std::string text =
+          name->empty() ? all_options_text() : option_text(file_option_table(), *name, "file");
+      if (text.empty()) text = option_text(field_option_table(), *name, "field");
+      if (text.empty()) text = codec_text(*name);
+      if (text.empty()) return check_codec_setting(*name, "");
+      fmt::print("{}", text);
+      return Status();
+    });
+  };
+}
+
+}  // namespace tailrace::cli

@@ -1,0 +1,623 @@
+// Datasets: create, open, delete, and which files are ours, which the real library's; define,
+// collective and independent mode, what goes to the file when, close, abort; what can be asked
+// about one as a whole, and what concerns none in particular.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+
+#include "exec/comm_factory.hpp"
+#include "hdf5_filter/own_filters.hpp"
+#include "pnetcdf/open_file.hpp"
+
+namespace tailrace::pnetcdf {
+
+// --- what the environment says
+
+namespace {
+
+struct SettingsText {
+  Status status;
+  std::string text;
+};
+
+SettingsText text_of_environment() {
+  const char* variable = std::getenv("TAILRACE_OPTIONS");
+  if (variable == nullptr) return {};
+  std::string text = variable;
+  const bool named = text.starts_with('@');
+  if (named) text.erase(0, 1);
+  // A path has no '=' as a rule, options have one always.
+  if (!named && (text.empty() || text.find('=') != std::string::npos)) return {{}, text};
+  std::ifstream file(text);
+  if (!file) {
+    return {Status(Code::invalid_argument, "TAILRACE_OPTIONS: neither options nor a file: " + text),
+            {}};
+  }
+  std::ostringstream content;
+  content << file.rdbuf();
+  return {{}, content.str()};
+}
+
+/// The options of a dataset: TAILRACE_OPTIONS, a text or a file ("@FILE", or just its path), read
+/// by rank 0. Collective over `comm`. @error invalid_argument  on every rank.
+Status read_settings(MPI_Comm comm, ArrayFileOptions& options) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  SettingsText settings;
+  if (rank == 0) settings = text_of_environment();
+  int header[2] = {settings.status.ok() ? 0 : static_cast<int>(settings.status.code()), 0};
+  std::string& text =
+      settings.status.ok() ? settings.text : (settings.text = settings.status.message());
+  header[1] = static_cast<int>(text.size());
+  MPI_Bcast(header, 2, MPI_INT, 0, comm);
+  text.resize(static_cast<std::size_t>(header[1]));
+  MPI_Bcast(text.data(), header[1], MPI_CHAR, 0, comm);
+  if (header[0] != 0) return Status(static_cast<Code>(header[0]), text);
+
+  TAILRACE_TRY(apply_array_file_options(text, options).within("TAILRACE_OPTIONS"));
+  // Unless somebody has a better idea: what every netCDF-4 reads, at the level that costs least. On
+  // the fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
+  FieldOptions& defaults = options.file.field_defaults;
+  if (!defaults.codec_given && !defaults.bound_given && defaults.codec_settings.empty()) {
+    defaults.codec_settings = {{"level", "1"}};
+  }
+  return Status();
+}
+
+// --- create, open, delete
+
+/// "lustre:/scratch/f.nc": MPI-IO's prefixes name a file system, and we need none.
+std::string without_prefix(const char* path) {
+  const char* colon = std::strchr(path, ':');
+  const bool prefix =
+      colon != nullptr && std::memchr(path, '/', static_cast<std::size_t>(colon - path)) == nullptr;
+  return prefix ? colon + 1 : path;
+}
+
+int error_of_errno(int number) {
+  switch (number) {
+    case ENOENT: return NC_ENOENT;
+    case EACCES:
+    case EPERM: return NC_EACCESS;
+    case ENAMETOOLONG: return NC_EBAD_FILE;
+    case EEXIST: return NC_EEXIST;
+    default: return NC_EFILE;
+  }
+}
+
+/// The file's format, or a (negative) error. HDF5's signature may follow a user block.
+int format_of_file(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return error_of_errno(errno);
+  char start[8] = {};
+  int format = pread(descriptor, start, 8, 0) == 8 ? NC_FORMAT_UNKNOWN : NC_EFILE;
+  if (format == NC_FORMAT_UNKNOWN && std::memcmp(start, "CDF", 3) == 0) {
+    const char version = start[3];
+    if (version == 1) format = NC_FORMAT_CLASSIC;
+    if (version == 2) format = NC_FORMAT_CDF2;
+    if (version == 5) format = NC_FORMAT_CDF5;
+  } else if (format == NC_FORMAT_UNKNOWN) {
+    for (off_t address = 0; pread(descriptor, start, 8, address) == 8;
+         address = address == 0 ? 512 : 2 * address) {
+      if (std::memcmp(start, "\211HDF\r\n\032\n", 8) != 0) continue;
+      format = NC_FORMAT_NETCDF4;
+      break;
+    }
+  }
+  close(descriptor);
+  return format;
+}
+
+int format_of_mode(int mode) {
+  if ((mode & NC_64BIT_DATA) != 0) return NC_FORMAT_CDF5;
+  if ((mode & NC_64BIT_OFFSET) != 0) return NC_FORMAT_CDF2;
+  if ((mode & NC_NETCDF4) != 0) {
+    return (mode & NC_CLASSIC_MODEL) != 0 ? NC_FORMAT_NETCDF4_CLASSIC : NC_FORMAT_NETCDF4;
+  }
+  return (mode & NC_CLASSIC_MODEL) != 0 ? NC_FORMAT_CLASSIC : default_format();
+}
+
+int check_create_mode(int mode) {
+  constexpr int kFormats[] = {NC_64BIT_OFFSET, NC_64BIT_DATA, NC_NETCDF4};
+  int n_formats = 0;
+  for (const int format : kFormats) n_formats += (mode & format) != 0 ? 1 : 0;
+  if (n_formats > 1 || (mode & (NC_DISKLESS | NC_MMAP)) != 0) return NC_EINVAL_CMODE;
+  return NC_NOERR;
+}
+
+bool asks_for_safe_mode() {
+  const char* safe = std::getenv("PNETCDF_SAFE_MODE");
+  return safe != nullptr && *safe != '0';
+}
+
+/// Rank 0's flags count; a rank that has others goes on with them and says so at the end. In safe
+/// mode, which one rank's environment may ask for, all ranks say it.
+int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode) {
+  int root_flags = flags;
+  MPI_Bcast(&root_flags, 1, MPI_INT, 0, comm);
+  const int status = root_flags == flags ? NC_NOERR : disagreement;
+  flags = root_flags;
+  const int mine[2] = {status, asks_for_safe_mode() ? -1 : 0};
+  int least[2] = {0, 0};
+  MPI_Allreduce(mine, least, 2, MPI_INT, MPI_MIN, comm);
+  safe_mode = least[1] != 0;
+  return safe_mode ? least[0] : status;
+}
+
+/// Formats by path that this program has asked for: one that comes back to its own file finds the
+/// format that it gave it. Other programs find netCDF-4, which it is.
+struct AskedFormats {
+  std::mutex mutex;
+  std::map<std::string, int> by_path;
+};
+
+AskedFormats& asked_formats() {
+  static AskedFormats formats;
+  return formats;
+}
+
+void remember_format(const std::string& path, int format) {
+  AskedFormats& formats = asked_formats();
+  const std::lock_guard<std::mutex> lock(formats.mutex);
+  formats.by_path[path] = format;
+}
+
+int asked_format(const std::string& path) {
+  AskedFormats& formats = asked_formats();
+  const std::lock_guard<std::mutex> lock(formats.mutex);
+  const auto found = formats.by_path.find(path);
+  return found == formats.by_path.end() ? NC_FORMAT_NETCDF4 : found->second;
+}
+
+std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mode) {
+  static std::atomic<std::uint64_t> turn = 0;
+  auto file = std::make_unique<OpenFile>();
+  file->turn = turn++;
+  file->path = path;
+  const char* relaxed = std::getenv("PNETCDF_RELAX_COORD_BOUND");
+  file->safe_mode = safe_mode;
+  file->strict_bounds = relaxed != nullptr && *relaxed == '0';
+  if (info != MPI_INFO_NULL) MPI_Info_dup(info, &file->info);
+  return file;
+}
+
+/// Take what create or open gave, or its failure; alike on all ranks.
+int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disagreement,
+                std::unique_ptr<OpenFile> file, int* ncid) {
+  if (!made.ok()) return report_failure(made.status(), comm);
+  file->array = std::move(*made);
+  file->take_definitions();
+  file->list_objects();
+  const int status = add_file(std::move(file), ncid);
+  return status != NC_NOERR ? status : disagreement;
+}
+
+/// Options of a new or opened dataset; our own filters are at hand without their plug-ins.
+/// Collective.
+Status prepare_options(MPI_Comm comm, ArrayFileOptions& options) {
+  TAILRACE_TRY(read_settings(comm, options));
+  TAILRACE_TRY(hdf5::register_own_filters());
+  return Status();
+}
+
+int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
+  if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
+  bool safe_mode = false;
+  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_CMODE, mode, safe_mode);
+  const int status = check_create_mode(mode);
+  if (status != NC_NOERR) return status;
+  ArrayFileOptions options;
+  if (const Status settings = prepare_options(comm, options); !settings.ok()) {
+    return report_failure(settings, comm);
+  }
+  Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
+  if (!ranks.ok()) return report_failure(ranks.status(), comm);
+  options.file.replace = (mode & NC_NOCLOBBER) == 0;
+  std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
+  file->create_mode = mode;
+  file->format = format_of_mode(mode);
+  file->defining = file->just_created = true;
+  remember_format(file->path, file->format);
+  return finish_open(ArrayFile::create(std::move(*ranks), without_prefix(path), options), comm,
+                     disagreement, std::move(file), ncid);
+}
+
+int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
+  bool safe_mode = false;
+  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_OMODE, mode, safe_mode);
+  ArrayFileOptions options;
+  if (const Status settings = prepare_options(comm, options); !settings.ok()) {
+    return report_failure(settings, comm);
+  }
+  Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
+  if (!ranks.ok()) return report_failure(ranks.status(), comm);
+  std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
+  file->create_mode = mode;
+  file->format = asked_format(file->path);
+  file->read_only = (mode & NC_WRITE) == 0;
+  const auto access = file->read_only ? ArrayFile::Access::read : ArrayFile::Access::write;
+  const int status =
+      finish_open(ArrayFile::open(std::move(*ranks), without_prefix(path), access, options), comm,
+                  disagreement, std::move(file), ncid);
+  if (OpenFile* opened = find_file(*ncid); opened != nullptr) {
+    opened->n_stored_variables = opened->next.variables.size();
+    if (!opened->array->comm().is_root()) return status;
+    for (const std::string& remark : opened->next.remarks) {
+      std::fprintf(stderr, "tailrace: %s: %s\n", path, remark.c_str());
+    }
+  }
+  return status;
+}
+
+/// The dataset of this path that the program is writing, the latest of several; nullptr: none.
+OpenFile* writer_of(const char* path) {
+  OpenFile* found = nullptr;
+  for (const int id : open_files()) {
+    OpenFile* file = find_file(id);
+    if (file->path != path || file->read_only || file->defining) continue;
+    if (found == nullptr || found->turn < file->turn) found = file;
+  }
+  return found;
+}
+
+/// A program that opens again what it has not closed finds its values there, as it would in a
+/// classic file. If these ranks, and they alone, are writing the file, it is flushed; else left as
+/// it is: a flush needs all its ranks. Collective: one allreduce.
+int flush_own_writer(MPI_Comm comm, const char* path) {
+  OpenFile* writer = writer_of(path);
+  int n_ranks = 0;
+  MPI_Comm_size(comm, &n_ranks);
+  const int mine = writer != nullptr && writer->array->comm().n_ranks() == n_ranks ? 1 : 0;
+  int all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
+  if (all == 0) return NC_NOERR;
+  return report_failure(writer->array->flush(), comm);
+}
+
+int open_file(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
+  if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
+  if (const int status = flush_own_writer(comm, path); status != NC_NOERR) return status;
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  int format = rank == 0 ? format_of_file(without_prefix(path)) : 0;
+  MPI_Bcast(&format, 1, MPI_INT, 0, comm);
+  if (format == NC_FORMAT_UNKNOWN) return NC_ENOTNC;
+  if (format < 0) return format;
+  if (format == NC_FORMAT_NETCDF4) return open_hdf5(comm, path, mode, info, ncid);
+  const auto real = real_function<decltype(&ncmpi_open)>("ncmpi_open");
+  if (real != nullptr) return real(comm, path, mode, info, ncid);
+  report_failure(Status(Code::unsupported, std::string(path) +
+                                               " is a classic netCDF file, and there is no "
+                                               "libpnetcdf to read it (TAILRACE_PNETCDF_LIBRARY)"),
+                 comm);
+  return NC_ENOTBUILT;
+}
+
+}  // namespace
+
+// --- define mode, data modes, close
+
+namespace {
+
+int leave_define_mode(OpenFile& file) {
+  if (!file.defining) return NC_ENOTINDEFINE;
+  const int status = file.apply_definitions();
+  if (status != NC_NOERR) return status;
+  file.defining = file.just_created = file.independent = false;
+  return NC_NOERR;
+}
+
+int enter_define_mode(OpenFile& file) {
+  if (file.read_only) return NC_EPERM;
+  if (file.defining) return NC_EINDEFINE;
+  if (file.independent) {
+    const int status = report_failure(file.array->settle(), file.array->comm());
+    if (status != NC_NOERR) return status;
+  }
+  file.independent = false;
+  file.take_definitions();
+  file.n_stored_variables = file.next.variables.size();
+  file.defining = true;
+  return NC_NOERR;
+}
+
+/// What ranks have put collectively must be there for independent gets of others.
+int begin_independent(OpenFile& file) {
+  if (file.defining) return NC_EINDEFINE;
+  if (file.independent) return NC_NOERR;
+  file.independent = true;
+  return file.read_only ? NC_NOERR : report_failure(file.array->flush(), file.array->comm());
+}
+
+int end_independent(OpenFile& file) {
+  if (file.defining) return NC_EINDEFINE;
+  if (!file.independent) return NC_NOERR;
+  file.independent = false;
+  return file.read_only ? NC_NOERR : report_failure(file.array->settle(), file.array->comm());
+}
+
+int flush(OpenFile& file) {
+  if (file.defining) return NC_EINDEFINE;
+  return file.read_only ? NC_NOERR : report_failure(file.array->flush(), file.array->comm());
+}
+
+/// Agree on the number of records.
+int sync_records(OpenFile& file) {
+  if (file.defining) return NC_EINDEFINE;
+  if (file.read_only) return NC_EPERM;
+  return report_failure(file.array->settle(), file.array->comm());
+}
+
+int close_file(OpenFile& file) {
+  int status = file.defining ? leave_define_mode(file) : NC_NOERR;
+  if (status == NC_NOERR && !file.requests.empty()) status = NC_EPENDING;
+  file.requests.clear();
+  const int closed = report_failure(file.array->close(), file.array->comm());
+  remove_file(file.id);
+  return status != NC_NOERR ? status : closed;
+}
+
+/// A file that never left its first define mode goes; another keeps what it has.
+int abort_file(OpenFile& file) {
+  const bool drop = file.just_created;
+  const int status =
+      report_failure(drop ? file.array->abort() : file.array->close(), file.array->comm());
+  remove_file(file.id);
+  return status;
+}
+
+int set_fill_mode(OpenFile& file, int mode, int* old_mode) {
+  if (file.read_only) return NC_EPERM;
+  if (!file.defining) return NC_ENOTINDEFINE;
+  const bool known = mode == NC_FILL || mode == NC_NOFILL;
+  const int status = agree_on_call(file, known ? NC_NOERR : NC_EINVAL,
+                                   {{NC_EMULTIDEFINE_FILL_MODE, std::int64_t{mode}}});
+  if (status != NC_NOERR) return status;
+  if (old_mode != nullptr) *old_mode = file.fill ? NC_FILL : NC_NOFILL;
+  file.fill = mode == NC_FILL;
+  for (std::size_t i = file.n_stored_variables; i < file.next.variables.size(); ++i) {
+    file.next.variables[i].no_fill = !file.fill;
+  }
+  return NC_NOERR;
+}
+
+}  // namespace
+
+// --- what can be asked
+
+namespace {
+
+std::atomic<int> created_format = NC_FORMAT_CLASSIC;
+
+template <class T, class Value>
+int answer(T* place, Value value) {
+  if (place != nullptr) *place = static_cast<T>(value);
+  return NC_NOERR;
+}
+
+int inquire(OpenFile& file, int* n_dimensions, int* n_variables, int* n_attributes,
+            int* unlimited) {
+  answer(n_dimensions, file.dimensions.size());
+  answer(n_variables, file.variables.size());
+  answer(n_attributes, file.next.groups[0].attributes.size());
+  return answer(unlimited, file.unlimited());
+}
+
+int count_variables(OpenFile& file, bool record, int* n) {
+  int count = 0;
+  for (std::size_t i = 0; i < file.variables.size(); ++i) {
+    count += file.is_record_variable(static_cast<int>(i)) == record ? 1 : 0;
+  }
+  return answer(n, count);
+}
+
+/// The flags that a program would create such a file with.
+int flags_of_format(const OpenFile& file, int* mode) {
+  switch (file.format) {
+    case NC_FORMAT_CDF5: return answer(mode, NC_64BIT_DATA);
+    case NC_FORMAT_CDF2: return answer(mode, NC_64BIT_OFFSET);
+    case NC_FORMAT_NETCDF4: return answer(mode, NC_NETCDF4);
+    case NC_FORMAT_NETCDF4_CLASSIC: return answer(mode, NC_NETCDF4 | NC_CLASSIC_MODEL);
+    default: return answer(mode, 0);
+  }
+}
+
+int striping_hint(const OpenFile& file, const char* key) {
+  char text[MPI_MAX_INFO_VAL + 1] = {};
+  int given = 0;
+  if (file.info != MPI_INFO_NULL) {
+    MPI_Info_get(file.info, key, MPI_MAX_INFO_VAL, text, &given);
+  }
+  return given != 0 ? std::atoi(text)
+                    : 0;  // NOLINT(bugprone-unchecked-string-to-number-conversion)
+}
+
+int inquire_striping(const OpenFile& file, int* size, int* count) {
+  answer(size, striping_hint(file, "striping_unit"));
+  return answer(count, striping_hint(file, "striping_factor"));
+}
+
+int give_hints(const OpenFile& file, MPI_Info* info) {
+  if (info == nullptr) return NC_EINVAL;
+  if (file.info != MPI_INFO_NULL)
+    MPI_Info_dup(file.info, info);
+  else
+    MPI_Info_create(info);
+  return NC_NOERR;
+}
+
+int give_path(const OpenFile& file, int* length, char* path) {
+  if (path != nullptr) std::memcpy(path, file.path.c_str(), file.path.size() + 1);
+  return answer(length, file.path.size());
+}
+
+bool is_format(int format) {
+  constexpr int kKnown[] = {NC_FORMAT_CLASSIC, NC_FORMAT_CDF2, NC_FORMAT_CDF5, NC_FORMAT_NETCDF4,
+                            NC_FORMAT_NETCDF4_CLASSIC};
+  return std::find(std::begin(kKnown), std::end(kKnown), format) != std::end(kKnown);
+}
+
+}  // namespace
+
+int default_format() { return created_format.load(); }
+
+}  // namespace tailrace::pnetcdf
+
+namespace ours = tailrace::pnetcdf;
+
+extern "C" {
+
+int ncmpi_create(MPI_Comm comm, const char* path, int cmode, MPI_Info info, int* ncidp) {
+  if (ours::switched_off()) {
+    const auto real = ours::real_function<decltype(&ncmpi_create)>("ncmpi_create");
+    return real == nullptr ? NC_ENOTBUILT : real(comm, path, cmode, info, ncidp);
+  }
+  return ours::guarded([&] { return ours::create(comm, path, cmode, info, ncidp); });
+}
+
+int ncmpi_open(MPI_Comm comm, const char* path, int omode, MPI_Info info, int* ncidp) {
+  if (ours::switched_off()) {
+    const auto real = ours::real_function<decltype(&ncmpi_open)>("ncmpi_open");
+    return real == nullptr ? NC_ENOTBUILT : real(comm, path, omode, info, ncidp);
+  }
+  return ours::guarded([&] { return ours::open_file(comm, path, omode, info, ncidp); });
+}
+
+int ncmpi_inq_file_format(const char* filename, int* formatp) {
+  if (formatp == nullptr) return NC_NOERR;
+  const int format = ours::format_of_file(ours::without_prefix(filename));
+  *formatp = format < 0                    ? NC_FORMAT_UNKNOWN
+             : format == NC_FORMAT_NETCDF4 ? ours::asked_format(filename)
+                                           : format;
+  return format < 0 && format != NC_FORMAT_UNKNOWN ? format : NC_NOERR;
+}
+
+int ncmpi_delete(const char* filename, MPI_Info) {
+  if (filename == nullptr || *filename == '\0') return NC_EBAD_FILE;
+  return unlink(ours::without_prefix(filename).c_str()) == 0 ? NC_NOERR
+                                                             : ours::error_of_errno(errno);
+}
+
+TAILRACE_SERVE(ncmpi_enddef, (int ncid), (ncid), ours::leave_define_mode(file))
+
+// Alignment and free space belong to the classic format's header; HDF5 has none.
+int ncmpi__enddef(int ncid, MPI_Offset h_minfree, MPI_Offset v_align, MPI_Offset v_minfree,
+                  MPI_Offset r_align) {
+  return ours::serve(
+      ncid,
+      [&](ours::OpenFile& file) -> int {
+        if (!file.defining) return NC_ENOTINDEFINE;
+        if (h_minfree < 0 || v_align < 0 || v_minfree < 0 || r_align < 0) return NC_EINVAL;
+        return ours::leave_define_mode(file);
+      },
+      [&]() -> int {
+        const auto real = ours::real_function<decltype(&ncmpi__enddef)>("ncmpi__enddef");
+        return real == nullptr ? NC_EBADID : real(ncid, h_minfree, v_align, v_minfree, r_align);
+      });
+}
+
+TAILRACE_SERVE(ncmpi_redef, (int ncid), (ncid), ours::enter_define_mode(file))
+TAILRACE_SERVE(ncmpi_begin_indep_data, (int ncid), (ncid), ours::begin_independent(file))
+TAILRACE_SERVE(ncmpi_end_indep_data, (int ncid), (ncid), ours::end_independent(file))
+TAILRACE_SERVE(ncmpi_sync, (int ncid), (ncid), ours::flush(file))
+TAILRACE_SERVE(ncmpi_flush, (int ncid), (ncid), ours::flush(file))
+TAILRACE_SERVE(ncmpi_sync_numrecs, (int ncid), (ncid), ours::sync_records(file))
+TAILRACE_SERVE(ncmpi_close, (int ncid), (ncid), ours::close_file(file))
+TAILRACE_SERVE(ncmpi_abort, (int ncid), (ncid), ours::abort_file(file))
+TAILRACE_SERVE(ncmpi_set_fill, (int ncid, int fillmode, int* old_modep),
+               (ncid, fillmode, old_modep), ours::set_fill_mode(file, fillmode, old_modep))
+
+TAILRACE_SERVE(ncmpi_inq, (int ncid, int* ndimsp, int* nvarsp, int* ngattsp, int* unlimdimidp),
+               (ncid, ndimsp, nvarsp, ngattsp, unlimdimidp),
+               ours::inquire(file, ndimsp, nvarsp, ngattsp, unlimdimidp))
+TAILRACE_SERVE(ncmpi_inq_ndims, (int ncid, int* ndimsp), (ncid, ndimsp),
+               ours::inquire(file, ndimsp, nullptr, nullptr, nullptr))
+TAILRACE_SERVE(ncmpi_inq_nvars, (int ncid, int* nvarsp), (ncid, nvarsp),
+               ours::inquire(file, nullptr, nvarsp, nullptr, nullptr))
+TAILRACE_SERVE(ncmpi_inq_natts, (int ncid, int* ngattsp), (ncid, ngattsp),
+               ours::inquire(file, nullptr, nullptr, ngattsp, nullptr))
+TAILRACE_SERVE(ncmpi_inq_unlimdim, (int ncid, int* unlimdimidp), (ncid, unlimdimidp),
+               ours::inquire(file, nullptr, nullptr, nullptr, unlimdimidp))
+TAILRACE_SERVE(ncmpi_inq_num_rec_vars, (int ncid, int* nvarsp), (ncid, nvarsp),
+               ours::count_variables(file, true, nvarsp))
+TAILRACE_SERVE(ncmpi_inq_num_fix_vars, (int ncid, int* nvarsp), (ncid, nvarsp),
+               ours::count_variables(file, false, nvarsp))
+TAILRACE_SERVE(ncmpi_inq_format, (int ncid, int* formatp), (ncid, formatp),
+               ours::answer(formatp, file.format))
+TAILRACE_SERVE(ncmpi_inq_version, (int ncid, int* mode), (ncid, mode),
+               ours::flags_of_format(file, mode))
+TAILRACE_SERVE(ncmpi_inq_striping, (int ncid, int* striping_size, int* striping_count),
+               (ncid, striping_size, striping_count),
+               ours::inquire_striping(file, striping_size, striping_count))
+TAILRACE_SERVE(ncmpi_inq_file_info, (int ncid, MPI_Info* info_used), (ncid, info_used),
+               ours::give_hints(file, info_used))
+TAILRACE_SERVE(ncmpi_get_file_info, (int ncid, MPI_Info* info_used), (ncid, info_used),
+               ours::give_hints(file, info_used))
+TAILRACE_SERVE(ncmpi_inq_path, (int ncid, int* pathlen, char* path), (ncid, pathlen, path),
+               ours::give_path(file, pathlen, path))
+TAILRACE_SERVE(ncmpi_inq_recsize, (int ncid, MPI_Offset* recsize), (ncid, recsize),
+               ours::answer(recsize, file.record_bytes()))
+TAILRACE_SERVE(ncmpi_inq_put_size, (int ncid, MPI_Offset* size), (ncid, size),
+               ours::answer(size, file.put_bytes))
+TAILRACE_SERVE(ncmpi_inq_get_size, (int ncid, MPI_Offset* size), (ncid, size),
+               ours::answer(size, file.got_bytes))
+// An HDF5 file has no header of one piece before the data, hence one of no bytes.
+TAILRACE_SERVE(ncmpi_inq_header_size, (int ncid, MPI_Offset* size), (ncid, size),
+               ours::answer(size, 0))
+TAILRACE_SERVE(ncmpi_inq_header_extent, (int ncid, MPI_Offset* extent), (ncid, extent),
+               ours::answer(extent, 0))
+
+const char* ncmpi_inq_libvers(void) {
+  return PNETCDF_VERSION " of " PNETCDF_RELEASE_DATE ", served by Tailrace " TAILRACE_VERSION;
+}
+
+int ncmpi_set_default_format(int format, int* old_formatp) {
+  const int old_format = ours::default_format();
+  if (old_formatp != nullptr) *old_formatp = old_format;
+  if (!ours::is_format(format)) return NC_EINVAL;
+  ours::created_format = format;
+  if (!ours::switched_off()) return NC_NOERR;
+  const auto real =
+      ours::real_function<decltype(&ncmpi_set_default_format)>("ncmpi_set_default_format");
+  return real == nullptr ? NC_NOERR : real(format, nullptr);
+}
+
+int ncmpi_inq_default_format(int* formatp) {
+  if (formatp == nullptr) return NC_EINVAL;
+  return ours::answer(formatp, ours::default_format());
+}
+
+// Only a library built to trace its allocations answers; Debian's does not either.
+int ncmpi_inq_malloc_size(MPI_Offset*) { return NC_ENOTENABLED; }
+int ncmpi_inq_malloc_max_size(MPI_Offset*) { return NC_ENOTENABLED; }
+int ncmpi_inq_malloc_list(void) { return NC_ENOTENABLED; }
+
+int ncmpi_inq_files_opened(int* num, int* ncids) {
+  if (num == nullptr) return NC_EINVAL;
+  *num = 0;
+  const auto real =
+      ours::real_function<decltype(&ncmpi_inq_files_opened)>("ncmpi_inq_files_opened");
+  if (real != nullptr) {
+    const int status = real(num, ncids);
+    if (status != NC_NOERR) return status;
+  }
+  for (const int id : ours::open_files()) {
+    if (ncids != nullptr) ncids[*num] = id;
+    ++*num;
+  }
+  return NC_NOERR;
+}
+
+}  // extern "C"
