@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -35,6 +36,7 @@ Result<MachineProfile> read_profile(const std::string& path) {
 
 /// Seconds in which this rank writes one probe and syncs it.
 Result<double> probe(const std::string& path) {
+  std::remove(path.c_str());
   Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, true, false);
   if (!storage.ok()) return storage.status();
   Buffer bytes(kProbeBytes);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -162,6 +163,7 @@ class IdealMethod final : public Method {
   /// Codecs are made anew each time, as Tailrace and HDF5 do for each file.
   Status write(const std::string& path, RunDetails& details) override {
     TAILRACE_TRY(make_codecs());
+    std::remove(rank_path(path).c_str());
     Result<std::unique_ptr<Storage>> storage = open_posix_storage(rank_path(path), true, false);
     if (!storage.ok()) return storage.status();
     IdealRun run(context_, codecs_, chunks_, **storage);

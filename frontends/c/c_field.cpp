@@ -123,6 +123,14 @@ tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field
   return tailrace::put(file, field, start, count, values, true);
 }
 
+tailrace_error tailrace_file_fail_step(tailrace_file* file, const char* why) {
+  return tailrace::guarded_on(file, [&] {
+    file->writer->note_failure(tailrace::Status(tailrace::Code::invalid_argument,
+                                                why != nullptr ? why : "the program cannot go on"));
+    return tailrace::Status();
+  });
+}
+
 tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* object_path,
                                            const char* name, const char* text) {
   return tailrace::recorded_on(file, [&]() -> tailrace::Status {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "exec/comm_factory.hpp"
 #include "hdf5_filter/own_filters.hpp"
@@ -78,12 +80,17 @@ Status read_settings(MPI_Comm comm, ArrayFileOptions& options) {
 
 // --- create, open, delete
 
-/// "lustre:/scratch/f.nc": MPI-IO's prefixes name a file system, and we need none.
+/// "lustre:/scratch/f.nc": MPI-IO's prefixes name a file system, and we need none. Others are part
+/// of a name that holds a time: "wrfout_d01_2005-08-28_12:00:00".
 std::string without_prefix(const char* path) {
-  const char* colon = std::strchr(path, ':');
-  const bool prefix =
-      colon != nullptr && std::memchr(path, '/', static_cast<std::size_t>(colon - path)) == nullptr;
-  return prefix ? colon + 1 : path;
+  constexpr std::array<std::string_view, 14> prefixes = {
+      "ufs:", "nfs:",    "lustre:", "panfs:", "pvfs2:",   "gpfs:",   "beegfs:",
+      "xfs:", "zoidfs:", "ime:",    "daos:",  "quobyte:", "testfs:", "gridftp:"};
+  const std::string_view name = path;
+  for (const std::string_view prefix : prefixes) {
+    if (name.starts_with(prefix)) return std::string(name.substr(prefix.size()));
+  }
+  return std::string(name);
 }
 
 int error_of_errno(int number) {

@@ -2,6 +2,8 @@
 
 #include "python/engine_file.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -35,6 +37,14 @@ Status no_such_variable(std::size_t variable) {
 }
 
 }  // namespace
+
+EngineFile::EngineFile(std::string path) : path_(std::move(path)), pid_(::getpid()) {}
+
+EngineFile::~EngineFile() {
+  if (is_parents()) (void)array_.release();
+}
+
+bool EngineFile::is_parents() const { return array_ != nullptr && pid_ != ::getpid(); }
 
 Result<std::unique_ptr<EngineFile>> EngineFile::open(Opening opening) {
   // Files of ours are read without plug-ins.
@@ -85,6 +95,10 @@ Status EngineFile::open_for_writing(Opening opening) {
 
 Status EngineFile::check_open(bool to_write) const {
   if (!is_open()) return Status(Code::invalid_argument, path_ + " is closed");
+  if (is_parents()) {
+    return Status(Code::invalid_argument,
+                  path_ + " is written by the process that this one was forked from");
+  }
   if (to_write && array_ == nullptr) {
     return Status(Code::invalid_argument, path_ + " was opened for reading only");
   }
@@ -211,6 +225,7 @@ Status EngineFile::flush() {
 
 Status EngineFile::close() {
   const std::lock_guard lock(mutex_);
+  if (is_parents()) return check_open(true);
   Status closed;
   if (array_ != nullptr) closed = array_->close();
   if (reader_ != nullptr) closed = reader_->close();
@@ -221,6 +236,7 @@ Status EngineFile::close() {
 
 Status EngineFile::abort() {
   const std::lock_guard lock(mutex_);
+  if (is_parents()) return check_open(true);
   Status closed;
   if (array_ != nullptr) closed = array_->abort();
   if (reader_ != nullptr) closed = reader_->close();

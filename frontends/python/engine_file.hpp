@@ -52,6 +52,10 @@ class EngineFile {
   /// Collective. @error not_found, already_exists, corrupt, io_error, invalid_argument (options)
   static Result<std::unique_ptr<EngineFile>> open(Opening opening);
 
+  ~EngineFile();
+  EngineFile(const EngineFile&) = delete;
+  EngineFile& operator=(const EngineFile&) = delete;
+
   const std::string& path() const { return path_; }
   bool writable() const { return array_ != nullptr; }
   bool is_open() const { return array_ != nullptr || reader_ != nullptr; }
@@ -82,7 +86,9 @@ class EngineFile {
   Result<std::variant<ReadReport, ArrayFileReport>> report();
 
  private:
-  explicit EngineFile(std::string path) : path_(std::move(path)) {}
+  explicit EngineFile(std::string path);
+  /// A copy that fork() has made of a file that is written: it is the parent's.
+  bool is_parents() const;
   Status open_for_reading(Opening opening);
   Status open_for_writing(Opening opening);
   Status check_open(bool to_write) const;
@@ -91,6 +97,7 @@ class EngineFile {
   const NetcdfModel& model_now() const { return array_ ? array_->model() : reader_->model(); }
 
   std::string path_;
+  int pid_;
   std::mutex mutex_;
   std::unique_ptr<Reader> reader_;    ///< Mode 'r'.
   std::unique_ptr<ArrayFile> array_;  ///< The other modes.

@@ -317,6 +317,11 @@ TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrac
                                                     const uint64_t* start, const uint64_t* count,
                                                     const void* values);
 
+/* Say that this rank cannot give what the step needs: the end_step that follows fails with `why` on
+ * every rank, and nothing of the step is written. Until then the rank goes on as if nothing were:
+ * one that left alone would keep the others waiting. Not collective. */
+TAILRACE_API tailrace_error tailrace_file_fail_step(tailrace_file* file, const char* why);
+
 /* ===== Attributes =====
  *
  * Attributes of the file ("/"), of a group, or of a field, by path; written with the step that is

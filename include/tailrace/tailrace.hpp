@@ -234,19 +234,20 @@ class Field {
  public:
   /// Put a box. `values` is read until end_step() or close() returns, under hold=promise until the
   /// next end_step(), wait() or close() does: keep it unchanged till then.
-  /// Not collective. Errors: also invalid_argument if there are not box.n_elements() values.
+  /// Not collective. Never throws for what is wrong with it: a rank that left its step by an
+  /// exception would keep the others waiting. The next end_step() throws it, on all ranks. Errors:
+  /// also invalid_argument if there are not box.n_elements() values.
   void put(const Box& box, std::span<const T> values) const {
-    check_box(box, values.size());
-    check(tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data()));
+    if (!check_box(box, values.size())) return;
+    (void)tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data());
   }
   /// Put the whole field.
   void put(std::span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
 
   /// As put, but a copy is taken, and `values` may change or go at once.
   void put_copy(const Box& box, std::span<const T> values) const {
-    check_box(box, values.size());
-    check(
-        tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data()));
+    if (!check_box(box, values.size())) return;
+    (void)tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data());
   }
   void put_copy(std::span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);
@@ -272,7 +273,7 @@ class Field {
         element_bytes_(element_bytes) {}
 
   /// The C API trusts its pointers, so what a span and a vector know is checked here.
-  void check_box(const Box& box, std::size_t n_values) const {
+  bool check_box(const Box& box, std::size_t n_values) const {
     std::string wrong;
     const std::uint64_t n_expected = box.n_elements() * (element_bytes_ / sizeof(T));
     if (box.start.size() != shape_.size() || box.count.size() != shape_.size()) {
@@ -283,9 +284,9 @@ class Field {
       wrong = "the box needs " + std::to_string(n_expected) + " values, " +
               std::to_string(n_values) + " were given";
     }
-    if (!wrong.empty()) {
-      throw Error(TAILRACE_ERROR_INVALID_ARGUMENT, "field \"" + path_ + "\": " + wrong);
-    }
+    if (wrong.empty()) return true;
+    (void)tailrace_file_fail_step(file_, ("field \"" + path_ + "\": " + wrong).c_str());
+    return false;
   }
 
   tailrace_file* file_;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 import weakref
 from dataclasses import dataclass
@@ -33,8 +34,9 @@ class File(Group):
 
     Collective on a communicator: opening, all definitions and attributes, flush() and close().
     Reading and writing variables is each rank's own affair; what was written is seen by the other
-    ranks after flush(). Leaving a `with` block by an exception closes the file of a single process,
-    with what was written; with a communicator it cannot wait for the other ranks, and drops it.
+    ranks after flush(). Leaving a `with` block by an exception gives up what was written since the
+    last flush(), as abort(); with a communicator it cannot wait for the other ranks, and drops the
+    file. A forked child can read a file that its parent reads; one that is written is the parent's.
     """
 
     def __init__(self, path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,
@@ -56,8 +58,8 @@ class File(Group):
                 warnings.warn(f"{self.filename}: {remark}", RuntimeWarning, stacklevel=3)
         self._position = 0
         # A file that is dropped without close() is closed as long as that needs nobody else.
-        self._finalizer = weakref.finalize(self, _close_quietly, self._engine_file,
-                                           not self._parallel)
+        self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file,
+                                           not self._parallel, self.filename, os.getpid())
 
     @property
     def _file(self) -> File:
@@ -110,8 +112,10 @@ class File(Group):
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        if kind is None or not self._parallel:
+        if kind is None:
             self.close()
+        elif not self._parallel:
+            self.abort()
         else:
             self._finalizer.detach()
             del self._engine_file
@@ -195,14 +199,15 @@ def _open_again(path: str, options: str) -> File:
     return found
 
 
-def _close_quietly(engine_file: Any, alone: bool) -> None:
-    """Close what was dropped without close(); nobody could be told of a failure."""
-    if not alone:
+def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
+    """Close what was dropped without close(). Nobody can be told of a failure but who looks on."""
+    if not alone or os.getpid() != pid:
         return
     try:
         engine_file.close()
-    except Exception:  # noqa: BLE001 - in a finalizer there is nobody to tell.
-        pass
+    except Exception as error:  # noqa: BLE001 - in a finalizer there is nobody to catch it.
+        print(f"tailrace: {path} was not closed by the program, and cannot be now: {error}",
+              file=sys.stderr, flush=True)
 
 
 def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,  # noqa: A001

@@ -110,6 +110,7 @@ class Concatenation {
 Status Concatenation::run() {
   TAILRACE_TRY(agree_on_request());
   TAILRACE_TRY(check_request());
+  TAILRACE_TRY(output_.claim(comm_, request_.output));
   TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
   TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
   TAILRACE_TRY(targets_.read_older_output(comm_, request_, inputs_));
@@ -151,9 +152,7 @@ Status Concatenation::check_request() const {
           Status(Code::already_exists, request_.output + " exists already; --force replaces it");
     }
     for (const std::string& input : request_.inputs) {
-      struct stat other {};
-      if (there && ::stat(input.c_str(), &other) == 0 && other.st_ino == facts.st_ino &&
-          other.st_dev == facts.st_dev) {
+      if (same_file(input, request_.output)) {
         checked = Status(Code::invalid_argument, request_.output + " is one of the inputs");
       }
     }
@@ -201,7 +200,7 @@ Status Concatenation::settle_threads() {
 
 Status Concatenation::open_file() {
   FileOptions options = request_.options;
-  const std::string partial = request_.output + partial_suffix;
+  const std::string partial = output_.temporary_path();
   // Whether there is something to resume is rank 0's to say.
   Result<bool> leftover = false;
   if (comm_.is_root() && request_.resume) leftover = leftover_can_be_resumed(partial);
@@ -215,7 +214,7 @@ Status Concatenation::open_file() {
   } else {
     const auto path = [](const ConcatTarget& t) -> const std::string& { return t.like.path; };
     options.expected_root_links = n_root_members(targets_.all(), path);
-    TAILRACE_TRY(output_.create(comm_, request_.output, options));
+    TAILRACE_TRY(output_.create(comm_, request_.output, options, Output::LeftOver::replaced));
   }
   const std::vector<ForeignRows> foreign = inputs_.gather_foreign_rows();
   ConcatPublisher::Settings settings;
@@ -416,13 +415,13 @@ void Concatenation::clean_up_after_failure(Status& failure) {
   const bool opened = output_.is_open();
   output_.leave();
   comm_.barrier();
-  const std::string partial = request_.output + partial_suffix;
+  const std::string partial = output_.temporary_path();
   // Every rank says the same.
   std::vector<std::uint64_t> stays = {0};
   if (comm_.is_root() && opened) {
     if (request_.append && !closing_) {
       stays[0] =
-          ::truncate(request_.output.c_str(), static_cast<off_t>(targets_.older_bytes())) != 0;
+          ::truncate(output_.path().c_str(), static_cast<off_t>(targets_.older_bytes())) != 0;
     } else if (!request_.append && !resumable_ && !resumes_) {
       output_.remove_temporary();
     }

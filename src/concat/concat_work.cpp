@@ -329,10 +329,11 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
   // wait for a write that waits for its claim.
   Status worked;
   std::atomic<bool> done{false};
-  std::thread worker([&] {
+  std::thread worker = start_thread([&] {
     worked = do_all();
     done = true;
   });
+  if (!worker.joinable()) return Status(Code::out_of_memory, "the system refuses a thread");
   while (!done) {
     tail_.service();
     std::this_thread::sleep_for(service_interval);

@@ -35,8 +35,8 @@ class MpiSession {
   bool initialised_ = false;
 };
 
-/// Open `path` for reading and writing as Storage. `create` makes a new empty file (replacing a
-/// left-over of the same name). Not collective. @error io_error, not_found, no_space
+/// Open `path` for reading and writing as Storage. `create` makes a new empty file, never through a
+/// link. Not collective. @error io_error, not_found, no_space, already_exists (with `create`)
 Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, bool create,
                                                     bool direct_io);
 

@@ -12,6 +12,7 @@
 
 #include "codec/verify.hpp"
 #include "core/options.hpp"
+#include "exec/thread_team.hpp"
 
 namespace tailrace {
 
@@ -260,8 +261,11 @@ EncodeLane::EncodeLane(std::uint64_t n_threads, Tail& tail, std::span<const Fiel
       activity_(std::move(activity)),
       tallies_(plans.size()) {
   for (std::uint64_t i = 0; i < n_threads; ++i) {
-    threads_.emplace_back([this, i] { run(static_cast<std::int32_t>(i) + 1); });
+    std::thread thread = start_thread([this, i] { run(static_cast<std::int32_t>(i) + 1); });
+    if (!thread.joinable()) break;
+    threads_.push_back(std::move(thread));
   }
+  n_threads_ = threads_.size();
 }
 
 EncodeLane::~EncodeLane() { finish(); }

@@ -78,7 +78,7 @@ struct StagedChunk {
 class EncodeLane {
  public:
   /// `encoded` takes the finished chunks, `activity` is called after each; both from any thread.
-  /// Without threads, chunks wait for encode_here().
+  /// Without threads, chunks wait for encode_here(): none were asked for, or the system refuses.
   EncodeLane(std::uint64_t n_threads, Tail& tail, std::span<const FieldPlan> plans,
              MemoryBudget& budget, std::int32_t rank, const LaneClock& clock, Trace* trace,
              std::function<void(EncodedChunk)> encoded, std::function<void()> activity);
@@ -89,6 +89,8 @@ class EncodeLane {
   /// Encode one of the waiting chunks on the calling thread, which is lane 0: the one that the lane
   /// rule picks for `outlook`. @returns false if nothing waits, fits, or has its memory.
   bool encode_here(const LaneOutlook& outlook);
+  /// Threads that there are.
+  std::uint64_t n_threads() const { return n_threads_; }
   /// Chunks that wait for a thread. Thread-safe.
   std::size_t n_waiting() const;
   /// Nothing waits and nothing is being encoded. Thread-safe.
@@ -129,6 +131,7 @@ class EncodeLane {
   Status status_;
   std::vector<FieldTally> tallies_;
   BusyIntervals busy_;
+  std::uint64_t n_threads_ = 0;
   std::vector<std::thread> threads_;
 };
 

@@ -30,7 +30,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
       window_bytes_(settings.shared == nullptr ? 0 : settings.shared->own_bytes()),
       budget_(settings.memory_bytes - std::min(settings.memory_bytes, window_bytes_)),
       placer_(plans, ownership.jobs, settings.reservations, settings.alignment_bytes),
-      io_lane_(storage, tail, placer_, plans, budget_,
+      io_lane_(storage, tail, &placer_, plans, budget_,
                {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank(), settings.regard,
                 settings.shared, settings.sync_behind, ownership.jobs.size()},
                clock, settings.trace, [this] { signal_activity(); }),
@@ -43,6 +43,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
     encode_lane_.push(std::move(staged->second));
     awaiting_pieces_.erase(staged);
   });
+  settings_.n_threads = encode_lane_.n_threads();
   TAILRACE_CHECK(settings.order.empty() || settings.order.size() == ownership.jobs.size());
   write_positions_.resize(settings.write_order.size());
   for (std::size_t p = 0; p < settings.write_order.size(); ++p) {
@@ -206,7 +207,10 @@ bool Executor::hold_next() {
 /// Stage one more chunk if there is one, the lane wants one, and memory allows it.
 bool Executor::stage_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
-  if (encode_lane_.n_waiting() + awaiting_pieces_.size() >= 2 * settings_.n_threads) return false;
+  if (encode_lane_.n_waiting() + awaiting_pieces_.size() >=
+      2 * std::max<std::uint64_t>(settings_.n_threads, 1)) {
+    return false;
+  }
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t budget_bytes = job_memory_bytes(job);
   out_of_budget_ = !budget_.try_take(budget_bytes);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <iterator>
 
+#include "exec/thread_team.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr auto kRegardNap = std::chrono::microseconds(500);  // an obstacle that
 
 }  // namespace
 
-IoLane::IoLane(Storage& storage, Tail& tail, Placer& placer, std::span<const FieldPlan> plans,
+IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const FieldPlan> plans,
                MemoryBudget& budget, const Settings& settings, const LaneClock& clock, Trace* trace,
                std::function<void()> activity)
     : storage_(storage),
@@ -25,7 +27,7 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer& placer, std::span<const Fie
       clock_(clock),
       trace_(trace),
       activity_(std::move(activity)),
-      thread_([this] { run(); }) {}
+      thread_(start_thread([this] { run(); })) {}
 
 IoLane::~IoLane() { finish(); }
 
@@ -39,6 +41,7 @@ void IoLane::push(EncodedChunk chunk) {
     waiting_.insert(place, std::move(chunk));
   }
   wake_.notify_one();
+  if (!thread_.joinable()) write_waiting();
 }
 
 void IoLane::hurry() {
@@ -72,25 +75,42 @@ void IoLane::run() {
   while (true) {
     std::vector<EncodedChunk> batch = take_batch();
     if (batch.empty()) return;
-    Status written = status();
-    if (written.ok() && !tail_.failure_raised()) written = write_batch(batch);
-    for (EncodedChunk& chunk : batch) {
-      chunk.bytes = Buffer();
-      budget_.give_back(chunk.budget_bytes);
-    }
-    if (written.ok() && settings_.sync_behind && written_.size() + n_given_ == settings_.n_chunks) {
-      written = sync();
-    }
+    write_or_drop(batch);
+  }
+}
+
+/// In place of the thread. Who finds another one writing leaves it to that.
+void IoLane::write_waiting() {
+  while (true) {
+    std::vector<EncodedChunk> batch;
     {
       const std::scoped_lock lock(mutex_);
-      writing_ = false;
-      if (status_.ok() && !written.ok()) {
-        status_ = written;
-        tail_.raise_failure();
-      }
+      if (writing_ || waiting_.empty()) return;
+      batch = take_from(0, unlimited_outlook());
     }
-    activity_();
+    write_or_drop(batch);
   }
+}
+
+void IoLane::write_or_drop(std::vector<EncodedChunk>& batch) {
+  Status written = status();
+  if (written.ok() && !tail_.failure_raised()) written = write_batch(batch);
+  for (EncodedChunk& chunk : batch) {
+    chunk.bytes = Buffer();
+    budget_.give_back(chunk.budget_bytes);
+  }
+  if (written.ok() && settings_.sync_behind && written_.size() + n_given_ == settings_.n_chunks) {
+    written = sync();
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    writing_ = false;
+    if (status_.ok() && !written.ok()) {
+      status_ = written;
+      tail_.raise_failure();
+    }
+  }
+  activity_();
 }
 
 /// Wait for chunks and take those that can be one write; none once the lane is finished and empty.
@@ -112,9 +132,15 @@ std::vector<EncodedChunk> IoLane::take_batch() {
     if (first) break;
     wake_.wait_for(lock, kRegardNap);
   }
+  return take_from(*first, outlook);
+}
+
+/// The chunk at this position, and those behind it that can be written together with it. Under the
+/// lock.
+std::vector<EncodedChunk> IoLane::take_from(std::size_t first, const LaneOutlook& outlook) {
   std::vector<EncodedChunk> batch;
   std::uint64_t n_bytes = 0;
-  auto next = waiting_.begin() + static_cast<std::ptrdiff_t>(*first);
+  auto next = waiting_.begin() + static_cast<std::ptrdiff_t>(first);
   while (next != waiting_.end()) {
     const std::uint64_t with_next = n_bytes + next->data().size();
     if (!batch.empty() &&
@@ -207,7 +233,7 @@ bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
     return false;
   }
   switch (next.address_from) {
-    case AddressFrom::arena: return placer_.arena_holds(n_bytes);
+    case AddressFrom::arena: return placer_->arena_holds(n_bytes);
     case AddressFrom::place:
       return last.chunk.address + last.chunk.encoded_bytes == next.chunk.address;
     case AddressFrom::tail: return true;
@@ -219,16 +245,16 @@ bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
 /// where another overflow has left room, or else opens a run for itself and all that is to come.
 std::uint64_t IoLane::arena_address(std::span<const EncodedChunk> batch, std::uint64_t n_bytes) {
   for (const EncodedChunk& chunk : batch) {
-    placer_.count_arena_chunk(*chunk.job, chunk.chunk.encoded_bytes);
+    placer_->count_arena_chunk(*chunk.job, chunk.chunk.encoded_bytes);
   }
-  if (!placer_.arena_holds(n_bytes)) {
+  if (!placer_->arena_holds(n_bytes)) {
     const std::size_t field = batch.front().chunk.field;
-    const std::optional<std::uint64_t> freed = placer_.place_overflow(field, n_bytes);
+    const std::optional<std::uint64_t> freed = placer_->place_overflow(field, n_bytes);
     if (freed) return *freed;
-    const std::uint64_t run_bytes = n_bytes + placer_.arena_bytes_to_come();
-    placer_.move_arena({claim(run_bytes), run_bytes}, field, n_bytes);
+    const std::uint64_t run_bytes = n_bytes + placer_->arena_bytes_to_come();
+    placer_->move_arena({claim(run_bytes), run_bytes}, field, n_bytes);
   }
-  return placer_.take_from_arena(n_bytes);
+  return placer_->take_from_arena(n_bytes);
 }
 
 /// One run for the whole batch, at the tail or in the arena; its chunks are packed.

@@ -14,6 +14,8 @@
 // Where ranks of a node write for each other (exec/shared_writes.hpp), the lane takes what others
 // have given it while it has nothing of its own to write.
 //
+// Where the system refuses the lane its thread, whoever pushes writes what waits.
+//
 // Invariant 1: bytes are in the file before their chunk appears in written().
 // Invariant 2: after the first failed write nothing more is written; memory is still given back.
 
@@ -56,9 +58,19 @@ class MemoryBudget {
     peak_bytes_ = std::max(peak_bytes_, held_bytes_);
     return true;
   }
+  /// Take `n_bytes` even beyond the cap. Thread-safe.
+  void take(std::uint64_t n_bytes) {
+    const std::scoped_lock lock(mutex_);
+    held_bytes_ += n_bytes;
+    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+  }
   void give_back(std::uint64_t n_bytes) {
     const std::scoped_lock lock(mutex_);
     held_bytes_ -= n_bytes;
+  }
+  std::uint64_t held_bytes() const {
+    const std::scoped_lock lock(mutex_);
+    return held_bytes_;
   }
   std::uint64_t peak_bytes() const {
     const std::scoped_lock lock(mutex_);
@@ -118,8 +130,9 @@ class IoLane {
     std::uint64_t n_chunks = 0;      ///< Of this rank's step.
   };
 
-  /// `activity` is called after each write, from the lane's thread.
-  IoLane(Storage& storage, Tail& tail, Placer& placer, std::span<const FieldPlan> plans,
+  /// @param placer    of the arena; null where no chunk comes from there.
+  /// @param activity  called after each write, from the lane's thread.
+  IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const FieldPlan> plans,
          MemoryBudget& budget, const Settings& settings, const LaneClock& clock, Trace* trace,
          std::function<void()> activity);
   ~IoLane();
@@ -156,7 +169,10 @@ class IoLane {
 
  private:
   void run();
+  void write_waiting();
+  void write_or_drop(std::vector<EncodedChunk>& batch);
   std::vector<EncodedChunk> take_batch();
+  std::vector<EncodedChunk> take_from(std::size_t first, const LaneOutlook& outlook);
   std::optional<std::size_t> pick(LaneOutlook& outlook) const;
   bool write_for_others(std::unique_lock<std::mutex>& lock);
   void write_task(const SharedWrites::Task& task);
@@ -169,7 +185,7 @@ class IoLane {
 
   Storage& storage_;
   Tail& tail_;
-  Placer& placer_;
+  Placer* placer_;
   std::span<const FieldPlan> plans_;
   MemoryBudget& budget_;
   Settings settings_;

@@ -213,31 +213,16 @@ class PosixStorage final : public Storage {
   void* bounce_ = nullptr;
 };
 
-/// Mark the file as being written, so that neither a second job nor `tailrace recover` takes it for
-/// a dead one's. Rank 0, which creates the file, finds out that somebody else is at it; all ranks
-/// then share the lock until they close. File systems without locks are taken as they are.
-Status lock_for_writing(int descriptor, const std::string& path, bool create) {
-  if (create && ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return Status(Code::io_error, "\"" + path + "\" is being written by another job");
-  }
-  (void)::flock(descriptor, LOCK_SH | LOCK_NB);
-  return Status();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, bool create,
                                                     bool direct_io) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
+  const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL | O_NOFOLLOW : 0);
+  const int descriptor = ::open(path.c_str(), flags, 0666);
   if (descriptor < 0) return status_from_errno(errno, "opening \"" + path + "\" for writing");
-  Status ready = lock_for_writing(descriptor, path, create);
-  if (ready.ok() && create && ::ftruncate(descriptor, 0) != 0) {
-    ready = status_from_errno(errno, "emptying \"" + path + "\"");
-  }
-  if (!ready.ok()) {
-    ::close(descriptor);
-    return ready;
-  }
+  // Held by every rank until it closes: neither `tailrace recover` nor HDF5 as a writer takes the
+  // file for a dead job's. File systems without locks are taken as they are.
+  (void)::flock(descriptor, LOCK_SH | LOCK_NB);
   int direct_descriptor = -1;
   if (direct_io) {
     direct_descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT);

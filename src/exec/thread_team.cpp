@@ -33,7 +33,12 @@ ThreadTeam::~ThreadTeam() {
 void ThreadTeam::start() {
   if (!helpers_.empty()) return;
   helpers_.reserve(n_threads_ - 1);
-  for (std::uint64_t i = 1; i < n_threads_; ++i) helpers_.emplace_back([this] { help(); });
+  while (helpers_.size() + 1 < n_threads_) {
+    std::thread helper = start_thread([this] { help(); });
+    if (!helper.joinable()) break;
+    helpers_.push_back(std::move(helper));
+  }
+  n_threads_ = helpers_.size() + 1;
 }
 
 void ThreadTeam::work(Loop& loop, std::size_t lane) {
@@ -73,6 +78,7 @@ Status ThreadTeam::run(std::size_t n_tasks, std::uint64_t n_lanes,
 bool ThreadTeam::post(std::function<void()> task) {
   if (n_threads_ <= 1) return false;
   start();
+  if (helpers_.empty()) return false;
   {
     const std::scoped_lock lock(mutex_);
     posted_.push_back(std::move(task));
@@ -135,7 +141,9 @@ Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
   };
   std::vector<std::thread> helpers;
   for (std::uint64_t t = 1; t < std::min<std::uint64_t>(n_threads, n_tasks); ++t) {
-    helpers.emplace_back(work);
+    std::thread helper = start_thread(work);
+    if (!helper.joinable()) break;
+    helpers.push_back(std::move(helper));
   }
   work();
   for (std::thread& helper : helpers) helper.join();

@@ -13,7 +13,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/comm.hpp"
@@ -23,6 +25,18 @@ namespace tailrace {
 
 /// Threads of each rank: as many as asked for or, for 0, the cores over the node's ranks.
 std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
+
+/// A thread that does `work`; none, which is not joinable, where the system refuses one (a limit on
+/// processes, no memory). Then its work must be done otherwise: a rank that gave up here would keep
+/// the others waiting.
+template <class Work>
+std::thread start_thread(Work&& work) {
+  try {
+    return std::thread(std::forward<Work>(work));
+  } catch (const std::system_error&) {
+    return std::thread();
+  }
+}
 
 class ThreadTeam {
  public:

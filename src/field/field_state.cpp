@@ -195,6 +195,9 @@ Status check_definition(const FieldDefinition& definition) {
       path.find("//") != std::string::npos || path.find('\0') != std::string::npos) {
     return bad("the path must be absolute and name a dataset, such as \"/group/name\"");
   }
+  if ((path + "/").find("/./") != std::string::npos) {
+    return bad("\".\" means its own group in HDF5 and cannot be part of a path");
+  }
   if (shape.size() + (options.over_time ? 1 : 0) > max_rank) return bad("too many dimensions");
   if (n_elements(shape) > std::numeric_limits<std::uint64_t>::max() / 16) {
     return bad("shape " + shape_text(shape) + " is larger than any file");

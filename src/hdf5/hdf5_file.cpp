@@ -67,8 +67,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
     driver.existing = existing;
     driver.sync = settings.sync;
     driver.journal = settings.journal;
-    driver.journal_path =
-        settings.journal_path.empty() ? journal_path_of(path_) : settings.journal_path;
+    driver.journal_path = journal_path_of(path_);
     driver.extent_bytes = settings.metadata_extent_bytes;
     driver_ = std::make_shared<MetadataDriver>(storage, std::move(allocate), driver);
   }
@@ -102,6 +101,9 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Result<std::shared_ptr<PendingCommit>> prepare_commit() override;
   Status finish_commit() override { return driver_->finish(); }
   Status close() override;
+  void set_path(const std::string& path) override {
+    driver_->set_journal_path(journal_path_of(path));
+  }
   std::uint64_t metadata_bytes() const override { return driver_->metadata_bytes(); }
 
  private:
@@ -501,8 +503,7 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate al
 Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allocate,
                                                  const Settings& settings,
                                                  std::uint64_t& end_of_file) {
-  const std::string journal =
-      settings.journal_path.empty() ? journal_path_of(storage.path()) : settings.journal_path;
+  const std::string journal = journal_path_of(storage.path());
   if (::access(journal.c_str(), F_OK) == 0) {
     return Status(Code::corrupt, quoted("file", storage.path()) + " has a journal, \"" + journal +
                                      "\": an earlier commit was interrupted; recover it first");

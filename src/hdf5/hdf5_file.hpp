@@ -67,16 +67,13 @@ class Hdf5File {
 
   struct Settings {
     bool sync = true;  ///< fdatasync between the phases of a commit.
-    /// Redo journal (path + ".journal") around the in-place writes of every commit. Without it,
-    /// only commits that cannot be ordered safely have one (old or foreign files, very large
-    /// groups).
+    /// Redo journal (storage.path() + ".journal") around the in-place writes of every commit.
+    /// Without it, only commits that cannot be ordered safely have one (old or foreign files, very
+    /// large groups).
     bool journal = false;
     std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
     std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
     bool track_creation_order = true;       ///< netCDF-4 needs it to append.
-    /// Empty: storage.path() + ".journal", a ".partial" ending left out. Set it when the file will
-    /// be renamed to something else after its first commit.
-    std::string journal_path;
     /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
     /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
     std::uint64_t metadata_extent_bytes = 1;
@@ -176,6 +173,8 @@ class Hdf5File {
   /// Finish a pending commit (whose write() must not be running), commit and close. Further calls
   /// are programmer errors.
   virtual Status close() = 0;
+  /// The file has another name now: later journals lie beside that. Between commits.
+  virtual void set_path(const std::string& path) = 0;
   /// Bytes of metadata handed to storage so far, for the report.
   virtual std::uint64_t metadata_bytes() const = 0;
 };

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "hdf5/file_names.hpp"
 #include "hdf5/superblock.hpp"
 
 namespace tailrace {
@@ -88,68 +89,34 @@ Result<Journal> decode_journal(std::span<const std::byte> bytes, const std::stri
   return journal;
 }
 
-/// An open file descriptor that closes itself.
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-/// Make a created or removed name durable. Some file systems refuse to sync a folder: not an error.
-void sync_folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Descriptor at{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (at.fd >= 0) ::fsync(at.fd);
-}
-
-Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return status_from_errno(n == 0 ? ENOSPC : errno, "journal \"" + path + "\"");
-    done += std::size_t(n);
-  }
-  if (::fsync(fd) != 0) return status_from_errno(errno, "journal \"" + path + "\"");
-  return Status();
-}
-
 }  // namespace
 
-std::string journal_path_of(const std::string& path) {
-  constexpr std::string_view partial = ".partial";
-  const bool unfinished = path.size() > partial.size() && path.ends_with(partial);
-  return (unfinished ? path.substr(0, path.size() - partial.size()) : path) + ".journal";
-}
+std::string journal_path_of(const std::string& path) { return path + ".journal"; }
 
 Status write_journal(const std::string& journal_path, const Journal& journal) {
   const std::vector<std::byte> bytes = encode_journal(journal);
-  Status written;
-  {
-    const Descriptor at{
-        ::open(journal_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (at.fd < 0) return status_from_errno(errno, "journal \"" + journal_path + "\"");
-    written = write_all(at.fd, bytes, journal_path);
-  }
-  if (!written.ok()) {
-    ::unlink(journal_path.c_str());
-    return written;
-  }
-  sync_folder_of(journal_path);
-  return Status();
+  const std::string what = "journal \"" + journal_path + "\"";
+  // Never through a link, nor over another one: that would be somebody's way back.
+  Descriptor at(
+      ::open(journal_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!at.open()) return status_from_errno(errno, what);
+  Status written = write_fully(at.fd(), bytes.data(), bytes.size(), 0, what);
+  if (written.ok() && ::fsync(at.fd()) != 0) written = status_from_errno(errno, what);
+  at.close();
+  if (written.ok()) written = sync_folder_of(journal_path);
+  if (!written.ok()) ::unlink(journal_path.c_str());
+  return written;
 }
 
 Result<Journal> read_journal(const std::string& journal_path) {
-  const Descriptor at{::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (at.fd < 0) return status_from_errno(errno, "journal \"" + journal_path + "\"");
+  const Descriptor at(::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!at.open()) return status_from_errno(errno, "journal \"" + journal_path + "\"");
   struct stat info {};
-  if (::fstat(at.fd, &info) != 0) return status_from_errno(errno, journal_path);
+  if (::fstat(at.fd(), &info) != 0) return status_from_errno(errno, journal_path);
   std::vector<std::byte> bytes(std::size_t(info.st_size));
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::read(at.fd, bytes.data() + done, bytes.size() - done);
+    const ssize_t n = ::read(at.fd(), bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return status_from_errno(errno, journal_path);
     if (n == 0) break;
@@ -160,11 +127,8 @@ Result<Journal> read_journal(const std::string& journal_path) {
 }
 
 Status remove_journal(const std::string& journal_path) {
-  if (::unlink(journal_path.c_str()) != 0 && errno != ENOENT) {
-    return status_from_errno(errno, "journal \"" + journal_path + "\"");
-  }
-  sync_folder_of(journal_path);
-  return Status();
+  if (::unlink(journal_path.c_str()) == 0) return sync_folder_of(journal_path);
+  return errno == ENOENT ? Status() : status_from_errno(errno, "journal \"" + journal_path + "\"");
 }
 
 }  // namespace tailrace

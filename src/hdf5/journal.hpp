@@ -37,7 +37,7 @@ struct Journal {
   std::uint64_t file_bytes = 0;  ///< How long the file must be once the entries are applied.
 };
 
-/// The journal's place for an output file; a ".partial" ending of `path` is left out.
+/// The journal's place: beside the file, under its very name.
 std::string journal_path_of(const std::string& path);
 
 /// Write the journal and make it durable, together with its name in the folder.

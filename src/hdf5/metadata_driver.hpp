@@ -50,6 +50,9 @@ class MetadataDriver {
   /// Call once H5Fopen has succeeded. @returns the first address that nobody uses.
   Result<std::uint64_t> finish_open();
 
+  /// Where the journal of later commits goes.
+  void set_journal_path(std::string path) { settings_.journal_path = std::move(path); }
+
   /// What became of a planned allocation.
   struct PlanOutcome {
     bool allocated = false;     ///< HDF5 asked for space and got the planned address.

@@ -17,11 +17,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <optional>
+#include <memory>
 #include <span>
 
 #include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/file_names.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/superblock.hpp"
 
@@ -35,23 +36,26 @@ bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) 
 
 std::string quoted(const std::string& path) { return "\"" + path + "\""; }
 
-/// An open file with whole reads and writes.
+/// An open file with whole reads and writes. Only regular files are opened: others could wait for
+/// ever.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path, bool writable)
-      : path_(path), fd_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC)) {
-    errno_ = fd_ < 0 ? errno : 0;
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
+      : path_(path),
+        at_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC)) {
+    struct stat info {};
+    if (!at_.open() || ::fstat(at_.fd(), &info) != 0) {
+      opened_ = status_from_errno(errno, quoted(path_));
+    } else if (!S_ISREG(info.st_mode)) {
+      opened_ = Status(Code::invalid_argument, quoted(path_) + " is not a regular file");
+    }
   }
 
-  Status opened() const { return fd_ >= 0 ? Status() : status_from_errno(errno_, quoted(path_)); }
+  const std::string& path() const { return path_; }
+  Status opened() const { return opened_; }
   std::uint64_t n_bytes() const {
     struct stat info {};
-    return ::fstat(fd_, &info) == 0 ? std::uint64_t(info.st_size) : 0;
+    return ::fstat(at_.fd(), &info) == 0 ? std::uint64_t(info.st_size) : 0;
   }
   /// As many bytes as there are.
   std::vector<std::byte> read(std::uint64_t address, std::uint64_t n) const {
@@ -60,7 +64,7 @@ class OpenFile {
     std::size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t got =
-          ::pread(fd_, bytes.data() + done, bytes.size() - done, off_t(address + done));
+          ::pread(at_.fd(), bytes.data() + done, bytes.size() - done, off_t(address + done));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) break;
       done += std::size_t(got);
@@ -69,62 +73,53 @@ class OpenFile {
     return bytes;
   }
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), off_t(address));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return status_from_errno(n == 0 ? ENOSPC : errno, quoted(path_));
-      bytes = bytes.subspan(std::size_t(n));
-      address += std::uint64_t(n);
-    }
-    return Status();
+    return write_fully(at_.fd(), bytes.data(), bytes.size(), address, quoted(path_));
   }
   Status resize(std::uint64_t n_bytes) const {
-    return ::ftruncate(fd_, off_t(n_bytes)) == 0 ? Status()
-                                                 : status_from_errno(errno, quoted(path_));
+    return ::ftruncate(at_.fd(), off_t(n_bytes)) == 0 ? Status()
+                                                      : status_from_errno(errno, quoted(path_));
   }
   Status sync() const {
-    return ::fsync(fd_) == 0 ? Status() : status_from_errno(errno, quoted(path_));
+    return ::fsync(at_.fd()) == 0 ? Status() : status_from_errno(errno, quoted(path_));
   }
+  /// Keep every job from the file for as long as this is open. @returns whether that was to be had:
+  /// every rank of a job that writes it holds a lock.
+  bool lock() const { return ::flock(at_.fd(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
  private:
   std::string path_;
-  int fd_;
-  int errno_ = 0;
+  Descriptor at_;
+  Status opened_;
 };
-
-/// Whether somebody holds a lock on the file, as every rank of a job does that writes it.
-bool in_use(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool held = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(descriptor);
-  return held;
-}
 
 /// One look at one output file.
 class Recovery {
  public:
   Recovery(std::string path, bool apply)
-      : path_(std::move(path)), partial_(path_ + ".partial"), apply_(apply) {}
+      : path_(std::move(path)), partial_(path_ + partial_suffix), apply_(apply) {}
 
   Result<RecoverReport> run() {
     const bool there = file_exists(path_);
-    const std::string journal = journal_path_of(path_);
-    if (!there && !file_exists(partial_)) {
+    const bool partial_there = file_exists(partial_);
+    if (!there && !partial_there) {
       return Status(Code::not_found,
                     "file " + quoted(path_) + " is not there, nor is " + quoted(partial_));
     }
+    std::vector<std::unique_ptr<OpenFile>> locked;  // Until all is done, so that no job begins.
     for (const std::string& name : {path_, partial_}) {
-      if (!in_use(name)) continue;
+      if (!file_exists(name)) continue;
+      locked.push_back(std::make_unique<OpenFile>(name, false));
+      TAILRACE_TRY(locked.back()->opened());
+      if (locked.back()->lock()) continue;
       const std::string sentence = quoted(name) + " is open in a program that is still running";
       if (apply_) return Status(Code::io_error, sentence + "; nothing was changed");
       found(sentence + ".");
     }
     if (there) {
-      if (file_exists(journal)) TAILRACE_TRY(look_at_journal(journal));
-      if (!journal_pending_) TAILRACE_TRY(look_at_file());
+      TAILRACE_TRY(look_at_journal(path_));
+      if (!journal_pending_) TAILRACE_TRY(look_at_file(path_));
     }
-    if (file_exists(partial_)) TAILRACE_TRY(look_at_partial(there));
+    if (partial_there) TAILRACE_TRY(look_at_partial(there));
     report_.applied = apply_ && !report_.actions.empty();
     return std::move(report_);
   }
@@ -134,10 +129,11 @@ class Recovery {
   void does(std::string sentence) { report_.actions.push_back(std::move(sentence)); }
   void set_state(FileState state) { report_.state = std::max(report_.state, state); }
 
-  Status look_at_journal(const std::string& journal_path);
-  Status look_at_file();
+  Status look_at_journal(const std::string& path);
+  Status look_at_file(const std::string& path);
+  Status look_at_contents(const std::string& path);
   Status look_at_superblock(const OpenFile& file, const Superblock& superblock);
-  void name_lost_datasets(std::uint64_t n_bytes);
+  void name_lost_datasets(const std::string& path, std::uint64_t n_bytes);
   Status look_at_partial(bool file_there);
 
   std::string path_;
@@ -157,20 +153,25 @@ Result<Superblock> find_superblock(const OpenFile& file) {
   return Status(Code::corrupt, "no HDF5 signature");
 }
 
-bool witnesses_agree(const OpenFile& file, const Journal& journal) {
-  return std::all_of(journal.witnesses.begin(), journal.witnesses.end(),
+/// Whether the file is the one whose bytes the journal bears witness of. A journal without any is
+/// nobody's: it must not be replayed into whatever file now has the name.
+bool belongs_to(const OpenFile& file, const Journal& journal) {
+  return !journal.witnesses.empty() &&
+         std::all_of(journal.witnesses.begin(), journal.witnesses.end(),
                      [&file](const JournalWitness& witness) {
                        const auto bytes = file.read(witness.address, witness.n_bytes);
                        return bytes.size() == witness.n_bytes && lookup3(bytes) == witness.sum;
                      });
 }
 
-Status Recovery::look_at_journal(const std::string& journal_path) {
+Status Recovery::look_at_journal(const std::string& path) {
+  const std::string journal_path = journal_path_of(path);
+  if (!file_exists(journal_path)) return Status();
   const Result<Journal> journal = read_journal(journal_path);
   if (!journal.ok() && journal.status().code() != Code::corrupt) return journal.status();
-  const OpenFile file(path_, apply_);
+  const OpenFile file(path, apply_);
   TAILRACE_TRY(file.opened());
-  if (!journal.ok() || !witnesses_agree(file, *journal)) {
+  if (!journal.ok() || !belongs_to(file, *journal)) {
     found(journal.ok()
               ? "The journal " + quoted(journal_path) + " belongs to an earlier file of this name."
               : "The journal " + quoted(journal_path) +
@@ -194,29 +195,44 @@ Status Recovery::look_at_journal(const std::string& journal_path) {
   return remove_journal(journal_path);
 }
 
-Status Recovery::look_at_file() {
-  const OpenFile file(path_, apply_);
+Status Recovery::look_at_file(const std::string& path) {
+  const OpenFile file(path, apply_);
   TAILRACE_TRY(file.opened());
   const Result<Superblock> superblock = find_superblock(file);
   if (!superblock.ok()) {
-    return superblock.status().within("file " + quoted(path_) + " is not an HDF5 file we can read");
+    return superblock.status().within("file " + quoted(path) + " is not an HDF5 file we can read");
   }
   TAILRACE_TRY(look_at_superblock(file, *superblock));
   if (report_.state == FileState::damaged) return Status();
   if (!apply_ && superblock->open_for_write) return Status();  // HDF5 would refuse it still.
-  Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(path_);
-  if (!reader.ok()) {
+  return look_at_contents(path);
+}
+
+/// Read all of the file's metadata: only then may it be called whole.
+Status Recovery::look_at_contents(const std::string& path) {
+  const auto damaged = [&](const std::string& sentence) {
     set_state(FileState::damaged);
-    found("HDF5 cannot open the file: " + reader.status().message());
+    found(sentence);
     return Status();
-  }
+  };
+  Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(path);
+  if (!reader.ok()) return damaged("HDF5 cannot open the file: " + reader.status().message());
   const Result<std::vector<std::string>> datasets = (*reader)->dataset_paths();
   if (!datasets.ok()) {
-    set_state(FileState::damaged);
-    found("Not all objects can be read: " + datasets.status().message());
-    return Status();
+    return damaged("Not all objects can be read: " + datasets.status().message());
   }
-  found("The file opens and has " + std::to_string(datasets->size()) + " datasets.");
+  std::uint64_t n_chunks = 0;
+  for (const std::string& dataset : *datasets) {
+    const Result<std::vector<StoredChunk>> chunks = (*reader)->read(dataset);
+    if (!chunks.ok() && chunks.status().code() == Code::unsupported) continue;  // No chunks.
+    if (!chunks.ok()) {
+      return damaged("The chunks of dataset " + quoted(dataset) +
+                     " cannot be listed: " + chunks.status().message());
+    }
+    n_chunks += chunks->size();
+  }
+  found("The file opens; all of its " + std::to_string(datasets->size()) + " datasets and " +
+        std::to_string(n_chunks) + " chunks are listed.");
   return Status();
 }
 
@@ -231,7 +247,7 @@ Status Recovery::look_at_superblock(const OpenFile& file, const Superblock& supe
     set_state(FileState::damaged);
     found("The file has " + std::to_string(n_bytes) + " bytes, its superblock says " +
           std::to_string(superblock.end_of_file) + ": its end is missing.");
-    name_lost_datasets(n_bytes);
+    name_lost_datasets(file.path(), n_bytes);
     return Status();
   }
   if (superblock.open_for_write) {
@@ -256,9 +272,9 @@ Status Recovery::look_at_superblock(const OpenFile& file, const Superblock& supe
   return Status();
 }
 
-void Recovery::name_lost_datasets(std::uint64_t n_bytes) {
+void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes) {
   Result<std::unique_ptr<ChunkIndexReader>> reader =
-      ChunkIndexReader::open(path_, ChunkIndexReader::Truncated::accept);
+      ChunkIndexReader::open(path, ChunkIndexReader::Truncated::accept);
   const Result<std::vector<std::string>> datasets =
       reader.ok() ? (*reader)->dataset_paths() : Result<std::vector<std::string>>(reader.status());
   if (!datasets.ok()) {
@@ -283,20 +299,29 @@ void Recovery::name_lost_datasets(std::uint64_t n_bytes) {
 }
 
 Status Recovery::look_at_partial(bool file_there) {
-  const bool readable = ChunkIndexReader::open(partial_).ok();
-  if (readable && file_there) {
-    found("A job committed steps to " + quoted(partial_) + " but died before it replaced " +
-          quoted(path_) + ". Both files are whole; keep the one you want.");
+  const Result<LeftFile> left = look_at_left_file(partial_);
+  if (!left.ok()) {
+    found(left.status().message() + ".");
     return Status();
   }
-  if (readable) {
+  if (*left == LeftFile::committed) {
+    TAILRACE_TRY(look_at_journal(partial_));
+    if (!journal_pending_) TAILRACE_TRY(look_at_file(partial_));
+    if (report_.state == FileState::damaged || journal_pending_) return Status();
+    if (tells_progress(partial_)) {
+      found("A concatenation died before it had written all of " + quoted(partial_) +
+            "; run it again with --resume to go on.");
+      return Status();
+    }
+    if (file_there) {
+      found("A job committed steps to " + quoted(partial_) + " but died before it replaced " +
+            quoted(path_) + ". Both files are whole; keep the one you want.");
+      return Status();
+    }
     set_state(FileState::repairable);
     found("A job committed steps to " + quoted(partial_) + " but died before it renamed the file.");
     does("Rename it to " + quoted(path_) + ".");
-    if (apply_ && std::rename(partial_.c_str(), path_.c_str()) != 0) {
-      return status_from_errno(errno, quoted(partial_));
-    }
-    return Status();
+    return apply_ ? give_name(partial_, path_, AtName::nothing, true) : Status();
   }
   if (!file_there) set_state(FileState::absent);
   found("A job died before its first commit and left " + quoted(partial_) + " with " +
@@ -310,6 +335,13 @@ Status Recovery::look_at_partial(bool file_there) {
 }
 
 }  // namespace
+
+bool tells_progress(const std::string& path) {
+  const Hdf5Scope scope;
+  if (H5Fis_hdf5(path.c_str()) <= 0) return false;
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  return file.valid() && H5Aexists(file.get(), concat_progress_attribute) > 0;
+}
 
 Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply) {
   return Recovery(path, apply).run();

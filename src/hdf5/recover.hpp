@@ -29,9 +29,16 @@ struct RecoverReport {
   bool applied = false;               ///< The actions have been carried out.
 };
 
+/// A root attribute that the unfinished output of a concatenation has: how many datasets are done.
+inline constexpr const char* concat_progress_attribute = "tailrace_concat_datasets";
+
+/// Whether a file is the unfinished output of a concatenation, which --resume can go on with.
+bool tells_progress(const std::string& path);
+
 /// Look at an output file and at what may lie beside it: FILE.journal of an interrupted commit and
-/// FILE.partial of a job that died before its first commit, bytes behind the end that the
-/// superblock states, the "open for write" mark of other writers, and a file that is too short. Not
+/// FILE.partial of a job that died before its first commit or between commits, bytes behind the end
+/// that the superblock states, the "open for write" mark of other writers, and a file that is too
+/// short. A file is called whole once all its objects and chunk lists have been read. Not
 /// collective. @param apply  carry out the actions, too.
 /// @error not_found  neither the file nor a trace of it.  @error corrupt  not an HDF5 file.
 /// @error io_error  a job still has the file open (only with apply).

@@ -3,12 +3,13 @@
 
 #include "output/output.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdio>
+#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "exec/comm_factory.hpp"
@@ -17,38 +18,13 @@
 namespace tailrace {
 namespace {
 
-/// Rename `from` to `to`, durably.
-Status rename_durably(const std::string& from, const std::string& to, bool sync) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) {
-    return status_from_errno(errno, "renaming \"" + from + "\" to \"" + to + "\"");
-  }
-  if (!sync) return Status();
-  const std::size_t slash = to.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : to.substr(0, slash + 1);
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return status_from_errno(errno, "opening folder \"" + folder + "\"");
-  const int synced = ::fsync(descriptor);
-  const Status failure = status_from_errno(errno, "sync of folder \"" + folder + "\"");
-  ::close(descriptor);
-  return synced == 0 ? Status() : failure;
-}
-
-Hdf5File::Settings metadata_settings(const std::string& path, const FileOptions& options) {
+Hdf5File::Settings metadata_settings(const FileOptions& options) {
   Hdf5File::Settings settings;
   settings.sync = options.sync;
   settings.journal = options.journal;
-  settings.journal_path = journal_path_of(path);
   settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
   settings.expected_root_links = options.expected_root_links;
   return settings;
-}
-
-Status refuse_existing(const std::string& path, bool replace) {
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return Status();
-  if (S_ISDIR(facts.st_mode)) return Status(Code::invalid_argument, "\"" + path + "\" is a folder");
-  if (replace) return Status();
-  return Status(Code::already_exists, "\"" + path + "\" exists; option replace=on replaces it");
 }
 
 Hdf5File::Allocate allocator(Tail* tail) {
@@ -66,10 +42,43 @@ Status Output::agree(Comm& comm, const std::string& path, const FileOptions& opt
 
 // --- opening
 
-void Output::start(Comm& comm, const std::string& path, const FileOptions& options) {
+Status Output::claim(Comm& comm, const std::string& path) {
+  if (!path_.empty()) return Status();
   comm_ = &comm;
-  path_ = path;
-  options_ = options;
+  pid_ = ::getpid();
+  Bytes resolved;
+  Status claimed;
+  if (comm.is_root()) {
+    const Result<std::string> target = resolve_links(path);
+    claimed = target.status();
+    if (target.ok()) {
+      claimed = lock_.take(*target);
+      resolved = {reinterpret_cast<const std::byte*>(target->data()),
+                  reinterpret_cast<const std::byte*>(target->data()) + target->size()};
+    }
+  }
+  TAILRACE_TRY(as_rank_0_says(comm, claimed));
+  comm.broadcast(resolved, 0);
+  path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
+  return Status();
+}
+
+/// Make room for a new file under the temporary name. Rank 0; the lock says that no job lives that
+/// writes there.
+Status Output::clear_left_over(LeftOver left_over) const {
+  const std::string partial = temporary_path();
+  const Result<LeftFile> there = look_at_left_file(partial);
+  if (!there.ok()) return there.status();
+  if (*there == LeftFile::committed && left_over == LeftOver::kept && !options_.replace) {
+    return Status(Code::already_exists,
+                  "\"" + partial +
+                      "\" has committed steps of a job that died; \"tailrace recover " + path_ +
+                      "\" tells more, option replace=on begins anew");
+  }
+  if (::unlink(partial.c_str()) != 0 && errno != ENOENT) {
+    return status_from_errno(errno, "removing \"" + partial + "\"");
+  }
+  return remove_journal(journal_path_of(partial));
 }
 
 /// Open the storage on this rank. @returns this rank's own status.
@@ -87,11 +96,14 @@ Status Output::make_tail() {
   return comm_->agree(tail.status());
 }
 
-Status Output::create(Comm& comm, const std::string& path, const FileOptions& options) {
-  start(comm, path, options);
+Status Output::create(Comm& comm, const std::string& path, const FileOptions& options,
+                      LeftOver left_over) {
+  options_ = options;
+  TAILRACE_TRY(claim(comm, path));
   Status opened;
   if (comm.is_root()) {
-    opened = refuse_existing(path, options.replace);
+    opened = check_replaceable(path_, options.replace, "option replace=on replaces it");
+    if (opened.ok()) opened = clear_left_over(left_over);
     if (opened.ok()) opened = open_storage(temporary_path(), true);
   }
   TAILRACE_TRY(comm.agree(opened));
@@ -101,7 +113,7 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
   Status created;
   if (comm.is_root()) {
     Result<std::unique_ptr<Hdf5File>> file =
-        Hdf5File::create(*storage_, allocator(tail_.get()), metadata_settings(path, options));
+        Hdf5File::create(*storage_, allocator(tail_.get()), metadata_settings(options));
     created = file.status();
     if (file.ok()) file_ = std::move(*file);
   }
@@ -111,13 +123,15 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
 }
 
 Status Output::open(Comm& comm, const std::string& path, const FileOptions& options) {
-  start(comm, path, options);
+  options_ = options;
+  TAILRACE_TRY(claim(comm, path));
   in_place_ = true;
-  return open_at(path);
+  return open_at(path_);
 }
 
 Status Output::resume(Comm& comm, const std::string& path, const FileOptions& options) {
-  start(comm, path, options);
+  options_ = options;
+  TAILRACE_TRY(claim(comm, path));
   return open_at(temporary_path());
 }
 
@@ -127,7 +141,7 @@ Status Output::open_at(const std::string& path) {
   Status opened;
   if (comm_->is_root()) {
     Result<std::unique_ptr<Hdf5File>> file = Hdf5File::open(
-        *storage_, allocator(tail_.get()), metadata_settings(path, options_), committed_end_);
+        *storage_, allocator(tail_.get()), metadata_settings(options_), committed_end_);
     opened = file.status();
     if (file.ok()) file_ = std::move(*file);
   }
@@ -138,14 +152,25 @@ Status Output::open_at(const std::string& path) {
 
 // --- committing
 
+bool Output::in_forked_child() const { return pid_ != 0 && pid_ != ::getpid(); }
+
+Status Output::broken() const {
+  if (!in_forked_child()) return broken_;
+  return Status(Code::invalid_argument, "\"" + path_ + "\" is open in process " +
+                                            std::to_string(pid_) +
+                                            "; a process forked from that cannot write it");
+}
+
 Status Output::break_off(const Status& failure, const std::string& consequence) {
   broken_ = failure.within(consequence);
   return broken_;
 }
 
 Status Output::put_in_place() {
-  TAILRACE_TRY(rename_durably(temporary_path(), path_, options_.sync));
-  return remove_journal(journal_path_of(path_));
+  const AtName at_name = options_.replace ? AtName::replaced : AtName::nothing;
+  TAILRACE_TRY(give_name(temporary_path(), path_, at_name, options_.sync));
+  if (file_ != nullptr) file_->set_path(path_);
+  return remove_journal(journal_path_of(path_));  // of the file that stood here before
 }
 
 Status Output::commit_at_root() {
@@ -161,8 +186,13 @@ Status Output::start_commit_at_root(
     TAILRACE_TRY(commit->write());
     return first ? put_in_place() : Status();
   };
-  commit_ =
-      std::async(std::launch::async, [around = std::move(around), write] { return around(write); });
+  const auto commit = [around = std::move(around), write] { return around(write); };
+  try {
+    commit_ = std::async(std::launch::async, commit);
+  } catch (const std::system_error&) {  // No thread is to be had: it is done now.
+    commit_ = std::async(std::launch::deferred, commit);
+    commit_.wait();
+  }
   return Status();
 }
 
@@ -177,7 +207,7 @@ Status Output::finish_commit() {
   }
   done = comm_->agree(done);
   in_place_ = in_place_ || done.ok();
-  return done.ok() ? broken_ : break_off(done, "the file stays at its last commit");
+  return done.ok() ? broken() : break_off(done, "the file stays at its last commit");
 }
 
 // --- the end
@@ -186,7 +216,20 @@ void Output::remove_temporary() {
   if (!in_place_) ::unlink(temporary_path().c_str());
 }
 
+/// Forget all that would be waited for, written or removed: the parent does that.
+void Output::leave_to_parent() {
+  if (commit_.valid()) (void)new std::future<Status>(std::move(commit_));
+  (void)file_.release();
+  (void)tail_.release();
+  storage_.reset();
+}
+
 Status Output::close(bool keep) {
+  if (in_forked_child()) {
+    const Status refused = broken();
+    leave_to_parent();
+    return refused;
+  }
   Status finished;
   if (comm_->is_root() && is_open()) {
     if (commit_.valid()) commit_.wait();
@@ -197,6 +240,7 @@ Status Output::close(bool keep) {
   finished = comm_->agree(finished);
   storage_.reset();
   tail_.reset();
+  lock_.release();
   return finished;
 }
 
@@ -208,11 +252,13 @@ void Output::leave() {
 
 void Output::abandon() {
   if (comm_ == nullptr || !is_open()) return;
+  if (in_forked_child()) return leave_to_parent();
   if (commit_.valid()) commit_.wait();
   if (tail_ != nullptr) tail_->abandon();
   file_.reset();
   if (comm_->is_root()) remove_temporary();
   storage_.reset();
+  lock_.release();
 }
 
 }  // namespace tailrace

@@ -12,7 +12,10 @@
 //   an older file of its name stays as it is. Invariant 2: once a commit has failed there is no
 //   other one. Invariant 3: an Output that ends without close() does nothing collective, since its
 //   rank may be alone: MPI windows are left to MPI_Finalize, and rank 0 removes a temporary file.
-// Invariant 4: of two commits the second waits for the first, whoever writes it.
+// Invariant 4: of two commits the second waits for the first, whoever writes it. Invariant 5: from
+//   claim() to its end no other job writes the file, under any of its names (writer_lock.hpp); who
+//   is refused has changed nothing. Invariant 6: a file that is not this job's is replaced only
+//   where the options say so, and only a regular file.
 
 #pragma once
 
@@ -27,12 +30,11 @@
 #include "core/options.hpp"
 #include "core/status.hpp"
 #include "core/storage.hpp"
+#include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "output/writer_lock.hpp"
 
 namespace tailrace {
-
-/// The suffix of a new file's name until its first commit.
-inline constexpr const char* partial_suffix = ".partial";
 
 class Output {
  public:
@@ -48,9 +50,20 @@ class Output {
   static Status agree(Comm& comm, const std::string& path, const FileOptions& options,
                       Engine engine, const std::string& more = "");
 
-  /// Create a file under `path` + partial_suffix. Collective; `comm` must outlive this.
-  /// @error already_exists, invalid_argument (a folder), io_error, no_space
-  Status create(Comm& comm, const std::string& path, const FileOptions& options);
+  /// Keep other jobs from writing the file that `path` leads to, until this ends. create(), open()
+  /// and resume() begin with it; for who must look at the file before. Collective; `comm` must
+  /// outlive this. Cost: one broadcast. @error io_error  names the job that has it.
+  Status claim(Comm& comm, const std::string& path);
+  /// What an unfinished file of a dead job may be replaced by.
+  enum class LeftOver : std::uint8_t {
+    kept,     ///< Nothing, if it has a commit, but under the option replace: it can be recovered.
+    replaced  ///< What is made anew from its inputs.
+  };
+  /// Create a file under its temporary name. Collective; `comm` must outlive this.
+  /// @error already_exists  the file, or an unfinished one with commits, or somebody else's file
+  /// under the temporary name.  @error invalid_argument (a folder or device), io_error, no_space
+  Status create(Comm& comm, const std::string& path, const FileOptions& options,
+                LeftOver left_over = LeftOver::kept);
   /// Open an existing HDF5 file to add to it. Collective. @error not_found, corrupt, io_error
   Status open(Comm& comm, const std::string& path, const FileOptions& options);
   /// Open what an earlier run has left unfinished of `path`, to go on with it under its temporary
@@ -73,8 +86,11 @@ class Output {
   /// Hand back all that was claimed since the last commit. Collective.
   void drop_claims() { tail_->reset(committed_end_); }
 
-  /// Why there will be no further commit; ok as a rule. The same on every rank.
-  const Status& broken() const { return broken_; }
+  /// Why there will be no further commit; ok as a rule. The same on every rank, but in a forked
+  /// child of one, to which the file does not belong.
+  Status broken() const;
+  /// This is a copy that fork() has made: the file is its parent's, as are threads and locks.
+  bool in_forked_child() const;
   /// The metadata of a commit could not be brought about: the file stays at its last one. All ranks
   /// say the same. @returns `failure`, with that said.
   Status break_off(const Status& failure, const std::string& consequence);
@@ -103,20 +119,29 @@ class Output {
   Status close(bool keep);
   /// End it alone, without a word to the others. Not collective. Called by the destructor.
   void abandon();
-  /// Close this rank's handles and leave the file as it lies. Not collective.
+  /// Close this rank's handles and leave the file as it lies; other jobs still have to wait. Not
+  /// collective.
   void leave();
   /// Remove a new file that has no commit under its own name. Rank 0 only.
   void remove_temporary();
 
+  /// The name under which the file will stand: links are followed.
+  const std::string& path() const { return path_; }
   std::string temporary_path() const { return path_ + partial_suffix; }
+  /// The job that was killed while it wrote this file, if one was; rank 0 only.
+  const std::string& dead_writer() const { return lock_.taken_over_from(); }
 
  private:
   Status open_storage(const std::string& path, bool create);
   Status make_tail();
   Status open_at(const std::string& path);
-  void start(Comm& comm, const std::string& path, const FileOptions& options);
+  Status clear_left_over(LeftOver left_over) const;
+
+  void leave_to_parent();
 
   Comm* comm_ = nullptr;
+  int pid_ = 0;
+  WriterLock lock_;  ///< Rank 0 only; first: it ends last.
   std::string path_;
   FileOptions options_;
   std::unique_ptr<Storage> storage_;

@@ -18,6 +18,7 @@
 
 #include "array/array_file.hpp"
 #include "core/slab.hpp"
+#include "hdf5/file_names.hpp"
 #include "read/read.hpp"
 
 namespace tailrace::verbs {
@@ -194,33 +195,22 @@ std::string npy_head(DType dtype, const Shape& shape) {
 /// An output file that this rank writes parts of.
 class PlainOutput {
  public:
-  PlainOutput() = default;
-  PlainOutput(const PlainOutput&) = delete;
-  PlainOutput& operator=(const PlainOutput&) = delete;
-  ~PlainOutput() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  /// @param create  a new file, never through a link.
   Status open(const std::string& path, bool create) {
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0666);
-    return fd_ < 0 ? status_from_errno(errno, "cannot create " + path) : Status();
+    const int flags = O_WRONLY | O_CLOEXEC | (create ? O_CREAT | O_EXCL | O_NOFOLLOW : 0);
+    at_.reset(::open(path.c_str(), flags, 0666));
+    return at_.open() ? Status() : status_from_errno(errno, "cannot create " + path);
   }
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(address));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return status_from_errno(errno, "writing");
-      address += static_cast<std::uint64_t>(n);
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-    return Status();
+    return write_fully(at_.fd(), bytes.data(), bytes.size(), address, "writing");
   }
   Status set_bytes(std::uint64_t n_bytes) const {
-    if (::ftruncate(fd_, static_cast<off_t>(n_bytes)) == 0) return Status();
+    if (::ftruncate(at_.fd(), static_cast<off_t>(n_bytes)) == 0) return Status();
     return status_from_errno(errno, "extending");
   }
 
  private:
-  int fd_ = -1;
+  Descriptor at_;
 };
 
 /// Exports the datasets of one reader. All members are collective.
@@ -307,9 +297,13 @@ class PlainExport {
 
   Status create(const StoredDataset& dataset, const Slab& slab, const std::string& path,
                 const std::string& partial, const std::string& head) const {
-    if (!request_.replace && ::access(path.c_str(), F_OK) == 0) {
-      return Status(Code::already_exists,
-                    fmt::format("{} exists already; --force replaces it", path));
+    TAILRACE_TRY(check_replaceable(path, request_.replace, "--force replaces it"));
+    if (same_file(path, request_.input)) {
+      return Status(Code::invalid_argument, path + " is the input");
+    }
+    struct stat left {};
+    if (request_.replace && ::lstat(partial.c_str(), &left) == 0 && S_ISREG(left.st_mode)) {
+      std::remove(partial.c_str());  // Of an export that was killed.
     }
     PlainOutput output;
     TAILRACE_TRY(output.open(partial, true));
@@ -317,19 +311,23 @@ class PlainExport {
     return output.set_bytes(head.size() + slab.n_elements() * dataset.element_bytes());
   }
 
-  Status write(std::size_t number, const std::string& path) {
+  Status write(std::size_t number, const std::string& name) {
+    const Result<std::string> resolved = resolve_links(name);
+    TAILRACE_TRY(ranks_.settle(resolved.status()));
+    const std::string& path = *resolved;
     const StoredDataset& dataset = reader_.datasets()[number];
     const Result<Slab> slab = slab_of(dataset, request_.slab);
     TAILRACE_TRY(ranks_.settle(slab.status()));
     const std::string head =
         format_ == Format::npy ? npy_head(*dataset.dtype, slab->count) : std::string();
-    const std::string partial = path + ".partial";
+    const std::string partial = path + partial_suffix;
     const Status created =
         ranks_.is_root() ? create(dataset, *slab, path, partial, head) : Status();
     TAILRACE_TRY(ranks_.settle(created));
     Status done = write_rows(number, *slab, partial, head.size());
-    if (done.ok() && ranks_.is_root() && std::rename(partial.c_str(), path.c_str()) != 0) {
-      done = status_from_errno(errno, "cannot rename " + partial);
+    if (done.ok() && ranks_.is_root()) {
+      const AtName at_name = request_.replace ? AtName::replaced : AtName::nothing;
+      done = give_name(partial, path, at_name, true);
     }
     if (!done.ok() && ranks_.is_root()) std::remove(partial.c_str());
     TAILRACE_TRY(ranks_.settle(done));

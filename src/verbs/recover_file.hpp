@@ -1,12 +1,15 @@
 // recover: what a killed job left behind, and repaired where that is asked for. The work is
-// container/recover.cpp.
+// hdf5/recover.cpp.
 
 #pragma once
+
+#include <unistd.h>
 
 #include <string>
 #include <utility>
 
 #include "hdf5/recover.hpp"
+#include "output/writer_lock.hpp"
 #include "verbs/report_fields.hpp"
 
 namespace tailrace::verbs {
@@ -27,10 +30,25 @@ struct RecoverOutcome {
   }
 };
 
-/// Not collective: one rank does it. @error as inspect_and_recover.
+/// Not collective: one rank does it. To change a file it becomes its only writer.
+/// @error as inspect_and_recover.  @error io_error  a job writes the file now (only with apply).
 inline Result<RecoverOutcome> recover_file(const RecoverRequest& request) {
-  Result<RecoverReport> report = inspect_and_recover(request.file, request.apply);
+  const Result<std::string> path = resolve_links(request.file);
+  if (!path.ok()) return path.status();
+  const bool lock_file_there = ::access(lock_path_of(*path).c_str(), F_OK) == 0;
+  const std::string writer = writer_of(*path);
+  WriterLock lock;
+  if (request.apply && lock_file_there) TAILRACE_TRY(lock.take(*path));
+  Result<RecoverReport> report = inspect_and_recover(*path, request.apply);
   if (!report.ok()) return report.status();
+  if (!writer.empty()) {
+    report->findings.push_back("It is being written by " + writer + ".");
+  } else if (lock_file_there) {
+    report->findings.push_back("A job that died left its lock file, \"" + lock_path_of(*path) +
+                               "\".");
+    report->actions.emplace_back("Remove the lock file.");
+    report->applied = request.apply;
+  }
   return RecoverOutcome{request.file, std::move(*report)};
 }
 

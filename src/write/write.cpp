@@ -407,6 +407,7 @@ Status FileWriter::close() {
 
 /// Without close() this rank may be alone here, so nothing collective happens.
 FileWriter::~FileWriter() {
+  if (output_.in_forked_child()) (void)flight_.release();  // its threads are the parent's
   if (closed_) return;
   if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop what is left
   flight_.reset();

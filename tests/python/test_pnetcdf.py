@@ -83,6 +83,14 @@ def test_unmodified_programs(mode, tmp_path):
     assert_same_values(tmp_path / "ours.nc", tmp_path / "real.nc")
 
 
+def test_only_the_prefix_of_a_file_system_is_cut_off(tmp_path):
+    relinked = built("bin", "pnetcdf", "records_relinked")
+    noon, evening = (tmp_path / f"wrfout_d01_2005-08-28_{hour}:00:00" for hour in (12, 18))
+    for path in (noon, f"ufs:{evening}"):
+        run([relinked, path], 2)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [noon.name, evening.name]
+
+
 def assert_same_values(ours, real):
     with netCDF4.Dataset(ours) as a, netCDF4.Dataset(real) as b:
         assert list(a.variables) == list(b.variables)

@@ -1,7 +1,11 @@
 """tailrace.open: what is written is what netCDF4, h5py and tailrace itself read."""
 
 import concurrent.futures
+import gc
+import os
 import pickle
+import subprocess
+import sys
 
 import h5py
 import netCDF4
@@ -277,6 +281,102 @@ def test_a_dropped_file_is_closed(path):
     del file
     with tailrace.open(path) as file:
         assert np.array_equal(file["u"][...], FIELD)
+
+
+@pytest.mark.parametrize("failure", [KeyError, KeyboardInterrupt])
+def test_an_exception_leaves_the_older_file(written, failure):
+    before = written.read_bytes()
+    with pytest.raises(failure):
+        with tailrace.open(written, "w") as file:
+            file.create_variable("half", ("y",), data=np.arange(3.0))
+            raise failure("in the middle")
+    assert written.read_bytes() == before
+    with pytest.raises(failure):
+        with tailrace.open(written, "a") as file:
+            file["u"][0] = 0
+            raise failure("in the middle")
+    assert written.read_bytes() == before
+    assert [entry.name for entry in written.parent.iterdir()] == [written.name]
+
+
+def test_a_dataset_that_cannot_be_computed_leaves_the_older_file(written):
+    xarray = pytest.importorskip("xarray")
+    dask = pytest.importorskip("dask.array")
+
+    def fail(block):
+        raise RuntimeError("no such input")
+
+    before = written.read_bytes()
+    lazy = dask.map_blocks(fail, dask.zeros((8, 8), chunks=4), dtype="f8", meta=np.zeros((0, 0)))
+    with pytest.raises(RuntimeError, match="no such input"):
+        tailrace.write_dataset(xarray.Dataset({"u": (("y", "x"), lazy)}), written)
+    assert written.read_bytes() == before
+
+
+def in_child(work):
+    """The exit code of a forked child that does `work`."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(int(work()))
+        except BaseException:  # noqa: BLE001 - nothing may come back into pytest from here.
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_child_does_not_write_its_parents_file(path):
+    file = tailrace.open(path, "w")
+    variable = file.create_variable("u", ("t", "y", "x"), data=FIELD)
+
+    def write_and_leave():
+        refused = 0
+        for work in (file.flush, file.close, lambda: variable.write(FIELD)):
+            try:
+                work()
+            except tailrace.TailraceError as error:
+                refused += "fork" in str(error)
+        gc.collect()
+        return refused
+
+    assert in_child(write_and_leave) == 3
+    # A child that ends as Python does runs the finalisers.
+    ended = subprocess.run([sys.executable, "-c", FORK_AND_END, str(path) + "2"],
+                           capture_output=True, text=True, check=False, env=python_package.package_environment())
+    assert (ended.returncode, ended.stderr) == (0, "")
+    file.close()
+    for name in (path, str(path) + "2"):
+        with tailrace.open(name) as file:
+            assert np.array_equal(file["u"][...], FIELD if name == path else np.arange(8.0))
+
+
+FORK_AND_END = """
+import os, sys
+import numpy as np
+import tailrace
+file = tailrace.open(sys.argv[1], "w")
+file.create_variable("u", ("x",), data=np.arange(8.0))
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+file.close()
+"""
+
+
+def test_a_file_that_cannot_be_closed_at_the_end_says_so(tmp_path):
+    program = """
+import sys
+import numpy as np
+import resource, signal
+import tailrace
+file = tailrace.open(sys.argv[1], "w")
+file.create_variable("u", ("x",), data=np.random.default_rng(0).random(100000))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+"""
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "full.nc")],
+                           capture_output=True, text=True, check=False, env=python_package.package_environment())
+    assert "full.nc was not closed by the program, and cannot be now" in ended.stderr
 
 
 def test_threads_share_a_file(written):

@@ -1,6 +1,7 @@
 // Recovery: each kind of debris made by hand, looked at without and with repair.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,6 +159,27 @@ TEST(Recover, TornJournalIsRemovedAndForeignJournalToo) {
   EXPECT_TRUE(holds_test_values(path, "/a", 0, 64));
 }
 
+/// Nothing tells whose it is: a journal of an older version, or of a file that is long gone.
+TEST(Recover, AJournalWithoutWitnessesIsNotReplayed) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  Journal journal;
+  journal.entries.push_back({0, std::vector<std::byte>(48)});
+  journal.file_bytes = 280;
+  ASSERT_DONE(write_journal(path + ".journal", journal));
+  const auto report = inspect_and_recover(path, true);
+  EXPECT_TRUE(mentions(report->findings, "earlier file"));
+  EXPECT_TRUE(holds_test_values(path, "/a", 0, 64));
+}
+
+TEST(Recover, APipeIsRefusedAtOnce) {
+  const TestFolder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(inspect_and_recover(path, true).status().code(), Code::invalid_argument);
+}
+
 TEST(Recover, OpenRefusesAFileWithAJournal) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -197,7 +219,8 @@ TEST(Recover, JournalSurvivesAByteFlipInNoPlace) {
     back.seekp(std::streamoff(at));
     back.put(byte);
   }
-  EXPECT_EQ(journal_path_of("/x/out.h5.partial"), "/x/out.h5.journal");
+  // An unfinished file's journal is not that of the file that it may replace.
+  EXPECT_EQ(journal_path_of("/x/out.h5.partial"), "/x/out.h5.partial.journal");
   EXPECT_EQ(journal_path_of("/x/out.h5"), "/x/out.h5.journal");
 }
 

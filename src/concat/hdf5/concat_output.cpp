@@ -31,6 +31,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/recover.hpp"
 
 namespace tailrace {
 
@@ -392,20 +393,13 @@ Result<std::unique_ptr<ConcatOutput>> ConcatOutput::append(Hdf5File& file) {
 namespace {
 
 constexpr const char* request_attribute = "tailrace_concat_request";
-constexpr const char* count_attribute = "tailrace_concat_datasets";
+constexpr const char* count_attribute = concat_progress_attribute;
 
 Hdf5Id open_root(const Hdf5File& file) {
   return Hdf5Id(H5Gopen2(file.hdf5_id(), "/", H5P_DEFAULT));
 }
 
 }  // namespace
-
-bool tells_progress(const std::string& path) {
-  const Hdf5Scope scope;
-  if (H5Fis_hdf5(path.c_str()) <= 0) return false;
-  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  return file.valid() && H5Aexists(file.get(), count_attribute) > 0;
-}
 
 Status write_progress(Hdf5File& file, const ConcatProgress& progress) {
   TAILRACE_TRY(file.set_attribute("/", request_attribute, {progress.request}));

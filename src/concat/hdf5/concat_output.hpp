@@ -80,9 +80,6 @@ struct ConcatProgress {
   std::uint64_t n_datasets = 0;  ///< Of the schema, in its order, that are complete.
 };
 
-/// Whether the file is what a concatenation left that was cut short between its first commit and
-/// its last. Takes the HDF5 lock.
-bool tells_progress(const std::string& path);
 /// With the next commit. @error internal
 Status write_progress(Hdf5File& file, const ConcatProgress& progress);
 /// @returns nothing where the file says nothing. @error corrupt

@@ -1,0 +1,178 @@
+// Links followed, names taken, files renamed.
+
+#include "hdf5/file_names.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__linux__)
+#include <linux/fs.h>
+#include <sys/syscall.h>
+#endif
+
+namespace tailrace {
+namespace {
+
+constexpr int links_max = 40;  // As Linux follows.
+
+std::string in_quotes(const std::string& path) { return "\"" + path + "\""; }
+
+std::string folder_above(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+/// Rename to a name that nothing has: by the system's own call, or else by a second link.
+int rename_to_free_name(const char* from, const char* to) {
+#if defined(__linux__) && defined(SYS_renameat2) && defined(RENAME_NOREPLACE)
+  if (::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+#endif
+  if (::link(from, to) == 0) return ::unlink(from);
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK) return -1;
+  // Neither is to be had here: a file that appears between these two calls is lost.
+  if (::access(to, F_OK) == 0) {
+    errno = EEXIST;
+    return -1;
+  }
+  return std::rename(from, to);
+}
+
+/// What the old file allowed to whom, the new one allows. An owner that only root may give stays.
+Status take_over_rights(const std::string& from, const struct stat& old) {
+  struct stat now {};
+  if (::stat(from.c_str(), &now) != 0) return status_from_errno(errno, in_quotes(from));
+  if ((now.st_uid != old.st_uid || now.st_gid != old.st_gid) &&
+      ::chown(from.c_str(), old.st_uid, old.st_gid) != 0) {
+    (void)!::chown(from.c_str(), static_cast<uid_t>(-1), old.st_gid);
+  }
+  if (::chmod(from.c_str(), old.st_mode & 07777U) != 0) {
+    return status_from_errno(errno, "mode of " + in_quotes(from));
+  }
+  return Status();
+}
+
+Status sync_file(const std::string& path) {
+  const Descriptor at(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!at.open() || ::fsync(at.fd()) != 0) {
+    return status_from_errno(errno, "sync of " + in_quotes(path));
+  }
+  return Status();
+}
+
+}  // namespace
+
+void Descriptor::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+Result<std::string> resolve_links(const std::string& path) {
+  std::string at = path;
+  for (int n = 0; n < links_max; ++n) {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t n_bytes = ::readlink(at.c_str(), target.data(), target.size());
+    if (n_bytes < 0) return at;  // No link, or nothing there.
+    const std::string next(target.data(), static_cast<std::size_t>(n_bytes));
+    const std::string folder = folder_above(at);
+    at = next.starts_with('/') || folder == "." ? next : folder + next;
+  }
+  return status_from_errno(ELOOP, in_quotes(path));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat of_a {};
+  struct stat of_b {};
+  return ::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0 &&
+         of_a.st_ino == of_b.st_ino && of_a.st_dev == of_b.st_dev;
+}
+
+Status check_replaceable(const std::string& path, bool replace, const std::string& how) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return Status();
+  if (S_ISDIR(facts.st_mode)) {
+    return Status(Code::invalid_argument, in_quotes(path) + " is a folder");
+  }
+  if (!S_ISREG(facts.st_mode)) {
+    return Status(Code::invalid_argument,
+                  in_quotes(path) + " is a device, pipe or socket; the output must be a file");
+  }
+  if (replace) return Status();
+  return Status(Code::already_exists, in_quotes(path) + " exists; " + how);
+}
+
+Result<LeftFile> look_at_left_file(const std::string& partial) {
+  struct stat facts {};
+  if (::lstat(partial.c_str(), &facts) != 0) return LeftFile::none;
+  const auto foreign = [&](const std::string& what) {
+    return Status(
+        Code::already_exists,
+        in_quotes(partial) + ", where a new file is written first, " + what + "; move it away");
+  };
+  if (!S_ISREG(facts.st_mode)) return foreign("is a link, folder or device");
+  const Descriptor at(::open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!at.open()) return status_from_errno(errno, in_quotes(partial));
+  std::array<char, 8> start{};
+  const ssize_t n = ::pread(at.fd(), start.data(), start.size(), 0);
+  if (n < 0) return status_from_errno(errno, in_quotes(partial));
+  const bool hdf5 = std::memcmp(start.data(), "\211HDF\r\n\032\n", start.size()) == 0;
+  const bool zeros = std::all_of(start.begin(), start.end(), [](char c) { return c == 0; });
+  if (!hdf5 && !zeros) return foreign("is not a file of ours");
+  return hdf5 ? LeftFile::committed : LeftFile::uncommitted;
+}
+
+Status give_name(const std::string& from, const std::string& to, AtName at_name, bool sync) {
+  struct stat old {};
+  const bool there = at_name == AtName::replaced && ::stat(to.c_str(), &old) == 0;
+  if (there && !S_ISREG(old.st_mode)) {
+    return Status(Code::invalid_argument, in_quotes(to) + " is not a regular file any more");
+  }
+  if (there) TAILRACE_TRY(take_over_rights(from, old));
+  if (sync) TAILRACE_TRY(sync_file(from));
+  const int renamed = at_name == AtName::replaced ? std::rename(from.c_str(), to.c_str())
+                                                  : rename_to_free_name(from.c_str(), to.c_str());
+  if (renamed != 0) {
+    if (errno == EEXIST) {
+      return Status(Code::already_exists, in_quotes(to) +
+                                              " has appeared while it was being written; it stays, "
+                                              "and the new file is " +
+                                              in_quotes(from));
+    }
+    return status_from_errno(errno, "renaming " + in_quotes(from) + " to " + in_quotes(to));
+  }
+  return sync ? sync_folder_above(to) : Status();
+}
+
+Status sync_folder_above(const std::string& path) {
+  const std::string folder = folder_above(path);
+  const Descriptor at(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!at.open()) return Status();
+  if (::fsync(at.fd()) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP) {
+    return Status();
+  }
+  return status_from_errno(errno, "sync of folder " + in_quotes(folder));
+}
+
+Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64_t address,
+                   const std::string& what) {
+  const char* from = static_cast<const char*>(bytes);
+  while (n_bytes > 0) {
+    const ssize_t n = ::pwrite(fd, from, n_bytes, static_cast<off_t>(address));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return status_from_errno(n == 0 ? ENOSPC : errno, what);
+    from += n;
+    n_bytes -= static_cast<std::uint64_t>(n);
+    address += static_cast<std::uint64_t>(n);
+  }
+  return Status();
+}
+
+}  // namespace tailrace

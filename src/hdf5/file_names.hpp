@@ -1,0 +1,85 @@
+// Names in folders: what may be replaced, what a new file is called until it is whole, and how it
+// gets its name so that neither a crash nor another program's file is lost. For files that stand
+// beside Storage: outputs, journals, exports, recovery. POSIX calls only.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/status.hpp"
+
+namespace tailrace {
+
+/// The suffix of a new file's name until it is whole: until its first commit, for an output.
+inline constexpr const char* partial_suffix = ".partial";
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+
+  int fd() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  void close() { reset(-1); }
+  void reset(int fd);
+  int release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+
+ private:
+  int fd_;
+};
+
+/// The file that writing to `path` means: where its symbolic links lead, also if nothing is there
+/// yet. @error io_error  links that lead in a circle.
+Result<std::string> resolve_links(const std::string& path);
+
+/// Whether two names are of one file. False if either is of none.
+bool same_file(const std::string& a, const std::string& b);
+
+/// Whether a file may be written under this (resolved) name: nothing is there, or a regular file
+/// and `replace`. @error invalid_argument  a folder, device, pipe or socket.
+/// @error already_exists  a file, without `replace`; the text ends in `how` it can be replaced.
+Status check_replaceable(const std::string& path, bool replace, const std::string& how);
+
+/// What a dead job has left under a temporary name.
+enum class LeftFile : std::uint8_t {
+  none,
+  uncommitted,  ///< Begins with zeros, or is empty: bytes without an index.
+  committed     ///< Begins with HDF5's signature.
+};
+
+/// @error already_exists  what is there is a link, no regular file, or begins with anything else:
+/// then it is somebody else's, and must stay.
+Result<LeftFile> look_at_left_file(const std::string& partial);
+
+/// What is at a new file's final name when it gets it.
+enum class AtName : std::uint8_t {
+  nothing,  ///< Or there is an error: what has appeared meanwhile stays.
+  replaced  ///< A file there is replaced; its mode and owner go over to the new one.
+};
+
+/// Rename a whole file to its final name, durably: with `sync`, the file and the folder are synced
+/// before this returns. @error already_exists, io_error, no_space
+Status give_name(const std::string& from, const std::string& to, AtName at_name, bool sync);
+
+/// Make created, renamed or removed names in the folder of `path` durable. Some file systems refuse
+/// to sync a folder: that is not an error. @error io_error  the sync itself failed.
+Status sync_folder_of(const std::string& path);
+
+/// Write all of it at `address`, after short writes and signals too. `what` is for messages.
+Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64_t address,
+                   const std::string& what);
+
+}  // namespace tailrace

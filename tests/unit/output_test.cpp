@@ -1,0 +1,280 @@
+// The output's names and its lock: who may write, what may be replaced, what is never touched.
+// The numbers are the invariants of output/output.hpp.
+
+#include "output/output.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "container_support.hpp"
+#include "exec/comm_factory.hpp"
+#include "exec/thread_team.hpp"
+#include "hdf5/recover.hpp"
+#include "verbs/recover_file.hpp"
+#include "write/write.hpp"
+
+namespace tailrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+FileOptions options_of(const std::string& text) {
+  FileOptions options;
+  options.sync = false;
+  EXPECT_TRUE(apply_file_options(text, options).ok());
+  return options;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Result<std::unique_ptr<Writer>> create(const std::string& path, const std::string& options = "") {
+  return Writer::create(make_self_comm(), path, options_of(options));
+}
+
+Result<std::unique_ptr<Writer>> append(const std::string& path) {
+  return Writer::open(make_self_comm(), path, options_of(""));
+}
+
+/// A step with one small field of this name.
+Status write_step(Writer& writer, const std::string& name) {
+  FieldDefinition definition;
+  definition.path = name;
+  definition.dtype = DType::f32;
+  definition.shape = {16};
+  const Result<std::size_t> field = writer.define_field(definition);
+  if (!field.ok()) return field.status();
+  static const float values[16] = {1, 2, 3};
+  TAILRACE_TRY(writer.put(*field, {{0}, {16}}, values));
+  return writer.end_step().status();
+}
+
+void make_output(const std::string& path) {
+  auto writer = create(path);
+  ASSERT_TRUE(writer.ok()) << text_of(writer.status());
+  ASSERT_DONE(write_step(**writer, "/first"));
+  ASSERT_DONE((*writer)->close());
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Invariant 5: whoever comes second changes nothing, whatever it wants, and the first goes on.
+TEST(Output, TwoWritersOfAFileExcludeEachOther) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_output(path);
+  const std::string before = contents(path);
+  auto first = append(path);
+  ASSERT_TRUE(first.ok()) << text_of(first.status());
+  for (const auto& second : {append(path), create(path, "replace=on")}) {
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.status().code(), Code::io_error);
+    EXPECT_NE(second.status().message().find(std::to_string(::getpid())), std::string::npos);
+  }
+  EXPECT_EQ(contents(path), before);
+  ASSERT_DONE(write_step(**first, "/second"));
+  // After the first commit of a new file, too, which has another inode by then.
+  EXPECT_FALSE(append(path).ok());
+  ASSERT_DONE((*first)->close());
+  EXPECT_EQ(names_in(fs::path(path).parent_path()), std::vector<std::string>{"out.h5"});
+  auto third = append(path);
+  ASSERT_TRUE(third.ok());
+  ASSERT_DONE((*third)->close());
+}
+
+/// Invariant 5: a creator has the name from the beginning, and after its first commit.
+TEST(Output, ACreatorKeepsOthersOut) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  auto first = create(path, "replace=on");
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(create(path, "replace=on").ok());
+  ASSERT_DONE(write_step(**first, "/a"));
+  EXPECT_FALSE(create(path, "replace=on").ok());
+  EXPECT_FALSE(append(path).ok());
+  ASSERT_DONE(write_step(**first, "/b"));
+  ASSERT_DONE((*first)->close());
+}
+
+/// The lock file of a job that was killed is taken over, and recover names and removes it.
+TEST(Output, ADeadJobsLockIsTakenOver) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_output(path);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    WriterLock lock;
+    if (!lock.take(path).ok()) ::_exit(1);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(fs::exists(lock_path_of(path)));
+  EXPECT_EQ(writer_of(path), "");
+  const auto looked = verbs::recover_file({path, false});
+  ASSERT_TRUE(looked.ok()) << text_of(looked.status());
+  EXPECT_NE(looked->report.findings.back().find("lock file"), std::string::npos);
+  ASSERT_TRUE(verbs::recover_file({path, true}).ok());
+  EXPECT_FALSE(fs::exists(lock_path_of(path)));
+  std::ofstream(lock_path_of(path)) << "host elsewhere\nprocess 7\nsince then\nstart 1\n";
+  WriterLock lock;
+  ASSERT_DONE(lock.take(path));
+  EXPECT_NE(lock.taken_over_from().find("elsewhere"), std::string::npos);
+}
+
+/// Invariant 6: without `replace`, what has appeared while the file was written stays.
+TEST(Output, AFileThatAppearsMeanwhileStays) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  auto writer = create(path);
+  ASSERT_TRUE(writer.ok());
+  std::ofstream(path) << "somebody else's";
+  const Status written = write_step(**writer, "/a");
+  EXPECT_EQ(written.code(), Code::already_exists) << text_of(written);
+  EXPECT_EQ(contents(path), "somebody else's");
+  writer->reset();
+}
+
+/// Invariant 6: a link leads to its target, whose mode the new file takes over.
+TEST(Output, AReplacedFileKeepsItsModeAndItsLinks) {
+  const TestFolder folder;
+  const std::string target = folder / "target.h5";
+  const std::string link = folder / "link.h5";
+  make_output(target);
+  ASSERT_EQ(::chmod(target.c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("target.h5", link.c_str()), 0);
+  auto writer = create(link, "replace=on");
+  ASSERT_TRUE(writer.ok()) << text_of(writer.status());
+  ASSERT_DONE(write_step(**writer, "/new"));
+  ASSERT_DONE((*writer)->close());
+  EXPECT_TRUE(fs::is_symlink(link));
+  struct stat facts {};
+  ASSERT_EQ(::stat(target.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777U, 0600U);
+  EXPECT_EQ(names_in(fs::path(target).parent_path()),
+            (std::vector<std::string>{"link.h5", "target.h5"}));
+}
+
+/// Invariant 6: nothing but regular files is replaced, nor anything behind the temporary name.
+TEST(Output, OthersFilesAreNeverTouched) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const std::string victim = folder / "victim";
+  std::ofstream(victim) << "precious";
+  ASSERT_EQ(::symlink("victim", (path + partial_suffix).c_str()), 0);
+  EXPECT_EQ(create(path).status().code(), Code::already_exists);
+  EXPECT_EQ(create(path, "replace=on").status().code(), Code::already_exists);
+  EXPECT_EQ(contents(victim), "precious");
+  fs::remove(path + partial_suffix);
+  std::ofstream(path + partial_suffix) << "a user's notes";
+  EXPECT_EQ(create(path, "replace=on").status().code(), Code::already_exists);
+  EXPECT_EQ(contents(path + partial_suffix), "a user's notes");
+  fs::remove(path + partial_suffix);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Status refused = create(path, "replace=on").status();
+  EXPECT_EQ(refused.code(), Code::invalid_argument) << text_of(refused);
+  EXPECT_TRUE(fs::is_fifo(path));
+  EXPECT_EQ(names_in(fs::path(path).parent_path()), (std::vector<std::string>{"out.h5", "victim"}));
+}
+
+/// What a dead job has committed under the temporary name is kept, unless it may be replaced.
+TEST(Output, CommittedStepsOfADeadJobAreKept) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_output(path);
+  fs::rename(path, path + partial_suffix);
+  EXPECT_EQ(create(path).status().code(), Code::already_exists);
+  EXPECT_TRUE(fs::exists(path + partial_suffix));
+  auto writer = create(path, "replace=on");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_DONE(write_step(**writer, "/a"));
+  ASSERT_DONE((*writer)->close());
+  // One without a commit is nobody's loss.
+  std::ofstream(folder / "other.h5.partial") << std::string(5000, '\0');
+  auto other = create(folder / "other.h5");
+  ASSERT_TRUE(other.ok()) << text_of(other.status());
+  ASSERT_DONE((*other)->close());
+}
+
+/// Invariant 7, with threads of the parent under way.
+TEST(Output, AForkedChildChangesNothing) {
+  for (const char* mode : {"", "mode=async"}) {
+    const TestFolder folder;
+    const std::string path = folder / "out.h5";
+    auto writer = create(path, mode);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_DONE(write_step(**writer, "/a"));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool refused = !(*writer)->end_step().ok() && !(*writer)->close().ok();
+      writer->reset();
+      ::_exit(refused ? 0 : 1);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    ASSERT_DONE(write_step(**writer, "/b"));
+    ASSERT_DONE((*writer)->close());
+    const auto report = inspect_and_recover(path, false);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->state, FileState::whole);
+  }
+}
+
+/// Under a limit that refuses every further thread, steps are written all the same, by the threads
+/// that there are.
+TEST(Output, AStepNeedsNoThreadOfItsOwn) {
+  for (const char* mode : {"", "mode=async", "layout=dense"}) {
+    const TestFolder folder;
+    const std::string path = folder / "out.h5";
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::ifstream sizes("/proc/self/statm");
+      rlim_t n_pages = 0;
+      sizes >> n_pages;
+      const rlim_t limit = n_pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (6U << 20);
+      const rlimit most{limit, limit};
+      if (::setrlimit(RLIMIT_AS, &most) != 0) ::_exit(2);
+      if (start_thread([] {}).joinable()) ::_exit(3);
+      auto writer = create(path, std::string(mode) + (*mode != 0 ? "," : "") + "codec=deflate");
+      if (!writer.ok()) ::_exit(4);
+      if (!write_step(**writer, "/a").ok() || !write_step(**writer, "/b").ok()) ::_exit(5);
+      ::_exit((*writer)->close().ok() ? 0 : 6);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << mode << ": exit code " << WEXITSTATUS(status);
+    const auto report = inspect_and_recover(path, false);
+    ASSERT_TRUE(report.ok()) << text_of(report.status());
+    EXPECT_EQ(report->state, FileState::whole);
+  }
+}
+
+TEST(Output, APathWithADotIsRefusedBeforeItBreaksTheFile) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  auto writer = create(path);
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ(write_step(**writer, "/a/./b").code(), Code::invalid_argument);
+  ASSERT_DONE(write_step(**writer, "/a/b"));
+  ASSERT_DONE((*writer)->close());
+}
+
+}  // namespace
+}  // namespace tailrace::test
