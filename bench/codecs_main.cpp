@@ -37,12 +37,12 @@ void keep_heap_pages() {
 }
 
 /// Why a field is not measured; empty if it is.
-std::string reason_to_leave_out(const InputField& field) {
-  if (n_elements(field.shape) * dtype_bytes(field.dtype) < kLeastBytes) return "under 4 KiB";
+std::string reason_to_leave_out(const StoredDataset& field) {
+  if (n_elements(field.shape) * field.value_bytes() < kLeastBytes) return "under 4 KiB";
   return field.coordinate ? "a coordinate" : "";
 }
 
-bool wanted(const InputField& field, const CodecsOptions& options) {
+bool wanted(const StoredDataset& field, const CodecsOptions& options) {
   if (options.fields.empty()) return true;
   return std::any_of(options.fields.begin(), options.fields.end(),
                      [&](const std::string& glob) { return glob_matches(glob, field.path); });
@@ -60,7 +60,7 @@ class FileRun {
         verbs::open_input(path_, outcome_.options.raw_format);
     if (!input.ok()) return input.status();
     for (std::size_t f = 0; f < (*input)->fields().size(); ++f) {
-      const InputField& field = (*input)->fields()[f];
+      const StoredDataset& field = (*input)->fields()[f];
       if (!wanted(field, outcome_.options)) continue;
       const std::string reason = reason_to_leave_out(field);
       if (reason.empty()) {

@@ -79,11 +79,11 @@ void add_to_checksum(std::span<const std::byte> bytes, std::uint64_t& sum) {
   }
 }
 
-Shape chunk_shape_of(const InputField& field, const CodecsOptions& options) {
+Shape chunk_shape_of(const StoredDataset& field, const CodecsOptions& options) {
   if (options.chunk_shape && options.chunk_shape->size() == field.shape.size()) {
     return *options.chunk_shape;
   }
-  return chunk_shape_for(field.shape, dtype_bytes(field.dtype), options.chunk_bytes,
+  return chunk_shape_for(field.shape, field.value_bytes(), options.chunk_bytes,
                          {.cut_gcd = field.shape, .largest_box = field.shape});
 }
 
@@ -288,13 +288,13 @@ Result<std::vector<std::string>> drop_missing_codecs(CodecsOptions& options) {
 
 Result<CodecsField> scan_field(InputFile& input, std::size_t index, const std::string& file,
                                const CodecsOptions& options) {
-  const InputField& found = input.fields()[index];
+  const StoredDataset& found = input.fields()[index];
   CodecsField field;
   field.file = file;
   field.path = found.path;
-  field.dtype = found.dtype;
+  field.dtype = *found.dtype;
   field.grid = {found.shape, chunk_shape_of(found, options)};
-  field.fill_value = found.fill_value;
+  field.fill_value = found.missing_value;
   for (const FillChoice& fill : options.fills) {
     if (glob_matches(fill.glob, found.path)) field.fill_value = fill.value;
   }

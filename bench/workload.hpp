@@ -48,7 +48,7 @@ struct Workload {
 
 /// Make this rank's blocks, exact until a bound is set. Collective. Values are made or read by each
 /// rank alone.
-/// @error invalid_argument  shapes that do not fit.  @error as of InputFile::open.
+/// @error invalid_argument  shapes that do not fit.  @error as of open_input_file.
 Result<Workload> make_workload(Comm& comm, const BenchOptions& options);
 
 /// Let all fields be written under this bound from now on, but for those that have their own. Not

@@ -12,7 +12,7 @@
 
 #include "codec/verify.hpp"
 #include "core/options.hpp"
-#include "describe/input_file.hpp"
+#include "read/read.hpp"
 #include "synthetic_sets.hpp"
 
 namespace tailrace::bench {
@@ -49,8 +49,8 @@ std::string data_folder(const BenchOptions& options) {
 }
 
 /// Why a field of the input cannot be part of the workload; empty if it can.
-std::string unfit(const InputField& field, const KnownSet* set) {
-  if (!is_floating(field.dtype)) return "no floating point numbers";
+std::string unfit(const StoredDataset& field, const KnownSet* set) {
+  if (!is_floating(*field.dtype)) return "no floating point numbers";
   if (field.coordinate) return "a coordinate";
   if (field.shape.empty() || n_elements(field.shape) < 4096) return "too small";
   if (set != nullptr && *set->without != '\0' && glob_matches(set->without, field.path)) {
@@ -59,11 +59,11 @@ std::string unfit(const InputField& field, const KnownSet* set) {
   return "";
 }
 
-std::optional<double> fill_of(const InputField& field, const std::vector<FillChoice>& fills) {
+std::optional<double> fill_of(const StoredDataset& field, const std::vector<FillChoice>& fills) {
   for (const FillChoice& fill : fills) {
     if (glob_matches(fill.glob, field.path)) return fill.value;
   }
-  return field.fill_value;
+  return field.missing_value;
 }
 
 Status visit_file(const std::string& path, const KnownSet* set, const BenchOptions& options,
@@ -72,25 +72,25 @@ Status visit_file(const std::string& path, const KnownSet* set, const BenchOptio
   if (set != nullptr) {
     for (const char* fill : set->fills) TAILRACE_TRY(parse_fill(fill, fills));
   }
-  Result<std::unique_ptr<InputFile>> opened = InputFile::open(path);
+  Result<std::unique_ptr<InputFile>> opened = open_input_file(path);
   if (!opened.ok()) return opened.status();
   InputFile& input = **opened;
   const auto n_fit = static_cast<std::size_t>(
       std::count_if(input.fields().begin(), input.fields().end(),
-                    [&](const InputField& field) { return unfit(field, set).empty(); }));
+                    [&](const StoredDataset& field) { return unfit(field, set).empty(); }));
   std::size_t n_taken = 0;
   for (std::size_t f = 0; f < input.fields().size(); ++f) {
-    const InputField& found = input.fields()[f];
+    const StoredDataset& found = input.fields()[f];
     std::string reason = unfit(found, set);
-    SourceField field{found.path, found.dtype, found.shape, fill_of(found, fills),
-                      {},         false,       n_fit};
+    SourceField field{found.path, *found.dtype, found.shape, fill_of(found, fills),
+                      {},         false,        n_fit};
     if (reason.empty()) {
-      field.values = Buffer(n_elements(found.shape) * dtype_bytes(found.dtype));
+      field.values = Buffer(n_elements(found.shape) * found.value_bytes());
       if (!field.values.allocated()) {
         return Status(Code::out_of_memory, "no memory for " + found.path);
       }
       TAILRACE_TRY(input.read(f, whole_box(found.shape), field.values.bytes()));
-      const ValueRange range = value_range(found.dtype, field.values.bytes(), field.fill_value);
+      const ValueRange range = value_range(*found.dtype, field.values.bytes(), field.fill_value);
       if (range.n_nan + range.n_inf > 0) reason = "has values that are not finite";
       if (range.constant()) reason = "all values are equal";
     }

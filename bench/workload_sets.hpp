@@ -41,7 +41,7 @@ struct Source {
 bool is_workload_set(const std::string& name);
 
 /// Hand the fields of the workload over, one after the other. Every rank reads or makes its own.
-/// Not collective, but the ranks must call it alike. @error as of InputFile::open and `take`.
+/// Not collective, but the ranks must call it alike. @error as of open_input_file and `take`.
 Result<Source> visit_source(const Comm& comm, const BenchOptions& options,
                             const std::function<Status(SourceField&&)>& take);
 

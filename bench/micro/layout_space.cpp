@@ -21,9 +21,9 @@
 #include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
 #include "core/option_table.hpp"
-#include "describe/input_file.hpp"
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
+#include "read/read.hpp"
 #include "write/write.hpp"
 
 namespace {
@@ -77,11 +77,11 @@ DataSet read_data_set(const std::string& argument) {
   const std::string path = argument.substr(0, colon);
   DataSet set{path.substr(path.rfind('/') + 1), {}, 1};
   if (colon != std::string::npos) set.name += " by steps";
-  const auto input = value_or_give_up(InputFile::open(path));
+  const auto input = value_or_give_up(open_input_file(path));
   for (std::size_t f = 0; f < input->fields().size(); ++f) {
-    const InputField& info = input->fields()[f];
+    const StoredDataset& info = input->fields()[f];
     if (info.dtype != DType::f32 || info.coordinate || info.shape.empty()) continue;
-    Field field{info.path, info.shape, 1, {}, info.fill_value};
+    Field field{info.path, info.shape, 1, {}, info.missing_value};
     if (colon != std::string::npos) {
       field.n_steps = info.shape[0];
       field.step_shape.erase(field.step_shape.begin());

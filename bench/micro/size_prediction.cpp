@@ -23,11 +23,11 @@
 #include "cli/synthetic_nyx.hpp"
 #include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
-#include "describe/input_file.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/chunk_estimator.hpp"
 #include "field/field_state.hpp"
 #include "model/block_sample.hpp"
+#include "read/read.hpp"
 
 namespace {
 
@@ -92,13 +92,18 @@ std::vector<Field> fields_of(const std::string& argument) {
   const std::size_t colon = argument.rfind(":steps");
   const bool steps = colon != std::string::npos;
   const std::string path = argument.substr(0, colon);
-  const auto input = value_or_give_up(InputFile::open(path));
+  const auto input = value_or_give_up(open_input_file(path));
   std::vector<Field> fields;
   for (std::size_t f = 0; f < input->fields().size(); ++f) {
-    const InputField& info = input->fields()[f];
+    const StoredDataset& info = input->fields()[f];
     if (info.dtype != DType::f32 || info.coordinate || info.shape.empty()) continue;
-    Field field{
-        path.substr(path.rfind('/') + 1), info.path, "native", info.shape, 1, {}, info.fill_value};
+    Field field{path.substr(path.rfind('/') + 1),
+                info.path,
+                "native",
+                info.shape,
+                1,
+                {},
+                info.missing_value};
     if (steps) {
       field.n_steps = info.shape[0];
       field.step_shape.erase(field.step_shape.begin());

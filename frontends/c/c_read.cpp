@@ -81,7 +81,7 @@ Status check_dataset(const Reader& reader, std::size_t dataset) {
 Result<Slab> make_slab(const Reader& reader, std::size_t dataset, const std::uint64_t* start,
                        const std::uint64_t* count, const std::uint64_t* stride) {
   TAILRACE_TRY(check_dataset(reader, dataset));
-  const std::size_t rank = reader.datasets()[dataset].shape().size();
+  const std::size_t rank = reader.datasets()[dataset].shape.size();
   Slab slab;
   if (rank == 0) return slab;
   if (start == nullptr || count == nullptr) return null_argument("the slab's start or count");
@@ -95,8 +95,8 @@ Status make_request(const Reader& reader, const tailrace_read_request& from, Rea
   Result<Slab> slab = make_slab(reader, from.dataset, from.start, from.count, from.stride);
   if (!slab.ok()) return slab.status();
   const StoredDataset& dataset = reader.datasets()[from.dataset];
-  TAILRACE_TRY(check_slab(*slab, dataset.shape()).within("dataset \"" + dataset.path + "\""));
-  const std::uint64_t n_bytes = slab->n_elements() * dataset.element_bytes();
+  TAILRACE_TRY(check_slab(*slab, dataset.shape).within("dataset \"" + dataset.path + "\""));
+  const std::uint64_t n_bytes = slab->n_elements() * dataset.value_bytes();
   if (n_bytes != from.n_bytes) {
     return Status(Code::invalid_argument, "dataset \"" + dataset.path + "\": slab " +
                                               slab_text(*slab) + " has " + std::to_string(n_bytes) +
@@ -148,19 +148,19 @@ tailrace_error tailrace_reader_dataset(const tailrace_reader* reader, size_t dat
     if (info == nullptr) return tailrace::null_argument("the place for the dataset's info");
     TAILRACE_TRY(tailrace::check_dataset(*reader->reader, dataset));
     const tailrace::StoredDataset& stored = reader->reader->datasets()[dataset];
-    const tailrace::Shape& chunk_shape = stored.file.storage.chunk_shape;
+    const tailrace::Shape& chunk_shape = stored.storage.chunk_shape;
     *info = {};
     info->path = stored.path.c_str();
-    info->type_text = stored.file.type_text.c_str();
+    info->type_text = stored.type_text.c_str();
     info->is_number = stored.dtype ? 1 : 0;
     if (stored.dtype) info->dtype = tailrace::c_dtype(*stored.dtype);
-    info->element_bytes = stored.element_bytes();
-    info->n_dims = stored.shape().size();
-    info->shape = stored.shape().data();
+    info->element_bytes = stored.value_bytes();
+    info->n_dims = stored.shape.size();
+    info->shape = stored.shape.data();
     info->max_shape = stored.max_shape.data();
     info->chunk_shape = chunk_shape.empty() ? nullptr : chunk_shape.data();
-    info->has_fill_value = stored.fill_value ? 1 : 0;
-    info->fill_value = stored.fill_value.value_or(0);
+    info->has_fill_value = stored.fill_number ? 1 : 0;
+    info->fill_value = stored.fill_number.value_or(0);
     return tailrace::Status();
   });
 }

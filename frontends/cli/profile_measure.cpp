@@ -46,13 +46,13 @@ constexpr std::size_t kFieldsMax = 6;
 
 /// Indices of the fields worth measuring, the largest first.
 std::vector<std::size_t> chosen_fields(const InputFile& input) {
-  const std::vector<InputField>& fields = input.fields();
+  const std::vector<StoredDataset>& fields = input.fields();
   const auto bytes_of = [&](std::size_t f) {
-    return n_elements(fields[f].shape) * dtype_bytes(fields[f].dtype);
+    return n_elements(fields[f].shape) * fields[f].value_bytes();
   };
   std::vector<std::size_t> chosen;
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    const bool fits = is_floating(fields[f].dtype) && !fields[f].coordinate;
+    const bool fits = is_floating(*fields[f].dtype) && !fields[f].coordinate;
     if (fits && bytes_of(f) >= kLeastBytes) chosen.push_back(f);
   }
   std::stable_sort(chosen.begin(), chosen.end(),
@@ -61,9 +61,9 @@ std::vector<std::size_t> chosen_fields(const InputFile& input) {
 }
 
 /// This rank's whole chunk of a field.
-Box chunk_of_rank(const InputField& field, const Comm& comm) {
+Box chunk_of_rank(const StoredDataset& field, const Comm& comm) {
   ChunkGrid whole{field.shape,
-                  chunk_shape_for(field.shape, dtype_bytes(field.dtype), kChunkBytes,
+                  chunk_shape_for(field.shape, field.value_bytes(), kChunkBytes,
                                   {.cut_gcd = field.shape, .largest_box = field.shape})};
   // Only whole chunks: all ranks' codecs are made for the same shape.
   for (std::size_t d = 0; d < whole.shape.size(); ++d) {
@@ -99,16 +99,17 @@ Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::st
   if (!input.ok()) return input.status();
   std::vector<ProfileChunk> chunks;
   for (const std::size_t f : chosen_fields(**input)) {
-    const InputField& field = (*input)->fields()[f];
+    const StoredDataset& field = (*input)->fields()[f];
     const Box box = chunk_of_rank(field, comm);
     ProfileChunk chunk;
     chunk.field = field.path;
-    chunk.dtype = field.dtype;
+    chunk.dtype = *field.dtype;
     chunk.shape = box.count;
-    chunk.values = Buffer(box.n_elements() * dtype_bytes(field.dtype));
+    chunk.values = Buffer(box.n_elements() * field.value_bytes());
     if (!chunk.values.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
     TAILRACE_TRY((*input)->read(f, box, chunk.values.bytes()).within(path + ": " + field.path));
-    chunk.range = value_range(field.dtype, std::as_const(chunk.values).bytes(), field.fill_value);
+    chunk.range =
+        value_range(chunk.dtype, std::as_const(chunk.values).bytes(), field.missing_value);
     chunks.push_back(std::move(chunk));
     if (chunks.size() == kFieldsMax) break;
   }

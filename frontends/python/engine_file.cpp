@@ -17,18 +17,18 @@ namespace {
 
 VariableStorage storage_of(const StoredDataset& dataset) {
   VariableStorage storage;
-  switch (dataset.file.storage.kind) {
+  switch (dataset.storage.kind) {
     case StoredForm::Kind::nothing: storage.kind = "nothing"; break;
     case StoredForm::Kind::compact: storage.kind = "compact"; break;
     case StoredForm::Kind::contiguous: storage.kind = "contiguous"; break;
     case StoredForm::Kind::chunked: storage.kind = "chunked"; break;
   }
-  storage.type_text = dataset.file.type_text;
+  storage.type_text = dataset.type_text;
   // The reader turns numbers of other sizes or precisions, such as half, into these.
-  storage.type_description = dataset.dtype ? describe_type(encoded_type(*dataset.dtype))
-                                           : describe_type(dataset.file.type);
-  storage.chunk_shape = dataset.file.storage.chunk_shape;
-  storage.filters = dataset.file.storage.filters;
+  storage.type_description =
+      dataset.dtype ? describe_type(encoded_type(*dataset.dtype)) : describe_type(dataset.type);
+  storage.chunk_shape = dataset.storage.chunk_shape;
+  storage.filters = dataset.storage.filters;
   return storage;
 }
 

@@ -15,16 +15,16 @@ namespace {
 using verbs::FieldInfo;
 using verbs::InfoReport;
 
-std::string filters_text(const FieldAttributes& attributes) {
+std::string filters_text(const StoredDataset& field) {
   std::string text;
-  for (const StoredFilter& filter : attributes.filters) {
+  for (const FilterSpec& filter : field.storage.filters) {
     text += (text.empty() ? "" : "+") + filter_name(filter);
   }
   return text;
 }
 
 std::string chunk_count_cell(const FieldInfo& info) {
-  return info.attributes.storage == "chunked" ? fmt::format("{}", info.chunks.size()) : "";
+  return info.field.chunked() ? fmt::format("{}", info.chunks.size()) : "";
 }
 
 /// What the bytes of an HDF5 file are.
@@ -73,9 +73,9 @@ std::string info_text(const InfoReport& report) {
     const bool own_name = attributes.codec == "portable";
     table.add_row(
         {std::string(shown_path(field.field.path, group)),
-         std::string(dtype_name(field.field.dtype)), shape_text(field.field.shape),
-         field.field.chunk_shape.empty() ? attributes.storage : shape_text(field.field.chunk_shape),
-         chunk_count_cell(field), own_name ? attributes.codec : filters_text(attributes),
+         std::string(dtype_name(*field.field.dtype)), shape_text(field.field.shape),
+         field.field.chunked() ? shape_text(field.field.storage.chunk_shape) : field.storage(),
+         chunk_count_cell(field), own_name ? attributes.codec : filters_text(field.field),
          size_text(field.field.stored_bytes),
          ratio_text(field.raw_bytes(), field.field.stored_bytes),
          attributes.by_tailrace ? bound_column_text(attributes.bound) : "",

@@ -464,19 +464,18 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   const StoredDataset& stored = *variable.stored;
   variable.places_known = false;
   variable.tells_max_error = false;
-  variable.swapped = stored.dtype.has_value() && !decoded_type(stored.file.type);
-  if (!stored.file.fill_value.empty() &&
-      stored.file.fill_value.size() == variable.log.element_bytes() &&
+  variable.swapped = stored.dtype.has_value() && !decoded_type(stored.type);
+  if (!stored.fill_value.empty() && stored.fill_value.size() == variable.log.element_bytes() &&
       model_.variables[v].attribute("_FillValue") == nullptr) {
-    variable.fill = stored.file.fill_value;
+    variable.fill = stored.fill_value;
     if (variable.swapped) std::reverse(variable.fill.begin(), variable.fill.end());
-  } else if (stored.file.fill_value.empty()) {
+  } else if (stored.fill_value.empty()) {
     variable.fill.assign(variable.fill.size(), std::byte{0});  // as HDF5 reads what is missing
   }
-  variable.definition = define(v, stored.shape());
-  variable.resolved.chunk_shape = stored.file.storage.chunk_shape;
+  variable.definition = define(v, stored.shape);
+  variable.resolved.chunk_shape = stored.storage.chunk_shape;
   variable.resolved.layout = make_claimed_layout(FieldOptions()).value();
-  switch (stored.file.storage.kind) {
+  switch (stored.storage.kind) {
     case StoredForm::Kind::chunked:
       variable.storage = array_dtype(variable.type) ? ArrayStorage::chunked : ArrayStorage::by_hdf5;
       break;
@@ -512,7 +511,7 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
       if (variable.address == 0) variable.storage = ArrayStorage::by_hdf5;
     } else {
       // The shape in the file is that of the last flush; numbers of chunks do not depend on growth.
-      const ChunkGrid grid{variable.stored->shape(), variable.resolved.chunk_shape};
+      const ChunkGrid grid{variable.stored->shape, variable.resolved.chunk_shape};
       const Status loaded = places_.load(*comm_, {v, grid, {}, variable.growing}, chunks);
       TAILRACE_TRY(comm_->agree(loaded));
     }
@@ -523,7 +522,7 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
 
 Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
   ArrayVariable& variable = variables_[v];
-  const ConcatDataset& dataset = variable.stored->file;
+  const StoredDataset& dataset = *variable.stored;
   if (variable.own_codec != nullptr) {
     if (!variable.swapped) {
       variable.resolved.codec = share_codec(variable.own_codec);
@@ -566,7 +565,7 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   if (request.name != "sz3" && request.name != "zfp" && request.name != "sperr") return false;
   if (mode != "abs" && mode != "rel" && mode != "psnr") return false;
   if (!bound || !(*bound > 0) || !std::isfinite(*bound)) return false;
-  const ConcatDataset& dataset = variable.stored->file;
+  const StoredDataset& dataset = *variable.stored;
   request.dtype = *variable.stored->dtype;
   if (!is_floating(request.dtype)) return false;
   request.chunk_shape = dataset.storage.chunk_shape;
@@ -676,10 +675,10 @@ Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std
   const Result<std::size_t> dataset = reader->find(file_paths_[v]);
   if (!dataset.ok()) return dataset.status();
   const StoredDataset& stored = reader->datasets()[*dataset];
-  if (variable.own_codec != nullptr && stored.file.storage.kind == StoredForm::Kind::chunked) {
+  if (variable.own_codec != nullptr && stored.storage.kind == StoredForm::Kind::chunked) {
     return read_by_own_codec(stored, v, slab, values);
   }
-  const SlabPart part = part_within(slab, whole_box(stored.shape()));
+  const SlabPart part = part_within(slab, whole_box(stored.shape));
   if (part.slab == slab) return reader->read(*dataset, slab, values);
   fill_values(values, variable.fill);
   if (part.slab.empty()) return Status();
@@ -732,8 +731,7 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
       continue;
     }
     // A dataset may have fewer records than the dimension: the rest reads as fill values.
-    const SlabPart part =
-        part_within(request.slab, whole_box(reader_->datasets()[*dataset].shape()));
+    const SlabPart part = part_within(request.slab, whole_box(reader_->datasets()[*dataset].shape));
     if (part.slab == request.slab) {
       known.push_back({*dataset, request.slab, request.values});
       continue;
@@ -765,7 +763,7 @@ Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::siz
   Result<std::vector<StoredChunk>> chunks = read_chunk_index(path_, file_paths_[v]);
   if (!chunks.ok()) return chunks.status();
   std::ifstream file(path_, std::ios::binary);
-  const ChunkGrid grid{dataset.shape(), dataset.file.storage.chunk_shape};
+  const ChunkGrid grid{dataset.shape, dataset.storage.chunk_shape};
   const std::uint64_t raw_bytes = n_elements(grid.chunk_shape) * element;
   for (const StoredChunk& chunk : *chunks) {
     const Box box = grid.full_box(chunk.chunk_index);
@@ -778,7 +776,7 @@ Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::siz
                    static_cast<std::streamsize>(chunk.extent.encoded_bytes))) {
       return Status(Code::io_error, "chunk " + box_text(box) + " cannot be read");
     }
-    const std::uint64_t all = (std::uint64_t{1} << dataset.file.storage.filters.size()) - 1;
+    const std::uint64_t all = (std::uint64_t{1} << dataset.storage.filters.size()) - 1;
     Result<Buffer> decoded = (chunk.filter_mask & all) == all
                                  ? Result<Buffer>(std::move(encoded.buffer))
                                  : variable.own_codec->decode(std::move(encoded));
@@ -805,7 +803,7 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
     Reader* const reader = *fresh;
     const Result<std::size_t> dataset = reader->find(file_paths_[v]);
     if (!dataset.ok()) return dataset.status();
-    const SlabPart part = part_within(slab, whole_box(reader->datasets()[*dataset].shape()));
+    const SlabPart part = part_within(slab, whole_box(reader->datasets()[*dataset].shape));
     if (!part.slab.empty()) {
       Result<std::vector<std::string>> there = reader->read_texts(*dataset, part.slab);
       if (!there.ok()) return there.status();

@@ -67,7 +67,7 @@ const StoredForm* FormTable::intern(const StoredForm& form) {
   return &forms_.back();
 }
 
-StoredForm chunked_form(const ConcatDataset& dataset, const StoredForm& stored) {
+StoredForm chunked_form(const StoredDataset& dataset, const StoredForm& stored) {
   if (stored.kind == StoredForm::Kind::chunked) return stored;
   StoredForm form;
   form.kind = StoredForm::Kind::contiguous;
@@ -147,7 +147,7 @@ Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
   Bytes packed;
   if (own_first == first[0]) packed = pack_schema(own_first_input->datasets());
   comm_.broadcast(packed, static_cast<int>(owner[0]));
-  Result<std::vector<ConcatDataset>> schema = unpack_schema(packed);
+  Result<std::vector<StoredDataset>> schema = unpack_schema(packed);
   if (!schema.ok()) return schema.status();
   schema_ = std::move(*schema);
   n_stored_ = schema_.size();
@@ -159,13 +159,13 @@ Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
 
 void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   OpenedFile file{next_file_ - 1, std::move(input), {}, {}};
-  const std::vector<ConcatDataset>& datasets = file.input->datasets();
+  const std::vector<StoredDataset>& datasets = file.input->datasets();
   const std::vector<std::string> conflicts = schema_conflicts(in_files(), datasets);
   if (!conflicts.empty()) {
     return refuse(file.source, Status(Code::invalid_argument, conflicts_text(conflicts)));
   }
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    const ConcatDataset& dataset = datasets[i];
+    const StoredDataset& dataset = datasets[i];
     if (!dataset.appended || dataset.n_rows() == 0) continue;
     const StoredForm* form = forms_.intern(chunked_form(dataset, dataset.storage));
     file.rows.push_back(
@@ -187,7 +187,7 @@ Status ConcatInputs::add_key_datasets() {
   if (!groups.ok()) return groups.status().within(request_.inputs[first_input_]);
   keyed_ = std::move(*groups);
   for (const KeyedGroup& group : keyed_) {
-    ConcatDataset keys = schema_[group.like];
+    StoredDataset keys = schema_[group.like];
     keys.path = group.key_path;
     keys.type = encoded_type(DType::i64);
     keys.type_text = dtype_name(DType::i64);
@@ -310,7 +310,7 @@ std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older
   std::vector<ConcatPart> parts;
   for (const OpenedFile& file : files_) {
     for (const FileRows& rows : file.rows) {
-      const ConcatDataset& dataset = schema_[rows.dataset];
+      const StoredDataset& dataset = schema_[rows.dataset];
       if (!dataset.by_value || dataset.row_bytes() == 0) continue;
       ConcatPart part;
       part.dataset = rows.dataset;

@@ -64,7 +64,7 @@ class FormTable {
 
 /// The form in which parts of a dataset are cut into chunks: `stored` itself if it is chunked, else
 /// unfiltered runs of rows of about 1 MiB.
-StoredForm chunked_form(const ConcatDataset& dataset, const StoredForm& stored);
+StoredForm chunked_form(const StoredDataset& dataset, const StoredForm& stored);
 
 class ConcatInputs {
  public:
@@ -82,7 +82,7 @@ class ConcatInputs {
   Status fit_into(std::uint64_t n_bytes);
 
   /// The common datasets, then those of keys. The shapes are the first file's.
-  const std::vector<ConcatDataset>& schema() const { return schema_; }
+  const std::vector<StoredDataset>& schema() const { return schema_; }
   /// Rows of each dataset in all inputs.
   const std::vector<std::uint64_t>& n_rows() const { return n_rows_; }
   /// The position of the file that gave the schema.
@@ -133,7 +133,7 @@ class ConcatInputs {
   void take_in(std::unique_ptr<ConcatInput> input);
   Status number_events_of(OpenedFile& file);
   /// The part of the schema that is in the files.
-  std::span<const ConcatDataset> in_files() const { return std::span(schema_).first(n_stored_); }
+  std::span<const StoredDataset> in_files() const { return std::span(schema_).first(n_stored_); }
   Status settle_bad_files();
   void count_rows();
   void refuse(std::size_t source, const Status& why);
@@ -147,7 +147,7 @@ class ConcatInputs {
   FormTable forms_;
   std::vector<OpenedFile> files_;
   std::vector<BadFile> bad_;
-  std::vector<ConcatDataset> schema_;
+  std::vector<StoredDataset> schema_;
   std::unordered_map<std::string, std::uint32_t> by_path_;  ///< Of the datasets in the files.
   std::size_t n_stored_ = 0;  ///< Datasets of the schema that are in the files: all but the keys'.
   std::vector<KeyedGroup> keyed_;

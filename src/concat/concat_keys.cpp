@@ -54,7 +54,7 @@ std::string tuple_text(const Tuple& tuple) {
   return text + ")";
 }
 
-bool is_key_column(const ConcatDataset& dataset) {
+bool is_key_column(const StoredDataset& dataset) {
   return dataset.appended && dataset.by_value &&
          std::all_of(dataset.shape.begin() + 1, dataset.shape.end(),
                      [](std::uint64_t extent) { return extent == 1; });
@@ -82,12 +82,12 @@ void KeyRows::expand(std::uint64_t first_row, std::uint64_t n, std::int64_t offs
   }
 }
 
-Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const ConcatDataset> schema,
+Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset> schema,
                                                   std::span<const std::string> names) {
   std::unordered_map<std::string, std::size_t> by_path;
   for (std::size_t d = 0; d < schema.size(); ++d) by_path.emplace(schema[d].path, d);
   std::vector<KeyedGroup> groups;
-  for (const ConcatDataset& dataset : schema) {
+  for (const StoredDataset& dataset : schema) {
     // The first name stands for its group, so that each group is looked at once.
     const std::size_t slash = dataset.path.rfind('/');
     const std::string group = dataset.path.substr(0, slash);

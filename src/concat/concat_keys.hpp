@@ -48,7 +48,7 @@ struct KeyedGroup {
 /// The groups of the schema that hold all of `names`, /spill among them.
 /// @error not_found  /spill does not hold them.  @error already_exists  there is such a key dataset
 /// already.  @error unsupported  a column is no dataset of one integer a row.
-Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const ConcatDataset> schema,
+Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset> schema,
                                                   std::span<const std::string> names);
 
 /// The keys of one file, numbered from 0.

@@ -26,7 +26,7 @@ constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-Shape choose_chunk_shape(const ConcatDataset& dataset, std::uint64_t n_rows,
+Shape choose_chunk_shape(const StoredDataset& dataset, std::uint64_t n_rows,
                          const ConcatRequest& request) {
   const bool chunked = dataset.storage.kind == StoredForm::Kind::chunked;
   Shape shape = chunked ? dataset.storage.chunk_shape : dataset.shape;
@@ -53,7 +53,7 @@ Shape choose_chunk_shape(const ConcatDataset& dataset, std::uint64_t n_rows,
   return shape;
 }
 
-Result<std::vector<FilterSpec>> filters_of_codec(const ConcatDataset& dataset, const Shape& shape,
+Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, const Shape& shape,
                                                  const ConcatRequest& request) {
   CodecRequest wanted;
   wanted.name = request.codec;
@@ -86,12 +86,12 @@ bool filters_fit_any_chunk(const StoredForm& form) {
   });
 }
 
-bool keeps_chunks(const ConcatDataset& dataset, const ConcatRequest& request) {
+bool keeps_chunks(const StoredDataset& dataset, const ConcatRequest& request) {
   return (request.chunk_rows > 0 || request.chunk_bytes > 0) && request.codec == "keep" &&
          !filters_fit_any_chunk(dataset.storage);
 }
 
-Result<StoredForm> choose_form(const ConcatDataset& dataset, std::uint64_t n_rows,
+Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_rows,
                                const ConcatRequest& request) {
   const std::string what = "dataset \"" + dataset.path + "\"";
   StoredForm form;
@@ -133,7 +133,7 @@ Result<StoredForm> choose_form(const ConcatDataset& dataset, std::uint64_t n_row
 
 Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request,
                                         ConcatInputs& inputs) {
-  const std::vector<ConcatDataset>& schema = inputs.schema();
+  const std::vector<StoredDataset>& schema = inputs.schema();
   older_rows_.assign(schema.size(), 0);
   if (!request.append) return Status();
   Status opened;
@@ -158,7 +158,7 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
   }
   TAILRACE_TRY(as_rank_0_says(comm, opened));
   comm.broadcast(packed, 0);
-  Result<std::vector<ConcatDataset>> unpacked = unpack_schema(packed);
+  Result<std::vector<StoredDataset>> unpacked = unpack_schema(packed);
   if (!unpacked.ok()) return unpacked.status();
   older_schema_ = std::move(*unpacked);
   const std::vector<std::string> conflicts = schema_conflicts(older_schema_, schema);
@@ -173,8 +173,8 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
     text += "\n    " + lines;
     return Status(Code::invalid_argument, text);
   }
-  std::unordered_map<std::string_view, const ConcatDataset*> by_path;
-  for (const ConcatDataset& dataset : older_schema_) by_path.emplace(dataset.path, &dataset);
+  std::unordered_map<std::string_view, const StoredDataset*> by_path;
+  for (const StoredDataset& dataset : older_schema_) by_path.emplace(dataset.path, &dataset);
   for (std::size_t d = 0; d < schema.size(); ++d) {
     if (schema[d].appended) older_rows_[d] = by_path.at(schema[d].path)->n_rows();
   }
@@ -211,14 +211,14 @@ LineDataset ConcatTargets::place_dataset(const ConcatTarget& target, const Store
 }
 
 Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs) {
-  const std::vector<ConcatDataset>& schema = inputs.schema();
+  const std::vector<StoredDataset>& schema = inputs.schema();
   std::unordered_map<std::string_view, std::size_t> older;
   for (std::size_t i = 0; i < older_schema_.size(); ++i) older.emplace(older_schema_[i].path, i);
   std::vector<LineDataset> line;
   Status status;
   for (std::size_t d = 0; d < schema.size() && status.ok(); ++d) {
     const std::uint64_t n_new = inputs.n_rows()[d];
-    const ConcatDataset* there =
+    const StoredDataset* there =
         request.append ? &older_schema_[older.at(schema[d].path)] : nullptr;
     const bool grows =
         there != nullptr && there->extendable && there->storage.kind == StoredForm::Kind::chunked;

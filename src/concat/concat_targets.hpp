@@ -32,12 +32,12 @@ inline constexpr std::uint64_t default_chunk_bytes = 1U << 20;
 /// The form in which `dataset` (of the first input) is to be stored when it has `n_rows` rows.
 /// Not collective; the same on every rank. May call HDF5 (codecs by name).
 /// @error invalid_argument, unsupported, plugin_missing  names the dataset.
-Result<StoredForm> choose_form(const ConcatDataset& dataset, std::uint64_t n_rows,
+Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_rows,
                                const ConcatRequest& request);
 
 /// Whether a dataset keeps its chunks although others are asked for: its filters were set up for
 /// these, and no other codec is asked for.
-bool keeps_chunks(const ConcatDataset& dataset, const ConcatRequest& request);
+bool keeps_chunks(const StoredDataset& dataset, const ConcatRequest& request);
 
 /// Whether the filters mean the same for every chunk shape (deflate does; SZ3 does not).
 bool filters_fit_any_chunk(const StoredForm& form);
@@ -81,7 +81,7 @@ class ConcatTargets {
 
   std::unique_ptr<ConcatInput> older_;  ///< Rank 0.
   std::uint64_t older_bytes_ = 0;
-  std::vector<ConcatDataset> older_schema_;
+  std::vector<StoredDataset> older_schema_;
   std::vector<std::uint64_t> older_rows_;
   std::vector<ConcatTarget> targets_;
   std::vector<const StoredForm*> forms_;

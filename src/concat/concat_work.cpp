@@ -78,7 +78,7 @@ std::string ConcatWork::piece_text(const Piece& piece) const {
 }
 
 Status ConcatWork::make_codec(std::size_t dataset, const StoredForm& form) {
-  const ConcatDataset& like = targets_[dataset].like;
+  const StoredDataset& like = targets_[dataset].like;
   std::unique_ptr<StoredCodec>& slot = codecs_[{&form, like.type}];
   if (slot != nullptr) return Status();
   Result<std::unique_ptr<StoredCodec>> made = make_stored_codec(like, form, settings_.plugin_path);

@@ -73,7 +73,8 @@ class ByteReader {
     good_ = false;
     rest_ = {};
   }
-
+  /// What has not been taken yet.
+  std::span<const std::byte> rest() const { return rest_; }
   template <class T>
   requires std::is_trivially_copyable_v<T> T take() {
     T value{};

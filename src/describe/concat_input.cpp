@@ -29,7 +29,7 @@ namespace {
 
 /// A file's datasets, as the walk finds them.
 struct Listing {
-  std::vector<ConcatDataset> datasets;
+  std::vector<StoredDataset> datasets;
   ChunkTable chunks;
   /// Datasets with chunks, ascending.
   struct Part {
@@ -54,13 +54,13 @@ class InputVisitor final : public Hdf5Visitor {
   }
 
   Status dataset(hid_t dataset, const std::string& path) override {
-    ConcatDataset described;
+    StoredDataset described;
     described.path = path;
-    const Result<DatasetDescriber::Storage> storage = describer_.describe(dataset, described);
-    if (!storage.ok()) return noted_.failure.ok() ? storage.status() : noted_.failure;
+    const Status failure = describer_.describe(dataset, described);
+    if (!failure.ok()) return noted_.failure.ok() ? failure : noted_.failure;
     found_.clear();
     if (described.appended && described.by_value && n_elements(described.shape) > 0) {
-      TAILRACE_TRY(find_chunks(dataset, described, storage->plain_edges));
+      TAILRACE_TRY(find_chunks(dataset, described));
     }
     if (!found_.empty()) {
       listing_.parts.push_back({listing_.datasets.size(), listing_.chunks.add(found_)});
@@ -76,28 +76,18 @@ class InputVisitor final : public Hdf5Visitor {
   }
 
   /// Into found_.
-  Status find_chunks(hid_t dataset, const ConcatDataset& described, bool plain_edges) {
+  Status find_chunks(hid_t dataset, const StoredDataset& described) {
     const std::string what = "dataset \"" + described.path + "\"";
     switch (described.storage.kind) {
       case StoredForm::Kind::chunked: {
         const ChunkGrid grid{described.shape, described.storage.chunk_shape};
         TAILRACE_TRY(note_chunks(noted_, dataset, grid, what, found_));
-        if (plain_edges) mark_plain_edges(grid);
+        if (described.plain_edges) mark_plain_edges(grid);
         break;
       }
-      case StoredForm::Kind::contiguous: {
-        // Asked first: of a file with a user block HDF5 gives an address even where none is.
-        const hsize_t stored_bytes = H5Dget_storage_size(dataset);
-        if (stored_bytes == 0) break;
-        const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
-        if (n_bytes > stored_bytes) {
-          return Status(Code::corrupt, what + ": " + std::to_string(stored_bytes) +
-                                           " bytes are stored, its extents need " +
-                                           std::to_string(n_bytes));
-        }
-        found_.push_back({0, {H5Dget_offset(dataset), n_bytes}, 0});
+      case StoredForm::Kind::contiguous:
+        if (described.contiguous.encoded_bytes > 0) found_.push_back({0, described.contiguous, 0});
         break;
-      }
       case StoredForm::Kind::compact: return add_compact(dataset, described, what);
       case StoredForm::Kind::nothing: break;
     }
@@ -123,7 +113,7 @@ class InputVisitor final : public Hdf5Visitor {
   }
 
   /// Compact data stand in the object header, in an unknown place: keep a copy.
-  Status add_compact(hid_t dataset, const ConcatDataset& described, const std::string& what) {
+  Status add_compact(hid_t dataset, const StoredDataset& described, const std::string& what) {
     const std::size_t at = listing_.compact.size();
     const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
     if (n_bytes > H5Dget_storage_size(dataset)) {
@@ -222,7 +212,7 @@ class FileInput final : public ConcatInput {
 
   const std::string& path() const override { return path_; }
   std::uint64_t file_bytes() const override { return file_bytes_; }
-  const std::vector<ConcatDataset>& datasets() const override { return listing_.datasets; }
+  const std::vector<StoredDataset>& datasets() const override { return listing_.datasets; }
 
   ChunkList chunks(std::size_t dataset_index) const override {
     const std::vector<Listing::Part>& parts = listing_.parts;
@@ -235,7 +225,7 @@ class FileInput final : public ConcatInput {
 
   void drop_schema() override {
     close_hdf5();
-    std::vector<ConcatDataset>().swap(listing_.datasets);
+    std::vector<StoredDataset>().swap(listing_.datasets);
     schema_bytes_ = 0;
   }
 
@@ -332,11 +322,13 @@ class FileInput final : public ConcatInput {
     if (!walked.ok() && !noted_->failure.ok()) walked = noted_->failure;
     if (!walked.ok()) return walked.within(name());
     listing_ = visitor.take_listing();
-    schema_bytes_ = listing_.datasets.capacity() * sizeof(ConcatDataset);
-    for (const ConcatDataset& dataset : listing_.datasets) {
+    schema_bytes_ = listing_.datasets.capacity() * sizeof(StoredDataset);
+    for (const StoredDataset& dataset : listing_.datasets) {
       schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +
                        dataset.type_text.capacity() + dataset.fill_value.capacity() +
-                       (dataset.shape.capacity() + dataset.storage.chunk_shape.capacity()) * 8 +
+                       (dataset.shape.capacity() + dataset.max_shape.capacity() +
+                        dataset.storage.chunk_shape.capacity()) *
+                           8 +
                        dataset.storage.filters.capacity() * (sizeof(FilterSpec) + 32);
     }
     return Status();

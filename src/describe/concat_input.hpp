@@ -35,7 +35,7 @@ class ConcatInput {
 
   /// All datasets in the file's own order, a group's after one another; external, virtual and
   /// otherwise foreign storage is refused by open(). Empty after drop_schema().
-  virtual const std::vector<ConcatDataset>& datasets() const = 0;
+  virtual const std::vector<StoredDataset>& datasets() const = 0;
   /// The stored chunks of datasets()[dataset_index], by chunk_index; chunks that were never written
   /// are left out. Contiguous and compact data are one chunk without filters (compact data have an
   /// address, too: behind the file's end, where read_at() knows a copy).

@@ -2,10 +2,15 @@
 
 #include "describe/field_attributes.hpp"
 
-#include <array>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <string_view>
+#include <unordered_map>
 
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 
 namespace tailrace {
@@ -50,40 +55,6 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   return number("tailrace_max_error", [&](double v) { attributes.max_error = v; });
 }
 
-Status read_storage(hid_t dataset, FieldAttributes& attributes) {
-  const Hdf5Id creation(H5Dget_create_plist(dataset));
-  if (!creation.valid()) return hdf5_failure(Code::corrupt, "no creation properties");
-  switch (H5Pget_layout(creation.get())) {
-    case H5D_CONTIGUOUS: attributes.storage = "contiguous"; break;
-    case H5D_CHUNKED: attributes.storage = "chunked"; break;
-    case H5D_COMPACT: attributes.storage = "compact"; break;
-    case H5D_VIRTUAL: attributes.storage = "virtual"; break;
-    default: attributes.storage = "unknown"; break;
-  }
-  const int n_filters = H5Pget_nfilters(creation.get());
-  for (int f = 0; f < n_filters; ++f) {
-    // HDF5 fills at most the room it is given, and says how much there is: so ask twice.
-    unsigned flags = 0;
-    unsigned config = 0;
-    std::array<char, 257> name{};
-    std::size_t n_client_data = 0;
-    const auto index = static_cast<unsigned>(f);
-    H5Z_filter_t id = H5Pget_filter2(creation.get(), index, &flags, &n_client_data, nullptr,
-                                     name.size() - 1, name.data(), &config);
-    StoredFilter filter;
-    filter.client_data.resize(n_client_data);
-    if (id >= 0 && n_client_data > 0) {
-      id = H5Pget_filter2(creation.get(), index, &flags, &n_client_data, filter.client_data.data(),
-                          name.size() - 1, name.data(), &config);
-    }
-    if (id < 0) return hdf5_failure(Code::corrupt, "filter " + std::to_string(f));
-    filter.filter_id = static_cast<std::uint32_t>(id);
-    filter.name = name.data();
-    attributes.filters.push_back(std::move(filter));
-  }
-  return Status();
-}
-
 }  // namespace
 
 Result<std::vector<FieldAttributes>> read_field_attributes(
@@ -99,7 +70,6 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
-    TAILRACE_TRY(read_storage(dataset.get(), all[f]).within(where));
   }
   return all;
 }
@@ -111,6 +81,93 @@ std::string hdf5_library_version() {
   unsigned release = 0;
   if (H5get_libversion(&major, &minor, &release) < 0) return "unknown";
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
+
+// --- Fill values and coordinates by convention.
+
+namespace {
+
+/// The value as an integer of type T, if it is one.
+template <class T>
+std::optional<double> whole_in(double value) {
+  // Both limits are exact doubles: T's least is 0 or a power of two, and so is its greatest plus 1.
+  const double least = static_cast<double>(std::numeric_limits<T>::min());
+  const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (!(value >= least && value < end) || value != std::floor(value)) return std::nullopt;
+  return value;
+}
+
+/// A double equals at most one integer up to 2^53; beyond that the integer's neighbours share it.
+template <class T>
+bool exact_as_double(T value) {
+  constexpr T kExactMax = T{1} << 53;
+  if constexpr (std::is_signed_v<T>) return value >= -kExactMax && value <= kExactMax;
+  return value <= kExactMax;
+}
+
+/// The nearest float; none if that would be infinite for a finite value.
+std::optional<double> as_float(double value) {
+  constexpr double kFloatMax = std::numeric_limits<float>::max();
+  constexpr double kRoundsToInfinity = 0x1.ffffffp127;
+  if (!std::isfinite(value) || std::fabs(value) <= kFloatMax) {
+    return static_cast<double>(static_cast<float>(value));
+  }
+  if (std::fabs(value) < kRoundsToInfinity) return std::copysign(kFloatMax, value);
+  return std::nullopt;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+}  // namespace
+
+std::optional<double> fill_for_dtype(double value, DType dtype) {
+  switch (dtype) {
+    case DType::f32: return as_float(value);
+    case DType::f64: return value;
+    case DType::i8: return whole_in<std::int8_t>(value);
+    case DType::i16: return whole_in<std::int16_t>(value);
+    case DType::i32: return whole_in<std::int32_t>(value);
+    case DType::i64: return whole_in<std::int64_t>(value);
+    case DType::u8: return whole_in<std::uint8_t>(value);
+    case DType::u16: return whole_in<std::uint16_t>(value);
+    case DType::u32: return whole_in<std::uint32_t>(value);
+    case DType::u64: return whole_in<std::uint64_t>(value);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> fill_for_dtype(std::int64_t value, DType dtype) {
+  if (!exact_as_double(value)) return std::nullopt;
+  return fill_for_dtype(static_cast<double>(value), dtype);
+}
+
+std::optional<double> fill_for_dtype(std::uint64_t value, DType dtype) {
+  if (!exact_as_double(value)) return std::nullopt;
+  return fill_for_dtype(static_cast<double>(value), dtype);
+}
+
+void mark_coordinates(const std::vector<NamedCoordinates>& named,
+                      std::vector<StoredDataset>& datasets) {
+  std::unordered_map<std::string, StoredDataset*> by_path;
+  for (StoredDataset& field : datasets) {
+    if (!field.field) continue;
+    by_path.emplace(field.path, &field);
+    if (ends_with(field.path, "_bnds") || ends_with(field.path, "_bounds")) {
+      field.coordinate = true;
+    }
+  }
+  for (const NamedCoordinates& entry : named) {
+    std::istringstream words(entry.names);
+    for (std::string name; words >> name;) {
+      for (std::string group = entry.group_path;; group = parent_path(group)) {
+        const auto found = by_path.find(name[0] == '/' ? name : child_path(group, name));
+        if (found != by_path.end()) found->second->coordinate = true;
+        if (found != by_path.end() || group == "/") break;
+      }
+    }
+  }
 }
 
 }  // namespace tailrace

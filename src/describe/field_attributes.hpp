@@ -1,5 +1,5 @@
-// What an HDF5 file says about how its datasets are stored: Tailrace's own attributes, and the
-// storage and filters that any HDF5 file has. For `tailrace verify` and `tailrace info`.
+// What attributes say of a field: by convention, alike for HDF5, netCDF-4 and classic; and those of
+// Tailrace's own, for `tailrace verify` and `tailrace info`.
 //
 // The attributes are those that the Writer sets (docs/format.md). A dataset without them is
 // ordinary: then `by_tailrace` is false, and nothing is known about its error bound.
@@ -12,17 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
 
 namespace tailrace {
-
-/// One filter of a dataset's pipeline, as its header names it.
-struct StoredFilter {
-  std::uint32_t filter_id = 0;
-  std::string name;  ///< May be empty: old files name no filters.
-  std::vector<std::uint32_t> client_data;
-};
 
 struct FieldAttributes {
   bool by_tailrace = false;    ///< tailrace_codec is there.
@@ -34,9 +29,6 @@ struct FieldAttributes {
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; else 0.
   /// Largest measured error, if it was verified; under pw_rel as a fraction of the value.
   std::optional<double> max_error;
-
-  std::string storage;                ///< "contiguous", "chunked", "compact", "virtual".
-  std::vector<StoredFilter> filters;  ///< In the order in which encoding applies them.
 
   /// What max_error is held to: in its unit, 0 if the field is kept exactly.
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
@@ -50,5 +42,29 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
 
 /// "1.10.8": the version of the HDF5 library in this process.
 std::string hdf5_library_version();
+
+// --- Conventions.
+//
+// Fill values must survive a lossy codec exactly and stay out of the value range; coordinates
+// (axes, latitudes, cell bounds) must stay exact because readers compare and search them. Source:
+// the CF conventions, sections 2.5.1 (missing data), 5 (coordinates), 7.1 (bounds).
+
+/// A fill value as an attribute gives it, turned to the field's own precision and range.
+/// No value if the dtype cannot hold it, or a double cannot (64-bit integers beyond 2^53):
+/// then no element of the field can equal it as FieldOptions spells it. Thread-safe.
+std::optional<double> fill_for_dtype(double value, DType dtype);
+std::optional<double> fill_for_dtype(std::int64_t value, DType dtype);
+std::optional<double> fill_for_dtype(std::uint64_t value, DType dtype);
+
+/// A `coordinates` or `bounds` attribute: blank-separated names, seen from a group.
+struct NamedCoordinates {
+  std::string group_path;  ///< "/" or "/a/b", where the naming variable lives.
+  std::string names;
+};
+
+/// Set `coordinate` on every field that one of the attributes names (looked up in the group, then
+/// in the groups above it) and on every field whose name ends in "_bnds" or "_bounds".
+void mark_coordinates(const std::vector<NamedCoordinates>& named,
+                      std::vector<StoredDataset>& datasets);
 
 }  // namespace tailrace

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "describe/field_attributes.hpp"
 #include "describe/hdf5_walk.hpp"
-#include "describe/input_conventions.hpp"
+#include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_paths.hpp"
 
@@ -24,38 +26,13 @@ constexpr std::string_view kDimensionWithoutVariable =
 /// Registered filters that may change values; a codec's error then adds to theirs.
 /// Scale-offset (6), FPZIP (32014), ZFP (32013), SZ (32017), FCIDECOMP (32018), JPEG (32019), SZ3
 /// (32024), SPERR (32028), granular bit round (32022), bit round (37373), EBCC (308).
-constexpr std::array<H5Z_filter_t, 11> kLossyFilters = {6,     32013, 32014, 32017, 32018, 32019,
-                                                        32022, 32024, 32028, 37373, 308};
+constexpr std::array<std::uint32_t, 11> kLossyFilters = {6,     32013, 32014, 32017, 32018, 32019,
+                                                         32022, 32024, 32028, 37373, 308};
 
 /// netCDF-4's names for the number of digits that its quantisation kept.
 constexpr std::array<const char*, 3> kQuantizedAttributes = {
     "_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeBitRoundNumberOfSignificantBits",
     "_QuantizeGranularBitRoundNumberOfSignificantDigits"};
-
-/// The dtype of a plain number type in either byte order; none for everything else.
-std::optional<DType> plain_dtype(hid_t type) {
-  const H5T_class_t type_class = H5Tget_class(type);
-  if (type_class == H5T_FLOAT) {
-    if (H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0) return DType::f32;
-    if (H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0) return DType::f64;
-    return std::nullopt;
-  }
-  if (type_class != H5T_INTEGER) return std::nullopt;
-  const H5T_order_t order = H5Tget_order(type);
-  const std::size_t n_bytes = H5Tget_size(type);
-  // Integers with padding bits (n-bit types) are values of another type: carried over verbatim.
-  if ((order != H5T_ORDER_LE && order != H5T_ORDER_BE) || H5Tget_precision(type) != 8 * n_bytes) {
-    return std::nullopt;
-  }
-  const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
-  switch (n_bytes) {
-    case 1: return is_signed ? DType::i8 : DType::u8;
-    case 2: return is_signed ? DType::i16 : DType::u16;
-    case 4: return is_signed ? DType::i32 : DType::u32;
-    case 8: return is_signed ? DType::i64 : DType::u64;
-    default: return std::nullopt;
-  }
-}
 
 /// The first value of a number attribute as a fill value of `dtype`.
 std::optional<double> fill_attribute(hid_t dataset, const char* name, DType dtype) {
@@ -84,61 +61,54 @@ std::optional<double> fill_attribute(hid_t dataset, const char* name, DType dtyp
 }
 
 /// A fill value that the dataset's creator set in HDF5 itself, unless it is zero.
-std::optional<double> hdf5_fill(hid_t creation, DType dtype) {
-  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
-  if (H5Pfill_value_defined(creation, &defined) < 0 || defined != H5D_FILL_VALUE_USER_DEFINED) {
-    return std::nullopt;
-  }
+std::optional<double> hdf5_fill(const StoredDataset& field) {
+  if (field.fill_value.empty()) return std::nullopt;
+  const DType dtype = *field.dtype;
+  std::uint64_t bits = 0;
+  Bytes value = field.fill_value;
+  if (field.swapped) std::reverse(value.begin(), value.end());
   std::optional<double> fill;
-  if (is_floating(dtype)) {
-    double value = 0;
-    if (H5Pget_fill_value(creation, H5T_NATIVE_DOUBLE, &value) < 0) return std::nullopt;
-    fill = fill_for_dtype(value, dtype);
-  } else if (dtype == DType::u64) {
-    std::uint64_t value = 0;
-    if (H5Pget_fill_value(creation, H5T_NATIVE_UINT64, &value) < 0) return std::nullopt;
-    fill = fill_for_dtype(value, dtype);
-  } else {
-    std::int64_t value = 0;
-    if (H5Pget_fill_value(creation, H5T_NATIVE_INT64, &value) < 0) return std::nullopt;
-    fill = fill_for_dtype(value, dtype);
+  if (dtype == DType::u64) {
+    std::memcpy(&bits, value.data(), sizeof bits);
+    fill = fill_for_dtype(bits, dtype);
+  } else if (dtype == DType::i64) {
+    std::memcpy(&bits, value.data(), sizeof bits);
+    fill = fill_for_dtype(static_cast<std::int64_t>(bits), dtype);
+  } else if (field.fill_number) {
+    fill = fill_for_dtype(*field.fill_number, dtype);
   }
   return fill && *fill == 0 ? std::nullopt : fill;
 }
 
 /// Whether the dataset says that its values are already approximations.
-bool says_lossy(hid_t dataset, hid_t creation) {
+bool says_lossy(hid_t dataset, const StoredForm& storage) {
   const std::string mode = hdf5_text_attribute(dataset, "tailrace_bound_mode");
   if (!mode.empty() && mode != "none") return true;
-  for (const char* name : kQuantizedAttributes) {
-    if (H5Aexists(dataset, name) > 0) return true;
-  }
-  const int n_filters = H5Pget_nfilters(creation);
-  for (int i = 0; i < n_filters; ++i) {
-    unsigned flags = 0;
-    std::size_t n_client_data = 0;
-    unsigned config = 0;
-    const H5Z_filter_t id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags,
-                                           &n_client_data, nullptr, 0, nullptr, &config);
-    if (std::find(kLossyFilters.begin(), kLossyFilters.end(), id) != kLossyFilters.end()) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(kQuantizedAttributes.begin(), kQuantizedAttributes.end(),
+                     [&](const char* name) { return H5Aexists(dataset, name) > 0; }) ||
+         std::any_of(storage.filters.begin(), storage.filters.end(), [](const FilterSpec& filter) {
+           return std::find(kLossyFilters.begin(), kLossyFilters.end(), filter.filter_id) !=
+                  kLossyFilters.end();
+         });
 }
 
 class CatalogVisitor final : public Hdf5Visitor {
  public:
-  explicit CatalogVisitor(hid_t file) : file_(file) {}
+  CatalogVisitor(hid_t file, Asked asked)
+      : file_(file),
+        fields_asked_(asked == Asked::fields),
+        describer_(DatasetDescriber::Foreign::describe) {}
 
   Hdf5Catalog take_catalog() {
-    mark_coordinates(named_coordinates_, catalog_.fields);
+    mark_coordinates(named_coordinates_, catalog_.datasets);
     return std::move(catalog_);
   }
 
   Status group(hid_t group, const std::string& path) override {
-    if (path == "/" && H5Aexists(group, "_NCProperties") > 0) catalog_.netcdf4 = true;
-    if (path == "/" && H5Aexists(group, "_nc3_strict") > 0) catalog_.netcdf4 = true;
+    if (path == "/" && fields_asked_) {
+      catalog_.netcdf4 =
+          H5Aexists(group, "_NCProperties") > 0 || H5Aexists(group, "_nc3_strict") > 0;
+    }
     return add(group, path, Hdf5Node::Kind::group);
   }
 
@@ -149,45 +119,39 @@ class CatalogVisitor final : public Hdf5Visitor {
   }
 
   Status again(const std::string& path, const std::string& first_path) override {
-    Hdf5Node node;
-    node.kind = Hdf5Node::Kind::duplicate;
-    node.path = path;
-    node.target = first_path;
-    catalog_.nodes.push_back(std::move(node));
+    add_node(path, Hdf5Node::Kind::duplicate).target = first_path;
     return Status();
   }
 
   Status other_link(const std::string& path, const LinkInfo& info) override {
-    Hdf5Node node;
-    node.path = path;
-    node.kind = Hdf5Node::Kind::unknown_link;
-    if (info.type == H5L_TYPE_SOFT || info.type == H5L_TYPE_EXTERNAL) {
-      const Result<std::string> value = read_link_value(file_, path, info);
-      if (!value.ok()) return value.status();
-      if (info.type == H5L_TYPE_SOFT) {
-        node.kind = Hdf5Node::Kind::soft_link;
-        node.target = value->c_str();
-      } else {
-        const char* target_file = nullptr;
-        const char* target = nullptr;
-        unsigned flags = 0;
-        if (H5Lunpack_elink_val(value->data(), value->size(), &flags, &target_file, &target) < 0) {
-          return failed(path, "unpack the external link");
-        }
-        node.kind = Hdf5Node::Kind::external_link;
-        node.target_file = target_file;
-        node.target = target;
-      }
+    Hdf5Node& node = add_node(path, Hdf5Node::Kind::unknown_link);
+    if (info.type != H5L_TYPE_SOFT && info.type != H5L_TYPE_EXTERNAL) return Status();
+    const Result<std::string> value = read_link_value(file_, path, info);
+    if (!value.ok()) return fields_asked_ ? value.status() : Status();
+    if (info.type == H5L_TYPE_SOFT) {
+      node.kind = Hdf5Node::Kind::soft_link;
+      node.target = value->c_str();
+      return Status();
     }
-    catalog_.nodes.push_back(std::move(node));
+    const char* target_file = nullptr;
+    const char* target = nullptr;
+    unsigned flags = 0;
+    if (H5Lunpack_elink_val(value->data(), value->size(), &flags, &target_file, &target) < 0) {
+      return fields_asked_ ? failed(path, "unpack the external link") : Status();
+    }
+    node.kind = Hdf5Node::Kind::external_link;
+    node.target_file = target_file;
+    node.target = target;
     return Status();
   }
 
   Status dataset(hid_t dataset, const std::string& path) override {
-    Hdf5Node node;
-    node.path = path;
-    TAILRACE_TRY(count_attributes(dataset, node));
-    return add_dataset(dataset, std::move(node));
+    TAILRACE_TRY(add(dataset, path, Hdf5Node::Kind::dataset));
+    StoredDataset& described = catalog_.datasets.emplace_back();
+    described.path = path;
+    TAILRACE_TRY(describer_.describe(dataset, described));
+    if (fields_asked_) ask_for_field(dataset, catalog_.nodes.back(), described);
+    return Status();
   }
 
  private:
@@ -196,96 +160,62 @@ class CatalogVisitor final : public Hdf5Visitor {
                   "object \"" + path + "\": cannot " + what + ": " + hdf5_error_text());
   }
 
-  static Status count_attributes(hid_t object, Hdf5Node& node) {
+  Hdf5Node& add_node(const std::string& path, Hdf5Node::Kind kind) {
+    Hdf5Node& node = catalog_.nodes.emplace_back();
+    node.path = path;
+    node.kind = kind;
+    return node;
+  }
+
+  Status add(hid_t object, const std::string& path, Hdf5Node::Kind kind) {
+    Hdf5Node& node = add_node(path, kind);
+    if (!fields_asked_) return Status();
     ObjectFacts facts;
-    if (!get_object_facts(object, facts)) return failed(node.path, "open it");
+    if (!get_object_facts(object, facts)) return failed(path, "open it");
     node.n_attributes = facts.n_attributes;
     return Status();
   }
 
-  Status add(hid_t object, const std::string& path, Hdf5Node::Kind kind) {
-    Hdf5Node node;
-    node.path = path;
-    node.kind = kind;
-    TAILRACE_TRY(count_attributes(object, node));
-    catalog_.nodes.push_back(std::move(node));
-    return Status();
-  }
-
-  void note_attributes(hid_t dataset, Hdf5Node& node) {
-    node.scale = hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
-    if (node.scale && H5Aexists(dataset, "_Netcdf4Dimid") > 0) catalog_.netcdf4 = true;
+  void ask_for_field(hid_t dataset, Hdf5Node& node, StoredDataset& described) {
+    const bool has_attributes = node.n_attributes > 0;
+    const bool scale = has_attributes && hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
+    if (scale && H5Aexists(dataset, "_Netcdf4Dimid") > 0) catalog_.netcdf4 = true;
     for (const char* name : {"coordinates", "bounds"}) {
-      std::string names = hdf5_text_attribute(dataset, name);
+      std::string names = has_attributes ? hdf5_text_attribute(dataset, name) : std::string();
       if (!names.empty()) {
         named_coordinates_.push_back({parent_path(node.path), std::move(names)});
       }
     }
-  }
-
-  Status add_dataset(hid_t dataset, Hdf5Node node) {
-    node.kind = Hdf5Node::Kind::dataset;
-    if (node.n_attributes > 0) note_attributes(dataset, node);
-    const Hdf5Id type(H5Dget_type(dataset));
-    const Hdf5Id space(H5Dget_space(dataset));
-    const Hdf5Id creation(H5Dget_create_plist(dataset));
-    if (!type.valid() || !space.valid() || !creation.valid()) {
-      return failed(node.path, "read its header");
+    const bool null = !described.appended && !described.shape.empty();
+    described.field =
+        described.plain_number && !null && !(scale && is_dimension_without_variable(dataset));
+    if (!described.field) return;
+    node.kind = Hdf5Node::Kind::field;
+    described.coordinate = scale;
+    described.stored_bytes = H5Dget_storage_size(dataset);
+    for (const char* name : {"_FillValue", "missing_value"}) {
+      if (described.missing_value || !has_attributes) break;
+      described.missing_value = fill_attribute(dataset, name, *described.dtype);
     }
-    const std::optional<DType> dtype = plain_dtype(type.get());
-    const bool is_field = dtype && H5Sget_simple_extent_type(space.get()) != H5S_NULL &&
-                          !(node.scale && is_dimension_without_variable(dataset));
-    if (is_field) {
-      InputField field;
-      field.path = node.path;
-      field.dtype = *dtype;
-      field.coordinate = node.scale;
-      node.grows_to_limit = describe(dataset, space.get(), creation.get(), field);
-      node.kind = Hdf5Node::Kind::field;
-      node.field_index = catalog_.fields.size();
-      catalog_.fields.push_back(std::move(field));
+    if (!described.missing_value) described.missing_value = hdf5_fill(described);
+    described.lossy = says_lossy(dataset, described.storage);
+    for (std::size_t d = 0; d < described.max_shape.size(); ++d) {
+      node.grows_to_limit = node.grows_to_limit || (!described.unlimited(d) &&
+                                                    described.max_shape[d] != described.shape[d]);
     }
-    catalog_.nodes.push_back(std::move(node));
-    return Status();
-  }
-
-  /// Fill in a field's facts. @returns whether a dimension could grow up to a limit.
-  static bool describe(hid_t dataset, hid_t space, hid_t creation, InputField& field) {
-    std::array<hsize_t, max_rank> extents = {};
-    std::array<hsize_t, max_rank> limits = {};
-    const int rank = H5Sget_simple_extent_dims(space, extents.data(), limits.data());
-    field.shape.assign(extents.begin(), extents.begin() + std::max(rank, 0));
-    field.extendable = rank > 0 && limits[0] == H5S_UNLIMITED;
-    if (H5Pget_layout(creation) == H5D_CHUNKED) {
-      std::array<hsize_t, max_rank> chunk = {};
-      const int chunk_rank = H5Pget_chunk(creation, static_cast<int>(max_rank), chunk.data());
-      field.chunk_shape.assign(chunk.begin(), chunk.begin() + std::max(chunk_rank, 0));
-    }
-    field.stored_bytes = H5Dget_storage_size(dataset);
-    field.fill_value = fill_attribute(dataset, "_FillValue", field.dtype);
-    if (!field.fill_value) field.fill_value = fill_attribute(dataset, "missing_value", field.dtype);
-    if (!field.fill_value) field.fill_value = hdf5_fill(creation, field.dtype);
-    field.lossy_attribute = says_lossy(dataset, creation);
-    bool limited = false;
-    for (std::size_t d = 0; d < field.shape.size(); ++d) {
-      if (limits[d] == H5S_UNLIMITED) {
-        if (d > 0) field.more_unlimited |= std::uint64_t{1} << d;
-      } else {
-        limited = limited || limits[d] != extents[d];
-      }
-    }
-    return limited;
   }
 
   hid_t file_;
+  bool fields_asked_;
+  DatasetDescriber describer_;
   Hdf5Catalog catalog_;
   std::vector<NamedCoordinates> named_coordinates_;
 };
 
 }  // namespace
 
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file) {
-  CatalogVisitor visitor(file);
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked) {
+  CatalogVisitor visitor(file, asked);
   TAILRACE_TRY(walk_hdf5(file, visitor));
   return visitor.take_catalog();
 }

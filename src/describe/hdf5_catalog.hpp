@@ -1,7 +1,7 @@
 // Hdf5Catalog: every object of an input HDF5 file, in the file's own order, each visited once.
 //
 // Tells the fields (number arrays that codecs take) from everything else (carried over verbatim by
-// carry_over_hdf5.cpp). An object that is reached by a second hard link is listed as a duplicate of
+// hdf5_copy.cpp). An object that is reached by a second hard link is listed as a duplicate of
 // the first; soft and external links are listed but not followed, so that nothing is read twice and
 // cycles end. Group order: creation order where the group tracks it (as netCDF-4 does), else name.
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/status.hpp"
-#include "describe/input_file.hpp"
+#include "describe/stored_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
@@ -21,7 +21,7 @@ namespace tailrace {
 struct Hdf5Node {
   enum class Kind : std::uint8_t {
     group,
-    field,    ///< A dataset that the Writer creates: see field_index.
+    field,    ///< A dataset that the Writer creates.
     dataset,  ///< Any other dataset.
     named_type,
     duplicate,      ///< A further hard link to an object listed before; target: that one's path.
@@ -33,21 +33,19 @@ struct Hdf5Node {
   std::string path;
   std::string target;
   std::string target_file;
-  std::size_t field_index = 0;
   std::uint64_t n_attributes = 0;
-  bool scale = false;           ///< A dimension scale (CLASS=DIMENSION_SCALE).
   bool grows_to_limit = false;  ///< A field with a dimension that has a limit above its extent.
 };
 
 struct Hdf5Catalog {
-  std::vector<Hdf5Node> nodes;     ///< Parents before children; "/" first.
-  std::vector<InputField> fields;  ///< In the order of the nodes.
-  bool netcdf4 = false;            ///< Written by the netCDF-4 library.
+  std::vector<Hdf5Node> nodes;          ///< Parents before children; "/" first.
+  std::vector<StoredDataset> datasets;  ///< All, in the order of the nodes.
+  bool netcdf4 = false;                 ///< Written by the netCDF-4 library.
 };
 
 /// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file);
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked);
 
 /// The text of a string attribute (fixed or variable length, first element); empty if there is no
 /// such attribute or it is no text. Call with HDF5 locked.

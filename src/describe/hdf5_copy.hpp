@@ -12,7 +12,7 @@
 #include "core/status.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_compat.hpp"
-#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_file.hpp"
 
 namespace tailrace {
 
@@ -99,5 +99,22 @@ class Hdf5Copier {
   Hdf5References& references_;
   std::vector<std::string>& lines_;
 };
+
+// --- What is no field, carried from an input HDF5 file into the output.
+//
+// In two passes around the creation of the fields: what fields may lie in or refer to comes first
+// (groups, named types, foreign datasets); what refers to fields comes last (attributes with
+// references, dimension scales, second hard links, the order of links). What cannot be carried over
+// becomes a line for the user and never stops the rest; failing storage shows at the commit.
+
+/// Before the fields exist: groups, other datasets, named types, links. Call with HDF5 locked.
+/// @returns lines about what could not be carried over.  @error io_error, no_space, corrupt
+Result<std::vector<std::string>> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog,
+                                                         Hdf5File& output);
+
+/// After the fields exist: attributes, dimension scales, further hard links, the order of links.
+/// Call with HDF5 locked.
+Result<std::vector<std::string>> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog,
+                                                            Hdf5File& output);
 
 }  // namespace tailrace

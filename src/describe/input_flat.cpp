@@ -222,7 +222,7 @@ Shape reversed(Shape shape) {
 
 class FlatInput final : public InputFile {
  public:
-  FlatInput(std::string format, std::shared_ptr<InputBytes> bytes, InputField field,
+  FlatInput(std::string format, std::shared_ptr<InputBytes> bytes, StoredDataset field,
             StridedArray array, bool fortran_order)
       : format_(std::move(format)),
         bytes_(std::move(bytes)),
@@ -231,7 +231,7 @@ class FlatInput final : public InputFile {
         fortran_order_(fortran_order) {}
 
   const std::string& format() const override { return format_; }
-  const std::vector<InputField>& fields() const override { return fields_; }
+  const std::vector<StoredDataset>& fields() const override { return fields_; }
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index != 0) {
@@ -253,7 +253,7 @@ class FlatInput final : public InputFile {
   /// The file holds the array with its dimensions reversed. Read it in slabs of the file's slowest
   /// dimension, so that reads are sequential and the scratch is bounded, and scatter each slab.
   Status read_transposed(const Box& box, std::span<std::byte> values) const {
-    const InputField& field = fields_[0];
+    const StoredDataset& field = fields_[0];
     TAILRACE_TRY(
         check_read_request(bytes_->path(), field.shape, box, array_.element_bytes, values.size()));
     if (box.empty()) return Status();
@@ -295,16 +295,18 @@ class FlatInput final : public InputFile {
 
   std::string format_;
   std::shared_ptr<InputBytes> bytes_;
-  std::vector<InputField> fields_;
+  std::vector<StoredDataset> fields_;
   StridedArray array_;  // In the file's own order of dimensions.
   bool fortran_order_;
 };
 
 std::unique_ptr<InputFile> make_flat_input(std::string format, std::shared_ptr<InputBytes> bytes,
                                            const NpyHeader& facts) {
-  InputField field;
+  StoredDataset field;
   field.path = field_path_of_file(bytes->path());
+  field.field = true;
   field.dtype = facts.dtype;
+  field.element_bytes = dtype_bytes(facts.dtype);
   field.shape = facts.shape;
   field.stored_bytes = bytes->file_bytes() - facts.data_address;
   StridedArray array;

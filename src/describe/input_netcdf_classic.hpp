@@ -1,18 +1,84 @@
-// A netCDF classic file (CDF-1, CDF-2, CDF-5) as an InputFile, and its model carried into HDF5.
+// netCDF classic files (CDF-1, CDF-2, CDF-5): what their header says; as an InputFile, with their
+// model carried into HDF5.
+//
+// Parsed by ourselves from untrusted bytes, see docs/adr/ for why no netCDF library is linked.
+// Every count is checked against the file's length before memory is taken for it. Source: the
+// netCDF classic format specification (file grammar and its notes).
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "core/status.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/input_file.hpp"
-#include "describe/netcdf_classic_header.hpp"
 #include "hdf5/hdf5_file.hpp"
 
 namespace tailrace {
+
+/// The external types; the numbers are the format's own (nc_type).
+enum class NetcdfType : std::uint32_t {
+  byte_ = 1,
+  char_ = 2,
+  short_ = 3,
+  int_ = 4,
+  float_ = 5,
+  double_ = 6,
+  ubyte = 7,
+  ushort = 8,
+  uint = 9,
+  int64 = 10,
+  uint64 = 11,
+};
+
+/// Bytes of one value: 1, 2, 4 or 8.
+std::size_t netcdf_type_bytes(NetcdfType type);
+/// The dtype of a number type; none for char.
+std::optional<DType> netcdf_dtype(NetcdfType type);
+
+struct NetcdfAttribute {
+  std::string name;
+  NetcdfType type = NetcdfType::char_;
+  std::uint64_t n_values = 0;
+  std::vector<std::byte> values;  ///< n_values values in native byte order.
+};
+
+struct NetcdfDimension {
+  std::string name;
+  std::uint64_t length = 0;  ///< For the record dimension: the number of records now.
+  bool record = false;
+};
+
+struct NetcdfVariable {
+  std::string name;
+  NetcdfType type = NetcdfType::float_;
+  std::vector<std::size_t> dimensions;  ///< Positions in NetcdfHeader::dimensions.
+  std::vector<NetcdfAttribute> attributes;
+  bool record = false;  ///< Its first dimension is the record dimension.
+  StridedArray array;   ///< Where the values lie.
+
+  /// The attribute of this name, or nullptr.
+  const NetcdfAttribute* attribute(const std::string& attribute_name) const;
+};
+
+struct NetcdfHeader {
+  int version = 1;  ///< 1, 2 or 5.
+  std::vector<NetcdfDimension> dimensions;
+  std::vector<NetcdfAttribute> attributes;
+  std::vector<NetcdfVariable> variables;
+  std::uint64_t n_records = 0;
+  std::uint64_t record_bytes = 0;  ///< From one record to the next, padding included.
+};
+
+/// Read and check a file's header, including that the file is long enough for all its variables.
+/// Not collective. Thread-safe. @error corrupt, unsupported (more than 32 dimensions), io_error
+Result<NetcdfHeader> read_netcdf_header(const InputBytes& input);
 
 // --- Lays a netCDF classic file's model out in HDF5 as the netCDF-4 library does: see InputFile.
 

@@ -15,8 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/byte_stream.hpp"
+#include "describe/hdf5_copy.hpp"
 #include "describe/paged_file.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/noting_driver.hpp"
@@ -25,6 +28,21 @@ namespace tailrace {
 namespace {
 
 constexpr std::uint32_t no_filter_applied = std::numeric_limits<std::uint32_t>::max();
+
+/// Soft links that lead to soft links: more than anybody has, and the end of a cycle.
+constexpr int n_alias_steps_max = 40;
+
+/// "/a//b/./c" as "/a/b/c"; ".." is a name like any other in HDF5.
+std::string plain_path(const std::string& path) {
+  std::string plain;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string part = path.substr(at, end - at);
+    if (!part.empty() && part != ".") plain.append("/").append(part);
+    at = end + 1;
+  }
+  return plain;
+}
 
 /// A text of a fixed-length string: up to its first NUL, or without the padding that it has.
 std::string fixed_text(const char* bytes, std::size_t n_bytes, H5T_str_t padding) {
@@ -100,15 +118,41 @@ class FileOverHdf5 final : public StoredFile {
   const InputBytes& bytes() const override { return *bytes_; }
   std::int64_t hdf5_id() const override { return file_.get(); }
 
-  Result<DatasetList> list() override {
+  Result<DatasetList> list(Asked asked) override {
     const Hdf5Scope scope;
-    Result<DatasetList> listed = read_dataset_list(file_.get());
-    if (listed.ok()) return listed;
-    return (noted_->failure.ok() ? listed.status() : noted_->failure)
-        .within("file \"" + path_ + "\"");
+    Result<Hdf5Catalog> catalog = read_hdf5_catalog(file_.get(), asked);
+    if (!catalog.ok()) {
+      return (noted_->failure.ok() ? catalog.status() : noted_->failure)
+          .within("file \"" + path_ + "\"");
+    }
+    DatasetList list;
+    list.datasets = std::move(catalog->datasets);
+    list.netcdf4 = catalog->netcdf4;
+    for (const Hdf5Node& node : catalog->nodes) {
+      if (node.kind == Hdf5Node::Kind::duplicate) list.aliases.emplace_back(node.path, node.target);
+      if (node.kind != Hdf5Node::Kind::soft_link || node.target.empty()) continue;
+      const bool absolute = node.target[0] == '/';
+      list.aliases.emplace_back(
+          node.path, absolute ? node.target : parent_path(node.path) + "/" + node.target);
+    }
+    // Whoever asks for no fields carries nothing over.
+    if (asked == Asked::fields) catalog_ = std::move(*catalog);
+    return list;
   }
 
-  Result<std::vector<StoredChunk>> chunks(const ListedDataset& listed) override {
+  Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
+    const Hdf5Scope scope;
+    if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
+    return carry_over_hdf5_objects(plain_file_.get(), catalog_, output);
+  }
+
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output) override {
+    const Hdf5Scope scope;
+    if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
+    return carry_over_hdf5_attributes(plain_file_.get(), catalog_, output);
+  }
+
+  Result<std::vector<StoredChunk>> chunks(const StoredDataset& listed) override {
     const Hdf5Scope scope;
     TAILRACE_TRY(open_dataset(listed));
     std::vector<StoredChunk> found;
@@ -119,7 +163,7 @@ class FileOverHdf5 final : public StoredFile {
     return found;
   }
 
-  Result<std::optional<StoredChunk>> chunk(const ListedDataset& listed,
+  Result<std::optional<StoredChunk>> chunk(const StoredDataset& listed,
                                            std::uint64_t chunk_index) override {
     const Hdf5Scope scope;
     TAILRACE_TRY(open_dataset(listed));
@@ -129,11 +173,11 @@ class FileOverHdf5 final : public StoredFile {
     return found;
   }
 
-  Status read_slab(const ListedDataset& listed, const Slab& slab,
+  Status read_slab(const StoredDataset& listed, const Slab& slab,
                    std::span<std::byte> values) override {
-    if (!listed.file.by_value) {
-      return Status(Code::unsupported, name_of(listed) + ": elements of type " +
-                                           listed.file.type_text + " point elsewhere in the file" +
+    if (!listed.by_value) {
+      return Status(Code::unsupported, name_of(listed) + ": elements of type " + listed.type_text +
+                                           " point elsewhere in the file" +
                                            (listed.strings ? "; they can be read as texts" : ""));
     }
     const Hdf5Scope scope;
@@ -151,11 +195,11 @@ class FileOverHdf5 final : public StoredFile {
     return Status();
   }
 
-  Result<std::vector<std::string>> read_texts(const ListedDataset& listed,
+  Result<std::vector<std::string>> read_texts(const StoredDataset& listed,
                                               const Slab& slab) override {
     if (!listed.strings) {
       return Status(Code::unsupported,
-                    name_of(listed) + ": elements are " + listed.file.type_text + ", not texts");
+                    name_of(listed) + ": elements are " + listed.type_text + ", not texts");
     }
     std::vector<std::string> texts;
     const std::uint64_t n = slab.n_elements();
@@ -196,22 +240,22 @@ class FileOverHdf5 final : public StoredFile {
   }
 
  private:
-  static std::string name_of(const ListedDataset& listed) {
-    return "dataset \"" + listed.file.path + "\"";
+  static std::string name_of(const StoredDataset& listed) {
+    return "dataset \"" + listed.path + "\"";
   }
-  std::string reading(const ListedDataset& listed, const Slab& slab) const {
-    return path_ + ": reading dataset \"" + listed.file.path + "\" " + slab_text(slab);
+  std::string reading(const StoredDataset& listed, const Slab& slab) const {
+    return path_ + ": reading dataset \"" + listed.path + "\" " + slab_text(slab) + " by HDF5";
   }
-  Status no_memory(const ListedDataset& listed, const Slab& slab) const {
+  Status no_memory(const StoredDataset& listed, const Slab& slab) const {
     return Status(Code::out_of_memory, reading(listed, slab) + ": no memory for " +
                                            std::to_string(slab.n_elements()) + " texts");
   }
-  static ChunkGrid grid_of(const ListedDataset& listed) {
-    return {listed.file.shape, listed.file.storage.chunk_shape};
+  static ChunkGrid grid_of(const StoredDataset& listed) {
+    return {listed.shape, listed.storage.chunk_shape};
   }
 
   /// HDF5 does not say of these chunks that no filter was applied.
-  static void mark_plain_edge(const ListedDataset& listed, const ChunkGrid& grid,
+  static void mark_plain_edge(const StoredDataset& listed, const ChunkGrid& grid,
                               StoredChunk& chunk) {
     if (!listed.plain_edges) return;
     if (grid.clipped_box(chunk.chunk_index).count != grid.chunk_shape) {
@@ -219,21 +263,21 @@ class FileOverHdf5 final : public StoredFile {
     }
   }
 
-  Status open_dataset(const ListedDataset& listed) {
-    if (dataset_.valid() && open_path_ == listed.file.path) return Status();
+  Status open_dataset(const StoredDataset& listed) {
+    if (dataset_.valid() && open_path_ == listed.path) return Status();
     dataset_.reset();
-    dataset_ = Hdf5Id(H5Dopen2(file_.get(), listed.file.path.c_str(), H5P_DEFAULT));
-    open_path_ = listed.file.path;
+    dataset_ = Hdf5Id(H5Dopen2(file_.get(), listed.path.c_str(), H5P_DEFAULT));
+    open_path_ = listed.path;
     if (dataset_.valid()) return Status();
     return noted_->failure.ok() ? hdf5_failure(Code::corrupt, name_of(listed)) : noted_->failure;
   }
 
-  Status open_plain_dataset(const ListedDataset& listed) {
-    if (plain_dataset_.valid() && plain_path_ == listed.file.path) return Status();
+  Status open_plain_dataset(const StoredDataset& listed) {
+    if (plain_dataset_.valid() && plain_path_ == listed.path) return Status();
     if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
     plain_dataset_.reset();
-    plain_dataset_ = Hdf5Id(H5Dopen2(plain_file_.get(), listed.file.path.c_str(), H5P_DEFAULT));
-    plain_path_ = listed.file.path;
+    plain_dataset_ = Hdf5Id(H5Dopen2(plain_file_.get(), listed.path.c_str(), H5P_DEFAULT));
+    plain_path_ = listed.path;
     if (!plain_dataset_.valid()) return hdf5_failure(Code::corrupt, name_of(listed));
     const Status sources = check_virtual_sources(plain_dataset_.get(), path_);
     if (!sources.ok()) plain_dataset_.reset();
@@ -267,6 +311,7 @@ class FileOverHdf5 final : public StoredFile {
   }
 
   std::string path_;
+  Hdf5Catalog catalog_;  ///< Nodes, once fields were asked for.
   std::shared_ptr<InputBytes> bytes_;
   std::unique_ptr<PagedFile> noted_;
   Hdf5Id file_;  // Through the noting driver.
@@ -284,6 +329,54 @@ Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path) {
   auto file = std::make_unique<FileOverHdf5>(path);
   TAILRACE_TRY(file->start());
   return std::unique_ptr<StoredFile>(std::move(file));
+}
+
+// --- The list of datasets: names, and on its way to other ranks.
+
+std::optional<std::size_t> DatasetList::find(const std::string& path) const {
+  std::string wanted = plain_path(path);
+  for (int step = 0; step < n_alias_steps_max; ++step) {
+    for (std::size_t i = 0; i < datasets.size(); ++i) {
+      if (datasets[i].path == wanted) return i;
+    }
+    bool replaced = false;
+    for (const auto& [alias, target] : aliases) {
+      const bool fits = wanted.compare(0, alias.size(), alias) == 0 &&
+                        (wanted.size() == alias.size() || wanted[alias.size()] == '/');
+      if (!fits) continue;
+      wanted = plain_path(target + wanted.substr(alias.size()));
+      replaced = true;
+      break;
+    }
+    if (!replaced) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Bytes pack_dataset_list(const DatasetList& list) {
+  ByteWriter writer;
+  writer.add(std::uint64_t{list.aliases.size()});
+  for (const auto& [alias, target] : list.aliases) {
+    writer.add_text(alias);
+    writer.add_text(target);
+  }
+  const Bytes schema = pack_schema(list.datasets);
+  std::copy(schema.begin(), schema.end(), writer.extend(schema.size()));
+  return writer.take();
+}
+
+Result<DatasetList> unpack_dataset_list(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  DatasetList list;
+  const auto n_aliases = reader.take<std::uint64_t>();
+  for (std::uint64_t i = 0; i < n_aliases; ++i) {
+    std::string alias = reader.take_text();
+    list.aliases.emplace_back(std::move(alias), reader.take_text());
+  }
+  Result<std::vector<StoredDataset>> datasets = unpack_schema(reader.rest());
+  if (!datasets.ok()) return datasets.status();
+  list.datasets = std::move(*datasets);
+  return list;
 }
 
 }  // namespace tailrace

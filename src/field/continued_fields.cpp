@@ -5,7 +5,7 @@
 
 #include "core/byte_stream.hpp"
 #include "core/error_bound.hpp"
-#include "describe/input_file.hpp"
+#include "describe/stored_file.hpp"
 #include "field/field_state.hpp"
 #include "hdf5/hdf5_file.hpp"
 
@@ -31,23 +31,23 @@ Status check_parents(Hdf5File& file, const FieldState& field, const std::set<std
 }
 
 /// Take over what the dataset's header fixes; refuse a definition that means something else.
-Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes& stored) {
+Status adopt(FieldState& field, const StoredDataset& dataset, const FieldAttributes& stored) {
   const FieldDefinition& definition = field.definition;
-  const bool growing = dataset.extendable && !dataset.shape.empty() &&
-                       dataset.chunk_shape.size() == dataset.shape.size() &&
-                       dataset.chunk_shape.front() == 1;
+  const bool growing = dataset.extendable && !dataset.shape.empty() && dataset.chunked() &&
+                       dataset.storage.chunk_shape.front() == 1;
   if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
   const std::uint64_t n_entries = dataset.shape.front();
   if (dataset.dtype != definition.dtype ||
       dataset.shape != definition.with_entries(n_entries, definition.shape)) {
     return refuse(field, Code::invalid_argument,
-                  "the file has it as " + std::string(dtype_name(dataset.dtype)) + " " +
+                  "the file has it as " + std::string(dtype_name(*dataset.dtype)) + " " +
                       shape_text(dataset.shape) + ", which entries of " +
                       std::string(dtype_name(definition.dtype)) + " " +
                       shape_text(definition.shape) + " cannot continue");
   }
   ResolvedField& resolved = field.resolved;
-  resolved.chunk_shape = Shape(dataset.chunk_shape.begin() + 1, dataset.chunk_shape.end());
+  resolved.chunk_shape =
+      Shape(dataset.storage.chunk_shape.begin() + 1, dataset.storage.chunk_shape.end());
   if (definition.options.chunk_shape && *definition.options.chunk_shape != resolved.chunk_shape) {
     return refuse(field, Code::invalid_argument,
                   "the file has chunks of " + shape_text(resolved.chunk_shape) + ", not " +
@@ -64,7 +64,7 @@ Status adopt(FieldState& field, const InputField& dataset, const FieldAttributes
   resolved.absolute_bound = stored.absolute_bound;
   resolved.pointwise_bound = stored.pointwise_bound;
   field.learned.max_error = stored.max_error.value_or(0);
-  field.stored_filters = stored.filters;
+  field.stored_filters = dataset.storage.filters;
   return Status();
 }
 
@@ -72,14 +72,16 @@ Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known)
   std::vector<std::string> paths;
   paths.reserve(known.size());
   for (const FieldState* field : known) paths.push_back(field->definition.path);
-  const Result<std::unique_ptr<InputFile>> input = InputFile::open(path);
-  if (!input.ok()) return input.status();
+  const Result<std::unique_ptr<StoredFile>> file = StoredFile::open(path);
+  if (!file.ok()) return file.status();
+  const Result<DatasetList> list = (*file)->list(Asked::fields);
+  if (!list.ok()) return list.status();
   const Result<std::vector<FieldAttributes>> stored = read_field_attributes(path, paths);
   if (!stored.ok()) return stored.status();
   for (std::size_t i = 0; i < known.size(); ++i) {
-    const InputField* found = nullptr;
-    for (const InputField& dataset : (*input)->fields()) {
-      if (dataset.path == paths[i]) found = &dataset;
+    const StoredDataset* found = nullptr;
+    for (const StoredDataset& dataset : list->datasets) {
+      if (dataset.field && dataset.path == paths[i]) found = &dataset;
     }
     if (found == nullptr) {
       return refuse(*known[i], Code::already_exists, "the file has something else of this name");
@@ -142,11 +144,11 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
   return Status();
 }
 
-bool has_filters(const std::vector<StoredFilter>& stored, const Codec& codec) {
+bool has_filters(const std::vector<FilterSpec>& stored, const Codec& codec) {
   return std::equal(codec.filters().begin(), codec.filters().end(), stored.begin(), stored.end(),
-                    [](const FilterSpec& made, const StoredFilter& filter) {
+                    [](const FilterSpec& made, const FilterSpec& filter) {
                       return made.filter_id == filter.filter_id &&
-                             made.final_client_data == filter.client_data;
+                             made.final_client_data == filter.final_client_data;
                     });
 }
 
@@ -156,7 +158,7 @@ Status check_continued_codecs(const std::vector<FieldState>& fields) {
     if (!field.continued || !field.is_new() || codec == nullptr) continue;
     if (has_filters(field.stored_filters, *codec)) continue;
     std::string stored;
-    for (const StoredFilter& filter : field.stored_filters) {
+    for (const FilterSpec& filter : field.stored_filters) {
       stored += (stored.empty() ? "" : ", ") + filter.name + " (" +
                 std::to_string(filter.filter_id) + ")";
     }

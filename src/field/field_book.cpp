@@ -55,10 +55,10 @@ Result<std::vector<FieldState*>> fields_with_auto_book(std::vector<FieldState>& 
 }
 
 /// The book in the header of the dataset that a field continues. Rank 0 only.
-Bytes stored_book(const std::vector<StoredFilter>& filters) {
-  for (const StoredFilter& filter : filters) {
+Bytes stored_book(const std::vector<FilterSpec>& filters) {
+  for (const FilterSpec& filter : filters) {
     if (filter.filter_id != trz::filter_id) continue;
-    const Result<trz::ClientData> data = trz::read_client_words(filter.client_data);
+    const Result<trz::ClientData> data = trz::read_client_words(filter.final_client_data);
     if (!data.ok()) break;  // check_continued_codecs says what is wrong.
     const auto bytes = std::as_bytes(std::span(data->request.book_bytes));
     return {bytes.begin(), bytes.end()};

@@ -79,7 +79,7 @@ struct FieldState {
   // What the file holds of it.
   bool continued = false;                    ///< Its dataset was there when the file was opened.
   std::uint64_t n_entries = 0;               ///< Over time: entries committed.
-  std::vector<StoredFilter> stored_filters;  ///< Of a continued field; rank 0 only.
+  std::vector<FilterSpec> stored_filters;  ///< Of a continued field; rank 0 only.
 
   // This rank's, this step's.
   std::vector<PutRecord> puts;
@@ -166,7 +166,7 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
                       std::vector<FieldState>& fields);
 
 /// Whether the codec makes the very filters of a continued field's dataset.
-bool has_filters(const std::vector<StoredFilter>& stored, const Codec& codec);
+bool has_filters(const std::vector<FilterSpec>& stored, const Codec& codec);
 
 /// Check that the codecs of continued fields are those of their datasets. Rank 0 only.
 /// @error invalid_argument  the dataset has other filters.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/box.hpp"
+#include "hdf5/hdf5_properties.hpp"
 
 namespace tailrace {
 namespace {
@@ -82,7 +83,7 @@ bool is_by_value(hid_t type) {
   }
 }
 
-Status failed(const ConcatDataset& described, const char* what) {
+Status failed(const StoredDataset& described, const char* what) {
   return hdf5_failure(Code::corrupt,
                       "dataset \"" + described.path + "\": its " + what + " cannot be read");
 }
@@ -113,7 +114,51 @@ bool read_filter(hid_t list, unsigned index, FilterSpec& filter) {
   return true;
 }
 
-Status describe_chunks(hid_t list, ConcatDataset& described, DatasetDescriber::Storage& storage) {
+/// What numbers of this type are read as: the smallest dtype that holds them.
+std::optional<DType> number_dtype(hid_t type) {
+  const std::size_t n_bytes = H5Tget_size(type);
+  if (n_bytes == 0 || n_bytes > 8) return std::nullopt;
+  if (H5Tget_class(type) == H5T_FLOAT) return n_bytes <= 4 ? DType::f32 : DType::f64;
+  if (H5Tget_class(type) != H5T_INTEGER) return std::nullopt;
+  const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+  if (n_bytes == 1) return is_signed ? DType::i8 : DType::u8;
+  if (n_bytes == 2) return is_signed ? DType::i16 : DType::u16;
+  if (n_bytes <= 4) return is_signed ? DType::i32 : DType::u32;
+  return is_signed ? DType::i64 : DType::u64;
+}
+
+/// Whether the bytes of such a number are those of the dtype, in either byte order.
+bool is_plain_number(hid_t type, DType dtype) {
+  if (dtype == DType::f32) {
+    return H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0;
+  }
+  if (dtype == DType::f64) {
+    return H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0;
+  }
+  // Integers with padding bits (n-bit types) are values of another type.
+  const H5T_order_t order = H5Tget_order(type);
+  const std::size_t n_bytes = H5Tget_size(type);
+  return (order == H5T_ORDER_LE || order == H5T_ORDER_BE) && n_bytes == dtype_bytes(dtype) &&
+         H5Tget_precision(type) == 8 * n_bytes;
+}
+
+/// Where the data lie, if they have been written.
+Status describe_contiguous(hid_t dataset, StoredDataset& described) {
+  std::uint64_t n_bytes = n_elements(described.shape) * described.element_bytes;
+  // Asked first: of a file with a user block HDF5 gives an address even where none is.
+  const std::uint64_t stored_bytes = n_bytes > 0 ? H5Dget_storage_size(dataset) : 0;
+  const haddr_t address = stored_bytes > 0 ? H5Dget_offset(dataset) : haddr_t{HADDR_UNDEF};
+  if (address == HADDR_UNDEF) return Status();
+  if (n_bytes > stored_bytes) {
+    return Status(Code::corrupt,
+                  "dataset \"" + described.path + "\": " + std::to_string(stored_bytes) +
+                      " bytes are stored, its extents need " + std::to_string(n_bytes));
+  }
+  described.contiguous = {address, n_bytes};
+  return Status();
+}
+
+Status describe_chunks(hid_t list, StoredDataset& described) {
   std::array<hsize_t, max_rank> extents = {};
   const int rank = H5Pget_chunk(list, int(extents.size()), extents.data());
   if (rank < 0 || std::size_t(rank) != described.shape.size()) {
@@ -132,17 +177,21 @@ Status describe_chunks(hid_t list, ConcatDataset& described, DatasetDescriber::S
   if (n_filters > 0 && H5Pget_chunk_opts(list, &options) < 0) {
     return failed(described, "chunk options");
   }
-  storage.plain_edges = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;
+  described.plain_edges = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;
   return Status();
 }
 
-Status describe_fill(hid_t list, hid_t type, ConcatDataset& described) {
+Status describe_fill(hid_t list, hid_t type, StoredDataset& described) {
   H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(list, &defined) < 0) return failed(described, "fill value");
   if (defined != H5D_FILL_VALUE_USER_DEFINED) return Status();
   Bytes value(static_cast<std::size_t>(described.element_bytes));
   if (H5Pget_fill_value(list, type, value.data()) < 0) return failed(described, "fill value");
   described.fill_value = std::move(value);
+  double number = 0;
+  if (described.dtype && H5Pget_fill_value(list, H5T_NATIVE_DOUBLE, &number) >= 0) {
+    described.fill_number = number;
+  }
   return Status();
 }
 
@@ -186,22 +235,34 @@ Result<const DatasetDescriber::KnownType*> DatasetDescriber::known(hid_t dataset
   }
   added.text = hdf5_type_text(type.get());
   added.by_value = is_by_value(type.get());
+  added.strings = H5Tget_class(type.get()) == H5T_STRING;
+  added.dtype = number_dtype(type.get());
+  added.plain_number = added.dtype && is_plain_number(type.get(), *added.dtype);
+  added.swapped = added.plain_number &&
+                  H5Tget_order(type.get()) != H5Tget_order(hdf5_native_type(*added.dtype));
   added.id = std::move(type);
   types_.push_back(std::move(added));
   return &types_.back();
 }
 
-Status DatasetDescriber::describe_shape(hid_t dataset, ConcatDataset& described) const {
+Status DatasetDescriber::describe_shape(hid_t dataset, StoredDataset& described) const {
   const Hdf5Id space(H5Dget_space(dataset));
   if (!space.valid()) return failed(described, "extents");
   std::array<hsize_t, max_rank> extents = {};
   std::array<hsize_t, max_rank> limits = {};
-  described.appended = H5Sget_simple_extent_type(space.get()) == H5S_SIMPLE;
+  const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
+  described.appended = kind == H5S_SIMPLE;
+  // A reader of values sees nothing to read; a concatenation, no rows to append.
+  if (kind == H5S_NULL && foreign_ == Foreign::describe) {
+    described.shape = described.max_shape = {0};
+  }
   if (described.appended) {
     const int rank = H5Sget_simple_extent_dims(space.get(), extents.data(), limits.data());
     if (rank < 1) return failed(described, "extents");
     described.shape.assign(extents.begin(), extents.begin() + rank);
     described.extendable = limits[0] == H5S_UNLIMITED;
+    // H5S_UNLIMITED has all bits set, as unlimited has here.
+    described.max_shape.assign(limits.begin(), limits.begin() + rank);
   }
   std::uint64_t n_bytes = described.row_bytes();
   if (n_bytes == UINT64_MAX ||
@@ -212,46 +273,46 @@ Status DatasetDescriber::describe_shape(hid_t dataset, ConcatDataset& described)
   return Status();
 }
 
-Result<DatasetDescriber::Storage> DatasetDescriber::describe(hid_t dataset,
-                                                             ConcatDataset& described) {
+Status DatasetDescriber::describe(hid_t dataset, StoredDataset& described) {
   const Result<const KnownType*> found = known(dataset);
   if (!found.ok()) return found.status().within("dataset \"" + described.path + "\"");
   const KnownType& type = **found;
   described.type = type.encoded;
   described.type_text = type.text;
   described.by_value = type.by_value;
+  described.strings = type.strings;
+  described.dtype = type.dtype;
+  described.plain_number = type.plain_number;
+  described.swapped = type.swapped;
   described.element_bytes = H5Tget_size(type.id.get());
   TAILRACE_TRY(describe_shape(dataset, described));
 
   const Hdf5Id list(H5Dget_create_plist(dataset));
   if (!list.valid()) return failed(described, "creation properties");
-  Storage storage;
   switch (H5Pget_layout(list.get())) {
     case H5D_COMPACT: described.storage.kind = StoredForm::Kind::compact; break;
     case H5D_CONTIGUOUS:
-      storage.foreign = H5Pget_external_count(list.get()) != 0;
-      if (storage.foreign && foreign_ == Foreign::refuse) {
+      described.foreign = H5Pget_external_count(list.get()) != 0;
+      if (described.foreign && foreign_ == Foreign::refuse) {
         return Status(Code::unsupported, "dataset \"" + described.path +
                                              "\": its data lie in external files, they must lie in "
                                              "the file itself");
       }
       described.storage.kind = StoredForm::Kind::contiguous;
+      if (!described.foreign) TAILRACE_TRY(describe_contiguous(dataset, described));
       break;
     case H5D_CHUNKED:
       described.storage.kind = StoredForm::Kind::chunked;
-      TAILRACE_TRY(describe_chunks(list.get(), described, storage));
+      TAILRACE_TRY(describe_chunks(list.get(), described));
       break;
     case H5D_VIRTUAL:
-      storage.foreign = true;
+      described.foreign = true;
       if (foreign_ == Foreign::describe) break;
       return Status(Code::unsupported, "dataset \"" + described.path +
                                            "\" is virtual, its data must lie in the file itself");
     default: return failed(described, "layout");
   }
-  if (described.by_value && described.appended) {
-    TAILRACE_TRY(describe_fill(list.get(), type.id.get(), described));
-  }
-  return storage;
+  return described.by_value ? describe_fill(list.get(), type.id.get(), described) : Status();
 }
 
 }  // namespace tailrace

@@ -1,12 +1,14 @@
-// Describes an open HDF5 dataset as a ConcatDataset.
+// Describes an open HDF5 dataset as a StoredDataset: the only place that asks HDF5 for its type,
+// extents and creation properties.
 //
 // A file of a concatenation has thousands of datasets, most of them empty, so that the few calls
 // that each of them costs are all there is to the opening of a file. Types are few: each is encoded
-// and put into words once. Leaves finding datasets and their chunks to concat_input.cpp.
+// and put into words once. Leaves finding datasets and their chunks to whoever walks the file.
 
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,22 +21,16 @@ namespace tailrace {
 /// For the datasets of one file, or of several. Call with HDF5 locked; one thread at a time.
 class DatasetDescriber {
  public:
-  /// What HDF5 says of a dataset besides what its like in other files must agree with.
-  struct Storage {
-    /// Chunks that reach over the shape's end are stored without filters.
-    bool plain_edges = false;
-    /// The data lie in other files (external, virtual): only with Foreign::describe.
-    bool foreign = false;
-  };
   /// What to do about datasets whose data lie in other files.
   enum class Foreign : std::uint8_t { refuse, describe };
 
   explicit DatasetDescriber(Foreign foreign = Foreign::refuse) : foreign_(foreign) {}
 
-  /// Fill in everything of `described` but its path, which it has.
+  /// Fill in everything of `described` but its path, which it has, and what only readers of fields
+  /// ask for.
   /// @error corrupt  the header cannot be read, or its extents cannot be.
   /// @error unsupported  the data lie in other files (external, virtual).
-  Result<Storage> describe(hid_t dataset, ConcatDataset& described);
+  Status describe(hid_t dataset, StoredDataset& described);
 
  private:
   struct KnownType {
@@ -42,10 +38,14 @@ class DatasetDescriber {
     Bytes encoded;
     std::string text;
     bool by_value = true;
+    bool strings = false;
+    std::optional<DType> dtype;
+    bool plain_number = false;
+    bool swapped = false;
   };
 
   Result<const KnownType*> known(hid_t dataset);
-  Status describe_shape(hid_t dataset, ConcatDataset& described) const;
+  Status describe_shape(hid_t dataset, StoredDataset& described) const;
 
   Foreign foreign_;
   std::vector<KnownType> types_;

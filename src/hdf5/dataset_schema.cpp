@@ -24,6 +24,13 @@ namespace {
 
 constexpr std::uint32_t deflate_id = 1;
 
+/// The marks of a dataset that travel, a bit each.
+constexpr std::size_t n_marks = 8;
+constexpr bool StoredDataset::*packed_marks[n_marks] = {
+    &StoredDataset::plain_number, &StoredDataset::swapped,  &StoredDataset::strings,
+    &StoredDataset::by_value,     &StoredDataset::appended, &StoredDataset::extendable,
+    &StoredDataset::plain_edges,  &StoredDataset::foreign};
+
 void pack_bytes(ByteWriter& writer, const Bytes& bytes) {
   writer.add_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
@@ -78,7 +85,7 @@ bool same_rows(const Shape& a, const Shape& b) {
 }
 
 /// What keeps `found` from being appended to `first`, or an empty text.
-std::string conflict_of(const ConcatDataset& first, const ConcatDataset& found) {
+std::string conflict_of(const StoredDataset& first, const StoredDataset& found) {
   const std::string what = "dataset \"" + found.path + "\": ";
   constexpr const char* appended[] = {"a scalar or null dataset", "an array"};
   if (first.appended != found.appended) {
@@ -119,7 +126,7 @@ bool StoredForm::same_as(const StoredForm& other) const {
   return true;
 }
 
-std::uint64_t ConcatDataset::row_bytes() const {
+std::uint64_t StoredDataset::row_bytes() const {
   std::uint64_t n_bytes = element_bytes;
   for (std::size_t d = 1; d < shape.size(); ++d) {
     if (__builtin_mul_overflow(n_bytes, shape[d], &n_bytes)) return UINT64_MAX;
@@ -155,39 +162,58 @@ StoredForm unpack_form(ByteReader& reader) {
   return form;
 }
 
-Bytes pack_schema(std::span<const ConcatDataset> datasets) {
+std::uint64_t StoredDataset::more_unlimited() const {
+  std::uint64_t mask = 0;
+  for (std::size_t d = 1; d < shape.size(); ++d) mask |= std::uint64_t{unlimited(d)} << d;
+  return mask;
+}
+
+Bytes pack_schema(std::span<const StoredDataset> datasets) {
   ByteWriter writer;
-  for (const ConcatDataset& dataset : datasets) {
+  for (const StoredDataset& dataset : datasets) {
     writer.add_text(dataset.path);
     pack_bytes(writer, dataset.type);
     writer.add_text(dataset.type_text);
     writer.add(dataset.element_bytes);
-    writer.add(static_cast<std::uint8_t>((dataset.by_value ? 1 : 0) | (dataset.appended ? 2 : 0) |
-                                         (dataset.extendable ? 4 : 0)));
+    std::uint16_t marks = 0;
+    for (std::size_t i = 0; i < n_marks; ++i) {
+      marks |= static_cast<std::uint16_t>((dataset.*packed_marks[i] ? 1U : 0U) << i);
+    }
+    writer.add(marks);
+    writer.add(dataset.dtype ? static_cast<std::int32_t>(*dataset.dtype) : -1);
     writer.add(dataset.shape);
+    writer.add(dataset.max_shape);
     pack_form(writer, dataset.storage);
+    writer.add(dataset.contiguous);
     pack_bytes(writer, dataset.fill_value);
+    writer.add(static_cast<std::uint8_t>(dataset.fill_number.has_value()));
+    writer.add(dataset.fill_number.value_or(0));
   }
   return writer.take();
 }
 
-Result<std::vector<ConcatDataset>> unpack_schema(std::span<const std::byte> bytes) {
-  std::vector<ConcatDataset> datasets;
+Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> bytes) {
+  std::vector<StoredDataset> datasets;
   ByteReader reader(bytes, ByteReader::Trust::wary);
   while (!reader.at_end()) {
-    ConcatDataset& dataset = datasets.emplace_back();
+    StoredDataset& dataset = datasets.emplace_back();
     dataset.path = reader.take_text();
     dataset.type = take_blob(reader);
     dataset.type_text = reader.take_text();
     dataset.element_bytes = reader.take<std::uint64_t>();
-    const auto flags = reader.take<std::uint8_t>();
-    dataset.by_value = (flags & 1) != 0;
-    dataset.appended = (flags & 2) != 0;
-    dataset.extendable = (flags & 4) != 0;
+    const auto marks = reader.take<std::uint16_t>();
+    for (std::size_t i = 0; i < n_marks; ++i) dataset.*packed_marks[i] = (marks >> i & 1) != 0;
+    const auto dtype = reader.take<std::int32_t>();
+    if (dtype >= 0) dataset.dtype = static_cast<DType>(dtype);
     dataset.shape = reader.take_shape();
+    dataset.max_shape = reader.take_shape();
     dataset.storage = unpack_form(reader);
+    dataset.contiguous = reader.take<Extent>();
     dataset.fill_value = take_blob(reader);
-    if (flags > 7 || dataset.storage.kind > StoredForm::Kind::chunked) {
+    const bool filled = reader.take<std::uint8_t>() != 0;
+    const auto fill = reader.take<double>();
+    if (filled) dataset.fill_number = fill;
+    if (marks >> n_marks != 0 || dataset.storage.kind > StoredForm::Kind::chunked) {
       return Status(Code::corrupt, "packed schema: dataset " + std::to_string(datasets.size() - 1) +
                                        " has unknown marks");
     }
@@ -200,8 +226,8 @@ Result<std::vector<ConcatDataset>> unpack_schema(std::span<const std::byte> byte
   return datasets;
 }
 
-std::vector<std::string> schema_conflicts(std::span<const ConcatDataset> schema,
-                                          std::span<const ConcatDataset> datasets) {
+std::vector<std::string> schema_conflicts(std::span<const StoredDataset> schema,
+                                          std::span<const StoredDataset> datasets) {
   std::vector<std::string> lines;
   // As a rule both list the same paths in the same order, and no table is needed.
   std::unordered_map<std::string_view, std::size_t> places;

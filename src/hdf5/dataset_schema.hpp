@@ -1,4 +1,4 @@
-// What one file says of one dataset: type, extents, fill value, storage; as values without HDF5.
+// What a file says of one dataset: type, extents, fill value, storage; as values without HDF5.
 
 #pragma once
 
@@ -16,13 +16,20 @@
 
 namespace tailrace {
 
-// --- ConcatDataset: what one file says of one dataset that is to be appended to its like in other
-// files.
+// --- StoredDataset: one dataset as it stands in a file, whatever the format.
 //
-// Files of a concatenation agree on each dataset's path, element type, inner extents and fill
-// value; they may differ in rows (the first extent) and in how they store them. Element types
+// Every walk over a file fills this one (describe/hdf5_catalog.hpp, concat_input.hpp, the readers
+// of netCDF classic, npy and raw), and readers, verbs and concatenation hold it. Element types
 // travel between ranks as HDF5 encodes them (H5Tencode), so that every type is kept exactly and
-// whoever only moves bytes need not know what they mean.
+// whoever only moves bytes need not know what they mean. Files of a concatenation agree on each
+// dataset's path, element type, inner extents and fill value; they may differ in rows (the first
+// extent) and in how they store them.
+
+/// Written bytes: where they lie and how many they are.
+struct Extent {
+  std::uint64_t address = 0;
+  std::uint64_t encoded_bytes = 0;
+};
 
 /// How a dataset's elements are stored.
 struct StoredForm {
@@ -35,24 +42,56 @@ struct StoredForm {
   bool same_as(const StoredForm& other) const;
 };
 
-struct ConcatDataset {
-  std::string path;       ///< Absolute, "/group/name".
-  Bytes type;             ///< H5Tencode of the file's type.
+struct StoredDataset {
+  std::string path;       ///< Absolute, "/group/name"; of npy and raw files: "/" + the file's stem.
+  Bytes type;             ///< H5Tencode of the file's type; empty: the file is not HDF5.
   std::string type_text;  ///< For messages: "f32", "string of 16 bytes", "compound of 3 members".
   std::uint64_t element_bytes = 0;  ///< Of one element in the file.
+  /// Numbers: what they are read as, the smallest dtype that holds them.
+  std::optional<DType> dtype;
+  bool plain_number = false;  ///< They are that dtype, in either byte order.
+  bool swapped = false;       ///< ... and not in this machine's.
+  bool strings = false;       ///< Elements are texts, of fixed or variable length.
   /// Elements are their bytes. False: they point to data elsewhere in the file (variable-length
   /// strings and sequences, references), which only HDF5 can move.
   bool by_value = true;
-  /// False: a scalar or null dataset, which is taken over from the first file as it is.
+  /// False: a scalar or null dataset, which a concatenation takes over from the first file as it
+  /// is.
   bool appended = true;
-  Shape shape;              ///< [0]: rows in this file.
+
+  Shape shape;              ///< [0]: rows in this file. To readers, {0} is a null dataspace, too.
+  Shape max_shape;          ///< Per dimension; UINT64_MAX: unlimited. Empty: like shape.
   bool extendable = false;  ///< The first dimension is unlimited.
+
   StoredForm storage;
-  Bytes fill_value;  ///< element_bytes, as the user has set it; empty: HDF5's own zeros.
+  Extent contiguous;         ///< Kind contiguous: where; encoded_bytes 0: never written.
+  bool plain_edges = false;  ///< Chunks that reach over the shape's end have no filters.
+  bool foreign = false;      ///< The data lie in other files (external, virtual).
+  Bytes fill_value;          ///< element_bytes, as the user has set it; empty: HDF5's own zeros.
+  std::optional<double> fill_number;  ///< The same as a number, of numbers.
+
+  // What only who reads fields as numbers asks for (InputFile); it does not travel.
+  bool field = false;                   ///< An array that a Writer creates: of plain numbers.
+  std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
+  bool coordinate = false;         ///< A dimension scale or coordinate variable: kept lossless.
+  bool lossy = false;              ///< Already: by tailrace_bound_mode, its filters, ...
+  std::uint64_t stored_bytes = 0;  ///< That the file spends on it.
 
   std::uint64_t n_rows() const { return shape.empty() ? 0 : shape[0]; }
   /// Bytes of one row.
   std::uint64_t row_bytes() const;
+  /// Bytes of one element in memory: of its dtype, or as it stands in the file.
+  std::uint64_t value_bytes() const { return dtype ? dtype_bytes(*dtype) : element_bytes; }
+  bool chunked() const { return storage.kind == StoredForm::Kind::chunked; }
+  /// Only HDF5 can read it: data in other files or in the header, numbers of another size or
+  /// precision than a dtype's, elements that point elsewhere.
+  bool by_hdf5() const {
+    return foreign || !by_value || (dtype && !plain_number) ||
+           storage.kind == StoredForm::Kind::compact;
+  }
+  bool unlimited(std::size_t d) const { return d < max_shape.size() && max_shape[d] == UINT64_MAX; }
+  /// Bit d: dimension d > 0 is unlimited.
+  std::uint64_t more_unlimited() const;
 };
 
 /// A form as bytes in a message, and back; of a wary reader's damaged bytes whatever was there.
@@ -60,16 +99,16 @@ void pack_form(ByteWriter& writer, const StoredForm& form);
 StoredForm unpack_form(ByteReader& reader);
 
 /// The datasets of one file as bytes, to be sent to other ranks, and back.
-Bytes pack_schema(std::span<const ConcatDataset> datasets);
+Bytes pack_schema(std::span<const StoredDataset> datasets);
 /// @error corrupt
-Result<std::vector<ConcatDataset>> unpack_schema(std::span<const std::byte> bytes);
+Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> bytes);
 
 /// What keeps `datasets` (a file's) from being appended to `schema` (the first file's): a line per
 /// conflict, each naming the dataset's path and both sides ("dataset "/g/d": f64, but f32 in the
 /// first file", "... is missing", "... is not in the first file"). Empty: nothing. Rows and storage
 /// may differ. Order does not matter. Cost: O(datasets).
-std::vector<std::string> schema_conflicts(std::span<const ConcatDataset> schema,
-                                          std::span<const ConcatDataset> datasets);
+std::vector<std::string> schema_conflicts(std::span<const StoredDataset> schema,
+                                          std::span<const StoredDataset> datasets);
 
 // --- Number types as HDF5 encodes them (H5Tencode): how element types travel between ranks.
 

@@ -31,12 +31,6 @@
 
 namespace tailrace {
 
-/// Written bytes: where they lie and how many they are.
-struct Extent {
-  std::uint64_t address = 0;
-  std::uint64_t encoded_bytes = 0;
-};
-
 /// An attribute's value: one text, or numbers of one type (one value: scalar; more: 1-D).
 struct AttributeValue {
   std::variant<std::string, std::vector<std::int64_t>, std::vector<std::uint64_t>,

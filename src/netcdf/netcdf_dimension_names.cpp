@@ -9,7 +9,6 @@
 
 #include "core/box.hpp"
 #include "describe/hdf5_copy.hpp"
-#include "describe/input_conventions.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_properties.hpp"

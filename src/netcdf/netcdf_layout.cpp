@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "describe/input_conventions.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"

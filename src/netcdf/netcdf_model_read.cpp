@@ -4,8 +4,7 @@
 // datasets but the scales of dimensions without variable. What a damaged or foreign file says of
 // dimensions counts only where it fits the dataset's own extents; what is left gets anonymous
 // dimensions, by the netCDF-4 library's rule: within a group, in one pass behind its child groups,
-// a dimension of the same length that the variable does not have yet, else a new one. Objects are
-// taken once where they are groups, so that cycles of hard links end.
+// a dimension of the same length that the variable does not have yet, else a new one.
 // Source: libhdf5/hdf5open.c of netCDF-C (read_scale, rec_match_dimscales), as observed.
 
 #include "netcdf/netcdf_scales.hpp"
@@ -15,10 +14,10 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "describe/hdf5_catalog.hpp"
-#include "describe/input_conventions.hpp"
+#include "describe/hdf5_walk.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "netcdf/netcdf_attributes.hpp"
@@ -49,21 +48,6 @@ struct FoundDataset {
 
   bool unlimited(std::size_t d) const { return limits[d] == H5S_UNLIMITED; }
 };
-
-struct NamedLink {
-  std::string name;
-  bool hard = false;
-};
-
-herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
-  // An exception must not cross HDF5's C frames.
-  try {
-    static_cast<std::vector<NamedLink>*>(links)->push_back({name, info->type == H5L_TYPE_HARD});
-  } catch (...) {
-    return -1;
-  }
-  return 0;
-}
 
 /// The first scale of each dimension, as DIMENSION_LIST refers to them; empty if there is no such
 /// list or it does not fit the rank.
@@ -99,12 +83,17 @@ bool is_without_fill(hid_t creation) {
          H5Pfill_value_defined(creation, &defined) >= 0 && defined != H5D_FILL_VALUE_USER_DEFINED;
 }
 
-class ModelReader {
+class ModelReader final : private Hdf5Visitor {
  public:
   explicit ModelReader(hid_t file) : file_(file) {}
 
   Result<NetcdfFile> run() {
-    TAILRACE_TRY(walk());
+    out_.model.groups.clear();
+    TAILRACE_TRY(walk_hdf5(file_, *this));
+    // netCDF-4 lists all of a group before its child groups.
+    std::stable_sort(
+        datasets_.begin(), datasets_.end(),
+        [](const FoundDataset& a, const FoundDataset& b) { return a.group < b.group; });
     make_dimensions();
     make_variables();
     find_lengths();
@@ -115,11 +104,6 @@ class ModelReader {
   }
 
  private:
-  struct Pending {
-    std::string path;
-    std::size_t parent = 0;
-  };
-
   std::size_t parent_of(std::size_t g) const {
     return g == 0 ? kNone : out_.model.groups[g].parent;
   }
@@ -128,68 +112,45 @@ class ModelReader {
     return hdf5_failure(Code::corrupt, "object \"" + path + "\": cannot " + what);
   }
 
-  Status walk() {
-    out_.model.groups.clear();
-    pending_.push_back({"/", 0});
-    // Depth first, by hand: a chain of nested groups must not use up the stack.
-    while (!pending_.empty()) {
-      const Pending next = std::move(pending_.back());
-      pending_.pop_back();
-      TAILRACE_TRY(add_group(next));
+  Status group(hid_t group, const std::string& path) override {
+    std::vector<ModelGroup>& groups = out_.model.groups;
+    const bool root = groups.empty();
+    for (const char* mark : {"_NCProperties", "_nc3_strict"}) {
+      if (root && H5Aexists(group, mark) > 0) out_.model.netcdf4 = true;
     }
+    group_of_.emplace(path, groups.size());
+    groups.push_back(
+        {path, group_around(path), read_model_attributes(group, path, out_.model.remarks)});
     return Status();
   }
 
-  Status add_group(const Pending& next) {
-    const Hdf5Id group(H5Gopen2(file_, next.path.c_str(), H5P_DEFAULT));
-    const Hdf5Id creation(group.valid() ? H5Gget_create_plist(group.get()) : H5I_INVALID_HID);
-    ObjectFacts facts;
-    unsigned order = 0;
-    if (!creation.valid() || !get_object_facts(group.get(), facts) ||
-        H5Pget_link_creation_order(creation.get(), &order) < 0) {
-      return failed(next.path, "open it");
-    }
-    if (!seen_groups_.insert(facts.key).second) return Status();
-    if (next.path == "/") {
-      for (const char* mark : {"_NCProperties", "_nc3_strict"}) {
-        if (H5Aexists(group.get(), mark) > 0) out_.model.netcdf4 = true;
-      }
-    }
-    const std::size_t index = out_.model.groups.size();
-    out_.model.groups.push_back(
-        {next.path, next.parent,
-         read_model_attributes(group.get(), next.path, out_.model.remarks)});
-
-    const bool tracked = (order & H5P_CRT_ORDER_TRACKED) != 0;
-    std::vector<NamedLink> links;
-    if (iterate_links(group.get(), tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, collect_link,
-                      &links) < 0) {
-      return failed(next.path, "list it");
-    }
-    std::vector<Pending> children;
-    for (const NamedLink& link : links) {
-      if (link.hard) TAILRACE_TRY(add_object(group.get(), index, link.name, children));
-    }
-    pending_.insert(pending_.end(), children.rbegin(), children.rend());
+  /// A dataset is a variable by each of its names.
+  Status again(const std::string& path, const std::string& first_path) override {
+    const auto first =
+        std::find_if(datasets_.begin(), datasets_.end(),
+                     [&](const FoundDataset& found) { return found.path == first_path; });
+    if (first == datasets_.end()) return Status();
+    FoundDataset found = *first;
+    set_place(path, found);
+    datasets_.push_back(std::move(found));
     return Status();
   }
 
-  Status add_object(hid_t group, std::size_t group_index, const std::string& name,
-                    std::vector<Pending>& children) {
-    const std::string path = child_path(out_.model.groups[group_index].path, name);
-    const Hdf5Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT));
-    if (!object.valid()) return failed(path, "open it");
-    const H5I_type_t kind = H5Iget_type(object.get());
-    if (kind == H5I_GROUP) children.push_back({path, group_index});
-    if (kind != H5I_DATASET) return Status();
-    FoundDataset found;
-    found.name = name;
+  /// Of names with slashes in them, which damaged files have: the root.
+  std::size_t group_around(const std::string& path) const {
+    const auto found = group_of_.find(parent_path(path));
+    return found == group_of_.end() ? 0 : found->second;
+  }
+
+  void set_place(const std::string& path, FoundDataset& found) const {
+    found.name = last_component(path);
     found.path = path;
-    found.group = group_index;
-    return add_dataset(object.get(), std::move(found));
+    found.group = group_around(path);
   }
 
-  Status add_dataset(hid_t dataset, FoundDataset found) {
+  Status dataset(hid_t dataset, const std::string& path) override {
+    FoundDataset found;
+    set_place(path, found);
     const Hdf5Id type(H5Dget_type(dataset));
     const Hdf5Id space(H5Dget_space(dataset));
     const Hdf5Id creation(H5Dget_create_plist(dataset));
@@ -381,8 +342,7 @@ class ModelReader {
 
   hid_t file_;
   NetcdfFile out_;
-  std::vector<Pending> pending_;  // Next on top.
-  std::unordered_set<ObjectKey> seen_groups_;
+  std::unordered_map<std::string, std::size_t> group_of_;  // By path.
   std::vector<FoundDataset> datasets_;
   std::vector<std::size_t> dataset_of_;  // Per variable.
   std::map<int, std::size_t> by_id_;

@@ -1,6 +1,6 @@
-// The story of a read. Its chapters: the list of datasets (describe/dataset_list), where chunks lie
+// The story of a read. Its chapters: the list of datasets (describe/stored_file), where chunks lie
 // (read_index), which of them a slab touches, fetching, decoding and keeping them, going ahead of
-// slabs that run on (read_chunks, read_cache), and reading together what several ranks want
+// slabs that run on (read_chunks), and reading together what several ranks want
 // (SharedRead, here).
 //
 // Invariant 1: a rank that fails in a collective call takes part in all of it, and every rank
@@ -19,7 +19,6 @@
 
 #include "core/comm.hpp"
 #include "core/options.hpp"
-#include "describe/dataset_list.hpp"
 #include "describe/stored_file.hpp"
 #include "exec/chunk_homes.hpp"
 #include "measure/machine_identity.hpp"
@@ -296,11 +295,10 @@ class FileReader final : public Reader {
                                             options_.n_threads > 0 ? options_.n_threads : share);
   }
   ~FileReader() override {
-    chunks_.reset();
-    if (closed_) return;
     // Alone: what only all ranks together could free stays.
-    for (auto& [number, dataset] : prepared_) dataset.index.abandon();
-    comm_->abandon();
+    if (!closed_) chunks_->abandon();
+    chunks_.reset();
+    if (!closed_) comm_->abandon();
   }
 
   /// List the file at rank 0 and tell all.
@@ -312,7 +310,7 @@ class FileReader final : public Reader {
     if (comm_->is_root()) {
       listed = open_file();
       if (listed.ok()) {
-        const Result<DatasetList> list = file_->list();
+        const Result<DatasetList> list = file_->list(Asked::storage);
         listed = list.status();
         if (listed.ok()) packed = pack_dataset_list(*list);
         // Datasets are read all the same without a model; who needs it asks how that went.
@@ -331,17 +329,14 @@ class FileReader final : public Reader {
     model_ = unpack_model(model);
     model_status_ = as_rank_0_says(*comm_, model_status_);
     list_ = std::move(*list);
-    datasets_.clear();
     by_path_.clear();
-    for (const ListedDataset& listed_dataset : list_.datasets) {
-      by_path_.emplace(listed_dataset.file.path, datasets_.size());
-      datasets_.push_back({listed_dataset.file.path, listed_dataset.dtype, listed_dataset.file,
-                           listed_dataset.max_shape, listed_dataset.fill_value});
+    for (std::size_t i = 0; i < list_.datasets.size(); ++i) {
+      by_path_.emplace(list_.datasets[i].path, i);
     }
     return Status();
   }
 
-  const std::vector<StoredDataset>& datasets() const override { return datasets_; }
+  const std::vector<StoredDataset>& datasets() const override { return list_.datasets; }
 
   Result<std::size_t> find(const std::string& path) const override {
     const auto found = by_path_.find(path);
@@ -363,7 +358,8 @@ class FileReader final : public Reader {
     for (const std::size_t number : datasets) {
       if (!by_chunks(number)) continue;
       ReadDataset* dataset = nullptr;
-      TAILRACE_TRY(prepare(number, dataset));  // The same on all ranks.
+      TAILRACE_TRY(
+          chunks_->prepare(number, list_.datasets[number], dataset));  // The same on all ranks.
       TAILRACE_TRY(open_index_of(*dataset));
     }
     return Status();
@@ -382,17 +378,12 @@ class FileReader final : public Reader {
     if (slab.empty()) return Status();
     report_.value_bytes += n_bytes;
     TAILRACE_TRY(open_file());
-    const ListedDataset& listed = list_.datasets[number];
-    if (listed.by_hdf5) return file_->read_slab(listed, slab, values);
-    ReadDataset* dataset = nullptr;
-    TAILRACE_TRY(prepare(number, dataset));
-    if (dataset->chunked()) return chunks_->read(*file_, *dataset, slab, values.data());
-    return chunks_->read_contiguous(*file_, *dataset, slab, values.data());
+    return chunks_->read(*file_, number, list_.datasets[number], slab, values);
   }
 
   Result<std::vector<std::string>> read_texts(std::size_t number, const Slab& slab) override {
     TAILRACE_TRY(check_number(number));
-    const Status fits = check_slab(slab, list_.datasets[number].file.shape);
+    const Status fits = check_slab(slab, list_.datasets[number].shape);
     if (!fits.ok()) return fits.within(dataset_text(number));
     TAILRACE_TRY(open_file());
     return file_->read_texts(list_.datasets[number], slab);
@@ -409,7 +400,7 @@ class FileReader final : public Reader {
     TAILRACE_TRY(open_wanted_indexes(requests));
     Result<WantedChunks> wanted = wanted_chunks(requests);
     if (mine.ok()) mine = wanted.status();
-    SharedRead together(*comm_, prepared_, requests,
+    SharedRead together(*comm_, chunks_->all_prepared(), requests,
                         wanted.ok() ? std::move(*wanted) : WantedChunks());
     const Status settled = comm_->n_ranks() > 1 ? together.settle() : Status();
     if (mine.ok()) mine = settled;
@@ -422,7 +413,7 @@ class FileReader final : public Reader {
   }
 
   Status refresh() override {
-    drop_prepared();
+    chunks_->forget_all();
     file_.reset();
     return list();
   }
@@ -441,7 +432,7 @@ class FileReader final : public Reader {
   Comm& comm() override { return *comm_; }
 
   Status close() override {
-    drop_prepared();
+    chunks_->forget_all();
     file_.reset();
     closed_ = true;
     return Status();
@@ -449,23 +440,23 @@ class FileReader final : public Reader {
 
  private:
   std::string dataset_text(std::size_t number) const {
-    return "dataset \"" + datasets_[number].path + "\"";
+    return "dataset \"" + list_.datasets[number].path + "\"";
   }
 
   Status check_number(std::size_t number) const {
     if (closed_) return Status(Code::invalid_argument, "file \"" + path_ + "\" is closed");
-    if (number < datasets_.size()) return Status();
+    if (number < list_.datasets.size()) return Status();
     return Status(Code::invalid_argument, "there is no dataset " + std::to_string(number) + " of " +
-                                              std::to_string(datasets_.size()) + " in \"" + path_ +
-                                              "\"");
+                                              std::to_string(list_.datasets.size()) + " in \"" +
+                                              path_ + "\"");
   }
 
   Status check_slab_of(std::size_t number, const Slab& slab, std::uint64_t& n_bytes) const {
     TAILRACE_TRY(check_number(number));
-    const Status fits = check_slab(slab, list_.datasets[number].file.shape);
+    const Status fits = check_slab(slab, list_.datasets[number].shape);
     if (!fits.ok()) return fits.within(dataset_text(number));
     const std::uint64_t n = slab.n_elements();
-    if (n == UINT64_MAX || !multiply_checked(n, datasets_[number].element_bytes(), n_bytes)) {
+    if (n == UINT64_MAX || !multiply_checked(n, list_.datasets[number].value_bytes(), n_bytes)) {
       return Status(Code::invalid_argument, dataset_text(number) + ": slab " + slab_text(slab) +
                                                 " has more bytes than 64 bits count");
     }
@@ -481,25 +472,24 @@ class FileReader final : public Reader {
   }
 
   bool by_chunks(std::size_t number) const {
-    const ListedDataset& listed = list_.datasets[number];
-    return !listed.by_hdf5 && listed.file.storage.kind == StoredForm::Kind::chunked &&
-           n_elements(listed.file.shape) > 0;
+    const StoredDataset& listed = list_.datasets[number];
+    return !listed.by_hdf5() && listed.chunked() && n_elements(listed.shape) > 0;
   }
 
   /// The indexes of all chunked datasets of which any rank wants anything. Collective.
   Status open_wanted_indexes(std::span<const ReadRequest> requests) {
-    std::vector<std::uint64_t> bits(datasets_.size() / 64 + 1, 0);
+    std::vector<std::uint64_t> bits(list_.datasets.size() / 64 + 1, 0);
     for (const ReadRequest& request : requests) {
       if (request.slab.empty() || !by_chunks(request.dataset)) continue;
       bits[request.dataset / 64] |= std::uint64_t{1} << request.dataset % 64;
     }
     // Alone, an index is worth reading only when look-ups have cost as much.
     if (comm_->n_ranks() > 1) comm_->allreduce(std::span(bits), Reduction::bit_or);
-    for (std::size_t number = 0; number < datasets_.size(); ++number) {
+    for (std::size_t number = 0; number < list_.datasets.size(); ++number) {
       if ((bits[number / 64] >> number % 64 & 1) == 0) continue;
       ReadDataset* dataset = nullptr;
       // The same on all ranks: it depends on the list alone.
-      TAILRACE_TRY(prepare(number, dataset));
+      TAILRACE_TRY(chunks_->prepare(number, list_.datasets[number], dataset));
       if (comm_->n_ranks() == 1) continue;
       TAILRACE_TRY(open_index_of(*dataset));
     }
@@ -524,7 +514,7 @@ class FileReader final : public Reader {
     for (std::uint32_t i = 0; i < requests.size(); ++i) {
       const ReadRequest& request = requests[i];
       if (request.slab.empty() || !by_chunks(request.dataset)) continue;
-      ReadDataset& dataset = prepared_.at(request.dataset);
+      ReadDataset& dataset = chunks_->prepared(request.dataset);
       TouchedChunks touched(dataset.grid, request.slab);
       while (true) {
         touched.next(65536, batch);
@@ -541,13 +531,13 @@ class FileReader final : public Reader {
 
   Status read_unshared(const ReadRequest& request, const SharedRead& together) {
     const std::uint64_t n_bytes =
-        request.slab.n_elements() * datasets_[request.dataset].element_bytes();
+        request.slab.n_elements() * list_.datasets[request.dataset].value_bytes();
     if (comm_->n_ranks() == 1 || n_bytes == 0 || !by_chunks(request.dataset)) {
       return read(request.dataset, request.slab, {request.values, n_bytes});
     }
     ++report_.n_slabs;
     report_.value_bytes += n_bytes;
-    return chunks_->read(*file_, prepared_.at(request.dataset), request.slab, request.values,
+    return chunks_->read(*file_, chunks_->prepared(request.dataset), request.slab, request.values,
                          [&](std::uint64_t chunk_index) {
                            return together.shared({request.dataset, chunk_index});
                          });
@@ -562,31 +552,14 @@ class FileReader final : public Reader {
     return Status();
   }
 
-  Status prepare(std::size_t number, ReadDataset*& dataset) {
-    const auto [entry, added] = prepared_.try_emplace(number);
-    dataset = &entry->second;
-    if (!added) return Status();
-    Status prepared = prepare_dataset(number, list_.datasets[number], *dataset);
-    if (!prepared.ok()) prepared_.erase(entry);
-    return prepared;
-  }
-
-  /// Collective: the windows of opened indexes go.
-  void drop_prepared() {
-    chunks_->forget();
-    prepared_.clear();
-  }
-
   std::unique_ptr<Comm> comm_;
   std::string path_;
   ReadOptions options_;
   DatasetList list_;
-  std::vector<StoredDataset> datasets_;
   std::unordered_map<std::string, std::size_t> by_path_;
   NetcdfModel model_;
   Status model_status_;
   std::unique_ptr<StoredFile> file_;
-  PreparedDatasets prepared_;  ///< In the same order on all ranks: windows.
   std::unique_ptr<ChunkReader> chunks_;
   mutable ReadReport report_;
   bool closed_ = false;

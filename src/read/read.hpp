@@ -31,6 +31,7 @@
 #include "core/dtype.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
+#include "describe/input_file.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "netcdf/netcdf_model.hpp"
 
@@ -43,24 +44,13 @@ struct ReadOptions {
   std::uint64_t gap_bytes = 64ULL << 10;      ///< Bytes between chunks that are read over.
   bool prefetch = true;                       ///< Fetch and decode ahead of a run of slabs.
   std::string plugin_path;                    ///< Searched before HDF5_PLUGIN_PATH.
+  /// Of an input: have HDF5 itself read all, as any program would: for who checks what was written.
+  bool by_hdf5 = false;
 };
 
 /// Apply "threads=2,memory=256MB,read=16MiB,gap=64k,prefetch=off" on top of `options`.
 /// @error invalid_argument
 Status apply_read_options(std::string_view text, ReadOptions& options);
-
-/// A dataset as it stands in the file. The same on every rank.
-struct StoredDataset {
-  std::string path;                  ///< Absolute.
-  std::optional<DType> dtype;        ///< Of values as read(): number types, in native byte order.
-                                     ///< Empty: `file.type_text` says what it is.
-  ConcatDataset file;                ///< Type, shape, storage and filters as stored.
-  Shape max_shape;                   ///< Per dimension; UINT64_MAX: unlimited.
-  std::optional<double> fill_value;  ///< HDF5's own of the dataset, as a number.
-  const Shape& shape() const { return file.shape; }
-  /// Bytes of one element as read() returns it.
-  std::uint64_t element_bytes() const { return dtype ? dtype_bytes(*dtype) : file.element_bytes; }
-};
 
 /// What a reader has done so far on this rank; tailrace/reader.h says what the numbers mean.
 struct ReadReport {
@@ -127,5 +117,16 @@ class Reader {
   /// Close the file. Collective. A destructor without it is local.
   virtual Status close() = 0;
 };
+
+// --- Inputs of the verbs.
+
+/// Open a file as fields, by its content, not by its name. Chunks of HDF5 files are fetched and
+/// decoded as by a Reader; HDF5 itself reads only what lies in other files (external, virtual) or
+/// in a header (compact), and what has filters that we cannot run. Not collective.
+/// @error not_found, corrupt (truncated or foreign; says what was expected), unsupported (says
+/// which format).
+Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,
+                                                   const std::optional<RawFormat>& raw = {},
+                                                   const ReadOptions& options = {});
 
 }  // namespace tailrace

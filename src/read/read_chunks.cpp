@@ -109,6 +109,34 @@ void ChunkReader::forget() {
   last_ahead_.reset();
 }
 
+void ChunkReader::forget_all() {
+  forget();
+  prepared_.clear();
+}
+
+void ChunkReader::abandon() {
+  for (auto& [number, dataset] : prepared_) dataset.index.abandon();
+}
+
+Status ChunkReader::prepare(std::size_t number, const StoredDataset& listed,
+                            ReadDataset*& dataset) {
+  const auto [entry, added] = prepared_.try_emplace(number);
+  dataset = &entry->second;
+  if (!added) return Status();
+  Status prepared = prepare_dataset(number, listed, *dataset);
+  if (!prepared.ok()) prepared_.erase(entry);
+  return prepared;
+}
+
+Status ChunkReader::read(StoredFile& file, std::size_t number, const StoredDataset& listed,
+                         const Slab& slab, std::span<std::byte> values) {
+  if (listed.by_hdf5()) return file.read_slab(listed, slab, values);
+  ReadDataset* dataset = nullptr;
+  TAILRACE_TRY(prepare(number, listed, dataset));
+  if (dataset->chunked()) return read(file, *dataset, slab, values.data());
+  return read_contiguous(file, *dataset, slab, values.data());
+}
+
 Status ChunkReader::decode(const ReadDataset& dataset, const StoredChunk& job,
                            std::span<const std::byte> encoded, std::span<std::byte> values) {
   const ReadStopwatch watch(counts_.decode_ns);
@@ -378,7 +406,7 @@ Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset
   const std::uint64_t rows_per_piece =
       std::max<std::uint64_t>(1, contiguous_piece_bytes / std::max<std::uint64_t>(row_bytes, 1));
   const std::uint64_t n_pieces = (n_rows + rows_per_piece - 1) / rows_per_piece;
-  const PlainArray array{stored.address, dataset.listed->file.shape, dataset.element_bytes};
+  const PlainArray array{stored.address, dataset.listed->shape, dataset.element_bytes};
   return team_.run(n_pieces, team_.n_threads(), [&](std::size_t i, std::size_t) {
     Slab piece = slab;
     const std::uint64_t first = i * rows_per_piece;
@@ -490,6 +518,73 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
     if (!worth || !dataset.make_codec(options_.plugin_path).ok()) continue;
     post_ahead(file, dataset, job);
   }
+}
+
+// --- The least-recently-used list of decoded chunks.
+
+void ReadCache::drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept) {
+  n_bytes_ -= kept->second.entry->values.capacity();
+  uses_.erase(kept->second.use);
+  kept_.erase(kept);
+}
+
+ReadCache::Entry ReadCache::find(const ChunkKey& id) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return nullptr;
+  uses_.splice(uses_.end(), uses_, found->second.use);
+  return found->second.entry;
+}
+
+bool ReadCache::wait(const Entry& entry) {
+  std::unique_lock lock(mutex_);
+  ready_.wait(lock, [&] { return entry->ready; });
+  return entry->failure.ok();
+}
+
+bool ReadCache::holds(const ChunkKey& id) {
+  const std::scoped_lock lock(mutex_);
+  return kept_.contains(id);
+}
+
+ReadCache::Entry ReadCache::begin(const ChunkKey& id, std::uint64_t n_bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (n_bytes > bytes_max_ || kept_.contains(id)) return nullptr;
+  for (auto use = uses_.begin(); use != uses_.end() && n_bytes_ + n_bytes > bytes_max_;) {
+    const auto oldest = kept_.find(*use++);
+    if (oldest->second.entry->ready) drop(oldest);
+  }
+  if (n_bytes_ + n_bytes > bytes_max_) return nullptr;
+  auto entry = std::make_shared<CachedChunk>();
+  entry->values = Buffer(n_bytes);
+  if (!entry->values.allocated()) return nullptr;
+  n_bytes_ += n_bytes;
+  kept_[id] = {entry, uses_.insert(uses_.end(), id)};
+  return entry;
+}
+
+void ReadCache::finish(const ChunkKey& id, const Entry& entry, Status failure) {
+  {
+    const std::scoped_lock lock(mutex_);
+    entry->failure = std::move(failure);
+    entry->ready = true;
+    const auto found = kept_.find(id);
+    const bool drops = !entry->failure.ok() && found != kept_.end();
+    if (drops && found->second.entry == entry) drop(found);
+  }
+  ready_.notify_all();
+}
+
+void ReadCache::clear() {
+  const std::scoped_lock lock(mutex_);
+  kept_.clear();
+  uses_.clear();
+  n_bytes_ = 0;
+}
+
+std::uint64_t ReadCache::bytes_free() {
+  const std::scoped_lock lock(mutex_);
+  return bytes_max_ - n_bytes_;
 }
 
 }  // namespace tailrace

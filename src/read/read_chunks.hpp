@@ -1,21 +1,27 @@
-// Slabs of chunked datasets on one rank: which chunks, fetched, decoded, kept, and read ahead.
+// Slabs of datasets on one rank: which chunks, fetched, decoded, kept, and read ahead.
 
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/buffer.hpp"
 #include "core/slab.hpp"
+#include "exec/chunk_homes.hpp"
 #include "exec/thread_team.hpp"
 #include "read/read.hpp"
-#include "read/read_cache.hpp"
 #include "read/read_dataset.hpp"
 
 namespace tailrace {
@@ -37,6 +43,58 @@ class TouchedChunks {
   std::vector<std::size_t> at_;
   std::uint64_t n_chunks_ = 1;
   bool at_end_ = false;
+};
+
+// --- ReadCache: decoded chunks that are likely to be read again, least recently used ones dropped.
+//
+// Invariant 1: what is kept is at most the cap given, ready or still being decoded.
+// Invariant 2: an entry's values do not change once it is ready; who holds it may read without a
+// lock, also after it has been dropped from here.
+
+/// One decoded chunk, in native byte order, not cut at the dataset's edge.
+struct CachedChunk {
+  Buffer values;
+  bool ready = false;  ///< Under the cache's lock.
+  Status failure;      ///< Of a chunk that was decoded ahead; valid once ready.
+};
+
+class ReadCache {
+ public:
+  using Entry = std::shared_ptr<CachedChunk>;
+
+  explicit ReadCache(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  /// The chunk if it is here, perhaps still being decoded; it counts as used. Null: not here.
+  Entry find(const ChunkKey& id);
+  /// Wait until it is ready. @returns false: decoding it ahead has failed, and who needs it finds
+  /// out why by decoding it.
+  bool wait(const Entry& entry);
+  /// Whether find() would have it.
+  bool holds(const ChunkKey& id);
+  /// Make room for a chunk that the caller decodes; then finish() it. Others are dropped for it,
+  /// but none that is being decoded. Null: no room, or no memory, or it is here already.
+  Entry begin(const ChunkKey& id, std::uint64_t n_bytes);
+  /// The entry is ready, or has failed.
+  void finish(const ChunkKey& id, const Entry& entry, Status failure);
+  /// Drop all. Nothing may be under way.
+  void clear();
+  /// Bytes that one more entry may have without dropping anything.
+  std::uint64_t bytes_free();
+  std::uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  struct Kept {
+    Entry entry;
+    std::list<ChunkKey>::iterator use;
+  };
+  void drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept);
+
+  std::uint64_t bytes_max_;
+  std::uint64_t n_bytes_ = 0;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::unordered_map<ChunkKey, Kept, ChunkKeyHash> kept_;
+  std::list<ChunkKey> uses_;  ///< Least recent first.
 };
 
 // --- ChunkReader: slabs of chunked datasets on one rank: fetch, decode, hand over, keep, fetch
@@ -83,9 +141,18 @@ class ChunkReader {
   ChunkReader(const ReadOptions& options, std::uint64_t n_threads);
   ~ChunkReader() { forget(); }
 
+  /// Prepare a dataset of the file's list, which must stay where it is; once. @error corrupt
+  Status prepare(std::size_t number, const StoredDataset& listed, ReadDataset*& dataset);
+  ReadDataset& prepared(std::size_t number) { return prepared_.at(number); }
+  std::map<std::size_t, ReadDataset>& all_prepared() { return prepared_; }
+  /// Read a slab (checked, not empty) of any dataset: by chunks, in one piece, or by HDF5 what only
+  /// HDF5 can read. Not collective; one thread at a time.
+  Status read(StoredFile& file, std::size_t number, const StoredDataset& listed, const Slab& slab,
+              std::span<std::byte> values);
+
   /// Whether a chunk, by its number, is somebody else's to read.
   using LeftOut = std::function<bool(std::uint64_t)>;
-  /// Read a slab (checked, not empty). Not collective; one thread at a time.
+  /// Read a slab of a chunked dataset.
   /// @param left_out  chunks whose elements stay as they are; empty: none.
   Status read(StoredFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
               const LeftOut& left_out = {});
@@ -100,6 +167,10 @@ class ChunkReader {
                          std::byte* values);
   /// Stop what is done ahead and drop all that is kept.
   void forget();
+  /// ... and all that was prepared. Collective where the ranks have opened indexes.
+  void forget_all();
+  /// Make forgetting these indexes local.
+  void abandon();
 
   const ReadCounts& counts() const { return counts_; }
   std::uint64_t work_bytes() const { return work_bytes_; }
@@ -143,6 +214,7 @@ class ChunkReader {
   void post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job);
 
   ReadOptions options_;
+  std::map<std::size_t, ReadDataset> prepared_;  ///< In the same order on all ranks: windows.
   std::uint64_t work_bytes_;
   ReadCache cache_;
   ReadCounts counts_;

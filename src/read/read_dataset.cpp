@@ -159,7 +159,7 @@ std::string ReadDataset::chunk_text(const StoredChunk& chunk) const {
 }
 
 bool ReadDataset::is_raw(const StoredChunk& chunk) const {
-  const std::size_t n_filters = listed->file.storage.filters.size();
+  const std::size_t n_filters = listed->storage.filters.size();
   if (n_filters == 0) return true;
   const std::uint32_t all = n_filters >= 32 ? UINT32_MAX : (1U << n_filters) - 1;
   return (chunk.filter_mask & all) == all;
@@ -182,20 +182,20 @@ Status ReadDataset::check_chunk(const InputBytes& file, const StoredChunk& chunk
 Status ReadDataset::make_codec(const std::string& plugin_path) {
   if (codec != nullptr) return Status();
   Result<std::unique_ptr<StoredCodec>> made =
-      make_stored_codec(listed->file, listed->file.storage, plugin_path);
+      make_stored_codec(*listed, listed->storage, plugin_path);
   if (!made.ok()) return made.status();
   codec = std::move(*made);
   return Status();
 }
 
-Status prepare_dataset(std::size_t number, const ListedDataset& listed, ReadDataset& dataset) {
+Status prepare_dataset(std::size_t number, const StoredDataset& listed, ReadDataset& dataset) {
   dataset.number = number;
   dataset.listed = &listed;
-  dataset.element_bytes = listed.file.element_bytes;
-  dataset.fill = listed.file.fill_value;
+  dataset.element_bytes = listed.element_bytes;
+  dataset.fill = listed.fill_value;
   dataset.make_native(dataset.fill);
   if (!dataset.chunked()) return Status();
-  dataset.grid = {listed.file.shape, listed.file.storage.chunk_shape};
+  dataset.grid = {listed.shape, listed.storage.chunk_shape};
   dataset.n_chunks = dataset.grid.n_chunks();
   if (!multiply_checked(n_elements(dataset.grid.chunk_shape), dataset.element_bytes,
                         dataset.chunk_bytes) ||

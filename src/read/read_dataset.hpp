@@ -9,7 +9,7 @@
 
 #include "core/slab.hpp"
 #include "core/status.hpp"
-#include "describe/dataset_list.hpp"
+#include "describe/stored_file.hpp"
 #include "read/read_index.hpp"
 #include "read/stored_codec.hpp"
 
@@ -17,7 +17,7 @@ namespace tailrace {
 
 struct ReadDataset {
   std::size_t number = 0;  ///< In the reader's list.
-  const ListedDataset* listed = nullptr;
+  const StoredDataset* listed = nullptr;
   std::uint64_t element_bytes = 0;  ///< In the file, and in memory.
   Bytes fill;                       ///< One element in native byte order; empty: zeros.
   ReadIndex index;
@@ -27,8 +27,8 @@ struct ReadDataset {
   std::uint64_t chunk_bytes = 0;
   std::unique_ptr<StoredCodec> codec;  ///< Made when a filtered chunk is first read.
 
-  bool chunked() const { return listed->file.storage.kind == StoredForm::Kind::chunked; }
-  std::string name() const { return "dataset \"" + listed->file.path + "\""; }
+  bool chunked() const { return listed->chunked(); }
+  std::string name() const { return "dataset \"" + listed->path + "\""; }
   /// Bring values from the file's byte order to this machine's. Thread-safe.
   void make_native(std::span<std::byte> values) const;
   /// "dataset "/g/d": chunk 3 [0:4, 8:16] at address 4096 (812 bytes)".
@@ -42,7 +42,7 @@ struct ReadDataset {
 };
 
 /// @error corrupt  a chunk has more bytes than 64 bits count.
-Status prepare_dataset(std::size_t number, const ListedDataset& listed, ReadDataset& dataset);
+Status prepare_dataset(std::size_t number, const StoredDataset& listed, ReadDataset& dataset);
 
 /// Fill the elements of a part of a slab's values with the dataset's fill value.
 void fill_part(const ReadDataset& dataset, const SlabPart& part, const Slab& slab,

@@ -59,7 +59,7 @@ Bytes pack_entries(std::span<const StoredChunk> chunks, bool plain, std::uint64_
 
 }  // namespace
 
-Status ReadIndex::walk(StoredFile& file, const ListedDataset& dataset) {
+Status ReadIndex::walk(StoredFile& file, const StoredDataset& dataset) {
   Result<std::vector<StoredChunk>> chunks = file.chunks(dataset);
   if (!chunks.ok()) return chunks.status();
   part_ = table_.add(*chunks);
@@ -73,7 +73,7 @@ StoredChunk ReadIndex::at(std::uint64_t chunk_index) const {
   return opened_ ? shared_at(chunk_index) : table_.list(part_).find(chunk_index);
 }
 
-Status ReadIndex::find(StoredFile& file, const ListedDataset& dataset, std::uint64_t n_chunks,
+Status ReadIndex::find(StoredFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
                        std::span<const std::uint64_t> chunk_indexes,
                        std::vector<StoredChunk>& found) {
   found.resize(chunk_indexes.size());
@@ -134,7 +134,7 @@ StoredChunk ReadIndex::shared_at(std::uint64_t chunk_index) const {
   return chunk;
 }
 
-Status ReadIndex::open(Comm& comm, StoredFile* file, const ListedDataset& dataset,
+Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& dataset,
                        std::uint64_t n_chunks) {
   if (opened_) return Status();
   std::vector<StoredChunk> chunks;

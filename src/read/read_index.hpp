@@ -25,13 +25,13 @@ class ReadIndex {
  public:
   /// Find chunks; those that were never written have 0 encoded bytes. Not collective. `file` is
   /// asked unless the index is open(). @error corrupt, io_error
-  Status find(StoredFile& file, const ListedDataset& dataset, std::uint64_t n_chunks,
+  Status find(StoredFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
               std::span<const std::uint64_t> chunk_indexes, std::vector<StoredChunk>& found);
 
   /// Have rank 0 read the index and every node keep it. Collective. `file`: rank 0's.
   /// Cost: 0.2 us a chunk at rank 0, a broadcast of 12 bytes a chunk (32 where a filter was skipped
   /// or most chunks are missing), in pieces.
-  Status open(Comm& comm, StoredFile* file, const ListedDataset& dataset, std::uint64_t n_chunks);
+  Status open(Comm& comm, StoredFile* file, const StoredDataset& dataset, std::uint64_t n_chunks);
   bool opened() const { return opened_; }
   /// Whether find() needs no file any more.
   bool complete() const { return opened_ || walked_; }
@@ -41,7 +41,7 @@ class ReadIndex {
  private:
   StoredChunk at(std::uint64_t chunk_index) const;
   StoredChunk shared_at(std::uint64_t chunk_index) const;
-  Status walk(StoredFile& file, const ListedDataset& dataset);
+  Status walk(StoredFile& file, const StoredDataset& dataset);
   const std::byte* entry(std::uint64_t position) const;
 
   std::unordered_map<std::uint64_t, StoredChunk> looked_up_;

@@ -530,7 +530,7 @@ Status StoredCodec::decode_into(std::span<const std::byte> encoded, std::uint32_
   return Status();
 }
 
-Result<std::unique_ptr<StoredCodec>> make_stored_codec(const ConcatDataset& dataset,
+Result<std::unique_ptr<StoredCodec>> make_stored_codec(const StoredDataset& dataset,
                                                        const StoredForm& storage,
                                                        const std::string& plugin_path) {
   const std::string who = "dataset \"" + dataset.path + "\"";

@@ -67,7 +67,7 @@ class StoredCodec : public Codec {
 /// The codec is thread-safe.
 /// @error plugin_missing  a filter that nobody can run; its chunks can still be copied as they are.
 /// @error unsupported     `dataset` is not by_value, or HDF5 refuses its pipeline.
-Result<std::unique_ptr<StoredCodec>> make_stored_codec(const ConcatDataset& dataset,
+Result<std::unique_ptr<StoredCodec>> make_stored_codec(const StoredDataset& dataset,
                                                        const StoredForm& storage,
                                                        const std::string& plugin_path);
 

@@ -85,7 +85,7 @@ Result<std::vector<Range>> parse_ranges(const std::string& text) {
 /// The slab of a dataset that "0:10,5:20:2" means: Python's slices, without negative numbers, one
 /// per dimension; empty: all of it. @error invalid_argument, bad_coverage
 Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
-  const Shape& shape = dataset.shape();
+  const Shape& shape = dataset.shape;
   if (text.empty()) return Slab::of(whole_box(shape));
   const Result<std::vector<Range>> ranges = parse_ranges(text);
   if (!ranges.ok()) return ranges.status();
@@ -264,10 +264,10 @@ class PlainExport {
           return Status(
               Code::unsupported,
               fmt::format("dataset \"{}\" is {}: only numbers can be exported as {}", all[i].path,
-                          all[i].file.type_text, format_ == Format::npy ? "npy" : "raw"));
+                          all[i].type_text, format_ == Format::npy ? "npy" : "raw"));
         }
         ranks_.say(fmt::format("dataset \"{}\" is {}, not numbers: left out", all[i].path,
-                               all[i].file.type_text));
+                               all[i].type_text));
         continue;
       }
       chosen.push_back(i);
@@ -308,7 +308,7 @@ class PlainExport {
     PlainOutput output;
     TAILRACE_TRY(output.open(partial, true));
     TAILRACE_TRY(output.write_at(0, std::as_bytes(std::span(head))));
-    return output.set_bytes(head.size() + slab.n_elements() * dataset.element_bytes());
+    return output.set_bytes(head.size() + slab.n_elements() * dataset.value_bytes());
   }
 
   Status write(std::size_t number, const std::string& name) {
@@ -333,7 +333,7 @@ class PlainExport {
     TAILRACE_TRY(ranks_.settle(done));
     if (ranks_.is_root() && request_.written) {
       request_.written(
-          {path, *dataset.dtype, slab->count, slab->n_elements() * dataset.element_bytes()});
+          {path, *dataset.dtype, slab->count, slab->n_elements() * dataset.value_bytes()});
     }
     return Status();
   }
@@ -343,10 +343,10 @@ class PlainExport {
                     std::uint64_t head_bytes) {
     const StoredDataset& dataset = reader_.datasets()[number];
     // Whole rows of chunks, where they fit, so that no chunk is decoded twice.
-    const Shape& chunk_shape = dataset.file.storage.chunk_shape;
+    const Shape& chunk_shape = dataset.storage.chunk_shape;
     const std::uint64_t unit =
         chunk_shape.empty() ? 1 : std::max<std::uint64_t>(1, chunk_shape[0] / slab.stride_of(0));
-    const RowRounds rounds(slab, dataset.element_bytes(), unit, piece_bytes_, ranks_.comm);
+    const RowRounds rounds(slab, dataset.value_bytes(), unit, piece_bytes_, ranks_.comm);
     PlainOutput output;
     Status mine = output.open(path, false);
     std::vector<std::byte> values;
@@ -354,7 +354,7 @@ class PlainExport {
       std::vector<ReadRequest> requests;
       const std::optional<RowPiece> piece = rounds.piece(round);
       if (piece && mine.ok()) {
-        values.resize(piece->from.n_elements() * dataset.element_bytes());
+        values.resize(piece->from.n_elements() * dataset.value_bytes());
         requests.push_back({number, piece->from, values.data()});
       }
       TAILRACE_TRY(reader_.read_all(requests));
@@ -538,7 +538,7 @@ class PartExport {
       const Result<std::size_t> dataset = reader_.find(variable.dataset_path);
       if (!type || !dataset.ok()) continue;
       const Cut cut = cuts->second.front().first;
-      const std::uint64_t length = reader_.datasets()[*dataset].shape()[0];
+      const std::uint64_t length = reader_.datasets()[*dataset].shape[0];
       if (cut.count > 0 && cut.start + (cut.count - 1) * cut.stride >= length) continue;
       TAILRACE_TRY(add(v, *type, *dataset, {{cut.start}, {cut.count}, {cut.stride}}));
     }

@@ -65,21 +65,26 @@ Status read_hdf5(InfoReport& report) {
 }  // namespace
 
 Shape FieldInfo::chunk_start(const StoredChunk& chunk) const {
-  if (field.chunk_shape.empty()) return Shape(field.shape.size(), 0);
-  return ChunkGrid{field.shape, field.chunk_shape}.full_box(chunk.chunk_index).start;
+  if (!field.chunked()) return Shape(field.shape.size(), 0);
+  return ChunkGrid{field.shape, field.storage.chunk_shape}.full_box(chunk.chunk_index).start;
+}
+
+std::string FieldInfo::storage() const {
+  constexpr const char* names[] = {"virtual", "compact", "contiguous", "chunked"};
+  return field.type.empty() ? "" : names[static_cast<std::size_t>(field.storage.kind)];
 }
 
 Result<InfoReport> file_info(const InfoRequest& request) {
   Result<std::unique_ptr<InputFile>> opened = open_input(request.file, request.raw_format);
   if (!opened.ok()) return opened.status();
-  const std::vector<InputField>& fields = (*opened)->fields();
+  const std::vector<StoredDataset>& fields = (*opened)->fields();
   const bool lists = !request.chunks_of.empty();
   InfoReport report;
   report.path = request.file;
   report.format = (*opened)->format();
   report.file_bytes = file_bytes_of(request.file);
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";
-  for (const InputField& field : fields) {
+  for (const StoredDataset& field : fields) {
     const bool lists_chunks = lists && glob_matches(request.chunks_of, field.path);
     report.fields.push_back({field, {}, {}, lists_chunks});
   }
@@ -95,7 +100,7 @@ Result<InfoReport> file_info(const InfoRequest& request) {
 
 }  // namespace tailrace::verbs
 
-std::string tailrace::filter_name(const StoredFilter& filter) {
+std::string tailrace::filter_name(const FilterSpec& filter) {
   static const std::map<std::uint32_t, const char*> known = {
       {1, "deflate"},        {2, "shuffle"},     {3, "fletcher32"}, {4, "szip"},
       {5, "nbit"},           {6, "scaleoffset"}, {32001, "blosc"},  {32004, "lz4"},

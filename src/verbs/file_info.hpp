@@ -16,13 +16,13 @@
 namespace tailrace {
 
 /// A filter by the name that people know, or by its number.
-std::string filter_name(const StoredFilter& filter);
+std::string filter_name(const FilterSpec& filter);
 
 template <class Visit>
-void report_fields(const StoredFilter& filter, Visit&& visit) {
+void report_fields(const FilterSpec& filter, Visit&& visit) {
   visit("id", filter.filter_id);
   visit("name", filter_name(filter));
-  visit("client_data", filter.client_data);
+  visit("client_data", filter.final_client_data);
 }
 
 }  // namespace tailrace
@@ -37,13 +37,15 @@ struct InfoRequest {
 
 /// One field with all that is known of its storage.
 struct FieldInfo {
-  InputField field;
+  StoredDataset field;
   FieldAttributes attributes;
   std::vector<StoredChunk> chunks;
   bool lists_chunks = false;  ///< chunks_of is about this one.
 
-  std::uint64_t raw_bytes() const { return n_elements(field.shape) * dtype_bytes(field.dtype); }
+  std::uint64_t raw_bytes() const { return n_elements(field.shape) * field.value_bytes(); }
   Shape chunk_start(const StoredChunk& chunk) const;
+  /// "contiguous", "chunked", "compact", "virtual"; empty: not HDF5.
+  std::string storage() const;
 };
 
 /// How the bytes of an HDF5 file are used.
@@ -88,12 +90,12 @@ template <class Visit>
 void report_fields(const FieldInfo& info, Visit&& visit) {
   const FieldAttributes& attributes = info.attributes;
   visit("path", info.field.path);
-  visit("dtype", dtype_name(info.field.dtype));
+  visit("dtype", dtype_name(*info.field.dtype));
   visit("shape", info.field.shape);
-  visit("chunk_shape", info.field.chunk_shape);
-  visit("storage", attributes.storage);
+  visit("chunk_shape", info.field.storage.chunk_shape);
+  visit("storage", info.storage());
   visit("n_chunks", info.chunks.size());
-  visit("filters", attributes.filters);
+  visit("filters", info.field.storage.filters);
   visit("raw_bytes", info.raw_bytes());
   visit("stored_bytes", info.field.stored_bytes);
   visit("by_tailrace", attributes.by_tailrace);

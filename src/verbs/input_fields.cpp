@@ -12,7 +12,7 @@ namespace tailrace::verbs {
 namespace {
 
 Status unknown_pattern(std::string_view option, const std::string& text,
-                       std::span<const InputField> fields) {
+                       std::span<const StoredDataset> fields) {
   return Status(Code::invalid_argument, fmt::format("{} '{}' matches no field; the fields are: {}",
                                                     option, text, field_list_text(fields)));
 }
@@ -41,14 +41,16 @@ Result<RawFormat> parse_raw_format(const std::string& text, const char* option) 
 }
 
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
-                                              const std::string& raw_format) {
-  if (raw_format.empty()) return InputFile::open(path);
+                                              const std::string& raw_format,
+                                              const ReadOptions& options) {
+  if (raw_format.empty()) return open_input_file(path, {}, options);
   Result<RawFormat> raw = parse_raw_format(raw_format);
   if (!raw.ok()) return raw.status();
-  return InputFile::open(path, *raw);
+  return open_input_file(path, *raw, options);
 }
 
-std::vector<KeyValue> own_options(const InputField& field, std::span<const FieldPattern> patterns) {
+std::vector<KeyValue> own_options(const StoredDataset& field,
+                                  std::span<const FieldPattern> patterns) {
   std::vector<KeyValue> own;
   for (const FieldPattern& pattern : patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
@@ -79,7 +81,7 @@ Result<FieldPattern> parse_field_pattern(const std::string& text) {
   return pattern;
 }
 
-std::string field_list_text(std::span<const InputField> fields) {
+std::string field_list_text(std::span<const StoredDataset> fields) {
   constexpr std::size_t most = 20;
   std::string list;
   for (std::size_t f = 0; f < std::min(fields.size(), most); ++f) {
@@ -90,9 +92,9 @@ std::string field_list_text(std::span<const InputField> fields) {
 }
 
 Status check_patterns_match(std::span<const std::string> globs, std::string_view option,
-                            std::span<const InputField> fields) {
+                            std::span<const StoredDataset> fields) {
   for (const std::string& glob : globs) {
-    const bool found = std::any_of(fields.begin(), fields.end(), [&](const InputField& field) {
+    const bool found = std::any_of(fields.begin(), fields.end(), [&](const StoredDataset& field) {
       return glob_matches(glob, field.path);
     });
     if (!found) return unknown_pattern(option, glob, fields);
@@ -109,7 +111,7 @@ bool FieldSelection::holds(std::string_view path) const {
   return !matches_any(path, exclude) && (only.empty() || matches_any(path, only));
 }
 
-Status FieldSelection::check(std::span<const InputField> fields) const {
+Status FieldSelection::check(std::span<const StoredDataset> fields) const {
   TAILRACE_TRY(check_patterns_match(only, "--only", fields));
   return check_patterns_match(exclude, "--exclude", fields);
 }

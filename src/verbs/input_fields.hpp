@@ -11,7 +11,7 @@
 
 #include "core/options.hpp"
 #include "core/status.hpp"
-#include "describe/input_file.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::verbs {
 
@@ -25,13 +25,14 @@ Result<RawFormat> parse_raw_format(const std::string& text, const char* option =
 /// Open an input; an empty `raw_format` means that the file says what it is. Chunks of trz and xor
 /// are read without plug-ins by programs that have registered these filters (hdf5_filter).
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
-                                              const std::string& raw_format);
+                                              const std::string& raw_format,
+                                              const ReadOptions& options = {});
 
 bool matches_any(std::string_view path, std::span<const std::string> globs);
 
 /// An error that names every pattern which matches no field and lists the fields.
 Status check_patterns_match(std::span<const std::string> globs, std::string_view option,
-                            std::span<const InputField> fields);
+                            std::span<const StoredDataset> fields);
 
 /// Which fields a verb is about.
 struct FieldSelection {
@@ -40,7 +41,7 @@ struct FieldSelection {
 
   bool holds(std::string_view path) const;
   /// @error invalid_argument  a glob that matches nothing.
-  Status check(std::span<const InputField> fields) const;
+  Status check(std::span<const StoredDataset> fields) const;
 };
 
 /// A --field argument in its two halves: what it matches, and what it sets.
@@ -52,9 +53,10 @@ struct FieldPattern {
 Result<FieldPattern> parse_field_pattern(const std::string& text);
 
 /// The options that the patterns set for one field, in order: later ones win.
-std::vector<KeyValue> own_options(const InputField& field, std::span<const FieldPattern> patterns);
+std::vector<KeyValue> own_options(const StoredDataset& field,
+                                  std::span<const FieldPattern> patterns);
 
 /// "a, b, c" of the paths that a pattern could have meant; at most 20.
-std::string field_list_text(std::span<const InputField> fields);
+std::string field_list_text(std::span<const StoredDataset> fields);
 
 }  // namespace tailrace::verbs

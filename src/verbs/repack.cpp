@@ -25,6 +25,12 @@
 namespace tailrace::verbs {
 namespace {
 
+/// What reading may take beside what is encoded: a half for chunks that boxes have used in part, a
+/// half for what is being fetched and decoded. The most is what the default cap gives it.
+constexpr std::uint64_t memory_over_reading = 2;
+constexpr std::uint64_t reading_bytes_min = 4U << 20;
+constexpr std::uint64_t reading_bytes_max = 512U << 20;
+
 /// One array of the input, as the Writer pulls it.
 class InputSource final : public BoxSource {
  public:
@@ -110,9 +116,9 @@ Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& n
 
 /// Fields that are about to become coordinate variables are coordinates already: exact, unless the
 /// user says otherwise of them.
-std::vector<InputField> with_coordinates(std::vector<InputField> fields,
-                                         std::span<const DimensionNames> dimensions) {
-  for (InputField& field : fields) {
+std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
+                                            std::span<const DimensionNames> dimensions) {
+  for (StoredDataset& field : fields) {
     const std::string name = field.path.substr(field.path.rfind('/') + 1);
     const auto names_it = [&](const DimensionNames& given) {
       return std::find(given.names.begin(), given.names.end(), name) != given.names.end();
@@ -157,7 +163,12 @@ class Repack {
 };
 
 Status Repack::prepare() {
-  Result<std::unique_ptr<InputFile>> opened = open_input(request_.input, request_.raw_format);
+  ReadOptions reading;
+  reading.n_threads = report_.n_threads;
+  reading.memory_bytes = std::clamp(request_.options.memory_bytes / memory_over_reading,
+                                    reading_bytes_min, reading_bytes_max);
+  Result<std::unique_ptr<InputFile>> opened =
+      open_input(request_.input, request_.raw_format, reading);
   TAILRACE_TRY(ranks_.settle(opened.status()));
   input_ = std::move(*opened);
   report_.input_format = input_->format();
@@ -227,8 +238,9 @@ void Repack::carry_over(Writer& writer) {
 Status Repack::run() {
   const auto start = std::chrono::steady_clock::now();
   TAILRACE_TRY(prepare());
-  report_.options.expected_root_links = n_root_members(
-      input_->fields(), [](const InputField& field) -> const std::string& { return field.path; });
+  report_.options.expected_root_links =
+      n_root_members(input_->fields(),
+                     [](const StoredDataset& field) -> const std::string& { return field.path; });
   Result<std::unique_ptr<Writer>> created =
       Writer::create(ranks_.world(), request_.output, report_.options);
   if (!created.ok()) return created.status();

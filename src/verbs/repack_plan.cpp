@@ -19,10 +19,10 @@ constexpr std::uint64_t small_array_bytes = 4096;
 constexpr std::uint64_t memory_over_chunk = 32;
 
 /// Why a bound that is meant for all fields does not concern this one; empty if it does.
-std::string reason_to_keep_exact(const InputField& field) {
-  if (!is_floating(field.dtype)) return "integers";
+std::string reason_to_keep_exact(const StoredDataset& field) {
+  if (!is_floating(*field.dtype)) return "integers";
   if (field.coordinate) return "coordinate";
-  if (n_elements(field.shape) * dtype_bytes(field.dtype) < small_array_bytes) return "small";
+  if (n_elements(field.shape) * field.value_bytes() < small_array_bytes) return "small";
   return "";
 }
 
@@ -35,7 +35,7 @@ const std::string* last_value(const std::vector<KeyValue>& options, std::string_
 
 /// A chunk shape given for all fields, fitted to one of them: only fields of as many dimensions
 /// take it, and none gets chunks larger than itself.
-void fit_common_chunk_shape(const InputField& field, FieldOptions& options) {
+void fit_common_chunk_shape(const StoredDataset& field, FieldOptions& options) {
   if (!options.chunk_shape) return;
   if (options.chunk_shape->size() != field.shape.size()) {
     options.chunk_shape.reset();
@@ -47,11 +47,10 @@ void fit_common_chunk_shape(const InputField& field, FieldOptions& options) {
   }
 }
 
-Status check_own_chunk_shape(const InputField& field, const Shape& chunk_shape) {
+Status check_own_chunk_shape(const StoredDataset& field, const Shape& chunk_shape) {
   bool fits = chunk_shape.size() == field.shape.size();
   for (std::size_t d = 0; fits && d < chunk_shape.size(); ++d) {
-    fits = chunk_shape[d] <= field.shape[d] ||
-           (d == 0 ? field.extendable : (field.more_unlimited >> d & 1) != 0);
+    fits = chunk_shape[d] <= field.shape[d] || field.unlimited(d);
   }
   if (fits) return Status();
   return Status(Code::invalid_argument,
@@ -65,11 +64,11 @@ bool chooses_codec(const FieldOptions& options) {
 }
 
 /// The boxes in which the field is read and encoded.
-Status choose_pieces(const InputField& field, FieldOptions& options, int n_ranks) {
+Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ranks) {
   if (options.layout != "contiguous") {
     if (!options.chunk_shape) {
       options.chunk_shape =
-          Writer::choose_chunk_shape(field.shape, field.dtype, options.chunk_bytes, n_ranks);
+          Writer::choose_chunk_shape(field.shape, *field.dtype, options.chunk_bytes, n_ranks);
     }
     return Status();
   }
@@ -81,7 +80,7 @@ Status choose_pieces(const InputField& field, FieldOptions& options, int n_ranks
   }
   // Contiguous storage holds values as they are: who asks for it and names no codec means none.
   if (chooses_codec(options)) options.codec = "none";
-  options.chunk_shape = slab_shape_for(field.shape, dtype_bytes(field.dtype), options.chunk_bytes);
+  options.chunk_shape = slab_shape_for(field.shape, field.value_bytes(), options.chunk_bytes);
   return Status();
 }
 
@@ -133,15 +132,15 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   return defaults;
 }
 
-Result<PlannedField> plan_field(const InputField& field, const Defaults& defaults, int n_ranks) {
+Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults, int n_ranks) {
   PlannedField planned;
   FieldDefinition& definition = planned.definition;
   definition.path = field.path;
-  definition.dtype = field.dtype;
+  definition.dtype = *field.dtype;
   definition.shape = field.shape;
   definition.extendable = field.extendable;
-  definition.more_unlimited = field.more_unlimited;
-  planned.lossy_before = field.lossy_attribute;
+  definition.more_unlimited = field.more_unlimited();
+  planned.lossy_before = field.lossy;
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
   const std::string reason = reason_to_keep_exact(field);
@@ -158,18 +157,18 @@ Result<PlannedField> plan_field(const InputField& field, const Defaults& default
   if (protect && plain && options.codec == "auto" && !defaults.lossless_given) {
     options.codec = "deflate";
   }
-  if (field.fill_value) options.fill_value = field.fill_value;
+  if (field.missing_value) options.fill_value = field.missing_value;
 
   fit_common_chunk_shape(field, options);
   for (const KeyValue& entry : own) {
     TAILRACE_TRY(apply_field_option(entry, options).within("field \"" + field.path + "\""));
   }
-  if (!is_floating(field.dtype) && !options.bound.lossless()) {
+  if (!is_floating(*field.dtype) && !options.bound.lossless()) {
     return Status(
         Code::invalid_argument,
         fmt::format("field \"{}\" holds integers ({}), which are kept exactly: remove "
                     "bound={} from its --field",
-                    field.path, dtype_name(field.dtype), error_bound_text(options.bound)));
+                    field.path, dtype_name(*field.dtype), error_bound_text(options.bound)));
   }
   if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
     TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
@@ -180,7 +179,7 @@ Result<PlannedField> plan_field(const InputField& field, const Defaults& default
 
 }  // namespace
 
-Result<std::vector<PlannedField>> plan_fields(std::span<const InputField> fields,
+Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,
                                               const FieldRequests& requests,
                                               const FileOptions& file, bool chunk_given,
                                               int n_ranks) {

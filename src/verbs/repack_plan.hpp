@@ -38,7 +38,7 @@ struct PlannedField {
 /// Decide for every selected field. Pure: the same on every rank.
 /// @param file  defaults of all fields (chunk, layout, verify) and the memory cap.
 /// @error invalid_argument  a pattern that matches nothing, loss asked of integers, a bad option.
-Result<std::vector<PlannedField>> plan_fields(std::span<const InputField> fields,
+Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,
                                               const FieldRequests& requests,
                                               const FileOptions& file, bool chunk_given,
                                               int n_ranks);

@@ -275,11 +275,12 @@ Result<VerifyRequests> parse_requests(const VerifyRequest& request) {
 }
 
 /// The bound that one field is held to.
-Status resolve_bound(const InputField& field, const VerifyRequests& requests,
+Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
                      const FieldAttributes& recorded, VerifyTask& task) {
   std::optional<ErrorBound> asked = requests.bound;
   // A bound for all fields means loss where loss is possible; see repack_plan.hpp.
-  if (asked && (!is_floating(field.dtype) || (recorded.by_tailrace && recorded.bound.lossless()))) {
+  if (asked &&
+      (!is_floating(*field.dtype) || (recorded.by_tailrace && recorded.bound.lossless()))) {
     asked.reset();
   }
   FieldOptions options;
@@ -313,14 +314,14 @@ struct Pairing {
   std::vector<std::string> problems;
 };
 
-std::string difference_text(const InputField& original, const InputField& compressed) {
+std::string difference_text(const StoredDataset& original, const StoredDataset& compressed) {
   if (original.shape != compressed.shape) {
     return fmt::format("field \"{}\": shape {} in the original, {} in the compressed file",
                        original.path, shape_text(original.shape), shape_text(compressed.shape));
   }
   if (original.dtype != compressed.dtype) {
     return fmt::format("field \"{}\": type {} in the original, {} in the compressed file",
-                       original.path, dtype_name(original.dtype), dtype_name(compressed.dtype));
+                       original.path, dtype_name(*original.dtype), dtype_name(*compressed.dtype));
   }
   return "";
 }
@@ -334,12 +335,12 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
   Pairing pairing;
   std::vector<std::string> paths;
   for (std::size_t f = 0; f < original.fields().size(); ++f) {
-    const InputField& field = original.fields()[f];
+    const StoredDataset& field = original.fields()[f];
     if (!request.selection.holds(field.path)) continue;
     const auto& others = compressed.fields();
-    const auto other = std::find_if(others.begin(), others.end(), [&](const InputField& candidate) {
-      return candidate.path == field.path;
-    });
+    const auto other =
+        std::find_if(others.begin(), others.end(),
+                     [&](const StoredDataset& candidate) { return candidate.path == field.path; });
     if (other == others.end()) {
       pairing.problems.push_back(
           fmt::format("field \"{}\" is missing in the compressed file", field.path));
@@ -351,13 +352,13 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     }
     VerifyTask task;
     task.path = field.path;
-    task.dtype = field.dtype;
+    task.dtype = *field.dtype;
     task.shape = field.shape;
     task.original_index = f;
     task.compressed_index = static_cast<std::size_t>(other - others.begin());
-    task.box_shape = box_shape_for(field.shape, other->chunk_shape, field.dtype);
-    task.fill_value = other->fill_value ? other->fill_value : field.fill_value;
-    task.raw_bytes = n_elements(field.shape) * dtype_bytes(field.dtype);
+    task.box_shape = box_shape_for(field.shape, other->storage.chunk_shape, *field.dtype);
+    task.fill_value = other->missing_value ? other->missing_value : field.missing_value;
+    task.raw_bytes = n_elements(field.shape) * field.value_bytes();
     task.stored_bytes = other->stored_bytes;
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
@@ -415,9 +416,14 @@ std::uint64_t VerifyReport::n_failed() const {
 Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request) {
   Result<VerifyRequests> requests = parse_requests(request);
   if (!requests.ok()) return requests.status();
-  Result<std::unique_ptr<InputFile>> original = open_input(request.original, request.raw_format);
+  ReadOptions options;
+  options.n_threads = threads_of_each(0, ranks.comm);
+  Result<std::unique_ptr<InputFile>> original =
+      open_input(request.original, request.raw_format, options);
   TAILRACE_TRY(ranks.settle(original.status()));
-  Result<std::unique_ptr<InputFile>> compressed = InputFile::open(request.compressed);
+  // What was written is judged as others will read it.
+  options.by_hdf5 = true;
+  Result<std::unique_ptr<InputFile>> compressed = open_input_file(request.compressed, {}, options);
   TAILRACE_TRY(ranks.settle(compressed.status()));
   Result<Pairing> pairing = pair_fields(request, *requests, **original, **compressed);
   TAILRACE_TRY(ranks.settle(pairing.status()));

@@ -142,7 +142,7 @@ TEST(ArrayOptions, AChunkShapeIsForWhatItFits) {
     Result<std::unique_ptr<Reader>> reader = Reader::open(make_self_comm(), path);
     ASSERT_TRUE(reader.ok());
     const auto chunk_of = [&](const std::string& name) {
-      return (*reader)->datasets()[*(*reader)->find(name)].file.storage.chunk_shape;
+      return (*reader)->datasets()[*(*reader)->find(name)].storage.chunk_shape;
     };
     EXPECT_EQ(chunk_of("/plane"), (Shape{4, 5}));
     EXPECT_EQ(chunk_of("/cube"), (Shape{1, 6, 10}));

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 std::vector<std::string> paths_of(const ConcatInput& input) {
   std::vector<std::string> paths;
-  for (const ConcatDataset& dataset : input.datasets()) paths.push_back(dataset.path);
+  for (const StoredDataset& dataset : input.datasets()) paths.push_back(dataset.path);
   return paths;
 }
 
@@ -105,7 +105,7 @@ TEST(ConcatInputSchema, TypesAreKeptExactlyAndPutIntoWords) {
   const std::vector<TypeCase> cases = type_cases();
   ASSERT_EQ(input->datasets().size(), cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const ConcatDataset& dataset = input->datasets()[i];
+    const StoredDataset& dataset = input->datasets()[i];
     EXPECT_EQ(dataset.path, std::string("/") + cases[i].name);
     EXPECT_EQ(dataset.type_text, cases[i].text);
     EXPECT_EQ(dataset.by_value, cases[i].by_value);

@@ -58,7 +58,7 @@ std::vector<Bytes> chunk_bytes(ConcatInput& input, std::size_t index) {
 }
 
 /// The same from HDF5 itself, which reads each chunk of the grid that is there as it is stored.
-std::vector<Bytes> stock_chunk_bytes(const std::string& path, const ConcatDataset& dataset) {
+std::vector<Bytes> stock_chunk_bytes(const std::string& path, const StoredDataset& dataset) {
   std::vector<Bytes> all;
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   const hid_t id = H5Dopen2(file, dataset.path.c_str(), H5P_DEFAULT);
@@ -101,7 +101,7 @@ TEST_P(ConcatInputFormats, ChunksOfEveryKindOfStorageAreWhereHdf5ReadsThem) {
   ASSERT_EQ(input->datasets().size(), 10U);
   std::vector<std::vector<Bytes>> expected;
   for (std::size_t i = 0; i < input->datasets().size(); ++i) {
-    const ConcatDataset& dataset = input->datasets()[i];
+    const StoredDataset& dataset = input->datasets()[i];
     SCOPED_TRACE(dataset.path);
     expected.push_back(stock_chunk_bytes(path, dataset));
     EXPECT_EQ(chunk_bytes(*input, i), expected.back());
@@ -132,7 +132,7 @@ TEST(ConcatInput, SaysHowEachDatasetIsStored) {
   const std::string path = folder / "kinds.h5";
   make_file(path, fill_with_all_kinds);
   const std::unique_ptr<ConcatInput> input = opened(path, whole);
-  const ConcatDataset& grown = input->datasets()[index_of(*input, "/kinds/both_ways")];
+  const StoredDataset& grown = input->datasets()[index_of(*input, "/kinds/both_ways")];
   EXPECT_EQ(grown.shape, (Shape{30, 20}));
   EXPECT_TRUE(grown.extendable);
   EXPECT_TRUE(grown.appended);
@@ -143,11 +143,11 @@ TEST(ConcatInput, SaysHowEachDatasetIsStored) {
   EXPECT_EQ(grown.storage.filters[0].filter_id, 1U);
   EXPECT_EQ(grown.storage.filters[0].name, "deflate");
   EXPECT_THAT(grown.storage.filters[0].final_client_data, ElementsAre(4U));
-  const ConcatDataset& plain = input->datasets()[index_of(*input, "/kinds/contiguous")];
+  const StoredDataset& plain = input->datasets()[index_of(*input, "/kinds/contiguous")];
   EXPECT_EQ(plain.storage.kind, StoredForm::Kind::contiguous);
   EXPECT_FALSE(plain.extendable);
   EXPECT_EQ(plain.row_bytes(), 4U);
-  const ConcatDataset& compact = input->datasets()[index_of(*input, "/kinds/compact")];
+  const StoredDataset& compact = input->datasets()[index_of(*input, "/kinds/compact")];
   EXPECT_EQ(compact.storage.kind, StoredForm::Kind::compact);
   EXPECT_GE(input->chunks(index_of(*input, "/kinds/compact"))[0].extent.address,
             input->file_bytes());

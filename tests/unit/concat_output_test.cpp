@@ -163,7 +163,7 @@ TEST(ConcatOutput, TakesOverTypesAttributesScalesAndLinks) {
   ASSERT_DONE(concat->place(chunked_target("/a/values", H5T_STD_I32LE, {6}, {4}), {&second, 1}));
   ASSERT_DONE(concat->place(chunked_target("/a/rows", H5T_STD_I32LE, {6}, {4}), {&first, 1}));
   ASSERT_DONE(concat->place(chunked_target("/a/pairs", pair.get(), {0}, {8}), {}));
-  ConcatDataset one;
+  StoredDataset one;
   one.path = "/b/one";
   ASSERT_DONE(concat->copy_whole(one));
   const auto lines = concat->finish();
@@ -276,7 +276,7 @@ TEST(ConcatOutput, ResumesWhatWasCommitted) {
   const auto second = write_i32(out, 1, {5, 6, 0, 0});
   ASSERT_DONE(concat->place(values, {&second, 1}));
   ASSERT_DONE(concat->place(chunked_target("/a/rows", H5T_STD_I32LE, {6}, {4}), {&second, 1}));
-  ConcatDataset one;
+  StoredDataset one;
   one.path = "/b/one";
   ASSERT_DONE(concat->copy_whole(one));
   const auto lines = concat->finish();

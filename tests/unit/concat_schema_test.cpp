@@ -32,8 +32,8 @@ FilterSpec filter(std::uint32_t id, std::vector<std::uint32_t> data, std::string
 }
 
 /// A dataset of f32 rows of `columns` values.
-ConcatDataset dataset_of(const std::string& path, std::uint64_t n_rows, std::uint64_t columns) {
-  ConcatDataset dataset;
+StoredDataset dataset_of(const std::string& path, std::uint64_t n_rows, std::uint64_t columns) {
+  StoredDataset dataset;
   dataset.path = path;
   const Hdf5Scope scope;
   dataset.type = encoded(H5T_IEEE_F32LE);
@@ -49,19 +49,19 @@ ConcatDataset dataset_of(const std::string& path, std::uint64_t n_rows, std::uin
 }
 
 TEST(ConcatSchema, PacksAllThereIs) {
-  std::vector<ConcatDataset> datasets = {dataset_of("/g/a", 7, 3), dataset_of("/g/b", 0, 1)};
+  std::vector<StoredDataset> datasets = {dataset_of("/g/a", 7, 3), dataset_of("/g/b", 0, 1)};
   datasets[1].by_value = false;
   datasets[1].extendable = false;
   datasets[1].fill_value.clear();
-  ConcatDataset& scalar = datasets.emplace_back();
+  StoredDataset& scalar = datasets.emplace_back();
   scalar.path = "/version";
   scalar.appended = false;
-  const Result<std::vector<ConcatDataset>> back = unpack_schema(pack_schema(datasets));
+  const Result<std::vector<StoredDataset>> back = unpack_schema(pack_schema(datasets));
   ASSERT_TRUE(back.ok()) << back.status().message();
   ASSERT_EQ(back->size(), datasets.size());
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    const ConcatDataset& a = datasets[i];
-    const ConcatDataset& b = (*back)[i];
+    const StoredDataset& a = datasets[i];
+    const StoredDataset& b = (*back)[i];
     EXPECT_EQ(a.path, b.path);
     EXPECT_EQ(a.type, b.type);
     EXPECT_EQ(a.type_text, b.type_text);
@@ -82,7 +82,7 @@ TEST(ConcatSchema, PacksAllThereIs) {
 }
 
 TEST(ConcatSchema, PackedBytesCutShortAreRefused) {
-  const std::vector<ConcatDataset> datasets = {dataset_of("/g/a", 7, 3)};
+  const std::vector<StoredDataset> datasets = {dataset_of("/g/a", 7, 3)};
   const Bytes packed = pack_schema(datasets);
   for (std::size_t n = 1; n < packed.size(); ++n) {
     const auto back = unpack_schema(std::span(packed).first(n));
@@ -93,11 +93,11 @@ TEST(ConcatSchema, PackedBytesCutShortAreRefused) {
 
 TEST(ConcatSchema, RowBytesAreOfAllInnerExtents) {
   EXPECT_EQ(dataset_of("/a", 7, 3).row_bytes(), 12U);
-  ConcatDataset cube = dataset_of("/a", 7, 3);
+  StoredDataset cube = dataset_of("/a", 7, 3);
   cube.shape = {7, 3, 5};
   EXPECT_EQ(cube.row_bytes(), 60U);
   EXPECT_EQ(cube.n_rows(), 7U);
-  EXPECT_EQ(ConcatDataset().n_rows(), 0U);
+  EXPECT_EQ(StoredDataset().n_rows(), 0U);
 }
 
 TEST(ConcatSchema, StorageIsTheSameWhenChunksMeanTheSame) {
@@ -123,19 +123,19 @@ TEST(ConcatSchema, StorageIsTheSameWhenChunksMeanTheSame) {
 }
 
 TEST(ConcatSchema, RowsOrderAndStorageMayDiffer) {
-  const std::vector<ConcatDataset> first = {dataset_of("/a", 7, 3), dataset_of("/b", 0, 1)};
-  std::vector<ConcatDataset> found = {dataset_of("/b", 90, 1), dataset_of("/a", 0, 3)};
+  const std::vector<StoredDataset> first = {dataset_of("/a", 7, 3), dataset_of("/b", 0, 1)};
+  std::vector<StoredDataset> found = {dataset_of("/b", 90, 1), dataset_of("/a", 0, 3)};
   found[0].storage = StoredForm();
   found[0].extendable = false;
   EXPECT_THAT(schema_conflicts(first, found), IsEmpty());
 }
 
 TEST(ConcatSchema, EachConflictIsNamedWithBothSides) {
-  std::vector<ConcatDataset> first;
+  std::vector<StoredDataset> first;
   for (const char* path : {"/type", "/rows", "/rank", "/fill", "/scalar", "/gone", "/same"}) {
     first.push_back(dataset_of(path, 7, 3));
   }
-  std::vector<ConcatDataset> found = first;
+  std::vector<StoredDataset> found = first;
   {
     const Hdf5Scope scope;
     found[0].type = encoded(H5T_IEEE_F64LE);
@@ -157,18 +157,18 @@ TEST(ConcatSchema, EachConflictIsNamedWithBothSides) {
 }
 
 TEST(ConcatSchema, ScalarsAreTheFirstFilesAndNeverConflict) {
-  ConcatDataset first = dataset_of("/name", 0, 0);
+  StoredDataset first = dataset_of("/name", 0, 0);
   first.appended = false;
   first.shape.clear();
-  ConcatDataset found = first;
+  StoredDataset found = first;
   found.type_text = "string of 17 bytes";
   found.type.clear();
   EXPECT_THAT(schema_conflicts({&first, 1}, {&found, 1}), IsEmpty());
 }
 
 TEST(ConcatSchema, TypesOfTheSameWordsMayStillDiffer) {
-  ConcatDataset first = dataset_of("/a", 1, 1);
-  ConcatDataset found = first;
+  StoredDataset first = dataset_of("/a", 1, 1);
+  StoredDataset found = first;
   {
     const Hdf5Scope scope;
     const Hdf5Id packed(H5Tcreate(H5T_COMPOUND, 4));

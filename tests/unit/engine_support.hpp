@@ -11,7 +11,7 @@
 
 #include "core/box.hpp"
 #include "core/dtype.hpp"
-#include "describe/input_file.hpp"
+#include "read/read.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {
@@ -70,12 +70,14 @@ inline std::vector<std::byte> values_of(const Shape& shape, const Box& box, DTyp
 
 /// All values of one field of a file, read with HDF5; empty if that fails.
 inline std::vector<std::byte> read_field(const std::string& file, const std::string& path) {
-  Result<std::unique_ptr<InputFile>> input = InputFile::open(file);
+  ReadOptions options;
+  options.by_hdf5 = true;
+  Result<std::unique_ptr<InputFile>> input = open_input_file(file, {}, options);
   if (!input.ok()) return {};
-  const std::vector<InputField>& fields = (*input)->fields();
+  const std::vector<StoredDataset>& fields = (*input)->fields();
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (fields[f].path != path) continue;
-    std::vector<std::byte> values(n_elements(fields[f].shape) * dtype_bytes(fields[f].dtype));
+    std::vector<std::byte> values(n_elements(fields[f].shape) * fields[f].value_bytes());
     if ((*input)->read(f, whole_box(fields[f].shape), values).ok()) return values;
   }
   return {};

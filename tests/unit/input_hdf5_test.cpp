@@ -64,7 +64,7 @@ void text_attribute(hid_t object, const char* name, const std::string& text) {
 
 std::vector<std::string> paths_of(const InputFile& input) {
   std::vector<std::string> paths;
-  for (const InputField& field : input.fields()) paths.push_back(field.path);
+  for (const StoredDataset& field : input.fields()) paths.push_back(field.path);
   return paths;
 }
 
@@ -185,8 +185,8 @@ TEST(InputHdf5, ReadsEveryLayout) {
     expect_counts<std::int32_t>(*input, name);
     expect_boxes_match(*input, field_index(*input, name), {4, 3});
   }
-  EXPECT_EQ(input->fields()[field_index(*input, "/filtered")].chunk_shape, (Shape{4, 4}));
-  EXPECT_TRUE(input->fields()[field_index(*input, "/compact")].chunk_shape.empty());
+  EXPECT_EQ(input->fields()[field_index(*input, "/filtered")].storage.chunk_shape, (Shape{4, 4}));
+  EXPECT_TRUE(input->fields()[field_index(*input, "/compact")].storage.chunk_shape.empty());
 }
 
 TEST(InputHdf5, KeepsCreationOrderWhereTrackedAndVisitsEachObjectOnce) {
@@ -248,10 +248,11 @@ TEST(InputHdf5, FindsFillValuesCoordinatesAndExtendableFields) {
   const std::unique_ptr<InputFile> input = open_or_fail(path);
   ASSERT_NE(input, nullptr);
   const auto facts = [&](const char* name) { return input->fields()[field_index(*input, name)]; };
-  EXPECT_EQ(facts("/by_hdf5").fill_value, std::optional<double>(-999));
-  EXPECT_EQ(facts("/by_attribute").fill_value, std::optional<double>(static_cast<double>(-1e34F)));
-  EXPECT_EQ(facts("/missing").fill_value, std::optional<double>(-99));
-  EXPECT_FALSE(facts("/too_large").fill_value.has_value());
+  EXPECT_EQ(facts("/by_hdf5").missing_value, std::optional<double>(-999));
+  EXPECT_EQ(facts("/by_attribute").missing_value,
+            std::optional<double>(static_cast<double>(-1e34F)));
+  EXPECT_EQ(facts("/missing").missing_value, std::optional<double>(-99));
+  EXPECT_FALSE(facts("/too_large").missing_value.has_value());
   EXPECT_FALSE(facts("/by_hdf5").coordinate);
   for (const char* name : {"/axis", "/lat", "/edges", "/time_bnds"}) {
     EXPECT_TRUE(facts(name).coordinate) << name;
@@ -367,6 +368,33 @@ TEST(InputHdf5, ReportsACorruptChunk) {
   const Status status = input->read(0, Box{{0}, {8}}, values);
   EXPECT_EQ(status.code(), Code::corrupt) << text_of(status);
   EXPECT_NE(status.message().find("/checked"), std::string::npos) << status.message();
+}
+
+TEST(InputHdf5, RefusesAChunkThatDecodesShort) {
+  const TestFolder folder;
+  const std::string path = folder / "short.h5";
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id file = new_file(path);
+    const Hdf5Id creation = chunked({8});
+    H5Pset_deflate(creation.get(), 6);
+    const Hdf5Id dataset =
+        counting_dataset(file.get(), "/short", H5T_IEEE_F64LE, {16}, creation.get());
+    // 16 zeros as one stored block with its checksum, where a chunk has 64 bytes.
+    std::vector<unsigned char> stream = {0x78, 0x01, 0x01, 16, 0, 0xef, 0xff};
+    stream.resize(stream.size() + 16);
+    for (const unsigned char byte : {0, 16, 0, 1}) stream.push_back(byte);
+    const hsize_t second = 8;
+    EXPECT_GE(H5Dwrite_chunk(dataset.get(), H5P_DEFAULT, 0, &second, stream.size(), stream.data()),
+              0);
+  }
+  const std::unique_ptr<InputFile> input = open_or_fail(path);
+  ASSERT_NE(input, nullptr);
+  std::vector<std::byte> values(64);
+  EXPECT_TRUE(input->read(0, Box{{0}, {8}}, values).ok());
+  const Status status = input->read(0, Box{{8}, {8}}, values);
+  EXPECT_EQ(status.code(), Code::corrupt) << text_of(status);
+  EXPECT_NE(status.message().find("/short"), std::string::npos) << status.message();
 }
 
 TEST(InputHdf5, RefusesTruncatedFilesAndFindsAUserBlock) {

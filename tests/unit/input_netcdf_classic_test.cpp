@@ -57,7 +57,7 @@ TEST_P(InputNetcdfClassic, ReadsFixedAndRecordVariables) {
   EXPECT_EQ(input->format(), "netCDF classic");
 
   std::vector<std::string> paths;
-  for (const InputField& field : input->fields()) paths.push_back(field.path);
+  for (const StoredDataset& field : input->fields()) paths.push_back(field.path);
   EXPECT_EQ(paths, (std::vector<std::string>{"/x", "/field", "/scalar", "/small", "/large"}));
 
   EXPECT_EQ(read_whole<double>(*input, "/x"), (std::vector<double>{0.5, 1.5, 2.5}));
@@ -80,14 +80,14 @@ TEST_P(InputNetcdfClassic, KnowsFillCoordinatesAndTheRecordDimension) {
   write_file(path, example(GetParam()).build());
   const std::unique_ptr<InputFile> input = open_or_fail(path);
   ASSERT_NE(input, nullptr);
-  const std::vector<InputField>& fields = input->fields();
+  const std::vector<StoredDataset>& fields = input->fields();
   EXPECT_TRUE(fields[0].coordinate);
   EXPECT_FALSE(fields[1].coordinate);
-  EXPECT_EQ(fields[1].fill_value, std::optional<double>(static_cast<double>(-1e34F)));
+  EXPECT_EQ(fields[1].missing_value, std::optional<double>(static_cast<double>(-1e34F)));
   EXPECT_FALSE(fields[1].extendable);
   EXPECT_TRUE(fields[3].extendable);
   EXPECT_EQ(fields[3].shape, (Shape{4, 3}));
-  EXPECT_EQ(fields[3].fill_value, std::optional<double>(-32767));
+  EXPECT_EQ(fields[3].missing_value, std::optional<double>(-32767));
   EXPECT_EQ(fields[3].stored_bytes, 24U);
 }
 
@@ -115,11 +115,11 @@ TEST_P(InputNetcdfClassic, SurvivesEveryChangedByteOfTheHeader) {
   for (std::size_t at = 4; at < file.header_bytes(); ++at) {
     for (const int value : {0, 0x7f, 0xff}) {
       put(at, static_cast<char>(value));
-      const Result<std::unique_ptr<InputFile>> input = InputFile::open(path);
+      const Result<std::unique_ptr<InputFile>> input = open_input_file(path);
       if (!input.ok()) continue;
       for (std::size_t i = 0; i < (*input)->fields().size(); ++i) {
-        const InputField& field = (*input)->fields()[i];
-        const std::uint64_t n_bytes = n_elements(field.shape) * dtype_bytes(field.dtype);
+        const StoredDataset& field = (*input)->fields()[i];
+        const std::uint64_t n_bytes = n_elements(field.shape) * field.value_bytes();
         ASSERT_LE(n_bytes, whole.size()) << "byte " << at << " value " << value;
         std::vector<std::byte> values(n_bytes);
         EXPECT_TRUE((*input)->read(i, whole_box(field.shape), values).ok());
@@ -247,7 +247,7 @@ TEST(InputNetcdfClassicTools, AgreesWithWhatNcgenWrites) {
     EXPECT_EQ(read_whole<std::int16_t>(*input, "/s"),
               (std::vector<std::int16_t>{1, 2, 3, 4, 5, 6, 7, -99}));
     EXPECT_EQ(read_whole<double>(*input, "/d"), (std::vector<double>{0.25, 0.5}));
-    EXPECT_EQ(input->fields()[1].fill_value, std::optional<double>(-99));
+    EXPECT_EQ(input->fields()[1].missing_value, std::optional<double>(-99));
   }
 }
 

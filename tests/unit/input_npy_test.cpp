@@ -1,4 +1,4 @@
-// .npy and raw inputs, and how InputFile::open tells formats apart.
+// .npy and raw inputs, and how open_input_file tells formats apart.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

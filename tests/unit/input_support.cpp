@@ -13,15 +13,15 @@ namespace {
 /// Create one field's dataset and put its bytes into the file.
 void copy_field(InputFile& input, std::size_t index, Hdf5File& file, Storage& storage,
                 ScatteringTail& tail) {
-  const InputField& field = input.fields()[index];
-  std::vector<std::byte> values(n_elements(field.shape) * dtype_bytes(field.dtype));
+  const StoredDataset& field = input.fields()[index];
+  std::vector<std::byte> values(n_elements(field.shape) * field.value_bytes());
   ASSERT_DONE(input.read(index, whole_box(field.shape), values));
   DatasetDefinition definition;
   definition.path = field.path;
-  definition.dtype = field.dtype;
+  definition.dtype = *field.dtype;
   definition.shape = field.shape;
   definition.extendable = field.extendable;
-  definition.fill_value = field.fill_value;
+  definition.fill_value = field.missing_value;
   const std::uint64_t address = values.empty() ? 0 : tail.claim(values.size());
   if (field.extendable) {
     // One chunk holds everything.
@@ -49,8 +49,8 @@ std::size_t field_index(const InputFile& input, const std::string& path) {
 }
 
 void expect_boxes_match(InputFile& input, std::size_t field, const Shape& box_shape) {
-  const InputField& facts = input.fields().at(field);
-  const std::size_t n_bytes = dtype_bytes(facts.dtype);
+  const StoredDataset& facts = input.fields().at(field);
+  const std::size_t n_bytes = facts.value_bytes();
   std::vector<std::byte> whole(n_elements(facts.shape) * n_bytes);
   ASSERT_DONE(input.read(field, whole_box(facts.shape), whole));
   const ChunkGrid grid{facts.shape, box_shape};

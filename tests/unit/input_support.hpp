@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "container_support.hpp"
-#include "describe/input_file.hpp"
+#include "read/read.hpp"
 
 namespace tailrace::test {
 
@@ -51,14 +51,14 @@ std::string little_endian(T value) {
 /// Open, and fail the test if that does not work.
 inline std::unique_ptr<InputFile> open_or_fail(const std::string& path,
                                                const std::optional<RawFormat>& raw = {}) {
-  Result<std::unique_ptr<InputFile>> input = InputFile::open(path, raw);
+  Result<std::unique_ptr<InputFile>> input = open_input_file(path, raw);
   EXPECT_TRUE(input.ok()) << text_of(input.status());
   return input.ok() ? std::move(input).value() : nullptr;
 }
 
 /// The failure of opening.
 inline Status open_status(const std::string& path, const std::optional<RawFormat>& raw = {}) {
-  return InputFile::open(path, raw).status();
+  return open_input_file(path, raw).status();
 }
 
 /// The position of a field by its path; fails the test where there is none.
@@ -67,7 +67,7 @@ std::size_t field_index(const InputFile& input, const std::string& path);
 /// One box of a field as numbers.
 template <class T>
 std::vector<T> read_box(InputFile& input, std::size_t field, const Box& box) {
-  EXPECT_EQ(dtype_bytes(input.fields().at(field).dtype), sizeof(T));
+  EXPECT_EQ(input.fields().at(field).value_bytes(), sizeof(T));
   std::vector<T> values(box.n_elements());
   const Status status = input.read(field, box, std::as_writable_bytes(std::span(values)));
   EXPECT_TRUE(status.ok()) << text_of(status);

@@ -58,10 +58,10 @@ TEST(ReadFault, FlippedBytesGiveErrorsOrValuesButNothingElse) {
     if (!reader.ok()) continue;
     for (std::size_t i = 0; i < (*reader)->datasets().size(); ++i) {
       const StoredDataset& dataset = (*reader)->datasets()[i];
-      const std::uint64_t n = n_elements(dataset.shape());
-      if (n > 100000 || dataset.element_bytes() > 1000) continue;
-      Bytes values(n * dataset.element_bytes());
-      const Status read = (*reader)->read(i, Slab::of(whole_box(dataset.shape())), values);
+      const std::uint64_t n = n_elements(dataset.shape);
+      if (n > 100000 || dataset.value_bytes() > 1000) continue;
+      Bytes values(n * dataset.value_bytes());
+      const Status read = (*reader)->read(i, Slab::of(whole_box(dataset.shape)), values);
       EXPECT_EQ(read.ok(), read.message().empty());
     }
   }
@@ -176,8 +176,8 @@ TEST(ReadAhead, SlabsThatRunOnAreServedFromWhatWasDecodedAhead) {
     Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
     ASSERT_TRUE(reader.ok()) << text_of(reader.status());
     Slab slab = first;
-    const std::uint64_t extent = (*reader)->datasets()[0].shape()[along];
-    while (check_slab(slab, (*reader)->datasets()[0].shape()).ok()) {
+    const std::uint64_t extent = (*reader)->datasets()[0].shape[along];
+    while (check_slab(slab, (*reader)->datasets()[0].shape).ok()) {
       Bytes got(slab.n_elements() * 4);
       ASSERT_DONE((*reader)->read(0, slab, got));
       ASSERT_TRUE(got == read_reference(file.path(), "d", H5T_NATIVE_FLOAT, slab, 4))

@@ -37,7 +37,7 @@ std::uint64_t read_together(const std::string& path, int n_ranks, const std::str
     std::vector<Bytes>& values = got[std::size_t(rank)];
     for (const Wish& wish : wishes_of(rank)) {
       const std::size_t dataset = *(*reader)->find(wish.path);
-      values.emplace_back(wish.slab.n_elements() * (*reader)->datasets()[dataset].element_bytes());
+      values.emplace_back(wish.slab.n_elements() * (*reader)->datasets()[dataset].value_bytes());
       requests.push_back({dataset, wish.slab, values.back().data()});
     }
     ASSERT_DONE((*reader)->read_all(requests));
@@ -52,9 +52,8 @@ std::uint64_t read_together(const std::string& path, int n_ranks, const std::str
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       const StoredDataset& dataset = (*reader)->datasets()[*(*reader)->find(wishes[i].path)];
       const hid_t type = dataset.dtype ? hdf5_native_type(*dataset.dtype) : H5I_INVALID_HID;
-      EXPECT_TRUE(got[std::size_t(rank)][i] == read_reference(path, wishes[i].path, type,
-                                                              wishes[i].slab,
-                                                              dataset.element_bytes()))
+      EXPECT_TRUE(got[std::size_t(rank)][i] ==
+                  read_reference(path, wishes[i].path, type, wishes[i].slab, dataset.value_bytes()))
           << "rank " << rank << " " << wishes[i].path << " " << slab_text(wishes[i].slab);
     }
   }

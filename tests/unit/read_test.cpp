@@ -24,11 +24,11 @@ void expect_slabs_match(Reader& reader, const std::string& path, int n_slabs, un
     const hid_t type = dataset.dtype ? hdf5_native_type(*dataset.dtype) : H5I_INVALID_HID;
     for (int k = 0; k < n_slabs; ++k) {
       const Slab slab =
-          k == 0 ? Slab::of(whole_box(dataset.shape())) : any_slab(dataset.shape(), random);
-      Bytes values(slab.n_elements() * dataset.element_bytes());
+          k == 0 ? Slab::of(whole_box(dataset.shape)) : any_slab(dataset.shape, random);
+      Bytes values(slab.n_elements() * dataset.value_bytes());
       const Status read = reader.read(i, slab, values);
       ASSERT_TRUE(read.ok()) << dataset.path << " " << slab_text(slab) << ": " << text_of(read);
-      ASSERT_TRUE(values == read_reference(path, dataset.path, type, slab, dataset.element_bytes()))
+      ASSERT_TRUE(values == read_reference(path, dataset.path, type, slab, dataset.value_bytes()))
           << dataset.path << " " << slab_text(slab);
     }
   }
@@ -121,11 +121,11 @@ TEST(Read, SaysWhatDatasetsAre) {
   EXPECT_EQ(dataset("/deflated_big").dtype, DType::f64);
   EXPECT_EQ(dataset("/half").dtype, DType::f32);
   EXPECT_EQ(dataset("/three_bytes").dtype, DType::i32);
-  EXPECT_EQ(dataset("/three_bytes").element_bytes(), 4U);
+  EXPECT_EQ(dataset("/three_bytes").value_bytes(), 4U);
   EXPECT_EQ(dataset("/compound").dtype, std::nullopt);
-  EXPECT_EQ(dataset("/compound").element_bytes(), 12U);
-  EXPECT_EQ(dataset("/unwritten").fill_value, -77);
-  EXPECT_EQ(dataset("/scalar").shape(), Shape());
+  EXPECT_EQ(dataset("/compound").value_bytes(), 12U);
+  EXPECT_EQ(dataset("/unwritten").fill_number, -77);
+  EXPECT_EQ(dataset("/scalar").shape, Shape());
   EXPECT_EQ((*reader)->find("/nothing").status().code(), Code::not_found);
 }
 
@@ -189,7 +189,7 @@ TEST(Read, TextsOfBothKinds) {
   EXPECT_EQ(texts("/numbers", {{0}, {3}, {}}).status().code(), Code::unsupported);
   EXPECT_EQ(texts("/fixed", {{0}, {4}, {}}).status().code(), Code::bad_coverage);
   const std::size_t variable = *(*reader)->find("/variable");
-  Bytes values(3 * (*reader)->datasets()[variable].element_bytes());
+  Bytes values(3 * (*reader)->datasets()[variable].value_bytes());
   EXPECT_EQ((*reader)->read(variable, {{0}, {3}, {}}, values).code(), Code::unsupported);
 }
 

@@ -52,7 +52,7 @@ class StockDataset {
   }
 
   bool valid() const { return dataset_.valid(); }
-  const ConcatDataset& schema() const { return schema_; }
+  const StoredDataset& schema() const { return schema_; }
   std::size_t n_bytes() const { return n_elements(schema_.shape) * schema_.element_bytes; }
   Result<std::unique_ptr<StoredCodec>> codec(const std::string& plugin_path = "") const {
     return make_stored_codec(schema_, schema_.storage, plugin_path);
@@ -120,7 +120,7 @@ class StockDataset {
   Hdf5Id type_;
   Hdf5Id dataset_;
   std::vector<hsize_t> start_;
-  ConcatDataset schema_;
+  StoredDataset schema_;
 };
 
 }  // namespace tailrace::testing

@@ -371,7 +371,7 @@ TEST(StoredCodec, filters_that_nobody_has_are_named) {
   EXPECT_EQ(codec.status().code(), Code::plugin_missing);
   EXPECT_NE(codec.status().message().find("511"), std::string::npos);
   EXPECT_NE(codec.status().message().find("/d"), std::string::npos);
-  ConcatDataset pointers = stock.schema();
+  StoredDataset pointers = stock.schema();
   pointers.by_value = false;
   EXPECT_EQ(make_stored_codec(pointers, stock.schema().storage, "").status().code(),
             Code::unsupported);

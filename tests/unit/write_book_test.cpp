@@ -11,7 +11,7 @@
 #include "codec/trz/client_data.hpp"
 #include "container_support.hpp"
 #include "core/option_table.hpp"
-#include "describe/field_attributes.hpp"
+#include "describe/stored_file.hpp"
 #include "engine_support.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/trz_filter.hpp"
@@ -111,10 +111,12 @@ class WriteBook : public ::testing::TestWithParam<int> {
   }
 
   std::vector<std::uint8_t> book_in(const std::string& field) const {
-    const std::vector<std::string> fields = {field};
-    const auto attributes = read_field_attributes(path_, fields);
-    EXPECT_TRUE(attributes.ok()) << attributes.status().message();
-    const auto data = trz::read_client_words((*attributes)[0].filters.at(0).client_data);
+    const auto file = StoredFile::open(path_);
+    if (!file.ok()) return ADD_FAILURE() << file.status().message(), std::vector<std::uint8_t>();
+    const auto list = (*file)->list(Asked::storage);
+    EXPECT_TRUE(list.ok()) << list.status().message();
+    const FilterSpec filter = list->datasets.at(list->find(field).value()).storage.filters.at(0);
+    const auto data = trz::read_client_words(filter.final_client_data);
     EXPECT_TRUE(data.ok()) << data.status().message();
     return data->request.book_bytes;
   }

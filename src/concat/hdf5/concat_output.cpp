@@ -23,10 +23,8 @@
 #include <utility>
 
 #include "concat/hdf5/concat_rows.hpp"
-#include "describe/carry_over_hdf5.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "describe/hdf5_copy.hpp"
-#include "describe/input_conventions.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
@@ -42,7 +40,7 @@ using Lines = std::vector<std::string>;
 std::string quoted(const std::string& path) { return "dataset \"" + path + "\""; }
 
 /// What makes two datasets share a creation list, as bytes.
-std::string storage_key(const ConcatDataset& like, bool planned, bool bare) {
+std::string storage_key(const StoredDataset& like, bool planned, bool bare) {
   std::string key;
   const auto add = [&key](const void* bytes, std::size_t n_bytes) {
     key.append(reinterpret_cast<const char*>(&n_bytes), sizeof(n_bytes));
@@ -81,7 +79,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Status place(const ConcatTarget& target, std::span<const Hdf5File::ChunkRecord> records) override;
   Status copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
                    std::uint64_t first_row, std::uint64_t memory_bytes) override;
-  Status copy_whole(const ConcatDataset& dataset) override;
+  Status copy_whole(const StoredDataset& dataset) override;
   Result<Lines> finish() override;
 
  private:
@@ -95,8 +93,8 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Result<Hdf5Id> replace(const ConcatTarget& target, const std::string& name);
   Status extend(hid_t dataset, const ConcatTarget& target);
   Status enter_group(const std::string& path);
-  Result<hid_t> type_of(const ConcatDataset& like, hid_t from);
-  Result<CreationList*> creation_list_of(const ConcatDataset& like, hid_t type, bool planned,
+  Result<hid_t> type_of(const StoredDataset& like, hid_t from);
+  Result<CreationList*> creation_list_of(const StoredDataset& like, hid_t type, bool planned,
                                          bool bare);
   Hdf5Node* node_of(const std::string& path);
 
@@ -120,7 +118,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
 Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_output) {
   input_ = Hdf5Id(H5Fopen(first_input.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!input_.valid()) return hdf5_failure(Code::not_found, "file \"" + first_input + "\"");
-  Result<Hdf5Catalog> catalog = read_hdf5_catalog(input_.get());
+  Result<Hdf5Catalog> catalog = read_hdf5_catalog(input_.get(), Asked::fields);
   if (!catalog.ok()) return catalog.status().within("file \"" + first_input + "\"");
   catalog_ = std::move(*catalog);
   for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
@@ -158,7 +156,7 @@ Status Hdf5ConcatOutput::enter_group(const std::string& path) {
 }
 
 /// `from`: the first input's dataset, where its type may be a named one; else invalid.
-Result<hid_t> Hdf5ConcatOutput::type_of(const ConcatDataset& like, hid_t from) {
+Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
   if (from >= 0) {
     const Hdf5Id type(H5Dget_type(from));
     if (H5Tcommitted(type.get()) > 0) return copier_->type_for_output(type.get()).release();
@@ -171,7 +169,7 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const ConcatDataset& like, hid_t from) {
 }
 
 Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
-    const ConcatDataset& like, hid_t type, bool planned, bool bare) {
+    const StoredDataset& like, hid_t type, bool planned, bool bare) {
   CreationList& made = lists_[storage_key(like, planned, bare)];
   if (!made.list.valid()) {
     const Result<std::int64_t> list =
@@ -185,7 +183,7 @@ Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
 /// `replaced`: the dataset whose attributes it gets if none is taken from the input; else invalid.
 Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::string& name,
                                         hid_t replaced) {
-  const ConcatDataset& like = target.like;
+  const StoredDataset& like = target.like;
   Hdf5Node* const node = node_of(like.path);
   Hdf5Id from;
   if (node != nullptr && (node->n_attributes > 0 || named_types_)) {
@@ -341,7 +339,7 @@ Status Hdf5ConcatOutput::copy_rows(const ConcatTarget& target, std::span<const R
   return copy_rows_from_files(dataset->get(), path, sources, first_row, memory_bytes);
 }
 
-Status Hdf5ConcatOutput::copy_whole(const ConcatDataset& dataset) {
+Status Hdf5ConcatOutput::copy_whole(const StoredDataset& dataset) {
   const Hdf5Scope scope;
   Hdf5Node* const node = node_of(dataset.path);
   if (node == nullptr) {

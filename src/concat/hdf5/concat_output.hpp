@@ -21,7 +21,7 @@ namespace tailrace {
 
 /// A dataset as it is to be in the output.
 struct ConcatTarget {
-  ConcatDataset like;  ///< Path, type, inner extents, fill value; storage: the output's.
+  StoredDataset like;  ///< Path, type, inner extents, fill value; storage: the output's.
   std::uint64_t n_rows = 0;
   std::uint64_t contiguous_address = 0;  ///< Kind contiguous with rows: where the bytes lie.
   bool replaces = false;  ///< Append: the output's dataset of that path is deleted, its attributes
@@ -63,7 +63,7 @@ class ConcatOutput {
                            std::uint64_t first_row, std::uint64_t memory_bytes) = 0;
 
   /// Take over a scalar or null dataset of the first input; one that is there stays.
-  virtual Status copy_whole(const ConcatDataset& dataset) = 0;
+  virtual Status copy_whole(const StoredDataset& dataset) = 0;
 
   /// When all datasets exist: attributes of groups, dimension scales, hard links, order of links.
   /// @returns lines about what could not be carried over.

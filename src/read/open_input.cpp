@@ -1,0 +1,158 @@
+// Finds out what a file is from its first bytes, and opens it as fields: HDF5 files through the
+// reader of chunks, others by their own readers (describe).
+//
+// What a box leaves of the chunks that it touches is kept, and chunks are decoded ahead where boxes
+// follow one another, within ReadOptions::memory_bytes: boxes in row-major order decode each chunk
+// once where a row of chunks fits a half of that.
+
+#include <algorithm>
+#include <string_view>
+
+#include "describe/input_bytes.hpp"
+#include "describe/input_flat.hpp"
+#include "describe/input_netcdf_classic.hpp"
+#include "describe/stored_file.hpp"
+#include "measure/machine_identity.hpp"
+#include "read/read.hpp"
+#include "read/read_chunks.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
+constexpr std::size_t kSignatureBytes = 8;
+
+/// The first bytes from `address`; fewer where the file ends.
+Result<std::string> peek(const InputBytes& bytes, std::uint64_t address) {
+  if (address >= bytes.file_bytes()) return std::string();
+  std::string text(std::min<std::uint64_t>(kSignatureBytes, bytes.file_bytes() - address), '\0');
+  TAILRACE_TRY(bytes.read_at(address, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+/// HDF5 looks for its signature at 0, 512, 1024, 2048, ...: user blocks may stand before it.
+Result<bool> has_hdf5_signature(const InputBytes& bytes) {
+  for (std::uint64_t at = 0; at < bytes.file_bytes(); at = at == 0 ? 512 : at * 2) {
+    const Result<std::string> found = peek(bytes, at);
+    if (!found.ok()) return found.status();
+    if (*found == kHdf5Signature) return true;
+  }
+  return false;
+}
+
+bool is_netcdf_classic(std::string_view first) {
+  return first.size() >= 4 && first.substr(0, 3) == "CDF" &&
+         (first[3] == 1 || first[3] == 2 || first[3] == 5);
+}
+
+std::string printable(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    if (value >= 0x20 && value < 0x7f) {
+      text += byte;
+    } else {
+      text += "\\x";
+      text += kDigits[value >> 4U];
+      text += kDigits[value & 15U];
+    }
+  }
+  return text;
+}
+
+/// An HDF5 or netCDF-4 file as an InputFile.
+class Hdf5Input final : public InputFile {
+ public:
+  static Result<std::unique_ptr<InputFile>> open(const std::string& path,
+                                                 const ReadOptions& options) {
+    Result<std::unique_ptr<StoredFile>> file = StoredFile::open(path);
+    if (!file.ok()) return file.status();
+    Result<DatasetList> list = (*file)->list(Asked::fields);
+    if (!list.ok()) return list.status();
+    std::erase_if(list->datasets, [](const StoredDataset& dataset) { return !dataset.field; });
+    return std::unique_ptr<InputFile>(
+        new Hdf5Input(path, std::move(*file), std::move(*list), options));
+  }
+
+  const std::string& format() const override { return format_; }
+  const std::vector<StoredDataset>& fields() const override { return fields_; }
+
+  Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
+    if (field_index >= fields_.size()) {
+      return Status(Code::invalid_argument, path_ + ": there is no field " +
+                                                std::to_string(field_index) + " of " +
+                                                std::to_string(fields_.size()));
+    }
+    const StoredDataset& field = fields_[field_index];
+    TAILRACE_TRY(check_read_request("field \"" + field.path + "\"", field.shape, box,
+                                    field.value_bytes(), values.size()));
+    if (box.empty()) return Status();
+    const Slab slab = Slab::of(box);
+    if (by_hdf5_[field_index]) return file_->read_slab(field, slab, values);
+    const Status read = chunks_.read(*file_, field_index, field, slab, values);
+    if (read.ok()) return read;
+    if (read.code() == Code::plugin_missing || read.code() == Code::unsupported) {
+      // Filters that we cannot run, but HDF5 perhaps: those that only decode, for example. Where it
+      // cannot either, it says which folders it has searched.
+      by_hdf5_[field_index] = true;
+      return file_->read_slab(field, slab, values);
+    }
+    // To who reads a file, a chunk that does not decode is a damaged file.
+    const Code code = read.code() == Code::codec_failed ? Code::corrupt : read.code();
+    return Status(code, path_ + ": reading field \"" + field.path + "\" " + box_text(box) + ": " +
+                            read.message());
+  }
+
+  Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
+    return file_->carry_over_objects(output);
+  }
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output) override {
+    return file_->carry_over_attributes(output);
+  }
+
+ private:
+  Hdf5Input(std::string path, std::unique_ptr<StoredFile> file, DatasetList list,
+            const ReadOptions& options)
+      : path_(std::move(path)),
+        format_(list.netcdf4 ? "netCDF-4" : "HDF5"),
+        fields_(std::move(list.datasets)),
+        file_(std::move(file)),
+        chunks_(options, options.n_threads > 0 ? options.n_threads : n_cores_of_node()) {
+    for (const StoredDataset& field : fields_) {
+      by_hdf5_.push_back(options.by_hdf5 || field.by_hdf5());
+    }
+  }
+
+  std::string path_;
+  std::string format_;
+  std::vector<StoredDataset> fields_;
+  std::vector<bool> by_hdf5_;  ///< HDF5 reads this field.
+  std::unique_ptr<StoredFile> file_;
+  ChunkReader chunks_;  // Last: its threads use the others.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,
+                                                   const std::optional<RawFormat>& raw,
+                                                   const ReadOptions& options) {
+  Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path);
+  if (!opened.ok()) return opened.status();
+  std::shared_ptr<InputBytes> bytes = std::move(opened).value();
+  if (raw) return open_raw_input(std::move(bytes), *raw);
+  if (bytes->file_bytes() == 0) return Status(Code::corrupt, path + ": the file is empty");
+
+  const Result<std::string> first = peek(*bytes, 0);
+  if (!first.ok()) return first.status();
+  if (is_netcdf_classic(*first)) return open_netcdf_classic_input(std::move(bytes));
+  if (is_npy(*first)) return open_npy_input(std::move(bytes));
+  const Result<bool> hdf5 = has_hdf5_signature(*bytes);
+  if (!hdf5.ok()) return hdf5.status();
+  if (*hdf5) return Hdf5Input::open(path, options);
+  return Status(Code::corrupt, path +
+                                   ": expected HDF5, netCDF or .npy, but the file begins with \"" +
+                                   printable(*first) + "\" (a raw file needs its dtype and shape)");
+}
+
+}  // namespace tailrace
