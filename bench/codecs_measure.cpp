@@ -11,7 +11,7 @@
 #include <cstring>
 #include <limits>
 
-#include "codec/registry.hpp"
+#include "core/codec_registry.hpp"
 #include "exec/encode_lane.hpp"
 #include "exec/lane_clock.hpp"
 #include "hdf5/filter_plugins.hpp"
@@ -97,8 +97,7 @@ std::vector<std::uint64_t> spread_evenly(std::uint64_t n, std::uint64_t most) {
 
 Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const CodecsOptions& options) {
-  return is_plugin_codec(request.name) ? make_plugin_codec(request, options.plugin_path)
-                                       : make_builtin_codec(request);
+  return make_codec(request, options.plugin_path);
 }
 
 Contestant make_contestant(const CodecsField& field, const CodecChoice& choice,

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "codec/registry.hpp"
+#include "core/codec_registry.hpp"
 #include "core/options.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "schedule/order.hpp"
@@ -173,8 +173,7 @@ Result<std::unique_ptr<Codec>> make_bench_codec(const BenchOptions& options,
                                                 const std::vector<KeyValue>& settings,
                                                 const BenchField& field) {
   const CodecRequest request = codec_request(codec_name, settings, field);
-  return is_plugin_codec(request.name) ? make_plugin_codec(request, options.plugin_path)
-                                       : make_builtin_codec(request);
+  return make_codec(request, options.plugin_path);
 }
 
 void Method::combine_details(Comm& comm, RunDetails& details) const {

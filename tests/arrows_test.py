@@ -35,7 +35,7 @@ ARROWS = {
     "array": {"core", *PURE, "exec", "hdf5", "describe", "netcdf", "field", "output", "read"},
     "concat/hdf5": {"core", "hdf5", "describe"},
     "concat/check": {"core", "hdf5", "describe"},
-    "concat": {"core", *PURE, "exec", "hdf5", "describe", "concat/hdf5", "output", "read"},
+    "concat": {"core", *PURE, "exec", "hdf5", "describe", "concat/hdf5", "output"},
     "verbs": {"core", *PURE, "exec", "simulate", "measure", "hdf5", "describe", "netcdf", "field",
               "output", "write", "read", "array", "concat", "concat/check", "concat/hdf5"},
 }

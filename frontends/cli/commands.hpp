@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli_common.hpp"
+#include "core/codec_registry.hpp"
 #include "core/options.hpp"
 #include "verbs/repack.hpp"
 

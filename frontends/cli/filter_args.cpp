@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "codec/registry.hpp"
 #include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "verbs/book_file.hpp"
 
@@ -36,7 +36,7 @@ Examples:
       any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
 )help";
 
-constexpr std::uint32_t kDeflate = 1;
+constexpr std::uint32_t kDeflate = 1;  ///< HDF5's own filters have words of their own.
 constexpr std::uint32_t kShuffle = 2;
 
 /// The value of h5repack's -f.
@@ -127,13 +127,13 @@ Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
 Result<std::unique_ptr<Codec>> make_codec(const FilterArgsArguments& arguments) {
   Result<CodecRequest> request = request_of(arguments);
   if (!request.ok()) return request.status();
-  if (request->name == "portable") {
+  if (codec_entry(request->name).rounds_before) {
     return Status(Code::unsupported,
-                  "portable rounds values before its filters, which no other program will do; its "
-                  "filters alone are those of deflate");
+                  fmt::format("{} rounds values before its filters, which no other program will "
+                              "do; its filters alone are those of {}",
+                              request->name, exact_codec));
   }
-  return is_plugin_codec(request->name) ? make_plugin_codec(*request, arguments.plugin_path)
-                                        : make_builtin_codec(*request);
+  return make_codec(*request, arguments.plugin_path);
 }
 
 Status print_filter_args(const FilterArgsArguments& arguments) {

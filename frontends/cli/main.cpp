@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/registry.hpp"
 #include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "help_formatter.hpp"
@@ -90,13 +90,13 @@ std::string mpi_version() {
 }
 
 /// Whether a plug-in codec can be loaded, by making one.
-std::string plugin_state(const std::string& name) {
+std::string plugin_state(const CodecEntry& entry) {
   CodecRequest request;
-  request.name = name;
+  request.name = entry.name;
   request.dtype = DType::f32;
   request.chunk_shape = {16, 16, 16};
-  request.absolute_bound = name == "zstd" ? 0 : 1e-3;
-  Result<std::unique_ptr<Codec>> made = make_plugin_codec(request, "");
+  request.absolute_bound = entry.loss == Loss::never ? 0 : 1e-3;
+  Result<std::unique_ptr<Codec>> made = make_codec(request, "");
   if (made.ok()) return (*made)->version();
   return made.status().code() == Code::plugin_missing ? "plug-in not found"
                                                       : made.status().message();
@@ -108,11 +108,13 @@ std::string version_text() {
   out += fmt::format("HDF5     {}\n", hdf5_library_version());
   out += fmt::format("MPI      {}\n", mpi_version());
   out += "codecs   built in:";
-  for (const CodecEntry& codec : codec_registry()) out += fmt::format(" {}", codec.name);
-  out += '\n';
-  for (const char* name : {"sz3", "zfp", "zstd"}) {
-    out += fmt::format("         {}: {}\n", name, plugin_state(name));
+  std::string plugins;
+  for (const CodecEntry* codec : codec_registry()) {
+    if (!codec->plugin) out += fmt::format(" {}", codec->name);
+    if (!codec->plugin || codec->variants.empty()) continue;
+    plugins += fmt::format("         {}: {}\n", codec->name, plugin_state(*codec));
   }
+  out += '\n' + plugins;
   out += "layouts ";
   for (const LayoutEntry& layout : layout_registry()) out += fmt::format(" {}", layout.name);
   out += "\nplug-in folders\n";

@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "codec/registry.hpp"
+#include "core/codec_registry.hpp"
 #include "core/version.hpp"
 #include "exec/lane_clock.hpp"
 #include "hdf5/filter_plugins.hpp"
@@ -210,8 +210,7 @@ class ProfileRun {
     request.chunk_shape = chunk.shape;
     request.absolute_bound =
         chunk.range.constant() ? 0 : relative_bound * (chunk.range.greatest - chunk.range.least);
-    return is_plugin_codec(codec.name) ? make_plugin_codec(request, plan_.plugin_path)
-                                       : make_builtin_codec(request);
+    return make_codec(request, plan_.plugin_path);
   }
 
   /// Find out which codecs are there. @error invalid_argument, not_found  unknown ones.
@@ -369,7 +368,7 @@ class ProfileRun {
     constexpr std::uint64_t n_values = 256;  // a rank
     FileOptions options;
     options.n_threads = 1;
-    options.field_defaults.codec = "none";
+    options.field_defaults.codec = plain_codec;
     Result<std::unique_ptr<Writer>> writer = Writer::create(session_.mpi.world(), path, options);
     if (!writer.ok()) return writer.status();
     const auto rank = static_cast<std::uint64_t>(comm_.rank());

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/codec_registry.hpp"
 #include "report/text_table.hpp"
 
 namespace tailrace::cli {
@@ -153,7 +154,7 @@ chart::Panel codec_panel(const MachineProfile& profile, bool encode) {
   panel.y = {.label = "throughput (MB/s, uncompressed)", .logarithmic = true};
   for (std::size_t c = 0; c < profile.codecs.size(); ++c) {
     const CodecProfile& codec = profile.codecs[c];
-    if (codec.codec == "none") continue;  // a copy: no function of the bit rate
+    if (codec_entry(codec.codec).stores_plainly) continue;  // a copy: no function of the bit rate
     const auto& points = encode ? codec.encode_points : codec.decode_points;
     const ThroughputCurve& curve = encode ? codec.encode : codec.decode;
     if (!points.empty()) {

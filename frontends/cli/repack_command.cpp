@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "codec/registry.hpp"
 #include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
 #include "exec/trace_file.hpp"
 #include "layout/layout.hpp"
@@ -136,9 +136,14 @@ int run_repack(Session& session, const RepackArguments& arguments) {
 }
 
 std::string codec_help() {
-  return help_of("Codec and its settings, NAME[,key=value...].\nBuilt in:", codec_registry()) +
-         "\nPlug-ins of HDF5 (see --plugin-path): sz3, zfp, zstd, or any by number: "
-         "id=32028,cd=1:2:3."
+  std::string text = "Codec and its settings, NAME[,key=value...].\nBuilt in:";
+  std::string plugins;
+  for (const CodecEntry* codec : codec_registry()) {
+    if (!codec->plugin) text += fmt::format("\n  {}: {}", codec->name, codec->summary);
+    if (codec->plugin && !codec->variants.empty()) plugins += fmt::format("{}, ", codec->name);
+  }
+  return text + "\nPlug-ins of HDF5 (see --plugin-path): " + plugins +
+         "or any by number: id=32028,cd=1:2:3."
          "\nauto: chosen for each field, from a sample and the machine profile (see --for, --why)."
          "\nDefault: auto if there is a --bound or a target, else deflate.";
 }

@@ -11,6 +11,8 @@
 #include <map>
 #include <numeric>
 
+#include "core/codec_registry.hpp"
+
 namespace tailrace::cli {
 
 namespace {
@@ -51,15 +53,16 @@ std::string codec_shown(const FieldReport& field) {
 void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
   const bool unbounded = std::isinf(field.absolute_bound);
   const bool marked = field.n_raw_chunks > 0;
-  table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
-                 shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
-                 unbounded ? "none" : bound_column_text(field.bound),
-                 bounded(field) && field.absolute_bound > 0
-                     ? fmt::format("{:.3g}", field.absolute_bound)
-                     : "",
-                 error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),
-                 size_text(field.encoded_bytes),
-                 field.codec == "none" ? "" : throughput_text(field.raw_bytes, field.encode_s)});
+  table.add_row(
+      {std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
+       shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
+       unbounded ? "none" : bound_column_text(field.bound),
+       bounded(field) && field.absolute_bound > 0 ? fmt::format("{:.3g}", field.absolute_bound)
+                                                  : "",
+       error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),
+       size_text(field.encoded_bytes),
+       codec_entry(field.codec).stores_plainly ? ""
+                                               : throughput_text(field.raw_bytes, field.encode_s)});
 }
 
 std::string group_of_all(const std::vector<FieldReport>& fields) {
@@ -123,21 +126,16 @@ double suspected_fill(const FieldReport& field) {
 
 /// What a reader needs for the codecs that were chosen for the user; empty: nothing.
 std::string reader_note(const StepReport& report) {
-  bool trz = false;
-  std::vector<std::string> plugins;
+  std::vector<std::string_view> needed;  // those of ours first
   for (const FieldReport& field : report.fields) {
-    if (field.candidates.empty()) continue;
-    trz = trz || field.codec == "trz";
-    const bool plugin = field.codec == "sz3" || field.codec == "zfp" || field.codec == "zstd";
-    if (plugin && std::find(plugins.begin(), plugins.end(), field.codec) == plugins.end()) {
-      plugins.push_back(field.codec);
-    }
+    const CodecEntry& codec = codec_entry(field.codec);
+    if (field.candidates.empty() || codec.readers_need.empty()) continue;
+    if (std::find(needed.begin(), needed.end(), codec.readers_need) != needed.end()) continue;
+    needed.insert(codec.plugin ? needed.end() : needed.begin(), codec.readers_need);
   }
-  if (!trz && plugins.empty()) return "";
-  const char* ours = "trz (libh5trz.so in HDF5_PLUGIN_PATH; h5py: pip install ., import tailrace)";
-  if (trz) plugins.emplace(plugins.begin(), ours);
+  if (needed.empty()) return "";
   return fmt::format("readers need the filter of {}; files of --codec portable need none",
-                     fmt::join(plugins, ", "));
+                     fmt::join(needed, ", "));
 }
 
 /// What came out against --target-size and --target-psnr.

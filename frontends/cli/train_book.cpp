@@ -11,6 +11,7 @@
 #include "codec/trz/client_data.hpp"
 #include "codec/verify.hpp"
 #include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "core/codec_settings.hpp"
 #include "core/option_table.hpp"
 #include "hdf5_filter/own_filters.hpp"
@@ -134,7 +135,7 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(const InputFile& input,
   }
   for (const verbs::PlannedField& planned : *plan) {
     const FieldOptions& field = planned.definition.options;
-    if (field.codec == "trz" && field.bound.mode != BoundMode::pw_rel) continue;
+    if (codec_entry(field.codec).has_books && field.bound.mode != BoundMode::pw_rel) continue;
     return Status(Code::unsupported,
                   fmt::format("field \"{}\": a book is for codec trz under abs=, rel= or psnr=, "
                               "not for {} under {}",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/codec_registry.hpp"
 #include "number_text.hpp"
 #include "text_table.hpp"
 
@@ -70,7 +71,7 @@ std::string info_text(const InfoReport& report) {
     const FieldAttributes& attributes = field.attributes;
     const bool lossy = attributes.bound_of_error() > 0;
     // A codec's own name tells more than its filters: "portable" is a shuffle and a deflate.
-    const bool own_name = attributes.codec == "portable";
+    const bool own_name = codec_entry(attributes.codec).rounds_before;
     table.add_row(
         {std::string(shown_path(field.field.path, group)),
          std::string(dtype_name(*field.field.dtype)), shape_text(field.field.shape),

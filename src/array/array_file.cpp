@@ -12,13 +12,15 @@
 #include <utility>
 
 #include "array/array_engine.hpp"
+#include "codec/registry.hpp"
 #include "core/byte_stream.hpp"
+#include "core/codec_registry.hpp"
 #include "core/comm.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "hdf5/stored_codec.hpp"
 #include "layout/layout.hpp"
-#include "read/stored_codec.hpp"
 
 namespace tailrace {
 
@@ -359,7 +361,7 @@ namespace {
 /// stored raw; where the file has the other byte order, they are turned on the way.
 class ExistingCodec final : public Codec {
  public:
-  ExistingCodec(std::unique_ptr<StoredCodec> stored, std::size_t swapped_bytes)
+  ExistingCodec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes)
       : stored_(std::move(stored)), swapped_bytes_(swapped_bytes) {}
   std::string_view name() const override { return stored_->name(); }
   std::string version() const override { return stored_->version(); }
@@ -391,7 +393,7 @@ class ExistingCodec final : public Codec {
     }
   }
 
-  std::unique_ptr<StoredCodec> stored_;
+  std::unique_ptr<Codec> stored_;
   std::size_t swapped_bytes_;
 };
 
@@ -535,11 +537,11 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
                   "elements of type " + dataset.type_text + " cannot be written here");
   }
   if (!variable.swapped && variable.stored->dtype) {
-    variable.resolved.codec = continued_trz_codec(dataset.storage.filters, *variable.stored->dtype,
-                                                  dataset.storage.chunk_shape);
+    variable.resolved.codec = continued_codec(dataset.storage.filters, *variable.stored->dtype,
+                                              dataset.storage.chunk_shape);
     if (variable.resolved.codec != nullptr || continue_lossy(v)) return Status();
   }
-  Result<std::unique_ptr<StoredCodec>> stored =
+  Result<std::unique_ptr<Codec>> stored =
       make_stored_codec(dataset, dataset.storage, options_.file.plugin_path);
   if (!stored.ok()) return stored.status();
   if (variable.swapped && (*stored)->lossy()) {
@@ -562,7 +564,8 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   request.name = text_of(it.attribute("tailrace_codec"));
   const std::string mode = text_of(it.attribute("tailrace_bound_mode"));
   const std::optional<double> bound = number_of(it.attribute("tailrace_absolute_bound"));
-  if (request.name != "sz3" && request.name != "zfp" && request.name != "sperr") return false;
+  const CodecEntry& entry = codec_entry(request.name);
+  if (!entry.plugin || entry.loss != Loss::by_purpose) return false;
   if (mode != "abs" && mode != "rel" && mode != "psnr") return false;
   if (!bound || !(*bound > 0) || !std::isfinite(*bound)) return false;
   const StoredDataset& dataset = *variable.stored;

@@ -296,7 +296,7 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v) const {
   FieldOptions& made = definition.options;
   made = std::move(*options);
   if (variable.own_codec != nullptr) {
-    made.codec = "none";
+    made.codec = plain_codec;
     made.codec_settings.clear();
     made.codec_given = true;
   }

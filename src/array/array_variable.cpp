@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "array/array_file.hpp"
+#include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
 
 namespace tailrace {
@@ -94,11 +95,10 @@ bool lists(const ModelAttribute& attribute, const std::string& name) {
 
 /// Take back what only measurements may lose.
 void keep_exactly(FieldOptions& options) {
-  constexpr std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
   options.bound = ErrorBound();
   options.bound_given = true;  // a target leaves it alone, too
-  if (std::find(lossy.begin(), lossy.end(), options.codec) == lossy.end()) return;
-  options.codec = "deflate";
+  if (codec_entry(options.codec).loss != Loss::by_purpose) return;
+  options.codec = exact_codec;
   options.codec_settings.clear();
 }
 

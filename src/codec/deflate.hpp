@@ -1,12 +1,10 @@
-// Deflate (HDF5 filter 1): stages for the codecs that end in one (deflate and portable), and plain
-// calls for those who have memory of their own to read from and write to (stored chunks).
+// Deflate (HDF5 filter 1): stages for the codecs that end in one (deflate and portable).
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,18 +15,6 @@ namespace tailrace {
 
 /// HDF5's registered number of the deflate filter.
 inline constexpr std::uint32_t deflate_filter_id = 1;
-
-/// Room in which deflate_bytes() always finds place.
-std::uint64_t deflate_bytes_max(std::uint64_t n_bytes);
-
-/// Write `from` as a zlib stream to `to`, at libdeflate's `level` (0 to 12), with a compressor that
-/// the thread keeps. Not collective. Thread-safe.
-/// @returns the stream's bytes; 0 if it does not fit in `to`, or memory is short.
-std::size_t deflate_bytes(int level, std::span<const std::byte> from, std::span<std::byte> to);
-
-/// Read a zlib stream into `to`. Not collective. Thread-safe, allocates nothing once the thread is
-/// warm. @returns the bytes it holds; nothing if it is damaged or holds more than fits.
-std::optional<std::size_t> inflate_bytes(std::span<const std::byte> from, std::span<std::byte> to);
 
 /// The stages [shuffle,] deflate as the settings level, shuffle and engine ask for them.
 /// Shuffle is left out for elements of one byte, where it does nothing.

@@ -1,8 +1,8 @@
 // none: the values as they are. The template to copy for a codec of your own.
 //
-// A codec is one file with a make function, one line in codec_registry.cpp, a golden file and a row
-// in docs/codecs.md. The make function reads the codec's settings, refuses what it cannot honour,
-// and returns stages (FilterStage, see deflate.cpp) in a pipeline, or a Codec of its own
+// A codec is one file with a make function, one entry in built_in_codecs.cpp, a golden file and a
+// row in docs/codecs.md. The make function reads the codec's settings, refuses what it cannot
+// honour, and returns stages (OwnStage, see xor_codec.cpp) in a pipeline, or a Codec of its own
 // (portable.cpp).
 
 #include "codec/registry.hpp"
@@ -11,7 +11,7 @@
 
 namespace tailrace {
 
-Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request) {
+Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request, const std::string&) {
   CodecSettings settings(request);
   TAILRACE_TRY(settings.finish());
   return make_pipeline_codec({.name = "none"}, request, {});

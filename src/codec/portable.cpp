@@ -1,7 +1,6 @@
 // portable: lossy within the bound, and readable by every HDF5 without a plug-in.
 //
-// Values are rounded (rounding.hpp; under a pointwise bound mantissa_rounding.hpp), then go through
-// HDF5's own shuffle and deflate. A reader sees
+// Values are rounded (rounding.hpp), then go through HDF5's own shuffle and deflate. A reader sees
 // an ordinary gzip dataset; nothing has to be undone. Which of the three roundings a chunk gets is
 // measured: four pieces of it, 1/32 together, are rounded and deflated at level 1 in each way, and
 // the smallest wins, the more accurate one unless another saves 1 %. The choice depends on the
@@ -12,7 +11,6 @@
 #include <cstring>
 
 #include "codec/deflate.hpp"
-#include "codec/mantissa_rounding.hpp"
 #include "codec/registry.hpp"
 #include "codec/rounding.hpp"
 #include "codec/value_lanes.hpp"
@@ -133,7 +131,8 @@ Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
 
 }  // namespace
 
-Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request) {
+Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request,
+                                                   const std::string&) {
   CodecSettings settings(request);
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
   TAILRACE_TRY(settings.finish());

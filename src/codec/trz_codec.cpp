@@ -64,53 +64,55 @@ class BorrowedWorkspace {
   std::unique_ptr<trz::Workspace> workspace_;
 };
 
-class TrzStage final : public FilterStage {
+FilterSpec trz_spec(const trz::FilterRequest& request, const trz::FilterChunk& chunk) {
+  // Mandatory: a reader must have the filter.
+  return {trz::filter_id, 0, trz::client_words(request), trz::client_words(request, chunk),
+          trz::filter_name};
+}
+
+class TrzStage final : public OwnStage {
  public:
   /// `book` is what request.book_bytes parse to. `counter` may be null.
-  TrzStage(const trz::FilterRequest& request, const trz::FilterChunk& chunk,
+  TrzStage(FilterSpec spec, const trz::FilterRequest& request, const trz::FilterChunk& chunk,
            std::unique_ptr<trz::Book> book, std::shared_ptr<trz::BookCounter> counter)
-      : settings_(request.settings), book_(std::move(book)), counter_(std::move(counter)) {
+      : OwnStage(std::move(spec)),
+        settings_(request.settings),
+        book_(std::move(book)),
+        counter_(std::move(counter)),
+        chunk_bytes_(chunk.n_bytes()) {
     type_.dtype = chunk.dtype;
     type_.shape = chunk.shape;
     type_.kind = request.kind;
     type_.bound = request.bound;
     type_.fill_value = chunk.fill_value;
     type_.book = book_.get();
-    spec_.filter_id = trz::filter_id;
-    spec_.flags = 0;  // Mandatory: a reader must have the filter.
-    spec_.client_data = trz::client_words(request);
-    spec_.final_client_data = trz::client_words(request, chunk);
-    spec_.name = trz::filter_name;
   }
 
-  const FilterSpec& spec() const override { return spec_; }
+  const trz::ChunkType& type() const { return type_; }
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
     return trz::encoded_bytes_max(n_bytes);
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes, type_.kind);
   }
+  bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
 
-  Status encode(Buffer& bytes) const override {
-    Buffer encoded(trz::encoded_bytes_max(bytes.n_bytes()));
-    if (!encoded.allocated()) return out_of_memory(bytes.n_bytes());
+  Result<std::size_t> encode_into(std::span<const std::byte> values,
+                                  std::span<std::byte> to) const override {
+    if (values.size() != chunk_bytes_) return wrong_chunk();
     BorrowedWorkspace workspace;
-    Result<std::size_t> n_encoded = encode_counted(bytes, encoded.bytes(), *workspace);
-    if (!n_encoded.ok()) return as_codec_failure(n_encoded.status());
-    encoded.set_n_bytes(*n_encoded);
-    bytes = std::move(encoded);
-    return Status();
+    Result<std::size_t> n_bytes = encode_counted(values, to, *workspace);
+    if (!n_bytes.ok()) return as_codec_failure(n_bytes.status());
+    return n_bytes;
   }
 
-  Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
-    Buffer values(decoded_bytes);
-    if (!values.allocated()) return out_of_memory(decoded_bytes);
+  Result<std::size_t> decode_into(std::span<const std::byte> encoded,
+                                  std::span<std::byte> to) const override {
+    if (to.size() < chunk_bytes_) return wrong_chunk();
     BorrowedWorkspace workspace;
-    const Status done =
-        trz::decode(std::as_const(bytes).bytes(), values.bytes(), type_.book, *workspace);
+    const Status done = trz::decode(encoded, to.first(chunk_bytes_), type_.book, *workspace);
     if (!done.ok()) return as_codec_failure(done);
-    bytes = std::move(values);
-    return Status();
+    return chunk_bytes_;
   }
 
   std::optional<Estimate> estimate(const StridedValues& values) const override {
@@ -120,32 +122,31 @@ class TrzStage final : public FilterStage {
 
  private:
   /// Encode, and let the counter see of the chunk what it wants to.
-  Result<std::size_t> encode_counted(const Buffer& values, std::span<std::byte> out,
+  Result<std::size_t> encode_counted(std::span<const std::byte> values, std::span<std::byte> out,
                                      trz::Workspace& workspace) const {
     const trz::BookCounter::Task task =
         counter_ == nullptr ? trz::BookCounter::Task() : counter_->next();
     if (task.twin && book_ != nullptr) return encode_both_ways(values, out, workspace);
-    if (!task.count) return trz::encode(type_, settings_, values.bytes(), out, workspace);
+    if (!task.count) return trz::encode(type_, settings_, values, out, workspace);
     trz::BookHistograms counted;
-    Result<std::size_t> n_encoded =
-        trz::encode(type_, settings_, values.bytes(), out, workspace, &counted);
+    Result<std::size_t> n_encoded = trz::encode(type_, settings_, values, out, workspace, &counted);
     if (n_encoded.ok()) counter_->add_counts(counted, type_.book, *n_encoded);
     return n_encoded;
   }
   /// With codes of its own first: both take the same room, and what counts comes last.
-  Result<std::size_t> encode_both_ways(const Buffer& values, std::span<std::byte> out,
+  Result<std::size_t> encode_both_ways(std::span<const std::byte> values, std::span<std::byte> out,
                                        trz::Workspace& workspace) const {
     trz::ChunkType own = type_;
     own.book = nullptr;
     const double start_s = counter_->now_s();
-    TAILRACE_TRY(trz::encode(own, settings_, values.bytes(), out, workspace).status());
+    TAILRACE_TRY(trz::encode(own, settings_, values, out, workspace).status());
     const double middle_s = counter_->now_s();
-    Result<std::size_t> n_encoded = trz::encode(type_, settings_, values.bytes(), out, workspace);
+    Result<std::size_t> n_encoded = trz::encode(type_, settings_, values, out, workspace);
     counter_->add_twin(counter_->now_s() - middle_s, middle_s - start_s);
     return n_encoded;
   }
-  static Status out_of_memory(std::size_t n_bytes) {
-    return Status(Code::out_of_memory, "trz: no memory for " + std::to_string(n_bytes) + " bytes");
+  Status wrong_chunk() const {
+    return failed("its client data say chunks of " + std::to_string(chunk_bytes_) + " bytes");
   }
   /// Callers tell "this chunk cannot be coded" from "the machine gave out", and nothing finer.
   static Status as_codec_failure(const Status& failure) {
@@ -157,8 +158,28 @@ class TrzStage final : public FilterStage {
   trz::Settings settings_;
   std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
   std::shared_ptr<trz::BookCounter> counter_;
-  FilterSpec spec_;
+  std::uint64_t chunk_bytes_;
 };
+
+/// The book of a request; null for none.
+Result<std::unique_ptr<trz::Book>> book_of(const trz::FilterRequest& request) {
+  std::unique_ptr<trz::Book> book;
+  if (request.book_bytes.empty()) return book;
+  Result<trz::Book> parsed = trz::Book::parse(request.book_bytes);
+  if (!parsed.ok()) return parsed.status();
+  book = std::make_unique<trz::Book>(*parsed);
+  return book;
+}
+
+/// The stage of a filter as it stands in a header; null if its client data cannot be read.
+std::unique_ptr<TrzStage> trz_stage_of(const FilterSpec& stored) {
+  if (stored.filter_id != trz::filter_id) return nullptr;
+  const Result<trz::ClientData> data = trz::read_client_words(stored.final_client_data);
+  if (!data.ok() || !data->chunk) return nullptr;
+  Result<std::unique_ptr<trz::Book>> book = book_of(data->request);
+  if (!book.ok()) return nullptr;
+  return std::make_unique<TrzStage>(stored, data->request, *data->chunk, std::move(*book), nullptr);
+}
 
 Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   CodecRequest of_filter = request;
@@ -187,7 +208,26 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
 
 }  // namespace
 
-Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request) {
+StoredStage stored_trz_stage(const FilterSpec& stored, std::uint64_t, std::uint64_t) {
+  return std::unique_ptr<FilterStage>(trz_stage_of(stored));
+}
+
+/// By trz's own promise every finite value decodes within its bound.
+std::unique_ptr<Codec> continued_codec(const std::vector<FilterSpec>& filters, DType dtype,
+                                       const Shape& chunk_shape) {
+  if (filters.size() != 1) return nullptr;
+  std::unique_ptr<TrzStage> stage = trz_stage_of(filters[0]);
+  if (stage == nullptr || stage->type().dtype != dtype || stage->type().shape != chunk_shape) {
+    return nullptr;
+  }
+  const bool lossy = stage->lossy();
+  std::vector<std::unique_ptr<FilterStage>> stages;
+  stages.push_back(std::move(stage));
+  return make_pipeline_codec({.name = "trz", .version = "as stored", .lossy = lossy},
+                             n_elements(chunk_shape) * dtype_bytes(dtype), std::move(stages));
+}
+
+Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request, const std::string&) {
   return trz::make_counting_codec(request, nullptr);
 }
 
@@ -203,14 +243,11 @@ Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& requ
   chunk.dtype = request.dtype;
   chunk.shape = request.chunk_shape;
   chunk.fill_value = trz::recorded_fill(request.dtype, request.fill_value);
-  std::unique_ptr<trz::Book> book;
-  if (!filter->book_bytes.empty()) {
-    Result<trz::Book> parsed = trz::Book::parse(filter->book_bytes);
-    if (!parsed.ok()) return parsed.status().within("codec trz");
-    book = std::make_unique<trz::Book>(*parsed);
-  }
+  Result<std::unique_ptr<trz::Book>> book = book_of(*filter);
+  if (!book.ok()) return book.status().within("codec trz");
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<TrzStage>(*filter, chunk, std::move(book), std::move(counter)));
+  stages.push_back(std::make_unique<TrzStage>(trz_spec(*filter, chunk), *filter, chunk,
+                                              std::move(*book), std::move(counter)));
   return make_pipeline_codec({.name = "trz", .lossy = filter->kind != trz::BoundKind::exact},
                              request, std::move(stages));
 }

@@ -14,68 +14,55 @@
 namespace tailrace {
 namespace {
 
-class XorStage final : public FilterStage {
- public:
-  explicit XorStage(neighbour_xor::ChunkType type) : type_(std::move(type)) {
-    spec_.filter_id = neighbour_xor::filter_id;
-    spec_.flags = 0;  // Mandatory: a reader must have the filter.
-    spec_.client_data = neighbour_xor::client_words(type_.dimension);
-    spec_.final_client_data = neighbour_xor::client_words(type_);
-    spec_.name = neighbour_xor::filter_name;
-  }
+FilterSpec xor_spec(const neighbour_xor::ChunkType& type) {
+  // Mandatory: a reader must have the filter.
+  return {neighbour_xor::filter_id, 0, neighbour_xor::client_words(type.dimension),
+          neighbour_xor::client_words(type), neighbour_xor::filter_name};
+}
 
-  const FilterSpec& spec() const override { return spec_; }
+class XorStage final : public OwnStage {
+ public:
+  XorStage(FilterSpec spec, neighbour_xor::ChunkType type)
+      : OwnStage(std::move(spec)), type_(std::move(type)) {}
+
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
     return neighbour_xor::encoded_bytes_max(n_bytes);
   }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return neighbour_xor::encoded_bytes_max(n_bytes);
+  Result<std::size_t> encode_into(std::span<const std::byte> values,
+                                  std::span<std::byte> to) const override {
+    Result<std::size_t> n_bytes =
+        neighbour_xor::encode(type_, values, to, neighbour_xor::best_build());
+    if (!n_bytes.ok()) return Status(Code::codec_failed, n_bytes.status().message());
+    return n_bytes;
   }
-
-  Status encode(Buffer& bytes) const override {
-    Buffer encoded(neighbour_xor::encoded_bytes_max(bytes.n_bytes()));
-    if (!encoded.allocated()) return out_of_memory(bytes.n_bytes());
-    Result<std::size_t> n_encoded = neighbour_xor::encode(
-        type_, std::as_const(bytes).bytes(), encoded.bytes(), neighbour_xor::best_build());
-    if (!n_encoded.ok()) return Status(Code::codec_failed, n_encoded.status().message());
-    encoded.set_n_bytes(*n_encoded);
-    bytes = std::move(encoded);
-    return Status();
-  }
-
-  Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
-    // Where other stages come before, callers may not know: the type does.
-    if (decoded_bytes == UINT64_MAX) decoded_bytes = n_elements(type_.shape) * type_.element_bytes;
-    Buffer values(decoded_bytes);
-    if (!values.allocated()) return out_of_memory(decoded_bytes);
-    const Status done = neighbour_xor::decode(std::as_const(bytes).bytes(), values.bytes(),
-                                              neighbour_xor::best_build());
+  Result<std::size_t> decode_into(std::span<const std::byte> encoded,
+                                  std::span<std::byte> to) const override {
+    const std::uint64_t n_bytes = n_elements(type_.shape) * type_.element_bytes;
+    if (n_bytes > to.size()) return failed("chunks of " + std::to_string(n_bytes) + " bytes");
+    const Status done =
+        neighbour_xor::decode(encoded, to.first(n_bytes), neighbour_xor::best_build());
     if (!done.ok()) return Status(Code::codec_failed, done.message());
-    bytes = std::move(values);
-    return Status();
+    return n_bytes;
   }
 
  private:
-  static Status out_of_memory(std::uint64_t n_bytes) {
-    return Status(Code::out_of_memory, "xor: no memory for " + std::to_string(n_bytes) + " bytes");
-  }
-
   neighbour_xor::ChunkType type_;
-  FilterSpec spec_;
 };
 
 }  // namespace
 
-std::unique_ptr<FilterStage> make_own_stage(const FilterSpec& stored, std::uint64_t chunk_bytes) {
-  if (stored.filter_id != neighbour_xor::filter_id) return nullptr;
+StoredStage stored_xor_stage(const FilterSpec& stored, std::uint64_t, std::uint64_t chunk_bytes) {
   Result<neighbour_xor::ClientData> data =
       neighbour_xor::read_client_words(stored.final_client_data);
-  if (!data.ok() || !data->chunk) return nullptr;
-  if (n_elements(data->chunk->shape) * data->chunk->element_bytes != chunk_bytes) return nullptr;
-  return std::make_unique<XorStage>(std::move(*data->chunk));
+  std::unique_ptr<FilterStage> stage;
+  if (data.ok() && data->chunk &&
+      n_elements(data->chunk->shape) * data->chunk->element_bytes == chunk_bytes) {
+    stage = std::make_unique<XorStage>(stored, std::move(*data->chunk));
+  }
+  return stage;
 }
 
-Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request) {
+Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request, const std::string&) {
   CodecSettings settings(request);
   // "auto" stands first, so that a choice's place is the dimension.
   const std::size_t dimension = settings.choice("dimension", {"auto", "1", "2", "3"}, 0);
@@ -88,7 +75,7 @@ Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request) {
   type.shape = request.chunk_shape;
   type.dimension = static_cast<int>(dimension);
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<XorStage>(std::move(type)));
+  stages.push_back(std::make_unique<XorStage>(xor_spec(type), type));
   return make_pipeline_codec({.name = "xor"}, request, std::move(stages));
 }
 

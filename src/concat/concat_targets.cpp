@@ -3,24 +3,17 @@
 #include "concat/concat_targets.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <unordered_map>
 
-#include "codec/registry.hpp"
+#include "core/codec_registry.hpp"
 #include "core/comm.hpp"
 #include "hdf5/dataset_schema.hpp"
-#include "hdf5/filter_plugins.hpp"
-#include "read/stored_codec.hpp"
 
 namespace tailrace {
 
 namespace {
 
-constexpr std::uint32_t deflate_id = 1;
-/// Filters whose client data do not depend on the chunk: deflate, shuffle, fletcher32, bzip2, LZ4,
-/// bitshuffle, Zstd.
-constexpr std::array<std::uint32_t, 7> shape_blind_filters = {1, 2, 3, 307, 32004, 32008, 32015};
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
 
@@ -63,12 +56,10 @@ Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, c
   const std::optional<DType> dtype = decoded_type(dataset.type);
   wanted.dtype = dtype.value_or(DType::u8);
   if (!dtype) wanted.chunk_shape.push_back(dataset.element_bytes);
-  if (request.level && request.codec == "deflate") {
+  if (request.level && request.codec == exact_codec) {
     wanted.settings.emplace_back("level", std::to_string(*request.level));
   }
-  Result<std::unique_ptr<Codec>> codec =
-      is_plugin_codec(wanted.name) ? make_plugin_codec(wanted, request.options.plugin_path)
-                                   : make_builtin_codec(wanted);
+  Result<std::unique_ptr<Codec>> codec = make_codec(wanted, request.options.plugin_path);
   if (!codec.ok()) return codec.status();
   if ((*codec)->lossy()) {
     return Status(Code::unsupported,
@@ -81,8 +72,8 @@ Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, c
 
 bool filters_fit_any_chunk(const StoredForm& form) {
   return std::all_of(form.filters.begin(), form.filters.end(), [](const FilterSpec& filter) {
-    return std::find(shape_blind_filters.begin(), shape_blind_filters.end(), filter.filter_id) !=
-           shape_blind_filters.end();
+    const CodecEntry* known = find_filter(filter.filter_id);
+    return known != nullptr && known->fits_any_chunk;
   });
 }
 
@@ -100,8 +91,9 @@ Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_row
   const std::uint64_t n_bytes = n_rows * dataset.row_bytes();
   const bool plain = n_bytes < request.plain_below_bytes && n_rows > 0;
   // Without chunks in the inputs and without a wish for any, the rows stay in one piece.
-  const bool stays_plain = !chunked && !dataset.extendable && (keep || request.codec == "none") &&
-                           request.chunk_rows == 0 && request.chunk_bytes == 0;
+  const bool stays_plain = !chunked && !dataset.extendable &&
+                           (keep || request.codec == plain_codec) && request.chunk_rows == 0 &&
+                           request.chunk_bytes == 0;
   if (dataset.by_value && (plain || stays_plain)) {
     form.kind = StoredForm::Kind::contiguous;
     return form;
@@ -122,7 +114,7 @@ Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_row
   }
   form.filters = dataset.storage.filters;
   for (FilterSpec& filter : form.filters) {
-    if (request.level && filter.filter_id == deflate_id) {
+    if (request.level && filter.filter_id == codec_entry(exact_codec).filter_id) {
       filter.client_data = filter.final_client_data = {*request.level};
     }
   }

@@ -79,15 +79,15 @@ std::string ConcatWork::piece_text(const Piece& piece) const {
 
 Status ConcatWork::make_codec(std::size_t dataset, const StoredForm& form) {
   const StoredDataset& like = targets_[dataset].like;
-  std::unique_ptr<StoredCodec>& slot = codecs_[{&form, like.type}];
+  std::unique_ptr<Codec>& slot = codecs_[{&form, like.type}];
   if (slot != nullptr) return Status();
-  Result<std::unique_ptr<StoredCodec>> made = make_stored_codec(like, form, settings_.plugin_path);
+  Result<std::unique_ptr<Codec>> made = make_stored_codec(like, form, settings_.plugin_path);
   if (!made.ok()) return made.status().within("dataset \"" + like.path + "\"");
   slot = std::move(*made);
   return Status();
 }
 
-const StoredCodec& ConcatWork::codec(std::size_t dataset, const StoredForm& form) const {
+const Codec& ConcatWork::codec(std::size_t dataset, const StoredForm& form) const {
   return *codecs_.at({&form, targets_[dataset].like.type});
 }
 

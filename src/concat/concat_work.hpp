@@ -20,7 +20,7 @@
 #include "concat/concat_pieces.hpp"
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
-#include "read/stored_codec.hpp"
+#include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
 
@@ -74,13 +74,13 @@ class ConcatWork {
     const Piece* piece = nullptr;
     Buffer values;
     const ArrivedPart* part = nullptr;
-    const StoredCodec* codec = nullptr;
+    const Codec* codec = nullptr;
   };
 
   /// Codecs are made before the threads start: plug-ins are looked for by HDF5.
   Status prepare_codecs(std::span<const Slot> slots, const Arrived& arrived);
   Status make_codec(std::size_t dataset, const StoredForm& form);
-  const StoredCodec& codec(std::size_t dataset, const StoredForm& form) const;
+  const Codec& codec(std::size_t dataset, const StoredForm& form) const;
   Status assemble(std::span<const Slot> slots, const Arrived& arrived, Decoded& decoded);
   Status decode(const Piece& piece, std::span<std::byte> values, Decoded& decoded);
   Status decode_beside(const Piece& piece, Decoded& decoded);
@@ -97,7 +97,7 @@ class ConcatWork {
   Settings settings_;
   /// Element type and the form's address: forms are interned, and targets do not move.
   using CodecKey = std::pair<const StoredForm*, Bytes>;
-  std::map<CodecKey, std::unique_ptr<StoredCodec>> codecs_;
+  std::map<CodecKey, std::unique_ptr<Codec>> codecs_;
   std::mutex read_mutex_;
   BusyTime decoding_;
   BusyTime encoding_;

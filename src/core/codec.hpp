@@ -3,14 +3,14 @@
 // A Codec is made for one field: element type, chunk shape and error bound are fixed, and so are
 // the filters that the dataset's header will name. encode() may be called from many threads at
 // once; a codec whose plug-in is not re-entrant takes its own lock. The interface lives in core
-// because both src/codec (built-in stages) and src/container (plug-ins found through HDF5)
-// implement it.
+// because both src/codec (built-in stages) and src/hdf5 (plug-ins) implement it.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,8 +97,13 @@ class Codec {
   }
 
   /// Decode; returns exactly the chunk's uncompressed bytes. Thread-safe.
-  /// @error codec_failed  the bytes do not decode to a chunk of this shape.
+  /// @error codec_failed  the bytes do not decode to a chunk of this shape, or their checksum is
+  /// wrong.
   virtual Result<Buffer> decode(EncodedBytes encoded) const = 0;
+  /// The same into `values`, which takes exactly those bytes and is undefined after a failure.
+  /// Pipelines of our own filters allocate nothing once a thread is warm.
+  virtual Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
+                             std::span<std::byte> values) const;
 };
 
 }  // namespace tailrace

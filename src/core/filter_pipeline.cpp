@@ -1,65 +1,71 @@
 // HDF5's pipeline semantics, and the shuffle stage.
+//
+// Invariant: decode_into() of a pipeline of our own stages allocates only when a thread's scratch
+// memory has to grow: what tiny chunks need.
 
 #include "core/filter_pipeline.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "core/byte_shuffle.hpp"
 
 namespace tailrace {
 namespace {
 
-class ShuffleStage final : public FilterStage {
+using ConstBytes = std::span<const std::byte>;
+
+/// One of two blocks of memory that a thread keeps; `which` is 0 or 1. Their content is lost with
+/// the next call for the same one. Empty if memory is short.
+std::span<std::byte> scratch(std::size_t which, std::uint64_t n_bytes) {
+  thread_local std::array<Buffer, 2> blocks;
+  Buffer& block = blocks[which];
+  if (block.capacity() < n_bytes) {
+    block = Buffer();
+    block = Buffer(n_bytes + n_bytes / 8);
+  }
+  return block.allocated() ? std::span(block.data(), n_bytes) : std::span<std::byte>();
+}
+
+FilterSpec shuffle_spec(std::size_t element_bytes) {
+  // H5Pset_shuffle gives no client data; the filter's set_local adds the element's size.
+  return {shuffle_filter_id,
+          optional_filter,
+          {},
+          {static_cast<std::uint32_t>(element_bytes)},
+          "shuffle"};
+}
+
+class ShuffleStage final : public OwnStage {
  public:
-  explicit ShuffleStage(std::size_t element_bytes) : element_bytes_(element_bytes) {
-    spec_.filter_id = shuffle_filter_id;
-    spec_.flags = 1;
-    // H5Pset_shuffle gives no client data; the filter's set_local adds the element's size.
-    spec_.final_client_data = {static_cast<std::uint32_t>(element_bytes)};
-    spec_.name = "shuffle";
-  }
+  ShuffleStage(FilterSpec spec, std::size_t element_bytes)
+      : OwnStage(std::move(spec)), element_bytes_(element_bytes) {}
 
-  const FilterSpec& spec() const override { return spec_; }
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override { return n_bytes; }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override { return n_bytes; }
-
-  Status encode(Buffer& bytes) const override {
-    Buffer shuffled(bytes.n_bytes());
-    if (!shuffled.allocated()) return out_of_memory(bytes.n_bytes());
-    shuffle_bytes(element_bytes_, std::as_const(bytes).bytes(), shuffled.bytes());
-    bytes = std::move(shuffled);
-    return Status();
+  Result<std::size_t> encode_into(ConstBytes values, std::span<std::byte> to) const override {
+    shuffle_bytes(element_bytes_, values, to.first(values.size()));
+    return values.size();
   }
-
-  Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
-    if (bytes.n_bytes() != decoded_bytes) {
-      return Status(Code::codec_failed, "shuffle: expected " + std::to_string(decoded_bytes) +
-                                            " bytes, got " + std::to_string(bytes.n_bytes()));
+  Result<std::size_t> decode_into(ConstBytes encoded, std::span<std::byte> to) const override {
+    if (encoded.size() > to.size()) {
+      return failed("expected " + std::to_string(to.size()) + " bytes, got " +
+                    std::to_string(encoded.size()));
     }
-    Buffer plain(bytes.n_bytes());
-    if (!plain.allocated()) return out_of_memory(bytes.n_bytes());
-    unshuffle_bytes(element_bytes_, std::as_const(bytes).bytes(), plain.bytes());
-    bytes = std::move(plain);
-    return Status();
+    unshuffle_bytes(element_bytes_, encoded, to.first(encoded.size()));
+    return encoded.size();
   }
 
  private:
-  static Status out_of_memory(std::size_t n_bytes) {
-    return Status(Code::out_of_memory,
-                  "shuffle: no memory for " + std::to_string(n_bytes) + " bytes");
-  }
-
   std::size_t element_bytes_;
-  FilterSpec spec_;
 };
 
 class PipelineCodec final : public Codec {
  public:
-  PipelineCodec(PipelineTraits traits, const CodecRequest& request,
+  PipelineCodec(PipelineTraits traits, std::uint64_t chunk_bytes,
                 std::vector<std::unique_ptr<FilterStage>> stages)
-      : traits_(std::move(traits)),
-        chunk_bytes_(n_elements(request.chunk_shape) * dtype_bytes(request.dtype)),
-        stages_(std::move(stages)) {
+      : traits_(std::move(traits)), chunk_bytes_(chunk_bytes), stages_(std::move(stages)) {
+    TAILRACE_CHECK(stages_.size() <= filters_max);
     for (const auto& stage : stages_) filters_.push_back(stage->spec());
   }
 
@@ -97,8 +103,8 @@ class PipelineCodec final : public Codec {
                           " bytes came out, at most " + std::to_string(limit) + " were expected");
       }
       if (done.ok()) continue;
-      const bool skippable = (stages_[i]->spec().flags & 1U) != 0 && encoded.buffer.allocated() &&
-                             done.code() == Code::codec_failed;
+      const bool skippable =
+          stages_[i]->optional() && encoded.buffer.allocated() && done.code() == Code::codec_failed;
       if (!skippable) return done.within("codec " + traits_.name);
       encoded.filter_mask |= 1U << i;
     }
@@ -111,9 +117,10 @@ class PipelineCodec final : public Codec {
   }
 
   Result<Buffer> decode(EncodedBytes encoded) const override {
+    const Limits limits = limits_of(encoded.filter_mask);
     for (std::size_t i = stages_.size(); i-- > 0;) {
-      if ((encoded.filter_mask >> i & 1U) != 0) continue;
-      const Status done = stages_[i]->decode(encoded.buffer, chunk_bytes_);
+      if (skips(encoded.filter_mask, i)) continue;
+      const Status done = stages_[i]->decode(encoded.buffer, limits[i]);
       if (!done.ok()) return done.within("codec " + traits_.name);
     }
     if (encoded.buffer.n_bytes() != chunk_bytes_) {
@@ -122,7 +129,49 @@ class PipelineCodec final : public Codec {
     return std::move(encoded.buffer);
   }
 
+  Status decode_into(ConstBytes encoded, std::uint32_t filter_mask,
+                     std::span<std::byte> values) const override {
+    if (values.size() != chunk_bytes_) return wrong_length("decode", values.size());
+    const Limits limits = limits_of(filter_mask);
+    std::size_t first = 0;
+    while (first < stages_.size() && skips(filter_mask, first)) ++first;
+    std::size_t free_block = 0;
+    for (std::size_t i = stages_.size(); i-- > first;) {
+      if (skips(filter_mask, i)) continue;
+      const std::span<std::byte> to = i == first ? values : scratch(free_block, limits[i]);
+      if (to.size() < limits[i]) {
+        return Status(Code::out_of_memory, "no memory for " + std::to_string(limits[i]) + " bytes");
+      }
+      const Result<std::size_t> n_bytes = stages_[i]->decode_into(encoded, to);
+      if (!n_bytes.ok()) return n_bytes.status().within("codec " + traits_.name);
+      encoded = to.first(*n_bytes);
+      free_block = 1 - free_block;
+    }
+    if (encoded.size() != chunk_bytes_) return wrong_length("decode", encoded.size());
+    if (first == stages_.size() && chunk_bytes_ > 0) {
+      std::memcpy(values.data(), encoded.data(), chunk_bytes_);
+    }
+    return Status();
+  }
+
  private:
+  using Limits = std::array<std::uint64_t, filters_max>;
+
+  static bool skips(std::uint32_t filter_mask, std::size_t stage) {
+    return (filter_mask >> stage & 1U) != 0;
+  }
+  /// How long each stage's input can have been: exact as long as only stages that keep the length
+  /// come before.
+  Limits limits_of(std::uint32_t filter_mask) const {
+    Limits limits{};
+    std::uint64_t limit = chunk_bytes_;
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      limits[i] = limit;
+      if (!skips(filter_mask, i)) limit = stages_[i]->stored_bytes_max(limit);
+    }
+    return limits;
+  }
+
   Status wrong_length(std::string_view verb, std::size_t n_bytes) const {
     return Status(Code::codec_failed, "codec " + traits_.name + ": " + std::string(verb) +
                                           ": a chunk has " + std::to_string(chunk_bytes_) +
@@ -135,15 +184,90 @@ class PipelineCodec final : public Codec {
   std::vector<FilterSpec> filters_;
 };
 
+Status wrong_room(std::size_t n_bytes, std::size_t n_room) {
+  return Status(Code::codec_failed, "decoded to " + std::to_string(n_bytes) + " bytes instead of " +
+                                        std::to_string(n_room));
+}
+
 }  // namespace
 
+// --- codecs and stages that have no way of their own
+
+Status Codec::decode_into(ConstBytes encoded, std::uint32_t filter_mask,
+                          std::span<std::byte> values) const {
+  EncodedBytes copy{Buffer::copy_of(encoded), filter_mask};
+  if (!copy.buffer.allocated()) {
+    return Status(Code::out_of_memory,
+                  "no memory for " + std::to_string(encoded.size()) + " bytes");
+  }
+  Result<Buffer> decoded = decode(std::move(copy));
+  if (!decoded.ok()) return decoded.status();
+  if (decoded->n_bytes() != values.size()) return wrong_room(decoded->n_bytes(), values.size());
+  if (!values.empty()) std::memcpy(values.data(), decoded->data(), values.size());
+  return Status();
+}
+
+Status FilterStage::no_memory(std::uint64_t n_bytes) const {
+  return Status(Code::out_of_memory,
+                spec_.name + ": no memory for " + std::to_string(n_bytes) + " bytes");
+}
+
+Status FilterStage::failed(const std::string& why) const {
+  return Status(Code::codec_failed, spec_.name + ": " + why);
+}
+
+Result<std::size_t> FilterStage::decode_into(ConstBytes encoded, std::span<std::byte> to) const {
+  Buffer bytes = Buffer::copy_of(encoded);
+  if (!bytes.allocated()) return no_memory(encoded.size());
+  TAILRACE_TRY(decode(bytes, to.size()));
+  if (bytes.n_bytes() > to.size()) return wrong_room(bytes.n_bytes(), to.size());
+  if (bytes.n_bytes() > 0) std::memcpy(to.data(), bytes.data(), bytes.n_bytes());
+  return bytes.n_bytes();
+}
+
+Status OwnStage::encode(Buffer& bytes) const {
+  Buffer encoded(encoded_bytes_max(bytes.n_bytes()));
+  if (!encoded.allocated()) return no_memory(encoded_bytes_max(bytes.n_bytes()));
+  const Result<std::size_t> n_bytes = encode_into(std::as_const(bytes).bytes(), encoded.bytes());
+  if (!n_bytes.ok()) return n_bytes.status();
+  encoded.set_n_bytes(*n_bytes);
+  bytes = std::move(encoded);
+  return Status();
+}
+
+Status OwnStage::decode(Buffer& bytes, std::uint64_t most_bytes) const {
+  Buffer values(most_bytes);
+  if (!values.allocated()) return no_memory(most_bytes);
+  const Result<std::size_t> n_bytes = decode_into(std::as_const(bytes).bytes(), values.bytes());
+  if (!n_bytes.ok()) return n_bytes.status();
+  values.set_n_bytes(*n_bytes);
+  bytes = std::move(values);
+  return Status();
+}
+
 std::unique_ptr<FilterStage> make_shuffle_stage(std::size_t element_bytes) {
-  return std::make_unique<ShuffleStage>(element_bytes);
+  return std::make_unique<ShuffleStage>(shuffle_spec(element_bytes), element_bytes);
+}
+
+Result<std::unique_ptr<FilterStage>> stored_shuffle_stage(const FilterSpec& stored,
+                                                          std::uint64_t element_bytes,
+                                                          std::uint64_t) {
+  // Its set_local leaves the size in the client data.
+  if (!stored.final_client_data.empty()) element_bytes = stored.final_client_data.front();
+  if (element_bytes == 0) return Status(Code::corrupt, "shuffle of elements of 0 bytes");
+  return std::unique_ptr<FilterStage>(std::make_unique<ShuffleStage>(stored, element_bytes));
+}
+
+std::unique_ptr<Codec> make_pipeline_codec(PipelineTraits traits, std::uint64_t chunk_bytes,
+                                           std::vector<std::unique_ptr<FilterStage>> stages) {
+  return std::make_unique<PipelineCodec>(std::move(traits), chunk_bytes, std::move(stages));
 }
 
 std::unique_ptr<Codec> make_pipeline_codec(PipelineTraits traits, const CodecRequest& request,
                                            std::vector<std::unique_ptr<FilterStage>> stages) {
-  return std::make_unique<PipelineCodec>(std::move(traits), request, std::move(stages));
+  return make_pipeline_codec(std::move(traits),
+                             n_elements(request.chunk_shape) * dtype_bytes(request.dtype),
+                             std::move(stages));
 }
 
 }  // namespace tailrace

@@ -1,50 +1,93 @@
-// FilterPipeline: filter stages in a row, with the semantics of HDF5's own pipeline (H5Z.c).
+// FilterPipeline: filter stages in a row, with the semantics of HDF5's own pipeline (H5Z.c), for
+// chunks that are written and for those that are read, copied or added to (hdf5/stored_codec.hpp).
 //
 // Encoding applies the stages first to last. A stage that fails leaves the bytes as they were: if
 // it is optional its bit in the filter mask is set and the next stage goes on, if it is mandatory
 // the chunk fails. Decoding goes last to first and skips the stages whose bit is set. What a stage
 // is made of (deflate, a plug-in's callback) is its own affair. In core because src/codec and
-// src/container both build pipelines.
+// src/hdf5 both make stages.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/codec.hpp"
 
 namespace tailrace {
 
+/// H5Z_FLAG_OPTIONAL.
+inline constexpr std::uint32_t optional_filter = 1;
+
 /// One filter. Stages are immutable after they are made; encode and decode are thread-safe.
 class FilterStage {
  public:
+  /// @param spec  how the filter stands in the dataset's header.
+  explicit FilterStage(FilterSpec spec) : spec_(std::move(spec)) {}
   virtual ~FilterStage() = default;
 
-  /// How the filter stands in the dataset's header.
-  virtual const FilterSpec& spec() const = 0;
+  const FilterSpec& spec() const { return spec_; }
+  bool optional() const { return (spec_.flags & optional_filter) != 0; }
   /// Upper limit of encode()'s output for `n_bytes` of input.
   virtual std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const = 0;
+  /// The same of whoever else may have written a chunk.
+  virtual std::uint64_t stored_bytes_max(std::uint64_t n_bytes) const {
+    return encoded_bytes_max(n_bytes);
+  }
   /// Memory that one encode() needs besides its input.
-  virtual std::uint64_t working_bytes(std::uint64_t n_bytes) const = 0;
+  virtual std::uint64_t working_bytes(std::uint64_t n_bytes) const {
+    return encoded_bytes_max(n_bytes);
+  }
+  /// Whether decoded bytes may be others; true where nobody knows.
+  virtual bool lossy() const { return false; }
 
   /// Replace `bytes` by their encoded form. On failure `bytes` is unchanged, or empty (its memory
   /// gone) where a callback has freed it. @error codec_failed, out_of_memory
   virtual Status encode(Buffer& bytes) const = 0;
-  /// Replace `bytes` by what encode() was given, which was `decoded_bytes` long.
-  /// @error codec_failed  they do not decode to that length.  @error out_of_memory
-  virtual Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const = 0;
+  /// Replace `bytes` by what encode() was given, which was `most_bytes` long at most.
+  /// @error codec_failed  they do not decode to that.  @error out_of_memory
+  virtual Status decode(Buffer& bytes, std::uint64_t most_bytes) const = 0;
+  /// The same into memory that is there. @returns the length.
+  virtual Result<std::size_t> decode_into(std::span<const std::byte> encoded,
+                                          std::span<std::byte> to) const;
   /// As Codec::estimate, for a stage that stands alone.
   virtual std::optional<Estimate> estimate(const StridedValues& values) const {
     static_cast<void>(values);
     return std::nullopt;
   }
+
+ protected:
+  Status no_memory(std::uint64_t n_bytes) const;
+  Status failed(const std::string& why) const;
+
+ private:
+  FilterSpec spec_;
+};
+
+/// A stage of ours: from memory to memory, allocating nothing once the thread is warm.
+class OwnStage : public FilterStage {
+ public:
+  using FilterStage::FilterStage;
+  /// `to` has room for encoded_bytes_max(). @returns the length.
+  virtual Result<std::size_t> encode_into(std::span<const std::byte> values,
+                                          std::span<std::byte> to) const = 0;
+  Result<std::size_t> decode_into(std::span<const std::byte> encoded,
+                                  std::span<std::byte> to) const override = 0;
+  Status encode(Buffer& bytes) const final;
+  Status decode(Buffer& bytes, std::uint64_t most_bytes) const final;
 };
 
 /// HDF5's shuffle (filter 2) for elements of this size, as H5Pset_shuffle defines it: optional.
 std::unique_ptr<FilterStage> make_shuffle_stage(std::size_t element_bytes);
+/// Shuffle as a header has it; see CodecEntry::stage. @error corrupt  elements of 0 bytes.
+Result<std::unique_ptr<FilterStage>> stored_shuffle_stage(const FilterSpec& stored,
+                                                          std::uint64_t element_bytes,
+                                                          std::uint64_t chunk_bytes);
 
 /// What a pipeline codec says about itself.
 struct PipelineTraits {
@@ -54,8 +97,13 @@ struct PipelineTraits {
   bool keeps_bound_by_construction = true;
 };
 
-/// A codec made of stages in encoding order. All stages but the last must keep the length of their
-/// input, as shuffle does; decoding relies on it.
+/// HDF5's limit on filters (H5Z_MAX_NFILTERS): one bit of the mask each.
+inline constexpr std::size_t filters_max = 32;
+
+/// A codec made of stages in encoding order, filters_max at most, for chunks of `chunk_bytes`.
+std::unique_ptr<Codec> make_pipeline_codec(PipelineTraits traits, std::uint64_t chunk_bytes,
+                                           std::vector<std::unique_ptr<FilterStage>> stages);
+/// The same for chunks of the request's type and shape.
 std::unique_ptr<Codec> make_pipeline_codec(PipelineTraits traits, const CodecRequest& request,
                                            std::vector<std::unique_ptr<FilterStage>> stages);
 

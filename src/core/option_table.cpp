@@ -9,6 +9,8 @@
 #include <numeric>
 #include <optional>
 
+#include "core/codec_registry.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -521,6 +523,23 @@ std::string rows_of(const Entries& entries) {
   return text;
 }
 
+std::string codec_rows() {
+  std::string text = "| codec | settings | bound | types |\n|---|---|---|---|\n";
+  for (const CodecEntry* entry : codec_registry()) {
+    std::string settings;
+    for (const std::string_view key : entry->settings) {
+      settings += (settings.empty() ? "`" : ", `") + std::string(key) + "=`";
+    }
+    const std::string modes = entry->keeps_pw_rel ? "abs, pw_rel" : "abs";
+    text += "| `" + std::string(entry->name) + "` | " + settings + " | " +
+            (entry->loss == Loss::never ? "exact" : modes) +
+            (entry->loss == Loss::in_bound ? "; without one exact" : "") +
+            (entry->loss == Loss::never || entry->proves_bound ? "" : ", verified") + " | " +
+            (entry->reals_only ? "f32, f64" : "") + " |\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string option_table_markdown() {
@@ -532,7 +551,11 @@ std::string option_table_markdown() {
       "decides nothing. *Served by*: what is written step by\nstep (`tailrace.h`, repack), "
       "variables that are put in any order (PnetCDF, Python), concatenation; what is\nnot served "
       "is refused.\n\n## Of a file\n\n";
-  return text + rows_of(file_table) + "\n## Of a field\n\n" + rows_of(field_table);
+  return text + rows_of(file_table) + "\n## Of a field\n\n" + rows_of(field_table) +
+         "\n## Of a codec\n\nKeys that none but the field's codec reads (`codecs.md`); `id=NUMBER` "
+         "is "
+         "any filter plug-in.\n\n" +
+         codec_rows();
 }
 
 // --- names, and what a misspelt one may have meant
@@ -567,14 +590,6 @@ std::string listed(std::span<const std::string_view> names) {
   return text;
 }
 
-const CodecSettingNames* settings_of(std::string_view codec) {
-  if (codec.starts_with("id=")) codec = "id";
-  for (const CodecSettingNames& known : codec_setting_names()) {
-    if (known.codec == codec) return &known;
-  }
-  return nullptr;
-}
-
 /// "; did you mean \"layout\"?", if something is near.
 std::string nearest(std::string_view key, std::span<const std::string_view> names) {
   constexpr std::size_t kTypingErrors = 2;  // letters exchanged are two
@@ -590,42 +605,21 @@ std::string nearest(std::string_view key, std::span<const std::string_view> name
 
 }  // namespace
 
-const std::vector<CodecSettingNames>& codec_setting_names() {
-  static const std::vector<CodecSettingNames> table = {
-      {"none", {}},
-      {"deflate", {"level", "shuffle", "engine"}},
-      {"portable", {"level", "shuffle", "engine"}},
-      {"trz",
-       {"preset", "predictor", "dimension", "spline", "last_axis", "lossless", "book",
-        "book_loss"}},
-      {"xor", {"dimension"}},
-      {"sz3", {}},
-      {"zfp", {"rate", "precision", "reversible"}},
-      {"sperr", {"swap", "missing"}},
-      {"zstd", {"level", "shuffle"}},
-      {"lz4", {"block", "shuffle"}},
-      {"bzip2", {"level", "shuffle"}},
-      {"blosc", {"level", "shuffle", "inner"}},
-      {"blosc2", {"level", "shuffle", "inner"}},
-      {"bitshuffle", {"block", "inner", "level"}},
-      {"id", {"cd", "shuffle"}},
-  };
-  return table;
-}
-
 Status check_codec_setting(std::string_view key, std::string_view codec) {
   const std::string quoted = "\"" + std::string(key) + "\"";
-  const CodecSettingNames* const own = settings_of(codec);
+  const CodecEntry* const own = find_codec(codec);
   std::vector<std::string_view> settings;
-  for (const CodecSettingNames& each : codec_setting_names()) append(each.names, settings);
+  for (const CodecEntry* each : codec_registry()) append(each->settings, settings);
   const bool of_some = std::find(settings.begin(), settings.end(), key) != settings.end();
   if (own == nullptr && of_some) return Status();
   if (own != nullptr) {
-    if (std::find(own->names.begin(), own->names.end(), key) != own->names.end()) return Status();
+    if (std::find(own->settings.begin(), own->settings.end(), key) != own->settings.end())
+      return Status();
     if (of_some) {
-      return Status(Code::invalid_argument,
-                    "codec " + std::string(codec) + ": unknown setting " + quoted + "; " +
-                        (own->names.empty() ? "it has none" : "it knows: " + listed(own->names)));
+      return Status(
+          Code::invalid_argument,
+          "codec " + std::string(codec) + ": unknown setting " + quoted + "; " +
+              (own->settings.empty() ? "it has none" : "it knows: " + listed(own->settings)));
     }
   }
   if (find_entry(file_table, key) != file_table.end()) {
@@ -637,9 +631,10 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
   for (const Field& each : field_table) all.push_back(each.name);
   for (const File& each : file_table) all.push_back(each.name);
   append(settings, all);
-  const std::string of_codec = own == nullptr || own->names.empty()
-                                   ? ""
-                                   : "; of codec " + std::string(codec) + ": " + listed(own->names);
+  const std::string of_codec =
+      own == nullptr || own->settings.empty()
+          ? ""
+          : "; of codec " + std::string(codec) + ": " + listed(own->settings);
   return Status(Code::invalid_argument, "unknown option " + quoted + nearest(key, all) +
                                             " There are: of fields: " + names_of(field_table) +
                                             of_codec + "; of the file: " + names_of(file_table));

@@ -72,16 +72,9 @@ std::string_view agreement_text(Agreement agreement);
 /// The whole table as Markdown: docs/options.md, held to this by a test.
 std::string option_table_markdown();
 
-/// What a codec reads; "id" stands for every plug-in by number.
-struct CodecSettingNames {
-  std::string_view codec;
-  std::vector<std::string_view> names;
-};
-const std::vector<CodecSettingNames>& codec_setting_names();
-
-/// Check a key that is no field option. Pure.
-/// @param codec  the codec that was named, whose setting it is to be; empty, or one without a list:
-/// any codec's.
+/// Check a key that is no field option.
+/// @param codec  the codec that was named, whose setting it is to be; empty, or one that is not in
+/// the registry: any codec's.
 /// @error invalid_argument  names the key, the nearest of the names, and those there are.
 Status check_codec_setting(std::string_view key, std::string_view codec);
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/codec_registry.hpp"
 #include "field/candidates.hpp"
 #include "field/chunk_estimator.hpp"
 #include "field/codec_choice.hpp"
@@ -51,7 +52,7 @@ double three_digits(double number, bool up) {
 CodecRequest target_request(const FieldState& field) {
   CodecRequest request = codec_request(field.definition, field.resolved);
   if (codec_is_ours_to_choose(field.definition.options)) {
-    request.name = "trz";
+    request.name = yardstick_codec;
     request.settings.clear();
   }
   request.chunk_shape = field.resolved.chunk_shape;
@@ -112,7 +113,7 @@ Result<double> predicted_bytes(const TargetField& target, double absolute_bound,
   const FieldSample& sample = target.sample;
   CodecRequest request = target_request(*target.field);
   if (target.free) request.absolute_bound = absolute_bound;
-  if (request.name == "none") return static_cast<double>(sample.rank_bytes);
+  if (codec_entry(request.name).stores_plainly) return static_cast<double>(sample.rank_bytes);
   if (sample.parts.empty()) return 0.0;
   Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
   if (!codec.ok()) return codec.status();
@@ -176,7 +177,7 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
   for (const TargetField& target : targets) {
     FieldState& field = *target.field;
     if (codec_is_ours_to_choose(field.definition.options)) {
-      TAILRACE_TRY(name_codec("trz", field.definition.options));
+      TAILRACE_TRY(name_codec(std::string(yardstick_codec), field.definition.options));
     }
     if (target.free && range_of(field) > 0) set_bound(target, common);
   }
@@ -261,7 +262,7 @@ Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const File
       if (!target.free || !(range_of(field) > 0)) continue;
       // Another predictor makes other errors than those that were looked at.
       if (codec_is_ours_to_choose(field.definition.options)) {
-        TAILRACE_TRY(name_codec("trz", field.definition.options));
+        TAILRACE_TRY(name_codec(std::string(yardstick_codec), field.definition.options));
       }
       if (round > 0) {
         field.resolved.expected_psnr_db =

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <span>
-#include <string_view>
 #include <utility>
 
+#include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/chunk_estimator.hpp"
@@ -17,32 +16,6 @@
 namespace tailrace {
 namespace {
 
-struct CandidateKind {
-  std::string_view codec;
-  double least_share;  ///< As in CandidateView.
-};
-
-/// trz's model of itself prices the best prediction; preset=ratio encodes with a second one, too,
-/// and keeps the smaller. Geometric mean of its gain (bench/results/trz_codecs.csv).
-constexpr std::string_view ratio_preset = "trz,preset=ratio";
-constexpr double ratio_preset_share = 0.995;
-constexpr std::string_view without_stage = "trz,lossless=off";
-
-// In the order of preference at equal merit. Least shares of those that are not always looked at:
-// the best that they did against trz on 180 pairs of field and bound (bench/results/trz_codecs.csv,
-// trz_sz3.csv).
-constexpr std::array<CandidateKind, 10> lossy_kinds = {{{"none", 0},
-                                                        {"trz", 0},
-                                                        {without_stage, 0},
-                                                        {"trz,preset=fast", 1.03},
-                                                        {ratio_preset, 0},
-                                                        {"sz3", 0.83},
-                                                        {"zfp", 1.3},
-                                                        {"zstd", 0.9},
-                                                        {"portable", 1.02},
-                                                        {"deflate", 0.9}}};
-constexpr std::array<CandidateKind, 4> exact_kinds = {
-    {{"none", 0}, {"trz", 0}, {"zstd", 0.8}, {"deflate", 0.8}}};
 /// Interpolation is trz's own choice where it is the better one: it needs no trial of its own.
 constexpr std::array<PredictorSetting, 3> predictors = {
     PredictorSetting::dimension_1, PredictorSetting::dimension_2, PredictorSetting::dimension_3};
@@ -106,17 +79,10 @@ bool is_refusal(const Status& failure) {
 constexpr double handling_s_per_byte = 1 / 2.5e9;
 constexpr double copy_s_per_byte = 1 / 0.9e9;
 
-std::string_view bare_name(std::string_view codec) { return codec.substr(0, codec.find(',')); }
-
-/// Whether a setting is answered by the estimate of plain trz (2019, eq. 9 against eq. 10).
-bool is_answered_by_trz(std::string_view codec) {
-  return codec == ratio_preset || codec == without_stage;
-}
-
 }  // namespace
 
 bool codec_is_ours_to_choose(const FieldOptions& options) {
-  return options.codec == "auto" || (!options.codec_given && !options.bound.lossless());
+  return options.codec == auto_codec || (!options.codec_given && !options.bound.lossless());
 }
 
 Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size) {
@@ -153,18 +119,21 @@ FieldCandidates::FieldCandidates(const FieldState& field, FieldSample sample,
     : field_(&field), sample_(std::move(sample)), plugin_path_(std::move(plugin_path)) {
   const CodecRequest base = codec_request(field.definition, field.resolved);
   lossy_ = is_floating(base.dtype) && (base.absolute_bound > 0 || base.pointwise_bound > 0);
-  const auto add = [&](const std::string& codec, double least_share) {
-    views_.emplace_back();
-    views_.back().codec = codec;
-    views_.back().least_share = least_share;
-  };
-  const std::span<const CandidateKind> kinds =
-      lossy_ ? std::span<const CandidateKind>(lossy_kinds) : exact_kinds;
-  for (const CandidateKind& kind : kinds) add(std::string(kind.codec), kind.least_share);
+  for (const CodecVariant* variant : codec_variants()) {
+    const std::optional<double> share = lossy_ ? variant->share_in_bound : variant->share_exact;
+    if (!share) continue;
+    CandidateView& view = views_.emplace_back();
+    view.codec = variant->codec;
+    view.least_share = *share;
+    view.of_yardstick = variant->of_yardstick;
+    view.of_unstaged = variant->of_unstaged;
+  }
   first_predictor_ = views_.size();
   if (!lossy_) return;
   for (const PredictorSetting setting : predictors) {
-    add("trz," + std::string(predictor_setting_text(setting)), predictor_least_share);
+    CandidateView& view = views_.emplace_back();
+    view.codec = std::string(yardstick_codec) + "," + std::string(predictor_setting_text(setting));
+    view.least_share = predictor_least_share;
   }
 }
 
@@ -198,20 +167,20 @@ Status FieldCandidates::estimate_parts(std::size_t candidate) {
   return Status();
 }
 
-std::size_t FieldCandidates::index_of(std::string_view codec) const {
-  const auto found = std::find_if(views_.begin(), views_.end(),
-                                  [&](const CandidateView& one) { return one.codec == codec; });
+std::size_t FieldCandidates::yardstick() const {
+  const auto found = std::find_if(views_.begin(), views_.end(), [](const CandidateView& one) {
+    return one.codec == yardstick_codec;
+  });
   TAILRACE_CHECK(found != views_.end());
   return static_cast<std::size_t>(found - views_.begin());
 }
 
-Status FieldCandidates::derive_from_trz(std::size_t candidate) {
-  const std::size_t trz = index_of("trz");
-  TAILRACE_TRY(look_at(trz));
-  const CandidateView& known = views_[trz];
-  CandidateView& view = views_[candidate];
+Status FieldCandidates::derive_from_yardstick(CandidateView& view) {
+  const std::size_t plain = yardstick();
+  TAILRACE_TRY(look_at(plain));
+  const CandidateView& known = views_[plain];
   view.encoded_bytes =
-      view.codec == without_stage ? known.unstaged_bytes : ratio_preset_share * known.encoded_bytes;
+      view.of_yardstick * (view.of_unstaged ? known.unstaged_bytes : known.encoded_bytes);
   view.sampled = known.sampled;
   view.refused = known.refused;
   return Status();
@@ -220,12 +189,7 @@ Status FieldCandidates::derive_from_trz(std::size_t candidate) {
 Status FieldCandidates::look_at(std::size_t candidate) {
   CandidateView& view = views_[candidate];
   if (view.sampled || !view.refused.empty()) return Status();
-  if (view.codec == "none") {
-    view.encoded_bytes = static_cast<double>(sample_.part_bytes);
-    view.sampled = true;
-    return Status();
-  }
-  if (is_answered_by_trz(view.codec)) return derive_from_trz(candidate);
+  if (view.of_yardstick > 0) return derive_from_yardstick(view);
   const Status looked = estimate_parts(candidate);
   if (!looked.ok() && !is_refusal(looked)) {
     return looked.within(field_->definition.name());
@@ -248,12 +212,11 @@ Status FieldCandidates::search_predictors(const std::function<double(std::size_t
   const auto n_dimensions =
       std::count_if(chunk.begin(), chunk.end(), [](std::uint64_t extent) { return extent > 1; });
   Status failed;
-  const std::size_t trz = index_of("trz");
   search_predictor(static_cast<std::size_t>(n_dimensions), [&](PredictorSetting setting) {
     const auto at = std::find(predictors.begin(), predictors.end(), setting);
     const std::size_t candidate =
         at == predictors.end()
-            ? trz
+            ? yardstick()
             : first_predictor_ + static_cast<std::size_t>(at - predictors.begin());
     if (Status looked = look_at(candidate); !looked.ok()) failed = looked;
     return views_[candidate].sampled ? step_s(candidate) : std::numeric_limits<double>::infinity();
@@ -294,8 +257,7 @@ Status FieldCandidates::measure(std::size_t candidate) {
 
 bool verifies(Verify wish, const std::string& codec, bool lossy) {
   if (wish != Verify::automatic) return wish == Verify::on;
-  const std::string_view name = bare_name(codec);
-  return lossy && name != "trz" && name != "portable";  // whose bounds are ours to keep
+  return lossy && !codec_entry(codec).proves_bound;
 }
 
 std::optional<double> candidate_seconds(const MachineProfile& profile, const std::string& codec,
@@ -304,7 +266,7 @@ std::optional<double> candidate_seconds(const MachineProfile& profile, const std
   if (times == nullptr) return std::nullopt;
   if (raw_bytes <= 0) return 0.0;
   double encode_s = encoded_bytes * copy_s_per_byte;
-  if (codec != "none") {
+  if (!codec_entry(codec).stores_plainly) {
     encode_s += times->encode.seconds(raw_bytes, encoded_bytes) + raw_bytes * handling_s_per_byte;
   }
   return encode_s + (verified ? times->decode.seconds(raw_bytes, encoded_bytes) : 0);

@@ -48,8 +48,10 @@ Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size)
 
 /// What this rank knows of one candidate. Bytes are of the sample's parts.
 struct CandidateView {
-  std::string codec;       ///< As on the command line.
-  double least_share = 0;  ///< Of trz's bytes: smaller was never seen. 0: always looked at.
+  std::string codec;        ///< As on the command line.
+  double least_share = 0;   ///< Of trz's bytes: smaller was never seen. 0: always looked at.
+  double of_yardstick = 0;  ///< So much of trz's estimate; 0: looked at by itself.
+  bool of_unstaged = false;
   bool sampled = false;
   std::string refused;
   double encoded_bytes = 0;
@@ -86,8 +88,8 @@ class FieldCandidates {
 
  private:
   Status estimate_parts(std::size_t candidate);
-  Status derive_from_trz(std::size_t candidate);
-  std::size_t index_of(std::string_view codec) const;
+  Status derive_from_yardstick(CandidateView& view);
+  std::size_t yardstick() const;
 
   const FieldState* field_;
   FieldSample sample_;

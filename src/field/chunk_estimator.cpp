@@ -6,32 +6,19 @@
 #include <cmath>
 #include <utility>
 
-#include "field/field_state.hpp"
+#include "core/codec_registry.hpp"
 #include "model/block_sample.hpp"
 
 namespace tailrace {
 namespace {
 
-/// How a codec's sample is cut out of a chunk.
-struct Recipe {
-  std::uint64_t extent = 0;     ///< Of cubes; 0: runs of the row-major order instead.
-  std::uint64_t run_bytes = 0;  ///< Of a run.
-  double share = 0;             ///< Of the chunk's values.
-  double spread = 0;            ///< Root mean square of log(estimate / actual) over 8 MB chunks.
-};
-
-/// ZFP codes blocks of 4 per dimension one by one, so that any of them stand for all. A lossless
-/// codec works on the bytes as they lie. Others transform or predict over distances that small
-/// cubes do not have: one large cube. Shares are for at most 3 % of the encode time of 8 MB chunks
-/// (measured: docs/prediction.md).
-Recipe recipe_for(const CodecRequest& request, const Codec& codec) {
-  constexpr Recipe blocks_of_zfp = {4, 0, 0.01, 0.01};
-  constexpr Recipe runs = {0, 16U << 10, 0.02, 0.02};
-  constexpr Recipe runs_of_portable = {0, 16U << 10, 0.02, 0.05};
-  if (request.name == "zfp") return blocks_of_zfp;
-  if (request.name == "portable") return runs_of_portable;
-  if (!codec.lossy()) return runs;
-  Recipe cube = {0, 0, 0.03, 0.05};
+/// The codec's own recipe, if it has one. A lossless codec works on the bytes as they lie. Others
+/// transform or predict over distances that small cubes do not have: one large cube. Shares are for
+/// at most 3 % of the encode time of 8 MB chunks (measured: docs/prediction.md).
+SampleRecipe recipe_for(const CodecRequest& request, const Codec& codec) {
+  if (const auto& own = codec_entry(request.name).sample; own) return *own;
+  if (!codec.lossy()) return {0, 16U << 10, 0.02, 0.02};
+  SampleRecipe cube = {0, 0, 0.03, 0.05};
   const auto n_values = static_cast<double>(n_elements(request.chunk_shape));
   const auto n_dimensions =
       static_cast<double>(std::count_if(request.chunk_shape.begin(), request.chunk_shape.end(),
@@ -53,7 +40,7 @@ Shape run_shape(const Shape& shape, std::uint64_t n_values) {
 
 /// Blocks of every chunk of a shape, none of them all of it; nothing if the chunk is too small for
 /// a sample to be much less than itself.
-BlockSample sample_of(const Shape& shape, DType dtype, const Recipe& recipe) {
+BlockSample sample_of(const Shape& shape, DType dtype, const SampleRecipe& recipe) {
   Shape block(shape.size(), recipe.extent);
   if (recipe.extent == 0) block = run_shape(shape, recipe.run_bytes / dtype_bytes(dtype));
   for (std::size_t d = 0; d < shape.size(); ++d) block[d] = std::min(block[d], shape[d]);
@@ -82,40 +69,27 @@ class ModelEstimator final : public ChunkEstimator {
   const Codec& codec_;
 };
 
-/// SZ3 by what trz says of the same values: both predict by interpolation and code the same
-/// residuals, and one call of SZ3 costs more than 10 ms on the smallest sample.
-class Sz3Estimator final : public ChunkEstimator {
+/// Another codec by what the yardstick says of the same values.
+class YardstickEstimator final : public ChunkEstimator {
  public:
-  Sz3Estimator(std::unique_ptr<Codec> trz, const CodecRequest& request)
-      : trz_(std::move(trz)), n_chunk_values_(n_elements(request.chunk_shape)) {}
+  YardstickEstimator(std::unique_ptr<Codec> yardstick, const CodecEntry& entry,
+                     const CodecRequest& request)
+      : yardstick_(std::move(yardstick)),
+        entry_(entry),
+        n_chunk_values_(n_elements(request.chunk_shape)) {}
 
   Result<Estimate> estimate(const StridedValues& values, std::uint64_t chunk_bytes) const override {
-    const std::optional<Estimate> by_trz = trz_->estimate(values);
-    if (!by_trz) return Status(Code::internal, "trz has no model of itself any more");
-    // Fitted by least squares of the relative error to 112 pairs of chunk and bound (Nyx at 64^3
-    // and 128^3, synthetic_nyx seeds 1 and 2, rel 1e-2 to 1e-5; SZ3 3.1 of hdf5plugin 7.1): mean
-    // 4 %, 95th percentile 14 %; 4 to 6 % on the sets left out. What is left is alike in a field.
-    constexpr double residuals = 0.994;
-    constexpr double low_rate = 0.33;      // SZ3's Huffman code spends a bit where trz spends less.
-    constexpr double low_rate_bits = 0.5;  // Below about so many bits that no longer grows.
-    // Its Huffman tree, saved with every chunk, has a node for each residual that occurs; their
-    // number grows with the residuals' width, 2^bits, as about its root, since most lie close to 0.
-    constexpr double tree_bytes_unit = 1566;
-    constexpr double node_bytes_max = 16;
-    constexpr double nodes_max = 65536;
-    constexpr double spread = 0.06;  // Root mean square of log(estimate / actual).
-    const auto n_chunk = static_cast<double>(n_chunk_values_);
-    const double bits = 8 * by_trz->encoded_bytes / static_cast<double>(values.n_values());
-    const double tree_bytes = std::min(tree_bytes_unit * std::exp2(bits / 2),
-                                       node_bytes_max * std::min(n_chunk, nodes_max));
-    const double sz3_bits = residuals * bits + low_rate * bits / (bits + low_rate_bits);
+    const std::optional<Estimate> known = yardstick_->estimate(values);
+    if (!known) return Status(Code::internal, "the yardstick has no model of itself any more");
     const auto element = static_cast<double>(dtype_bytes(values.dtype));
-    const double chunk_values = static_cast<double>(chunk_bytes) / element;
-    return Estimate{sz3_bits / 8 * chunk_values + tree_bytes, 1, spread};
+    return entry_.by_yardstick(8 * known->encoded_bytes / static_cast<double>(values.n_values()),
+                               static_cast<double>(n_chunk_values_),
+                               static_cast<double>(chunk_bytes) / element);
   }
 
  private:
-  std::unique_ptr<Codec> trz_;
+  std::unique_ptr<Codec> yardstick_;
+  const CodecEntry& entry_;
   std::uint64_t n_chunk_values_;
 };
 
@@ -194,17 +168,18 @@ Result<std::unique_ptr<ChunkEstimator>> ChunkEstimator::make(const CodecRequest&
                                                              const std::string& plugin_path) {
   using Made = std::unique_ptr<ChunkEstimator>;
   if (has_model(codec, request)) return Made(std::make_unique<ModelEstimator>(codec));
-  if (request.name == "sz3") {
-    CodecRequest trz_request = request;
-    trz_request.name = "trz";
-    trz_request.settings.clear();
-    Result<std::unique_ptr<Codec>> trz = make_codec(trz_request, plugin_path);
-    if (trz.ok() && has_model(**trz, request)) {
-      return Made(std::make_unique<Sz3Estimator>(std::move(*trz), request));
+  const CodecEntry& entry = codec_entry(request.name);
+  if (entry.by_yardstick != nullptr) {
+    CodecRequest of_yardstick = request;
+    of_yardstick.name = yardstick_codec;
+    of_yardstick.settings.clear();
+    Result<std::unique_ptr<Codec>> yardstick = make_codec(of_yardstick);
+    if (yardstick.ok() && has_model(**yardstick, request)) {
+      return Made(std::make_unique<YardstickEstimator>(std::move(*yardstick), entry, request));
     }
   }
   CodecRequest sample_request = request;
-  const Recipe recipe = recipe_for(request, codec);
+  const SampleRecipe recipe = recipe_for(request, codec);
   BlockSample sample = sample_of(request.chunk_shape, request.dtype, recipe);
   sample_request.chunk_shape = sample.gathered_shape();
   Result<std::unique_ptr<Codec>> second = make_codec(sample_request, plugin_path);

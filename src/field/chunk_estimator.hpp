@@ -23,7 +23,7 @@ namespace tailrace {
 class ChunkEstimator {
  public:
   /// `codec` was made for `request` and must outlive the estimator.
-  /// Not collective. @error as of make_plugin_codec, for the sample's shape.
+  /// Not collective. @error as of make_codec, for the sample's shape.
   static Result<std::unique_ptr<ChunkEstimator>> make(const CodecRequest& request,
                                                       const Codec& codec,
                                                       const std::string& plugin_path);

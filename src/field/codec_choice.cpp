@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "core/byte_stream.hpp"
+#include "core/codec_registry.hpp"
 #include "exec/thread_team.hpp"
 #include "field/candidates.hpp"
 #include "measure/machine_identity.hpp"
@@ -227,9 +228,9 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   for (const CandidateForecast& one : known.candidates) {
     if (!one.refused.empty()) continue;
     smallest = std::min(smallest, one.encoded_bytes);
-    if (one.codec == "trz") trz_bytes = one.encoded_bytes;
+    if (one.codec == yardstick_codec) trz_bytes = one.encoded_bytes;
   }
-  const bool foreign = !view.codec.starts_with("trz");
+  const bool foreign = find_codec(view.codec) != find_codec(yardstick_codec);
   if (foreign && options_.objective == Objective::speed &&
       known.raw_bytes > foreign_below_ratio * trz_bytes) {
     return false;
@@ -467,7 +468,7 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
     if (field.continued) {
       TAILRACE_TRY(name_stored_codec(comm, field, options.plugin_path));
     } else if (stored_plainly(field.definition)) {
-      TAILRACE_TRY(name_codec("none", wish));
+      TAILRACE_TRY(name_codec(std::string(plain_codec), wish));
     } else if (!field.learned.inherited.codec.empty() && !has_target(options)) {
       TAILRACE_TRY(name_codec(field.learned.inherited.codec, wish));
     } else {

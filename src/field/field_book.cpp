@@ -9,6 +9,7 @@
 
 #include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
+#include "core/codec_registry.hpp"
 #include "core/codec_settings.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/candidates.hpp"
@@ -33,7 +34,7 @@ constexpr std::size_t fields_at_once = 64;
 /// Whether chunks of this field could have codes that a book knows.
 bool has_codes(const FieldState& field) {
   const CodecRequest request = codec_request(field.definition, field.resolved);
-  if (request.name != "trz" || !is_floating(request.dtype)) return false;
+  if (!codec_entry(request.name).has_books || !is_floating(request.dtype)) return false;
   const bool fast = std::find(request.settings.begin(), request.settings.end(),
                               KeyValue{"preset", "fast"}) != request.settings.end();
   return !fast && (request.absolute_bound > 0 || request.pointwise_bound > 0);
@@ -43,7 +44,7 @@ bool has_codes(const FieldState& field) {
 Result<std::vector<FieldState*>> fields_with_auto_book(std::vector<FieldState>& fields) {
   std::vector<FieldState*> found;
   for (FieldState& field : fields) {
-    if (!field.is_new() || field.definition.options.codec != "trz") continue;
+    if (!field.is_new() || !codec_entry(field.definition.options.codec).has_books) continue;
     trz::CodecSettingList settings = field.definition.options.codec_settings;
     const Result<std::optional<trz::AutoBook>> wish = trz::take_auto_book(settings);
     if (!wish.ok()) return wish.status().within(field.definition.name());

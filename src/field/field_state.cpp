@@ -3,16 +3,13 @@
 #include "field/field_state.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <sstream>
 #include <utility>
 
-#include "codec/registry.hpp"
 #include "codec/verify.hpp"
 #include "core/option_table.hpp"
-#include "hdf5/filter_plugins.hpp"
 
 namespace tailrace {
 namespace {
@@ -104,9 +101,10 @@ Status prepare_codec(const FieldDefinition& definition,
   if (!codec.ok() && constant && codec.status().code() == Code::unsupported) {
     if (log) {
       log(definition.name() + ": all values are equal, so the bound " +
-          error_bound_text(options.bound) + " is 0; stored losslessly by deflate");
+          error_bound_text(options.bound) + " is 0; stored losslessly by " +
+          std::string(exact_codec));
     }
-    request.name = "deflate";
+    request.name = exact_codec;
     request.settings.clear();
     codec = make_codec(request, plugin_path);
   }
@@ -151,19 +149,6 @@ bool stored_plainly(const FieldDefinition& definition) {
   return definition.shape.empty() || n_elements(definition.shape) == 0;
 }
 
-Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
-                                          const std::string& plugin_path) {
-  for (const CodecEntry& entry : codec_registry()) {
-    if (entry.name == request.name) return make_builtin_codec(request);
-  }
-  if (is_plugin_codec(request.name)) return make_plugin_codec(request, plugin_path);
-  std::string known;
-  for (const CodecEntry& entry : codec_registry()) known += std::string(entry.name) + ", ";
-  return Status(Code::invalid_argument, "codec \"" + request.name +
-                                            "\" is unknown; there are: " + known +
-                                            "sz3, zfp, zstd, and id=NUMBER for any plug-in");
-}
-
 CodecRequest codec_request(const FieldDefinition& definition, const ResolvedField& resolved) {
   const FieldOptions& options = definition.options;
   CodecRequest request{options.codec, options.codec_settings, definition.dtype,
@@ -171,13 +156,13 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
   request.fill_value = options.fill_value;
   request.pointwise_bound = resolved.pointwise_bound;
   const bool floating = is_floating(definition.dtype);
-  const std::array<std::string_view, 4> lossy = {"sz3", "zfp", "sperr", "portable"};
-  const bool lossy_codec = std::find(lossy.begin(), lossy.end(), request.name) != lossy.end();
   if (stored_plainly(definition)) {
-    request.name = "none";
+    request.name = plain_codec;
     request.settings.clear();
-  } else if (!floating && !options.codec_given_for_field && lossy_codec) {
-    request.name = "deflate";  // a lossy default is meant for measurements, not for counts and ids
+  } else if (!floating && !options.codec_given_for_field &&
+             codec_entry(request.name).loss == Loss::by_purpose) {
+    request.name =
+        exact_codec;  // a lossy default is meant for measurements, not for counts and ids
     request.settings.clear();
   }
   if (!floating && !options.codec_given_for_field) {
@@ -211,7 +196,7 @@ Status check_definition(const FieldDefinition& definition) {
   Result<std::unique_ptr<Layout>> layout = make_layout(options.layout, options);
   if (!layout.ok()) return layout.status().within(definition.name());
   if ((*layout)->contiguous()) {
-    if (options.codec != "none") {
+    if (!codec_entry(options.codec).stores_plainly) {
       return bad("layout contiguous stores uncompressed values; it needs codec none, not " +
                  options.codec);
     }

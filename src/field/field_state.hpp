@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "core/codec.hpp"
+#include "core/codec_registry.hpp"
 #include "core/comm.hpp"
 #include "core/options.hpp"
 #include "describe/field_attributes.hpp"
@@ -77,8 +77,8 @@ struct FieldState {
   FieldLife life = FieldLife::defined;
 
   // What the file holds of it.
-  bool continued = false;                    ///< Its dataset was there when the file was opened.
-  std::uint64_t n_entries = 0;               ///< Over time: entries committed.
+  bool continued = false;                  ///< Its dataset was there when the file was opened.
+  std::uint64_t n_entries = 0;             ///< Over time: entries committed.
   std::vector<FilterSpec> stored_filters;  ///< Of a continued field; rank 0 only.
 
   // This rank's, this step's.
@@ -135,15 +135,9 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields);
 /// Needs the chunk shape and the resolved bounds. Not collective.
 CodecRequest codec_request(const FieldDefinition& definition, const ResolvedField& resolved);
 
-/// Make the codec that `request` names: a built-in one or a plug-in. Not collective; main thread.
-/// @error invalid_argument  names the codecs there are.  @error as of make_builtin_codec and
-/// make_plugin_codec.
-Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
-                                          const std::string& plugin_path);
-
 /// Make the codecs and layouts of new fields. Not collective; every rank does the same, and notes
 /// what it came to: the next agreement compares it (Comm::decide).
-/// @error as of make_builtin_codec and make_plugin_codec, with the field's path before it.
+/// @error as of make_codec, with the field's path before it.
 Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
                       const LogCallback& log);
 

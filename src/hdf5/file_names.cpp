@@ -148,10 +148,10 @@ Status give_name(const std::string& from, const std::string& to, AtName at_name,
     }
     return status_from_errno(errno, "renaming " + in_quotes(from) + " to " + in_quotes(to));
   }
-  return sync ? sync_folder_above(to) : Status();
+  return sync ? sync_folder_of(to) : Status();
 }
 
-Status sync_folder_above(const std::string& path) {
+Status sync_folder_of(const std::string& path) {
   const std::string folder = folder_above(path);
   const Descriptor at(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!at.open()) return Status();

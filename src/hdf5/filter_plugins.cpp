@@ -36,16 +36,15 @@ std::mutex& not_reentrant_mutex() {
 class PluginStage final : public FilterStage {
  public:
   PluginStage(const PluginLibrary& library, FilterSpec spec, const KnownPlugin* known,
-              const CodecRequest& request)
-      : library_(library),
-        spec_(std::move(spec)),
+              const CodecRequest& request, bool lossy)
+      : FilterStage(std::move(spec)),
+        library_(library),
+        lossy_(lossy),
         reentrant_(known != nullptr && known->reentrant),
         working_per_byte_(known != nullptr ? known->working_per_byte : 8),
         guard_(known != nullptr ? known->guard : nullptr),
         dtype_(request.dtype),
         absolute_bound_(request.absolute_bound) {}
-
-  const FilterSpec& spec() const override { return spec_; }
 
   /// Twice the input: what SZ3 itself reserves, and more than any filter needs on random bytes.
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
@@ -54,24 +53,22 @@ class PluginStage final : public FilterStage {
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     return working_per_byte_ * n_bytes + (1U << 20);
   }
+  bool lossy() const override { return lossy_; }
 
   Status encode(Buffer& bytes) const override {
     if (guard_ != nullptr) {
       const char* why = guard_(dtype_, std::as_const(bytes).bytes(), absolute_bound_);
-      if (why != nullptr) return failed(why);
+      if (why != nullptr) return trouble(why);
     }
     return call(0, bytes);
   }
 
-  Status decode(Buffer& bytes, std::uint64_t decoded_bytes) const override {
-    TAILRACE_TRY(call(H5Z_FLAG_REVERSE, bytes));
-    if (bytes.n_bytes() == decoded_bytes || decoded_bytes == unknown_length) return Status();
-    return failed("decoded to " + std::to_string(bytes.n_bytes()) + " bytes instead of " +
-                  std::to_string(decoded_bytes));
+  Status decode(Buffer& bytes, std::uint64_t) const override {
+    return call(H5Z_FLAG_REVERSE, bytes);
   }
 
  private:
-  Status failed(const std::string& why) const {
+  Status trouble(const std::string& why) const {
     return Status(Code::codec_failed, library_.file_name + ": " + why);
   }
 
@@ -84,9 +81,9 @@ class PluginStage final : public FilterStage {
     std::size_t n_result = 0;
     std::string thrown;
     try {
-      n_result =
-          library_.filter_class->filter(flags, spec_.final_client_data.size(),
-                                        spec_.final_client_data.data(), n_given, &capacity, &block);
+      n_result = library_.filter_class->filter(flags, spec().final_client_data.size(),
+                                               spec().final_client_data.data(), n_given, &capacity,
+                                               &block);
     } catch (const std::exception& exception) {
       thrown = exception.what();
     } catch (...) {
@@ -94,23 +91,23 @@ class PluginStage final : public FilterStage {
     }
     if (!thrown.empty()) {
       // Who owns the block now is unknown: losing it is the lesser evil beside freeing it twice.
-      return failed("threw " + thrown);
+      return trouble("threw " + thrown);
     }
     bytes = Buffer::adopt(block, capacity, n_result == 0 ? n_given : n_result);
     const char* verb = (flags & H5Z_FLAG_REVERSE) != 0 ? "decode" : "encode";
     if (n_result == 0) {
-      return failed("refused to " + std::string(verb) + " " + std::to_string(n_given) + " bytes");
+      return trouble("refused to " + std::string(verb) + " " + std::to_string(n_given) + " bytes");
     }
     if (block == nullptr || n_result > capacity) {
       bytes = Buffer();
-      return failed("returned " + std::to_string(n_result) + " bytes in a block of " +
-                    std::to_string(capacity));
+      return trouble("returned " + std::to_string(n_result) + " bytes in a block of " +
+                     std::to_string(capacity));
     }
     return Status();
   }
 
   const PluginLibrary& library_;
-  FilterSpec spec_;
+  bool lossy_;
   bool reentrant_;
   std::uint64_t working_per_byte_;
   PluginGuard guard_;
@@ -230,28 +227,13 @@ Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::str
                   plugin_folders(plugin_path));
   if (!found.ok()) return found.status();
   StoredPlugin plugin;
-  // Whether Blosc2 drops bits is in its client data: see plan_by_id().
-  const std::vector<std::uint32_t>& words = stored.final_client_data;
-  const bool drops_bits =
-      known != nullptr && known->name == "blosc2" && words.size() > 5 && words[5] > 2;
-  plugin.lossless = known != nullptr && known->lossless && !drops_bits;
+  const bool lossy =
+      known == nullptr || !known->lossless || drops_bits(*known, stored.final_client_data);
   plugin.guarded = known != nullptr && known->guard != nullptr;
   plugin.version = version_text(**found, PluginPlan(), known != nullptr && known->reentrant);
   // Without type and bound the guards cannot judge: callers do not encode with guarded ones.
-  plugin.stage = std::make_unique<PluginStage>(**found, stored, known, CodecRequest());
+  plugin.stage = std::make_unique<PluginStage>(**found, stored, known, CodecRequest(), lossy);
   return plugin;
-}
-
-bool is_plugin_codec(const std::string& name) {
-  return find_known_plugin(std::string_view(name)) != nullptr || name.starts_with("id=");
-}
-
-std::vector<std::string> plugin_codec_names() {
-  std::vector<std::string> names;
-  for (const KnownPlugin& known : known_plugins()) {
-    if (!known.name.empty()) names.emplace_back(known.name);
-  }
-  return names;
 }
 
 Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
@@ -288,7 +270,8 @@ Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
   std::vector<std::unique_ptr<FilterStage>> stages;
   const std::size_t element_bytes = dtype_bytes(request.dtype);
   if (plan->shuffle_first && element_bytes > 1) stages.push_back(make_shuffle_stage(element_bytes));
-  stages.push_back(std::make_unique<PluginStage>(library, std::move(spec), known, request));
+  stages.push_back(
+      std::make_unique<PluginStage>(library, std::move(spec), known, request, plan->lossy));
   PipelineTraits traits;
   traits.name = request.name;
   traits.version = version_text(library, *plan, reentrant);

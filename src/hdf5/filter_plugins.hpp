@@ -16,26 +16,20 @@
 
 namespace tailrace {
 
-/// Make the codec that `request` names out of an HDF5 filter plug-in: "sz3" (32024), "zfp" (32013),
-/// "zstd" (32015) and the others of plugin_codec_names(), or "id=NUMBER" with cd=1:2:3. Settings
-/// the codec does not know are an error. `plugin_path` (colon-separated folders) is searched before
-/// HDF5_PLUGIN_PATH and HDF5's default. Not collective. Main thread only (calls HDF5).
-/// @error plugin_missing    names the id and every folder searched.
-/// @error unsupported       dtype or bound that this codec cannot honour.
-/// @error invalid_argument  an unknown setting, or a value out of range.
+/// Make the codec that `request` names out of an HDF5 filter plug-in: one of the registry, or
+/// "id=NUMBER" with cd=1:2:3; see make_codec(), which calls this. `plugin_path` (colon-separated
+/// folders) is searched before HDF5_PLUGIN_PATH and HDF5's default. Not collective. Main thread
+/// only (calls HDF5).
 Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
                                                  const std::string& plugin_path);
 
 /// A filter of an existing dataset as a stage, called with the final client data that the dataset's
-/// header names. decode() may be told unknown_length, since the stage may stand before others that
-/// change the length.
+/// header names.
 struct StoredPlugin {
   std::unique_ptr<FilterStage> stage;
-  bool lossless = false;  ///< Known to be; false also where nothing is known.
-  bool guarded = false;   ///< There are values whose encoding it does not survive.
+  bool guarded = false;  ///< There are values whose encoding it does not survive.
   std::string version;
 };
-inline constexpr std::uint64_t unknown_length = UINT64_MAX;
 
 /// Find and load the plug-in of a stored filter. Not collective. Takes the HDF5 lock.
 /// @error plugin_missing  names the id and every folder searched.
@@ -45,12 +39,6 @@ Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::str
 /// no plug-in of that number to read. Once or often. Main thread only.
 /// @error internal  HDF5 refuses.
 Status register_filter_class(const void* filter_class);
-
-/// Whether `name` is a plug-in codec's name (known, or "id=...").
-bool is_plugin_codec(const std::string& name);
-
-/// The plug-ins known by name, for --help; installed or not.
-std::vector<std::string> plugin_codec_names();
 
 /// The folders that are searched, in order, for messages and `tailrace info`.
 std::vector<std::string> plugin_folders(const std::string& plugin_path);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/codec.hpp"
+#include "core/codec_registry.hpp"
 #include "core/codec_settings.hpp"
 #include "core/dtype.hpp"
 #include "hdf5/plugin_library.hpp"
@@ -40,7 +41,7 @@ const char* guard_sperr(DType dtype, std::span<const std::byte> values, double a
 // A plug-in takes its settings as a row of 32-bit words (cd_values) in a layout of its own. This
 // table turns a field's settings and bound into that row, and refuses what the plug-in would drop
 // silently or answer by ending the process. How the rows are packed is that of the Python package
-// hdf5plugin 7.1.0 and of the plug-ins' own headers.
+// hdf5plugin 7.1.0 and of the plug-ins' own headers. It enters its codecs in the registry.
 
 /// How a plug-in is to be called for one field.
 struct PluginPlan {
@@ -50,26 +51,24 @@ struct PluginPlan {
   std::string version_note;    ///< Appended to file name and class name; may be empty.
 };
 
-/// One row of the table.
-struct KnownPlugin {
-  std::string_view name;  ///< Codec name; empty: known by id only.
-  std::uint32_t filter_id;
-  std::vector<std::string_view> hints;  ///< Parts of likely file names, lower case.
-  bool reentrant;                       ///< Its callback may run on many threads at once.
-  bool lossless;                        ///< Whatever its client data are.
-  std::uint64_t working_per_byte;       ///< Bytes it allocates while encoding, per byte of input.
-  PluginGuard guard;                    ///< Values it does not survive; nullptr: it takes all.
+/// A plug-in of the registry, and how it is called.
+struct KnownPlugin : CodecEntry {
+  std::vector<std::string_view> hints = {};  ///< Parts of likely file names, lower case.
+  bool reentrant = true;                     ///< Its callback may run on many threads at once.
+  bool lossless = true;                      ///< Whatever its client data are.
+  std::uint64_t working_per_byte = 2;  ///< Bytes it allocates while encoding, per byte of input.
+  PluginGuard guard = nullptr;         ///< Values it does not survive; nullptr: it takes all.
   /// Read the settings; nullptr: known by id only.
   Result<PluginPlan> (*plan)(const CodecRequest& request, CodecSettings& settings,
-                             const PluginLibrary& library);
+                             const PluginLibrary& library) = nullptr;
 };
 
-/// The row of this codec name, or of this id; nullptr if there is none.
+/// The plug-in of this codec name, or of this id; nullptr if there is none.
 const KnownPlugin* find_known_plugin(std::string_view name);
 const KnownPlugin* find_known_plugin(std::uint32_t filter_id);
 
-/// The whole table.
-const std::vector<KnownPlugin>& known_plugins();
+/// Whether these client data make a plug-in lose bits that loses none with others.
+bool drops_bits(const KnownPlugin& known, const std::vector<std::uint32_t>& client_data);
 
 /// The plan of "id=NUMBER" with the setting cd. @param known  that id's row, or nullptr.
 /// @error invalid_argument  words that this plug-in is known to answer by ending the process.

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
 
+#include "core/codec_registry.hpp"
 #include "core/version.hpp"
 
 namespace tailrace {
@@ -20,34 +20,6 @@ namespace {
 // -------------------------------------------------------------------------
 
 constexpr double kMB = 1e6;
-
-/// Fits of a codec on nyx128_s040.h5, MB/s: {Cmin, Cmax, a, pivot} of encode, then of decode.
-struct TypicalCodec {
-  const char* codec;
-  std::array<double, 4> encode;
-  std::array<double, 4> decode;
-};
-
-// One core of an AMD EPYC with AVX-512 (2 vCPUs at work), 8 MB chunks of four Nyx fields at rel
-// 1e-2 ... 1e-6, gathered and encoded: the greatest of five runs of `tailrace profile` at each
-// point, since others worked on the machine, fitted by fit_throughput(). lossless=off has no curve
-// of its own: it came within the spread of trz's. preset=ratio is held to trz's Cmax, since at high
-// ratios both do the same. From sz3 to portable: the fits of bench/results/trz_codecs.csv, which
-// knows more rates, times 0.55, the median of what these codecs reached beside trz in such a run.
-constexpr TypicalCodec kTypicalCodecs[] = {
-    {"trz", {350, 1541, -0.71, 4.72}, {1134, 1985, -0.92, 2.02}},
-    {"trz,preset=fast", {688, 2739, -1.29, 6.89}, {2195, 2761, -6.00, 6.68}},
-    {"trz,preset=ratio", {208, 1541, -0.60, 1.10}, {1084, 1985, -1.00, 2.02}},
-    {"trz,predictor=lorenzo,dimension=1", {570, 2672, -0.71, 2.94}, {1500, 2828, -1.09, 1.33}},
-    {"trz,predictor=lorenzo,dimension=2", {643, 2533, -0.84, 3.84}, {687, 2711, -0.36, 1.24}},
-    {"trz,predictor=lorenzo,dimension=3", {1124, 1930, -4.27, 7.40}, {1543, 2283, -2.35, 2.60}},
-    {"sz3", {19, 82, -1.41, 7.6}, {19, 290, -0.84, 1.24}},
-    {"zfp", {55, 175, -0.60, 6.3}, {67, 256, -0.92, 6.3}},
-    {"zstd", {289, 670, -6, 24.6}, {624, 1426, -6, 24.6}},
-    {"deflate", {32, 65, -6, 24.4}, {719, 719, -1, 3}},
-    {"portable", {60, 83, -3.03, 7.8}, {269, 1176, -1, 2.7}},
-    {"none", {12003, 12003, -1, 3}, {18072, 18072, -1, 3}},
-};
 
 // Of the file system nothing is known. Parallel ones give a rank of a full node 4 to 100 MB/s (Jin
 // et al. 2022, figure 7; Liang et al. 2019, section VI: 115 GB/s for 32,768 ranks of Theta); we
@@ -59,7 +31,7 @@ constexpr double kTypicalClaimLatencyS = 1e-6;
 constexpr double kTypicalSyncLatencyS = 5e-3;
 constexpr double kTypicalCommitS = 20e-3;
 
-ThroughputCurve curve_of(const std::array<double, 4>& fit) {
+ThroughputCurve curve_of(const SpeedFit& fit) {
   ThroughputCurve curve;
   curve.least_bytes_per_s = fit[0] * kMB;
   curve.greatest_bytes_per_s = fit[1] * kMB;
@@ -122,11 +94,12 @@ MachineProfile built_in_profile() {
   MachineProfile profile;
   profile.tailrace_version = version_text;
   profile.built_in = true;
-  for (const TypicalCodec& typical : kTypicalCodecs) {
+  for (const CodecVariant* typical : codec_variants()) {
+    if (typical->encode == SpeedFit()) continue;
     CodecProfile codec;
-    codec.codec = typical.codec;
-    codec.encode = curve_of(typical.encode);
-    codec.decode = curve_of(typical.decode);
+    codec.codec = typical->codec;
+    codec.encode = curve_of(typical->encode);
+    codec.decode = curve_of(typical->decode);
     profile.codecs.push_back(std::move(codec));
   }
   profile.write = typical_bandwidth();

@@ -10,8 +10,8 @@
 #include "core/slab.hpp"
 #include "core/status.hpp"
 #include "describe/stored_file.hpp"
+#include "hdf5/stored_codec.hpp"
 #include "read/read_index.hpp"
-#include "read/stored_codec.hpp"
 
 namespace tailrace {
 
@@ -25,7 +25,7 @@ struct ReadDataset {
   ChunkGrid grid;
   std::uint64_t n_chunks = 0;
   std::uint64_t chunk_bytes = 0;
-  std::unique_ptr<StoredCodec> codec;  ///< Made when a filtered chunk is first read.
+  std::unique_ptr<Codec> codec;  ///< Made when a filtered chunk is first read.
 
   bool chunked() const { return listed->chunked(); }
   std::string name() const { return "dataset \"" + listed->path + "\""; }

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "codec/trz/book/book.hpp"
+#include "core/codec_registry.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -52,7 +53,7 @@ std::string words_text(const std::vector<std::uint8_t>& bytes) {
 }  // namespace
 
 Status load_book(std::string_view codec, std::vector<KeyValue>& settings) {
-  if (codec != "trz") return Status();
+  if (!codec_entry(codec).has_books) return Status();
   for (auto& [key, value] : settings) {
     if (key != "book" || value == "auto" || are_words(value)) continue;
     const std::string where = fmt::format("book={}", value);

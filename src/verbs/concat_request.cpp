@@ -1,6 +1,7 @@
 // Words become a ConcatRequest.
 
 #include "verbs/concat_request.hpp"
+#include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
 
 #include <fmt/format.h>
@@ -58,17 +59,17 @@ Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
     return Status(Code::invalid_argument,
                   fmt::format("--codec {}: keep takes no settings", words.codec));
   }
-  if (parsed.codec == "auto" || !parsed.bound.lossless()) {
+  if (parsed.codec == auto_codec || !parsed.bound.lossless()) {
     return Status(Code::invalid_argument,
                   fmt::format("--codec {}: a concatenation keeps every value; say keep, or a "
                               "lossless codec by its name",
                               words.codec));
   }
-  const bool deflate_is_possible = parsed.codec == "keep" || parsed.codec == "deflate";
+  const bool deflate_is_possible = parsed.codec == "keep" || parsed.codec == exact_codec;
   if (words.level && !deflate_is_possible) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("--level is deflate's; of another codec say --codec {},level=N", parsed.codec));
+    return Status(Code::invalid_argument,
+                  fmt::format("--level is {}'s; of another codec say --codec {},level=N",
+                              exact_codec, parsed.codec));
   }
   request.codec = parsed.codec;
   request.codec_settings = parsed.codec_settings;
@@ -91,7 +92,7 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
         "some: say one");
   }
   const bool shapes_chunks = !words.chunk.empty() || words.level || words.dedup ||
-                             (words.codec != "keep" && words.codec != "none");
+                             (words.codec != "keep" && words.codec != plain_codec);
   if (words.contiguous && shapes_chunks) {
     return refuse(
         "--contiguous leaves no chunks for --chunk, --codec, --level "

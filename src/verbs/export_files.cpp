@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "array/array_file.hpp"
+#include "core/codec_registry.hpp"
 #include "core/slab.hpp"
 #include "hdf5/file_names.hpp"
 #include "read/read.hpp"
@@ -615,8 +616,8 @@ Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Fo
 Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& request) {
   RepackRequest repack_request;
   repack_request.input = request.input;
-  repack_request.fields.codec = "none";
-  repack_request.fields.lossless_codec = "none";
+  repack_request.fields.codec = plain_codec;
+  repack_request.fields.lossless_codec = plain_codec;
   repack_request.fields.selection = request.selection;
   repack_request.options.replace = request.replace;
   repack_request.options.plugin_path = request.plugin_path;

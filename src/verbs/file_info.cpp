@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
+#include "core/codec_registry.hpp"
 #include "verbs/input_fields.hpp"
 #include "verbs/verb_ranks.hpp"
 
@@ -101,13 +101,9 @@ Result<InfoReport> file_info(const InfoRequest& request) {
 }  // namespace tailrace::verbs
 
 std::string tailrace::filter_name(const FilterSpec& filter) {
-  static const std::map<std::uint32_t, const char*> known = {
-      {1, "deflate"},        {2, "shuffle"},     {3, "fletcher32"}, {4, "szip"},
-      {5, "nbit"},           {6, "scaleoffset"}, {32001, "blosc"},  {32004, "lz4"},
-      {32008, "bitshuffle"}, {32013, "zfp"},     {32015, "zstd"},   {32017, "sz2"},
-      {32024, "sz3"},        {481, "trz"},       {32026, "blosc2"}};
-  const auto found = known.find(filter.filter_id);
-  if (found != known.end()) return found->second;
+  const CodecEntry* known = find_filter(filter.filter_id);
+  if (known != nullptr && !known->name.empty()) return std::string(known->name);
+  if (known != nullptr && !known->summary.empty()) return std::string(known->summary);
   return filter.name.empty() ? fmt::format("id {}", filter.filter_id)
                              : fmt::format("{} (id {})", filter.name, filter.filter_id);
 }

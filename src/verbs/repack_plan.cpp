@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
 #include "layout/chunk_shape.hpp"
 
@@ -60,7 +61,7 @@ Status check_own_chunk_shape(const StoredDataset& field, const Shape& chunk_shap
 
 /// Whether the choice of the codec is the Writer's.
 bool chooses_codec(const FieldOptions& options) {
-  return options.codec == "auto" || !options.codec_given;
+  return options.codec == auto_codec || !options.codec_given;
 }
 
 /// The boxes in which the field is read and encoded.
@@ -79,7 +80,7 @@ Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ra
                               field.path, shape_text(*options.chunk_shape)));
   }
   // Contiguous storage holds values as they are: who asks for it and names no codec means none.
-  if (chooses_codec(options)) options.codec = "none";
+  if (chooses_codec(options)) options.codec = plain_codec;
   options.chunk_shape = slab_shape_for(field.shape, field.value_bytes(), options.chunk_bytes);
   return Status();
 }
@@ -117,8 +118,9 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   if (codec_serves_all) {
     defaults.lossless = defaults.lossy;
   } else {
-    const std::string wished = chooses_codec(defaults.lossy) ? "auto" : "deflate";
-    const std::string name = defaults.lossless_given ? requests.lossless_codec : wished;
+    const std::string_view wished = chooses_codec(defaults.lossy) ? auto_codec : exact_codec;
+    const std::string name =
+        defaults.lossless_given ? requests.lossless_codec : std::string(wished);
     TAILRACE_TRY(
         apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
     // A target's bounds are not for what must stay exact.
@@ -154,8 +156,8 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   FieldOptions& options = definition.options;
   // Little bytes, and what tools look at first: a codec that every reader has.
   const bool plain = reason == "coordinate" || reason == "small";
-  if (protect && plain && options.codec == "auto" && !defaults.lossless_given) {
-    options.codec = "deflate";
+  if (protect && plain && options.codec == auto_codec && !defaults.lossless_given) {
+    options.codec = exact_codec;
   }
   if (field.missing_value) options.fill_value = field.missing_value;
 

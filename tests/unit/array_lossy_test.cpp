@@ -7,9 +7,9 @@
 
 #include "array_support.hpp"
 #include "container_support.hpp"
+#include "core/codec_registry.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -39,7 +39,7 @@ bool plugin_is_here(const char* name) {
   request.name = name;
   request.chunk_shape = {8, 20};
   request.absolute_bound = kBound;
-  return make_plugin_codec(request, "").ok();
+  return make_codec(request, "").ok();
 }
 
 double max_error_of(const std::string& path) {

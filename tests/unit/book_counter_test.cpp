@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "codec/registry.hpp"
 #include "codec/trz/book/book.hpp"
+#include "core/codec_registry.hpp"
 
 namespace tailrace::trz {
 namespace {
@@ -76,7 +76,7 @@ TEST(BookCounter, CountingMakesABookAndChangesNoBytes) {
   const auto counter = std::make_shared<BookCounter>(0, 0, ticking());
   Result<std::unique_ptr<Codec>> counting = make_counting_codec(request("auto"), counter);
   ASSERT_TRUE(counting.ok()) << counting.status().message();
-  Result<std::unique_ptr<Codec>> plain = make_builtin_codec(request(""));
+  Result<std::unique_ptr<Codec>> plain = make_codec(request(""));
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ((*counting)->filters()[0].final_client_data, (*plain)->filters()[0].final_client_data);
   EXPECT_EQ(encoded_by(**counting, values), encoded_by(**plain, values));
@@ -86,7 +86,7 @@ TEST(BookCounter, CountingMakesABookAndChangesNoBytes) {
   EXPECT_EQ(tally.counted_bytes, encoded_by(**plain, values).size());
   CodecRequest with_book = request("auto");
   name_book(book_from(tally).serialize(), with_book.settings);
-  Result<std::unique_ptr<Codec>> sharing = make_builtin_codec(with_book);
+  Result<std::unique_ptr<Codec>> sharing = make_codec(with_book);
   ASSERT_TRUE(sharing.ok()) << sharing.status().message();
   const std::size_t n_shared = encoded_by(**sharing, values).size();
   EXPECT_NEAR(static_cast<double>(n_shared), static_cast<double>(tally.counted_bytes),
@@ -132,7 +132,7 @@ TEST(BookCounter, TwinsLeaveTheBytesOfTheBook) {
   ASSERT_TRUE(count_for_book(type, {}, std::as_bytes(std::span(values)), counts, workspace).ok());
   CodecRequest with_book = request("auto");
   name_book(Book::from_histograms(counts).serialize(), with_book.settings);
-  Result<std::unique_ptr<Codec>> plain = make_builtin_codec(with_book);
+  Result<std::unique_ptr<Codec>> plain = make_codec(with_book);
   ASSERT_TRUE(plain.ok()) << plain.status().message();
   const auto counter = std::make_shared<BookCounter>(0, 0, ticking());
   Result<std::unique_ptr<Codec>> counting = make_counting_codec(with_book, counter);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/mantissa_rounding.hpp"
+#include "codec/rounding.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "codec/registry.hpp"
+#include "core/codec_registry.hpp"
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
 #include "measure/measure_machine.hpp"
@@ -133,7 +133,7 @@ TEST(MeasureTrip, GivesTheBitRateOverAllRanks) {
     CodecRequest request;
     request.name = "deflate";
     request.chunk_shape = {64, 64};
-    Result<std::unique_ptr<Codec>> codec = make_builtin_codec(request);
+    Result<std::unique_ptr<Codec>> codec = make_codec(request);
     ASSERT_TRUE(codec.ok());
     std::vector<float> values(64 * 64);
     std::iota(values.begin(), values.end(), static_cast<float>(comm->rank()));

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codec/registry.hpp"
 #include "codec/verify.hpp"
+#include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "unit/codec_samples.hpp"
@@ -26,10 +26,7 @@ using testing::MemoryDataset;
 using testing::Sample;
 using testing::samples_of;
 
-Result<std::unique_ptr<Codec>> make(const CodecRequest& request) {
-  return is_plugin_codec(request.name) ? make_plugin_codec(request, "")
-                                       : make_builtin_codec(request);
-}
+Result<std::unique_ptr<Codec>> make(const CodecRequest& request) { return make_codec(request, ""); }
 
 void expect_same_bytes(const EncodedBytes& ours, const EncodedBytes& stored) {
   EXPECT_EQ(ours.filter_mask, stored.filter_mask);
@@ -174,11 +171,11 @@ CodecRequest request_of(const char* name, DType dtype, Shape shape, double bound
 
 /// Whether a plug-in is here; what needs one is skipped otherwise.
 bool installed(const char* name) {
-  return make_plugin_codec(request_of(name, DType::f32, {16, 16, 16}, 0.1), "").ok();
+  return make_codec(request_of(name, DType::f32, {16, 16, 16}, 0.1), "").ok();
 }
 
 void expect_refusal(const CodecRequest& request, Code code, const std::string& words) {
-  const Status status = make_plugin_codec(request, "").status();
+  const Status status = make_codec(request, "").status();
   EXPECT_EQ(status.code(), code) << status.message();
   EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
 }
@@ -225,11 +222,10 @@ TEST(PluginCodec, ExpertModesOfZfpWork) {
   const Shape cube = {16, 16, 16};
   const Sample sample = samples_of(DType::f32, 4096)[0];
   Result<std::unique_ptr<Codec>> rate =
-      make_plugin_codec(request_of("zfp", DType::f32, cube, 0, {{"rate", "8"}}), "");
+      make_codec(request_of("zfp", DType::f32, cube, 0, {{"rate", "8"}}), "");
   ASSERT_TRUE(rate.ok()) << rate.status().message();
   EXPECT_NEAR(static_cast<double>((*rate)->encode(sample.buffer())->buffer.n_bytes()), 4096, 16);
-  EXPECT_TRUE(
-      make_plugin_codec(request_of("zfp", DType::f64, cube, 0, {{"precision", "20"}}), "").ok());
+  EXPECT_TRUE(make_codec(request_of("zfp", DType::f64, cube, 0, {{"precision", "20"}}), "").ok());
 }
 
 /// SZ3's plug-in would print, or end the process, on each of these.
@@ -251,8 +247,7 @@ TEST(PluginCodec, BadClientDataNeverReachSz3) {
 
 TEST(PluginCodec, SaysWhereItLookedForAMissingPlugin) {
   const std::string folder = "/nonexistent/plugins";
-  const Status status =
-      make_plugin_codec(request_of("id=31999", DType::f32, {64}, 0.0), folder).status();
+  const Status status = make_codec(request_of("id=31999", DType::f32, {64}, 0.0), folder).status();
   EXPECT_EQ(status.code(), Code::plugin_missing);
   EXPECT_NE(status.message().find("31999"), std::string::npos);
   for (const std::string& searched : plugin_folders(folder)) {
@@ -260,12 +255,12 @@ TEST(PluginCodec, SaysWhereItLookedForAMissingPlugin) {
   }
   EXPECT_EQ(plugin_folders(folder).front(), folder);
   for (const char* name : {"id=", "id=0", "id=65536", "id=12x", "id=-1"}) {
-    EXPECT_TRUE(is_plugin_codec(name));
-    EXPECT_EQ(make_plugin_codec(request_of(name, DType::f32, {64}, 0), "").status().code(),
+    EXPECT_TRUE(find_codec(name)->plugin);
+    EXPECT_EQ(make_codec(request_of(name, DType::f32, {64}, 0), "").status().code(),
               Code::invalid_argument);
   }
-  EXPECT_FALSE(is_plugin_codec("deflate"));
-  EXPECT_FALSE(is_plugin_codec(""));
+  EXPECT_FALSE(find_codec("deflate")->plugin);
+  EXPECT_EQ(find_codec(""), nullptr);
 }
 
 class ForeignFiles : public ::testing::Test {
@@ -282,15 +277,13 @@ TEST_F(ForeignFiles, AFileThatIsNoLibraryIsNamedWithTheLoadersWords) {
   std::ofstream(folder_ / "libh5nosuch.so") << "this is text";
   std::ofstream(folder_ / "libh5zfp.so") << "this is text as well";
   // By its name this one could have been it.
-  Status status =
-      make_plugin_codec(request_of("zfp", DType::f32, {64}, 0.1), folder_.string()).status();
+  Status status = make_codec(request_of("zfp", DType::f32, {64}, 0.1), folder_.string()).status();
   if (!status.ok()) {
     EXPECT_EQ(status.code(), Code::plugin_missing);
     EXPECT_NE(status.message().find((folder_ / "libh5zfp.so").string()), std::string::npos)
         << status.message();
   }
-  status =
-      make_plugin_codec(request_of("id=31999", DType::f32, {64}, 0.1), folder_.string()).status();
+  status = make_codec(request_of("id=31999", DType::f32, {64}, 0.1), folder_.string()).status();
   EXPECT_EQ(status.code(), Code::plugin_missing);
 }
 
@@ -301,7 +294,7 @@ TEST_F(ForeignFiles, ALibraryThatIsNoPluginIsPassedOver) {
     if (!fs::exists(library)) continue;
     fs::copy_file(library, folder_ / "libh5sz3.so");
     const Status status =
-        make_plugin_codec(request_of("sz3", DType::f32, {64}, 0.1), folder_.string()).status();
+        make_codec(request_of("sz3", DType::f32, {64}, 0.1), folder_.string()).status();
     if (!status.ok()) {
       EXPECT_EQ(status.code(), Code::plugin_missing);
       EXPECT_NE(status.message().find("not an HDF5 filter plug-in"), std::string::npos)

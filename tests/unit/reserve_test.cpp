@@ -12,8 +12,8 @@
 #include <numeric>
 #include <random>
 
-#include "codec/registry.hpp"
 #include "container_support.hpp"
+#include "core/codec_registry.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/executor.hpp"
@@ -62,7 +62,7 @@ struct TestField {
     }
     puts.push_back({Box{{first * kChunkValues}, {kChunksPerRank * kChunkValues}},
                     reinterpret_cast<const std::byte*>(values.data()), nullptr, Buffer()});
-    codec = value_of(make_builtin_codec({"deflate", {}, DType::i32, {kChunkValues}}));
+    codec = value_of(make_codec({"deflate", {}, DType::i32, {kChunkValues}}));
     layout = value_of(make_layout(layout_name, layout_options()));
     plan.path = "/" + layout_name;
     plan.dtype = DType::i32;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hdf5/hdf5_handle.hpp"
-#include "read/stored_codec.hpp"
+#include "hdf5/stored_codec.hpp"
 
 namespace tailrace::testing {
 
@@ -54,7 +54,7 @@ class StockDataset {
   bool valid() const { return dataset_.valid(); }
   const StoredDataset& schema() const { return schema_; }
   std::size_t n_bytes() const { return n_elements(schema_.shape) * schema_.element_bytes; }
-  Result<std::unique_ptr<StoredCodec>> codec(const std::string& plugin_path = "") const {
+  Result<std::unique_ptr<Codec>> codec(const std::string& plugin_path = "") const {
     return make_stored_codec(schema_, schema_.storage, plugin_path);
   }
 

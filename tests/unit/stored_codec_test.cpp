@@ -4,7 +4,7 @@
 // what we encode, HDF5 must read back. Pipelines of ours, plug-ins, and those that only HDF5 can
 // run.
 
-#include "read/stored_codec.hpp"
+#include "hdf5/stored_codec.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "codec/deflate.hpp"
+#include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "unit/stock_dataset.hpp"
@@ -46,7 +47,7 @@ Bytes random_bytes(std::size_t n, unsigned seed) {
 /// HDF5 -> ours and ours -> HDF5.
 void expect_same(StockDataset& stock, const Bytes& values, const std::string& plugin_path = "") {
   ASSERT_TRUE(stock.valid());
-  Result<std::unique_ptr<StoredCodec>> codec = stock.codec(plugin_path);
+  Result<std::unique_ptr<Codec>> codec = stock.codec(plugin_path);
   ASSERT_TRUE(codec.ok()) << codec.status().message();
   const auto [stored, mask] = stock.store(values);
   Bytes decoded(values.size(), std::byte(0xEE));
@@ -124,7 +125,7 @@ TEST(StoredCodec, elements_of_any_size_and_byte_order) {
 TEST(StoredCodec, filters_that_were_skipped_are_not_undone) {
   const Hdf5Scope scope;
   StockDataset stock(H5T_STD_I32LE, {500}, in_order({shuffle, deflate, fletcher}));
-  Result<std::unique_ptr<StoredCodec>> codec = stock.codec();
+  Result<std::unique_ptr<Codec>> codec = stock.codec();
   ASSERT_TRUE(codec.ok());
   const Bytes values = counted(500);
   // All skipped; then all but the checksum.
@@ -152,7 +153,7 @@ TEST(StoredCodec, mandatory_deflate_of_noise_grows_and_is_read_by_hdf5) {
     const unsigned level = 6;
     H5Pset_filter(list, H5Z_FILTER_DEFLATE, H5Z_FLAG_MANDATORY, 1, &level);
   });
-  Result<std::unique_ptr<StoredCodec>> codec = stock.codec();
+  Result<std::unique_ptr<Codec>> codec = stock.codec();
   ASSERT_TRUE(codec.ok());
   const Bytes noise = random_bytes(2000, 6);
   Result<EncodedBytes> encoded = (*codec)->encode(Buffer::copy_of(noise));
@@ -165,7 +166,7 @@ TEST(StoredCodec, mandatory_deflate_of_noise_grows_and_is_read_by_hdf5) {
 TEST(StoredCodec, damaged_chunks_are_refused) {
   const Hdf5Scope scope;
   StockDataset stock(H5T_STD_I32LE, {500}, in_order({shuffle, deflate, fletcher}));
-  Result<std::unique_ptr<StoredCodec>> codec = stock.codec();
+  Result<std::unique_ptr<Codec>> codec = stock.codec();
   ASSERT_TRUE(codec.ok());
   const Bytes values = counted(500);
   const auto [stored, mask] = stock.store(values);
@@ -230,7 +231,7 @@ TEST(StoredCodec, plugins_alone_and_in_a_row) {
     request.chunk_shape = {1000};
     request.settings = {{"shuffle", with_shuffle ? "on" : "off"}};
     if (name == "bitshuffle") request.settings.clear();
-    Result<std::unique_ptr<Codec>> codec = make_plugin_codec(request, "");
+    Result<std::unique_ptr<Codec>> codec = make_codec(request, "");
     std::vector<FilterSpec> filters;
     if (codec.ok()) filters = (*codec)->filters();
     if (with_sum) filters.push_back({fletcher32_filter_id, 0, {}, {}, "fletcher32"});
@@ -267,7 +268,7 @@ TEST(StoredCodec, a_lossy_filter_is_decoded_but_never_loses_again) {
     request.dtype = DType::f32;
     request.chunk_shape = {64, 64};
     request.absolute_bound = 1e-2;
-    Result<std::unique_ptr<Codec>> lossy = make_plugin_codec(request, "");
+    Result<std::unique_ptr<Codec>> lossy = make_codec(request, "");
     if (!lossy.ok()) GTEST_SKIP() << lossy.status().message();
     std::vector<float> values(64 * 64);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(float(i) * 0.37F);
@@ -276,7 +277,7 @@ TEST(StoredCodec, a_lossy_filter_is_decoded_but_never_loses_again) {
     StockDataset stock(H5T_IEEE_F32LE, {64, 64}, in_order({}));
     StoredForm form = stock.schema().storage;
     form.filters = (*lossy)->filters();
-    Result<std::unique_ptr<StoredCodec>> codec = make_stored_codec(stock.schema(), form, "");
+    Result<std::unique_ptr<Codec>> codec = make_stored_codec(stock.schema(), form, "");
     ASSERT_TRUE(codec.ok()) << codec.status().message();
     EXPECT_TRUE((*codec)->lossy());
     Bytes decoded(stock.n_bytes());
@@ -325,7 +326,7 @@ TEST(StoredCodec, filters_that_only_hdf5_has) {
     expect_same(szip, counted(40 * 64));
     expect_same(szip, random_bytes(40 * 64 * 4, 3));
     // Stored without szip, as HDF5 does where it saves nothing.
-    Result<std::unique_ptr<StoredCodec>> codec = szip.codec();
+    Result<std::unique_ptr<Codec>> codec = szip.codec();
     ASSERT_TRUE(codec.ok());
     const Bytes noise = random_bytes(40 * 64 * 4, 4);
     Bytes decoded(noise.size());
@@ -354,7 +355,7 @@ TEST(StoredCodec, lossy_scale_offset_does_not_lose_again) {
   StockDataset stock(H5T_IEEE_F32LE, {100},
                      [](hid_t list) { H5Pset_scaleoffset(list, H5Z_SO_FLOAT_DSCALE, 1); });
   ASSERT_TRUE(stock.valid());
-  Result<std::unique_ptr<StoredCodec>> codec = stock.codec();
+  Result<std::unique_ptr<Codec>> codec = stock.codec();
   ASSERT_TRUE(codec.ok()) << codec.status().message();
   std::vector<float> values(100);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(i) * 1.2345F;
@@ -367,7 +368,7 @@ TEST(StoredCodec, filters_that_nobody_has_are_named) {
   StockDataset stock(H5T_STD_I32LE, {10}, in_order({}));
   StoredForm form = stock.schema().storage;
   form.filters = {{511, 0, {}, {1}, "nobody's"}};
-  const Result<std::unique_ptr<StoredCodec>> codec = make_stored_codec(stock.schema(), form, "");
+  const Result<std::unique_ptr<Codec>> codec = make_stored_codec(stock.schema(), form, "");
   EXPECT_EQ(codec.status().code(), Code::plugin_missing);
   EXPECT_NE(codec.status().message().find("511"), std::string::npos);
   EXPECT_NE(codec.status().message().find("/d"), std::string::npos);
@@ -378,8 +379,8 @@ TEST(StoredCodec, filters_that_nobody_has_are_named) {
 }
 
 TEST(StoredCodec, threads_share_codecs) {
-  std::unique_ptr<StoredCodec> fast;
-  std::unique_ptr<StoredCodec> slow;
+  std::unique_ptr<Codec> fast;
+  std::unique_ptr<Codec> slow;
   {
     const Hdf5Scope scope;
     StockDataset ours(H5T_STD_I32LE, {3000}, in_order({shuffle, deflate, fletcher}));
@@ -392,7 +393,7 @@ TEST(StoredCodec, threads_share_codecs) {
     Bytes values = counted(3000);
     values[0] = std::byte(seed);
     for (int k = 0; k < 20; ++k) {
-      for (const StoredCodec* codec : {fast.get(), slow.get()}) {
+      for (const Codec* codec : {fast.get(), slow.get()}) {
         Result<EncodedBytes> encoded = codec->encode(Buffer::copy_of(values));
         ASSERT_TRUE(encoded.ok());
         Bytes decoded(values.size());
@@ -412,7 +413,11 @@ TEST(StoredCodec, threads_share_codecs) {
 TEST(StoredCodec, deflate_filters_stand_as_hdf5_writes_them) {
   const Hdf5Scope scope;
   StockDataset stock(H5T_IEEE_F64LE, {10}, in_order({shuffle, deflate}));
-  const std::vector<FilterSpec> ours = deflate_filters(6, true, 8);
+  const auto filters_of = [](const char* shuffle, DType dtype) {
+    const CodecRequest request{"deflate", {{"level", "6"}, {"shuffle", shuffle}}, dtype, {10}};
+    return (*make_codec(request))->filters();
+  };
+  const std::vector<FilterSpec> ours = filters_of("on", DType::f64);
   const std::vector<FilterSpec>& hdf5s = stock.schema().storage.filters;
   ASSERT_EQ(ours.size(), hdf5s.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -421,8 +426,8 @@ TEST(StoredCodec, deflate_filters_stand_as_hdf5_writes_them) {
     EXPECT_EQ(ours[i].final_client_data, hdf5s[i].final_client_data);
     EXPECT_EQ(ours[i].name, hdf5s[i].name);
   }
-  EXPECT_EQ(deflate_filters(6, true, 1).size(), 1U);
-  EXPECT_EQ(deflate_filters(6, false, 8).size(), 1U);
+  EXPECT_EQ(filters_of("on", DType::u8).size(), 1U);
+  EXPECT_EQ(filters_of("off", DType::f64).size(), 1U);
 }
 
 }  // namespace

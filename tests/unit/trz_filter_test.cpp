@@ -10,9 +10,9 @@
 #include <thread>
 #include <type_traits>
 
-#include "codec/registry.hpp"
 #include "codec/trz/client_data.hpp"
 #include "codec/verify.hpp"
+#include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5_filter/trz_filter.hpp"
@@ -52,8 +52,8 @@ CodecRequest request_of(DType dtype, const Shape& shape, double bound) {
   return request;
 }
 
-std::unique_ptr<Codec> make_codec(const CodecRequest& request) {
-  Result<std::unique_ptr<Codec>> codec = make_builtin_codec(request);
+std::unique_ptr<Codec> made_codec(const CodecRequest& request) {
+  Result<std::unique_ptr<Codec>> codec = make_codec(request);
   EXPECT_TRUE(codec.ok()) << codec.status().message();
   return codec.ok() ? std::move(*codec) : nullptr;
 }
@@ -72,7 +72,7 @@ TEST_F(TrzFilter, WritesTheRegistrysClientDataAndBytes) {
         SCOPED_TRACE(sample.name + " " + shape_text(shape));
         CodecRequest request = request_of(dtype, shape, 0.01);
         request.fill_value = sample.fill_value;
-        const std::unique_ptr<Codec> codec = make_codec(request);
+        const std::unique_ptr<Codec> codec = made_codec(request);
         ASSERT_NE(codec, nullptr);
         MemoryDataset dataset(dtype, shape, codec->filters(), request.fill_value);
         ASSERT_TRUE(dataset.valid()) << hdf5_error_text();
@@ -94,8 +94,8 @@ TEST_F(TrzFilter, WritesTheRegistrysClientDataAndBytes) {
 
 TEST_F(TrzFilter, CopiedCreationListsAreMadeToFit) {
   const Hdf5Scope scope;
-  const std::unique_ptr<Codec> small = make_codec(request_of(DType::f32, {8, 8}, 0.5));
-  const std::unique_ptr<Codec> large = make_codec(request_of(DType::f64, {4, 5, 6}, 0.5));
+  const std::unique_ptr<Codec> small = made_codec(request_of(DType::f32, {8, 8}, 0.5));
+  const std::unique_ptr<Codec> large = made_codec(request_of(DType::f64, {4, 5, 6}, 0.5));
   FilterSpec copied = small->filters()[0];
   copied.client_data = copied.final_client_data;  // As H5Pcopy of another dataset's list.
   MemoryDataset dataset(DType::f64, {4, 5, 6}, {copied});
@@ -169,7 +169,7 @@ TEST_F(TrzFilter, HostileBytesAndWordsLeaveTheBlockAlone) {
   const Hdf5Scope scope;
   const Shape shape = {16, 16, 16};
   const Sample sample = samples_of(DType::f32, n_elements(shape))[0];
-  const std::unique_ptr<Codec> codec = make_codec(request_of(DType::f32, shape, 0.1));
+  const std::unique_ptr<Codec> codec = made_codec(request_of(DType::f32, shape, 0.1));
   Result<EncodedBytes> encoded = codec->encode(sample.buffer());
   ASSERT_TRUE(encoded.ok());
   const std::vector<std::uint32_t>& words = codec->filters()[0].final_client_data;
@@ -183,7 +183,7 @@ TEST_F(TrzFilter, HostileBytesAndWordsLeaveTheBlockAlone) {
   }
   // The bytes are right, but the dataset's header says another chunk.
   for (const Shape& other : {Shape{16, 16, 15}, Shape{4097}, Shape{1}, Shape{2, 16, 16, 16}}) {
-    const std::unique_ptr<Codec> wrong = make_codec(request_of(DType::f32, other, 0.1));
+    const std::unique_ptr<Codec> wrong = made_codec(request_of(DType::f32, other, 0.1));
     EXPECT_EQ(FilterCall(H5Z_FLAG_REVERSE, wrong->filters()[0].final_client_data, whole).n_result,
               0U);
   }
@@ -206,7 +206,7 @@ TEST_F(TrzFilter, HostileBytesAndWordsLeaveTheBlockAlone) {
 TEST_F(TrzFilter, ManyThreadsGiveTheSameBytes) {
   const Shape shape = {16, 16, 16};
   const Sample sample = samples_of(DType::f64, n_elements(shape))[0];
-  const std::unique_ptr<Codec> codec = make_codec(request_of(DType::f64, shape, 0.1));
+  const std::unique_ptr<Codec> codec = made_codec(request_of(DType::f64, shape, 0.1));
   Result<EncodedBytes> expected = codec->encode(sample.buffer());
   ASSERT_TRUE(expected.ok());
   std::vector<int> n_wrong(8, 0);

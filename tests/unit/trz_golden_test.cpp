@@ -14,8 +14,8 @@
 #include <map>
 #include <string>
 
-#include "codec/registry.hpp"
 #include "core/buffer.hpp"
+#include "core/codec_registry.hpp"
 
 namespace tailrace {
 namespace {
@@ -62,7 +62,7 @@ TEST(TrzGolden, ChunksOfFormat1DecodeToTheirValues) {
     request.name = "trz";
     request.dtype = wanted.dtype;
     request.chunk_shape = {wanted.values.size() / dtype_bytes(wanted.dtype)};
-    Result<std::unique_ptr<Codec>> codec = make_builtin_codec(request);
+    Result<std::unique_ptr<Codec>> codec = make_codec(request);
     ASSERT_TRUE(codec.ok()) << codec.status().message();
     EncodedBytes encoded{Buffer::copy_of(std::as_bytes(std::span(stored))), 0};
     const Result<Buffer> decoded = (*codec)->decode(std::move(encoded));

@@ -127,7 +127,7 @@ Result<std::optional<AutoBook>> take_auto_book(CodecSettingList& settings);
 void name_book(std::span<const std::uint8_t> book_bytes, CodecSettingList& settings);
 
 /// A trz codec whose chunks are counted. The counter may be null. Not collective. Thread-safe.
-/// @error as of make_builtin_codec.
+/// @error as of make_codec.
 Result<std::unique_ptr<Codec>> make_counting_codec(const CodecRequest& request,
                                                    std::shared_ptr<BookCounter> counter);
 

@@ -38,7 +38,7 @@ struct PointwisePlan {
   /// A plan for |decoded - original| <= bound * |original|. Bounds above 0.5 are kept as 0.5.
   /// @returns nothing where the transform gains nothing or its 32-bit codes do not reach: another
   /// type than f32 and f64, or a bound below 2^-20 (f32) or 2^-26 (f64). Then round mantissas
-  /// (codec/mantissa_rounding.hpp) and code exactly.
+  /// (codec/rounding.hpp) and code exactly.
   static std::optional<PointwisePlan> for_bound(DType dtype, double bound);
 };
 

@@ -1,11 +1,10 @@
-// The dataset of one chunk, in a file that exists in memory only.
-//
-// Invariant 1: HDF5 is called within an Hdf5Scope, which is also what makes this thread-safe.
-// Invariant 2: the dataset has no chunk cache that keeps values, so that what H5Dwrite leaves is
-// stored before it returns and what H5Dread gives is what the stored bytes decode to.
+// The pipeline of a stored dataset: stages that we have, plug-ins, and what only HDF5 can run.
 
-#include "hdf5/hdf5_chunk_codec.hpp"
+#include "hdf5/stored_codec.hpp"
 
+#include <cstring>
+
+#include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_properties.hpp"
@@ -14,6 +13,27 @@
 
 namespace tailrace {
 namespace {
+
+Status no_chunk_memory(std::uint64_t n_bytes) {
+  return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+}
+
+// --- Through HDF5: a file that lives in memory holds a dataset of one chunk with the same type,
+// chunk shape, fill value and pipeline. To decode, the stored bytes are put in as they are and read
+// back as values; to encode, the other way round. The slow path.
+//
+// Invariant 1: HDF5 is called within an Hdf5Scope, which is also what makes this thread-safe.
+// Invariant 2: the dataset has no chunk cache that keeps values, so that what H5Dwrite leaves is
+// stored before it returns and what H5Dread gives is what the stored bytes decode to.
+
+/// What the datasets whose chunks are meant have in common.
+struct Hdf5ChunkForm {
+  Bytes type;                       ///< H5Tencode of the file's type; elements are their bytes.
+  std::uint64_t element_bytes = 0;  ///< Of that type.
+  Shape chunk_shape;                ///< Of one dimension at least.
+  std::vector<FilterSpec> filters;  ///< With final_client_data.
+  Bytes fill_value;                 ///< element_bytes; empty: HDF5's default.
+};
 
 constexpr const char* kDatasetName = "chunk";
 
@@ -115,7 +135,7 @@ class Hdf5ChunkCodec final : public Codec {
       return hdf5_failure(Code::codec_failed, "encoded chunk");
     }
     EncodedBytes encoded{Buffer(n_stored), 0};
-    if (!encoded.buffer.allocated()) return no_memory(n_stored);
+    if (!encoded.buffer.allocated()) return no_chunk_memory(n_stored);
     TAILRACE_TRY(read_stored(dataset_.get(), start_.data(), encoded.filter_mask, encoded.buffer));
     return encoded;
   }
@@ -130,7 +150,7 @@ class Hdf5ChunkCodec final : public Codec {
       return std::move(encoded.buffer);
     }
     Buffer values(chunk_bytes_);
-    if (!values.allocated()) return no_memory(chunk_bytes_);
+    if (!values.allocated()) return no_chunk_memory(chunk_bytes_);
     const Hdf5Scope scope;
     TAILRACE_TRY(clear());
     if (H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, encoded.filter_mask, start_.data(),
@@ -147,9 +167,6 @@ class Hdf5ChunkCodec final : public Codec {
   }
 
  private:
-  static Status no_memory(std::uint64_t n_bytes) {
-    return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
-  }
   Status wrong_length(const char* verb, std::size_t n_bytes) const {
     return Status(Code::codec_failed, std::string(verb) + ": a chunk has " +
                                           std::to_string(chunk_bytes_) + " bytes, got " +
@@ -178,6 +195,13 @@ class Hdf5ChunkCodec final : public Codec {
   mutable Hdf5Id dataset_;
 };
 
+/// Whether this process's HDF5 has a filter, built in or registered (no plug-ins are looked for in
+/// folders of ours, and stubs do not count).
+bool hdf5_has_filter(std::uint32_t filter_id) {
+  const Hdf5Scope scope;
+  return !StubFilters::is_stub(filter_id) && H5Zfilter_avail(H5Z_filter_t(filter_id)) > 0;
+}
+
 /// Make sure that HDF5 can encode and decode with a filter. Call with HDF5 locked.
 Status provide_filter(const FilterSpec& filter, const std::string& plugin_path) {
   const auto id = H5Z_filter_t(filter.filter_id);
@@ -199,13 +223,9 @@ Status provide_filter(const FilterSpec& filter, const std::string& plugin_path) 
   return Status();
 }
 
-}  // namespace
-
-bool hdf5_has_filter(std::uint32_t filter_id) {
-  const Hdf5Scope scope;
-  return !StubFilters::is_stub(filter_id) && H5Zfilter_avail(H5Z_filter_t(filter_id)) > 0;
-}
-
+/// Plug-ins of the pipeline are looked for in `plugin_path` first.
+/// @error plugin_missing  HDF5 does not have one of the filters, or cannot encode with it.
+/// @error unsupported     HDF5 would use other client data than the header names.
 Result<std::unique_ptr<Codec>> make_hdf5_chunk_codec(const Hdf5ChunkForm& form,
                                                      const std::string& plugin_path) {
   const Hdf5Scope scope;
@@ -219,6 +239,144 @@ Result<std::unique_ptr<Codec>> make_hdf5_chunk_codec(const Hdf5ChunkForm& form,
   if (!created.ok() && form.fill_value.empty() && codec->create(false).ok()) created = Status();
   if (!created.ok()) return created.within("HDF5's filters");
   return std::unique_ptr<Codec>(std::move(codec));
+}
+
+// --- What loses nothing.
+
+/// Where nobody promises that what encode() returns decodes to the very values it was given (szip
+/// and friends in HDF5, plug-ins that are not known to be lossless), it is decoded and compared: a
+/// concatenation must not lose what the inputs hold, and to encode values again that a lossy filter
+/// has decoded would.
+class CheckedCodec final : public Codec {
+ public:
+  /// @param survives_all  encode() may be tried with any values.
+  CheckedCodec(std::unique_ptr<Codec> inner, bool survives_all)
+      : inner_(std::move(inner)), survives_all_(survives_all) {}
+
+  std::string_view name() const override { return "stored"; }
+  std::string version() const override { return inner_->version(); }
+  const std::vector<FilterSpec>& filters() const override { return inner_->filters(); }
+  bool lossy() const override { return true; }
+  bool keeps_bound_by_construction() const override { return true; }
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return inner_->encoded_bytes_max(n_bytes);
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return inner_->working_bytes(n_bytes) + inner_->encoded_bytes_max(n_bytes) + 2 * n_bytes;
+  }
+  Result<Buffer> decode(EncodedBytes encoded) const override {
+    return inner_->decode(std::move(encoded));
+  }
+  Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
+                     std::span<std::byte> values) const override {
+    return inner_->decode_into(encoded, filter_mask, values);
+  }
+
+  Result<EncodedBytes> encode(Buffer values) const override {
+    const Buffer original = Buffer::copy_of(std::as_const(values).bytes());
+    if (!original.allocated()) return no_chunk_memory(values.n_bytes());
+    if (!survives_all_) return would_lose();
+    Result<EncodedBytes> encoded = inner_->encode(std::move(values));
+    if (!encoded.ok()) return encoded;
+    EncodedBytes again{Buffer::copy_of(std::as_const(encoded->buffer).bytes()),
+                       encoded->filter_mask};
+    if (!again.buffer.allocated()) return no_chunk_memory(encoded->buffer.n_bytes());
+    Result<Buffer> decoded = inner_->decode(std::move(again));
+    if (!decoded.ok()) return decoded.status();
+    const bool same = decoded->n_bytes() == original.n_bytes() &&
+                      std::memcmp(decoded->data(), original.data(), original.n_bytes()) == 0;
+    if (!same) return would_lose();
+    return encoded;
+  }
+
+ private:
+  Status would_lose() const {
+    return Status(Code::codec_failed,
+                  "filter " + std::to_string(inner_->filters().back().filter_id) + " (" +
+                      inner_->filters().back().name +
+                      ") loses digits: encoding its decoded values again would change them; choose "
+                      "another codec for the output");
+  }
+
+  std::unique_ptr<Codec> inner_;
+  bool survives_all_;
+};
+
+/// A pipeline of ours as far as it goes.
+struct StageList {
+  std::vector<std::unique_ptr<FilterStage>> stages;
+  bool lossless = true;
+  bool survives_all = true;
+  bool needs_hdf5 = false;
+  std::string version = "built in";
+};
+
+Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uint64_t chunk_bytes,
+                 const std::string& plugin_path, StageList& list) {
+  constexpr std::uint32_t szip_filter_id = 4;
+  constexpr std::uint32_t scale_offset_filter_id = 6;
+  if (filter.filter_id >= szip_filter_id && filter.filter_id <= scale_offset_filter_id) {
+    list.needs_hdf5 = true;
+    return Status();
+  }
+  std::unique_ptr<FilterStage> stage;
+  const CodecEntry* known = find_filter(filter.filter_id);
+  if (known != nullptr && known->stage != nullptr) {
+    Result<std::unique_ptr<FilterStage>> own = known->stage(filter, element_bytes, chunk_bytes);
+    if (!own.ok()) return own.status();
+    stage = std::move(*own);
+  }
+  if (stage == nullptr) {
+    Result<StoredPlugin> plugin = find_stored_plugin(filter, plugin_path);
+    if (!plugin.ok()) {
+      // Not a file, but perhaps a class that this program has registered.
+      list.needs_hdf5 = hdf5_has_filter(filter.filter_id);
+      return list.needs_hdf5 ? Status() : plugin.status();
+    }
+    stage = std::move(plugin->stage);
+    list.survives_all = list.survives_all && !plugin->guarded;
+    list.version = plugin->version;
+  }
+  list.lossless = list.lossless && !stage->lossy();
+  list.stages.push_back(std::move(stage));
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Codec>> make_stored_codec(const StoredDataset& dataset,
+                                                 const StoredForm& storage,
+                                                 const std::string& plugin_path) {
+  const std::string who = "dataset \"" + dataset.path + "\"";
+  if (!dataset.by_value) {
+    return Status(Code::unsupported, who + ": elements of type " + dataset.type_text +
+                                         " point elsewhere; only HDF5 can move them");
+  }
+  if (storage.filters.size() > filters_max) {
+    return Status(Code::corrupt, who + ": " + std::to_string(storage.filters.size()) +
+                                     " filters, HDF5 has at most 32");
+  }
+  const std::uint64_t chunk_bytes = n_elements(storage.chunk_shape) * dataset.element_bytes;
+  StageList list;
+  for (const FilterSpec& filter : storage.filters) {
+    const Status added = add_stage(filter, dataset.element_bytes, chunk_bytes, plugin_path, list);
+    if (!added.ok()) return added.within(who);
+  }
+  std::unique_ptr<Codec> codec;
+  if (list.needs_hdf5) {
+    Result<std::unique_ptr<Codec>> made =
+        make_hdf5_chunk_codec({dataset.type, dataset.element_bytes, storage.chunk_shape,
+                               storage.filters, dataset.fill_value},
+                              plugin_path);
+    if (!made.ok()) return made.status().within(who);
+    codec = std::move(*made);
+  } else {
+    codec = make_pipeline_codec({.name = "stored", .version = list.version}, chunk_bytes,
+                                std::move(list.stages));
+    if (list.lossless) return codec;
+  }
+  return std::unique_ptr<Codec>(
+      std::make_unique<CheckedCodec>(std::move(codec), list.survives_all));
 }
 
 }  // namespace tailrace

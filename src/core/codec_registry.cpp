@@ -1,0 +1,106 @@
+// What is entered, and what follows from it.
+
+#include "core/codec_registry.hpp"
+
+#include <algorithm>
+
+namespace tailrace {
+namespace {
+
+struct Entered {
+  std::vector<const CodecEntry*> codecs;   ///< Plug-ins last.
+  std::vector<const CodecEntry*> filters;  ///< By number: those with a name first.
+};
+
+Entered& entered() {
+  static auto* all = new Entered;  // Never destroyed: threads may outlive static objects.
+  return *all;
+}
+
+}  // namespace
+
+bool enter_codec(const CodecEntry& entry) {
+  auto& [codecs, filters] = entered();
+  const auto is_plugin = [](const CodecEntry* other) { return other->plugin; };
+  if (!entry.name.empty()) {
+    codecs.insert(
+        entry.plugin ? codecs.end() : std::find_if(codecs.begin(), codecs.end(), is_plugin),
+        &entry);
+  }
+  if (entry.filter_id > 0) {
+    filters.insert(entry.name.empty() ? filters.end() : filters.begin(), &entry);
+  }
+  return true;
+}
+
+void withdraw_codec(const CodecEntry& entry) {
+  std::erase(entered().codecs, &entry);
+  std::erase(entered().filters, &entry);
+}
+
+std::span<const CodecEntry* const> codec_registry() { return entered().codecs; }
+
+const CodecEntry* find_codec(std::string_view name) {
+  name = name.starts_with("id=") ? "id" : name.substr(0, name.find(','));
+  for (const CodecEntry* entry : codec_registry()) {
+    if (entry->name == name) return entry;
+  }
+  return nullptr;
+}
+
+const CodecEntry& codec_entry(std::string_view name) {
+  static const CodecEntry unknown{.name = "", .summary = ""};
+  const CodecEntry* entry = find_codec(name);
+  return entry == nullptr ? unknown : *entry;
+}
+
+const CodecEntry* find_filter(std::uint32_t filter_id) {
+  for (const CodecEntry* entry : entered().filters) {
+    if (entry->filter_id == filter_id) return entry;
+  }
+  return nullptr;
+}
+
+std::string codec_names() {
+  std::string names;
+  for (const CodecEntry* entry : codec_registry()) {
+    if (entry->plugin && entry->variants.empty()) continue;
+    names += (names.empty() ? "" : ", ") + std::string(entry->name);
+  }
+  return names;
+}
+
+std::vector<const CodecVariant*> codec_variants() {
+  std::vector<const CodecVariant*> variants;
+  for (const CodecEntry* entry : codec_registry()) {
+    for (const CodecVariant& variant : entry->variants) variants.push_back(&variant);
+  }
+  std::stable_sort(variants.begin(), variants.end(),
+                   [](const auto* a, const auto* b) { return a->order < b->order; });
+  return variants;
+}
+
+std::string codec_variants_text() {
+  std::string text;
+  for (const CodecVariant* variant : codec_variants()) {
+    text += (text.empty() ? "" : ",") + std::string(variant->codec);
+  }
+  return text;
+}
+
+Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
+                                          const std::string& plugin_path) {
+  const CodecEntry* entry = find_codec(request.name);
+  if (entry == nullptr) {
+    return Status(Code::invalid_argument, "codec \"" + request.name + "\" is unknown; there are: " +
+                                              codec_names() + ", and id=NUMBER for any plug-in");
+  }
+  if (entry->reals_only && !is_floating(request.dtype)) {
+    return Status(Code::unsupported,
+                  "codec " + request.name + ": its errors cannot be bounded for " +
+                      std::string(dtype_name(request.dtype)) + "; it takes f32 and f64");
+  }
+  return entry->make(request, plugin_path);
+}
+
+}  // namespace tailrace
