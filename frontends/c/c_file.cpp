@@ -114,14 +114,19 @@ Number plain(Number number) {
 
 // Members of 8 bytes each: struct_bytes, field, path, bound and ratio are not of the list;
 // struct_bytes, n_fields, fields and ratio.
-#define TAILRACE_COUNT(type, name, known) +1
-static_assert(sizeof(tailrace_field_report) == 8 * (5 TAILRACE_FIELD_REPORT_LIST(TAILRACE_COUNT)),
+#define TAILRACE_NAME(type, name, known) name,
+enum class FieldNumber : std::size_t { TAILRACE_FIELD_REPORT_LIST(TAILRACE_NAME) n_in_list };
+enum class StepNumber : std::size_t {
+  TAILRACE_STEP_REPORT_LIST(TAILRACE_NAME) TAILRACE_APPLICATION_STEP_LIST(TAILRACE_NAME) n_in_list
+};
+#undef TAILRACE_NAME
+constexpr std::size_t bytes_of(std::size_t n_members) { return n_members * sizeof(double); }
+static_assert(sizeof(tailrace_field_report) ==
+                  bytes_of(5 + static_cast<std::size_t>(FieldNumber::n_in_list)),
               "tailrace.h and report_lists.hpp name the same numbers of a field");
 static_assert(sizeof(tailrace_step_report) ==
-                  8 * (4 TAILRACE_STEP_REPORT_LIST(TAILRACE_COUNT)
-                           TAILRACE_APPLICATION_STEP_LIST(TAILRACE_COUNT)),
+                  bytes_of(4 + static_cast<std::size_t>(StepNumber::n_in_list)),
               "tailrace.h and report_lists.hpp name the same numbers of a step");
-#undef TAILRACE_COUNT
 
 #define TAILRACE_PLAIN(type, name, known) to.name = plain(from.name);
 

@@ -18,8 +18,8 @@
 
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
+#include "describe/field_attributes.hpp"
 #include "hdf5/filter_plugins.hpp"
-#include "hdf5/hdf5_file.hpp"
 #include "help_formatter.hpp"
 #include "layout/layout.hpp"
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
 
 namespace tailrace::cli {
@@ -43,11 +44,12 @@ std::string option_text(const Entries& entries, std::string_view name, const cha
 /// The settings of a codec, or those that are a setting's.
 std::string codec_text(std::string_view name) {
   std::string text;
-  for (const CodecSettingNames& codec : codec_setting_names()) {
-    const bool has = std::find(codec.names.begin(), codec.names.end(), name) != codec.names.end();
-    if (name.empty() || has || codec.codec == name) {
-      const std::string names = fmt::format("{}", fmt::join(codec.names, ", "));
-      text += fmt::format("  {:<12}{}\n", codec.codec,
+  for (const CodecEntry* codec : codec_registry()) {
+    const std::vector<std::string_view>& own = codec->settings;
+    const bool has = std::find(own.begin(), own.end(), name) != own.end();
+    if (name.empty() || has || codec->name == name) {
+      const std::string names = fmt::format("{}", fmt::join(own, ", "));
+      text += fmt::format("  {:<12}{}\n", codec->name,
                           names.empty() ? "-" : wrapped(names, 14, 14, terminal_columns));
     }
   }

@@ -16,7 +16,7 @@
 #include "codec/deflate.hpp"
 #include "codec/registry.hpp"
 #include "codec/trz/client_data.hpp"
-#include "codec/xor/xor_client_data.hpp"
+#include "codec/xor/xor_chunk.hpp"
 #include "core/byte_shuffle.hpp"
 
 namespace tailrace {

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "core/codec.hpp"
-#include "core/estimate.hpp"
 #include "core/filter_pipeline.hpp"
 
 namespace tailrace {
@@ -33,9 +32,10 @@ inline constexpr std::string_view yardstick_codec = "trz";  ///< What others are
 
 /// What a codec does to finite values.
 enum class Loss : std::uint8_t {
-  never,      ///< Nothing.
-  in_bound,   ///< Changes them within a bound; without one, and integers, it keeps exactly.
-  by_purpose  ///< Made to change them: not for what must stay exact, whatever its settings.
+  never,       ///< Nothing.
+  in_bound,    ///< Changes them within a bound; without one, and integers, it keeps exactly.
+  by_purpose,  ///< Made to change them: not for what must stay exact, whatever its settings.
+  unknown      ///< A plug-in by its number: who asks for it knows.
 };
 
 /// How a chunk is sampled for a codec that has no model of itself (field/chunk_estimator.hpp).

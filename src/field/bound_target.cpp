@@ -51,7 +51,7 @@ double three_digits(double number, bool up) {
 /// The codec by which the field will be written, as far as a target must know it.
 CodecRequest target_request(const FieldState& field) {
   CodecRequest request = codec_request(field.definition, field.resolved);
-  if (codec_is_ours_to_choose(field.definition.options)) {
+  if (codec_is_ours_to_choose(field.definition.options) && !stored_plainly(field.definition)) {
     request.name = yardstick_codec;
     request.settings.clear();
   }

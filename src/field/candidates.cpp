@@ -40,6 +40,7 @@ Box part_of(const TouchedPut& touched, const ChunkGrid& grid, std::uint64_t inde
 
 /// The middle of a box, as many of the slowest index as come to `n_bytes`.
 Box middle_of(Box box, DType dtype, std::uint64_t n_bytes) {
+  if (box.rank() == 0 || box.n_elements() == 0) return box;  // A scalar has no slowest index.
   const std::uint64_t row_bytes = box.n_elements() / box.count.front() * dtype_bytes(dtype);
   const std::uint64_t n_rows = std::clamp<std::uint64_t>(n_bytes / row_bytes, 1, box.count.front());
   box.start.front() += (box.count.front() - n_rows) / 2;

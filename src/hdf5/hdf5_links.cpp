@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/box.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_paths.hpp"

@@ -403,8 +403,11 @@ const std::vector<KnownPlugin>& known_plugins() {
 
 /// Any plug-in by its number. Nothing promises what an unknown filter does.
 const CodecEntry& numbered_plugin() {
-  static const KnownPlugin entry =
-      made_to_lose(by_name("id", 0, {}, {"cd", "shuffle"}, nullptr), 8);
+  static const KnownPlugin entry = [] {
+    KnownPlugin any = made_to_lose(by_name("id", 0, {}, {"cd", "shuffle"}, nullptr), 8);
+    any.loss = Loss::unknown;
+    return any;
+  }();
   return entry;
 }
 

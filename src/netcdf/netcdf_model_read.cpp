@@ -19,6 +19,7 @@
 #include "describe/hdf5_catalog.hpp"
 #include "describe/hdf5_walk.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "netcdf/netcdf_attributes.hpp"
 #include "netcdf/netcdf_model.hpp"

@@ -120,10 +120,14 @@ Status WriterLock::take(const std::string& path) {
     const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
     Descriptor at(::open(lock_path_.c_str(), flags | O_CREAT | O_EXCL, 0666));
     const bool created = at.open();
-    if (!created && errno == EEXIST) at.reset(::open(lock_path_.c_str(), flags));
+    if (!created && errno == EEXIST) {
+      at.reset(::open(lock_path_.c_str(), flags));
+      if (!at.open() && errno == ENOENT) continue;
+    }
     if (!at.open()) {
-      if (errno == ENOENT) continue;
-      if (!created && (errno == EACCES || errno == EPERM || errno == EROFS)) return Status();
+      // No file can be made here; where that matters, whoever opens the output says so.
+      const bool no_folder = errno == ENOENT || errno == ENOTDIR;
+      if (no_folder || errno == EACCES || errno == EPERM || errno == EROFS) return Status();
       return status_from_errno(errno, what);
     }
     const Lock lock = try_lock(at.fd(), LOCK_EX);

@@ -106,6 +106,7 @@ class SharedRead {
         if (!done.ok()) outgoing.clear();
       }
       std::vector<Message> messages;
+      messages.reserve(outgoing.size());
       for (auto& [peer, payload] : outgoing) messages.push_back({peer, std::move(payload)});
       for (const Message& message : comm_.exchange(std::move(messages))) {
         const Status taken = take(message);

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "describe/field_attributes.hpp"
+#include "exec/thread_team.hpp"
 #include "verbs/chunk_deal.hpp"
 
 namespace tailrace::verbs {

@@ -119,6 +119,19 @@ def test_target_size_that_cannot_be(source, tmp_path):
     assert not (tmp_path / "out.h5").exists()
 
 
+@pytest.mark.parametrize("target", [("--target-psnr", "70"), ("--target-size", "100KB")])
+def test_targets_beside_scalars_and_nothing(tmp_path, alone, target):
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["smooth"] = smooth((32, 32, 32))
+        file["time"] = 1.5
+        file["step"] = np.int32(7)
+        file.create_dataset("none", (0, 4), "f4", chunks=(1, 4), maxshape=(None, 4))
+    numbers("repack", source, "-o", out, *target, environment=alone)
+    with h5py.File(out) as file:
+        assert (file["time"][()], file["step"][()], file["none"].shape) == (1.5, 7, (0, 4))
+
+
 def test_target_psnr(source, tmp_path, alone):
     out = tmp_path / "out.h5"
     told = numbers("repack", source, "-o", out, "--target-psnr", "70", environment=alone)

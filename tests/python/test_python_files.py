@@ -341,7 +341,8 @@ def test_a_forked_child_does_not_write_its_parents_file(path):
     assert in_child(write_and_leave) == 3
     # A child that ends as Python does runs the finalisers.
     ended = subprocess.run([sys.executable, "-c", FORK_AND_END, str(path) + "2"],
-                           capture_output=True, text=True, check=False, env=python_package.package_environment())
+                           capture_output=True, text=True, check=False,
+                           env=python_package.package_environment())
     assert (ended.returncode, ended.stderr) == (0, "")
     file.close()
     for name in (path, str(path) + "2"):
@@ -375,7 +376,8 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 """
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "full.nc")],
-                           capture_output=True, text=True, check=False, env=python_package.package_environment())
+                           capture_output=True, text=True, check=False,
+                           env=python_package.package_environment())
     assert "full.nc was not closed by the program, and cannot be now" in ended.stderr
 
 

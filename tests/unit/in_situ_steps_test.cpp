@@ -312,7 +312,7 @@ TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
         const auto report = rank.writer->wait();
         ASSERT_TRUE(report.ok() && report->has_value()) << report.status().message();
         EXPECT_LE((*report)->peak_memory_bytes, cap) << options;
-        EXPECT_GT((*report)->piece_bytes, 0U);
+        EXPECT_GT((*report)->moved_bytes, 0U);
         const bool window = options.find("in_situ") != std::string::npos &&
                             options.find("balance=off") == std::string::npos;
         EXPECT_GT((*report)->peak_memory_bytes, window ? cap / 8 : 0U) << options;

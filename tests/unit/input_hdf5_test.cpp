@@ -383,7 +383,7 @@ TEST(InputHdf5, RefusesAChunkThatDecodesShort) {
     // 16 zeros as one stored block with its checksum, where a chunk has 64 bytes.
     std::vector<unsigned char> stream = {0x78, 0x01, 0x01, 16, 0, 0xef, 0xff};
     stream.resize(stream.size() + 16);
-    for (const unsigned char byte : {0, 16, 0, 1}) stream.push_back(byte);
+    stream.insert(stream.end(), {0, 16, 0, 1});
     const hsize_t second = 8;
     EXPECT_GE(H5Dwrite_chunk(dataset.get(), H5P_DEFAULT, 0, &second, stream.size(), stream.data()),
               0);

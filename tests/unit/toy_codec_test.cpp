@@ -116,11 +116,11 @@ TEST_F(ToyCodec, repack_writes_and_verifies_what_readers_read) {
   ASSERT_TRUE(reader.ok()) << reader.status().message();
   ASSERT_EQ((*reader)->datasets().size(), 1U);
   const StoredDataset& dataset = (*reader)->datasets()[0];
-  ASSERT_EQ(dataset.file.storage.filters.size(), 1U);
-  EXPECT_EQ(dataset.file.storage.filters[0].filter_id, toy_filter_id);
-  EXPECT_EQ(dataset.file.storage.filters[0].final_client_data, std::vector<std::uint32_t>{7});
+  ASSERT_EQ(dataset.storage.filters.size(), 1U);
+  EXPECT_EQ(dataset.storage.filters[0].filter_id, toy_filter_id);
+  EXPECT_EQ(dataset.storage.filters[0].final_client_data, std::vector<std::uint32_t>{7});
   std::vector<float> read(values_.size());
-  const Status done = (*reader)->read(0, Slab::of(whole_box(dataset.shape())),
+  const Status done = (*reader)->read(0, Slab::of(whole_box(dataset.shape)),
                                       std::as_writable_bytes(std::span(read)));
   ASSERT_TRUE(done.ok()) << done.message();
   EXPECT_EQ(read, values_);
