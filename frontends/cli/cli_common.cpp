@@ -102,14 +102,13 @@ Status WholeFile::open(const std::string& path, bool force) {
     return Status(Code::already_exists, path + " exists; --force replaces it");
   }
   path_ = path;
+  force_ = force;
   return report_.open(partial(), true);
 }
 
 Status WholeFile::finish(std::string_view text) {
   TAILRACE_TRY(report_.finish(text));
-  std::error_code error;
-  std::filesystem::rename(partial(), path_, error);
-  if (error) return Status(Code::io_error, "renaming " + partial() + ": " + error.message());
+  TAILRACE_TRY(give_name(partial(), path_, force_ ? AtName::replaced : AtName::nothing, true));
   path_.clear();
   return Status();
 }

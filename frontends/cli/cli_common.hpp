@@ -17,6 +17,7 @@
 #include "core/comm.hpp"
 #include "core/status.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/file_names.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/text_table.hpp"
@@ -117,8 +118,9 @@ class WholeFile {
   ~WholeFile();
 
  private:
-  std::string partial() const { return path_ + ".partial"; }
+  std::string partial() const { return path_ + partial_suffix; }
   std::string path_;
+  bool force_ = false;
   ReportFile report_;
 };
 

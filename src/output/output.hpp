@@ -128,8 +128,6 @@ class Output {
   /// The name under which the file will stand: links are followed.
   const std::string& path() const { return path_; }
   std::string temporary_path() const { return path_ + partial_suffix; }
-  /// The job that was killed while it wrote this file, if one was; rank 0 only.
-  const std::string& dead_writer() const { return lock_.taken_over_from(); }
 
  private:
   Status open_storage(const std::string& path, bool create);
