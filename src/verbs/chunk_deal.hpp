@@ -19,11 +19,11 @@ struct DealtField {
   std::uint64_t raw_bytes = 0;
 };
 
-/// Consecutive chunks of one field: [first_chunk, end_chunk).
+/// Consecutive chunks of one field in the order in which they are dealt: positions [first, end).
 struct ChunkRun {
   std::size_t field_index = 0;
-  std::uint64_t first_chunk = 0;
-  std::uint64_t end_chunk = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
 };
 
 /// The runs of this rank, in field order. Over all ranks, every chunk is dealt exactly once.

@@ -9,40 +9,46 @@
 #include "verbs/repack.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "exec/thread_team.hpp"
+#include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_deal.hpp"
+#include "verbs/chunk_tiles.hpp"
 
 namespace tailrace::verbs {
 namespace {
 
-/// What reading may take beside what is encoded: a half for chunks that boxes have used in part, a
-/// half for what is being fetched and decoded. The most is what the default cap gives it.
-constexpr std::uint64_t memory_over_reading = 2;
+/// What reading may take beside what is encoded, twice: once for the reader, which keeps chunks
+/// that boxes have used in part and works on others, once for boxes that are read together. The
+/// most is what the default cap gives it.
+constexpr std::uint64_t memory_over_reading = 4;
 constexpr std::uint64_t reading_bytes_min = 4U << 20;
-constexpr std::uint64_t reading_bytes_max = 512U << 20;
+constexpr std::uint64_t reading_bytes_max = 256U << 20;
 
 /// One array of the input, as the Writer pulls it.
 class InputSource final : public BoxSource {
  public:
-  InputSource(InputFile& input, std::size_t field_index)
-      : input_(&input), field_index_(field_index) {}
+  InputSource(TileReader& reader, std::size_t field_index, ChunkTiles tiles)
+      : reader_(&reader), field_index_(field_index), tiles_(std::move(tiles)) {}
   Status read(const Box& box, std::span<std::byte> values) override {
-    return input_->read(field_index_, box, values);
+    return reader_->read(field_index_, tiles_, box, values);
   }
+  const ChunkTiles& tiles() const { return tiles_; }
 
  private:
-  InputFile* input_;
+  TileReader* reader_;
   std::size_t field_index_;
+  ChunkTiles tiles_;
 };
 
 /// Formats whose names already say HDF5 keep them; raw and npy files become .h5, or .nc.
@@ -59,19 +65,11 @@ std::string output_name(const std::string& input_path, bool netcdf) {
 Status check_output(const RepackRequest& request) {
   const std::string& output = request.output;
   TAILRACE_TRY(check_folder_is_there(output));
-  struct stat of_input {};
-  struct stat of_output {};
-  if (::stat(output.c_str(), &of_output) == 0) {
-    if (::stat(request.input.c_str(), &of_input) == 0 && of_input.st_dev == of_output.st_dev &&
-        of_input.st_ino == of_output.st_ino) {
-      return Status(Code::invalid_argument,
-                    fmt::format("input and output are the same file: {}", output));
-    }
-    if (!request.options.replace) {
-      return Status(Code::already_exists,
-                    fmt::format("{} exists already; --force replaces it", output));
-    }
+  if (same_file(request.input, output)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("input and output are the same file: {}", output));
   }
+  TAILRACE_TRY(check_replaceable(output, request.options.replace, "--force replaces it"));
   return check_folder_is_writable(output);
 }
 
@@ -156,6 +154,7 @@ class Repack {
   Comm& comm_;
   const RepackRequest& request_;
   std::unique_ptr<InputFile> input_;
+  std::optional<TileReader> reader_;
   std::deque<InputSource> sources_;
   std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
   std::vector<DimensionNames> dimension_names_;
@@ -171,6 +170,7 @@ Status Repack::prepare() {
       open_input(request_.input, request_.raw_format, reading);
   TAILRACE_TRY(ranks_.settle(opened.status()));
   input_ = std::move(*opened);
+  reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
   report_.input_bytes = file_bytes_of(request_.input);
 
@@ -192,23 +192,27 @@ Status Repack::define_fields(Writer& writer) {
     Result<std::size_t> index = writer.define_field(planned.definition);
     if (!index.ok()) return index.status();
     field_indices_.push_back(*index);
-    sources_.emplace_back(*input_, planned.input_index);
+    const FieldDefinition& field = planned.definition;
+    sources_.emplace_back(*reader_, planned.input_index,
+                          ChunkTiles({field.shape, *field.options.chunk_shape},
+                                     input_->fields()[planned.input_index].storage.chunk_shape));
   }
   return Status();
 }
 
 Status Repack::put_own_chunks(Writer& writer) {
   std::vector<DealtField> dealt;
-  std::vector<ChunkGrid> grids;
-  for (const PlannedField& planned : report_.plan) {
-    const FieldDefinition& field = planned.definition;
-    grids.push_back({field.shape, *field.options.chunk_shape});
-    dealt.push_back({grids.back().n_chunks(), n_elements(field.shape) * dtype_bytes(field.dtype)});
+  for (std::size_t f = 0; f < sources_.size(); ++f) {
+    const FieldDefinition& field = report_.plan[f].definition;
+    dealt.push_back({sources_[f].tiles().grid().n_chunks(),
+                     n_elements(field.shape) * dtype_bytes(field.dtype)});
   }
   for (const ChunkRun& run : deal_chunks(dealt, comm_.rank(), comm_.n_ranks())) {
-    const std::size_t f = run.field_index;
-    for (std::uint64_t chunk = run.first_chunk; chunk < run.end_chunk; ++chunk) {
-      TAILRACE_TRY(writer.put_source(field_indices_[f], grids[f].clipped_box(chunk), sources_[f]));
+    InputSource& source = sources_[run.field_index];
+    const ChunkTiles& tiles = source.tiles();
+    for (std::uint64_t position = run.first; position < run.end; ++position) {
+      const Box box = tiles.grid().clipped_box(tiles.chunk_at(position));
+      TAILRACE_TRY(writer.put_source(field_indices_[run.field_index], box, source));
     }
   }
   return Status();

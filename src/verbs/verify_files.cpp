@@ -25,6 +25,8 @@ static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as b
 
 /// Reads of about this size amortise the call; two of them are held at a time.
 constexpr std::uint64_t read_bytes = 4U << 20;
+/// What is read of the original at a time where its chunks reach over several of those.
+constexpr std::uint64_t tile_bytes = 64U << 20;
 
 std::uint64_t bits_at(std::span<const std::byte> values, std::uint64_t index, std::size_t bytes) {
   std::uint64_t bits = 0;
@@ -125,8 +127,7 @@ VerifyFinding compare_box(const ComparedBox& box) {
 std::vector<DealtField> dealt_fields(std::span<const VerifyTask> tasks) {
   std::vector<DealtField> dealt;
   for (const VerifyTask& task : tasks) {
-    const ChunkGrid grid{task.shape, task.box_shape};
-    dealt.push_back({grid.n_chunks(), task.raw_bytes});
+    dealt.push_back({task.tiles.grid().n_chunks(), task.raw_bytes});
   }
   return dealt;
 }
@@ -136,9 +137,9 @@ template <class Visit>
 Status for_each_own_box(const Comm& comm, std::span<const VerifyTask> tasks, Visit&& visit) {
   for (const ChunkRun& run : deal_chunks(dealt_fields(tasks), comm.rank(), comm.n_ranks())) {
     const VerifyTask& task = tasks[run.field_index];
-    const ChunkGrid grid{task.shape, task.box_shape};
-    for (std::uint64_t chunk = run.first_chunk; chunk < run.end_chunk; ++chunk) {
-      TAILRACE_TRY(visit(run.field_index, grid.clipped_box(chunk)));
+    for (std::uint64_t position = run.first; position < run.end; ++position) {
+      const Box box = task.tiles.grid().clipped_box(task.tiles.chunk_at(position));
+      TAILRACE_TRY(visit(run.field_index, box));
     }
   }
   return Status();
@@ -182,7 +183,7 @@ Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
 
 /// Least and greatest value of the originals of those tasks that need them. Collective.
 /// Resolves their absolute_bound.
-Status resolve_ranges(InputFile& original, Comm& comm, std::span<VerifyTask> tasks) {
+Status resolve_ranges(TileReader& original, Comm& comm, std::span<VerifyTask> tasks) {
   const auto needs = [](const VerifyTask& task) {
     return task.resolve_range && !task.psnr_asked();
   };
@@ -198,7 +199,7 @@ Status resolve_ranges(InputFile& original, Comm& comm, std::span<VerifyTask> tas
   std::vector<std::byte> values;
   const Status mine = for_each_own_box(comm, subset, [&](std::size_t t, const Box& box) {
     values.resize(box_bytes(subset[t], box));
-    TAILRACE_TRY(original.read(subset[t].original_index, box, values));
+    TAILRACE_TRY(original.read(subset[t].original_index, subset[t].tiles, box, values));
     ranges[t].merge(value_range(subset[t].dtype, values, subset[t].fill_value));
     return Status();
   });
@@ -221,7 +222,7 @@ Status resolve_ranges(InputFile& original, Comm& comm, std::span<VerifyTask> tas
 
 /// Compare all tasks. Collective: the findings are those of all ranks.
 /// @error the reading failure of the lowest failing rank, on every rank.
-Result<std::vector<VerifyFinding>> compare_fields(InputFile& original, InputFile& compressed,
+Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFile& compressed,
                                                   const VerbRanks& ranks,
                                                   std::span<const VerifyTask> tasks) {
   std::uint64_t total_bytes = 0;
@@ -237,7 +238,7 @@ Result<std::vector<VerifyFinding>> compare_fields(InputFile& original, InputFile
     const VerifyTask& task = tasks[t];
     of_original.resize(box_bytes(task, box));
     of_compressed.resize(of_original.size());
-    TAILRACE_TRY(original.read(task.original_index, box, of_original));
+    TAILRACE_TRY(original.read(task.original_index, task.tiles, box, of_original));
     TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
     findings[t].merge(compare_box({task, box, of_original, of_compressed}));
     done_bytes += of_original.size();
@@ -357,7 +358,8 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.shape = field.shape;
     task.original_index = f;
     task.compressed_index = static_cast<std::size_t>(other - others.begin());
-    task.box_shape = box_shape_for(field.shape, other->storage.chunk_shape, *field.dtype);
+    const Shape box_shape = box_shape_for(field.shape, other->storage.chunk_shape, *field.dtype);
+    task.tiles = ChunkTiles({field.shape, box_shape}, field.storage.chunk_shape);
     task.fill_value = other->missing_value ? other->missing_value : field.missing_value;
     task.raw_bytes = n_elements(field.shape) * field.value_bytes();
     task.stored_bytes = other->stored_bytes;
@@ -432,10 +434,11 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
     return Status(Code::invalid_argument,
                   fmt::format("{} holds no number arrays to compare", request.original));
   }
-  TAILRACE_TRY(resolve_ranges(**original, ranks.comm, pairing->tasks));
+  TileReader of_original(**original, tile_bytes);
+  TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing->tasks));
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing->problems)};
   const Result<std::vector<VerifyFinding>> findings =
-      compare_fields(**original, **compressed, ranks, pairing->tasks);
+      compare_fields(of_original, **compressed, ranks, pairing->tasks);
   if (!findings.ok()) return findings.status();
   report.fields.reserve(findings->size());
   for (std::size_t t = 0; t < findings->size(); ++t) {

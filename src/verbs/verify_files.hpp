@@ -18,6 +18,7 @@
 #include "core/box.hpp"
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
+#include "verbs/chunk_tiles.hpp"
 #include "verbs/input_fields.hpp"
 #include "verbs/report_fields.hpp"
 #include "verbs/verb_ranks.hpp"
@@ -40,7 +41,7 @@ struct VerifyTask {
   Shape shape;
   std::size_t original_index = 0;    ///< Into the original's fields().
   std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
-  Shape box_shape;  ///< How much is read at once: whole chunks of the compressed file.
+  ChunkTiles tiles;  ///< Of what is compared at once: whole chunks of the compressed file.
   std::optional<double> fill_value;
   ErrorBound asked;  ///< psnr: checked as a PSNR; else as the bound below.
   double absolute_bound = 0;

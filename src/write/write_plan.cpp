@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -198,10 +199,17 @@ class Settlement {
       result_.jobs.push_back(
           {chunk.key.field, chunk.key.chunk_index, parts->second, std::move(chunk.shares)});
     }
-    std::sort(result_.jobs.begin(), result_.jobs.end(), [](const ChunkJob& a, const ChunkJob& b) {
-      return ChunkKey{a.field, a.chunk_index} < ChunkKey{b.field, b.chunk_index};
-    });
+    std::sort(result_.jobs.begin(), result_.jobs.end(),
+              [&](const ChunkJob& a, const ChunkJob& b) { return position(a) < position(b); });
     return Status();
+  }
+
+  /// Jobs of one field follow the numbers of their chunks, but those that are pulled from a source
+  /// the order of their puts: a source may have reasons for it.
+  std::tuple<std::size_t, std::size_t, std::uint64_t> position(const ChunkJob& job) const {
+    const std::size_t put = job.local.front().put_index;
+    const bool pulled = fields_[job.field].puts[put].source != nullptr;
+    return {job.field, pulled ? put : 0, job.chunk_index};
   }
 
   Comm& comm_;

@@ -1,0 +1,61 @@
+// Reading an array in boxes that its stored chunks do not fit: tiles, and several boxes at a time.
+//
+// A stored chunk that many boxes cross would be decoded for each of them, and the boxes between two
+// that share it may need more memory than there is. So boxes are taken tile by tile (a tile: as
+// many boxes as one stored chunk reaches over in each dimension), and as many boxes of a tile as
+// memory allows are read as one.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/box.hpp"
+#include "core/buffer.hpp"
+#include "core/status.hpp"
+#include "describe/input_file.hpp"
+
+namespace tailrace::verbs {
+
+/// The order in which the chunks of a grid are best read from an array stored in other chunks:
+/// row-major over tiles, and row-major within each. Where no stored chunk reaches over several
+/// chunks of the grid, that is the order of their numbers.
+class ChunkTiles {
+ public:
+  ChunkTiles() = default;  ///< Of nothing.
+  /// @param stored_chunk  of the array that is read; empty: it is not stored in chunks.
+  ChunkTiles(ChunkGrid grid, const Shape& stored_chunk);
+
+  const ChunkGrid& grid() const { return grid_; }
+  /// The chunk at a position of this order. Cost: O(dimensions).
+  std::uint64_t chunk_at(std::uint64_t position) const;
+  /// The chunk that begins at these elements, with as many of those that follow it in its tile as
+  /// make up a box of at most `n_max` chunks; cut at the array's edge.
+  Box box_from(const Shape& start, std::uint64_t n_max) const;
+
+ private:
+  ChunkGrid grid_;
+  Shape n_chunks_;    ///< Per dimension.
+  Shape tile_shape_;  ///< In chunks.
+};
+
+/// Reads the boxes of one array after another in the order of their tiles. One thread at a time.
+class TileReader {
+ public:
+  /// @param bytes_max  that may be held beyond the box that is asked for.
+  TileReader(InputFile& input, std::uint64_t bytes_max) : input_(&input), bytes_max_(bytes_max) {}
+  /// InputFile::read() of one chunk of the tiles' grid.
+  Status read(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
+              std::span<std::byte> values);
+
+ private:
+  InputFile* input_;
+  std::uint64_t bytes_max_;
+  std::size_t held_field_ = 0;
+  std::optional<Box> held_;  ///< What `values_` holds of that field.
+  Buffer values_;
+};
+
+}  // namespace tailrace::verbs
