@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -90,6 +91,50 @@ Status as_rank_0_says(Comm& comm, const Status& mine) {
   ByteReader reader(said);
   const auto code = reader.take<Code>();
   return code == Code::ok ? Status() : Status(code, reader.take_text());
+}
+
+// --- Numbers that go along.
+
+namespace {
+
+template <class T>
+T reduced(T a, T b, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::min: return std::min(a, b);
+    case Reduction::max: return std::max(a, b);
+    case Reduction::sum: return a + b;
+    case Reduction::gcd:
+    case Reduction::bit_or: break;
+  }
+  TAILRACE_CHECK(false);
+  return a;
+}
+
+}  // namespace
+
+void RankNumbers::pack(ByteWriter& writer) const {
+  for (const Number& number : numbers_) {
+    std::visit([&](const auto* place) { writer.add(*place); }, number.place);
+  }
+}
+
+void RankNumbers::merge(ByteReader& others) {
+  for (const Number& number : numbers_) {
+    std::visit(
+        [&](auto* place) {
+          using T = std::decay_t<decltype(*place)>;
+          *place = reduced(*place, others.take<T>(), number.reduction);
+        },
+        number.place);
+  }
+}
+
+void RankNumbers::take(ByteReader& reduced_numbers) {
+  for (const Number& number : numbers_) {
+    std::visit(
+        [&](auto* place) { *place = reduced_numbers.take<std::decay_t<decltype(*place)>>(); },
+        number.place);
+  }
 }
 
 }  // namespace tailrace

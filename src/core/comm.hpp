@@ -18,6 +18,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/status.hpp"
@@ -25,6 +26,8 @@
 namespace tailrace {
 
 using Bytes = std::vector<std::byte>;
+class ByteReader;
+class ByteWriter;
 
 /// A message between two ranks: `peer` is the destination when sent, the source when received.
 struct Message {
@@ -48,12 +51,15 @@ class Tail {
   virtual bool needs_service() const { return false; }
   /// Where the file ends now. Collective (a barrier): all claims made before are counted.
   virtual std::uint64_t end() = 0;
+  /// The same where all ranks are known to have made their claims. Rank 0 only; not collective.
+  virtual std::uint64_t end_at_root() = 0;
   /// Set the end. Collective; no claim may be under way. The value of rank 0 counts.
   virtual void reset(std::uint64_t address) = 0;
   /// Tell the ranks of this node that the step has failed, so that they stop early. Any thread.
   virtual void raise_failure() = 0;
   virtual bool failure_raised() const = 0;
-  /// Forget a raised failure and the bytes done. Collective.
+  /// Forget a raised failure and the bytes done. Collective, but waits for nobody: every rank has
+  /// heard from all others, since the last step's lanes have ended, that theirs have.
   virtual void start_step() = 0;
   /// Count uncompressed bytes as encoded, for the progress of this node's ranks. Any thread.
   virtual void add_done(std::uint64_t n_bytes) = 0;
@@ -109,7 +115,8 @@ class Comm {
   virtual void allreduce(std::span<double> values, Reduction reduction) = 0;
   /// Root's bytes to everybody; resized where needed. Collective. O(log ranks).
   virtual void broadcast(Bytes& bytes, int root) = 0;
-  /// Everybody's bytes at the root, in rank order; empty elsewhere. Collective. O(bytes) at root.
+  /// Everybody's bytes at the root, in rank order; empty elsewhere. Collective. Cost: O(log ranks)
+  /// messages; O(bytes) at the root, and at ranks on the way what they pass on.
   virtual std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) = 0;
   /// Start an exclusive prefix sum together with the total. Collective, but does not wait.
   virtual std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) = 0;
@@ -222,5 +229,29 @@ void reduce_all(Comm& comm, Reduction reduction, Numbers&... numbers) {
   const Common* next = packed;
   ((numbers = static_cast<Numbers>(*next++)), ...);
 }
+
+/// The same for who sends rank 0 something anyway, and gets an answer: the numbers go along there
+/// and come back. Every rank adds the same numbers in the same order; they must stay where they
+/// are.
+class RankNumbers {
+ public:
+  template <class... Numbers>
+  void add(Reduction reduction, Numbers&... numbers) {
+    (numbers_.push_back({reduction, &numbers}), ...);
+  }
+  /// As they stand now.
+  void pack(ByteWriter& writer) const;
+  /// Reduce another rank's into these.
+  void merge(ByteReader& others);
+  /// Replace these.
+  void take(ByteReader& reduced);
+
+ private:
+  struct Number {
+    Reduction reduction;
+    std::variant<double*, std::uint64_t*> place;
+  };
+  std::vector<Number> numbers_;
+};
 
 }  // namespace tailrace

@@ -56,7 +56,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
 
 Status Executor::run(ExecutorReport& report) {
   start_s_ = clock_.now_s();
-  if (Status enough = check_memory(); !enough.ok()) fail(enough);
+  check_start();
   return finish(report);
 }
 
@@ -74,7 +74,7 @@ void Executor::hand_over(bool keep_puts) {
   start_s_ = clock_.now_s();
   TAILRACE_CHECK(round_ == Round::none);
   holding_ = keep_puts ? Holding::puts : Holding::values;
-  if (Status enough = check_memory(); !enough.ok()) fail(enough);
+  check_start();
   for (const ChunkJob& job : ownership_.jobs) {
     const std::uint64_t extra_bytes = job_memory_bytes(job) - values_bytes(job);
     largest_extra_bytes_ = std::max(largest_extra_bytes_, extra_bytes);
@@ -154,6 +154,11 @@ Status Executor::finish(ExecutorReport& report) {
   if (!own_status_.ok()) return own_status_;
   if (Status encoded = encode_lane_.status(); !encoded.ok()) return encoded;
   return io_lane_.status();
+}
+
+void Executor::check_start() {
+  const Status enough = settings_.failure.ok() ? check_memory() : settings_.failure;
+  if (!enough.ok()) fail(enough);
 }
 
 /// Refuse a cap under which some chunk could never be encoded, rather than wait for ever.

@@ -63,6 +63,7 @@ struct ExecutorSettings {
   WriteRegard regard;                    ///< For the application, in hand_over()'s wake.
   SharedWrites* shared = nullptr;        ///< Writes that ranks of a node make for each other.
   std::vector<int> writers;   ///< By job, who on the node writes it; -1, or empty: this rank.
+  Status failure;             ///< Known before anything begins: the rank only takes part.
   bool sync_behind = false;   ///< The I/O lane syncs the storage once it has written all.
   Reservations reservations;  ///< From reserve_places(), if any layout of the step reserves.
   Trace* trace = nullptr;
@@ -116,6 +117,7 @@ class Executor {
   /// A dense layout's round: collect sizes, add them up over the ranks, learn the base address.
   enum class Round : std::uint8_t { collecting, adding, basing, none };
 
+  void check_start();
   Status check_memory() const;
   std::uint64_t job_memory_bytes(const ChunkJob& job) const;
   std::uint64_t values_bytes(const ChunkJob& job) const;

@@ -1,17 +1,19 @@
 // MpiComm: Comm over a duplicate of the caller's communicator.
 //
-// Every collective is started in its nonblocking form and then waited for in naps that grow to half
-// a millisecond: MPI libraries poll while they wait, and on a node with more ranks than cores that
-// takes the processor away from the very ranks that are waited for. Only the thread that created
-// the object calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own errors end the job
-// (MPI_ERRORS_ARE_FATAL), but for the creation of windows, which is checked.
+// Every collective is started in its nonblocking form and then waited for in naps that grow with
+// the time waited, to half a millisecond at most: MPI libraries poll while they wait, and on a node
+// with more ranks than cores that takes the processor away from the very ranks that are waited for.
+// Only the thread that created the object calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own
+// errors end the job (MPI_ERRORS_ARE_FATAL), but for the creation of windows, which is checked.
 
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <list>
 #include <numeric>
 #include <string>
@@ -27,6 +29,8 @@ constexpr int kExchangeTag = 7001;  // and 7002: consecutive exchanges must not 
 constexpr int kPostTag = 7003;
 constexpr int kGatherTag = 7004;
 constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
+/// A broadcast's size and as much of it as fits travel in one message, and most have no more.
+constexpr std::size_t kBlockBytes = 4096;
 
 void gcd_op(void* in, void* inout, int* n, MPI_Datatype*) {
   const auto* a = static_cast<const std::uint64_t*>(in);
@@ -108,49 +112,53 @@ class MpiComm final : public Comm {
   }
 
   void broadcast(Bytes& bytes, int root) override {
+    if (n_ranks_ == 1) return;
     std::uint64_t n_bytes = bytes.size();
+    std::array<std::byte, kBlockBytes> block{};
+    constexpr std::size_t in_block_max = kBlockBytes - sizeof n_bytes;
+    const auto n_in_block = [&] { return std::min<std::size_t>(n_bytes, in_block_max); };
+    if (rank_ == root) {
+      std::memcpy(block.data(), &n_bytes, sizeof n_bytes);
+      std::copy_n(bytes.data(), n_in_block(), block.data() + sizeof n_bytes);
+    }
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibcast(&n_bytes, 1, MPI_UINT64_T, root, comm_, &request);
+    MPI_Ibcast(block.data(), byte_count(block.size()), MPI_BYTE, root, comm_, &request);
     wait_politely(&request);
-    bytes.resize(n_bytes);
-    for (std::uint64_t at = 0; at < n_bytes; at += kMessageLimit) {
+    if (rank_ != root) {
+      std::memcpy(&n_bytes, block.data(), sizeof n_bytes);
+      bytes.resize(n_bytes);
+      std::copy_n(block.data() + sizeof n_bytes, n_in_block(), bytes.data());
+    }
+    for (std::uint64_t at = n_in_block(); at < n_bytes; at += kMessageLimit) {
       const int part = byte_count(std::min(kMessageLimit, n_bytes - at));
       MPI_Ibcast(bytes.data() + at, part, MPI_BYTE, root, comm_, &request);
       wait_politely(&request);
     }
   }
 
-  /// Sizes first; then the root takes each rank's bytes in turn, straight into their place.
+  /// Along a binomial tree: a rank takes what the ranks below it have, in the order of the ranks
+  /// behind the root, and sends it up with its own, the sizes of all first.
   std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
-    std::uint64_t n_bytes = bytes.size();
-    std::vector<std::uint64_t> sizes(rank_ == root ? static_cast<std::size_t>(n_ranks_) : 0);
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Igather(&n_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, root, comm_, &request);
-    wait_politely(&request);
-    std::vector<Bytes> all;
-    if (rank_ != root) {
-      for (std::uint64_t at = 0; at < n_bytes; at += kMessageLimit) {
-        const int part = byte_count(std::min(kMessageLimit, n_bytes - at));
-        MPI_Isend(bytes.data() + at, part, MPI_BYTE, root, kGatherTag, comm_, &request);
-        wait_politely(&request);
+    std::vector<std::uint64_t> sizes = {bytes.size()};
+    Bytes all(bytes.begin(), bytes.end());
+    const int here = (rank_ - root + n_ranks_) % n_ranks_;
+    for (int step = 1; step < n_ranks_; step *= 2) {
+      if ((here & step) != 0) {
+        send_up((here - step + root) % n_ranks_, sizes, all);
+        return {};
       }
-      return all;
+      if (here + step >= n_ranks_) continue;
+      const auto n_below = static_cast<std::size_t>(std::min(step, n_ranks_ - here - step));
+      take_from_below((here + step + root) % n_ranks_, n_below, sizes, all);
     }
-    all.resize(static_cast<std::size_t>(n_ranks_));
-    for (int source = 0; source < n_ranks_; ++source) {
-      Bytes& target = all[static_cast<std::size_t>(source)];
-      if (source == root) {
-        target.assign(bytes.begin(), bytes.end());
-        continue;
-      }
-      target.resize(sizes[static_cast<std::size_t>(source)]);
-      for (std::uint64_t at = 0; at < target.size(); at += kMessageLimit) {
-        const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, target.size() - at));
-        MPI_Irecv(target.data() + at, part, MPI_BYTE, source, kGatherTag, comm_, &request);
-        wait_politely(&request);
-      }
+    std::vector<Bytes> by_rank(static_cast<std::size_t>(n_ranks_));
+    auto next = all.begin();
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+      const auto end = next + static_cast<std::ptrdiff_t>(sizes[r]);
+      by_rank[(r + static_cast<std::size_t>(root)) % by_rank.size()].assign(next, end);
+      next = end;
     }
-    return all;
+    return by_rank;
   }
 
   std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
@@ -253,7 +261,37 @@ class MpiComm final : public Comm {
     return MPI_OP_NULL;
   }
 
+  void send_up(int parent, std::span<const std::uint64_t> sizes, std::span<const std::byte> bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(sizes.data(), static_cast<int>(sizes.size()), MPI_UINT64_T, parent, kGatherTag, comm_,
+              &request);
+    wait_politely(&request);
+    for (std::uint64_t at = 0; at < bytes.size(); at += kMessageLimit) {
+      const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, bytes.size() - at));
+      MPI_Isend(bytes.data() + at, part, MPI_BYTE, parent, kGatherTag, comm_, &request);
+      wait_politely(&request);
+    }
+  }
+
+  void take_from_below(int child, std::size_t n_below, std::vector<std::uint64_t>& sizes,
+                       Bytes& bytes) {
+    const std::size_t first = sizes.size();
+    sizes.resize(first + n_below);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&sizes[first], static_cast<int>(n_below), MPI_UINT64_T, child, kGatherTag, comm_,
+              &request);
+    wait_politely(&request);
+    std::uint64_t at = bytes.size();
+    bytes.resize(std::accumulate(&sizes[first], sizes.data() + sizes.size(), at));
+    for (; at < bytes.size(); at += kMessageLimit) {
+      const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, bytes.size() - at));
+      MPI_Irecv(bytes.data() + at, part, MPI_BYTE, child, kGatherTag, comm_, &request);
+      wait_politely(&request);
+    }
+  }
+
   void reduce(void* values, std::size_t n, MPI_Datatype type, MPI_Op op) {
+    if (n_ranks_ == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(n), type, op, comm_, &request);
     wait_politely(&request);

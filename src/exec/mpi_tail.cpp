@@ -39,8 +39,10 @@ struct NodeState {
   std::atomic<std::uint64_t> spare;  ///< Next extent, if spare_end is not 0.
   std::atomic<std::uint64_t> spare_end;
   std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
-  std::atomic<std::uint64_t> done_bytes;
-  std::atomic<std::uint32_t> failed;
+  /// Of the steps with an even and with an odd number. A rank that begins a step has heard from all
+  /// that the one before is over for them, so nobody looks at the other one any more, or yet.
+  std::atomic<std::uint64_t> done_bytes[2];
+  std::atomic<std::uint32_t> failed[2];
   std::atomic<std::uint32_t> locked;     ///< Guards cursor, extent and spare with several nodes.
   std::atomic<std::uint32_t> refilling;  ///< One main thread of the node is fetching an extent.
 };
@@ -164,9 +166,12 @@ class MpiTail final : public Tail {
   std::uint64_t end() override {
     barrier_politely(world_);
     if (single_node_) return node_->cursor.load();
-    std::uint64_t address = world_rank_ == 0 ? fetch_add(0) : 0;
+    std::uint64_t address = world_rank_ == 0 ? end_at_root() : 0;
     broadcast(address);
     return address;
+  }
+  std::uint64_t end_at_root() override {
+    return single_node_ ? node_->cursor.load() : fetch_add(0);
   }
 
   void reset(std::uint64_t address) override {
@@ -186,18 +191,18 @@ class MpiTail final : public Tail {
     barrier_politely(world_);
   }
 
-  void raise_failure() override { node_->failed.store(1); }
-  bool failure_raised() const override { return node_->failed.load() != 0; }
+  void raise_failure() override { node_->failed[step_parity_].store(1); }
+  bool failure_raised() const override { return node_->failed[step_parity_].load() != 0; }
   void start_step() override {
-    barrier_politely(node_comm_);
-    if (node_rank_ == 0) {
-      node_->failed.store(0);
-      node_->done_bytes.store(0);
-    }
-    barrier_politely(node_comm_);
+    step_parity_ ^= 1U;
+    if (node_rank_ != 0) return;
+    node_->failed[step_parity_ ^ 1U].store(0);
+    node_->done_bytes[step_parity_ ^ 1U].store(0);
   }
-  void add_done(std::uint64_t n_bytes) override { node_->done_bytes.fetch_add(n_bytes); }
-  std::uint64_t done() const override { return node_->done_bytes.load(); }
+  void add_done(std::uint64_t n_bytes) override {
+    node_->done_bytes[step_parity_].fetch_add(n_bytes);
+  }
+  std::uint64_t done() const override { return node_->done_bytes[step_parity_].load(); }
   void abandon() override { abandoned_ = true; }
 
  private:
@@ -237,6 +242,7 @@ class MpiTail final : public Tail {
   int world_rank_ = 0;
   int node_rank_ = 0;
   bool single_node_ = true;
+  unsigned step_parity_ = 0;
   bool abandoned_ = false;
   std::thread::id main_thread_ = std::this_thread::get_id();
   MPI_Win node_window_ = MPI_WIN_NULL;

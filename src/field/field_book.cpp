@@ -189,34 +189,6 @@ Status train_first_books(Comm& comm, std::span<FieldState* const> fields) {
 
 // --- learning -------------------------------------------------------------------------------
 
-/// Sums over the ranks of one field's counters.
-struct CountedSums {
-  std::uint64_t n_counted = 0;
-  std::uint64_t counted_bytes = 0;
-  std::uint64_t book_bytes = 0;
-  std::uint64_t own_bytes = 0;
-  std::uint64_t n_twins = 0;
-  std::uint64_t twin_book_ns = 0;
-  std::uint64_t twin_own_ns = 0;
-};
-constexpr std::size_t n_sums = 7;
-
-std::vector<CountedSums> add_up_sums(Comm& comm, std::span<const trz::BookTally> tallies) {
-  std::vector<std::uint64_t> numbers;
-  for (const trz::BookTally& tally : tallies) {
-    numbers.insert(numbers.end(),
-                   {tally.n_counted, tally.counted_bytes, tally.book_bytes, tally.own_bytes,
-                    tally.n_twins, tally.twin_book_ns, tally.twin_own_ns});
-  }
-  comm.allreduce(std::span<std::uint64_t>(numbers), Reduction::sum);
-  std::vector<CountedSums> sums;
-  for (std::size_t at = 0; at < numbers.size(); at += n_sums) {
-    sums.push_back({numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4],
-                    numbers[at + 5], numbers[at + 6]});
-  }
-  return sums;
-}
-
 /// What this step says of the book that it was written with.
 void judge_book(BookState& book, const CountedSums& sums) {
   if (book.bytes.empty()) return;
@@ -281,34 +253,44 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
   return Status();
 }
 
-void learn_books(Comm& comm, std::span<FieldState* const> active, StepReport& report) {
-  std::vector<std::size_t> counting;  // Positions in `active`.
-  std::vector<trz::BookTally> tallies;
+BookLessons::BookLessons(std::span<FieldState* const> active, RankNumbers& numbers)
+    : active_(active) {
   for (std::size_t p = 0; p < active.size(); ++p) {
     BookState& book = active[p]->learned.book;
-    report.fields[p].book_bytes = book.bytes.size();
     if (book.counter == nullptr) continue;
-    counting.push_back(p);
-    tallies.push_back(book.counter->take());
+    counting_.push_back(p);
+    tallies_.push_back(book.counter->take());
     book.n_chunks = book.counter->n_chunks();
   }
-  if (counting.empty()) return;
-  const std::vector<CountedSums> sums = add_up_sums(comm, tallies);
+  for (const trz::BookTally& tally : tallies_) {
+    sums_.push_back({tally.n_counted, tally.counted_bytes, tally.book_bytes, tally.own_bytes,
+                     tally.n_twins, tally.twin_book_ns, tally.twin_own_ns});
+  }
+  for (CountedSums& sums : sums_) {
+    numbers.add(Reduction::sum, sums.n_counted, sums.counted_bytes, sums.book_bytes, sums.own_bytes,
+                sums.n_twins, sums.twin_book_ns, sums.twin_own_ns);
+  }
+}
+
+void BookLessons::learn(Comm& comm, StepReport& report) {
+  for (std::size_t p = 0; p < active_.size(); ++p) {
+    report.fields[p].book_bytes = active_[p]->learned.book.bytes.size();
+  }
   std::vector<trz::BookTally> to_add;
   std::vector<BookState*> renewed;
-  for (std::size_t c = 0; c < counting.size(); ++c) {
-    FieldState& field = *active[counting[c]];
-    FieldReport& entry = report.fields[counting[c]];
+  for (std::size_t c = 0; c < counting_.size(); ++c) {
+    FieldState& field = *active_[counting_[c]];
+    FieldReport& entry = report.fields[counting_[c]];
     BookState& book = field.learned.book;
-    judge_book(book, sums[c]);
+    judge_book(book, sums_[c]);
     entry.book_ratio_loss = book.bytes.empty() ? 0 : book.ratio_loss;
     if (!book.bytes.empty() && book.twin_book_s > 0) {
       entry.book_saved_s = entry.encode_s * (book.twin_own_s / book.twin_book_s - 1);
     }
     if (field.definition.options.over_time) continue;
-    if (!wants_new_book(book, field.chunk_bytes(), sums[c])) continue;
+    if (!wants_new_book(book, field.chunk_bytes(), sums_[c])) continue;
     renewed.push_back(&book);
-    to_add.push_back(std::move(tallies[c]));
+    to_add.push_back(std::move(tallies_[c]));
   }
   if (renewed.empty()) return;
   add_up_counts(comm, to_add);

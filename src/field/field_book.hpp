@@ -50,14 +50,36 @@ struct BookState {
 /// returns; the same on every rank.
 Status prepare_books(Comm& comm, std::vector<FieldState>& fields);
 
-/// Learn from what was counted in this step: fills book_bytes, book_ratio_loss and book_saved_s of
-/// the report, and makes the book of the next step where there is none yet or this one costs too
-/// much. `report` lists `active` in its order. After add_up_step; a step that fails after it has
-/// changed nothing but what its fields have learned.
-/// Collective; ranks without chunks take part. Cost: nothing where no field counts; else two
-/// allreduces of 8 numbers a field, and where books are made (once, or at every change) one of 256
-/// numbers for each kind of code that occurs, about 20 KB a field and 67 KB at most.
-void learn_books(Comm& comm, std::span<FieldState* const> active, StepReport& report);
+/// Sums over the ranks of what one field's counters have seen in a step.
+struct CountedSums {
+  std::uint64_t n_counted = 0;
+  std::uint64_t counted_bytes = 0;
+  std::uint64_t book_bytes = 0;
+  std::uint64_t own_bytes = 0;
+  std::uint64_t n_twins = 0;
+  std::uint64_t twin_book_ns = 0;
+  std::uint64_t twin_own_ns = 0;
+};
+
+/// What a step teaches the books of its fields, in two parts around the sums over all ranks.
+class BookLessons {
+ public:
+  /// Take what this rank has counted, and leave it in `numbers`. Not collective.
+  /// @param active  the step's fields; must stay where they are.
+  BookLessons(std::span<FieldState* const> active, RankNumbers& numbers);
+  /// Learn from all ranks': fills book_bytes, book_ratio_loss and book_saved_s of the report, and
+  /// makes the book of the next step where there is none yet or this one costs too much. `report`
+  /// lists `active` in its order. Collective; ranks without chunks take part. Cost: nothing, but
+  /// where books are made (once, or at every change) two allreduces, one of 256 numbers for each
+  /// kind of code that occurs, about 20 KB a field and 67 KB at most.
+  void learn(Comm& comm, StepReport& report);
+
+ private:
+  std::span<FieldState* const> active_;
+  std::vector<std::size_t> counting_;  ///< Positions in `active_`.
+  std::vector<trz::BookTally> tallies_;
+  std::vector<CountedSums> sums_;  ///< Parallel to `counting_`.
+};
 
 /// What the next step's field takes over of a complete one's book.
 BookState inheritable(BookState book);

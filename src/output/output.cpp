@@ -162,6 +162,7 @@ Status Output::broken() const {
 }
 
 Status Output::break_off(const Status& failure, const std::string& consequence) {
+  commit_pending_ = false;
   broken_ = failure.within(consequence);
   return broken_;
 }
@@ -196,18 +197,25 @@ Status Output::start_commit_at_root(
   return Status();
 }
 
+Status Output::finish_commit_at_root() {
+  if (!commit_.valid()) return Status();
+  const Status written = commit_.get();
+  const Status finished = file_->finish_commit();
+  in_place_ = in_place_ || (written.ok() && finished.ok());
+  return written.ok() ? finished : written;
+}
+
+void Output::commit_is_finished() {
+  in_place_ = in_place_ || commit_pending_;
+  commit_pending_ = false;
+}
+
 Status Output::finish_commit() {
   if (!commit_pending_) return Status();
-  commit_pending_ = false;
-  Status done;
-  if (comm_->is_root()) {
-    done = commit_.get();
-    const Status finished = file_->finish_commit();
-    if (done.ok()) done = finished;
-  }
-  done = comm_->agree(done);
-  in_place_ = in_place_ || done.ok();
-  return done.ok() ? broken() : break_off(done, "the file stays at its last commit");
+  const Status done = comm_->agree(comm_->is_root() ? finish_commit_at_root() : Status());
+  if (!done.ok()) return break_off(done, "the file stays at its last commit");
+  commit_is_finished();
+  return broken();
 }
 
 // --- the end

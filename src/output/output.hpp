@@ -81,8 +81,9 @@ class Output {
 
   /// The file's end at the last commit: what was claimed since is free again if it fails.
   std::uint64_t committed_end() const { return committed_end_; }
-  /// Keep all that was claimed until now. Collective.
-  void keep_claims() { committed_end_ = tail_->end(); }
+  /// Keep all that was claimed up to the file's end, as rank 0 knows it (Tail::end_at_root()) and
+  /// has told all. Not collective.
+  void keep_claims(std::uint64_t end) { committed_end_ = end; }
   /// Hand back all that was claimed since the last commit. Collective.
   void drop_claims() { tail_->reset(committed_end_); }
 
@@ -109,6 +110,10 @@ class Output {
   bool pending() const { return commit_pending_; }
   /// Learn how that went. Collective: one agreement, if a commit is pending.
   Status finish_commit();
+  /// The same in two parts, for who agrees on more at once: rank 0 learns it, and then all ranks
+  /// say what they have agreed on; if it did not go well, by break_off().
+  Status finish_commit_at_root();
+  void commit_is_finished();
 
   /// Give a file that was closed under its temporary name its own. Rank 0 only; for who closes the
   /// HDF5 file itself.

@@ -6,8 +6,11 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <string>
 #include <type_traits>
+#include <utility>
 
+#include "core/byte_stream.hpp"
 #include "core/version.hpp"
 
 namespace tailrace {
@@ -57,24 +60,103 @@ std::string attribute_text(const PendingAttribute& attribute) {
   return text + "\n";
 }
 
-std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
-                                                      const std::vector<WrittenChunk>& mine,
-                                                      std::size_t n_plans) {
-  const std::vector<Bytes> all = comm.gather(std::as_bytes(std::span(mine)), 0);
-  std::vector<std::vector<WrittenChunk>> by_plan(n_plans);
-  for (const Bytes& bytes : all) {
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof(WrittenChunk)) {
-      WrittenChunk chunk;
-      std::memcpy(&chunk, bytes.data() + at, sizeof chunk);
-      by_plan[static_cast<std::size_t>(chunk.field)].push_back(chunk);
-    }
+namespace {
+
+using ChunksByPlan = std::vector<std::vector<WrittenChunk>>;
+
+void sort_in(std::span<const std::byte> bytes, ChunksByPlan& by_plan) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(WrittenChunk)) {
+    WrittenChunk chunk;
+    std::memcpy(&chunk, bytes.data() + at, sizeof chunk);
+    by_plan[static_cast<std::size_t>(chunk.field)].push_back(chunk);
   }
+}
+
+void sort_by_index(ChunksByPlan& by_plan) {
   for (std::vector<WrittenChunk>& chunks : by_plan) {
     std::sort(chunks.begin(), chunks.end(), [](const WrittenChunk& a, const WrittenChunk& b) {
       return a.chunk_index < b.chunk_index;
     });
   }
+}
+
+void add_status(ByteWriter& writer, const Status& status) {
+  writer.add(status.code());
+  writer.add_text(status.message());
+}
+
+Status take_status(ByteReader& reader) {
+  const auto code = reader.take<Code>();
+  std::string message = reader.take_text();
+  return code == Code::ok ? Status() : Status(code, std::move(message));
+}
+
+/// As Comm::agree() names it.
+Status of_rank(const Comm& comm, std::size_t rank, const Status& status) {
+  if (status.ok() || comm.n_ranks() == 1) return status;
+  return Status(status.code(), "rank " + std::to_string(rank) + ": " + status.message());
+}
+
+/// Rank 0's part, from all ranks' messages to its answer.
+Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, StepEnd& end,
+                      const std::function<Status(const ChunksByPlan&)>& publish) {
+  ChunksByPlan by_plan(end.n_plans);
+  Status done;
+  for (std::size_t r = 0; r < messages.size(); ++r) {
+    ByteReader reader(messages[r]);
+    const Status theirs = of_rank(comm, r, take_status(reader));
+    if (done.ok()) done = theirs;
+    if (!theirs.ok()) continue;
+    if (r == 0) {
+      end.numbers.take(reader);
+    } else {
+      end.numbers.merge(reader);
+    }
+    sort_in(reader.rest(), by_plan);
+  }
+  end.published = done.ok();
+  if (done.ok()) {
+    sort_by_index(by_plan);
+    done = of_rank(comm, 0, publish(by_plan));
+  }
+  ByteWriter answer;
+  answer.add(end.published);
+  add_status(answer, done);
+  end.numbers.pack(answer);
+  end.numbers_of_root.pack(answer);
+  return answer.take();
+}
+
+}  // namespace
+
+ChunksByPlan gather_written(Comm& comm, const std::vector<WrittenChunk>& mine,
+                            std::size_t n_plans) {
+  ChunksByPlan by_plan(n_plans);
+  for (const Bytes& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
+    sort_in(bytes, by_plan);
+  }
+  sort_by_index(by_plan);
   return by_plan;
+}
+
+Status publish_together(Comm& comm, StepEnd& end,
+                        const std::function<Status(const ChunksByPlan&)>& publish) {
+  ByteWriter mine;
+  add_status(mine, end.own);
+  if (end.own.ok()) {
+    end.numbers.pack(mine);
+    mine.add_bytes(std::as_bytes(end.written));
+  }
+  const std::vector<Bytes> messages = comm.gather(mine.bytes(), 0);
+  Bytes answer;
+  if (comm.is_root()) answer = publish_at_root(comm, messages, end, publish);
+  comm.broadcast(answer, 0);
+  ByteReader reader(answer);
+  end.published = reader.take<bool>();
+  Status done = take_status(reader);
+  end.numbers.take(reader);
+  end.numbers_of_root.take(reader);
+  return done;
 }
 
 std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,

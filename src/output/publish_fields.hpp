@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,24 @@ std::string attribute_text(const PendingAttribute& attribute);
 std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
                                                       const std::vector<WrittenChunk>& mine,
                                                       std::size_t n_plans);
+
+/// What all ranks bring to the end of a step, and what comes of it.
+struct StepEnd {
+  Status own;                             ///< What kept this rank from doing its part.
+  RankNumbers& numbers;                   ///< This rank's; all ranks' afterwards, if none failed.
+  RankNumbers& numbers_of_root;           ///< Rank 0's, as publishing has left them.
+  std::span<const WrittenChunk> written;  ///< By this rank, of `n_plans` fields.
+  std::size_t n_plans = 0;
+  bool published = false;  ///< Rank 0 has tried: nobody had failed before.
+};
+
+/// Publish a step: every rank's failure, numbers and chunks go to rank 0; if none has failed, it
+/// calls `publish` with all chunks (as gather_written() gives them), the numbers being all ranks';
+/// what came of it, and the numbers, go to all. Collective; the same Status on every rank: of the
+/// lowest rank that failed. Cost: a gather of 40 bytes a chunk and 8 a number, and a broadcast.
+Status publish_together(
+    Comm& comm, StepEnd& end,
+    const std::function<Status(const std::vector<std::vector<WrittenChunk>>&)>& publish);
 
 /// Chunks as the index of a dataset takes them whose entries before have `n_before` chunks.
 std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,

@@ -77,8 +77,8 @@ class FileWriter final : public Writer {
   Status balance(Step& step);
   std::unique_ptr<Executor> make_executor(Step& step);
   Status encode_and_write(Step& step, ExecutorReport& done, double& sync_s);
-  Status publish(Step& step, std::span<FieldState* const> active,
-                 const std::vector<WrittenChunk>& written);
+  Status publish(Step& step, std::span<FieldState* const> active, const Status& own,
+                 const std::vector<WrittenChunk>& written, StepSums& sums);
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,
                          const std::vector<std::vector<WrittenChunk>>& chunks, StepReport& report);
   Status commit_at_root(StepReport& report);
@@ -87,7 +87,6 @@ class FileWriter final : public Writer {
   void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
   void forget_step(bool failed);
   std::uint64_t n_threads() const;
-  double slowest(double seconds);
 
   std::unique_ptr<Comm> comm_;
   std::string path_;

@@ -15,15 +15,18 @@
 //   settle_ownership       which rank encodes which chunk     (write_plan, exec/chunk_homes)
 //   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
 //   encode_and_write       compress and write at once                     (exec/executor)
-//   publish                datasets, chunk index, attributes, commit   (output, hdf5)
+//   publish                failures, numbers, datasets, chunk index, commit   (output, hdf5)
 //
-// Invariant 1: every stage ends in one agreement; all ranks go on, or all return the same error.
+// Invariant 1: every stage that can fail ends in one agreement, but for plan and encode_and_write,
+//   whose failures publish tells; all ranks go on, or all return the same error.
 // Invariant 2: until publish, nothing refers to the step's bytes; a failed step only leaves free
 //   space at the file's end, which the next step overwrites.
 // Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish and close. If that
 //   fails, the file stays at its last commit and the writer refuses all further work.
-// Cost of a step, besides the data: about fifteen allreduces, two sparse exchanges (ownership), one
-//   gather of 40 bytes per chunk to rank 0.
+// Cost of a step that repeats the last one's boxes, besides the data: one allreduce (it does so),
+//   one gather to rank 0 (of failures, the report's numbers, 40 bytes a chunk), one broadcast of
+//   what came of it; reserved places and shared books cost more. Any other step settles first: some
+//   thirteen collectives more, two of them sparse exchanges.
 
 #include "write/file_writer.hpp"
 
@@ -34,6 +37,7 @@
 #include "core/comm.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
+#include "exec/placer.hpp"
 #include "exec/thread_team.hpp"
 #include "exec/trace_file.hpp"
 #include "field/codec_choice.hpp"
@@ -77,8 +81,8 @@ Result<StepReport> FileWriter::end_step() {
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   const FineTimers fine;
   if (options_.mode != StepMode::sync) return hand_over_step();
-  const double start_s = clock_.now_s();
   Step step;
+  step.start_s = clock_.now_s();
   Status done = prepare_step(step);
   if (done.ok()) {
     step.attributes = std::exchange(record_.attributes, {});
@@ -86,7 +90,6 @@ Result<StepReport> FileWriter::end_step() {
   }
   forget_step(!done.ok());
   if (!done.ok()) return done;
-  step.report.step_s = slowest(clock_.now_s() - start_s);
   return std::move(step.report);
 }
 
@@ -142,21 +145,26 @@ bool FileWriter::repeats_last_step(Step& step) {
 Status FileWriter::complete_step(Step& step) {
   const double start_s = clock_.now_s();
   const std::vector<FieldState*> active = step.active(record_);
+  StepReport& report = step.report;
   ExecutorReport done;
   double sync_s = 0;
-  TAILRACE_TRY(comm_->agree(encode_and_write(step, done, sync_s)));
-  step.report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
+  const Status written = encode_and_write(step, done, sync_s);
+  report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
   keep_events(step, done.written);
-  add_up_step(*comm_, active, done, sync_s, step.report);
   learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
-  learn_from_step(*comm_, active, *step.ownership, step.plan, done.written, step.report);
-  learn_books(*comm_, active, step.report);
-  add_up_space(output_.tail(), output_.committed_end(), step.report);
-  TAILRACE_TRY(publish(step, active, done.written));
-  lineages_.keep(active, step.report);
+  report.exposed_s = report.handover_s + clock_.now_s() - start_s + step.delay_s;
+  if (options_.mode == StepMode::sync) report.step_s = clock_.now_s() - step.start_s;
+  StepSums sums(active, done, sync_s, report);
+  if (sizes_are_asked_for(active, options_)) {
+    sums.add_forecasts(step.plan, learn_sizes(active, *step.ownership, step.plan, done.written));
+  }
+  BookLessons books(active, sums.numbers);
+  TAILRACE_TRY(publish(step, active, written, done.written, sums));
+  sums.finish();
+  if (options_.mode == StepMode::sync) report.step_s += sums.publish_s;
+  books.learn(*comm_, report);
+  lineages_.keep(active, report);
   ++n_steps_;
-  step.report.exposed_s = step.report.handover_s + clock_.now_s() - start_s + step.delay_s;
-  if (options_.mode != StepMode::sync) add_up_idle_time(*comm_, done, step.report);
   return Status();
 }
 
@@ -207,7 +215,16 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
     }
     planned = idle_.plan(options_.scheduler, n_threads(), plan);
   }
-  TAILRACE_TRY(comm_->agree(planned));
+  if (std::any_of(plan.fields.begin(), plan.fields.end(), reserves)) {
+    TAILRACE_TRY(comm_->agree(planned));
+  } else if (!planned.ok()) {
+    // Nobody depends on it: it is told with all that the step comes to.
+    step.failure = planned;
+    plan.forecasts.assign(step.ownership->jobs.size(), JobForecast());
+    plan.order.clear();
+    plan.write_order.clear();
+    plan.timeline.clear();
+  }
   plan.reservations = reserve_places(*comm_, output_.tail(), plan.fields, step.ownership->jobs,
                                      plan.forecasts, options_.alignment_bytes);
   plan.predict_s = clock_.now_s() - start_s;
@@ -252,6 +269,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
   if (progress_) {
     settings.progress = [this, bytes_total] { progress_({output_.tail().done(), bytes_total}); };
   }
+  settings.failure = step.failure;
   settings.shared = shared_.get();
   settings.writers = step.writers;
   settings.sync_behind = options_.sync && options_.mode != StepMode::sync;
@@ -300,24 +318,26 @@ std::uint64_t FileWriter::n_threads() const {
   return threads_of_each(options_.n_threads, *comm_);
 }
 
-double FileWriter::slowest(double seconds) {
-  comm_->allreduce(std::span<double>(&seconds, 1), Reduction::max);
-  return seconds;
-}
-
 // --- publishing
 
-Status FileWriter::publish(Step& step, std::span<FieldState* const> active,
-                           const std::vector<WrittenChunk>& written) {
-  StepReport& report = step.report;
-  TAILRACE_TRY(output_.finish_commit());
-  const auto chunks = gather_written(*comm_, written, active.size());
-  const Status published =
-      comm_->agree(comm_->is_root() ? publish_at_root(step, active, chunks, report) : Status());
-  if (!published.ok()) {
-    (void)output_.break_off(published, "the file stays at its last commit");
-    return published;
-  }
+/// @param own  this rank's failure; nothing is published then, on any rank.
+Status FileWriter::publish(Step& step, std::span<FieldState* const> active, const Status& own,
+                           const std::vector<WrittenChunk>& written, StepSums& sums) {
+  StepEnd end{own, sums.numbers, sums.of_root, written, active.size()};
+  const Status published = publish_together(*comm_, end, [&](const auto& chunks) {
+    const double start_s = clock_.now_s();
+    TAILRACE_TRY(output_.finish_commit_at_root());
+    sums.taken_bytes = output_.tail().end_at_root() - output_.committed_end();
+    sums.keep_max_errors();
+    TAILRACE_TRY(publish_at_root(step, active, chunks, step.report));
+    sums.file_end = output_.tail().end_at_root();
+    sums.publish_s = clock_.now_s() - start_s;
+    return Status();
+  });
+  if (!published.ok() && !end.published) return published;
+  if (!published.ok()) return output_.break_off(published, "the file stays at its last commit");
+  sums.keep_max_errors();
+  output_.commit_is_finished();
   if (options_.mode == StepMode::sync) {
     output_.committed();
   } else {
@@ -327,9 +347,7 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active,
     field->life = FieldLife::in_file;
     ++field->n_entries;
   }
-  output_.keep_claims();
-  // Rank 0's.
-  reduce_all(*comm_, Reduction::max, report.index_s, report.commit_s, report.file_bytes);
+  output_.keep_claims(sums.file_end);
   return Status();
 }
 

@@ -528,17 +528,14 @@ Status forecast_jobs(std::span<FieldState* const> active, const Ownership& owner
   return Status();
 }
 
-void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Ownership& ownership,
-                     const StepPlan& step, std::span<const WrittenChunk> written,
-                     StepReport& report) {
-  std::uint64_t asked = step.order.empty() ? 0 : 1;
-  comm.allreduce(std::span<std::uint64_t>(&asked, 1), Reduction::max);
-  if (asked == 0) return;
+std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
+                                      const Ownership& ownership, const StepPlan& step,
+                                      std::span<const WrittenChunk> written) {
   std::map<ChunkKey, std::size_t> job_of;
   for (std::size_t j = 0; j < step.forecasts.size(); ++j) {
     job_of[{ownership.jobs[j].field, ownership.jobs[j].chunk_index}] = j;
   }
-  std::vector<double> sums(2 * active.size());  // per field: predicted bytes, relative errors
+  std::vector<ForecastSums> sums(active.size());
   for (const WrittenChunk& chunk : written) {
     const auto job = job_of.find({chunk.field, chunk.chunk_index});
     if (job == job_of.end()) continue;
@@ -547,24 +544,11 @@ void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Owne
     active[chunk.field]->learned.history.record(
         chunk.chunk_index, telling ? forecast.sampled_bytes : std::nullopt, chunk.encoded_bytes);
     const auto encoded = static_cast<double>(chunk.encoded_bytes);
-    sums[2 * chunk.field] += forecast.encoded_bytes;
-    sums[2 * chunk.field + 1] += std::abs(forecast.encoded_bytes - encoded) / encoded;
+    sums[chunk.field].predicted_bytes += forecast.encoded_bytes;
+    sums[chunk.field].size_errors += std::abs(forecast.encoded_bytes - encoded) / encoded;
   }
   for (FieldState* field : active) field->learned.history.end_batch();
-  comm.allreduce(std::span<double>(sums), Reduction::sum);
-  report.predict_s = step.predict_s;
-  report.predicted_makespan_s = 0;
-  for (const PlannedJob& job : step.timeline) {
-    report.predicted_makespan_s = std::max(report.predicted_makespan_s, job.write_end_s);
-  }
-  reduce_all(comm, Reduction::max, report.predict_s, report.predicted_makespan_s);
-  for (std::size_t p = 0; p < active.size(); ++p) {
-    FieldReport& field = report.fields[p];
-    field.predicted_bytes = static_cast<std::uint64_t>(sums[2 * p]);
-    field.mean_size_error =
-        sums[2 * p + 1] / static_cast<double>(std::max<std::uint64_t>(field.n_chunks, 1));
-    report.predicted_bytes += field.predicted_bytes;
-  }
+  return sums;
 }
 
 // --- The loads of a node, brought together on each of its ranks.

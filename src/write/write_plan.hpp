@@ -93,11 +93,17 @@ Status forecast_jobs(std::span<FieldState* const> active, const Ownership& owner
                      const FileOptions& options, const MachineProfile& profile,
                      const WorkForce& force, StepPlan& step);
 
-/// Learn from what the step has shown, and report how good the forecasts were. After add_up_step.
-/// Collective. Cost: three allreduces of O(fields) numbers.
-void learn_from_step(Comm& comm, std::span<FieldState* const> active, const Ownership& ownership,
-                     const StepPlan& step, std::span<const WrittenChunk> written,
-                     StepReport& report);
+/// How the forecasts of one field's chunks went.
+struct ForecastSums {
+  double predicted_bytes = 0;
+  double size_errors = 0;  ///< Each relative to the chunk's true size.
+};
+
+/// Learn from what this rank's chunks have shown. Not collective.
+/// @returns this rank's sums, one per active field.
+std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
+                                      const Ownership& ownership, const StepPlan& step,
+                                      std::span<const WrittenChunk> written);
 
 // --- Balancing: which of a rank's writes another rank of its node makes. Mode in_situ.
 //

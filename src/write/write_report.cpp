@@ -22,57 +22,46 @@ auto sums_of(Tally& tally) {
                   tally.verify_s, tally.n_overflow_chunks, tally.reserved_bytes);
 }
 
-void add_up_fields(Comm& comm, std::span<FieldState* const> active,
-                   const std::vector<FieldTally>& tallies, StepReport& report) {
-  std::vector<double> sums;
-  std::vector<double> maxima;
-  for (const FieldTally& tally : tallies) {
-    std::apply([&](const auto&... own) { (sums.push_back(static_cast<double>(own)), ...); },
-               sums_of(tally));
-    maxima.push_back(tally.max_error);
-  }
-  comm.allreduce(std::span<double>(sums), Reduction::sum);
-  comm.allreduce(std::span<double>(maxima), Reduction::max);
-  const double* sum = sums.data();
-  for (std::size_t p = 0; p < active.size(); ++p) {
-    const FieldDefinition& definition = active[p]->definition;
-    ResolvedField& resolved = active[p]->resolved;
-    active[p]->learned.max_error = std::max(active[p]->learned.max_error, maxima[p]);
-    FieldReport entry;
-    entry.path = definition.path;
-    entry.dtype = definition.dtype;
-    entry.shape = definition.shape;
-    entry.chunk_shape = resolved.chunk_shape;
-    entry.codec = resolved.codec->name();
-    entry.codec_version = resolved.codec->version();
-    entry.layout = resolved.layout->name();
-    entry.bound = definition.options.bound;
-    entry.absolute_bound = resolved.absolute_bound;
-    entry.pointwise_bound = resolved.pointwise_bound;
-    entry.verified = resolved.verify;
-    entry.max_error = maxima[p];
-    entry.value_least = resolved.value_least;
-    entry.value_greatest = resolved.value_greatest;
-    entry.raw_bytes = definition.raw_bytes();
-    std::apply(
-        [&](auto&... own) { ((own = static_cast<std::decay_t<decltype(own)>>(*sum++)), ...); },
-        sums_of(entry));
-    entry.expected_psnr_db = resolved.expected_psnr_db;
-    entry.candidates = std::exchange(resolved.candidates, {});
-    entry.chosen_candidate = resolved.chosen_candidate;
-    report.raw_bytes += entry.raw_bytes;
-    report.encoded_bytes += entry.encoded_bytes;
-    report.n_overflow_chunks += entry.n_overflow_chunks;
-    report.reserved_bytes += entry.reserved_bytes;
-    report.fields.push_back(std::move(entry));
-  }
+FieldReport report_of(const FieldState& field, const FieldTally& tally) {
+  const FieldDefinition& definition = field.definition;
+  const ResolvedField& resolved = field.resolved;
+  FieldReport entry;
+  entry.path = definition.path;
+  entry.dtype = definition.dtype;
+  entry.shape = definition.shape;
+  entry.chunk_shape = resolved.chunk_shape;
+  entry.codec = resolved.codec->name();
+  entry.codec_version = resolved.codec->version();
+  entry.layout = resolved.layout->name();
+  entry.bound = definition.options.bound;
+  entry.absolute_bound = resolved.absolute_bound;
+  entry.pointwise_bound = resolved.pointwise_bound;
+  entry.verified = resolved.verify;
+  entry.max_error = tally.max_error;
+  entry.value_least = resolved.value_least;
+  entry.value_greatest = resolved.value_greatest;
+  entry.raw_bytes = definition.raw_bytes();
+  sums_of(entry) = sums_of(tally);
+  entry.expected_psnr_db = resolved.expected_psnr_db;
+  entry.chosen_candidate = resolved.chosen_candidate;
+  return entry;
 }
 
 }  // namespace
 
-void add_up_step(Comm& comm, std::span<FieldState* const> active, const ExecutorReport& done,
-                 double sync_s, StepReport& report) {
-  add_up_fields(comm, active, done.tallies, report);
+StepSums::StepSums(std::span<FieldState* const> active, const ExecutorReport& done, double sync_s,
+                   StepReport& report)
+    : active_(active),
+      report_(report),
+      hidden_s_(done.hidden_s),
+      shorter_s_(std::min(done.encode_s, done.write_s)) {
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    report.fields.push_back(report_of(*active[p], done.tallies[p]));
+  }
+  for (FieldReport& entry : report.fields) {
+    std::apply([&](auto&... own) { numbers.add(Reduction::sum, own...); }, sums_of(entry));
+    numbers.add(Reduction::max, entry.max_error);
+  }
   report.read_s = done.read_s;
   report.encode_s = done.encode_s;
   report.write_s = done.write_s;
@@ -80,20 +69,59 @@ void add_up_step(Comm& comm, std::span<FieldState* const> active, const Executor
   report.makespan_s = done.makespan_s;
   report.sync_s = sync_s;
   report.peak_memory_bytes = done.peak_memory_bytes;
-  reduce_all(comm, Reduction::max, report.read_s, report.encode_s, report.write_s, report.wait_s,
-             report.makespan_s, report.sync_s, report.peak_memory_bytes, report.choose_s);
-  double hidden_s = done.hidden_s;
-  double shorter_s = std::min(done.encode_s, done.write_s);
+  report.idle_encode_s = done.encode_here_s;
+  numbers.add(Reduction::max, report.read_s, report.encode_s, report.write_s, report.wait_s,
+              report.makespan_s, report.sync_s, report.peak_memory_bytes, report.choose_s,
+              report.exposed_s, report.handover_s, report.backpressure_s, report.idle_encode_s,
+              report.largest_delay_s, report.step_s);
   report.n_writes = done.n_writes;
   report.moved_bytes = done.piece_bytes;
-  reduce_all(comm, Reduction::sum, hidden_s, shorter_s, report.n_writes, report.moved_bytes);
-  report.hidden_share = shorter_s > 0 ? hidden_s / shorter_s : 1;
+  report.n_moved_writes = done.n_moved_writes;
+  numbers.add(Reduction::sum, hidden_s_, shorter_s_, report.n_writes, report.moved_bytes,
+              report.n_delayed_obstacles, report.n_moved_writes);
+  of_root.add(Reduction::max, report.index_s, report.commit_s, report.file_bytes, taken_bytes,
+              file_end, publish_s);
 }
 
-void add_up_space(Tail& tail, std::uint64_t step_start, StepReport& report) {
-  const std::uint64_t taken = tail.end() - step_start;
+void StepSums::add_forecasts(const StepPlan& plan, std::vector<ForecastSums> forecasts) {
+  forecasts_ = std::move(forecasts);
+  for (ForecastSums& sums : forecasts_) {
+    numbers.add(Reduction::sum, sums.predicted_bytes, sums.size_errors);
+  }
+  report_.predict_s = plan.predict_s;
+  report_.predicted_makespan_s = 0;
+  for (const PlannedJob& job : plan.timeline) {
+    report_.predicted_makespan_s = std::max(report_.predicted_makespan_s, job.write_end_s);
+  }
+  numbers.add(Reduction::max, report_.predict_s, report_.predicted_makespan_s);
+}
+
+void StepSums::keep_max_errors() const {
+  for (std::size_t p = 0; p < active_.size(); ++p) {
+    double& kept = active_[p]->learned.max_error;
+    kept = std::max(kept, report_.fields[p].max_error);
+  }
+}
+
+void StepSums::finish() {
+  for (std::size_t p = 0; p < active_.size(); ++p) {
+    FieldReport& entry = report_.fields[p];
+    entry.candidates = std::exchange(active_[p]->resolved.candidates, {});
+    if (!forecasts_.empty()) {
+      entry.predicted_bytes = static_cast<std::uint64_t>(forecasts_[p].predicted_bytes);
+      entry.mean_size_error = forecasts_[p].size_errors /
+                              static_cast<double>(std::max<std::uint64_t>(entry.n_chunks, 1));
+    }
+    report_.raw_bytes += entry.raw_bytes;
+    report_.encoded_bytes += entry.encoded_bytes;
+    report_.predicted_bytes += entry.predicted_bytes;
+    report_.n_overflow_chunks += entry.n_overflow_chunks;
+    report_.reserved_bytes += entry.reserved_bytes;
+  }
+  report_.hidden_share = shorter_s_ > 0 ? hidden_s_ / shorter_s_ : 1;
   // Between nodes a step may live on the rest of an extent that the step before has paid for.
-  report.slack_bytes = taken > report.encoded_bytes ? taken - report.encoded_bytes : 0;
+  report_.slack_bytes = taken_bytes - std::min(taken_bytes, report_.encoded_bytes);
+  report_.exposed_s += publish_s;
 }
 
 std::vector<TraceEvent> gather_events(Comm& comm, Trace& trace) {

@@ -18,17 +18,37 @@
 
 namespace tailrace {
 
-/// Fill `report` with the sums and maxima over all ranks, and keep each field's largest error. Of
-/// the report itself, choose_s is this rank's own before, the slowest rank's after.
-/// Collective. Cost: four allreduces of O(fields) numbers.
-/// @param active  the step's fields in plan order, as done.tallies counts them.
-/// @param sync_s  seconds that this rank's fdatasync took.
-void add_up_step(Comm& comm, std::span<FieldState* const> active, const ExecutorReport& done,
-                 double sync_s, StepReport& report);
+/// The numbers of a step on their way from each rank's own to all ranks': they start in the report,
+/// go to rank 0 with the chunks, and come back into it (output/publish_fields.hpp).
+class StepSums {
+ public:
+  /// Put this rank's numbers into `report`. Of the report itself, handover_s, backpressure_s,
+  /// choose_s, exposed_s, step_s and what obstacles were delayed are this rank's own before.
+  /// @param active  the step's fields in plan order, as done.tallies counts them.
+  /// @param sync_s  seconds that this rank's fdatasync took.
+  StepSums(std::span<FieldState* const> active, const ExecutorReport& done, double sync_s,
+           StepReport& report);
+  /// Likewise of what was forecast; on all ranks or on none.
+  void add_forecasts(const StepPlan& plan, std::vector<ForecastSums> forecasts);
+  /// What each field's largest error is held to be from now on; once `numbers` are all ranks'.
+  void keep_max_errors() const;
+  /// What follows from the numbers, when all are back.
+  void finish();
 
-/// Fill in slack_bytes from how far the tail has moved since `step_start`. After add_up_step.
-/// Collective (a barrier); before anything else claims.
-void add_up_space(Tail& tail, std::uint64_t step_start, StepReport& report);
+  RankNumbers numbers;
+  RankNumbers of_root;
+  // Rank 0's, by publishing.
+  std::uint64_t taken_bytes = 0;  ///< How far the tail has moved since the last commit.
+  std::uint64_t file_end = 0;     ///< Where it is after publishing.
+  double publish_s = 0;
+
+ private:
+  std::span<FieldState* const> active_;
+  StepReport& report_;
+  double hidden_s_ = 0;
+  double shorter_s_ = 0;
+  std::vector<ForecastSums> forecasts_;  ///< One per field; empty: nothing was forecast.
+};
 
 /// The trace events of all ranks at rank 0, empty elsewhere; takes them out of `trace`. Collective.
 std::vector<TraceEvent> gather_events(Comm& comm, Trace& trace);

@@ -178,12 +178,4 @@ Status check_can_be_handed_over(std::span<FieldState* const> active) {
   return Status();
 }
 
-void add_up_idle_time(Comm& comm, const ExecutorReport& done, StepReport& report) {
-  report.idle_encode_s = done.encode_here_s;
-  report.n_moved_writes = done.n_moved_writes;
-  reduce_all(comm, Reduction::max, report.exposed_s, report.handover_s, report.backpressure_s,
-             report.idle_encode_s, report.largest_delay_s);
-  reduce_all(comm, Reduction::sum, report.n_delayed_obstacles, report.n_moved_writes);
-}
-
 }  // namespace tailrace

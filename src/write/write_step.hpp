@@ -75,6 +75,8 @@ struct Step {
   Trace trace;               ///< Of its lanes.
   RecordedIteration beside;  ///< The iteration that it was written beside; see record=.
   double delay_s = 0;        ///< By which the application's obstacles began late, all together.
+  double start_s = 0;        ///< When its end_step was called.
+  Status failure;            ///< Of this rank, before anything of it is encoded.
 
   std::unique_ptr<Executor> executor;  // last: its threads use what stands above
 
@@ -93,9 +95,5 @@ std::optional<PutPattern> repeatable_puts(const StepRecord& record);
 /// Refuse what cannot go on without the main thread. Not collective.
 /// @error unsupported  a layout that must know all sizes first, or values that are pulled.
 Status check_can_be_handed_over(std::span<FieldState* const> active);
-
-/// Bring the numbers of the modes async and in_situ together over all ranks: slowest rank, counts
-/// added up. Collective. Cost: two allreduces.
-void add_up_idle_time(Comm& comm, const ExecutorReport& done, StepReport& report);
 
 }  // namespace tailrace

@@ -64,6 +64,7 @@ class ThreadTail final : public Tail {
     hub_->barrier.arrive_and_wait();
     return state_->end.load();
   }
+  std::uint64_t end_at_root() override { return state_->end.load(); }
   void reset(std::uint64_t address) override {
     hub_->barrier.arrive_and_wait();
     if (rank_ == 0) state_->end.store(address);

@@ -1,0 +1,119 @@
+// What a step costs in calls of MPI that wait for all ranks: counted, not timed.
+//
+// The counters stand between the library and MPI (MPI's profiling interface). A gather is counted
+// by its messages: it goes along a tree of them.
+
+#include <mpi.h>
+
+#include <bit>
+
+#include "api_support.hpp"
+
+namespace {
+
+std::uint64_t n_collectives = 0;
+std::uint64_t n_sends = 0;
+
+}  // namespace
+
+// As MPI declares them.
+extern "C" {
+int MPI_Iallreduce(const void* from, void* to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
+  ++n_collectives;
+  return PMPI_Iallreduce(from, to, n, type, op, comm, request);
+}
+int MPI_Ibcast(void* values, int n, MPI_Datatype type, int root, MPI_Comm comm,
+               MPI_Request* request) {
+  ++n_collectives;
+  return PMPI_Ibcast(values, n, type, root, comm, request);
+}
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  ++n_collectives;
+  return PMPI_Ibarrier(comm, request);
+}
+int MPI_Iexscan(const void* from, void* to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                MPI_Request* request) {
+  ++n_collectives;
+  return PMPI_Iexscan(from, to, n, type, op, comm, request);
+}
+int MPI_Allreduce(const void* from, void* to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  ++n_collectives;
+  return PMPI_Allreduce(from, to, n, type, op, comm);
+}
+int MPI_Isend(const void* values, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  ++n_sends;
+  return PMPI_Isend(values, n, type, to, tag, comm, request);
+}
+}
+
+namespace {
+
+using namespace api_test;
+
+struct Counted {
+  std::uint64_t collectives = 0;
+  std::uint64_t sends = 0;
+};
+
+/// A step of six fields over time, each rank putting the same boxes as in the step before.
+class Steps {
+ public:
+  explicit Steps(const std::string& options)
+      : path_(scratch()), file_(create(path_, "over-time=on," + options)) {
+    for (int f = 0; f < 6; ++f) {
+      fields_.push_back(file_.define<float>("/f" + std::to_string(f), shape_, "chunk=8x40"));
+    }
+  }
+  Counted run() {
+    for (auto& field : fields_) {
+      put_boxes<float>(field, {Box({8 * index(rank()), 0}, {8, 40})}, n_steps_, rough_value<float>);
+    }
+    ++n_steps_;
+    n_collectives = n_sends = 0;
+    (void)file_.end_step();
+    return {n_collectives, n_sends};
+  }
+  /// Close it, and see that the last step's values are there.
+  void end() {
+    file_.close();
+    if (!is_root()) return;
+    const StockFile stock(path_);
+    EXPECT_EQ(stock.shape("/f5"), (Shape{n_steps_, shape_[0], shape_[1]}));
+  }
+
+ private:
+  static std::uint64_t index(int number) { return static_cast<std::uint64_t>(number); }
+
+  const Shape shape_{8 * index(n_ranks()), 40};  // A rank's rows are chunks of its own.
+  std::string path_;
+  tailrace::File file_;
+  std::vector<tailrace::Field<float>> fields_;
+  std::uint64_t n_steps_ = 0;
+};
+
+class Collectives : public testing::TestWithParam<const char*> {};
+
+TEST_P(Collectives, OfAStepThatRepeatsTheLastOne) {
+  Steps steps(GetParam());
+  (void)steps.run();
+  (void)steps.run();
+  // One reduction, whether all ranks repeat; a gather towards rank 0, of two messages a level; one
+  // broadcast of what came of it.
+  const auto n_levels = static_cast<std::uint64_t>(std::bit_width(unsigned(n_ranks() - 1)));
+  for (int i = 0; i < 3; ++i) {
+    const Counted counted = steps.run();
+    // Ranks of a node that write for each other tell each other their loads besides.
+    const bool balances = std::string(GetParam()) == "mode=in_situ";
+    EXPECT_LE(counted.collectives, n_ranks() == 1 ? 0U : balances ? 3U : 2U);
+    EXPECT_LE(counted.sends, 2 * n_levels);
+  }
+  steps.end();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Collectives,
+                         testing::Values("mode=sync", "mode=async", "mode=in_situ,balance=off",
+                                         "mode=in_situ", "mode=sync,verify=on,bound=abs=0.5"));
+
+}  // namespace
