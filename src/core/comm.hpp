@@ -43,8 +43,11 @@ class Tail {
  public:
   virtual ~Tail() = default;
   /// Take `n_bytes` at the end of the file and return their address. Not collective. Thread-safe.
-  /// Cost: one atomic add within a node; across nodes, one remote operation per 16 MiB.
+  /// Cost: one atomic add within a node; across nodes, a remote operation now and then.
   virtual std::uint64_t claim(std::uint64_t n_bytes) = 0;
+  /// Tell that this rank is going to claim so many bytes in this step, as far as it knows: then
+  /// they can be had across nodes before they are needed. Not collective.
+  virtual void expect(std::uint64_t /*n_bytes*/) {}
   /// Let claims across nodes make progress; called by the main thread while it waits.
   virtual void service() {}
   /// Whether service() must be called now and then: true if the ranks span several nodes.

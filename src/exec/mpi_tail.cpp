@@ -1,16 +1,17 @@
-// MpiTail: claims are an atomic add in shared memory; nodes take large extents from rank 0's
-// counter.
+// MpiTail: claims are an atomic add in shared memory; nodes take extents from rank 0's counter.
 //
-// Invariant 1: an address is handed out once. Within a node `cursor` only grows inside [..,
-// extent_end);
-//   between nodes the counter at rank 0 only grows, by MPI_Fetch_and_op.
-// Invariant 2: only main threads call MPI. A worker whose node's extent is used up states its need
-// and
-//   naps until some main thread of its node has fetched the next extent in service().
+// Invariant 1: an address is handed out once. Within a node the free part of an extent only
+//   shrinks; between nodes the counter at rank 0 only grows, by MPI_Fetch_and_op.
+// Invariant 2: only main threads call MPI. A worker whose claim fits none of its node's extents
+//   states its need and naps until some main thread of the node has fetched one in service().
 // Invariant 3: with a single node there is no extent and no MPI: the cursor is the file's end.
 // A fetch across nodes makes progress whenever rank 0's main thread is inside MPI; the executor and
-// all waits of MpiComm poll, so that is soon. Extents are fetched ahead of need, at half of the
-// last one. An extent's unused rest is a gap in the file, at most kExtentBytes per node and step.
+// all waits of MpiComm poll, so that is soon.
+//
+// What a node has fetched and not used stays for its next steps, and is a gap in the end. So it
+// fetches what its ranks expect to claim in the step, ahead of need and at once; where they cannot
+// tell, what a claim needs, or a small share of what the node has claimed so far if that is more.
+// Rests that are too small for a claim are kept for smaller ones, the largest of them.
 
 #include "exec/mpi_parts.hpp"
 
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <thread>
@@ -25,25 +27,33 @@
 namespace tailrace {
 namespace {
 
-constexpr std::uint64_t kFirstExtentBytes = 512U << 10;
+constexpr std::uint64_t kLeastExtentBytes = 64U << 10;
 constexpr std::uint64_t kLargestExtentBytes = 16U << 20;  // hides a fetch of milliseconds
+constexpr std::uint64_t kClaimedOverExtent = 128;
+constexpr std::size_t kExtents = 4;
 constexpr auto kNap = std::chrono::microseconds(50);
 
 /// What the ranks of a node share. Lives in an MPI shared-memory window, zeroed by the node's first
 /// rank; lock-free atomics work between processes.
 struct NodeState {
-  std::atomic<std::uint64_t> cursor;
-  std::atomic<std::uint64_t> extent_end;
-  std::atomic<std::uint64_t>
-      extent_bytes;                  ///< Length of the extent that was fetched last; 0: none.
-  std::atomic<std::uint64_t> spare;  ///< Next extent, if spare_end is not 0.
-  std::atomic<std::uint64_t> spare_end;
+  struct Extent {
+    std::uint64_t address;
+    std::uint64_t end;
+    std::uint64_t n_bytes() const { return end - address; }
+  };
+
+  std::atomic<std::uint64_t> cursor;        ///< With a single node.
+  Extent extents[kExtents];                 ///< What is free of them; under `locked`.
+  std::uint64_t claimed_bytes;              ///< Of all steps; under `locked`.
   std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
+  /// Of the steps with an even and with an odd number, as below: what is still to be claimed, as
+  /// far as ranks can tell; and whether they can.
+  std::atomic<std::int64_t> expected_bytes[2];
   /// Of the steps with an even and with an odd number. A rank that begins a step has heard from all
   /// that the one before is over for them, so nobody looks at the other one any more, or yet.
   std::atomic<std::uint64_t> done_bytes[2];
   std::atomic<std::uint32_t> failed[2];
-  std::atomic<std::uint32_t> locked;     ///< Guards cursor, extent and spare with several nodes.
+  std::atomic<std::uint32_t> locked;     ///< Guards the extents.
   std::atomic<std::uint32_t> refilling;  ///< One main thread of the node is fetching an extent.
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -129,6 +139,7 @@ class MpiTail final : public Tail {
 
   std::uint64_t claim(std::uint64_t n_bytes) override {
     if (single_node_) return node_->cursor.fetch_add(n_bytes);
+    n_bytes = std::max<std::uint64_t>(n_bytes, 1);  // An extent that is used up has no address.
     while (true) {
       if (std::optional<std::uint64_t> address = take_from_extent(n_bytes)) return *address;
       if (std::this_thread::get_id() == main_thread_) {
@@ -144,21 +155,9 @@ class MpiTail final : public Tail {
   bool needs_service() const override { return !single_node_; }
   void service() override {
     if (single_node_) return;
-    const std::uint64_t needed = node_->needed_bytes.load();
-    const std::uint64_t left = node_->extent_end.load() - node_->cursor.load();
-    const bool running_out = node_->spare_end.load() == 0 && left < node_->extent_bytes.load() / 2;
-    if (needed == 0 && !running_out) return;
-    if (node_->refilling.exchange(1) != 0) return;
-    const std::uint64_t wanted =
-        std::clamp(2 * node_->extent_bytes.load(), kFirstExtentBytes, kLargestExtentBytes);
-    const std::uint64_t n_bytes = std::max(wanted, needed);
-    const std::uint64_t base = fetch_add(n_bytes);
-    {
-      const NodeLock lock(*node_);
-      node_->spare.store(base);
-      node_->spare_end.store(base + n_bytes);
-      node_->extent_bytes.store(n_bytes);
-      node_->needed_bytes.store(0);
+    if (bytes_to_fetch() == 0 || node_->refilling.exchange(1) != 0) return;
+    if (const std::uint64_t n_bytes = bytes_to_fetch(); n_bytes > 0) {
+      add_extent(fetch_add(n_bytes), n_bytes);
     }
     node_->refilling.store(0);
   }
@@ -179,8 +178,7 @@ class MpiTail final : public Tail {
     barrier_politely(world_);
     if (node_rank_ == 0) {
       node_->cursor.store(address);
-      node_->extent_end.store(single_node_ ? UINT64_MAX : address);
-      node_->spare_end.store(0);
+      std::fill(std::begin(node_->extents), std::end(node_->extents), NodeState::Extent{});
       node_->needed_bytes.store(0);
     }
     if (!single_node_ && world_rank_ == 0) {
@@ -198,6 +196,10 @@ class MpiTail final : public Tail {
     if (node_rank_ != 0) return;
     node_->failed[step_parity_ ^ 1U].store(0);
     node_->done_bytes[step_parity_ ^ 1U].store(0);
+    node_->expected_bytes[step_parity_ ^ 1U].store(0);
+  }
+  void expect(std::uint64_t n_bytes) override {
+    node_->expected_bytes[step_parity_].fetch_add(static_cast<std::int64_t>(n_bytes));
   }
   void add_done(std::uint64_t n_bytes) override {
     node_->done_bytes[step_parity_].fetch_add(n_bytes);
@@ -206,22 +208,53 @@ class MpiTail final : public Tail {
   void abandon() override { abandoned_ = true; }
 
  private:
-  /// From the node's extent, or from its spare if the claim does not fit the rest of that; a spare
-  /// that begins where the extent ends just makes it longer.
   std::optional<std::uint64_t> take_from_extent(std::uint64_t n_bytes) {
     const NodeLock lock(*node_);
-    if (node_->cursor.load() + n_bytes > node_->extent_end.load() && node_->spare_end.load() != 0) {
-      if (node_->spare.load() != node_->extent_end.load()) node_->cursor.store(node_->spare.load());
-      node_->extent_end.store(node_->spare_end.load());
-      node_->spare_end.store(0);
+    NodeState::Extent* best = nullptr;  // The least that is enough.
+    for (NodeState::Extent& extent : node_->extents) {
+      if (extent.n_bytes() < n_bytes) continue;
+      if (best == nullptr || extent.n_bytes() < best->n_bytes()) best = &extent;
     }
-    const std::uint64_t address = node_->cursor.load();
-    if (address + n_bytes <= node_->extent_end.load()) {
-      node_->cursor.store(address + n_bytes);
-      return address;
+    if (best == nullptr) {
+      if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
+      return std::nullopt;
     }
-    if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
-    return std::nullopt;
+    node_->claimed_bytes += n_bytes;
+    node_->expected_bytes[step_parity_].fetch_sub(static_cast<std::int64_t>(n_bytes));
+    best->address += n_bytes;
+    return best->address - n_bytes;
+  }
+
+  /// What the node lacks: for what its ranks expect to claim yet, and for a claim that waits. 0:
+  /// nothing.
+  std::uint64_t bytes_to_fetch() {
+    const NodeLock lock(*node_);
+    std::uint64_t free_bytes = 0;
+    for (const NodeState::Extent& extent : node_->extents) free_bytes += extent.n_bytes();
+    const std::int64_t expected = node_->expected_bytes[step_parity_].load();
+    const std::int64_t missing = expected - static_cast<std::int64_t>(free_bytes);
+    const std::uint64_t needed = node_->needed_bytes.load();
+    if (missing > 0) return std::max(static_cast<std::uint64_t>(missing), needed);
+    if (needed == 0) return 0;
+    // More is claimed than was expected, or rests are too small: some of it for the claims to come.
+    return std::max(needed, std::clamp(node_->claimed_bytes / kClaimedOverExtent, kLeastExtentBytes,
+                                       kLargestExtentBytes));
+  }
+
+  /// Behind one of the node's extents if that ends there, else in place of the one of which the
+  /// least is left: that is a gap in the file.
+  void add_extent(std::uint64_t address, std::uint64_t n_bytes) {
+    const NodeLock lock(*node_);
+    node_->needed_bytes.store(0);
+    NodeState::Extent* least = node_->extents;
+    for (NodeState::Extent& extent : node_->extents) {
+      if (extent.end == address) {
+        extent.end += n_bytes;
+        return;
+      }
+      if (extent.n_bytes() < least->n_bytes()) least = &extent;
+    }
+    *least = {address, address + n_bytes};
   }
 
   void broadcast(std::uint64_t& address) {

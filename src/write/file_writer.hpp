@@ -83,6 +83,7 @@ class FileWriter final : public Writer {
                          const std::vector<std::vector<WrittenChunk>>& chunks, StepReport& report);
   Status commit_at_root(StepReport& report);
   Status write_trace();
+  std::uint64_t bytes_to_claim(const StepPlan& plan, const Ownership& ownership) const;
   void trace_plan_of(const Step& step, double start_s);
   void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
   void forget_step(bool failed);
@@ -103,6 +104,7 @@ class FileWriter final : public Writer {
   std::shared_ptr<const Ownership> last_ownership_;
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read by the first step.
+  std::uint64_t last_claimed_bytes_ = 0;   ///< By this rank's chunks in the last step.
   double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
   std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing, from its first step on.
   std::uint64_t n_shared_steps_ = 0;

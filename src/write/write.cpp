@@ -151,6 +151,11 @@ Status FileWriter::complete_step(Step& step) {
   const Status written = encode_and_write(step, done, sync_s);
   report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
   keep_events(step, done.written);
+  last_claimed_bytes_ = 0;
+  for (const WrittenChunk& chunk : done.written) {
+    const bool claimed = step.plan.fields[chunk.field].layout->base_from() == BaseFrom::claim;
+    if (claimed) last_claimed_bytes_ += chunk.encoded_bytes;
+  }
   learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
   report.exposed_s = report.handover_s + clock_.now_s() - start_s + step.delay_s;
   if (options_.mode == StepMode::sync) report.step_s = clock_.now_s() - step.start_s;
@@ -282,8 +287,21 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
         write_s_per_byte_ > 0 ? write_s_per_byte_ : profile_->write.seconds(1e6, 1) / 1e6;
   }
   if (options_.mode == StepMode::sync) trace_plan_of(step, clock_.now_s());
+  output_.tail().expect(bytes_to_claim(step.plan, *step.ownership));
   return std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), step.plan.fields,
                                     *step.ownership, settings, clock_);
+}
+
+/// What this rank's chunks are going to take of the file's end: as forecast, else as in the last
+/// step. 0: it cannot tell.
+std::uint64_t FileWriter::bytes_to_claim(const StepPlan& plan, const Ownership& ownership) const {
+  if (plan.forecasts.empty()) return last_claimed_bytes_;
+  double expected_bytes = 0;
+  for (std::size_t j = 0; j < plan.forecasts.size(); ++j) {
+    const bool claims = plan.fields[ownership.jobs[j].field].layout->base_from() == BaseFrom::claim;
+    if (claims) expected_bytes += plan.forecasts[j].encoded_bytes;
+  }
+  return static_cast<std::uint64_t>(std::max(expected_bytes, 0.0));
 }
 
 void FileWriter::trace_plan_of(const Step& step, double start_s) {

@@ -45,6 +45,33 @@ TEST(ApiSteps, AGroupPerStep) {
   }
 }
 
+/// Between nodes the file's end is fetched before it is needed. What nobody needs then is a gap: no
+/// more than a few rests that were too small for a claim, each of them some chunks.
+TEST(ApiSteps, GapsAreFewerThanWhatIsWritten) {
+  for (const char* options :
+       {"codec=none", "codec=deflate,mode=async", "codec=none,mode=in_situ"}) {
+    const std::string path = scratch();
+    auto file = create(path, std::string("replace=on,over-time=on,") + options);
+    const Shape shape{64 * static_cast<std::uint64_t>(n_ranks()), 2048};
+    const Box box({64 * static_cast<std::uint64_t>(rank()), 0}, {64, 2048});
+    auto field = file.define<double>("/u", shape, "chunk=16x2048");
+    std::uint64_t encoded_bytes = 0;
+    std::uint64_t file_bytes = 0;
+    const auto add = [&](const tailrace::StepReport& report) {
+      encoded_bytes += report.encoded_bytes;
+      file_bytes = report.file_bytes;
+    };
+    for (std::uint64_t step = 0; step < 5; ++step) {
+      put_boxes<double>(field, {box}, step, rough_value<double>);
+      const tailrace::StepReport report = file.end_step();
+      if (report.completed) add(report);
+    }
+    if (const auto last = file.wait()) add(*last);
+    file.close();
+    EXPECT_LE(file_bytes, encoded_bytes + encoded_bytes / 8) << options;
+  }
+}
+
 /// What an over-time field of `n_steps` entries must hold: entry t has the seed first_seed + t.
 template <class T>
 std::vector<T> entries(const Shape& shape, std::uint64_t n_steps, std::uint64_t first_seed) {
