@@ -23,6 +23,7 @@ option(TAILRACE_FILTER_ONLY "Build nothing but the HDF5 filter plug-in, for the 
 option(TAILRACE_FUZZ "Build the fuzzers alone; needs clang (preset fuzz, scripts/fuzz)" OFF)
 option(TAILRACE_WERROR "Treat warnings in our code as errors" OFF)
 set(TAILRACE_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
+option(TAILRACE_UNDEFINED_EVERYWHERE "Look for undefined behaviour in the engine, too" OFF)
 set(TAILRACE_DEFAULT_PLUGIN_PATH "" CACHE STRING
     "Folder that is searched last for HDF5 filter plug-ins; compiled in")
 
