@@ -75,7 +75,7 @@ Status NetcdfArrayFile::start_create() {
   TAILRACE_TRY(agree_on_options());
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
   TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
-  writable_ = true;
+  writable_ = options_.read.own_output = true;
   model_.netcdf4 = true;
   model_changed_ = true;
   Status made;
@@ -424,7 +424,7 @@ bool same_filters(const std::vector<FilterSpec>& a, const std::vector<FilterSpec
 }  // namespace
 
 Status NetcdfArrayFile::start_open(Access access) {
-  writable_ = access == Access::write;
+  writable_ = options_.read.own_output = access == Access::write;
   if (path_.empty()) {
     return comm_->agree(Status(Code::invalid_argument, "the file's path is empty"));
   }

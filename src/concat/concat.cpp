@@ -28,6 +28,7 @@
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/journal.hpp"
 #include "output/output.hpp"
 #include "output/publish_fields.hpp"
 
@@ -111,6 +112,9 @@ Status Concatenation::run() {
   TAILRACE_TRY(agree_on_request());
   TAILRACE_TRY(check_request());
   TAILRACE_TRY(output_.claim(comm_, request_.output));
+  // The lock is ours by now: who reads the output would take a dead job's journal for a living one.
+  const bool looks = request_.append && comm_.is_root();
+  TAILRACE_TRY(comm_.agree(looks ? check_no_journal(output_.path()) : Status()));
   TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
   TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
   TAILRACE_TRY(targets_.read_older_output(comm_, request_, inputs_));

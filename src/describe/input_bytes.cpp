@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "hdf5/recover.hpp"
 
 namespace tailrace {
 namespace {
@@ -85,7 +86,8 @@ void swap_words(std::span<std::byte> values) {
 
 }  // namespace
 
-Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path) {
+Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bool own_output) {
+  if (!own_output) TAILRACE_TRY(check_not_half_committed(path));
   // Without O_NONBLOCK, opening a pipe would wait for a writer that may never come.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return status_from_errno(errno, "cannot open " + path);

@@ -22,7 +22,9 @@ class InputBytes {
  public:
   /// Open for reading. Not collective. @error not_found, io_error (unreadable),
   /// invalid_argument (a directory or another thing that is not a file)
-  static Result<std::shared_ptr<InputBytes>> open(const std::string& path);
+  /// @error corrupt  a writer died in the midst of changing it (check_not_half_committed).
+  /// @param own_output  the caller's job writes the file, and need not wait for itself.
+  static Result<std::shared_ptr<InputBytes>> open(const std::string& path, bool own_output = false);
   InputBytes(const InputBytes&) = delete;
   InputBytes& operator=(const InputBytes&) = delete;
   ~InputBytes();

@@ -103,8 +103,8 @@ class FileOverHdf5 final : public StoredFile {
     noted_.reset();
   }
 
-  Status start() {
-    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_);
+  Status start(bool own_output) {
+    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_, own_output);
     if (!opened.ok()) return opened.status();
     bytes_ = std::move(*opened);
     const Hdf5Scope scope;
@@ -325,9 +325,9 @@ class FileOverHdf5 final : public StoredFile {
 
 }  // namespace
 
-Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path) {
+Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path, bool own_output) {
   auto file = std::make_unique<FileOverHdf5>(path);
-  TAILRACE_TRY(file->start());
+  TAILRACE_TRY(file->start(own_output));
   return std::unique_ptr<StoredFile>(std::move(file));
 }
 

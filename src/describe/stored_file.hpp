@@ -52,7 +52,8 @@ class StoredFile {
  public:
   /// Not collective. @error not_found, io_error, invalid_argument (a folder), corrupt (not HDF5,
   /// damaged, or truncated)
-  static Result<std::unique_ptr<StoredFile>> open(const std::string& path);
+  /// @param own_output  see InputBytes::open
+  static Result<std::unique_ptr<StoredFile>> open(const std::string& path, bool own_output = false);
   virtual ~StoredFile() = default;
 
   virtual const InputBytes& bytes() const = 0;

@@ -503,11 +503,7 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate al
 Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allocate,
                                                  const Settings& settings,
                                                  std::uint64_t& end_of_file) {
-  const std::string journal = journal_path_of(storage.path());
-  if (::access(journal.c_str(), F_OK) == 0) {
-    return Status(Code::corrupt, quoted("file", storage.path()) + " has a journal, \"" + journal +
-                                     "\": an earlier commit was interrupted; recover it first");
-  }
+  TAILRACE_TRY(check_no_journal(storage.path()));
   const Result<std::uint64_t> n_bytes = storage.file_bytes();
   if (!n_bytes.ok()) return n_bytes.status();
   // HDF5 would take an empty file for one that it is asked to create.

@@ -126,6 +126,15 @@ Result<Journal> read_journal(const std::string& journal_path) {
   return decode_journal(bytes, journal_path);
 }
 
+Status check_no_journal(const std::string& path) {
+  const std::string journal_path = journal_path_of(path);
+  if (::access(journal_path.c_str(), F_OK) != 0) return Status();
+  return Status(Code::corrupt, "file \"" + path + "\" has a journal, \"" + journal_path +
+                                   "\": an earlier commit was interrupted; \"tailrace recover "
+                                   "--apply " +
+                                   path + "\" completes or removes it");
+}
+
 Status remove_journal(const std::string& journal_path) {
   if (::unlink(journal_path.c_str()) == 0) return sync_folder_of(journal_path);
   return errno == ENOENT ? Status() : status_from_errno(errno, "journal \"" + journal_path + "\"");

@@ -48,6 +48,10 @@ Status write_journal(const std::string& journal_path, const Journal& journal);
 /// @error corrupt  cut short or a wrong checksum: the commit had not begun to write in place.
 Result<Journal> read_journal(const std::string& journal_path);
 
+/// For who is about to write the file at `path` (its links resolved) and is its only writer: a
+/// journal beside it is a dead job's, and must be dealt with first. @error corrupt  there is one.
+Status check_no_journal(const std::string& path);
+
 /// Remove the journal and make that durable; a missing one is fine.
 Status remove_journal(const std::string& journal_path);
 

@@ -17,17 +17,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <span>
+#include <thread>
 
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/superblock.hpp"
+#include "hdf5/writer_lock.hpp"
 
 namespace tailrace {
 namespace {
+
+/// How long a reader waits for a living writer's commit, which takes a few writes and syncs.
+constexpr std::chrono::milliseconds nap{10};
+constexpr int naps_max = 1000;
 
 /// User blocks are powers of two from 512 on; nobody uses one beyond this.
 constexpr std::uint64_t user_block_max = 1ULL << 30;
@@ -341,6 +349,39 @@ bool tells_progress(const std::string& path) {
   if (H5Fis_hdf5(path.c_str()) <= 0) return false;
   const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   return file.valid() && H5Aexists(file.get(), concat_progress_attribute) > 0;
+}
+
+// A journal that is incomplete has changed nothing, but its writer may be completing it; one that
+// belongs to another file says nothing of this one.
+Status check_not_half_committed(const std::string& path) {
+  const Result<std::string> target = resolve_links(path);
+  if (!target.ok()) return Status();  // Whoever opens the file says so.
+  const std::string journal_path = journal_path_of(*target);
+  std::string output = *target;  // Whose lock it is, an unfinished file's too.
+  if (output.ends_with(partial_suffix)) output.resize(output.size() - std::strlen(partial_suffix));
+  for (int naps = 0; file_exists(journal_path); ++naps) {
+    const std::string writer = writer_of(output);  // Before the journal: it may end meanwhile.
+    const Result<Journal> journal = read_journal(journal_path);
+    const OpenFile file(*target, false);
+    if (journal.status().code() == Code::not_found || !file.opened().ok()) return Status();
+    const bool torn = journal.status().code() == Code::corrupt;
+    if (!journal.ok() && !torn) return journal.status();
+    if (torn ? writer.empty() : !belongs_to(file, *journal)) return Status();
+    if (writer.empty()) {
+      return Status(Code::corrupt, quoted(path) +
+                                       " was left in the midst of a commit by a job that "
+                                       "died, and " +
+                                       quoted(journal_path) +
+                                       " holds the rest of it; \"tailrace recover --apply " +
+                                       output + "\" completes it");
+    }
+    if (naps == naps_max) {
+      return Status(Code::io_error, quoted(path) + " is in the midst of a commit of " + writer +
+                                        ", which does not end; read it later");
+    }
+    std::this_thread::sleep_for(nap);
+  }
+  return Status();
 }
 
 Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply) {

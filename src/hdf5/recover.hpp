@@ -35,6 +35,13 @@ inline constexpr const char* concat_progress_attribute = "tailrace_concat_datase
 /// Whether a file is the unfinished output of a concatenation, which --resume can go on with.
 bool tells_progress(const std::string& path);
 
+/// For who is about to read a file: whether a commit has begun to change it and has not ended, so
+/// that neither its metadata nor its values are to be believed. While the commit's job lives, this
+/// waits for its end, which comes soon. Not collective. Cost: one look for a name.
+/// @error corrupt  the job has died: the file has to be recovered first.
+/// @error io_error  the job lives, but its commit does not end; or the journal cannot be read.
+Status check_not_half_committed(const std::string& path);
+
 /// Look at an output file and at what may lie beside it: FILE.journal of an interrupted commit and
 /// FILE.partial of a job that died before its first commit or between commits, bytes behind the end
 /// that the superblock states, the "open for write" mark of other writers, and a file that is too

@@ -32,7 +32,7 @@
 #include "core/storage.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_file.hpp"
-#include "output/writer_lock.hpp"
+#include "hdf5/writer_lock.hpp"
 
 namespace tailrace {
 

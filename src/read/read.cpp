@@ -547,7 +547,7 @@ class FileReader final : public Reader {
   /// This rank opens the file when it first needs it.
   Status open_file() {
     if (file_ != nullptr) return Status();
-    Result<std::unique_ptr<StoredFile>> opened = StoredFile::open(path_);
+    Result<std::unique_ptr<StoredFile>> opened = StoredFile::open(path_, options_.own_output);
     if (!opened.ok()) return opened.status();
     file_ = std::move(*opened);
     return Status();

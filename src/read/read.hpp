@@ -46,6 +46,8 @@ struct ReadOptions {
   std::string plugin_path;                    ///< Searched before HDF5_PLUGIN_PATH.
   /// Of an input: have HDF5 itself read all, as any program would: for who checks what was written.
   bool by_hdf5 = false;
+  /// The caller writes the file and knows what of it is committed, also where a commit has failed.
+  bool own_output = false;
 };
 
 /// Apply "threads=2,memory=256MB,read=16MiB,gap=64k,prefetch=off" on top of `options`.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "hdf5/recover.hpp"
-#include "output/writer_lock.hpp"
+#include "hdf5/writer_lock.hpp"
 #include "verbs/report_fields.hpp"
 
 namespace tailrace::verbs {

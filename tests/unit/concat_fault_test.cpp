@@ -291,6 +291,22 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
   EXPECT_GE(n_recovered, 2);
 }
 
+/// What a dead job has left half done must be dealt with first, before anything is read of it.
+TEST(ConcatAppendFault, AnOutputWithAJournalIsRefused) {
+  const TestFolder folder;
+  const std::string output = folder / "out.h5";
+  const auto inputs = make_inputs(folder, {13, 24});
+  ASSERT_TRUE(run_concat(1, small_request({inputs[0]}, output)).status.ok());
+  const std::string older = content_of(output);
+  std::ofstream(output + ".journal") << "of a job that died";
+  ConcatRequest request = small_request({inputs[1]}, output);
+  request.append = true;
+  const ConcatRun run = run_concat(2, request);
+  EXPECT_EQ(run.status.code(), Code::corrupt);
+  EXPECT_THAT(run.status.message(), HasSubstr("tailrace recover --apply " + output));
+  EXPECT_TRUE(content_of(output) == older);
+}
+
 /// A storage that fails at the end of a round after which datasets are committed; every resumed run
 /// gets a bit further, until one ends.
 TEST(ConcatResume, GoesOnAfterManyFailures) {

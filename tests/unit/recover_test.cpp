@@ -6,15 +6,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
 
+#include "concat/check/check_objects.hpp"
 #include "container_support.hpp"
+#include "describe/concat_input.hpp"
+#include "exec/comm_factory.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
+#include "hdf5/writer_lock.hpp"
+#include "read/read.hpp"
+#include "verbs/verify_files.hpp"
 
 namespace tailrace::test {
 namespace {
@@ -191,6 +201,87 @@ TEST(Recover, OpenRefusesAFileWithAJournal) {
   const auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
   EXPECT_EQ(opened.status().code(), Code::corrupt);
   EXPECT_NE(opened.status().message().find(".journal"), std::string::npos);
+}
+
+/// A complete journal of a commit that is about to turn the file's first bytes into zeros.
+Status leave_hot_journal(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  Journal journal;
+  journal.file_bytes = bytes.size();
+  journal.entries.push_back({0, std::vector<std::byte>(8)});
+  const std::string_view witness = std::string_view(bytes).substr(48, 64);
+  journal.witnesses.push_back({48, 64, lookup3(std::as_bytes(std::span(witness)))});
+  return write_journal(journal_path_of(path), journal);
+}
+
+/// Every way in which our programs read a file, by name, with what it says.
+std::vector<std::pair<std::string, Status>> read_in_every_way(const std::string& path) {
+  std::vector<std::pair<std::string, Status>> said;
+  said.emplace_back("reader", Reader::open(make_self_comm(), path, {}).status());
+  said.emplace_back("input of repack, info, export", open_input_file(path, {}, {}).status());
+  said.emplace_back("input of concat", ConcatInput::open(path, 1U << 20).status());
+  const auto comm = make_self_comm();
+  verbs::VerifyRequest verify;
+  verify.original = verify.compressed = path;
+  said.emplace_back("verify", verbs::verify_files({*comm, {}, {}, {}}, verify).status());
+  const Hdf5Scope scope;
+  said.emplace_back("verify --concat", open_checked_file(path).status());
+  return said;
+}
+
+/// What a dead job has half changed is read by nobody before it is recovered.
+TEST(Recover, ReadersRefuseAFileThatWasLeftInTheMidstOfACommit) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  fs::create_symlink(path, folder / "link.h5");
+  ASSERT_DONE(leave_hot_journal(path));
+  for (const std::string& name : {path, folder / "link.h5"}) {
+    for (const auto& [who, status] : read_in_every_way(name)) {
+      EXPECT_EQ(status.code(), Code::corrupt) << who << ": " << text_of(status);
+      EXPECT_NE(status.message().find("tailrace recover --apply " + path), std::string::npos)
+          << who << ": " << text_of(status);
+    }
+  }
+}
+
+/// A journal that says nothing of this file, or has not begun, keeps nobody from it.
+TEST(Recover, ReadersPassByAForeignAndATornJournal) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  Journal journal;
+  journal.entries.push_back({0, std::vector<std::byte>(48)});
+  journal.witnesses.push_back({100, 8, 12345});
+  ASSERT_DONE(write_journal(path + ".journal", journal));
+  for (const auto& [who, status] : read_in_every_way(path)) {
+    EXPECT_TRUE(status.ok()) << who << ": " << text_of(status);
+  }
+  std::ofstream(path + ".journal") << "TRJOURN1 and not more";
+  for (const auto& [who, status] : read_in_every_way(path)) {
+    EXPECT_TRUE(status.ok()) << who << ": " << text_of(status);
+  }
+}
+
+/// A commit of a job that lives ends soon: readers beside it wait for that.
+TEST(Recover, ReadersWaitForALivingWritersCommit) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  fs::copy_file(path, path + ".partial");
+  WriterLock lock;
+  ASSERT_DONE(lock.take(path));
+  for (const std::string& name : {path, path + ".partial"}) {
+    ASSERT_DONE(leave_hot_journal(name));
+    std::thread commit([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_TRUE(remove_journal(journal_path_of(name)).ok());
+    });
+    const auto reader = Reader::open(make_self_comm(), name, {});
+    EXPECT_TRUE(reader.ok()) << text_of(reader.status());
+    commit.join();
+  }
 }
 
 TEST(Recover, JournalSurvivesAByteFlipInNoPlace) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/recover.hpp"
 
 namespace tailrace {
 
@@ -307,6 +308,7 @@ Result<Hdf5Id> open_checked_file(const std::string& path) {
   if (!std::filesystem::exists(path, ignored)) {
     return Status(Code::not_found, path + ": no such file");
   }
+  TAILRACE_TRY(check_not_half_committed(path));
   Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file.valid()) return hdf5_failure(Code::corrupt, path + ": cannot be opened");
   return file;

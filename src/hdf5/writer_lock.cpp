@@ -1,6 +1,6 @@
 // Taking, reading and judging lock files.
 
-#include "output/writer_lock.hpp"
+#include "hdf5/writer_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
