@@ -11,6 +11,7 @@
 #include "core/buffer.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 
 namespace tailrace {
@@ -301,31 +302,31 @@ bool Hdf5Copier::copy_object(const std::string& path) {
   return H5Ocopy(input_, path.c_str(), output_, path.c_str(), options.get(), links.get()) >= 0;
 }
 
-void Hdf5Copier::copy_dataset(const std::string& path) {
+Status Hdf5Copier::copy_dataset(const std::string& path) {
   const std::string what = "dataset \"" + path + "\"";
+  const std::string not_made = what + " cannot be created";
   const Hdf5Id from(H5Dopen2(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id type(H5Dget_type(from.get()));
   const Hdf5Id creation(H5Dget_create_plist(from.get()));
-  if (!type.valid() || !creation.valid()) return report(what + " cannot be opened");
+  if (!type.valid() || !creation.valid()) {
+    return hdf5_failure(Code::corrupt, what + " cannot be opened");
+  }
   if (Hdf5References::holds_references(type.get())) {
-    if (!create_like(from.get(), path)) report(what + " cannot be created");
-    return;
+    return create_like(from.get(), path) ? Status() : hdf5_failure(Code::internal, not_made);
   }
   const H5D_layout_t layout = H5Pget_layout(creation.get());
   // Values that lie in other files are fetched, so that the output stands alone.
   const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
   // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
   const bool copyable = !stored_elsewhere && !holds_variable_length(type.get());
-  if (copyable && copy_object(path)) return;
+  if (copyable && copy_object(path)) return Status();
   const std::string reason = copyable ? " (" + hdf5_error_text() + ")" : "";
   if (H5Lexists(output_, path.c_str(), H5P_DEFAULT) > 0) {
     H5Ldelete(output_, path.c_str(), H5P_DEFAULT);
   }
-  if (!create_like(from.get(), path)) return report(what + " cannot be created" + reason);
+  if (!create_like(from.get(), path)) return hdf5_failure(Code::internal, not_made + reason);
   const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));
-  if (copy_values(from.get(), to.get(), path)) return;
-  report(what + " cannot be carried over" + reason);
-  H5Ldelete(output_, path.c_str(), H5P_DEFAULT);
+  return copy_values(from.get(), to.get(), path);
 }
 
 bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
@@ -348,12 +349,14 @@ bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
   return made.valid();
 }
 
-bool Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
+Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
+  const std::string what = "dataset \"" + path + "\"";
   const Hdf5Id file_type(H5Dget_type(from));
   const Hdf5Id type = memory_type(file_type.get());
   const Hdf5Id space(H5Dget_space(from));
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
-  if (n_values <= 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return n_values >= 0;
+  if (n_values < 0) return hdf5_failure(Code::corrupt, what);
+  if (n_values == 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return Status();
 
   const int rank = H5Sget_simple_extent_ndims(space.get());
   std::array<hsize_t, max_rank> start = {};
@@ -376,30 +379,28 @@ bool Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
                           nullptr);
     }
     Values values(type.get(), piece.get(), piece_values * value_bytes);
-    if (!values.allocated()) return false;
+    if (!values.allocated()) return Status(Code::out_of_memory, what + ": no memory for a piece");
     if (H5Dread(from, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
-      return false;
+      return plain_read_failure(from, "reading " + what);
     }
     n_unresolved += references_.rewrite(type.get(), values.data(), piece_values);
     if (H5Dwrite(to, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
-      return false;
+      return hdf5_failure(Code::io_error, "writing " + what);
     }
   }
   if (n_unresolved > 0) {
-    lines_.push_back("dataset \"" + path + "\": " + std::to_string(n_unresolved) +
+    lines_.push_back(what + ": " + std::to_string(n_unresolved) +
                      " references lead to nothing in the output and became null");
   }
-  return true;
+  return Status();
 }
 
-void Hdf5Copier::copy_reference_values(const std::string& path) {
+Status Hdf5Copier::copy_reference_values(const std::string& path) {
   const Hdf5Id from(H5Dopen2(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id type(H5Dget_type(from.get()));
-  if (!Hdf5References::holds_references(type.get())) return;
+  if (!Hdf5References::holds_references(type.get())) return Status();
   const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));
-  if (to.valid() && !copy_values(from.get(), to.get(), path)) {
-    report("values of dataset \"" + path + "\" cannot be carried over");
-  }
+  return copy_values(from.get(), to.get(), path);
 }
 
 // --- Groups, foreign datasets, links, attributes and dimension scales from HDF5 to HDF5.
@@ -556,7 +557,7 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   }
   for (const Hdf5Node& node : catalog.nodes) {
     switch (node.kind) {
-      case Hdf5Node::Kind::dataset: copier.copy_dataset(node.path); break;
+      case Hdf5Node::Kind::dataset: TAILRACE_TRY(copier.copy_dataset(node.path)); break;
       case Hdf5Node::Kind::soft_link:
       case Hdf5Node::Kind::external_link: copy_link(out, node, lines); break;
       case Hdf5Node::Kind::unknown_link:
@@ -589,7 +590,9 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
     if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path))
       copier.copy_attributes(node.path);
-    if (node.kind == Hdf5Node::Kind::dataset) copier.copy_reference_values(node.path);
+    if (node.kind == Hdf5Node::Kind::dataset) {
+      TAILRACE_TRY(copier.copy_reference_values(node.path));
+    }
   }
   // A scale is known by its CLASS attribute: only now all have it.
   for (const Hdf5Node& node : catalog.nodes) {

@@ -77,10 +77,11 @@ class Hdf5Copier {
 
   /// Create a dataset of the same type, shape and storage, and copy its values unless they hold
   /// references: those are for copy_reference_values, when all objects exist.
-  void copy_dataset(const std::string& path);
+  /// @error corrupt, plugin_missing, io_error, out_of_memory  a value cannot be read; internal
+  Status copy_dataset(const std::string& path);
 
-  /// The values of a dataset that holds references.
-  void copy_reference_values(const std::string& path);
+  /// The values of a dataset that holds references. @error as copy_dataset
+  Status copy_reference_values(const std::string& path);
 
   /// Copy a named datatype.
   void copy_named_type(const std::string& path);
@@ -91,7 +92,7 @@ class Hdf5Copier {
   void copy_attribute(hid_t from, hid_t to, const std::string& path, const std::string& name);
   bool copy_object(const std::string& path);
   bool create_like(hid_t from, const std::string& path);
-  bool copy_values(hid_t from, hid_t to, const std::string& path);
+  Status copy_values(hid_t from, hid_t to, const std::string& path);
   void report(const std::string& what);
 
   hid_t input_;
@@ -104,11 +105,12 @@ class Hdf5Copier {
 //
 // In two passes around the creation of the fields: what fields may lie in or refer to comes first
 // (groups, named types, foreign datasets); what refers to fields comes last (attributes with
-// references, dimension scales, second hard links, the order of links). What cannot be carried over
-// becomes a line for the user and never stops the rest; failing storage shows at the commit.
+// references, dimension scales, second hard links, the order of links). A dataset whose values
+// cannot be read is an error, as a field is. What else cannot be carried over becomes a line for
+// the user and never stops the rest; failing storage shows at the commit.
 
 /// Before the fields exist: groups, other datasets, named types, links. Call with HDF5 locked.
-/// @returns lines about what could not be carried over.  @error io_error, no_space, corrupt
+/// @returns lines about what could not be carried over.  @error as Hdf5Copier::copy_dataset
 Result<std::vector<std::string>> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog,
                                                          Hdf5File& output);
 

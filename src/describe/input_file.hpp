@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/box.hpp"
@@ -41,6 +42,8 @@ class InputFile {
   /// by name), definition order for netCDF classic. A group's members follow the group, depth
   /// first; an object with several hard links stands at its first. Everything else is carry_over's.
   virtual const std::vector<StoredDataset>& fields() const = 0;
+  /// The other objects, which carry_over_objects() takes, each once: path and kind ("group").
+  virtual std::vector<std::pair<std::string, std::string>> objects() const { return {}; }
   /// Read one box, row-major in native byte order. One thread at a time.
   /// `values` holds box.n_elements() elements. @error io_error, corrupt, plugin_missing
   virtual Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) = 0;

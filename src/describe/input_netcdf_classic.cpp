@@ -723,6 +723,14 @@ class NetcdfClassicInput final : public InputFile {
         .within("field \"" + fields_[field_index].path + "\"");
   }
 
+  std::vector<std::pair<std::string, std::string>> objects() const override {
+    std::vector<std::pair<std::string, std::string>> texts;
+    for (const NetcdfVariable& variable : header_.variables) {
+      if (variable.type != NetcdfType::char_) continue;
+      texts.emplace_back(netcdf4_variable_path(header_, variable), "dataset");
+    }
+    return texts;
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return carry_over_netcdf_objects(*bytes_, header_, output);
   }

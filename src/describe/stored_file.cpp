@@ -140,6 +140,23 @@ class FileOverHdf5 final : public StoredFile {
     return list;
   }
 
+  std::vector<std::pair<std::string, std::string>> objects() const override {
+    std::vector<std::pair<std::string, std::string>> objects;
+    for (const Hdf5Node& node : catalog_.nodes) {
+      switch (node.kind) {
+        case Hdf5Node::Kind::group: objects.emplace_back(node.path, "group"); break;
+        case Hdf5Node::Kind::dataset: objects.emplace_back(node.path, "dataset"); break;
+        case Hdf5Node::Kind::named_type: objects.emplace_back(node.path, "named type"); break;
+        case Hdf5Node::Kind::soft_link: objects.emplace_back(node.path, "soft link"); break;
+        case Hdf5Node::Kind::external_link: objects.emplace_back(node.path, "external link"); break;
+        case Hdf5Node::Kind::field:
+        case Hdf5Node::Kind::duplicate:
+        case Hdf5Node::Kind::unknown_link: break;
+      }
+    }
+    return objects;
+  }
+
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     const Hdf5Scope scope;
     if (!plain_file_.valid()) TAILRACE_TRY(open_plain());

@@ -81,6 +81,7 @@ class StoredFile {
                                                       const Slab& slab) = 0;
 
   /// As in InputFile, after list(Asked::fields).
+  virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;
   virtual Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output) = 0;
 };

@@ -104,6 +104,9 @@ class Hdf5Input final : public InputFile {
                             read.message());
   }
 
+  std::vector<std::pair<std::string, std::string>> objects() const override {
+    return file_->objects();
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return file_->carry_over_objects(output);
   }

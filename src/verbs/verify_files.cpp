@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <unordered_set>
 
 #include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
@@ -328,6 +329,18 @@ std::string difference_text(const StoredDataset& original, const StoredDataset& 
   return "";
 }
 
+/// Whatever else the original has must be there, too. Only names are compared.
+void find_missing_objects(const VerifyRequest& request, const InputFile& original,
+                          const InputFile& compressed, std::vector<std::string>& problems) {
+  std::unordered_set<std::string> there;
+  for (const auto& [path, kind] : compressed.objects()) there.insert(path);
+  for (const StoredDataset& field : compressed.fields()) there.insert(field.path);
+  for (const auto& [path, kind] : original.objects()) {
+    if (!request.selection.holds(path) || there.contains(path)) continue;
+    problems.push_back(fmt::format("{} \"{}\" is missing in the compressed file", kind, path));
+  }
+}
+
 Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
                             const InputFile& original, const InputFile& compressed) {
   TAILRACE_TRY(request.selection.check(original.fields()));
@@ -366,6 +379,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
   }
+  find_missing_objects(request, original, compressed, pairing.problems);
   Result<std::vector<FieldAttributes>> recorded = read_field_attributes(request.compressed, paths);
   if (!recorded.ok()) return recorded.status();
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {

@@ -92,7 +92,7 @@ struct VerifyReport {
   std::string original_path;
   std::string compressed_path;
   std::vector<VerifiedField> fields;
-  std::vector<std::string> problems;  ///< Fields that are missing or of another shape or type.
+  std::vector<std::string> problems;  ///< What is missing, or of another shape or type.
 
   /// Fields that do not keep their promise, and problems.
   std::uint64_t n_failed() const;

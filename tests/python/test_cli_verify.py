@@ -93,6 +93,40 @@ def test_missing_field_and_other_shape(pair):
     assert 'field "/g/u": shape 30x40x50 in the original, 30x40' in done.stdout
 
 
+def test_what_was_carried_over_must_be_there(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["u"] = smooth((30, 40))
+        file["g/names"] = ["first", "a longer second"]
+        file["table"] = np.array([(1, 2.5)], [("n", "i4"), ("v", "f8")])
+        file["link"] = h5py.SoftLink("/u")
+    tailrace("repack", source, "-o", target)
+    assert numbers("verify", source, target)["n_failed"] == 0
+    with h5py.File(target, "r+") as file:
+        del file["g"], file["table"], file["link"]
+    report = numbers("verify", source, target, ranks=2, code=1)
+    assert report["problems"] == [f'{what} is missing in the compressed file' for what in
+                                  ('group "/g"', 'dataset "/g/names"', 'soft link "/link"',
+                                   'dataset "/table"')]
+    tailrace("verify", source, target, "--only", "/u")  # The others are left out.
+
+
+def test_an_unreadable_dataset_of_texts_is_an_error(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["u"] = smooth((30, 40))
+        file["names"] = ["first", "a longer second"]
+    whole = source.read_bytes()
+    assert whole.count(b"GCOL") == 1
+    source.write_bytes(whole.replace(b"GCOL", b"XCOL"))
+    target.write_bytes(b"older")
+    for quiet in ([], ["-q"]):
+        for ranks in (1, 2):
+            done = tailrace("repack", source, "-o", target, "--force", *quiet, ranks=ranks, code=2)
+            assert 'reading dataset "/names"' in done.stderr
+            assert target.read_bytes() == b"older"
+
+
 def test_file_of_another_tool(tmp_path):
     values = smooth((40, 50))
     for name, noise in (("a.h5", 0), ("b.h5", 0.01)):

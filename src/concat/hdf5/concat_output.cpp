@@ -346,8 +346,7 @@ Status Hdf5ConcatOutput::copy_whole(const StoredDataset& dataset) {
     return Status(Code::not_found, quoted(dataset.path) + " is not in the first input");
   }
   node->kind = Hdf5Node::Kind::dataset;
-  if (!link_exists(out_, dataset.path)) copier_->copy_dataset(dataset.path);
-  return Status();
+  return link_exists(out_, dataset.path) ? Status() : copier_->copy_dataset(dataset.path);
 }
 
 Result<Lines> Hdf5ConcatOutput::finish() {
