@@ -227,6 +227,7 @@ Status Concatenation::open_file() {
                                   : ConcatPublisher::Mode::create;
   settings.first_input = request_.inputs[inputs_.first_input()];
   settings.request_digest = request_digest(request_, inputs_.input_bytes());
+  settings.versions = inputs_.gather_versions();
   settings.memory_bytes = request_.options.memory_bytes / 4;
   publisher_ = std::make_unique<ConcatPublisher>(request_, *line_, targets_.all(),
                                                  targets_.older_rows(), settings);
@@ -393,6 +394,7 @@ Status Concatenation::commit(std::uint64_t place) {
 
 Status Concatenation::finish() {
   TAILRACE_TRY(commit(line_->n_places()));
+  TAILRACE_TRY(inputs_.check_unchanged());
   const auto since = Clock::now();
   closing_ = true;
   Status closed;

@@ -15,6 +15,7 @@
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
 #include "describe/concat_input.hpp"
+#include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
 
 namespace tailrace {
@@ -352,6 +353,36 @@ std::vector<ForeignRows> ConcatInputs::gather_foreign_rows() const {
     return a.dataset < b.dataset || (a.dataset == b.dataset && a.source < b.source);
   });
   return all;
+}
+
+std::vector<std::uint64_t> ConcatInputs::gather_versions() const {
+  std::vector<std::uint64_t> mine;
+  for (const OpenedFile& file : files_) {
+    mine.insert(mine.end(), {file.source, file.input->version()});
+  }
+  std::vector<std::uint64_t> versions(request_.inputs.size(), 0);
+  for (const Bytes& bytes : comm_.gather(std::as_bytes(std::span(mine)), 0)) {
+    ByteReader reader(bytes);
+    while (!reader.at_end()) {
+      const auto source = reader.take<std::uint64_t>();
+      versions[static_cast<std::size_t>(source)] = reader.take<std::uint64_t>();
+    }
+  }
+  return versions;
+}
+
+Status ConcatInputs::check_unchanged() const {
+  Status unchanged;
+  for (const OpenedFile& file : files_) {
+    const std::uint64_t now = file_version(file.input->path());
+    // What was read whole may be gone by now.
+    if (now == file.input->version() || (now == 0 && file.input->in_memory())) continue;
+    unchanged = Status(Code::corrupt, "file \"" + file.input->path() + "\" has been " +
+                                          (now == 0 ? "removed" : "changed") +
+                                          " since it was opened: its rows may be of two states");
+    break;
+  }
+  return comm_.agree(unchanged);
 }
 
 Status ConcatInputs::fit_into(std::uint64_t n_bytes) {

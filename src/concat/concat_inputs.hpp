@@ -95,6 +95,13 @@ class ConcatInputs {
   /// Rows of datasets that are not by_value, of all inputs in order; rank 0 only. Collective.
   std::vector<ForeignRows> gather_foreign_rows() const;
 
+  /// file_version() of each input as it was opened, 0 of those left out, by position; rank 0 only.
+  /// Collective: one gather.
+  std::vector<std::uint64_t> gather_versions() const;
+  /// Whether all inputs are still as they were opened. Collective: one agreement.
+  /// @error corrupt  names the first that is not.
+  Status check_unchanged() const;
+
   /// Keys of older rows end before this number (append). Before parts().
   void start_keys_at(std::int64_t number) { first_key_ = number; }
 

@@ -21,6 +21,25 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484
   return hash;
 }
 
+/// Versions of inputs that the unfinished output keeps at most: HDF5 holds attributes of up to
+/// 64 KiB in an object's header.
+constexpr std::size_t kept_versions_max = 4096;
+
+/// How many inputs share one of them.
+std::size_t per_version(std::size_t n_inputs) {
+  return std::max<std::size_t>((n_inputs + kept_versions_max - 1) / kept_versions_max, 1);
+}
+
+std::vector<std::uint64_t> folded(std::span<const std::uint64_t> versions) {
+  std::vector<std::uint64_t> folded;
+  const std::size_t n = per_version(versions.size());
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    if (i % n == 0) folded.push_back(0);
+    folded.back() = folded.back() * 0x100000001b3U + versions[i];
+  }
+  return folded;
+}
+
 }  // namespace
 
 std::string request_digest(const ConcatRequest& request, std::uint64_t input_bytes) {
@@ -57,20 +76,37 @@ ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine&
       older_rows_(older_rows),
       settings_(std::move(settings)) {}
 
+/// Whether an unfinished output is of this request, and of inputs that are as they were.
+Status ConcatPublisher::check_progress(const std::optional<ConcatProgress>& progress) const {
+  const std::string left = "--resume: " + request_.output + partial_suffix;
+  const std::string anew = ". Without --resume it is begun anew";
+  const std::vector<std::uint64_t> versions = folded(settings_.versions);
+  if (!progress || progress->request != settings_.request_digest ||
+      progress->versions.size() != versions.size()) {
+    return Status(Code::invalid_argument,
+                  left + " is what is left of another request, of " +
+                      (progress ? progress->request : std::string("no concatenation")) +
+                      "; this one is of " + settings_.request_digest + anew);
+  }
+  const auto [changed, was] =
+      std::mismatch(versions.begin(), versions.end(), progress->versions.begin());
+  if (changed == versions.end()) return Status();
+  const std::size_t n = per_version(request_.inputs.size());
+  const std::size_t first = n * static_cast<std::size_t>(changed - versions.begin());
+  const std::size_t last = std::min(first + n, request_.inputs.size()) - 1;
+  return Status(
+      Code::invalid_argument,
+      left + " was begun from inputs that have been written since: " + request_.inputs[first] +
+          (last > first ? " or one up to " + request_.inputs[last] : "") + anew);
+}
+
 Status ConcatPublisher::open(Hdf5File& file, std::vector<ForeignRows> foreign) {
   file_ = &file;
   foreign_ = std::move(foreign);
   if (settings_.mode == Mode::resume) {
     const Result<std::optional<ConcatProgress>> progress = read_progress(file);
     if (!progress.ok()) return progress.status();
-    if (!*progress || (*progress)->request != settings_.request_digest) {
-      return Status(Code::invalid_argument,
-                    "--resume: " + request_.output + partial_suffix +
-                        " is what is left of another request, of " +
-                        (*progress ? (*progress)->request : std::string("no concatenation")) +
-                        "; this one is of " + settings_.request_digest +
-                        ". Without --resume it is begun anew");
-    }
+    TAILRACE_TRY(check_progress(*progress));
     n_published_ = static_cast<std::size_t>((*progress)->n_datasets);
   }
   Result<std::unique_ptr<ConcatOutput>> output =
@@ -137,7 +173,8 @@ Status ConcatPublisher::publish(std::uint64_t place) {
 
 Status ConcatPublisher::commit_on_the_way(bool complete) {
   if (output_ == nullptr || complete) return Status();
-  TAILRACE_TRY(write_progress(*file_, {settings_.request_digest, n_published_}));
+  TAILRACE_TRY(
+      write_progress(*file_, {settings_.request_digest, n_published_, folded(settings_.versions)}));
   return file_->commit();
 }
 

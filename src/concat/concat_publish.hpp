@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,7 +37,8 @@ class ConcatPublisher {
     Mode mode = Mode::create;
     std::string first_input;
     std::string request_digest;
-    std::uint64_t memory_bytes = 0;  ///< For rows that only HDF5 can move.
+    std::vector<std::uint64_t> versions;  ///< Of the inputs, see file_version().
+    std::uint64_t memory_bytes = 0;       ///< For rows that only HDF5 can move.
   };
 
   ConcatPublisher(const ConcatRequest& request, const ConcatLine& line,
@@ -45,7 +47,7 @@ class ConcatPublisher {
 
   // All of these do nothing on other ranks than 0, on which open() is not called.
 
-  /// @error invalid_argument  resume: the file is of another request.
+  /// @error invalid_argument  resume: the file is of another request, or an input has changed.
   Status open(Hdf5File& file, std::vector<ForeignRows> foreign);
   /// Datasets of the schema that are in the file.
   std::size_t n_published() const { return n_published_; }
@@ -59,6 +61,7 @@ class ConcatPublisher {
   Result<std::vector<std::string>> finish();
 
  private:
+  Status check_progress(const std::optional<ConcatProgress>& progress) const;
   Status publish_dataset(std::size_t dataset, std::span<const WrittenPlace> entries);
 
   const ConcatRequest& request_;

@@ -195,6 +195,7 @@ class FileInput final : public ConcatInput {
     if (!opened.ok()) return opened.status();
     bytes_ = std::move(*opened);
     file_bytes_ = bytes_->file_bytes();
+    version_ = bytes_->version();
     if (file_bytes_ <= image_bytes_max) {
       bytes_->expect_sequential();
       image_ = Buffer(static_cast<std::size_t>(file_bytes_));
@@ -212,6 +213,7 @@ class FileInput final : public ConcatInput {
 
   const std::string& path() const override { return path_; }
   std::uint64_t file_bytes() const override { return file_bytes_; }
+  std::uint64_t version() const override { return version_; }
   const std::vector<StoredDataset>& datasets() const override { return listing_.datasets; }
 
   ChunkList chunks(std::size_t dataset_index) const override {
@@ -336,6 +338,7 @@ class FileInput final : public ConcatInput {
 
   std::string path_;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t version_ = 0;
   std::shared_ptr<InputBytes> bytes_;  ///< None: closed.
   Buffer image_;
   Listing listing_;

@@ -32,6 +32,8 @@ class ConcatInput {
 
   virtual const std::string& path() const = 0;
   virtual std::uint64_t file_bytes() const = 0;
+  /// As of file_version(), when it was opened.
+  virtual std::uint64_t version() const = 0;
 
   /// All datasets in the file's own order, a group's after one another; external, virtual and
   /// otherwise foreign storage is refused by open(). Empty after drop_schema().

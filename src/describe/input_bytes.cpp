@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/buffer.hpp"
 #include "hdf5/recover.hpp"
+#include "hdf5/superblock.hpp"
 
 namespace tailrace {
 namespace {
@@ -84,7 +87,22 @@ void swap_words(std::span<std::byte> values) {
   }
 }
 
+std::uint64_t version_of(const struct stat& facts) {
+  const std::array<std::uint64_t, 5> told = {static_cast<std::uint64_t>(facts.st_size),
+                                             static_cast<std::uint64_t>(facts.st_mtim.tv_sec),
+                                             static_cast<std::uint64_t>(facts.st_mtim.tv_nsec),
+                                             static_cast<std::uint64_t>(facts.st_ctim.tv_sec),
+                                             static_cast<std::uint64_t>(facts.st_ctim.tv_nsec)};
+  const std::uint32_t low = lookup3(std::as_bytes(std::span(told)));
+  return std::uint64_t{lookup3(std::as_bytes(std::span(told)), 1)} << 32U | low | 1U;
+}
+
 }  // namespace
+
+std::uint64_t file_version(const std::string& path) {
+  struct stat facts = {};
+  return ::stat(path.c_str(), &facts) == 0 ? version_of(facts) : 0;
+}
 
 Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bool own_output) {
   if (!own_output) TAILRACE_TRY(check_not_half_committed(path));
@@ -103,8 +121,8 @@ Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bo
                   path + ": expected a file, found " +
                       (S_ISDIR(facts.st_mode) ? "a directory" : "something that is not one"));
   }
-  return std::shared_ptr<InputBytes>(
-      new InputBytes(path, descriptor, static_cast<std::uint64_t>(facts.st_size)));
+  return std::shared_ptr<InputBytes>(new InputBytes(
+      path, descriptor, static_cast<std::uint64_t>(facts.st_size), version_of(facts)));
 }
 
 InputBytes::~InputBytes() { ::close(descriptor_); }

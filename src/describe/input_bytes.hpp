@@ -18,6 +18,11 @@
 
 namespace tailrace {
 
+/// A number that changes when a file is written, replaced or given other times: of its length and
+/// of the times of its last modification and last change of status, of which nobody can choose the
+/// second. 0: there is no such file. Not collective.
+std::uint64_t file_version(const std::string& path);
+
 class InputBytes {
  public:
   /// Open for reading. Not collective. @error not_found, io_error (unreadable),
@@ -32,6 +37,8 @@ class InputBytes {
   const std::string& path() const { return path_; }
   /// Bytes in the file when it was opened.
   std::uint64_t file_bytes() const { return file_bytes_; }
+  /// As of file_version(), when it was opened.
+  std::uint64_t version() const { return version_; }
 
   /// Fill all of `bytes` from `address`. Thread-safe.
   /// @error corrupt  the file ends before that.  @error io_error
@@ -40,12 +47,16 @@ class InputBytes {
   void expect_sequential() const;
 
  private:
-  InputBytes(std::string path, int descriptor, std::uint64_t file_bytes)
-      : path_(std::move(path)), descriptor_(descriptor), file_bytes_(file_bytes) {}
+  InputBytes(std::string path, int descriptor, std::uint64_t file_bytes, std::uint64_t version)
+      : path_(std::move(path)),
+        descriptor_(descriptor),
+        file_bytes_(file_bytes),
+        version_(version) {}
 
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t version_ = 0;
 };
 
 /// An array of plain values inside a file.

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 #include <tuple>
+#include <utility>
 
 #include "concat_engine_support.hpp"
 #include "output/output.hpp"
@@ -388,6 +391,57 @@ TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   request.resume = false;
   request.options.replace = true;
   EXPECT_LT(resumed.report.n_chunks, run(request).report.n_chunks);
+}
+
+/// Write a byte of a file again, and leave it its length and time of modification.
+void write_in_place(const std::string& path) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // The clock of files is coarse.
+  const auto before = std::filesystem::last_write_time(path);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-1, std::ios::end);
+  const char last = char(file.get());
+  file.seekp(-1, std::ios::end);
+  file.put(last);
+  file.close();
+  std::filesystem::last_write_time(path, before);
+}
+
+/// Half of an output from one state of an input and half from another would be neither's.
+TEST_P(ConcatEngine, ResumeRefusesInputsThatWereWritten) {
+  const auto inputs = make_inputs(folder_, {6000, 7000}, 16);
+  ConcatRequest request = small_request(inputs, output_);
+  request.chunk_rows = 64;
+  request.options.memory_bytes = 96U << 10;
+  request.commit_interval_s = 0;
+  std::vector<StorageProbe> probes(static_cast<std::size_t>(GetParam()));
+  request.progress = [&](std::uint64_t done, std::uint64_t total) {
+    if (4 * done >= 3 * total) probes[0].fail_other = true;
+  };
+  ASSERT_FALSE(run_concat(GetParam(), request, &probes).status.ok());
+  ASSERT_TRUE(std::filesystem::exists(output_ + partial_suffix));
+  write_in_place(inputs[1]);
+  request.progress = nullptr;
+  request.resume = true;
+  const ConcatRun refused = run_concat(GetParam(), request);
+  EXPECT_EQ(refused.status.code(), Code::invalid_argument);
+  EXPECT_THAT(refused.status.message(), HasSubstr("written since: " + inputs[1]));
+  request.resume = false;
+  run(request);
+  expect_concatenation(output_, inputs);
+}
+
+TEST_P(ConcatEngine, AnInputThatIsWrittenMeanwhileIsAnError) {
+  const auto inputs = make_inputs(folder_, {600, 700});
+  ConcatRequest request = small_request(inputs, output_);
+  bool first = true;
+  request.progress = [&](std::uint64_t, std::uint64_t) {
+    if (std::exchange(first, false)) write_in_place(inputs[1]);
+  };
+  const ConcatRun changed = run_concat(GetParam(), request);
+  EXPECT_EQ(changed.status.code(), Code::corrupt);
+  EXPECT_THAT(changed.status.message(), HasSubstr("\"" + inputs[1] + "\" has been changed"));
+  EXPECT_FALSE(std::filesystem::exists(output_));
+  EXPECT_FALSE(std::filesystem::exists(output_ + partial_suffix));
 }
 
 TEST_P(ConcatEngine, BadFilesAreNamedTogetherOrLeftOut) {

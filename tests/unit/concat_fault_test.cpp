@@ -54,8 +54,10 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
     return request;
   }
 
-  /// What a failed run has to leave; then --resume has to work.
-  void expect_left(const Status& failure, const std::string& what) {
+  /// What a failed run has to leave; then --resume has to work. `written`: an input that was
+  /// written since, so that nothing that is left may be used.
+  void expect_left(const Status& failure, const std::string& what,
+                   const std::string& written = "") {
     EXPECT_EQ(std::filesystem::exists(output_), GetParam().older) << what;
     if (GetParam().older) {
       EXPECT_EQ(content_of(output_), older_text) << what;
@@ -68,6 +70,12 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
     }
     ConcatRequest again = request();
     again.resume = true;
+    if (kept && !written.empty()) {
+      const ConcatRun refused = run_concat(GetParam().n_ranks, again);
+      EXPECT_EQ(refused.status.code(), Code::invalid_argument) << what;
+      EXPECT_THAT(refused.status.message(), HasSubstr("written since: " + written)) << what;
+      again.resume = false;
+    }
     const ConcatRun resumed = run_concat(GetParam().n_ranks, again);
     EXPECT_TRUE(resumed.status.ok()) << what << ": " << text_of(resumed.status);
     if (resumed.status.ok()) expect_concatenation(output_, inputs_);
@@ -173,7 +181,7 @@ TEST_P(ConcatInputFault, Truncated) {
       run_spoiled([&] { std::filesystem::resize_file(inputs_[2], saved.size() / 2); });
   EXPECT_EQ(run.status.code(), Code::corrupt) << text_of(run.status);
   std::ofstream(inputs_[2], std::ios::binary) << saved;
-  expect_left(run.status, "truncated");
+  expect_left(run.status, "truncated", inputs_[2]);
 }
 
 TEST_P(ConcatInputFault, Deleted) {
@@ -181,7 +189,7 @@ TEST_P(ConcatInputFault, Deleted) {
   const ConcatRun run = run_spoiled([&] { std::filesystem::remove(inputs_[2]); });
   EXPECT_EQ(run.status.code(), Code::not_found) << text_of(run.status);
   std::ofstream(inputs_[2], std::ios::binary) << saved;
-  expect_left(run.status, "deleted");
+  expect_left(run.status, "deleted", inputs_[2]);
 }
 
 /// The bytes of a chunk that must be decoded are garbage.
@@ -196,7 +204,7 @@ TEST_P(ConcatInputFault, DamagedChunk) {
   EXPECT_EQ(run.status.code(), Code::corrupt) << text_of(run.status);
   EXPECT_THAT(run.status.message(), HasSubstr("\"/a/x\""));
   std::ofstream(inputs_[2], std::ios::binary) << saved;
-  expect_left(run.status, "damaged");
+  expect_left(run.status, "damaged", inputs_[2]);
 }
 
 /// One rank cannot open the output.

@@ -385,12 +385,13 @@ Result<std::unique_ptr<ConcatOutput>> ConcatOutput::append(Hdf5File& file) {
   return open_output(file, nullptr, false);
 }
 
-// --- Two root attributes: a digest of the request, a count of datasets.
+// --- Three root attributes: a digest of the request, versions of inputs, a count of datasets.
 
 namespace {
 
 constexpr const char* request_attribute = "tailrace_concat_request";
 constexpr const char* count_attribute = concat_progress_attribute;
+constexpr const char* versions_attribute = "tailrace_concat_inputs";
 
 Hdf5Id open_root(const Hdf5File& file) {
   return Hdf5Id(H5Gopen2(file.hdf5_id(), "/", H5P_DEFAULT));
@@ -400,6 +401,7 @@ Hdf5Id open_root(const Hdf5File& file) {
 
 Status write_progress(Hdf5File& file, const ConcatProgress& progress) {
   TAILRACE_TRY(file.set_attribute("/", request_attribute, {progress.request}));
+  TAILRACE_TRY(file.set_attribute("/", versions_attribute, {progress.versions}));
   return file.set_attribute("/", count_attribute,
                             {std::vector<std::uint64_t>{progress.n_datasets}});
 }
@@ -415,13 +417,21 @@ Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file) {
   if (!count.valid() || H5Aread(count.get(), H5T_NATIVE_UINT64, &progress.n_datasets) < 0) {
     return hdf5_failure(Code::corrupt, std::string("attribute \"") + count_attribute + "\"");
   }
+  if (H5Aexists(root.get(), versions_attribute) <= 0) return std::optional(std::move(progress));
+  const Hdf5Id versions(H5Aopen(root.get(), versions_attribute, H5P_DEFAULT));
+  const Hdf5Id space(H5Aget_space(versions.get()));
+  const hssize_t n = H5Sget_simple_extent_npoints(space.get());
+  progress.versions.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  if (n <= 0 || H5Aread(versions.get(), H5T_NATIVE_UINT64, progress.versions.data()) < 0) {
+    return hdf5_failure(Code::corrupt, std::string("attribute \"") + versions_attribute + "\"");
+  }
   return std::optional(std::move(progress));
 }
 
 Status remove_progress(const Hdf5File& file) {
   const Hdf5Scope scope;
   const Hdf5Id root = open_root(file);
-  for (const char* name : {request_attribute, count_attribute}) {
+  for (const char* name : {request_attribute, count_attribute, versions_attribute}) {
     if (H5Aexists(root.get(), name) > 0 && H5Adelete(root.get(), name) < 0) {
       return hdf5_failure(Code::internal, std::string("attribute \"") + name + "\"");
     }

@@ -76,8 +76,9 @@ class ConcatOutput {
 // whenever the job dies; the finished file does not have it.
 
 struct ConcatProgress {
-  std::string request;           ///< What was asked: inputs, their lengths, options.
-  std::uint64_t n_datasets = 0;  ///< Of the schema, in its order, that are complete.
+  std::string request;                  ///< What was asked: inputs, their lengths, options.
+  std::uint64_t n_datasets = 0;         ///< Of the schema, in its order, that are complete.
+  std::vector<std::uint64_t> versions;  ///< Of the inputs, see file_version(); at most 64 KiB.
 };
 
 /// With the next commit. @error internal
