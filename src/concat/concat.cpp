@@ -204,6 +204,8 @@ Status Concatenation::settle_threads() {
 
 Status Concatenation::open_file() {
   FileOptions options = request_.options;
+  // A whole file, and one commit: what changes it in place must survive a power loss.
+  options.journal = options.journal || request_.append;
   const std::string partial = output_.temporary_path();
   // Whether there is something to resume is rank 0's to say.
   Result<bool> leftover = false;

@@ -5,12 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <ostream>
 
 #include "concat_engine_support.hpp"
+#include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
 #include "write/write.hpp"
@@ -313,6 +316,68 @@ TEST(ConcatAppendFault, AnOutputWithAJournalIsRefused) {
   EXPECT_EQ(run.status.code(), Code::corrupt);
   EXPECT_THAT(run.status.message(), HasSubstr("tailrace recover --apply " + output));
   EXPECT_TRUE(content_of(output) == older);
+}
+
+/// Counts the writes into the file as it was opened that no journal covers.
+class WatchedStorage final : public Storage {
+ public:
+  WatchedStorage(std::unique_ptr<Storage> inner, std::atomic<int>& n_in_place,
+                 std::atomic<int>& n_bare)
+      : inner_(std::move(inner)),
+        older_bytes_(*inner_->file_bytes()),
+        n_in_place_(n_in_place),
+        n_bare_(n_bare) {}
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    if (address < older_bytes_) {
+      ++n_in_place_;
+      const Result<Journal> journal = read_journal(journal_path_of(inner_->path()));
+      const auto covers = [&](const JournalEntry& entry) { return entry.address == address; };
+      const bool covered =
+          journal.ok() && std::any_of(journal->entries.begin(), journal->entries.end(), covers);
+      if (!covered) ++n_bare_;
+    }
+    return inner_->write_at(address, bytes);
+  }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    return inner_->read_at(address, bytes);
+  }
+  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
+  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
+  Status sync() override { return inner_->sync(); }
+  const std::string& path() const override { return inner_->path(); }
+
+ private:
+  std::unique_ptr<Storage> inner_;
+  std::uint64_t older_bytes_;
+  std::atomic<int>& n_in_place_;
+  std::atomic<int>& n_bare_;
+};
+
+/// A power loss can tear any write in half, the superblock's too, with which an append ends: what
+/// it changes of the older file stands in the journal by then.
+TEST(ConcatAppendFault, NothingIsChangedInPlaceWithoutAJournal) {
+  const TestFolder folder;
+  const std::string output = folder / "out.h5";
+  const auto inputs = make_inputs(folder, {13, 24, 9});
+  ConcatRequest first = small_request({inputs[0], inputs[1]}, output);
+  first.chunk_rows = 8;
+  ASSERT_TRUE(run_concat(1, first).status.ok());
+  std::atomic<int> n_in_place = 0;
+  std::atomic<int> n_bare = 0;
+  ConcatRequest request = small_request({inputs[2]}, output);
+  request.append = true;
+  request.options.open_storage = [&](const std::string& name,
+                                     bool create) -> Result<std::unique_ptr<Storage>> {
+    Result<std::unique_ptr<Storage>> inner = open_posix_storage(name, create, false);
+    if (!inner.ok()) return inner.status();
+    return std::unique_ptr<Storage>(
+        std::make_unique<WatchedStorage>(std::move(*inner), n_in_place, n_bare));
+  };
+  const ConcatRun run = run_concat(2, request);
+  ASSERT_TRUE(run.status.ok()) << text_of(run.status);
+  EXPECT_GT(n_in_place, 2);
+  EXPECT_EQ(n_bare, 0);
+  expect_concatenation(output, inputs);
 }
 
 /// A storage that fails at the end of a round after which datasets are committed; every resumed run
