@@ -112,6 +112,7 @@ Status Concatenation::run() {
   TAILRACE_TRY(agree_on_request());
   TAILRACE_TRY(check_request());
   TAILRACE_TRY(output_.claim(comm_, request_.output));
+  if (!output_.remark().empty()) report_.remarks.push_back(output_.remark());
   // The lock is ours by now: who reads the output would take a dead job's journal for a living one.
   const bool looks = request_.append && comm_.is_root();
   TAILRACE_TRY(comm_.agree(looks ? check_no_journal(output_.path()) : Status()));

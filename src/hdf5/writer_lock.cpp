@@ -139,6 +139,7 @@ Status WriterLock::take(const std::string& path) {
           "\"" + path + "\" is being written by " + before.sentence() +
               (may_be_dead ? "; if that job is dead, remove \"" + lock_path_ + "\"" : ""));
     }
+    if (!created && !before.pid.empty()) taken_over_from_ = before.sentence();
     if (lock == Lock::unsupported && !created) {  // Whoever removes it may make it anew.
       ::unlink(lock_path_.c_str());
       continue;
@@ -151,7 +152,6 @@ Status WriterLock::take(const std::string& path) {
       ::unlink(lock_path_.c_str());
       return written;
     }
-    if (!before.pid.empty()) taken_over_from_ = before.sentence();
     lock_ = std::move(at);
     holder_pid_ = ::getpid();
     return Status();

@@ -63,6 +63,11 @@ Status Output::claim(Comm& comm, const std::string& path) {
   return Status();
 }
 
+std::string Output::remark() const {
+  const std::string& dead = lock_.taken_over_from();
+  return dead.empty() ? "" : "\"" + path_ + "\": " + dead + " died while it wrote the file";
+}
+
 /// Make room for a new file under the temporary name. Rank 0; the lock says that no job lives that
 /// writes there.
 Status Output::clear_left_over(LeftOver left_over) const {

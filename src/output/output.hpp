@@ -13,9 +13,10 @@
 //   other one. Invariant 3: an Output that ends without close() does nothing collective, since its
 //   rank may be alone: MPI windows are left to MPI_Finalize, and rank 0 removes a temporary file.
 // Invariant 4: of two commits the second waits for the first, whoever writes it. Invariant 5: from
-//   claim() to its end no other job writes the file, under any of its names (writer_lock.hpp); who
-//   is refused has changed nothing. Invariant 6: a file that is not this job's is replaced only
-//   where the options say so, and only a regular file.
+//   claim() to its end no other job writes the file, by whichever soft links (writer_lock.hpp; each
+//   hard link has a lock of its own); who is refused has changed nothing. Invariant 6: a file that
+//   is not this job's is replaced only where the options say so, and only a regular file; other
+//   hard links of it keep what it was.
 
 #pragma once
 
@@ -69,6 +70,10 @@ class Output {
   /// Open what an earlier run has left unfinished of `path`, to go on with it under its temporary
   /// name. Collective. @error as open().
   Status resume(Comm& comm, const std::string& path, const FileOptions& options);
+
+  /// What the user should hear of how the file was come by: whose lock was taken over. Rank 0;
+  /// empty: nothing.
+  std::string remark() const;
 
   bool is_open() const { return storage_ != nullptr; }
   /// Whether the file stands under its own name: opened, or committed. The same on every rank.

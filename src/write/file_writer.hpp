@@ -52,7 +52,10 @@ class FileWriter final : public Writer {
   void idle(double seconds, const std::function<bool()>& done) override;
   Status close() override;
   void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
-  void on_log(LogCallback callback) override { log_ = std::move(callback); }
+  void on_log(LogCallback callback) override {
+    log_ = std::move(callback);
+    if (const std::string before = output_.remark(); log_ && !before.empty()) log_(before);
+  }
   void on_metadata(MetadataCallback before, MetadataCallback after) override {
     before_datasets_ = std::move(before);
     after_datasets_ = std::move(after);

@@ -132,7 +132,18 @@ TEST(Output, ADeadJobsLockIsTakenOver) {
   EXPECT_NE(looked->report.findings.back().find("lock file"), std::string::npos);
   ASSERT_TRUE(verbs::recover_file({path, true}).ok());
   EXPECT_FALSE(fs::exists(lock_path_of(path)));
-  std::ofstream(lock_path_of(path)) << "host elsewhere\nprocess 7\nsince then\nstart 1\n";
+  const std::string dead = "host elsewhere\nprocess 7\nsince then\nstart 1\n";
+  std::ofstream(lock_path_of(path)) << dead;
+  auto writer = append(path);
+  ASSERT_TRUE(writer.ok()) << text_of(writer.status());
+  std::vector<std::string> log;
+  (*writer)->on_log([&](const std::string& line) { log.push_back(line); });
+  EXPECT_EQ(log, std::vector<std::string>{
+                     "\"" + path +
+                     "\": another job (process 7 on elsewhere, since then) died while it wrote "
+                     "the file"});
+  ASSERT_DONE((*writer)->close());
+  std::ofstream(lock_path_of(path)) << dead;
   WriterLock lock;
   ASSERT_DONE(lock.take(path));
   EXPECT_NE(lock.taken_over_from().find("elsewhere"), std::string::npos);
@@ -172,6 +183,21 @@ TEST(Output, AReplacedFileKeepsItsModeAndItsLinks) {
 }
 
 /// Invariant 6: nothing but regular files is replaced, nor anything behind the temporary name.
+/// What replaces a file has its name only: a hard-linked backup stays.
+TEST(Output, OtherHardLinksOfAReplacedFileKeepIt) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_output(path);
+  fs::create_hard_link(path, folder / "backup.h5");
+  const std::string before = contents(path);
+  auto writer = create(path, "replace=on");
+  ASSERT_TRUE(writer.ok()) << text_of(writer.status());
+  ASSERT_DONE(write_step(**writer, "/other"));
+  ASSERT_DONE((*writer)->close());
+  EXPECT_EQ(contents(folder / "backup.h5"), before);
+  EXPECT_NE(contents(path), before);
+}
+
 TEST(Output, OthersFilesAreNeverTouched) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
