@@ -455,6 +455,7 @@ ConcatReport Concatenation::report() {
   report_.n_files = inputs_.n_files();
   report_.input_bytes = inputs_.input_bytes();
   report_.skipped = inputs_.skipped();
+  report_.n_uneven = inputs_.find_uneven_rows(report_.remarks);
   if (report_.skipped.size() > request_.inputs.size() / 2) {
     report_.remarks.push_back("most inputs were left out: does the one that gives the schema, " +
                               request_.inputs[inputs_.first_input()] + ", differ?");

@@ -63,6 +63,7 @@ struct ConcatReport {
   std::uint64_t n_datasets = 0;  ///< Appended ones of the schema.
   std::uint64_t n_empty = 0;     ///< Of these, without any row.
   std::uint64_t n_rows = 0;      ///< Of all datasets.
+  std::uint64_t n_uneven = 0;    ///< Datasets of files whose rows differ from their group's.
   std::uint64_t raw_bytes = 0;
   std::uint64_t input_bytes = 0;   ///< The files' lengths.
   std::uint64_t output_bytes = 0;  ///< The file's length.

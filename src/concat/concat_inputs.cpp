@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "describe/concat_input.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "hdf5/hdf5_paths.hpp"
 
 namespace tailrace {
 
@@ -353,6 +355,53 @@ std::vector<ForeignRows> ConcatInputs::gather_foreign_rows() const {
     return a.dataset < b.dataset || (a.dataset == b.dataset && a.source < b.source);
   });
   return all;
+}
+
+std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) const {
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t d = 0; d < n_stored_; ++d) {
+    if (schema_[d].appended) groups[parent_path(schema_[d].path)].push_back(d);
+  }
+  const auto compare = [&](const OpenedFile& file, auto&& see) {
+    std::vector<std::uint64_t> n_rows(n_stored_, 0);
+    for (const FileRows& rows : file.rows) {
+      if (rows.dataset < n_stored_) n_rows[rows.dataset] = rows.n_rows;
+    }
+    for (const auto& [group, members] : groups) {
+      std::map<std::uint64_t, std::size_t> n_with;
+      std::uint64_t usual = n_rows[members.front()];  // Of what is as frequent, the first.
+      for (const std::size_t d : members) ++n_with[n_rows[d]];
+      for (const auto& [rows, n] : n_with) {
+        if (n > n_with[usual]) usual = rows;
+      }
+      for (const std::size_t d : members) see(d, n_rows[d], usual);
+    }
+  };
+  std::vector<std::uint64_t> n_even(n_stored_, 0);
+  for (const OpenedFile& file : files_) {
+    compare(file, [&](std::size_t d, std::uint64_t n, std::uint64_t usual) {
+      n_even[d] += n == usual ? 1 : 0;
+    });
+  }
+  comm_.allreduce(std::span(n_even), Reduction::sum);
+  std::vector<std::uint64_t> n_uneven = {0};
+  ByteWriter mine;
+  for (const OpenedFile& file : files_) {
+    compare(file, [&](std::size_t d, std::uint64_t n, std::uint64_t usual) {
+      if (n == usual || 2 * n_even[d] < n_files_) return;
+      if (n_uneven[0]++ >= named_files_max) return;
+      mine.add_text(file.input->path() + ": dataset \"" + schema_[d].path + "\" has " +
+                    std::to_string(n) + " rows, others of its group " + std::to_string(usual));
+    });
+  }
+  for (const Bytes& bytes : comm_.gather(mine.bytes(), 0)) {
+    for (ByteReader reader(bytes); !reader.at_end();) {
+      std::string line = reader.take_text();
+      if (lines.size() < named_files_max) lines.push_back(std::move(line));
+    }
+  }
+  comm_.allreduce(std::span(n_uneven), Reduction::sum);
+  return n_uneven[0];
 }
 
 std::vector<std::uint64_t> ConcatInputs::gather_versions() const {

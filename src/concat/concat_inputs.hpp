@@ -95,6 +95,10 @@ class ConcatInputs {
   /// Rows of datasets that are not by_value, of all inputs in order; rank 0 only. Collective.
   std::vector<ForeignRows> gather_foreign_rows() const;
 
+  /// Datasets that have as many rows as most of their group in most files, but not in all: their
+  /// rows would drift apart unseen. Collective: an allreduce of O(datasets), a gather.
+  /// @param lines  rank 0: where that is, up to 50.  @returns how often it is, on every rank.
+  std::uint64_t find_uneven_rows(std::vector<std::string>& lines) const;
   /// file_version() of each input as it was opened, 0 of those left out, by position; rank 0 only.
   /// Collective: one gather.
   std::vector<std::uint64_t> gather_versions() const;

@@ -81,6 +81,7 @@ void report_fields(const ConcatOutcome& outcome, Visit&& visit) {
   visit("n_datasets", report.n_datasets);
   visit("n_empty", report.n_empty);
   visit("n_rows", report.n_rows);
+  visit("n_uneven", report.n_uneven);
   visit("raw_bytes", report.raw_bytes);
   visit("input_bytes", report.input_bytes);
   visit("output_bytes", report.output_bytes);

@@ -462,6 +462,28 @@ TEST_P(ConcatEngine, BadFilesAreNamedTogetherOrLeftOut) {
   expect_concatenation(output_, {inputs[0], inputs[3]});
 }
 
+/// A column that lacks a row in one file belongs to other rows of its group from there on.
+TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
+  std::vector<std::string> inputs;
+  for (int i = 0; i < 5; ++i) {
+    inputs.push_back(folder_ / ("in" + std::to_string(i) + ".h5"));
+    make_file(inputs.back(), [&](hid_t file) {
+      const Hdf5Id group(H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+      for (const char* name : {"a", "b", "c"}) {
+        const std::uint64_t n = i == 3 && *name == 'b' ? 9 : 10 + static_cast<std::uint64_t>(i);
+        put_values(group.get(), name, Made{{n}, {0}, {8}}, counting(n, std::int32_t{0}));
+      }
+      // Never of as many rows as the columns: nothing is expected of it.
+      put_values(group.get(), "other", Made{{2}, {0}, {8}}, counting(2, std::int32_t{0}));
+    });
+  }
+  const ConcatRun result = run(small_request(inputs, output_));
+  EXPECT_EQ(result.report.n_uneven, 1U);
+  EXPECT_THAT(
+      result.report.remarks,
+      testing::ElementsAre(inputs[3] + ": dataset \"/g/b\" has 9 rows, others of its group 13"));
+}
+
 TEST_P(ConcatEngine, RequestsThatCannotBe) {
   const auto inputs = make_inputs(folder_, {5});
   const std::string older = folder_ / "older.h5";
