@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "concat/concat_inputs.hpp"
@@ -67,6 +68,8 @@ class Concatenation {
 
   Status run();
   ConcatReport report();
+  /// After run() has failed because of one input alone: its position, the same on every rank.
+  std::optional<std::size_t> damaged_input() const { return damaged_input_; }
   void clean_up_after_failure(Status& failure);
 
  private:
@@ -99,6 +102,7 @@ class Concatenation {
   bool resumes_ = false;               ///< There was an unfinished output, and it is gone on with.
   bool resumable_ = false;             ///< What is committed so far can be gone on with.
   bool closing_ = false;               ///< The last commit has begun: the file may have changed.
+  std::optional<std::size_t> damaged_input_;
   std::uint64_t n_threads_ = 1;
   std::uint64_t task_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
@@ -345,7 +349,12 @@ Status Concatenation::do_round(std::uint64_t end) {
   if (worked.ok()) worked = finished;
   count_memory(moving_bytes + arrived.pieces().size() * 2 * sizeof(Piece));
   for (const WrittenPlace& place : lane_->take_written()) written_.push_back(place);
-  TAILRACE_TRY(comm_.agree(worked));
+  if (const Status agreed = comm_.agree(worked); !agreed.ok()) {
+    std::vector<std::uint64_t> behind = {static_cast<std::uint64_t>(work_->damaged_input() + 1)};
+    comm_.allreduce(std::span(behind), Reduction::max);
+    if (behind[0] > 0) damaged_input_ = static_cast<std::size_t>(behind[0] - 1);
+    return agreed;
+  }
   place_ = end;
   ++report_.n_rounds;
   if (comm_.is_root() && request_.progress) {
@@ -505,12 +514,29 @@ ConcatReport Concatenation::report() {
 
 }  // namespace
 
+// An input whose chunks turn out to be damaged has rows in the line by then, which cannot be taken
+// out again: without it the concatenation is another one.
 Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
-  Concatenation concatenation(comm, request);
-  Status status = concatenation.run();
-  if (status.ok()) return concatenation.report();
-  concatenation.clean_up_after_failure(status);
-  return status;
+  ConcatRequest left = request;
+  std::vector<std::string> skipped;
+  while (true) {
+    Concatenation concatenation(comm, left);
+    Status status = concatenation.run();
+    if (status.ok()) {
+      ConcatReport report = concatenation.report();
+      report.skipped.insert(report.skipped.begin(), skipped.begin(), skipped.end());
+      return report;
+    }
+    const std::optional<std::size_t> damaged = concatenation.damaged_input();
+    const std::string why = status.message();
+    concatenation.clean_up_after_failure(status);
+    const bool skips = request.on_error == OnError::skip && left.inputs.size() > 1;
+    if (!damaged || !skips) return status;
+    const std::string& path = left.inputs[*damaged];
+    skipped.push_back(why.find(path) != std::string::npos ? why : path + ": is damaged");
+    left.inputs.erase(left.inputs.begin() + static_cast<std::ptrdiff_t>(*damaged));
+    left.resume = false;  // What is committed has its rows.
+  }
 }
 
 }  // namespace tailrace

@@ -23,7 +23,7 @@ namespace tailrace {
 /// What becomes of an input that cannot be appended (corrupt, missing, another schema).
 enum class OnError : std::uint8_t {
   stop,  ///< Nothing is written; all such inputs are named together.
-  skip   ///< It is left out, and named.
+  skip   ///< It is left out, and named; damage that is found late lets the job begin anew.
 };
 
 struct ConcatRequest {

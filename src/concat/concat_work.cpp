@@ -69,11 +69,13 @@ bool same_inner(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-std::string ConcatWork::piece_text(const Piece& piece) const {
-  const std::string& file = piece.part->source < 0
-                                ? settings_.output
+const std::string& ConcatWork::file_of(const Piece& piece) const {
+  return piece.part->source < 0 ? settings_.output
                                 : settings_.inputs[static_cast<std::size_t>(piece.part->source)];
-  return file + ": dataset \"" + targets_[piece.part->dataset].like.path + "\", chunk " +
+}
+
+std::string ConcatWork::piece_text(const Piece& piece) const {
+  return file_of(piece) + ": dataset \"" + targets_[piece.part->dataset].like.path + "\", chunk " +
          std::to_string(piece.chunk);
 }
 
@@ -97,7 +99,7 @@ Status ConcatWork::prepare_codecs(std::span<const Slot> slots, const Arrived& ar
     const Piece& piece = arrived.pieces()[slot.piece];
     const std::size_t dataset = piece.part->dataset;
     if (piece.part->form->kind == StoredForm::Kind::chunked) {
-      TAILRACE_TRY(make_codec(dataset, *piece.part->form));
+      TAILRACE_TRY(make_codec(dataset, *piece.part->form).within(file_of(piece)));
     }
     if (dataset == last_dataset) continue;
     last_dataset = dataset;
@@ -119,6 +121,7 @@ Status ConcatWork::decode(const Piece& piece, std::span<std::byte> values, Decod
     if (status.ok()) return status;
     // It is the input that is damaged.
     const Code code = status.code() == Code::codec_failed ? Code::corrupt : status.code();
+    if (code == Code::corrupt) damaged_input_ = piece.part->source;
     return Status(code, piece_text(piece) + ": " + status.message());
   }
   if (piece.bytes.size() != values.size()) {

@@ -49,7 +49,7 @@ class ConcatWork {
 
   /// Do this rank's share of a round; the lane may still be writing afterwards. Not collective.
   /// @error codec_failed, corrupt  names input, dataset and chunk.  @error plugin_missing,
-  /// out_of_memory
+  /// out_of_memory  where an input needs it, its name, too
   Status run(const ConcatRound& round, int rank, const Arrived& arrived,
              std::span<const CopiedChunk> copies, const PieceSender& sender);
 
@@ -57,6 +57,8 @@ class ConcatWork {
   const BusyTime& decoding() const { return decoding_; }
   const BusyTime& encoding() const { return encoding_; }
   const BusyTime& reading() const { return reading_; }
+  /// The position of an input with a chunk that does not decode; -1: there is none.
+  std::int64_t damaged_input() const { return damaged_input_; }
   std::uint64_t n_places() const { return n_places_; }  ///< Dealt with, stored or not.
   std::uint64_t n_encoded() const { return n_encoded_; }
   std::uint64_t n_copied() const { return n_copied_; }
@@ -88,6 +90,7 @@ class ConcatWork {
                   std::uint64_t row_bytes, Buffer& values, Decoded& decoded);
   Status hand_on(std::uint64_t place, const ConcatLine::Chunk& chunk, Buffer values);
   Status copy(const CopiedChunk& chunk, const PieceSender& sender);
+  const std::string& file_of(const Piece& piece) const;
   std::string piece_text(const Piece& piece) const;
 
   const ConcatLine& line_;
@@ -102,6 +105,7 @@ class ConcatWork {
   BusyTime decoding_;
   BusyTime encoding_;
   BusyTime reading_;
+  std::atomic<std::int64_t> damaged_input_{-1};
   std::atomic<std::uint64_t> n_places_{0};
   std::atomic<std::uint64_t> n_encoded_{0};
   std::atomic<std::uint64_t> n_copied_{0};

@@ -462,6 +462,30 @@ TEST_P(ConcatEngine, BadFilesAreNamedTogetherOrLeftOut) {
   expect_concatenation(output_, {inputs[0], inputs[3]});
 }
 
+/// Damage within a chunk is found when rows have their places: the whole begins anew without it.
+TEST_P(ConcatEngine, DamageThatIsFoundLateIsLeftOutWhole) {
+  const auto inputs = make_inputs(folder_, {70, 30, 90, 50}, 4);
+  for (const std::size_t damaged : {1U, 2U}) {
+    const StoredAt chunk = stored_chunks(inputs[damaged], "/a/x").back();
+    std::fstream file(inputs[damaged], std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(chunk.address));
+    file << std::string(chunk.n_bytes, '\xff');
+  }
+  ConcatRequest request = small_request(inputs, output_);
+  request.chunk_rows = 16;
+  const ConcatRun stopped = run_concat(GetParam(), request);
+  EXPECT_EQ(stopped.status.code(), Code::corrupt);
+  EXPECT_THAT(stopped.status.message(), HasSubstr("dataset \"/a/x\""));
+  request.on_error = OnError::skip;
+  const ConcatRun skipped = run(request);
+  EXPECT_EQ(skipped.report.n_files, 2U);
+  ASSERT_EQ(skipped.report.skipped.size(), 2U);
+  for (const std::size_t damaged : {1U, 2U}) {
+    EXPECT_THAT(skipped.report.skipped, testing::Contains(HasSubstr(inputs[damaged])));
+  }
+  expect_concatenation(output_, {inputs[0], inputs[3]});
+}
+
 /// A column that lacks a row in one file belongs to other rows of its group from there on.
 TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
   std::vector<std::string> inputs;
