@@ -46,6 +46,11 @@ constexpr std::uint64_t threads_share = 8;    ///< 1/8: chunks being decoded and
 constexpr std::uint64_t outgoing_max = 512U << 20;
 constexpr std::uint64_t round_bytes_max = 256U << 20;
 
+// Commits are made between rounds: those take half the time between two commits, as far as is
+// known. Raw bytes of a rank's part.
+constexpr std::uint64_t first_round_bytes = 4U << 20;
+constexpr std::uint64_t round_bytes_min = 1U << 20;
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -83,6 +88,7 @@ class Concatenation {
   Status commit(std::uint64_t place);
   Status finish();
   std::uint64_t round_end(std::uint64_t first, bool& commit_now);
+  std::uint64_t paced_bytes() const;
   Status settle_threads();
   void count_memory(std::uint64_t moving_bytes);
 
@@ -108,6 +114,7 @@ class Concatenation {
   std::uint64_t peak_bytes_ = 0;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_commit_ = start_;
+  Clock::time_point rounds_begin_ = start_;
   double seconds_[n_stages] = {};
   ConcatReport report_;
 };
@@ -293,13 +300,25 @@ Status Concatenation::place_contiguous() {
   return Status();
 }
 
+/// Raw bytes of all ranks that keep a round short enough for commits in time. Rank 0's clock.
+std::uint64_t Concatenation::paced_bytes() const {
+  const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
+  if (place_ == first_place_) return first_round_bytes * n_ranks;
+  const std::uint64_t done = line_->bytes_before(place_) - line_->bytes_before(first_place_);
+  const double rate = static_cast<double>(done) / std::max(seconds_since(rounds_begin_), 1e-9);
+  const double wanted = std::min(rate * request_.commit_interval_s / 2, 1e18);
+  return std::max(round_bytes_min * n_ranks, static_cast<std::uint64_t>(wanted));
+}
+
 /// Where the round that begins at `first` ends, for all ranks; and whether to commit before it.
 std::uint64_t Concatenation::round_end(std::uint64_t first, bool& commit_now) {
   const std::uint64_t memory = request_.options.memory_bytes;
   const std::uint64_t share = std::min(memory / round_share, round_bytes_max);
   const std::uint64_t outgoing = std::min(memory / outgoing_share, outgoing_max);
   const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
-  std::uint64_t end = first < line_->n_places() ? line_->end_within(first, share * n_ranks) : first;
+  std::uint64_t bytes = share * n_ranks;
+  if (comm_.is_root() && !request_.append) bytes = std::min(bytes, paced_bytes());
+  std::uint64_t end = first < line_->n_places() ? line_->end_within(first, bytes) : first;
   end = sender_->end_within(first, end, outgoing);
   const bool due = comm_.is_root() && !request_.append && place_ > first_place_ &&
                    seconds_since(last_commit_) >= request_.commit_interval_s;
@@ -364,7 +383,7 @@ Status Concatenation::do_round(std::uint64_t end) {
 }
 
 Status Concatenation::do_rounds() {
-  last_commit_ = Clock::now();
+  last_commit_ = rounds_begin_ = Clock::now();
   while (place_ < line_->n_places()) {
     bool commit_now = false;
     const std::uint64_t end = round_end(place_, commit_now);

@@ -64,7 +64,9 @@ Result<bool> leftover_can_be_resumed(const std::string& partial) {
     const Result<RecoverReport> recovered = inspect_and_recover(partial, true);
     if (!recovered.ok()) return recovered.status();
   }
-  return tells_progress(partial);
+  if (!tells_progress(partial)) return false;
+  TAILRACE_TRY(cut_off_uncommitted(partial));
+  return true;
 }
 
 ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine& line,

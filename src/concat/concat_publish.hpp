@@ -27,7 +27,8 @@ std::string request_digest(const ConcatRequest& request, std::uint64_t input_byt
 
 /// Whether an unfinished output tells how far it has come; a run that was killed before its first
 /// commit has left nothing but bytes. Rank 0. A commit that was cut short is completed first, from
-/// its journal. @error io_error, no_space  while that is done.
+/// its journal; what was written since the last commit is cut off. @error io_error, no_space  while
+/// that is done.
 Result<bool> leftover_can_be_resumed(const std::string& partial);
 
 class ConcatPublisher {

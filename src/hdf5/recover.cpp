@@ -351,6 +351,15 @@ bool tells_progress(const std::string& path) {
   return file.valid() && H5Aexists(file.get(), concat_progress_attribute) > 0;
 }
 
+Status cut_off_uncommitted(const std::string& path) {
+  const OpenFile file(path, true);
+  TAILRACE_TRY(file.opened());
+  const Result<Superblock> superblock = find_superblock(file);
+  if (!superblock.ok()) return superblock.status().within("file " + quoted(path));
+  const std::uint64_t end = superblock->end_of_file;
+  return file.n_bytes() > end ? file.resize(end) : Status();
+}
+
 // A journal that is incomplete has changed nothing, but its writer may be completing it; one that
 // belongs to another file says nothing of this one.
 Status check_not_half_committed(const std::string& path) {

@@ -35,6 +35,10 @@ inline constexpr const char* concat_progress_attribute = "tailrace_concat_datase
 /// Whether a file is the unfinished output of a concatenation, which --resume can go on with.
 bool tells_progress(const std::string& path);
 
+/// Cut off what lies behind the end that the superblock states: bytes that were never committed.
+/// For the only writer of the file. @error corrupt, io_error
+Status cut_off_uncommitted(const std::string& path);
+
 /// For who is about to read a file: whether a commit has begun to change it and has not ended, so
 /// that neither its metadata nor its values are to be believed. While the commit's job lives, this
 /// waits for its end, which comes soon. Not collective. Cost: one look for a name.

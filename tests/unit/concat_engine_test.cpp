@@ -508,6 +508,47 @@ TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
       testing::ElementsAre(inputs[3] + ": dataset \"/g/b\" has 9 rows, others of its group 13"));
 }
 
+/// Bytes that were written after the last commit are of no use to who goes on from it.
+TEST_P(ConcatEngine, ResumingCutsOffWhatWasNotCommitted) {
+  const auto inputs = make_inputs(folder_, {6000, 7000}, 16);
+  ConcatRequest request = small_request(inputs, output_);
+  request.chunk_rows = 64;
+  request.options.memory_bytes = 96U << 10;
+  request.commit_interval_s = 0;
+  run(request);
+  const auto n_bytes = std::filesystem::file_size(output_);
+  std::filesystem::remove(output_);
+  std::vector<StorageProbe> probes(static_cast<std::size_t>(GetParam()));
+  request.progress = [&](std::uint64_t done, std::uint64_t total) {
+    if (4 * done >= 3 * total) probes[0].fail_other = true;
+  };
+  ASSERT_FALSE(run_concat(GetParam(), request, &probes).status.ok());
+  const std::string partial = output_ + partial_suffix;
+  std::filesystem::resize_file(partial, std::filesystem::file_size(partial) + 10 * n_bytes);
+  request.progress = nullptr;
+  request.resume = true;
+  run(request);
+  expect_concatenation(output_, inputs);
+  EXPECT_LT(std::filesystem::file_size(output_), 2 * n_bytes);
+}
+
+/// Memory for all of it in one round must not keep commits from being made.
+TEST(ConcatRounds, LeaveTimeForCommits) {
+  const TestFolder folder;
+  const auto inputs = make_inputs(folder, {150000, 150000}, 1000);
+  ConcatRequest request = small_request(inputs, folder / "out.h5");
+  request.commit_interval_s = 0;
+  const ConcatRun often = run_concat(1, request);
+  ASSERT_TRUE(often.status.ok()) << text_of(often.status);
+  EXPECT_GT(often.report.n_commits, 2U);
+  request.commit_interval_s = 1e6;
+  request.options.replace = true;
+  const ConcatRun once = run_concat(1, request);
+  EXPECT_EQ(once.report.n_commits, 1U);
+  EXPECT_LE(once.report.n_rounds, 2U);
+  expect_concatenation(request.output, inputs);
+}
+
 TEST_P(ConcatEngine, RequestsThatCannotBe) {
   const auto inputs = make_inputs(folder_, {5});
   const std::string older = folder_ / "older.h5";
