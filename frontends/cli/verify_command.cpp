@@ -37,8 +37,8 @@ bound, prints its coordinates, its original and its decoded value.
 )";
 
 constexpr const char* verify_footer =
-    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken, or something is missing or of
-another shape, 2 usage or bad input, 3 storage or memory gave out.)";
+    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken, or something is missing or
+of another shape, 2 usage or bad input, 3 storage or memory gave out.)";
 
 std::string verdict_text(const verbs::VerifyConcatReport& report) {
   TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks|>time|verdict");
