@@ -150,15 +150,18 @@ bool asks_for_safe_mode() {
 }
 
 /// Rank 0's flags count; a rank that has others goes on with them and says so at the end. In safe
-/// mode, which one rank's environment may ask for, all ranks say it.
+/// mode, which one rank's environment may ask for, all ranks say it. All say NC_ENFILE, too, where
+/// one has no number left: a file is open on all ranks or on none.
 int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode) {
   int root_flags = flags;
   MPI_Bcast(&root_flags, 1, MPI_INT, 0, comm);
   const int status = root_flags == flags ? NC_NOERR : disagreement;
   flags = root_flags;
-  const int mine[2] = {status, asks_for_safe_mode() ? -1 : 0};
-  int least[2] = {0, 0};
-  MPI_Allreduce(mine, least, 2, MPI_INT, MPI_MIN, comm);
+  const int full = open_files().size() >= NC_MAX_NFILES ? -1 : 0;
+  const int mine[3] = {status, asks_for_safe_mode() ? -1 : 0, full};
+  int least[3] = {0, 0, 0};
+  MPI_Allreduce(mine, least, 3, MPI_INT, MPI_MIN, comm);
+  if (least[2] != 0) return NC_ENFILE;
   safe_mode = least[1] != 0;
   return safe_mode ? least[0] : status;
 }
@@ -200,6 +203,8 @@ std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mo
   return file;
 }
 
+void close_what_is_left_open();
+
 /// Take what create or open gave, or its failure; alike on all ranks.
 int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disagreement,
                 std::unique_ptr<OpenFile> file, int* ncid) {
@@ -207,6 +212,7 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
   file->array = std::move(*made);
   file->take_definitions();
   file->list_objects();
+  if (!file->read_only) close_what_is_left_open();
   const int status = add_file(std::move(file), ncid);
   return status != NC_NOERR ? status : disagreement;
 }
@@ -223,6 +229,7 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
   if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
   bool safe_mode = false;
   const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_CMODE, mode, safe_mode);
+  if (disagreement == NC_ENFILE) return NC_ENFILE;
   const int status = check_create_mode(mode);
   if (status != NC_NOERR) return status;
   ArrayFileOptions options;
@@ -244,6 +251,7 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
 int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
   bool safe_mode = false;
   const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_OMODE, mode, safe_mode);
+  if (disagreement == NC_ENFILE) return NC_ENFILE;
   ArrayFileOptions options;
   if (const Status settings = prepare_options(comm, options); !settings.ok()) {
     return report_failure(settings, comm);
@@ -383,6 +391,57 @@ int abort_file(OpenFile& file) {
       report_failure(drop ? file.array->abort() : file.array->close(), file.array->comm());
   remove_file(file.id);
   return status;
+}
+
+// --- what a program leaves open. With the real library its values are in the file then.
+
+/// The files that are being written, in the order in which their ranks have opened them: ranks that
+/// have several in common close them in the same order, whatever else each of them has open.
+std::vector<OpenFile*> left_open() {
+  std::vector<OpenFile*> files;
+  for (const int id : open_files()) {
+    if (!find_file(id)->read_only) files.push_back(find_file(id));
+  }
+  std::sort(files.begin(), files.end(),
+            [](const OpenFile* a, const OpenFile* b) { return a->turn < b->turn; });
+  return files;
+}
+
+/// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, when all of MPI still works. A
+/// rank that waits in ncmpi_close for one that has forgotten it is served as well.
+int close_in_finalize(MPI_Comm, int, void*, void*) {
+  for (OpenFile* file : left_open()) {
+    if (file->array->comm().is_root()) {
+      std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; ncmpi_close was not called\n",
+                   file->path.c_str());
+    }
+    (void)guarded([&] { return close_file(*file); });
+  }
+  return MPI_SUCCESS;
+}
+
+/// Closing takes all ranks, so at the end of a process it can only be said what is missing.
+void say_what_is_lost() {
+  for (const OpenFile* file : left_open()) {
+    if (!file->array->comm().is_root()) continue;
+    std::fprintf(stderr,
+                 "tailrace: %s: the program ended without ncmpi_close and MPI_Finalize; what was "
+                 "put since the last ncmpi_sync or ncmpi_flush is lost (tailrace recover %s)\n",
+                 file->path.c_str(), file->path.c_str());
+  }
+}
+
+void close_what_is_left_open() {
+  static const bool asked = [] {
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_in_finalize, &key, nullptr);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+    static const int pid = getpid();
+    return std::atexit([] {
+             if (getpid() == pid) say_what_is_lost();
+           }) == 0;
+  }();
+  (void)asked;
 }
 
 int set_fill_mode(OpenFile& file, int mode, int* old_mode) {

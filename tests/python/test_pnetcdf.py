@@ -107,6 +107,34 @@ def assert_same_values(ours, real):
             np.testing.assert_array_equal(a[name][written], variable[written], err_msg=name)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("how", ["finalize", "some"])
+def test_files_that_are_left_open_are_closed_by_mpi_finalize(how, ranks, tmp_path):
+    done = run([built("bin", "pnetcdf", "left_open_relinked"), f"{tmp_path}/", how], ranks)
+    own = [f"own{rank}" for rank in range(ranks)]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("tailrace:")]
+    closed = ["second", "defining", *own] + (["first"] if how == "finalize" else [])
+    for name in closed:
+        assert sum(f"/{name}.nc: closed by MPI_Finalize" in line for line in lines) == 1, lines
+    assert len(lines) == len(closed)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(
+        f"{name}.nc" for name in ["first", "second", "defining", *own])
+    for name in ["first", "second", *own]:
+        with netCDF4.Dataset(tmp_path / f"{name}.nc") as file:
+            n = 10 * (1 if name.startswith("own") else ranks)
+            assert file["u"][:].tolist() == list(range(n))
+    with netCDF4.Dataset(tmp_path / "defining.nc") as file:
+        assert file["u"].shape == (10 * ranks,)
+
+
+def test_a_program_that_ends_without_mpi_finalize_is_told_what_is_lost(tmp_path):
+    done = run([built("bin", "pnetcdf", "left_open_relinked"), f"{tmp_path}/", "exit"], code=None)
+    for name in ["first", "second", "own0", "defining"]:
+        assert f"{name}.nc: the program ended without ncmpi_close and MPI_Finalize" in done.stderr
+    with netCDF4.Dataset(tmp_path / "first.nc") as file:
+        assert file["u"][:].tolist() == list(range(10))
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_program_on_netcdf_c(ranks, tmp_path):
     """Through a library of others: netCDF-C, where it is there in its build for PnetCDF."""
