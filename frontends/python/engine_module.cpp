@@ -11,6 +11,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
+
 #include "core/option_table.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
@@ -150,6 +152,20 @@ nb::tuple info(const std::string& path, const std::string& chunks_of) {
   return nb::make_tuple(report_to_python(found), text_to_python(report::info_text(found)));
 }
 
+/// Let the process end with status 1 where it would end with 0. Python has no way to say so once
+/// its program is over. Whatever else is to happen at the end still does: glibc goes on with the
+/// handlers that are left.
+void end_with_failure() {
+#ifdef __GLIBC__
+  static const bool asked = ::on_exit(
+                                [](int status, void*) {
+                                  if (status == 0) std::exit(EXIT_FAILURE);
+                                },
+                                nullptr) == 0;
+  (void)asked;
+#endif
+}
+
 void bind_file(nb::module_& module) {
   nb::class_<EngineFile>(module, "EngineFile")
       .def_prop_ro("path", &EngineFile::path)
@@ -246,6 +262,7 @@ NB_MODULE(_engine, module) {
              nb::arg("per_field"), nb::arg("only"), nb::arg("exclude"), nb::arg("comm").none(),
              nb::arg("progress").none());
   module.def("info", &info);
+  module.def("end_with_failure", &end_with_failure);
   module.def("search_plugins_in", &verbs::search_plugins_in);
   module.def("check_options", [](const std::string& options) {
     FieldOptions parsed;

@@ -200,7 +200,7 @@ def _open_again(path: str, options: str) -> File:
 
 
 def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
-    """Close what was dropped without close(). Nobody can be told of a failure but who looks on."""
+    """Close what was dropped without close(). Of a failure stderr and the exit status tell."""
     if not alone or os.getpid() != pid:
         return
     try:
@@ -208,6 +208,7 @@ def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
     except Exception as error:  # noqa: BLE001 - in a finalizer there is nobody to catch it.
         print(f"tailrace: {path} was not closed by the program, and cannot be now: {error}",
               file=sys.stderr, flush=True)
+        engine().end_with_failure()
 
 
 def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,  # noqa: A001

@@ -299,18 +299,23 @@ def test_an_exception_leaves_the_older_file(written, failure):
     assert [entry.name for entry in written.parent.iterdir()] == [written.name]
 
 
-def test_a_dataset_that_cannot_be_computed_leaves_the_older_file(written):
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
+def test_a_dataset_that_cannot_be_computed_leaves_the_older_file(written, failure):
     xarray = pytest.importorskip("xarray")
     dask = pytest.importorskip("dask.array")
+    from dask import config as dask_config
 
     def fail(block):
-        raise RuntimeError("no such input")
+        raise failure("no such input")
 
     before = written.read_bytes()
     lazy = dask.map_blocks(fail, dask.zeros((8, 8), chunks=4), dtype="f8", meta=np.zeros((0, 0)))
-    with pytest.raises(RuntimeError, match="no such input"):
-        tailrace.write_dataset(xarray.Dataset({"u": (("y", "x"), lazy)}), written)
+    whole = {"v": (("y", "x"), np.ones((8, 8)))}
+    # On this thread, as Ctrl-C comes.
+    with pytest.raises(failure, match="no such input"), dask_config.set(scheduler="synchronous"):
+        tailrace.write_dataset(xarray.Dataset({**whole, "u": (("y", "x"), lazy)}), written)
     assert written.read_bytes() == before
+    assert [entry.name for entry in written.parent.iterdir()] == [written.name]
 
 
 def in_child(work):
@@ -364,9 +369,11 @@ file.close()
 """
 
 
-def test_a_file_that_cannot_be_closed_at_the_end_says_so(tmp_path):
+@pytest.mark.parametrize("dropped", ["", "del file", "sys.exit(3)"])
+def test_a_file_that_cannot_be_closed_at_the_end_says_so(tmp_path, dropped):
     program = """
-import sys
+import atexit, sys
+atexit.register(print, "the end of others")
 import numpy as np
 import resource, signal
 import tailrace
@@ -374,11 +381,13 @@ file = tailrace.open(sys.argv[1], "w")
 file.create_variable("u", ("x",), data=np.random.default_rng(0).random(100000))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-"""
+""" + dropped
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "full.nc")],
                            capture_output=True, text=True, check=False,
                            env=python_package.package_environment())
     assert "full.nc was not closed by the program, and cannot be now" in ended.stderr
+    assert ended.returncode == (3 if "exit" in dropped else 1)
+    assert ended.stdout == "the end of others\n"
 
 
 def test_threads_share_a_file(written):
