@@ -155,10 +155,7 @@ Status run_set_local(const CodecRequest& request, const PluginLibrary& library, 
     return Status(Code::unsupported,
                   "codec " + request.name + ": a scalar cannot be chunked; take codec none");
   }
-  // A stub that stands in for this filter in an open file must stay: its datasets carry final data.
-  if (!StubFilters::is_stub(spec.filter_id) && H5Zregister(library.filter_class) < 0) {
-    return hdf5_failure(Code::plugin_missing, library.file_name + " cannot be registered");
-  }
+  TAILRACE_TRY(StubFilters::set_real(*library.filter_class).within(library.file_name));
   const std::vector<hsize_t> extents(request.chunk_shape.begin(), request.chunk_shape.end());
   const int rank = static_cast<int>(extents.size());
   const Hdf5Id dcpl(H5Pcreate(H5P_DATASET_CREATE));
@@ -213,11 +210,7 @@ std::string version_text(const PluginLibrary& library, const PluginPlan& plan, b
 
 Status register_filter_class(const void* filter_class) {
   const Hdf5Scope scope;
-  const H5Z_filter_t id = static_cast<const H5Z_class2_t*>(filter_class)->id;
-  // A stub that stands in for it in an open file must stay: its datasets carry final client data.
-  if (StubFilters::is_stub(std::uint32_t(id))) return Status();
-  if (H5Zregister(filter_class) >= 0) return Status();
-  return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+  return StubFilters::set_real(*static_cast<const H5Z_class2_t*>(filter_class));
 }
 
 Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::string& plugin_path) {

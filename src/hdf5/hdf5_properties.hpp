@@ -28,8 +28,10 @@ hid_t hdf5_native_type(DType dtype);
 /// Set the fill value of `creation_list`. @error invalid_argument  `dtype` cannot hold it exactly.
 Status set_fill_value(hid_t creation_list, DType dtype, double fill_value);
 
-/// The stub filter classes that one file has caused to be registered; gives them back at its end,
-/// so that a later search for the real plug-in is not answered by a stub.
+/// The filters that one file needs HDF5 to take with final client data. For each a stub stands in
+/// HDF5: the real class, where this process knows it, without its set_local, so that whatever else
+/// the process reads goes on being decoded; else one that refuses every chunk, and that is taken
+/// back at the file's end, so that a later search for the plug-in is not answered by it.
 class StubFilters {
  public:
   StubFilters() = default;
@@ -37,11 +39,16 @@ class StubFilters {
   StubFilters& operator=(const StubFilters&) = delete;
   ~StubFilters() { release(); }
 
-  /// Register a stub of this number unless this or another file has done so.
+  /// Let HDF5 take final client data of this filter until release().
   Status add(const FilterSpec& filter);
-  /// Whether `filter_id` is served by a stub of any file.
+  /// Whether what HDF5 has under this number takes final client data.
   static bool is_stub(std::uint32_t filter_id);
-  /// Unregister what no other file uses. The files that used it must be closed.
+  /// Whether it decodes, if it is there.
+  static bool decodes(std::uint32_t filter_id);
+  /// The class that decodes, and is HDF5's where no file needs a stub. It lives as long as the
+  /// process. @error internal  HDF5 refuses.
+  static Status set_real(const H5Z_class2_t& filter_class);
+  /// What no other file needs. The files that used it must be closed.
   void release();
 
  private:

@@ -196,10 +196,10 @@ class Hdf5ChunkCodec final : public Codec {
 };
 
 /// Whether this process's HDF5 has a filter, built in or registered (no plug-ins are looked for in
-/// folders of ours, and stubs do not count).
+/// folders of ours, and stubs that refuse all chunks do not count).
 bool hdf5_has_filter(std::uint32_t filter_id) {
   const Hdf5Scope scope;
-  return !StubFilters::is_stub(filter_id) && H5Zfilter_avail(H5Z_filter_t(filter_id)) > 0;
+  return StubFilters::decodes(filter_id) && H5Zfilter_avail(H5Z_filter_t(filter_id)) > 0;
 }
 
 /// Make sure that HDF5 can encode and decode with a filter. Call with HDF5 locked.

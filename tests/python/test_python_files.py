@@ -185,6 +185,26 @@ def test_verify_and_info(written, tmp_path):
     assert u["codec"] == "trz" and u["absolute_bound"] == BOUND and "trz" in repr(info)
 
 
+@pytest.mark.parametrize("codec", ["trz", "xor"])
+def test_a_file_that_is_read_stays_readable_while_others_are_written(tmp_path, codec):
+    """Also to HDF5, which decodes where the command line and verify look."""
+    names = [tmp_path / name for name in ("read.nc", "written.nc")]
+
+    def write(name):
+        with tailrace.open(name, "w") as file:
+            file.create_variable("u", ("t", "y", "x"), data=FIELD, codec=codec)
+            file.flush()
+            assert tailrace.verify(names[0], names[0]).check()
+
+    write(names[0])
+    with tailrace.open(names[0]) as read:
+        assert np.array_equal(read["u"][...], FIELD)
+        write(names[1])
+        for first, second in (names, names[::-1]):
+            assert tailrace.verify(first, second).check()
+    assert tailrace.verify(*names).check()
+
+
 def test_relative_bounds_and_defaults(path):
     with tailrace.open(path, "w", options="codec=trz,bound=rel=1e-4; n*: codec=deflate") as file:
         file.create_variable("u", ("t", "y", "x"), data=FIELD)

@@ -9,6 +9,7 @@
 
 #include "container_support.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/superblock.hpp"
@@ -294,6 +295,69 @@ TEST(Hdf5File, MissingPluginIsEnteredByNumberAndForgotten) {
   ASSERT_EQ(chunks.value().size(), 1U);
   EXPECT_EQ(chunks.value()[0].chunk_index, 1U);
   EXPECT_EQ(chunks.value()[0].extent.encoded_bytes, 11U);
+}
+
+/// A filter whose set_local would spoil final client data.
+size_t invert(unsigned, size_t, const unsigned*, size_t n_bytes, size_t*, void** block) {
+  auto* bytes = static_cast<unsigned char*>(*block);
+  for (size_t i = 0; i < n_bytes; ++i) bytes[i] ^= 0xFF;
+  return n_bytes;
+}
+herr_t spoil(hid_t list, hid_t, hid_t) {
+  const unsigned word = 0;
+  return H5Pmodify_filter(list, 31998, H5Z_FLAG_MANDATORY, 1, &word);
+}
+
+/// A new file with eight values in one inverted chunk, with exact client data.
+struct InvertedFile {
+  explicit InvertedFile(const std::string& path)
+      : storage(path, false), file(create_file(storage, tail)) {
+    DatasetDefinition definition;
+    definition.path = "/values";
+    definition.shape = definition.chunk_shape = {8};
+    FilterSpec filter;
+    filter.filter_id = 31998;
+    filter.flags = H5Z_FLAG_MANDATORY;
+    filter.final_client_data = {3, 4};
+    definition.filters = {filter};
+    EXPECT_TRUE(file->create_dataset(definition).ok());
+    std::vector<float> values(8, 2.5F);
+    void* block = values.data();
+    invert(0, 0, nullptr, 32, nullptr, &block);
+    const Hdf5File::ChunkRecord record{0, {tail.claim(32), 32}, 0};
+    EXPECT_TRUE(storage.write_at(record.extent.address, std::as_bytes(std::span(values))).ok());
+    EXPECT_TRUE(file->insert_chunks("/values", {&record, 1}).ok());
+  }
+  RecordingStorage storage;
+  ScatteringTail tail;
+  std::unique_ptr<Hdf5File> file;
+};
+
+TEST(Hdf5File, WhatTheProcessReadsGoesOnBeingDecodedWhileAndAfterAnotherFileIsWritten) {
+  static const H5Z_class2_t real = {H5Z_CLASS_T_VERS, 31998,   1,     1,
+                                    "inverted",       nullptr, spoil, invert};
+  const TestFolder folder;
+  ASSERT_DONE(InvertedFile(folder / "read.h5").file->close());
+  const Hdf5Scope scope;
+  const Hdf5Id opened(H5Fopen((folder / "read.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS));
+  H5Pset_chunk_cache(access.get(), 0, 0, 0);  // Each reading decodes.
+  const Hdf5Id dataset(H5Dopen2(opened.get(), "/values", access.get()));
+  const auto reads = [&] {
+    std::vector<float> values(8);
+    const herr_t read =
+        H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+    return read >= 0 && values == std::vector<float>(8, 2.5F);
+  };
+  // Nobody has the filter; its stub stays in HDF5, since a dataset that is open needs the class.
+  ASSERT_DONE(InvertedFile(folder / "before.h5").file->close());
+  EXPECT_FALSE(reads());
+  ASSERT_DONE(register_filter_class(&real));
+  EXPECT_TRUE(reads());
+  InvertedFile other(folder / "other.h5");
+  EXPECT_TRUE(reads());
+  ASSERT_DONE(other.file->close());
+  EXPECT_TRUE(reads());
 }
 
 TEST(Hdf5File, ClientDataThatHdf5WouldStoreOtherwiseIsRefused) {
