@@ -232,6 +232,7 @@ Status Concatenation::open_file() {
   } else {
     const auto path = [](const ConcatTarget& t) -> const std::string& { return t.like.path; };
     options.expected_root_links = n_root_members(targets_.all(), path);
+    options.shares_chunks = request_.dedup;
     TAILRACE_TRY(output_.create(comm_, request_.output, options, Output::LeftOver::replaced));
   }
   const std::vector<ForeignRows> foreign = inputs_.gather_foreign_rows();
@@ -245,11 +246,11 @@ Status Concatenation::open_file() {
   settings.memory_bytes = request_.options.memory_bytes / 4;
   publisher_ = std::make_unique<ConcatPublisher>(request_, *line_, targets_.all(),
                                                  targets_.older_rows(), settings);
-  std::vector<std::uint64_t> done = {0};
+  std::vector<std::uint64_t> done = {0, 0};
   Status opened;
   if (comm_.is_root()) {
     opened = publisher_->open(output_.file(), foreign);
-    done[0] = publisher_->n_published();
+    done = {publisher_->n_published(), output_.file().reuses_space() ? 1U : 0U};
   }
   TAILRACE_TRY(comm_.agree(opened));
   resumable_ = resumes_;
@@ -264,7 +265,11 @@ Status Concatenation::open_file() {
       std::min(request_.options.write_buffer_bytes,
                std::max<std::uint64_t>(request_.options.memory_bytes / 16, 64U << 10));
   lane.dense = request_.options.field_defaults.layout == "dense";
-  lane.dedup = request_.dedup;
+  // A later append would change with a chunk all those at its place.
+  lane.dedup = request_.dedup && done[1] == 0;
+  if (request_.dedup && !lane.dedup && comm_.is_root()) {
+    report_.remarks.push_back("--dedup: no chunks are shared in a file that was made without it");
+  }
   lane_ = std::make_unique<ConcatWriteLane>(output_.storage(), output_.tail(), lane);
   work_ =
       std::make_unique<ConcatWork>(*line_, targets_.all(), *lane_, output_.tail(),

@@ -53,7 +53,8 @@ std::string request_digest(const ConcatRequest& request, std::uint64_t input_byt
     text += "," + setting.first + "=" + setting.second;
   }
   text += ", level " + (request.level ? std::to_string(*request.level) : std::string("kept")) +
-          ", plain below " + std::to_string(request.plain_below_bytes) + ", keys";
+          ", plain below " + std::to_string(request.plain_below_bytes) +
+          (request.dedup ? ", dedup" : "") + ", keys";
   for (const std::string& name : request.key_names) text += " " + name;
   return text;
 }

@@ -240,7 +240,8 @@ Status ConcatWork::hand_on(std::uint64_t place, const ConcatLine::Chunk& chunk, 
                                    std::to_string(chunk.chunk_index));
   }
   ++n_encoded_;
-  lane_.push({place, encoded->filter_mask, std::nullopt, std::move(encoded->buffer)});
+  lane_.push({place, encoded->filter_mask, std::nullopt, std::move(encoded->buffer),
+              target.like.storage.filters.empty()});
   return Status();
 }
 
@@ -264,7 +265,8 @@ Status ConcatWork::copy(const CopiedChunk& chunk, const PieceSender& sender) {
   if (targets_[at.dataset].like.storage.kind != StoredForm::Kind::chunked) {
     address = targets_[at.dataset].contiguous_address + at.chunk_index * output.chunk_bytes();
   }
-  lane_.push({chunk.place, chunk.stored.filter_mask, address, std::move(bytes)});
+  lane_.push({chunk.place, chunk.stored.filter_mask, address, std::move(bytes),
+              targets_[at.dataset].like.storage.filters.empty()});
   return Status();
 }
 

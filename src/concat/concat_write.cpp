@@ -73,7 +73,7 @@ void ConcatWriteLane::write(Chunk chunk) {
 
 bool ConcatWriteLane::has_twin(const Chunk& chunk) {
   const std::uint64_t n_bytes = chunk.bytes.n_bytes();
-  if (!settings_.dedup || n_bytes > shared_bytes_max) return false;
+  if (!settings_.dedup || chunk.alone || n_bytes > shared_bytes_max) return false;
   std::string bytes(reinterpret_cast<const char*>(chunk.bytes.data()), n_bytes);
   const auto known = stored_.find(bytes);
   if (known != stored_.end()) {

@@ -3,7 +3,8 @@
 // Chunks go to the I/O lane as they come, which claims addresses for all that wait (layout
 // claimed); or they wait for the end of the round, and a prefix sum over the ranks gives them
 // addresses in the order of the line without a gap (layout dense). Small encoded chunks that are
-// equal can be stored once: the first is written, the others are listed with its address.
+// equal can be stored once: the first is written, the others are listed with its address. Not
+// those of datasets without filters, which HDF5 changes where they lie.
 //
 // Invariant 1: bytes are in the file before their place appears in take_written().
 // Invariant 2: after the first failure nothing more is written, and pushed chunks are dropped.
@@ -47,6 +48,7 @@ class ConcatWriteLane {
     std::uint32_t filter_mask = 0;
     std::optional<std::uint64_t> address;  ///< Given: contiguous data, which need no entry.
     Buffer bytes;
+    bool alone = false;  ///< Not to be shared.
   };
 
   ConcatWriteLane(Storage& storage, Tail& tail, const Settings& settings);

@@ -133,6 +133,8 @@ struct FileOptions {
   std::string plugin_path;         ///< Searched before HDF5_PLUGIN_PATH.
   /// Members that a new file's root group is to have; 0: few, or unknown. No option of a text.
   std::uint64_t expected_root_links = 0;
+  /// Several chunks may lie at one place. Not for the user; only who writes such a file knows.
+  bool shares_chunks = false;
   /// How the output is opened; empty: an ordinary POSIX file. Tests put faults in here.
   std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)>
       open_storage;

@@ -87,6 +87,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Result<Shape> dataset_shape(const std::string& path) override;
   Status extend_dataset(const std::string& path, const Shape& shape) override;
   Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) override;
+  bool reuses_space() const override { return reuses_space_; }
   std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }
   Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
                                      std::span<const std::byte> fill_value, bool planned,
@@ -135,9 +136,11 @@ Status Hdf5FileOnDriver::start_create() {
   const std::string what = quoted("file", path_);
   Result<Hdf5Id> access = driver_->access_list();
   if (!access.ok()) return access.status();
-  const Result<Hdf5Id> creation = file_creation_list(
-      settings_.track_creation_order, settings_.expected_steps, settings_.expected_root_links);
+  const Result<Hdf5Id> creation =
+      file_creation_list(settings_.track_creation_order, settings_.expected_steps,
+                         settings_.expected_root_links, settings_.shares_chunks);
   if (!creation.ok()) return creation.status();
+  reuses_space_ = !settings_.shares_chunks;
   file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
   if (!driver_->failure().ok()) return driver_->failure();
   if (!file_.valid()) return hdf5_failure(Code::internal, what);
@@ -355,11 +358,12 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   herr_t written = 0;
   MetadataDriver::PlanOutcome outcome =
       write_guard(dataset, record, n_bytes, offset, guard, written);
-  if (written >= 0 && moved(outcome) && !reuses_space_ && n_bytes > 1) {
+  if (written >= 0 && moved(outcome) && !reuses_space_) {
     // A chunk of the same length is there, and HDF5 keeps its place. One of another length in
     // between has a new place, and then so has this one.
     driver_->forget_copy();
-    outcome = write_guard(dataset, record, n_bytes - 1, offset, guard, written);
+    const std::uint64_t other_length = n_bytes > 1 ? n_bytes - 1 : 2;
+    outcome = write_guard(dataset, record, other_length, offset, guard, written);
     if (moved(outcome)) driver_->forget_copy();
     if (written >= 0) outcome = write_guard(dataset, record, n_bytes, offset, guard, written);
   }

@@ -68,6 +68,7 @@ class Hdf5File {
     std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
     std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
     bool track_creation_order = true;       ///< netCDF-4 needs it to append.
+    bool shares_chunks = false;             ///< Several may lie at one place; see reuses_space().
     /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
     /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
     std::uint64_t metadata_extent_bytes = 1;
@@ -105,6 +106,10 @@ class Hdf5File {
   /// Insert the chunks of one dataset; sorted by chunk_index for speed (container notes: 0.3-1 us
   /// each sorted, up to 24 us in random order). The bytes may be written before or after.
   virtual Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) = 0;
+
+  /// Whether HDF5 hands out the space of replaced chunks again, now or whenever the file is
+  /// written. Then chunks that lie at one place would change with one another.
+  virtual bool reuses_space() const = 0;
 
   /// The chunks that HDF5 put elsewhere than the last insertion said, with the address where the
   /// next commit copies them: it has given them space that it knew as free, or, a chunk of the

@@ -305,10 +305,12 @@ bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, boo
 }  // namespace
 
 Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
-                                  std::uint64_t expected_links) {
+                                  std::uint64_t expected_links, bool shares_chunks) {
   Hdf5Id list(H5Pcreate(H5P_FILE_CREATE));
   if (!list.valid() ||
-      !set_root_properties(list.get(), track_order, expected_steps, expected_links)) {
+      !set_root_properties(list.get(), track_order, expected_steps, expected_links) ||
+      (shares_chunks &&
+       H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_AGGR, false, 1) < 0)) {
     return hdf5_failure(Code::internal, "file creation list");
   }
   return list;

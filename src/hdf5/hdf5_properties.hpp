@@ -70,9 +70,10 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 // to the file.
 
 /// The creation list of a file whose root group is to hold `expected_steps` links, one by one; or
-/// `expected_links` at once, which go into a heap if they are many.
+/// `expected_links` at once, which go into a heap if they are many. `shares_chunks`: whoever writes
+/// the file later, too, takes new space and none that was freed, which other chunks may still use.
 Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
-                                  std::uint64_t expected_links);
+                                  std::uint64_t expected_links, bool shares_chunks);
 
 /// The creation list of any other group.
 Result<Hdf5Id> group_creation_list(bool track_order);

@@ -24,6 +24,7 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   settings.journal = options.journal;
   settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
   settings.expected_root_links = options.expected_root_links;
+  settings.shares_chunks = options.shares_chunks;
   return settings;
 }
 

@@ -198,6 +198,7 @@ TEST_P(ConcatEngine, EqualChunksAreStoredOnce) {
   for (const char* layout : {"claimed", "dense"}) {
     ConcatRequest request = small_request(inputs, output_);
     request.chunk_rows = 8;
+    request.codec = "deflate";  // Without filters none are shared.
     request.dedup = true;
     request.options.replace = true;
     request.options.field_defaults.layout = layout;

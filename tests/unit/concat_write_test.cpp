@@ -266,7 +266,7 @@ TEST(ConcatWriteLane, DenseRoundsHaveNoGaps) {
 }
 
 /// Equal chunks share their bytes across batches and rounds, whatever their filter masks; large
-/// ones do not.
+/// ones, and those that must not, do not.
 TEST(ConcatWriteLane, EqualSmallChunksAreStoredOnce) {
   for (const bool dense : {false, true}) {
     Lane lane(settings_of(5000, dense, true));
@@ -279,15 +279,18 @@ TEST(ConcatWriteLane, EqualSmallChunksAreStoredOnce) {
         lane.lane.push(std::move(chunk));
       }
       lane.lane.push(chunk_of(30 + round, std::string(4097, 'l')));
+      ConcatWriteLane::Chunk alone = chunk_of(33 + round, "even");
+      alone.alone = true;
+      lane.lane.push(std::move(alone));
       ASSERT_DONE(lane.lane.finish_round(*lane.comm));
       for (const WrittenPlace& place : lane.lane.take_written()) written.push_back(place);
     }
-    ASSERT_EQ(written.size(), 33U);
+    ASSERT_EQ(written.size(), 36U);
     EXPECT_EQ(lane.lane.n_shared(), 28U);
-    EXPECT_EQ(lane.tail->end(), 100U + 4 + 7 + 3 * 4097);
+    EXPECT_EQ(lane.tail->end(), 100U + 4 + 7 + 3 * 4097 + 3 * 4);
     for (const WrittenPlace& place : written) {
       if (place.place >= 30) {
-        EXPECT_EQ(lane.storage.at(place), std::string(4097, 'l'));
+        EXPECT_EQ(lane.storage.at(place), place.place < 33 ? std::string(4097, 'l') : "even");
         continue;
       }
       EXPECT_EQ(lane.storage.at(place), place.place % 2 == 0 ? "even" : "odd one");
