@@ -2,7 +2,11 @@
 
 #include "hdf5/hdf5_handle.hpp"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <cstring>
+#include <string_view>
 
 namespace tailrace {
 namespace {
@@ -40,6 +44,61 @@ Hdf5Scope::Hdf5Scope() : lock_(hdf5_mutex()) {
 }
 
 Hdf5Scope::~Hdf5Scope() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+
+namespace {
+
+std::string version_text(unsigned major, unsigned minor, unsigned release) {
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
+
+/// The file that holds a function, as the dynamic linker names it.
+template <class Function>
+std::string file_of(Function* function) {
+  Dl_info found{};
+  const bool known = dladdr(reinterpret_cast<void*>(function), &found) != 0;
+  return known && found.dli_fname != nullptr ? found.dli_fname : "an unknown file";
+}
+
+/// All files of this process whose names are those of an HDF5.
+std::string loaded_hdf5s() {
+  std::string text;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* into) {
+        const std::string_view path = object->dlpi_name != nullptr ? object->dlpi_name : "";
+        if (path.substr(path.rfind('/') + 1).starts_with("libhdf5")) {
+          std::string& list = *static_cast<std::string*>(into);
+          list += (list.empty() ? "" : ", ") + std::string(path);
+        }
+        return 0;
+      },
+      &text);
+  return text.empty() ? "none by that name" : text;
+}
+
+}  // namespace
+
+Status check_hdf5_is_ours() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  H5get_libversion(&major, &minor, &release);
+  // Functions that no program takes the address of: for others a program may show one of its own.
+  const std::string used = file_of(&H5get_libversion);
+  std::string apart;
+  for (const std::string& other :
+       {file_of(&H5FDregister), file_of(&H5Pset_driver), file_of(&H5Dwrite_chunk)}) {
+    if (other != used) apart = other;
+  }
+  if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR && apart.empty()) return Status();
+  return Status(Code::unsupported,
+                "Tailrace is built for HDF5 " +
+                    version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
+                    ", but in this program its calls reach HDF5 " +
+                    version_text(major, minor, release) + " in " + used +
+                    (apart.empty() ? "" : ", and others " + apart) + " (loaded: " + loaded_hdf5s() +
+                    "); link the program to the HDF5 that Tailrace was built with, or build "
+                    "Tailrace with the program's (HDF5_ROOT)");
+}
 
 std::string hdf5_error_text() {
   StackEnds ends;

@@ -34,6 +34,13 @@ class Hdf5Scope {
   void* printer_data_ = nullptr;
 };
 
+/// Whether our calls reach an HDF5 of the version that we were compiled for, and one alone. A
+/// program that brings one without symbol versions of its own (self-built, conda, Spack) takes all
+/// calls of the process, or those that it holds, and its structures may differ. Comes before any
+/// file is made or opened. Not collective.
+/// @error unsupported  names the libraries and what to do.
+Status check_hdf5_is_ours();
+
 /// What HDF5's error stack says: the outermost message and, where it differs, the innermost.
 /// Valid directly after the failed call; the next HDF5 call empties the stack.
 std::string hdf5_error_text();

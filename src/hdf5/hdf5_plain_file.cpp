@@ -84,6 +84,7 @@ Code code_of_error_stack() {
 }  // namespace
 
 Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degree) {
+  TAILRACE_TRY(check_hdf5_is_ours());
   prepare_plugin_folders();
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
 #if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))

@@ -155,6 +155,7 @@ MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings set
 }
 
 Result<Hdf5Id> MetadataDriver::access_list() {
+  TAILRACE_TRY(check_hdf5_is_ours());
   Hdf5Id list(H5Pcreate(H5P_FILE_ACCESS));
   const DriverInfo info{this};
   // STRONG: closing the file closes what is still open in it, so that no id outlives the driver.

@@ -238,6 +238,7 @@ NotedFile::~NotedFile() {
 }
 
 Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
+  TAILRACE_TRY(check_hdf5_is_ours());
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
   const NotingInfo driver{&file};
   if (!access.valid() || H5Pset_driver(access.get(), noting_driver_id(), &driver) < 0 ||

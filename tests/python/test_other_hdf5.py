@@ -1,0 +1,67 @@
+"""Programs that bring an HDF5 of their own, whose names take the place of ours.
+
+The other HDF5 is a few lines of C that come first in the process, as a library without symbol
+versions does that a program is linked to.
+"""
+
+import os
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+from cli_tools import ENVIRONMENT, program, tailrace
+from test_examples import folder_of_examples
+
+ANOTHER_VERSION = """
+int H5get_libversion(unsigned* major, unsigned* minor, unsigned* release) {
+  *major = 1; *minor = 99; *release = 7;
+  return 0;
+}
+"""
+SOME_FUNCTIONS = "long H5FDregister(const void* driver) { (void)driver; return -1; }"
+
+
+@pytest.fixture(params=["another version", "some functions"])
+def other(request, tmp_path):
+    """A library libhdf5.so, and what is to be said of it."""
+    source = ANOTHER_VERSION if request.param == "another version" else SOME_FUNCTIONS
+    (tmp_path / "other.c").write_text(source)
+    library = tmp_path / "libhdf5.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", tmp_path / "other.c",
+                    "-o", library], check=True)
+    said = "HDF5 1.99.7 in " if request.param == "another version" else "and others "
+    return library, f"{said}{library}"
+
+
+def refused(text, library, said):
+    assert "Tailrace is built for HDF5 " in text and said in text
+    listed = text.split("(loaded: ")[1].split(")")[0].split(", ")
+    assert str(library) in listed and len(listed) >= 2, listed
+    assert "link the program to the HDF5 that Tailrace was built with" in text
+
+
+def test_the_command_line_refuses_it_by_name(other, tmp_path):
+    library, said = other
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["u"] = np.arange(10.0)
+    np.save(tmp_path / "u.npy", np.arange(10.0))
+    environment = {**ENVIRONMENT, "LD_PRELOAD": str(library)}
+    for words in (["info", tmp_path / "in.h5"],
+                  ["repack", tmp_path / "u.npy", "-o", tmp_path / "out.h5"]):
+        done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True,
+                              env=environment, timeout=120, check=False)
+        assert done.returncode not in (0, -6)
+        refused(done.stderr, library, said)
+    assert not list(tmp_path.glob("out.h5*"))
+    tailrace("info", tmp_path / "in.h5")
+
+
+def test_a_program_on_the_c_api_is_told(other, tmp_path):
+    library, said = other
+    done = subprocess.run([str(folder_of_examples() / "write_field"), str(tmp_path / "out.h5")],
+                          capture_output=True, text=True, timeout=120, check=False,
+                          env={**ENVIRONMENT, "LD_PRELOAD": str(library)})
+    assert done.returncode not in (0, -6)
+    refused(done.stderr, library, said)
+    assert not list(tmp_path.glob("out.h5*"))
