@@ -32,7 +32,7 @@ Status bad_field(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "field \"" + path + "\": " + why);
 }
 
-Status define(tailrace_file& file, const char* path, tailrace_dtype dtype, std::size_t n_dims,
+Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::size_t n_dims,
               const std::uint64_t* shape, const char* options_text, tailrace_field* field) {
   if (path == nullptr) return bad_field("", "the path is NULL");
   if (field == nullptr) return bad_field(path, "the place for the field's number is NULL");
@@ -75,9 +75,9 @@ tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_
                    const std::uint64_t* count, const void* values, bool copy) {
   return recorded_on(file, [&] {
     // A number that is no field goes to the writer too, which remembers the failure for end_step.
-    const bool known = field < file->shapes.size();
-    const Box box = known ? box_of(file->shapes[field], start, count) : Box{};
-    return file->writer->put(field, box, values, copy);
+    const bool known = field < file->opened->shapes.size();
+    const Box box = known ? box_of(file->opened->shapes[field], start, count) : Box{};
+    return file->opened->writer->put(field, box, values, copy);
   });
 }
 
@@ -89,7 +89,7 @@ tailrace_error set_numbers(tailrace_file* file, const char* object_path, const c
       return Status(Code::invalid_argument, "attribute \"" + std::string(name ? name : "") +
                                                 "\": path, name and at least one value are needed");
     }
-    return file->writer->set_attribute(
+    return file->opened->writer->set_attribute(
         object_path, name, AttributeValue{std::vector<Number>(values, values + n_values)});
   });
 }
@@ -108,8 +108,9 @@ tailrace_error tailrace_field_define(tailrace_file* file, const char* path, tail
                                      size_t n_dims, const uint64_t* shape, const char* options,
                                      tailrace_field* field) {
   if (field != nullptr) *field = TAILRACE_NO_FIELD;
-  return tailrace::recorded_on(
-      file, [&] { return tailrace::define(*file, path, dtype, n_dims, shape, options, field); });
+  return tailrace::recorded_on(file, [&] {
+    return tailrace::define(*file->opened, path, dtype, n_dims, shape, options, field);
+  });
 }
 
 tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field, const uint64_t* start,
@@ -125,8 +126,8 @@ tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field
 
 tailrace_error tailrace_file_fail_step(tailrace_file* file, const char* why) {
   return tailrace::guarded_on(file, [&] {
-    file->writer->note_failure(tailrace::Status(tailrace::Code::invalid_argument,
-                                                why != nullptr ? why : "the program cannot go on"));
+    file->opened->writer->note_failure(tailrace::Status(
+        tailrace::Code::invalid_argument, why != nullptr ? why : "the program cannot go on"));
     return tailrace::Status();
   });
 }
@@ -139,8 +140,8 @@ tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* obje
           tailrace::Code::invalid_argument,
           "attribute \"" + std::string(name ? name : "") + "\": path, name and text are needed");
     }
-    return file->writer->set_attribute(object_path, name,
-                                       tailrace::AttributeValue{std::string(text)});
+    return file->opened->writer->set_attribute(object_path, name,
+                                               tailrace::AttributeValue{std::string(text)});
   });
 }
 

@@ -83,15 +83,15 @@ Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm
   Result<std::unique_ptr<Comm>> made = given_comm(mpi_comm, mpi_comm_bytes);
   if (!made.ok()) return made.status();
   std::unique_ptr<Comm> comm = std::move(*made);
-  auto handle = std::make_unique<tailrace_file>();
+  auto opened = std::make_unique<OpenedFile>();
   FileOptions options;
   TAILRACE_TRY(comm->agree(check_arguments(path, options_text, file, options)));
 
-  handle->field_defaults = options.field_defaults;
+  opened->field_defaults = options.field_defaults;
   Result<std::unique_ptr<Writer>> writer = make_writer(std::move(comm), path, options);
   if (!writer.ok()) return writer.status();
-  handle->writer = std::move(*writer);
-  *file = handle.release();
+  opened->writer = std::move(*writer);
+  *file = new_handle<tailrace_file>({std::move(opened), {}});
   return Status();
 }
 
@@ -155,7 +155,7 @@ tailrace_step_report plain_report(const StepReport& from) {
 #undef TAILRACE_PLAIN
 
 /// The report and everything it points to, in one place of its own.
-std::unique_ptr<HeldReport> hold(StepReport step, const tailrace_file& file) {
+std::unique_ptr<HeldReport> hold(StepReport step, const OpenedFile& file) {
   auto held = std::make_unique<HeldReport>();
   held->step = std::move(step);
   const std::vector<FieldReport>& fields = held->step.fields;
@@ -176,8 +176,8 @@ std::unique_ptr<HeldReport> hold(StepReport step, const tailrace_file& file) {
 Status keep(tailrace_file* file, std::optional<StepReport> step,
             const tailrace_step_report** report) {
   if (!step || !step->completed) return Status();
-  file->last_report = hold(std::move(*step), *file);
-  if (report != nullptr) *report = &file->last_report->report;
+  file->opened->last_report = hold(std::move(*step), *file->opened);
+  if (report != nullptr) *report = &file->opened->last_report->report;
   return Status();
 }
 
@@ -193,7 +193,7 @@ template <class Action>
 void lend(tailrace_file* file, Action&& action) noexcept {
   if (file == nullptr) return;
   (void)recorded_on(file, [&] {
-    std::forward<Action>(action)(*file->writer);
+    std::forward<Action>(action)(*file->opened->writer);
     return Status();
   });
 }
@@ -242,12 +242,19 @@ tailrace_error tailrace_file_open(const char* path, const void* mpi_comm, size_t
 }
 
 tailrace_error tailrace_file_close(tailrace_file* file) {
-  const std::unique_ptr<tailrace_file> owner(file);
-  if (file == nullptr) return tailrace::guarded_on(file, [] { return tailrace::Status(); });
-  return tailrace::guarded(nullptr, [&] { return owner->writer->close(); });
+  if (file == nullptr || file->opened == nullptr) {
+    return tailrace::guarded_on(file, [] { return tailrace::Status(); });
+  }
+  const std::unique_ptr<tailrace::OpenedFile> ended = std::move(file->opened);
+  file->error = {};
+  return tailrace::guarded(nullptr, [&] { return ended->writer->close(); });
 }
 
-void tailrace_file_abandon(tailrace_file* file) { delete file; }
+void tailrace_file_abandon(tailrace_file* file) {
+  if (file == nullptr) return;
+  file->opened.reset();
+  file->error = {};
+}
 
 tailrace_error tailrace_file_on_progress(tailrace_file* file, tailrace_progress_callback callback,
                                          void* user) {
@@ -258,7 +265,7 @@ tailrace_error tailrace_file_on_progress(tailrace_file* file, tailrace_progress_
         callback(user, progress.bytes_done, progress.bytes_total);
       };
     }
-    file->writer->on_progress(std::move(translated));
+    file->opened->writer->on_progress(std::move(translated));
     return tailrace::Status();
   });
 }
@@ -270,7 +277,7 @@ tailrace_error tailrace_file_on_log(tailrace_file* file, tailrace_log_callback c
     if (callback != nullptr) {
       translated = [callback, user](const std::string& line) { callback(user, line.c_str()); };
     }
-    file->writer->on_log(std::move(translated));
+    file->opened->writer->on_log(std::move(translated));
     return tailrace::Status();
   });
 }
@@ -278,8 +285,8 @@ tailrace_error tailrace_file_on_log(tailrace_file* file, tailrace_log_callback c
 tailrace_error tailrace_file_end_step(tailrace_file* file, const tailrace_step_report** report) {
   if (report != nullptr) *report = nullptr;
   return tailrace::guarded_on(file, [&]() -> tailrace::Status {
-    file->last_report.reset();
-    tailrace::Result<tailrace::StepReport> step = file->writer->end_step();
+    file->opened->last_report.reset();
+    tailrace::Result<tailrace::StepReport> step = file->opened->writer->end_step();
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });
 }
@@ -287,8 +294,8 @@ tailrace_error tailrace_file_end_step(tailrace_file* file, const tailrace_step_r
 tailrace_error tailrace_file_wait(tailrace_file* file, const tailrace_step_report** report) {
   if (report != nullptr) *report = nullptr;
   return tailrace::guarded_on(file, [&]() -> tailrace::Status {
-    file->last_report.reset();
-    tailrace::Result<std::optional<tailrace::StepReport>> step = file->writer->wait();
+    file->opened->last_report.reset();
+    tailrace::Result<std::optional<tailrace::StepReport>> step = file->opened->writer->wait();
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });
 }

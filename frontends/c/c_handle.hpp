@@ -7,8 +7,12 @@
 
 #pragma once
 
+#include <unistd.h>
+
+#include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <unordered_map>
@@ -41,12 +45,32 @@ inline Result<std::unique_ptr<Comm>> given_comm(const void* mpi_comm, std::size_
 
 }  // namespace tailrace
 
-struct tailrace_file {
-  std::unique_ptr<tailrace::Writer> writer;
-  tailrace::FieldOptions field_defaults;
-  std::vector<tailrace::Shape> shapes;  ///< By field number, without the time dimension.
+namespace tailrace {
+
+/// A file between create or open and close or abandon.
+struct OpenedFile {
+  std::unique_ptr<Writer> writer;
+  FieldOptions field_defaults;
+  std::vector<Shape> shapes;  ///< By field number, without the time dimension.
   std::unordered_map<std::string, tailrace_field> field_of_path;
-  std::unique_ptr<tailrace::HeldReport> last_report;
+  std::unique_ptr<HeldReport> last_report;
+  pid_t pid = ::getpid();
+};
+
+/// What a handle points to. It is never freed and no other file's later, so that a program which
+/// goes on using the handle of a closed file is told so.
+template <class Handle>
+Handle* new_handle(Handle content) {
+  static std::mutex mutex;
+  static auto* all = new std::deque<Handle>;
+  const std::lock_guard lock(mutex);
+  return &all->emplace_back(std::move(content));
+}
+
+}  // namespace tailrace
+
+struct tailrace_file {
+  std::unique_ptr<tailrace::OpenedFile> opened;  ///< Null: closed.
   std::string error;
 };
 
@@ -67,10 +91,18 @@ tailrace_error guarded(tailrace_file* file, Action&& action) noexcept {
   }
 }
 
-/// The same for an action on a file, which must not be NULL.
+/// The same for an action on a file, which must be open, and this process's.
 template <class Action>
 tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
-  if (file == nullptr) return remember(nullptr, Code::invalid_argument, "the file is NULL");
+  const char* wrong = nullptr;
+  if (file == nullptr) {
+    wrong = "the file is NULL";
+  } else if (file->opened == nullptr) {
+    wrong = "the file is closed";
+  } else if (file->opened->pid != ::getpid()) {
+    wrong = "the file is open in the process that this one was forked from, which alone writes it";
+  }
+  if (wrong != nullptr) return remember(file, Code::invalid_argument, wrong);
   return guarded(file, std::forward<Action>(action));
 }
 
@@ -80,7 +112,7 @@ template <class Action>
 tailrace_error recorded_on(tailrace_file* file, Action&& action) noexcept {
   return guarded_on(file, [&] {
     const Status status = std::forward<Action>(action)();
-    if (!status.ok()) file->writer->note_failure(status);
+    if (!status.ok()) file->opened->writer->note_failure(status);
     return status;
   });
 }

@@ -18,7 +18,7 @@
 #include "tailrace/reader.h"
 
 struct tailrace_reader {
-  std::unique_ptr<tailrace::Reader> reader;
+  std::unique_ptr<tailrace::Reader> reader;  ///< Null: closed.
 };
 
 namespace tailrace {
@@ -47,7 +47,10 @@ Status null_argument(const char* what) {
 /// The same as guarded_on() for an action on a reader.
 template <class Action>
 tailrace_error guarded_reader(const tailrace_reader* reader, Action&& action) noexcept {
-  if (reader == nullptr) return remember(nullptr, Code::invalid_argument, "the reader is NULL");
+  if (reader == nullptr || reader->reader == nullptr) {
+    return remember(nullptr, Code::invalid_argument,
+                    reader == nullptr ? "the reader is NULL" : "the reader is closed");
+  }
   return guarded(nullptr, std::forward<Action>(action));
 }
 
@@ -66,7 +69,7 @@ Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_
   TAILRACE_TRY(comm->agree(mine));
   Result<std::unique_ptr<Reader>> opened = Reader::open(std::move(comm), path, options);
   if (!opened.ok()) return opened.status();
-  *reader = new tailrace_reader{std::move(*opened)};
+  *reader = new_handle<tailrace_reader>({std::move(*opened)});
   return Status();
 }
 
@@ -132,14 +135,16 @@ tailrace_error tailrace_reader_open(const char* path, const void* mpi_comm, size
 }
 
 tailrace_error tailrace_reader_close(tailrace_reader* reader) {
-  const std::unique_ptr<tailrace_reader> owner(reader);
-  return tailrace::guarded_reader(reader, [&] { return owner->reader->close(); });
+  return tailrace::guarded_reader(reader,
+                                  [&] { return std::exchange(reader->reader, nullptr)->close(); });
 }
 
-void tailrace_reader_abandon(tailrace_reader* reader) { delete reader; }
+void tailrace_reader_abandon(tailrace_reader* reader) {
+  if (reader != nullptr) reader->reader.reset();
+}
 
 size_t tailrace_reader_n_datasets(const tailrace_reader* reader) {
-  return reader == nullptr ? 0 : reader->reader->datasets().size();
+  return reader == nullptr || reader->reader == nullptr ? 0 : reader->reader->datasets().size();
 }
 
 tailrace_error tailrace_reader_dataset(const tailrace_reader* reader, size_t dataset,

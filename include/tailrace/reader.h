@@ -97,13 +97,13 @@ TAILRACE_API tailrace_error tailrace_reader_open(const char* path, const void* m
                                                  size_t mpi_comm_bytes, const char* options,
                                                  tailrace_reader** reader);
 
-/* Close and free, also after a failure. Collective. */
+/* Close, also after a failure; later calls with the reader are an INVALID_ARGUMENT. Collective. */
 TAILRACE_API tailrace_error tailrace_reader_close(tailrace_reader* reader);
 
-/* Free without the other ranks: for a rank that gives up alone. Not collective. NULL is fine. */
+/* Close without the other ranks: for a rank that gives up alone. Not collective. NULL is fine. */
 TAILRACE_API void tailrace_reader_abandon(tailrace_reader* reader);
 
-/* How many datasets the file has; 0 for NULL. Not collective. */
+/* How many datasets the file has; 0 for NULL, and when it is closed. Not collective. */
 TAILRACE_API size_t tailrace_reader_n_datasets(const tailrace_reader* reader);
 
 /* What a dataset is. Not collective. What `info` points to stays until refresh or close. */

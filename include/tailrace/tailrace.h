@@ -220,7 +220,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
 
 /* ===== Files ===== */
 
-/* An open file. Made by create or open, freed by close or abandon. */
+/* An open file. Made by create or open, ended by close or abandon. */
 typedef struct tailrace_file tailrace_file;
 
 /* Create a file. It appears under its name with the first step that is committed; until then its
@@ -243,15 +243,17 @@ TAILRACE_API tailrace_error tailrace_file_open(const char* path, const void* mpi
                                                size_t mpi_comm_bytes, const char* options,
                                                tailrace_file** file);
 
-/* End the step that is open, if any, and close. Frees the handle in every case; after a failure
- * tailrace_thread_error has the text, and the file holds the steps committed before.
+/* End the step that is open, if any, and close. The file is closed in every case; after a failure
+ * tailrace_thread_error has the text, and the file holds the steps committed before. Every later
+ * call with the handle is an invalid_argument, as are all calls, but for abandon, in a process that
+ * was forked from the one which has the file open.
  * Collective. Errors: those of end_step. */
 TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
 
-/* Drop what was not committed and free the handle. A created file without a committed step leaves
+/* Drop what was not committed and close. A created file without a committed step leaves
  * nothing behind. The way out when the program must stop without finishing its step.
  * Not collective, so that a rank can give up alone; the others can then only abandon too. Never
- * fails. NULL is allowed. */
+ * fails. NULL is allowed, and a file that is closed. */
 TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
 
 /* The text of the last call on this file that failed; "" before the first.

@@ -434,7 +434,7 @@ Status FileWriter::close() {
       ended = recorder_.write(*comm_, options_.record_path);
     }
   }
-  const Status traced = write_trace();
+  const Status traced = output_.in_forked_child() ? Status() : write_trace();
   if (ended.ok()) ended = traced;
   closed_ = true;
   const Status finished = output_.close(true);
@@ -443,8 +443,9 @@ Status FileWriter::close() {
 
 /// Without close() this rank may be alone here, so nothing collective happens.
 FileWriter::~FileWriter() {
-  if (output_.in_forked_child()) (void)flight_.release();  // its threads are the parent's
-  if (closed_) return;
+  const bool of_parent = output_.in_forked_child();
+  if (of_parent) (void)flight_.release();  // its threads are the parent's
+  if (closed_ && !of_parent) return;
   if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop what is left
   flight_.reset();
   comm_->abandon();

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <tailrace/tailrace.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -262,6 +264,105 @@ TEST_F(CApi, ATraceStandsWhereTheOptionSays) {
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
   EXPECT_NE(text.find("\"encode /f #0\""), std::string::npos) << text;
+}
+
+/// Every call that takes an open file, with arguments that fit.
+std::vector<tailrace_error> call_everything(tailrace_file* file) {
+  const std::uint64_t shape[1] = {100};
+  const std::vector<float> values(100, 1.5F);
+  const std::int64_t whole = 1;
+  const double real = 1;
+  tailrace_field field = 0;
+  const tailrace_step_report* report = nullptr;
+  tailrace_file_compute_begin(file);
+  tailrace_file_compute_end(file);
+  tailrace_file_idle(file, 0);
+  return {
+      tailrace_field_define(file, "/g", TAILRACE_F32, 1, shape, nullptr, &field),
+      tailrace_field_put(file, 0, nullptr, nullptr, values.data()),
+      tailrace_field_put_copy(file, 0, nullptr, nullptr, values.data()),
+      tailrace_attribute_set_text(file, "/", "a", "b"),
+      tailrace_attribute_set_i64(file, "/", "i", 1, &whole),
+      tailrace_attribute_set_f64(file, "/", "r", 1, &real),
+      tailrace_file_fail_step(file, "why"),
+      tailrace_file_on_progress(file, nullptr, nullptr),
+      tailrace_file_on_log(file, nullptr, nullptr),
+      tailrace_file_end_step(file, &report),
+      tailrace_file_wait(file, &report),
+  };
+}
+
+TEST_F(CApi, AClosedFileIsRefusedEverywhere) {
+  std::vector<tailrace_file*> closed;
+  for (const bool abandoned : {false, true}) {
+    closed.push_back(create());
+    define("/f", {100});
+    if (abandoned) {
+      tailrace_file_abandon(file_);
+      file_ = nullptr;
+    } else {
+      const std::vector<float> values(100, 1.5F);
+      EXPECT_EQ(tailrace_field_put(file_, 0, nullptr, nullptr, values.data()), TAILRACE_OK);
+      EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+      std::filesystem::rename(path_, path_ + ".first");
+    }
+  }
+  // One that is open meanwhile is none of those.
+  create();
+  const tailrace_field field = define("/f", {100});
+  for (tailrace_file* file : closed) {
+    ASSERT_NE(file, file_);
+    for (const tailrace_error error : call_everything(file)) {
+      EXPECT_EQ(error, TAILRACE_ERROR_INVALID_ARGUMENT);
+    }
+    EXPECT_STREQ(tailrace_file_error(file), "the file is closed");
+    EXPECT_EQ(tailrace_file_close(file), TAILRACE_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tailrace_thread_error(), "the file is closed");
+    tailrace_file_abandon(file);
+  }
+  const std::vector<float> values(100, 2.5F);
+  EXPECT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+}
+
+TEST_F(CApi, AForkedChildIsRefusedEverywhereAndChangesNothing) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer cannot follow a fork of several threads";
+#endif
+  for (const std::string& mode : {std::string("replace=on"), std::string("replace=on,mode=async"),
+                                  "replace=on,trace-file=" + folder_ + "/trace.json"}) {
+    create(mode.c_str());
+    const std::vector<float> values(100, 1.5F);
+    const tailrace_field field = define("/f", {100});
+    EXPECT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values.data()), TAILRACE_OK);
+    ASSERT_EQ(tailrace_file_end_step(file_, nullptr), TAILRACE_OK) << tailrace_file_error(file_);
+    for (const bool closes : {true, false}) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        bool refused = true;
+        for (const tailrace_error error : call_everything(file_)) {
+          refused = refused && error == TAILRACE_ERROR_INVALID_ARGUMENT;
+        }
+        if (closes) {
+          refused = refused && tailrace_file_close(file_) == TAILRACE_ERROR_INVALID_ARGUMENT &&
+                    std::string(tailrace_thread_error()).find("forked") != std::string::npos &&
+                    tailrace_file_close(file_) == TAILRACE_ERROR_INVALID_ARGUMENT;
+        }
+        tailrace_file_abandon(file_);
+        ::_exit(refused ? 0 : 1);
+      }
+      int status = 1;
+      ::waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0) << mode;
+    }
+    tailrace_field second = TAILRACE_NO_FIELD;
+    const std::uint64_t shape[1] = {100};
+    EXPECT_EQ(tailrace_field_define(file_, "/g", TAILRACE_F32, 1, shape, nullptr, &second),
+              TAILRACE_OK);
+    EXPECT_EQ(tailrace_field_put(file_, second, nullptr, nullptr, values.data()), TAILRACE_OK);
+    EXPECT_EQ(close(), TAILRACE_OK) << tailrace_thread_error();
+    EXPECT_TRUE(std::filesystem::exists(path_));
+  }
 }
 
 TEST_F(CApi, AbandonLeavesNothing) {

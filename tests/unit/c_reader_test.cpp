@@ -113,6 +113,18 @@ TEST(CReader, RefusesNullsAndWrongSizesWithTexts) {
   EXPECT_EQ(tailrace_reader_read_all(reader, 1, nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
   tailrace_reader_abandon(reader);
   tailrace_reader_abandon(nullptr);
+  // A reader that is closed stays so, whichever way and how often.
+  tailrace_reader* next = nullptr;
+  ASSERT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, nullptr, &next), TAILRACE_OK);
+  EXPECT_EQ(tailrace_reader_close(next), TAILRACE_OK);
+  for (tailrace_reader* closed : {reader, next}) {
+    EXPECT_EQ(tailrace_reader_n_datasets(closed), 0U);
+    EXPECT_EQ(tailrace_reader_find(closed, "/g/t", &number), TAILRACE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tailrace_reader_read_all(closed, 0, nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tailrace_reader_close(closed), TAILRACE_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tailrace_thread_error(), "the reader is closed");
+    tailrace_reader_abandon(closed);
+  }
 }
 
 TEST(CppReader, ReadsTypedVectorsAndThrows) {
