@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import python_package
-from cli_tools import smooth
+from cli_tools import numbers, smooth
 
 tailrace = python_package.load()
 
@@ -203,6 +203,28 @@ def test_a_file_that_is_read_stays_readable_while_others_are_written(tmp_path, c
         for first, second in (names, names[::-1]):
             assert tailrace.verify(first, second).check()
     assert tailrace.verify(*names).check()
+
+
+def test_rows_of_a_file_whose_datasets_share_chunks(tmp_path):
+    """What concat --dedup has made of several files: values put in place change no others."""
+    for name, n in (("in0.h5", 40), ("in1.h5", 25)):
+        with h5py.File(tmp_path / name, "w") as file:
+            for variable in "abcd":
+                file.create_dataset(variable, data=np.full(n, 7), maxshape=(None,), chunks=(20,),
+                                    compression="gzip")
+    path = tmp_path / "out.h5"
+    report = numbers("concat", "-o", path, "--dedup", "--chunk", "20x", tmp_path / "in0.h5",
+                     tmp_path / "in1.h5")
+    assert report["n_shared"] == 4 * 4 - 2
+    expected = {variable: np.full(65, 7) for variable in "abcd"}
+    for variable, rows, value in (("a", slice(0, 20), 8), ("b", slice(30, 65), 9),
+                                  ("d", slice(0, 65), np.arange(65)), ("a", slice(0, 20), 7)):
+        with tailrace.open(path, "a") as file:
+            file[variable][rows] = value
+        expected[variable][rows] = value
+        with h5py.File(path) as file:
+            for name, values in expected.items():
+                assert np.array_equal(file[name][...], values), (variable, name)
 
 
 def test_relative_bounds_and_defaults(path):
