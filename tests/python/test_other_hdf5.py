@@ -6,10 +6,13 @@ versions does that a program is linked to.
 
 import os
 import subprocess
+import sys
 
 import h5py
 import numpy as np
 import pytest
+
+import python_package
 from cli_tools import ENVIRONMENT, program, tailrace
 from test_examples import folder_of_examples
 
@@ -55,6 +58,18 @@ def test_the_command_line_refuses_it_by_name(other, tmp_path):
         refused(done.stderr, library, said)
     assert not list(tmp_path.glob("out.h5*"))
     tailrace("info", tmp_path / "in.h5")
+
+
+@pytest.mark.parametrize("other", ["another version"], indirect=True)  # h5py needs the functions.
+def test_python_is_told(other, tmp_path):
+    library, said = other
+    program_text = "import sys, tailrace; tailrace.open(sys.argv[1], 'w')"
+    done = subprocess.run([sys.executable, "-c", program_text, str(tmp_path / "out.nc")],
+                          capture_output=True, text=True, timeout=120, check=False,
+                          env={**python_package.package_environment(), "LD_PRELOAD": str(library)})
+    assert done.returncode == 1 and "UnsupportedError" in done.stderr
+    refused(done.stderr, library, said)
+    assert not list(tmp_path.glob("out.nc*"))
 
 
 def test_a_program_on_the_c_api_is_told(other, tmp_path):

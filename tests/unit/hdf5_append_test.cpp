@@ -126,6 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
                  [](hid_t creation, hid_t) {
                    H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_PAGE, false, 1);
                  }},
+        BaseFile{"freed_space_is_lost",
+                 [](hid_t creation, hid_t) {
+                   H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_AGGR, false, 1);
+                 }},
         BaseFile{"persistent_free_space",
                  [](hid_t creation, hid_t) {
                    H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_FSM_AGGR, true, 1);
