@@ -155,6 +155,12 @@ class MpiTail final : public Tail {
   bool needs_service() const override { return !single_node_; }
   void service() override {
     if (single_node_) return;
+    if (world_rank_ == 0) {
+      // Other nodes' fetches end when this rank is inside MPI, and so does that of a rank of this
+      // node for which it may be waiting here.
+      int found = 0;
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
+    }
     if (bytes_to_fetch() == 0 || node_->refilling.exchange(1) != 0) return;
     if (const std::uint64_t n_bytes = bytes_to_fetch(); n_bytes > 0) {
       add_extent(fetch_add(n_bytes), n_bytes);
