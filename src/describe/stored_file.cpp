@@ -173,7 +173,6 @@ class FileOverHdf5 final : public StoredFile {
     const Hdf5Scope scope;
     TAILRACE_TRY(open_dataset(listed));
     std::vector<StoredChunk> found;
-    if (H5Dget_storage_size(dataset_.get()) == 0) return found;
     const ChunkGrid grid = grid_of(listed);
     TAILRACE_TRY(note_chunks(*noted_, dataset_.get(), grid, name_of(listed), found));
     for (StoredChunk& chunk : found) mark_plain_edge(listed, grid, chunk);

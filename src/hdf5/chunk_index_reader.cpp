@@ -136,7 +136,6 @@ Result<std::vector<StoredChunk>> ReaderOverDriver::read_chunked(hid_t dataset, h
   H5Pget_chunk(list, int(chunk_extents.size()), chunk_extents.data());
   const ChunkGrid grid{shape, Shape(chunk_extents.begin(), chunk_extents.end())};
   std::vector<StoredChunk> chunks;
-  if (H5Dget_storage_size(dataset) == 0) return chunks;
   TAILRACE_TRY(note_chunks(noted_, dataset, grid, what, chunks));
   return chunks;
 }

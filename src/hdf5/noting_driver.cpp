@@ -151,7 +151,8 @@ class ChunkWalk {
     for (std::uint64_t index = 0; index < n_chunks; ++index) {
       if (!note(index, at) && n_absent++ == 0) {
         // A chunk that was never written fails like one whose entry is damaged; the index's own
-        // count of its entries, one walk over all of it, tells them apart.
+        // count of its entries, one walk over all of it, tells them apart. HDF5's storage size does
+        // not: it is 0 for a damaged index, too.
         TAILRACE_TRY(count_stored());
       }
       const std::uint64_t n_found = chunks_.size() - n_before;

@@ -10,12 +10,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "concat/check/check_objects.hpp"
 #include "container_support.hpp"
+#include "crash_points.hpp"
 #include "describe/concat_input.hpp"
+#include "describe/stored_file.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
@@ -126,6 +129,34 @@ TEST(Recover, TruncatedFileNamesWhatIsLostAndIsLeftAlone) {
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(fs::file_size(path), cut);
+}
+
+/// A power loss can tear a block of an index: that is no dataset without chunks.
+TEST(Recover, ADamagedChunkIndexIsNamed) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  std::vector<std::byte> bytes = content_of(path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t block = text.rfind("FADB");  // The data of the last fixed array: of /b.
+  ASSERT_NE(block, std::string_view::npos);
+  bytes[block + 20] ^= std::byte{1};
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+  const pid_t child = ::fork();  // HDF5 does not always close a damaged file.
+  if (child == 0) {
+    const auto report = inspect_and_recover(path, true);
+    const bool damaged = report.ok() && report->state == FileState::damaged &&
+                         mentions(report->findings, "\"/b\" cannot be listed");
+    // Nor does a reader take it for one that was never written, and give fill values.
+    const auto file = StoredFile::open(path);
+    const auto datasets = file.ok() ? (*file)->list(Asked::fields) : file.status();
+    const bool read = !datasets.ok() || (*file)->chunks(datasets->datasets.back()).ok();
+    ::_exit(damaged && !read ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Recover, OpenForWriteMarkIsCleared) {
