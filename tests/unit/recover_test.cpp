@@ -358,6 +358,27 @@ TEST(Recover, LeftoverOfAJobThatNeverCommitted) {
   EXPECT_FALSE(fs::exists(path + ".partial"));
 }
 
+TEST(Recover, AnUnfinishedConcatenationIsKept) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path + ".partial");
+  {
+    RecordingStorage storage(path + ".partial", true);
+    ScatteringTail tail;
+    std::uint64_t end = 0;
+    auto file = Hdf5File::open(storage, tail.allocate(), {}, end);
+    ASSERT_TRUE(file.ok()) << text_of(file.status());
+    tail.reset(end);
+    ASSERT_DONE((*file)->set_attribute("/", concat_progress_attribute, {std::vector<double>{1}}));
+    ASSERT_DONE((*file)->close());
+  }
+  const auto report = inspect_and_recover(path, true);
+  ASSERT_TRUE(report.ok()) << text_of(report.status());
+  EXPECT_TRUE(mentions(report->findings, "--resume to go on"));
+  EXPECT_TRUE(fs::exists(path + ".partial"));
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST(Recover, CommittedPartialIsRenamedButNeverOverAFile) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
