@@ -1,0 +1,121 @@
+// A program whose output is crashed and whose calls are made to fail: it writes steps through the
+// public API, and tells the recorder how many of them are committed for certain.
+//
+//   campaign_writer FILE groups|growing FIRST STEPS OPTIONS
+//
+// Steps FIRST to STEPS-1; a FIRST above 0 opens the file. Fields a and b of 32 x 64 floats, in a
+// group for each step or growing; element i of field f in step s is
+// ((i + 1000003 s + 7919 f) 2654435761 mod 2^32) >> 16 (workloads.py has the same). Every rank says
+// its error, as one line, and returns 1.
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <tailrace/tailrace.hpp>
+#include <vector>
+
+#ifdef CAMPAIGN_MPI
+#include <mpi.h>
+#endif
+
+namespace {
+
+constexpr std::uint64_t n_rows = 32;
+constexpr std::uint64_t n_columns = 64;
+
+void mark(std::uint64_t n_committed) {
+  using Mark = void(std::uint64_t);
+  static auto* const note = reinterpret_cast<Mark*>(::dlsym(RTLD_DEFAULT, "campaign_mark"));
+  if (note != nullptr) note(n_committed);
+}
+
+/// This rank's rows of field `f` in a step.
+struct Part {
+  tailrace::Box box;
+  std::vector<float> values;
+
+  Part(std::uint64_t rank, std::uint64_t n_ranks, std::uint64_t step, std::uint64_t f) {
+    const std::uint64_t first = n_rows * rank / n_ranks;
+    const std::uint64_t n = n_rows * (rank + 1) / n_ranks - first;
+    box = tailrace::Box({first, 0}, {n, n_columns});
+    for (std::uint64_t i = first * n_columns; i < (first + n) * n_columns; ++i) {
+      const auto mixed = static_cast<std::uint32_t>((i + 1000003 * step + 7919 * f) * 2654435761U);
+      values.push_back(static_cast<float>(mixed >> 16U));
+    }
+  }
+};
+
+/// Whether all ranks are in the same call, and so get the same error.
+bool together = false;
+
+void run(char** words, const tailrace::Comm& comm, std::uint64_t rank, std::uint64_t n_ranks) {
+  const std::string path = words[1];
+  const bool growing = std::string(words[2]) == "growing";
+  const std::uint64_t first = std::strtoull(words[3], nullptr, 10);
+  const std::uint64_t n_steps = std::strtoull(words[4], nullptr, 10);
+  const std::string options = words[5];
+  const bool sync = options.find("mode=") == std::string::npos;
+  together = true;
+  tailrace::File file = first > 0 ? tailrace::File::open(path, comm, options)
+                                  : tailrace::File::create(path, comm, options);
+  std::vector<tailrace::Field<float>> fields;
+  for (std::uint64_t step = first; step < n_steps; ++step) {
+    together = false;
+    if (!growing) fields.clear();
+    for (std::uint64_t f = 0; f < 2; ++f) {
+      const std::string parent = growing ? "/" : "/step_" + std::to_string(step) + "/";
+      if (fields.size() < 2) {
+        fields.push_back(file.define<float>(parent + (f == 0 ? "a" : "b"), {n_rows, n_columns},
+                                            growing ? "over-time=on" : ""));
+      }
+      const Part part(rank, n_ranks, step, f);
+      fields[f].put_copy(part.box, part.values);
+    }
+    together = true;
+    const tailrace::StepReport report = file.end_step();
+    if (report.completed) mark(first + report.step_index + (sync ? 1 : 0));
+    { auto scope = file.compute(); }
+    file.idle(0.001);
+    if (step % 4 == 3) {
+      file.wait();
+      mark(step + 1);
+    }
+  }
+  file.close();
+  mark(n_steps);
+}
+
+int try_run(char** words, const tailrace::Comm& comm, int rank, int n_ranks) {
+  try {
+    run(words, comm, std::uint64_t(rank), std::uint64_t(n_ranks));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "campaign error: %s\n", error.what());
+#ifdef CAMPAIGN_MPI
+    if (!together) MPI_Abort(MPI_COMM_WORLD, 1);  // The others wait for this rank.
+#endif
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int n_words, char** words) {
+  if (n_words != 6) return 2;
+#ifdef CAMPAIGN_MPI
+  MPI_Init(&n_words, &words);
+  int rank = 0;
+  int n_ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+  const int code = try_run(words, tailrace::mpi(MPI_COMM_WORLD), rank, n_ranks);
+  MPI_Finalize();
+  return code;
+#else
+  return try_run(words, tailrace::Comm(), 0, 1);
+#endif
+}
