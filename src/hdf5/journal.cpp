@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -109,10 +110,18 @@ Status write_journal(const std::string& journal_path, const Journal& journal) {
 }
 
 Result<Journal> read_journal(const std::string& journal_path) {
-  const Descriptor at(::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Every reader of the file beside it comes by here: whatever has the name, none may wait for a
+  // pipe, nor take memory for what is no journal.
+  const Descriptor at(::open(journal_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!at.open()) return status_from_errno(errno, "journal \"" + journal_path + "\"");
   struct stat info {};
   if (::fstat(at.fd(), &info) != 0) return status_from_errno(errno, journal_path);
+  std::array<std::byte, head_bytes> head{};
+  if (!S_ISREG(info.st_mode) ||
+      ::pread(at.fd(), head.data(), head.size(), 0) != ssize_t{head_bytes} ||
+      u64_at(head, 32) != std::uint64_t(info.st_size) - head_bytes - sum_bytes) {
+    return decode_journal({}, journal_path);
+  }
   std::vector<std::byte> bytes(std::size_t(info.st_size));
   std::size_t done = 0;
   while (done < bytes.size()) {

@@ -295,6 +295,19 @@ TEST(Recover, ReadersPassByAForeignAndATornJournal) {
   }
 }
 
+/// Nor does anything else that has the name of a journal: no pipe is waited for, no terabyte read.
+TEST(Recover, ReadersPassByWhatIsNoJournal) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  ASSERT_EQ(::mkfifo((path + ".journal").c_str(), 0600), 0);
+  EXPECT_TRUE(Reader::open(make_self_comm(), path, {}).ok());
+  fs::remove(path + ".journal");
+  std::ofstream(path + ".journal") << "TRJOURN1";
+  fs::resize_file(path + ".journal", std::uintmax_t{1} << 40);
+  EXPECT_TRUE(Reader::open(make_self_comm(), path, {}).ok());
+}
+
 /// A commit of a job that lives ends soon: readers beside it wait for that.
 TEST(Recover, ReadersWaitForALivingWritersCommit) {
   const TestFolder folder;
