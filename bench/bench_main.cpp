@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -124,6 +125,7 @@ int run(Session& session, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // As in frontends/cli/main.cpp.
   const bool started = start_native_mpi(&argc, &argv);
   int code = cli::exit_done;
   {
@@ -144,7 +146,7 @@ int main(int argc, char** argv) {
       std::fflush(nullptr);
       std::_Exit(cli::exit_resources);
     }
-    std::fflush(nullptr);
+    code = cli::end_of_output("tailrace bench", code);
   }
   stop_native_mpi(started);
   return code;

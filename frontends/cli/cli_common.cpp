@@ -41,6 +41,16 @@ int exit_code(Code code) {
   return exit_resources;
 }
 
+int end_of_output(std::string_view program, int code) {
+  errno = 0;
+  std::cout.flush();
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return code;
+  const Status failure = status_from_errno(errno != 0 ? errno : EIO, "standard output");
+  fmt::print(stderr, "{}: {}\n", program, failure.message());
+  return code == exit_done ? exit_resources : code;
+}
+
 Status Session::settle(const Status& mine) const { return verbs::settle(comm, mine); }
 
 verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {

@@ -68,6 +68,10 @@ inline constexpr int exit_resources = 3;
 /// The exit code that a failure of this kind ends the program with.
 int exit_code(Code code);
 
+/// What a program does last: its words on stdout must have arrived. @returns `code`, or, with a
+/// line on stderr, that of a failure. Not collective.
+int end_of_output(std::string_view program, int code);
+
 /// One command's run: the ranks, and what its messages begin with.
 struct Session {
   MpiSession& mpi;

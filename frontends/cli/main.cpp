@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -183,13 +184,13 @@ int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file that would grow beyond `ulimit -f` is an error with a message, not a silent end.
+  std::signal(SIGXFSZ, SIG_IGN);
   if (argc >= 2 && std::strcmp(argv[1], "bench") == 0) become_bench(argc, argv);
   MpiSession mpi(&argc, &argv);
   const std::unique_ptr<Comm> comm = mpi.world();
   try {
-    const int code = run(mpi, *comm, argc, argv);
-    std::fflush(nullptr);
-    return code;
+    return end_of_output("tailrace", run(mpi, *comm, argc, argv));
   } catch (const std::exception& error) {
     // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as well.
     fmt::print(stderr, "tailrace: rank {}: {}\n", comm->rank(), error.what());

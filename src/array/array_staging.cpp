@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/file_limit.hpp"
 #include "core/options.hpp"
 
 namespace tailrace {
@@ -164,6 +165,7 @@ Result<StagingMemory::Block> StagingMemory::spill(std::uint64_t n_bytes) {
   block.spilled = true;
   block.capacity_bytes = (n_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   const auto start = static_cast<off_t>(spill_end_);
+  const FileLimitScope scope;
   const int refused =
       ::posix_fallocate(spill_file_, start, static_cast<off_t>(block.capacity_bytes));
   if (refused != 0) {

@@ -18,6 +18,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/file_limit.hpp"
+
 namespace tailrace {
 
 namespace {
@@ -32,6 +34,7 @@ Status extend_file(int descriptor, std::uint64_t n_bytes, const std::string& pat
   struct stat facts {};
   if (::fstat(descriptor, &facts) != 0) return extending_failed(path);
   if (static_cast<std::uint64_t>(facts.st_size) >= n_bytes) return Status();
+  const FileLimitScope scope;
   // Only the last byte: what lies before it stays a hole, or what it is.
   while (::fallocate(descriptor, 0, static_cast<off_t>(n_bytes - 1), 1) != 0) {
     if (errno == EINTR) continue;
@@ -43,6 +46,7 @@ Status extend_file(int descriptor, std::uint64_t n_bytes, const std::string& pat
 
 Status append_zeros(int descriptor, std::uint64_t n_bytes, const std::string& path) {
   static constexpr std::array<std::byte, 65536> zeros{};
+  const FileLimitScope scope;
   while (true) {
     struct stat facts {};
     if (::fstat(descriptor, &facts) != 0) return extending_failed(path);
@@ -136,6 +140,7 @@ class PosixStorage final : public Storage {
     for (const std::span<const std::byte> piece : pieces) {
       if (!piece.empty()) vectors.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
     }
+    const FileLimitScope scope;
     std::size_t next = 0;
     while (next < vectors.size()) {
       const int n_vectors = static_cast<int>(std::min<std::size_t>(vectors.size() - next, IOV_MAX));
@@ -188,6 +193,7 @@ class PosixStorage final : public Storage {
       std::memmove(bytes, bytes + head, held);  // O_DIRECT wants aligned memory too
     }
     const std::size_t body = held - held % kDirectBlock;
+    const FileLimitScope scope;
     std::size_t done = 0;
     while (done < body) {
       const ssize_t n = ::pwrite(direct_descriptor_, bytes + done, body - done,

@@ -14,6 +14,8 @@
 #include <set>
 #include <utility>
 
+#include "core/file_limit.hpp"
+
 namespace tailrace {
 
 // --- Writing Chrome trace events. The text is put together directly: a trace may hold 10^6 events,
@@ -108,6 +110,7 @@ std::string trace_json(std::span<const TraceEvent> events, std::span<const std::
 }
 
 Status write_trace_file(const std::string& path, const std::string& text) {
+  const FileLimitScope scope;
   std::ofstream file(path);
   file << text;
   file.close();

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/file_limit.hpp"
+
 #if defined(__linux__)
 #include <linux/fs.h>
 #include <sys/syscall.h>
@@ -176,3 +178,4 @@ Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64
 }
 
 }  // namespace tailrace
+  const FileLimitScope scope;

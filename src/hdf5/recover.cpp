@@ -23,6 +23,7 @@
 #include <span>
 #include <thread>
 
+#include "core/file_limit.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
@@ -85,6 +86,7 @@ class OpenFile {
     return write_fully(at_.fd(), bytes.data(), bytes.size(), address, quoted(path_));
   }
   Status resize(std::uint64_t n_bytes) const {
+    const FileLimitScope scope;
     return ::ftruncate(at_.fd(), off_t(n_bytes)) == 0 ? Status()
                                                       : status_from_errno(errno, quoted(path_));
   }

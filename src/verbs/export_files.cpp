@@ -18,6 +18,7 @@
 
 #include "array/array_file.hpp"
 #include "core/codec_registry.hpp"
+#include "core/file_limit.hpp"
 #include "core/slab.hpp"
 #include "hdf5/file_names.hpp"
 #include "read/read.hpp"
@@ -215,6 +216,7 @@ class PlainOutput {
 };
 
 /// Exports the datasets of one reader. All members are collective.
+    const FileLimitScope scope;
 class PlainExport {
  public:
   PlainExport(const VerbRanks& ranks, Reader& reader, const ExportRequest& request, Format format,

@@ -37,8 +37,9 @@ inline Result<RecoverOutcome> recover_file(const RecoverRequest& request) {
   if (!path.ok()) return path.status();
   const bool lock_file_there = ::access(lock_path_of(*path).c_str(), F_OK) == 0;
   const std::string writer = writer_of(*path);
+  // Held to the end: a job that begins meanwhile must not find the file half repaired.
   WriterLock lock;
-  if (request.apply && lock_file_there) TAILRACE_TRY(lock.take(*path));
+  if (request.apply) TAILRACE_TRY(lock.take(*path));
   Result<RecoverReport> report = inspect_and_recover(*path, request.apply);
   if (!report.ok()) return report.status();
   if (!writer.empty()) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/comm.hpp"
+#include "core/file_limit.hpp"
 
 namespace tailrace {
 namespace {
@@ -238,6 +239,7 @@ Status IterationRecorder::write(Comm& comm, const std::string& path) const {
     all.ranks.push_back(std::move(parsed->ranks.front()));
   }
   if (done.ok() && !all.ranks.empty()) {
+    const FileLimitScope scope;
     std::ofstream file(path);
     file << recording_text(all);
     file.close();

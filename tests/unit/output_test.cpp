@@ -4,11 +4,13 @@
 #include "output/output.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -296,6 +298,63 @@ TEST(Output, AStepNeedsNoThreadOfItsOwn) {
     ASSERT_TRUE(report.ok()) << text_of(report.status());
     EXPECT_EQ(report->state, FileState::whole);
   }
+}
+
+/// A limit on file sizes is an error like a full disk: no signal ends the process, and the host's
+/// signal handling is as it was.
+TEST(Output, ALimitOnFileSizesIsAnError) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_output(path);
+  for (const bool in_situ : {false, true}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(SIGXFSZ, SIG_DFL);
+      const rlim_t here = fs::file_size(path);
+      const rlimit most{here, here};
+      if (::setrlimit(RLIMIT_FSIZE, &most) != 0) ::_exit(2);
+      auto writer = Writer::open(make_self_comm(), path, options_of(in_situ ? "mode=in_situ" : ""));
+      if (!writer.ok()) ::_exit(3);
+      Status status = write_step(**writer, "/more");
+      if (const Status closed = (*writer)->close(); status.ok()) status = closed;
+      if (status.code() != Code::io_error) ::_exit(4);
+      if (status.message().find("File too large") == std::string::npos) ::_exit(5);
+      sigset_t blocked;
+      sigset_t pending;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+      ::sigpending(&pending);
+      if (sigismember(&blocked, SIGXFSZ) != 0 || sigismember(&pending, SIGXFSZ) != 0) ::_exit(6);
+      ::_exit(0);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "in situ " << in_situ << ": exit code " << WEXITSTATUS(status)
+                         << ", signal " << WTERMSIG(status);
+  }
+}
+
+/// From before recover looks at a file until it has put it right, nobody else writes it.
+TEST(Output, RecoverHoldsTheLockWhileItWorks) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_output(path);
+  fs::resize_file(path, fs::file_size(path) + 1000);
+  const Descriptor watch(::inotify_init1(IN_CLOEXEC));
+  ASSERT_GE(
+      ::inotify_add_watch(watch.fd(), (folder / "").c_str(), IN_CREATE | IN_MODIFY | IN_DELETE), 0);
+  ASSERT_TRUE(verbs::recover_file({path, true})->report.applied);
+  alignas(inotify_event) std::array<char, 4096> bytes{};
+  const ssize_t n_bytes = ::read(watch.fd(), bytes.data(), bytes.size());
+  std::string order;
+  for (ssize_t at = 0; at < n_bytes;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    const bool lock = std::string(event->name) == "out.h5.lock";
+    if ((event->mask & IN_CREATE) != 0 && lock) order += "taken ";
+    if ((event->mask & IN_MODIFY) != 0 && !lock) order += "changed ";
+    if ((event->mask & IN_DELETE) != 0 && lock) order += "freed ";
+  }
+  EXPECT_EQ(order, "taken changed freed ");
 }
 
 TEST(Output, APathWithADotIsRefusedBeforeItBreaksTheFile) {
