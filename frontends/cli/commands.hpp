@@ -108,6 +108,11 @@ class Group {
          "Leave out " + nouns + " whose path matches. Repeatable.");
   }
   /// --raw: "The input is raw binary, such as ..."
+  void follow_external(bool& target) const {
+    flag("--follow-external", target,
+         "Also read values that the input says lie in other files: external storage, and the "
+         "sources of virtual datasets. Only for inputs whose origin you know.");
+  }
   void raw(std::string& target, const std::string& what) const {
     (*this)("--raw", target, "TYPE:SHAPE", what + " is raw binary, such as f32:512x512x512.");
   }

@@ -108,13 +108,15 @@ Command add_info(CLI::App& app) {
   Group(sub, "What to tell")(
       "--chunks", info->request.chunks_of, "FIELD",
       "List every chunk of this field: position, address, bytes, filter mask.");
-  Group(sub, "Input").raw(info->request.raw_format, "The file");
+  const Group input(sub, "Input");
+  input.raw(info->request.raw_format, "The file");
+  input.follow_external(info->request.follow_external);
   report_options(sub, info->json_path);
   const auto look = [info]() -> Result<Shown> {
     TAILRACE_TRY(hdf5::register_own_filters());
     const Result<verbs::InfoReport> report = verbs::file_info(info->request);
     if (!report.ok()) return report.status();
-    return Shown{info_text(*report), json_text(json_of(*report)), {}, exit_done};
+    return Shown{info_text(*report), json_text(json_of(*report)), report->remarks, exit_done};
   };
   return [info, look](Session& session) {
     return run_and_show(session, info->json_path, false, [&] { return at_root(session, look); });
@@ -165,6 +167,7 @@ Command add_export(CLI::App& app) {
          "Default: by the name of OUT (.npy, .bin, .raw), else hdf5.");
   output.flag("--force", request.replace, "Replace existing files.");
   input.globs(request.selection, "Export", "datasets");
+  input.follow_external(request.follow_external);
   input("--slab", request.slab, "START:END[:STEP],...",
         "A part of each dataset, one range per dimension; an empty START or END is the first or "
         "last. As HDF5, what is cut along each dimension is a netCDF-4 file with coordinates.");

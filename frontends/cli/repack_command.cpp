@@ -204,6 +204,7 @@ Command add_repack(CLI::App& app) {
       ->required();
   output.engine_flag("--force", file, "replace", "Replace an existing file.");
   add_netcdf_options(sub, repack.request.netcdf);
+  input.follow_external(repack.request.follow_external);
   input("--raw", repack.request.raw_format, "TYPE:SHAPE",
         "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
         "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");

@@ -143,6 +143,7 @@ Command add_verify(CLI::App& app) {
   checks.globs(verify.files.selection, "Compare", "fields", " Default: all of the original.");
   input("--plugin-path", verify.plugin_path, "FOLDERS", plugin_path_help);
   input.raw(verify.files.raw_format, "The original");
+  input.follow_external(verify.files.follow_external);
   report_options(sub, verify.json_path);
   Group(sub, "Reports").flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.");
   return [arguments](Session& session) { return run_verify(session, *arguments); };

@@ -30,6 +30,8 @@
  *   read=SIZE        largest read of neighbouring chunks (default 16MiB)
  *   gap=SIZE         bytes between chunks that are read over (default 64KiB)
  *   prefetch=on|off  decode ahead of slabs that run on along a dimension (default on)
+ *   follow-external=on|off  read values that the file says lie in other files (external storage,
+ *                    virtual datasets): any that this process may read (default off: unsupported)
  *   plugin-path=FOLDERS  searched for filter plug-ins before HDF5_PLUGIN_PATH
  */
 

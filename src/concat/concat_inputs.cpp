@@ -170,6 +170,7 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const StoredDataset& dataset = datasets[i];
     if (!dataset.appended || dataset.n_rows() == 0) continue;
+    if (const Status full = check_not_hollow(dataset); !full.ok()) return refuse(file.source, full);
     const StoredForm* form = forms_.intern(chunked_form(dataset, dataset.storage));
     file.rows.push_back(
         {by_path_.at(dataset.path), static_cast<std::uint32_t>(i), dataset.n_rows(), form});

@@ -113,7 +113,7 @@ void copy_box(const Box& part, const Box& from_box, const std::byte* from, const
 Shape ChunkGrid::n_per_dimension() const {
   Shape n(shape.size());
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    n[d] = (shape[d] + chunk_shape[d] - 1) / chunk_shape[d];
+    n[d] = shape[d] / chunk_shape[d] + (shape[d] % chunk_shape[d] != 0 ? 1 : 0);
   }
   return n;
 }

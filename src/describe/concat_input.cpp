@@ -17,11 +17,11 @@
 #include <utility>
 
 #include "core/buffer.hpp"
-#include "describe/hdf5_walk.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/paged_file.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_walk.hpp"
 #include "hdf5/noting_driver.hpp"
 
 namespace tailrace {
@@ -61,6 +61,7 @@ class InputVisitor final : public Hdf5Visitor {
     found_.clear();
     if (described.appended && described.by_value && n_elements(described.shape) > 0) {
       TAILRACE_TRY(find_chunks(dataset, described));
+      described.n_chunks_there = found_.size();
     }
     if (!found_.empty()) {
       listing_.parts.push_back({listing_.datasets.size(), listing_.chunks.add(found_)});
@@ -93,7 +94,7 @@ class InputVisitor final : public Hdf5Visitor {
     }
     for (const StoredChunk& chunk : found_) {
       const Extent& extent = chunk.extent;
-      if (extent.address > file_bytes_ || extent.encoded_bytes > file_bytes_ - extent.address) {
+      if (!noted_.holds(extent)) {
         return Status(Code::corrupt, what + ": a chunk of " + std::to_string(extent.encoded_bytes) +
                                          " bytes at address " + std::to_string(extent.address) +
                                          " lies behind the file's end at " +

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "describe/field_attributes.hpp"
-#include "describe/hdf5_walk.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_walk.hpp"
 
 namespace tailrace {
 namespace {
@@ -94,9 +94,10 @@ bool says_lossy(hid_t dataset, const StoredForm& storage) {
 
 class CatalogVisitor final : public Hdf5Visitor {
  public:
-  CatalogVisitor(hid_t file, Asked asked)
+  CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files)
       : file_(file),
         fields_asked_(asked == Asked::fields),
+        other_files_(other_files),
         describer_(DatasetDescriber::Foreign::describe) {}
 
   Hdf5Catalog take_catalog() {
@@ -105,6 +106,13 @@ class CatalogVisitor final : public Hdf5Visitor {
   }
 
   Status group(hid_t group, const std::string& path) override {
+    // Carrying over goes by paths, again and again, and HDF5 takes a step for each group of one.
+    const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
+    if (fields_asked_ && depth > group_depth_max) {
+      return Status(Code::unsupported, "group \"" + path.substr(0, 60) +
+                                           "...\": groups are nested " + "more than " +
+                                           std::to_string(group_depth_max) + " deep");
+    }
     if (path == "/" && fields_asked_) {
       catalog_.netcdf4 =
           H5Aexists(group, "_NCProperties") > 0 || H5Aexists(group, "_nc3_strict") > 0;
@@ -120,6 +128,10 @@ class CatalogVisitor final : public Hdf5Visitor {
 
   Status again(const std::string& path, const std::string& first_path) override {
     add_node(path, Hdf5Node::Kind::duplicate).target = first_path;
+    if (path.starts_with(first_path == "/" ? first_path : first_path + "/")) {
+      catalog_.remarks.push_back("hard link \"" + path + "\" leads back to group \"" + first_path +
+                                 "\", in which it lies: a link, not followed");
+    }
     return Status();
   }
 
@@ -150,7 +162,13 @@ class CatalogVisitor final : public Hdf5Visitor {
     StoredDataset& described = catalog_.datasets.emplace_back();
     described.path = path;
     TAILRACE_TRY(describer_.describe(dataset, described));
-    if (fields_asked_) ask_for_field(dataset, catalog_.nodes.back(), described);
+    if (described.foreign && other_files_ == OtherFiles::leave_out) {
+      catalog_.nodes.back().left_out = true;
+      catalog_.remarks.push_back(values_elsewhere_text(described) +
+                                 ": left out, --follow-external takes them in");
+    } else if (fields_asked_) {
+      ask_for_field(dataset, catalog_.nodes.back(), described);
+    }
     return Status();
   }
 
@@ -193,6 +211,7 @@ class CatalogVisitor final : public Hdf5Visitor {
     node.kind = Hdf5Node::Kind::field;
     described.coordinate = scale;
     described.stored_bytes = H5Dget_storage_size(dataset);
+    count_chunks_of_large(dataset, described);
     for (const char* name : {"_FillValue", "missing_value"}) {
       if (described.missing_value || !has_attributes) break;
       described.missing_value = fill_attribute(dataset, name, *described.dtype);
@@ -205,8 +224,21 @@ class CatalogVisitor final : public Hdf5Visitor {
     }
   }
 
+  static void count_chunks_of_large(hid_t dataset, StoredDataset& described) {
+    if (!described.chunked() || described.stored_bytes == 0 ||
+        n_elements(described.shape) < hollow_bytes_min / described.value_bytes()) {
+      return;
+    }
+    const Hdf5Id space(H5Dget_space(dataset));
+    hsize_t n_chunks = 0;
+    if (H5Dget_num_chunks(dataset, space.get(), &n_chunks) >= 0) {
+      described.n_chunks_there = n_chunks;
+    }
+  }
+
   hid_t file_;
   bool fields_asked_;
+  OtherFiles other_files_;
   DatasetDescriber describer_;
   Hdf5Catalog catalog_;
   std::vector<NamedCoordinates> named_coordinates_;
@@ -214,8 +246,8 @@ class CatalogVisitor final : public Hdf5Visitor {
 
 }  // namespace
 
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked) {
-  CatalogVisitor visitor(file, asked);
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_files) {
+  CatalogVisitor visitor(file, asked, other_files);
   TAILRACE_TRY(walk_hdf5(file, visitor));
   return visitor.take_catalog();
 }

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct Hdf5Node {
   std::string target;
   std::string target_file;
   std::uint64_t n_attributes = 0;
+  bool left_out = false;  ///< A dataset whose values lie in other files, which are not to be read.
   bool grows_to_limit = false;  ///< A field with a dimension that has a limit above its extent.
 };
 
@@ -41,11 +43,17 @@ struct Hdf5Catalog {
   std::vector<Hdf5Node> nodes;          ///< Parents before children; "/" first.
   std::vector<StoredDataset> datasets;  ///< All, in the order of the nodes.
   bool netcdf4 = false;                 ///< Written by the netCDF-4 library.
+  std::vector<std::string> remarks;     ///< As DatasetList has.
 };
+
+/// Groups within groups that are listed with their fields.
+inline constexpr std::size_t group_depth_max = 256;
 
 /// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked);
+/// @error unsupported  paths or groups beyond the limits (hdf5_walk.hpp, group_depth_max)
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
+                                      OtherFiles other_files = OtherFiles::leave_out);
 
 /// The text of a string attribute (fixed or variable length, first element); empty if there is no
 /// such attribute or it is no text. Call with HDF5 locked.

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "core/box.hpp"
 #include "core/buffer.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -123,9 +124,18 @@ std::uint64_t Hdf5References::rewrite_one(hid_t type, void* reference) {
 
 namespace {
 
-/// Values are read and written in pieces of about this size; larger only if one entry of the first
-/// dimension is.
+/// Values are read and written in pieces of about this size.
 constexpr std::uint64_t kPieceBytes = 16U << 20;
+
+/// A shape cut into row-major runs of that size, or single values that are larger.
+ChunkGrid cut_in_pieces(Shape shape, std::uint64_t value_bytes) {
+  Shape piece(shape.size(), 1);
+  std::uint64_t n_left = std::max<std::uint64_t>(kPieceBytes / value_bytes, 1);
+  for (std::size_t d = shape.size(); d-- > 0 && n_left > 1; n_left /= piece[d]) {
+    piece[d] = std::min(shape[d], n_left);
+  }
+  return {std::move(shape), std::move(piece)};
+}
 
 /// Attributes are small by nature; HDF5 itself stores up to 2^32 bytes in one.
 constexpr std::uint64_t kAttributeBytesMax = std::uint64_t{1} << 32;
@@ -359,22 +369,23 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   if (n_values == 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return Status();
 
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  std::array<hsize_t, max_rank> start = {};
   std::array<hsize_t, max_rank> extents = {};
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
-  const std::uint64_t n_entries = rank > 0 ? extents[0] : 1;
-  const std::uint64_t entry_values = static_cast<std::uint64_t>(n_values) / n_entries;
-  const std::uint64_t value_bytes = H5Tget_size(type.get());
-  const std::uint64_t n_per_piece =
-      std::max<std::uint64_t>(1, kPieceBytes / (entry_values * value_bytes));
+  const std::uint64_t value_bytes = std::max<std::uint64_t>(H5Tget_size(type.get()), 1);
+  if (static_cast<std::uint64_t>(n_values) > hollow_bytes_min / value_bytes) {
+    return Status(Code::unsupported, what + ": " + std::to_string(n_values) +
+                                         " values are too many to copy one by one");
+  }
+  const ChunkGrid pieces =
+      cut_in_pieces(Shape(extents.begin(), extents.begin() + rank), value_bytes);
   std::uint64_t n_unresolved = 0;
-  for (std::uint64_t done = 0; done < n_entries; done += n_per_piece) {
-    std::array<hsize_t, max_rank> count = extents;
-    start[0] = done;
-    count[0] = std::min(n_per_piece, n_entries - done);
-    const hsize_t piece_values = count[0] * entry_values;
+  for (std::uint64_t i = 0; i < pieces.n_chunks(); ++i) {
+    const Box box = pieces.clipped_box(i);
+    const hsize_t piece_values = box.n_elements();
     const Hdf5Id piece(H5Screate_simple(1, &piece_values, nullptr));
     if (rank > 0) {
+      const std::vector<hsize_t> start(box.start.begin(), box.start.end());
+      const std::vector<hsize_t> count(box.count.begin(), box.count.end());
       H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
                           nullptr);
     }
@@ -557,7 +568,9 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   }
   for (const Hdf5Node& node : catalog.nodes) {
     switch (node.kind) {
-      case Hdf5Node::Kind::dataset: TAILRACE_TRY(copier.copy_dataset(node.path)); break;
+      case Hdf5Node::Kind::dataset:
+        if (!node.left_out) TAILRACE_TRY(copier.copy_dataset(node.path));
+        break;
       case Hdf5Node::Kind::soft_link:
       case Hdf5Node::Kind::external_link: copy_link(out, node, lines); break;
       case Hdf5Node::Kind::unknown_link:
@@ -590,7 +603,7 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
     if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path))
       copier.copy_attributes(node.path);
-    if (node.kind == Hdf5Node::Kind::dataset) {
+    if (node.kind == Hdf5Node::Kind::dataset && !node.left_out) {
       TAILRACE_TRY(copier.copy_reference_values(node.path));
     }
   }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "hdf5/file_names.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
 
@@ -106,23 +107,14 @@ std::uint64_t file_version(const std::string& path) {
 
 Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bool own_output) {
   if (!own_output) TAILRACE_TRY(check_not_half_committed(path));
-  // Without O_NONBLOCK, opening a pipe would wait for a writer that may never come.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return status_from_errno(errno, "cannot open " + path);
+  Result<RegularFile> opened = open_regular(path, O_RDONLY);
+  if (!opened.ok()) return opened.status();
   struct stat facts = {};
-  if (::fstat(descriptor, &facts) != 0) {
-    const Status failure = status_from_errno(errno, "cannot look at " + path);
-    ::close(descriptor);
-    return failure;
+  if (::fstat(opened->at.fd(), &facts) != 0) {
+    return status_from_errno(errno, "cannot look at " + path);
   }
-  if (!S_ISREG(facts.st_mode)) {
-    ::close(descriptor);
-    return Status(Code::invalid_argument,
-                  path + ": expected a file, found " +
-                      (S_ISDIR(facts.st_mode) ? "a directory" : "something that is not one"));
-  }
-  return std::shared_ptr<InputBytes>(new InputBytes(
-      path, descriptor, static_cast<std::uint64_t>(facts.st_size), version_of(facts)));
+  return std::shared_ptr<InputBytes>(
+      new InputBytes(path, opened->at.release(), opened->n_bytes, version_of(facts)));
 }
 
 InputBytes::~InputBytes() { ::close(descriptor_); }

@@ -44,6 +44,8 @@ class InputFile {
   virtual const std::vector<StoredDataset>& fields() const = 0;
   /// The other objects, which carry_over_objects() takes, each once: path and kind ("group").
   virtual std::vector<std::pair<std::string, std::string>> objects() const { return {}; }
+  /// What the user should know of the listing: what is left out of it, links that lead in circles.
+  virtual std::vector<std::string> remarks() const { return {}; }
   /// Read one box, row-major in native byte order. One thread at a time.
   /// `values` holds box.n_elements() elements. @error io_error, corrupt, plugin_missing
   virtual Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) = 0;

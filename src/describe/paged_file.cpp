@@ -9,7 +9,7 @@
 namespace tailrace {
 
 ImageFile::ImageFile(std::span<const std::byte> image) : image_(image) {
-  end_of_file = image.size();
+  end_of_file = bytes_there = image.size();
 }
 
 Status ImageFile::fill(std::uint64_t address, std::span<std::byte> bytes) {
@@ -22,7 +22,7 @@ Status ImageFile::fill(std::uint64_t address, std::span<std::byte> bytes) {
 }
 
 PagedFile::PagedFile(std::shared_ptr<InputBytes> input) : input_(std::move(input)) {
-  end_of_file = input_->file_bytes();
+  end_of_file = bytes_there = input_->file_bytes();
 }
 
 Status PagedFile::read(std::uint64_t address, std::span<std::byte> bytes) {

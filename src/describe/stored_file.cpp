@@ -94,7 +94,8 @@ struct FileState {
 
 class FileOverHdf5 final : public StoredFile {
  public:
-  explicit FileOverHdf5(std::string path) : path_(std::move(path)) {}
+  FileOverHdf5(std::string path, OtherFiles other_files)
+      : path_(std::move(path)), other_files_(other_files) {}
   ~FileOverHdf5() override {
     const Hdf5Scope scope;
     close_plain();
@@ -120,7 +121,7 @@ class FileOverHdf5 final : public StoredFile {
 
   Result<DatasetList> list(Asked asked) override {
     const Hdf5Scope scope;
-    Result<Hdf5Catalog> catalog = read_hdf5_catalog(file_.get(), asked);
+    Result<Hdf5Catalog> catalog = read_hdf5_catalog(file_.get(), asked, other_files_);
     if (!catalog.ok()) {
       return (noted_->failure.ok() ? catalog.status() : noted_->failure)
           .within("file \"" + path_ + "\"");
@@ -128,6 +129,7 @@ class FileOverHdf5 final : public StoredFile {
     DatasetList list;
     list.datasets = std::move(catalog->datasets);
     list.netcdf4 = catalog->netcdf4;
+    list.remarks = catalog->remarks;
     for (const Hdf5Node& node : catalog->nodes) {
       if (node.kind == Hdf5Node::Kind::duplicate) list.aliases.emplace_back(node.path, node.target);
       if (node.kind != Hdf5Node::Kind::soft_link || node.target.empty()) continue;
@@ -289,6 +291,10 @@ class FileOverHdf5 final : public StoredFile {
   }
 
   Status open_plain_dataset(const StoredDataset& listed) {
+    if (listed.foreign && other_files_ == OtherFiles::leave_out) {
+      return Status(Code::unsupported, path_ + ": " + values_elsewhere_text(listed) +
+                                           "; follow-external=on reads them");
+    }
     if (plain_dataset_.valid() && plain_path_ == listed.path) return Status();
     if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
     plain_dataset_.reset();
@@ -327,6 +333,7 @@ class FileOverHdf5 final : public StoredFile {
   }
 
   std::string path_;
+  OtherFiles other_files_;
   Hdf5Catalog catalog_;  ///< Nodes, once fields were asked for.
   std::shared_ptr<InputBytes> bytes_;
   std::unique_ptr<PagedFile> noted_;
@@ -341,8 +348,9 @@ class FileOverHdf5 final : public StoredFile {
 
 }  // namespace
 
-Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path, bool own_output) {
-  auto file = std::make_unique<FileOverHdf5>(path);
+Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path,
+                                                     OtherFiles other_files, bool own_output) {
+  auto file = std::make_unique<FileOverHdf5>(path, other_files);
   TAILRACE_TRY(file->start(own_output));
   return std::unique_ptr<StoredFile>(std::move(file));
 }

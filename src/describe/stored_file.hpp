@@ -33,6 +33,9 @@ struct DatasetList {
   /// the path that each stands for.
   std::vector<std::pair<std::string, std::string>> aliases;
   bool netcdf4 = false;  ///< Written by the netCDF-4 library; where fields were asked for.
+  /// For the user: hard links that lead back to their own group, datasets left out. They do not
+  /// travel.
+  std::vector<std::string> remarks;
 
   /// The dataset of this path, through aliases too.
   std::optional<std::size_t> find(const std::string& path) const;
@@ -53,7 +56,9 @@ class StoredFile {
   /// Not collective. @error not_found, io_error, invalid_argument (a folder), corrupt (not HDF5,
   /// damaged, or truncated)
   /// @param own_output  see InputBytes::open
-  static Result<std::unique_ptr<StoredFile>> open(const std::string& path, bool own_output = false);
+  static Result<std::unique_ptr<StoredFile>> open(const std::string& path,
+                                                  OtherFiles other_files = OtherFiles::leave_out,
+                                                  bool own_output = false);
   virtual ~StoredFile() = default;
 
   virtual const InputBytes& bytes() const = 0;
@@ -73,7 +78,7 @@ class StoredFile {
 
   /// Read a slab (checked, not empty) by HDF5: numbers as their dtype, else the file's bytes.
   /// @error unsupported  elements that point elsewhere.  @error corrupt, io_error, plugin_missing,
-  /// not_found (a file behind a virtual dataset)
+  /// not_found (a file behind a virtual dataset), unsupported (values in other files)
   virtual Status read_slab(const StoredDataset& dataset, const Slab& slab,
                            std::span<std::byte> values) = 0;
   /// Texts of a slab (checked). @error as above

@@ -42,8 +42,8 @@ class ChunkIndexReader {
                                                         Truncated truncated = Truncated::refuse);
   virtual ~ChunkIndexReader() = default;
 
-  /// Paths of all datasets, in the order in which HDF5 visits them by name.
-  /// @error corrupt  a group or object header cannot be read.
+  /// Paths of all datasets, each once, in the order of names (hdf5_walk.hpp).
+  /// @error corrupt  a group or object header cannot be read.  @error unsupported  paths too long
   virtual Result<std::vector<std::string>> dataset_paths() = 0;
   /// The stored chunks of one dataset, by chunk_index; chunks that were never written are left out,
   /// and compact, virtual and external datasets have none.

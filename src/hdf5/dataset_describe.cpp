@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/box.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_properties.hpp"
 
 namespace tailrace {
@@ -158,13 +159,57 @@ Status describe_contiguous(hid_t dataset, StoredDataset& described) {
   return Status();
 }
 
-Status describe_chunks(hid_t list, StoredDataset& described) {
+/// Chunks without an index lie in one row, others in arrays: where the file is too short for that,
+/// HDF5 would count chunks for as long as the extents say.
+Status check_places_of_chunks(hid_t dataset, const StoredDataset& described,
+                              std::uint64_t chunk_bytes) {
+  constexpr std::uint64_t n_chunks_max = 1U << 28;  // Of a truncated file, whose end is anywhere.
+  constexpr std::uint64_t n_places_max = 1U << 24;  // HDF5 goes through so many in a second or two.
+  constexpr std::uint64_t entry_bytes_min = 8;
+  H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
+  if (H5Dget_chunk_index_type(dataset, &index) < 0) return Status();
+  const Hdf5Id file(H5Iget_file_id(dataset));
+  hsize_t file_bytes = 0;
+  H5Fget_filesize(file.get(), &file_bytes);
+  const std::uint64_t n_chunks =
+      ChunkGrid{described.shape, described.storage.chunk_shape}.n_chunks();
+  if (index == H5D_CHUNK_IDX_FARRAY || index == H5D_CHUNK_IDX_EARRAY) {
+    if (n_chunks <= std::max<std::uint64_t>(n_places_max, file_bytes / entry_bytes_min) ||
+        chunk_index_bytes(dataset) == 0) {
+      return Status();
+    }
+    return Status(Code::unsupported, "dataset \"" + described.path + "\": an index of " +
+                                         std::to_string(n_chunks) + " places in a file of " +
+                                         std::to_string(file_bytes) +
+                                         " bytes is all but empty, and HDF5 goes through all");
+  }
+  if (index != H5D_CHUNK_IDX_NONE) return Status();
+  if (n_chunks <= std::min<std::uint64_t>(file_bytes / chunk_bytes, n_chunks_max)) return Status();
+  return Status(Code::corrupt, "dataset \"" + described.path + "\": " + std::to_string(n_chunks) +
+                                   " chunks of " + std::to_string(chunk_bytes) +
+                                   " bytes in a row, the file has " + std::to_string(file_bytes) +
+                                   " bytes");
+}
+
+Status describe_chunks(hid_t dataset, hid_t list, StoredDataset& described) {
   std::array<hsize_t, max_rank> extents = {};
   const int rank = H5Pget_chunk(list, int(extents.size()), extents.data());
   if (rank < 0 || std::size_t(rank) != described.shape.size()) {
     return failed(described, "chunk shape");
   }
   described.storage.chunk_shape.assign(extents.begin(), extents.begin() + rank);
+  // HDF5 takes 32 bits of each extent as it finds them, which may leave 0, and multiplies them in
+  // 32 bits: what it believes of such chunks fits no buffer.
+  const Shape& chunk = described.storage.chunk_shape;
+  std::uint64_t chunk_bytes = 0;
+  if (__builtin_mul_overflow(n_elements(chunk), described.element_bytes, &chunk_bytes) ||
+      chunk_bytes == 0 || chunk_bytes > UINT32_MAX) {
+    return Status(Code::corrupt, "dataset \"" + described.path + "\": chunks of " +
+                                     shape_text(chunk) + " elements of " +
+                                     std::to_string(described.element_bytes) +
+                                     " bytes, expected 1 to 2^32 - 1 bytes");
+  }
+  TAILRACE_TRY(check_places_of_chunks(dataset, described, chunk_bytes));
   const int n_filters = H5Pget_nfilters(list);
   if (n_filters < 0) return failed(described, "filter pipeline");
   described.storage.filters.resize(std::size_t(n_filters));
@@ -185,6 +230,8 @@ Status describe_fill(hid_t list, hid_t type, StoredDataset& described) {
   H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(list, &defined) < 0) return failed(described, "fill value");
   if (defined != H5D_FILL_VALUE_USER_DEFINED) return Status();
+  // A message of an object header, which holds the value, has less than 64 KiB.
+  if (described.element_bytes > UINT16_MAX) return failed(described, "fill value");
   Bytes value(static_cast<std::size_t>(described.element_bytes));
   if (H5Pget_fill_value(list, type, value.data()) < 0) return failed(described, "fill value");
   described.fill_value = std::move(value);
@@ -195,7 +242,26 @@ Status describe_fill(hid_t list, hid_t type, StoredDataset& described) {
   return Status();
 }
 
+/// The name of the first external file.
+std::string external_file(hid_t list) {
+  std::array<char, 1024> name = {};
+  off_t offset = 0;
+  hsize_t n_bytes = 0;
+  // HDF5 ends a name that is cut off with no zero.
+  if (H5Pget_external(list, 0, name.size() - 1, name.data(), &offset, &n_bytes) < 0) return "";
+  return name.data();
+}
+
 }  // namespace
+
+std::string virtual_source(hid_t list, std::size_t mapping) {
+  const ssize_t n_bytes = H5Pget_virtual_filename(list, mapping, nullptr, 0);
+  if (n_bytes <= 0) return "";
+  std::string name(static_cast<std::size_t>(n_bytes) + 1, '\0');
+  H5Pget_virtual_filename(list, mapping, name.data(), name.size());
+  name.resize(static_cast<std::size_t>(n_bytes));
+  return name;
+}
 
 std::string hdf5_type_text(hid_t type) {
   const std::string n_bytes = std::to_string(H5Tget_size(type));
@@ -264,9 +330,11 @@ Status DatasetDescriber::describe_shape(hid_t dataset, StoredDataset& described)
     // H5S_UNLIMITED has all bits set, as unlimited has here.
     described.max_shape.assign(limits.begin(), limits.begin() + rank);
   }
-  std::uint64_t n_bytes = described.row_bytes();
-  if (n_bytes == UINT64_MAX ||
-      (described.appended && __builtin_mul_overflow(n_bytes, described.shape[0], &n_bytes))) {
+  // In the file or in memory, whichever takes more.
+  const std::uint64_t value_bytes = std::max(described.element_bytes, described.value_bytes());
+  std::uint64_t n_bytes = 0;
+  if (described.row_bytes() == UINT64_MAX || n_elements(described.shape) == UINT64_MAX ||
+      __builtin_mul_overflow(n_elements(described.shape), value_bytes, &n_bytes)) {
     return Status(Code::corrupt, "dataset \"" + described.path + "\": extents " +
                                      shape_text(described.shape) + " are more than 64 bits count");
   }
@@ -285,6 +353,7 @@ Status DatasetDescriber::describe(hid_t dataset, StoredDataset& described) {
   described.plain_number = type.plain_number;
   described.swapped = type.swapped;
   described.element_bytes = H5Tget_size(type.id.get());
+  if (described.element_bytes == 0) return failed(described, "type, of 0 bytes,");
   TAILRACE_TRY(describe_shape(dataset, described));
 
   const Hdf5Id list(H5Dget_create_plist(dataset));
@@ -293,6 +362,7 @@ Status DatasetDescriber::describe(hid_t dataset, StoredDataset& described) {
     case H5D_COMPACT: described.storage.kind = StoredForm::Kind::compact; break;
     case H5D_CONTIGUOUS:
       described.foreign = H5Pget_external_count(list.get()) != 0;
+      if (described.foreign) described.foreign_file = external_file(list.get());
       if (described.foreign && foreign_ == Foreign::refuse) {
         return Status(Code::unsupported, "dataset \"" + described.path +
                                              "\": its data lie in external files, they must lie in "
@@ -303,10 +373,11 @@ Status DatasetDescriber::describe(hid_t dataset, StoredDataset& described) {
       break;
     case H5D_CHUNKED:
       described.storage.kind = StoredForm::Kind::chunked;
-      TAILRACE_TRY(describe_chunks(list.get(), described));
+      TAILRACE_TRY(describe_chunks(dataset, list.get(), described));
       break;
     case H5D_VIRTUAL:
       described.foreign = true;
+      described.foreign_file = virtual_source(list.get(), 0);
       if (foreign_ == Foreign::describe) break;
       return Status(Code::unsupported, "dataset \"" + described.path +
                                            "\" is virtual, its data must lie in the file itself");

@@ -51,6 +51,9 @@ class DatasetDescriber {
   std::vector<KnownType> types_;
 };
 
+/// The file that a mapping of a virtual dataset names; "." is the file itself.
+std::string virtual_source(hid_t list, std::size_t mapping);
+
 /// A type in a few words: "f32", "u16 big-endian", "string of 16 bytes".
 std::string hdf5_type_text(hid_t type);
 

@@ -134,6 +134,30 @@ std::uint64_t StoredDataset::row_bytes() const {
   return n_bytes;
 }
 
+std::string values_elsewhere_text(const StoredDataset& dataset) {
+  const std::string& name = dataset.foreign_file;
+  return "dataset \"" + dataset.path + "\": its values lie in " +
+         (name == "." ? "other datasets" : "other files") +
+         (name.empty() || name == "." ? "" : " (\"" + name + "\")");
+}
+
+Status check_not_hollow(const StoredDataset& dataset) {
+  if (n_elements(dataset.shape) < hollow_bytes_min / dataset.value_bytes()) return Status();
+  const bool contiguous = dataset.storage.kind == StoredForm::Kind::contiguous;
+  if (!contiguous && !dataset.chunked()) return Status();
+  const std::uint64_t n_chunks =
+      contiguous ? 1 : ChunkGrid{dataset.shape, dataset.storage.chunk_shape}.n_chunks();
+  const std::uint64_t n_there =
+      contiguous ? std::uint64_t{dataset.contiguous.encoded_bytes > 0} : dataset.n_chunks_there;
+  if (dataset.foreign || n_there > n_chunks / 1000) return Status();
+  return Status(Code::unsupported, "dataset \"" + dataset.path + "\" of shape " +
+                                       shape_text(dataset.shape) +
+                                       " is all but empty: " + std::to_string(n_there) +
+                                       " of its " + std::to_string(n_chunks) +
+                                       " chunks are in the file, and all its values would be "
+                                       "gone through; leave it out");
+}
+
 void pack_form(ByteWriter& writer, const StoredForm& form) {
   writer.add(form.kind);
   writer.add(form.chunk_shape);

@@ -70,12 +70,16 @@ struct StoredDataset {
   Bytes fill_value;          ///< element_bytes, as the user has set it; empty: HDF5's own zeros.
   std::optional<double> fill_number;  ///< The same as a number, of numbers.
 
+  std::string foreign_file;  ///< The first of these, by the name that the file has; not sent.
+
   // What only who reads fields as numbers asks for (InputFile); it does not travel.
   bool field = false;                   ///< An array that a Writer creates: of plain numbers.
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
   bool coordinate = false;         ///< A dimension scale or coordinate variable: kept lossless.
   bool lossy = false;              ///< Already: by tailrace_bound_mode, its filters, ...
   std::uint64_t stored_bytes = 0;  ///< That the file spends on it.
+  /// Chunks in the file; counted of what has more than hollow_bytes_min of values.
+  std::uint64_t n_chunks_there = 0;
 
   std::uint64_t n_rows() const { return shape.empty() ? 0 : shape[0]; }
   /// Bytes of one row.
@@ -93,6 +97,23 @@ struct StoredDataset {
   /// Bit d: dimension d > 0 is unlimited.
   std::uint64_t more_unlimited() const;
 };
+
+/// What to do about values that a file says lie in other files (external storage, the sources of
+/// virtual datasets): the names are the file's, which may come from anywhere, and the files any
+/// that this process may read. So only who knows the file has them read. External links are never
+/// followed.
+enum class OtherFiles : std::uint8_t { leave_out, read };
+
+/// "dataset "/x": its values lie in other files ("raw.bin")", of a foreign one.
+std::string values_elsewhere_text(const StoredDataset& dataset);
+
+/// From here on a dataset may be too large to go through for what is in it.
+inline constexpr std::uint64_t hollow_bytes_min = std::uint64_t{1} << 38;
+
+/// For who goes through all values of a dataset: a file of some kilobytes can promise more of them
+/// than anybody can write, by extents alone. Needs n_chunks_there.
+/// @error unsupported  hollow_bytes_min of values and more, not one chunk in a thousand written.
+Status check_not_hollow(const StoredDataset& dataset);
 
 /// A form as bytes in a message, and back; of a wary reader's damaged bytes whatever was there.
 void pack_form(ByteWriter& writer, const StoredForm& form);

@@ -77,6 +77,22 @@ void Descriptor::reset(int fd) {
   fd_ = fd;
 }
 
+Result<RegularFile> open_regular(const std::string& path, int flags) {
+  // Without O_NONBLOCK, opening a pipe would wait for who opens its other end.
+  RegularFile file{Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK))};
+  struct stat facts {};
+  if (!file.at.open() || ::fstat(file.at.fd(), &facts) != 0) {
+    // A socket, or a pipe that nobody reads.
+    if (errno != ENXIO) return status_from_errno(errno, "cannot open " + path);
+  } else if (S_ISREG(facts.st_mode)) {
+    file.n_bytes = static_cast<std::uint64_t>(facts.st_size);
+    return file;
+  }
+  return Status(Code::invalid_argument,
+                path + ": expected a file, found " +
+                    (S_ISDIR(facts.st_mode) ? "a folder" : "a pipe, device or socket"));
+}
+
 Result<std::string> resolve_links(const std::string& path) {
   std::string at = path;
   for (int n = 0; n < links_max; ++n) {
@@ -165,6 +181,7 @@ Status sync_folder_of(const std::string& path) {
 
 Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64_t address,
                    const std::string& what) {
+  const FileLimitScope scope;
   const char* from = static_cast<const char*>(bytes);
   while (n_bytes > 0) {
     const ssize_t n = ::pwrite(fd, from, n_bytes, static_cast<off_t>(address));
@@ -178,4 +195,3 @@ Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64
 }
 
 }  // namespace tailrace
-  const FileLimitScope scope;

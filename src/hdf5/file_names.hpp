@@ -41,6 +41,17 @@ class Descriptor {
   int fd_;
 };
 
+/// A file that is open, and its length then.
+struct RegularFile {
+  Descriptor at;
+  std::uint64_t n_bytes = 0;
+};
+
+/// Open a file (O_RDONLY, O_NOFOLLOW and the like), and nothing else that has the name: opening or
+/// reading a pipe or a device could wait for ever. @error not_found, io_error
+/// @error invalid_argument  a folder, pipe, device or socket
+Result<RegularFile> open_regular(const std::string& path, int flags);
+
 /// The file that writing to `path` means: where its symbolic links lead, also if nothing is there
 /// yet. @error io_error  links that lead in a circle.
 Result<std::string> resolve_links(const std::string& path);

@@ -50,6 +50,21 @@ inline bool get_object_facts(hid_t object, ObjectFacts& facts) {
   return true;
 }
 
+/// Bytes of a dataset's chunk index; 0 if nothing was ever written. HDF5 looks at its head alone.
+inline std::uint64_t chunk_index_bytes(hid_t dataset) {
+#if H5_VERSION_GE(1, 12, 0)
+  H5O_native_info_t info;
+  const herr_t got = H5Oget_native_info(dataset, &info, H5O_NATIVE_INFO_META_SIZE);
+#elif H5_VERSION_GE(1, 10, 3)
+  H5O_info_t info;
+  const herr_t got = H5Oget_info2(dataset, &info, H5O_INFO_META_SIZE);
+#else
+  H5O_info_t info;
+  const herr_t got = H5Oget_info(dataset, &info);
+#endif
+  return got < 0 ? 0 : info.meta_size.obj.index_size;
+}
+
 /// Visit the links of a group in increasing order of `index`.
 inline herr_t iterate_links(hid_t group, H5_index_t index,
                             herr_t (*visit)(hid_t, const char*, const LinkInfo*, void*),

@@ -18,11 +18,13 @@ struct StackEnds {
 
 /// H5Ewalk callback: remembers the first and the last description.
 herr_t remember_ends(unsigned n, const H5E_error2_t* error, void* data) {
-  auto* ends = static_cast<StackEnds*>(data);
-  const std::string text = error->desc != nullptr ? error->desc : "";
-  if (n == 0) ends->outermost = text;
-  ends->innermost = text;
-  return 0;
+  return called_by_hdf5([&] {
+    auto* ends = static_cast<StackEnds*>(data);
+    const std::string text = error->desc != nullptr ? error->desc : "";
+    if (n == 0) ends->outermost = text;
+    ends->innermost = text;
+    return 0;
+  });
 }
 
 /// Other ranks hold the file open; a lock would shut them out or fail on parallel file systems.

@@ -45,6 +45,17 @@ Status check_hdf5_is_ours();
 /// Valid directly after the failed call; the next HDF5 call empties the stack.
 std::string hdf5_error_text();
 
+/// Do the work of a function that HDF5 calls back: an exception (no memory) must not cross its C
+/// frames and becomes -1, its word for failure.
+template <class Work>
+auto called_by_hdf5(Work&& work) noexcept -> decltype(work()) {
+  try {
+    return work();
+  } catch (...) {
+    return static_cast<decltype(work())>(-1);
+  }
+}
+
 /// The Status of a failed HDF5 call: `what`, then HDF5's own words.
 Status hdf5_failure(Code code, const std::string& what);
 

@@ -18,13 +18,10 @@ namespace {
 
 template <class Info>
 herr_t collect_name(hid_t, const char* name, const Info*, void* names) {
-  // An exception must not cross HDF5's C frames.
-  try {
+  return called_by_hdf5([&] {
     static_cast<std::vector<std::string>*>(names)->emplace_back(name);
-  } catch (...) {
-    return -1;
-  }
-  return 0;
+    return 0;
+  });
 }
 
 /// The path of an open object.
@@ -36,14 +33,11 @@ std::string path_of(hid_t object) {
 }
 
 herr_t collect_scale(hid_t, unsigned dimension, hid_t scale, void* scales) {
-  // An exception must not cross HDF5's C frames.
-  try {
+  return called_by_hdf5([&] {
     using Scales = std::vector<std::pair<std::string, unsigned>>;
     static_cast<Scales*>(scales)->emplace_back(path_of(scale), dimension);
-  } catch (...) {
-    return -1;
-  }
-  return 0;
+    return 0;
+  });
 }
 
 /// One entry of a scale's REFERENCE_LIST.
@@ -217,9 +211,8 @@ Status attach_scale(hid_t file, const std::string& dataset_path, const std::stri
 }
 
 bool link_exists(hid_t file, const std::string& path) {
-  if (path == "/") return true;
-  // HDF5 fails, rather than says no, where a group on the way is missing.
-  return link_exists(file, parent_path(path)) && H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0;
+  // HDF5 fails, rather than says no, where a group on the way is missing: one look tells both.
+  return path == "/" || H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0;
 }
 
 }  // namespace tailrace

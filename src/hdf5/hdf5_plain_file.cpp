@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <unordered_set>
 
+#include "hdf5/dataset_describe.hpp"
 #include "hdf5/plugin_library.hpp"
 
 namespace tailrace {
@@ -147,12 +148,8 @@ Status check_virtual_sources(hid_t dataset, const std::string& input_path) {
   }
   std::unordered_set<std::string> checked;
   for (std::size_t i = 0; i < n_mappings; ++i) {
-    const ssize_t n_bytes = H5Pget_virtual_filename(creation.get(), i, nullptr, 0);
-    if (n_bytes <= 0) continue;
-    std::string name(static_cast<std::size_t>(n_bytes) + 1, '\0');
-    H5Pget_virtual_filename(creation.get(), i, name.data(), name.size());
-    name.resize(static_cast<std::size_t>(n_bytes));
-    const bool this_file = name == ".";
+    const std::string name = virtual_source(creation.get(), i);
+    const bool this_file = name == "." || name.empty();
     if (this_file || name.find('%') != std::string::npos || !checked.insert(name).second) continue;
     const std::string folder = folder_of(input_path);
     const std::string bare = name.substr(name.rfind('/') + 1);

@@ -91,7 +91,7 @@ herr_t query_features(const H5FD_t*, unsigned long* flags) {
 }
 
 haddr_t allocate_space(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t n_bytes) {
-  return driver_of(file).on_alloc(type, n_bytes);
+  return called_by_hdf5([&] { return driver_of(file).on_alloc(type, n_bytes); });
 }
 
 /// Must exist and do nothing: without it HDF5 would lower the end of the file.
@@ -105,15 +105,17 @@ herr_t set_end_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
   return driver_of(file).on_set_eoa(address);
 }
 
-haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) { return driver_of(file).on_get_eof(); }
+haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) {
+  return called_by_hdf5([&] { return driver_of(file).on_get_eof(); });
+}
 
 herr_t read_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t n, void* bytes) {
-  return driver_of(file).on_read(address, n, bytes);
+  return called_by_hdf5([&] { return driver_of(file).on_read(address, n, bytes); });
 }
 
 herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
                    const void* bytes) {
-  return driver_of(file).on_write(type, address, n, bytes);
+  return called_by_hdf5([&] { return driver_of(file).on_write(type, address, n, bytes); });
 }
 
 /// HDF5 flushes when it pleases (creation writes a superblock that points at nothing yet); what is

@@ -40,8 +40,13 @@ H5FD_t* open_noting(const char*, unsigned, hid_t access_list, haddr_t) {
   auto* file = static_cast<NotingFile*>(std::calloc(1, sizeof(NotingFile)));
   if (file == nullptr) return nullptr;
   file->file = info->file;
-  info->file->handles.push_back(&file->hdf5_part);
-  return &file->hdf5_part;
+  const herr_t known = called_by_hdf5([&] {
+    info->file->handles.push_back(&file->hdf5_part);
+    return 0;
+  });
+  if (known == 0) return &file->hdf5_part;
+  std::free(file);
+  return nullptr;
 }
 
 herr_t close_noting(H5FD_t* file) {
@@ -82,10 +87,12 @@ herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
     noted.noted = Extent{address, n};
     return 0;
   }
-  Status filled = noted.fill(address, {static_cast<std::byte*>(bytes), n});
-  if (filled.ok()) return 0;
-  if (noted.failure.ok()) noted.failure = std::move(filled);
-  return -1;
+  return called_by_hdf5([&] {
+    Status filled = noted.fill(address, {static_cast<std::byte*>(bytes), n});
+    if (filled.ok()) return 0;
+    if (noted.failure.ok()) noted.failure = std::move(filled);
+    return -1;
+  });
 }
 
 herr_t refuse_write(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, std::size_t, const void*) { return -1; }
@@ -132,6 +139,8 @@ std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGr
   const herr_t read = read_stored_chunk(dataset, offset, &filter_mask);
   file.noting = false;
   if (read < 0 || !file.noted) return std::nullopt;
+  // What lies behind the end is as good as lost; its length is anybody's guess.
+  if (!file.holds(*file.noted)) return std::nullopt;
   return StoredChunk{index, *file.noted, filter_mask};
 }
 
@@ -156,6 +165,10 @@ class ChunkWalk {
         TAILRACE_TRY(count_stored());
       }
       const std::uint64_t n_found = chunks_.size() - n_before;
+      if (n_found > file_.bytes_there) {
+        return Status(Code::corrupt, what_ + ": more chunks than the file has bytes (" +
+                                         std::to_string(file_.bytes_there) + ")");
+      }
       if (n_absent > 0) {
         if (n_found == n_stored_) return Status();
         const double by_entry_us = double(n_stored_) * double(n_stored_) / 2 * passed_entry_us;
@@ -215,7 +228,12 @@ class ChunkWalk {
     std::sort(
         chunks_.begin() + std::ptrdiff_t(n_before), chunks_.end(),
         [](const StoredChunk& a, const StoredChunk& b) { return a.chunk_index < b.chunk_index; });
-    return Status();
+    const auto twice = std::adjacent_find(
+        chunks_.begin() + std::ptrdiff_t(n_before), chunks_.end(),
+        [](const StoredChunk& a, const StoredChunk& b) { return a.chunk_index == b.chunk_index; });
+    if (twice == chunks_.end()) return Status();
+    return Status(Code::corrupt, what_ + ": chunk " + std::to_string(twice->chunk_index) +
+                                     " stands in its index twice");
   }
 
   Status lost(std::uint64_t n_found) const {

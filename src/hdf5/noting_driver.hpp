@@ -34,7 +34,13 @@ class NotedFile {
   /// Fill `bytes` from `address`; what lies behind the end counts as zeros.
   virtual Status fill(std::uint64_t address, std::span<std::byte> bytes) = 0;
 
+  /// Whether all of an extent lies before the end.
+  bool holds(const Extent& extent) const {
+    return extent.address <= end_of_file && extent.encoded_bytes <= end_of_file - extent.address;
+  }
+
   std::uint64_t end_of_file = 0;  ///< What HDF5 compares with the end that the superblock states.
+  std::uint64_t bytes_there = 0;  ///< How long it really is: no file has more chunks than bytes.
   bool noting = false;            ///< Raw reads are noted instead of made.
   std::optional<Extent> noted;    ///< The last of them.
   Status failure;                 ///< The first of fill(), for better words than HDF5's.

@@ -244,6 +244,10 @@ Status Recovery::look_at_contents(const std::string& path) {
   Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(path);
   if (!reader.ok()) return damaged("HDF5 cannot open the file: " + reader.status().message());
   const Result<std::vector<std::string>> datasets = (*reader)->dataset_paths();
+  if (datasets.status().code() == Code::unsupported) {
+    found("The file opens; what it holds was not looked at: " + datasets.status().message() + ".");
+    return Status();
+  }
   if (!datasets.ok()) {
     return damaged("Not all objects can be read: " + datasets.status().message());
   }

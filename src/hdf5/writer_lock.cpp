@@ -105,7 +105,9 @@ bool still_named(int fd, const std::string& path) {
 std::string lock_path_of(const std::string& path) { return path + ".lock"; }
 
 std::string writer_of(const std::string& path) {
-  const Descriptor at(::open(lock_path_of(path).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  // A pipe of this name must not keep us waiting.
+  const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const Descriptor at(::open(lock_path_of(path).c_str(), flags));
   if (!at.open()) return "";
   const Lock lock = try_lock(at.fd(), LOCK_SH);
   const Holder holder = Holder::read(at.fd());

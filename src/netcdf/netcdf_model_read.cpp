@@ -17,10 +17,10 @@
 #include <unordered_map>
 
 #include "describe/hdf5_catalog.hpp"
-#include "describe/hdf5_walk.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_walk.hpp"
 #include "netcdf/netcdf_attributes.hpp"
 #include "netcdf/netcdf_model.hpp"
 

@@ -66,7 +66,7 @@ class Hdf5Input final : public InputFile {
  public:
   static Result<std::unique_ptr<InputFile>> open(const std::string& path,
                                                  const ReadOptions& options) {
-    Result<std::unique_ptr<StoredFile>> file = StoredFile::open(path);
+    Result<std::unique_ptr<StoredFile>> file = StoredFile::open(path, other_files_of(options));
     if (!file.ok()) return file.status();
     Result<DatasetList> list = (*file)->list(Asked::fields);
     if (!list.ok()) return list.status();
@@ -77,6 +77,8 @@ class Hdf5Input final : public InputFile {
 
   const std::string& format() const override { return format_; }
   const std::vector<StoredDataset>& fields() const override { return fields_; }
+
+  std::vector<std::string> remarks() const override { return remarks_; }
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
@@ -120,6 +122,7 @@ class Hdf5Input final : public InputFile {
       : path_(std::move(path)),
         format_(list.netcdf4 ? "netCDF-4" : "HDF5"),
         fields_(std::move(list.datasets)),
+        remarks_(std::move(list.remarks)),
         file_(std::move(file)),
         chunks_(options, options.n_threads > 0 ? options.n_threads : n_cores_of_node()) {
     for (const StoredDataset& field : fields_) {
@@ -130,6 +133,7 @@ class Hdf5Input final : public InputFile {
   std::string path_;
   std::string format_;
   std::vector<StoredDataset> fields_;
+  std::vector<std::string> remarks_;
   std::vector<bool> by_hdf5_;  ///< HDF5 reads this field.
   std::unique_ptr<StoredFile> file_;
   ChunkReader chunks_;  // Last: its threads use the others.

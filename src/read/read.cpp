@@ -547,7 +547,8 @@ class FileReader final : public Reader {
   /// This rank opens the file when it first needs it.
   Status open_file() {
     if (file_ != nullptr) return Status();
-    Result<std::unique_ptr<StoredFile>> opened = StoredFile::open(path_, options_.own_output);
+    Result<std::unique_ptr<StoredFile>> opened =
+        StoredFile::open(path_, other_files_of(options_), options_.own_output);
     if (!opened.ok()) return opened.status();
     file_ = std::move(*opened);
     return Status();
@@ -619,10 +620,10 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   if (key == "memory") return assign_bytes(entry, memory_bytes_min, options.memory_bytes);
   if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
   if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
-  if (key == "prefetch") {
+  if (key == "prefetch" || key == "follow-external") {
     const Result<bool> parsed = parse_switch(key, entry.second);
     if (!parsed.ok()) return parsed.status();
-    options.prefetch = *parsed;
+    (key == "prefetch" ? options.prefetch : options.follow_external) = *parsed;
     return Status();
   }
   if (key == "plugin-path") {
@@ -631,11 +632,15 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   }
   return Status(Code::invalid_argument,
                 "option " + key +
-                    ": unknown to a reader; it knows threads, memory, read, gap, prefetch and "
-                    "plugin-path");
+                    ": unknown to a reader; it knows threads, memory, read, gap, prefetch, "
+                    "follow-external and plugin-path");
 }
 
 }  // namespace
+
+OtherFiles other_files_of(const ReadOptions& options) {
+  return options.follow_external ? OtherFiles::read : OtherFiles::leave_out;
+}
 
 Status apply_read_options(std::string_view text, ReadOptions& options) {
   const Result<std::vector<KeyValue>> entries = split_key_values(text);

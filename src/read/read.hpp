@@ -44,11 +44,14 @@ struct ReadOptions {
   std::uint64_t gap_bytes = 64ULL << 10;      ///< Bytes between chunks that are read over.
   bool prefetch = true;                       ///< Fetch and decode ahead of a run of slabs.
   std::string plugin_path;                    ///< Searched before HDF5_PLUGIN_PATH.
+  bool follow_external = false;  ///< Read values that lie in other files, see OtherFiles.
   /// Of an input: have HDF5 itself read all, as any program would: for who checks what was written.
   bool by_hdf5 = false;
   /// The caller writes the file and knows what of it is committed, also where a commit has failed.
   bool own_output = false;
 };
+
+OtherFiles other_files_of(const ReadOptions& options);
 
 /// Apply "threads=2,memory=256MB,read=16MiB,gap=64k,prefetch=off" on top of `options`.
 /// @error invalid_argument
@@ -123,8 +126,9 @@ class Reader {
 // --- Inputs of the verbs.
 
 /// Open a file as fields, by its content, not by its name. Chunks of HDF5 files are fetched and
-/// decoded as by a Reader; HDF5 itself reads only what lies in other files (external, virtual) or
-/// in a header (compact), and what has filters that we cannot run. Not collective.
+/// decoded as by a Reader; HDF5 itself reads only what lies in other files (external, virtual; only
+/// with options.follow_external, else these are no fields) or in a header (compact), and what has
+/// filters that we cannot run. Not collective.
 /// @error not_found, corrupt (truncated or foreign; says what was expected), unsupported (says
 /// which format).
 Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,

@@ -194,6 +194,15 @@ std::string npy_head(DType dtype, const Shape& shape) {
   return head + literal;
 }
 
+/// Whether a dataset that nobody has named is left out, because its values lie in other files; says
+/// so.
+bool leaves_out(const StoredDataset& dataset, const ExportRequest& request,
+                const VerbRanks& ranks) {
+  if (!dataset.foreign || request.follow_external) return false;
+  ranks.say(values_elsewhere_text(dataset) + ": left out, --follow-external takes them in");
+  return true;
+}
+
 /// An output file that this rank writes parts of.
 class PlainOutput {
  public:
@@ -207,6 +216,7 @@ class PlainOutput {
     return write_fully(at_.fd(), bytes.data(), bytes.size(), address, "writing");
   }
   Status set_bytes(std::uint64_t n_bytes) const {
+    const FileLimitScope scope;
     if (::ftruncate(at_.fd(), static_cast<off_t>(n_bytes)) == 0) return Status();
     return status_from_errno(errno, "extending");
   }
@@ -216,7 +226,6 @@ class PlainOutput {
 };
 
 /// Exports the datasets of one reader. All members are collective.
-    const FileLimitScope scope;
 class PlainExport {
  public:
   PlainExport(const VerbRanks& ranks, Reader& reader, const ExportRequest& request, Format format,
@@ -262,6 +271,7 @@ class PlainExport {
       const bool named = !request_.selection.only.empty();
       if (!request_.selection.holds(all[i].path)) continue;
       if (!named && is_bare_dimension(all[i].path)) continue;
+      if (!named && leaves_out(all[i], request_, ranks_)) continue;
       if (!all[i].dtype) {
         if (named || format_ == Format::raw) {
           return Status(
@@ -440,6 +450,10 @@ class PartExport {
           (!request_.selection.only.empty() && !named))
         continue;
       if (!named && variable.dimensions.size() != *n_dimensions) continue;
+      if (const Result<std::size_t> it = reader_.find(path);
+          it.ok() && !named && leaves_out(reader_.datasets()[*it], request_, ranks_)) {
+        continue;
+      }
       const std::optional<ModelType> type = type_of(variable);
       if (!type && named) return not_numbers(path);
       if (!type) continue;
@@ -603,6 +617,7 @@ Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& 
 Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Format format) {
   ReadOptions options;
   options.plugin_path = request.plugin_path;
+  options.follow_external = request.follow_external;
   TAILRACE_TRY(apply_read_options(request.read_options, options).within("--read-options"));
   Result<std::unique_ptr<Reader>> reader = Reader::open(ranks.world(), request.input, options);
   if (!reader.ok()) return reader.status();
@@ -618,6 +633,7 @@ Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Fo
 Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& request) {
   RepackRequest repack_request;
   repack_request.input = request.input;
+  repack_request.follow_external = request.follow_external;
   repack_request.fields.codec = plain_codec;
   repack_request.fields.lossless_codec = plain_codec;
   repack_request.fields.selection = request.selection;

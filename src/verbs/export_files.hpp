@@ -30,6 +30,7 @@ struct ExportRequest {
   std::string slab;          ///< "0:10,5:20:2"; empty: all.
   std::string read_options;  ///< See core/options.
   std::string plugin_path;
+  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
   /// Called at rank 0 for each .npy or raw file, once it is there. May be empty.
   std::function<void(const ExportedFile&)> written;
 };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/codec_registry.hpp"
 #include "verbs/input_fields.hpp"
@@ -53,8 +54,9 @@ Status read_hdf5(InfoReport& report) {
   // Strings, compounds and the like are no fields, but their bytes are data, too.
   Result<std::vector<std::string>> all_paths = (*reader)->dataset_paths();
   if (!all_paths.ok()) return all_paths.status();
+  const std::unordered_set<std::string> listed(paths.begin(), paths.end());
   for (const std::string& path : *all_paths) {
-    if (std::find(paths.begin(), paths.end(), path) != paths.end()) continue;
+    if (listed.contains(path)) continue;
     Result<std::vector<StoredChunk>> chunks = (*reader)->read(path);
     if (chunks.ok()) add(*chunks);
   }
@@ -75,13 +77,16 @@ std::string FieldInfo::storage() const {
 }
 
 Result<InfoReport> file_info(const InfoRequest& request) {
-  Result<std::unique_ptr<InputFile>> opened = open_input(request.file, request.raw_format);
+  ReadOptions reading;
+  reading.follow_external = request.follow_external;
+  Result<std::unique_ptr<InputFile>> opened = open_input(request.file, request.raw_format, reading);
   if (!opened.ok()) return opened.status();
   const std::vector<StoredDataset>& fields = (*opened)->fields();
   const bool lists = !request.chunks_of.empty();
   InfoReport report;
   report.path = request.file;
   report.format = (*opened)->format();
+  report.remarks = (*opened)->remarks();
   report.file_bytes = file_bytes_of(request.file);
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";
   for (const StoredDataset& field : fields) {

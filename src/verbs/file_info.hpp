@@ -33,6 +33,7 @@ struct InfoRequest {
   std::string file;
   std::string chunks_of;   ///< List the chunks of the fields that match this glob; empty: none.
   std::string raw_format;  ///< "f32:512x512x512"; empty: the file says what it is.
+  bool follow_external = false;  ///< List what has its values in other files, too (OtherFiles).
 };
 
 /// One field with all that is known of its storage.
@@ -64,6 +65,7 @@ struct InfoReport {
   bool hdf5 = false;
   std::vector<FieldInfo> fields;
   SpaceInfo space;
+  std::vector<std::string> remarks;  ///< What is not listed; links that lead in circles.
 };
 
 /// Not collective: one rank does it. @error not_found, corrupt, unsupported
@@ -124,6 +126,7 @@ void report_fields(const InfoReport& report, Visit&& visit) {
   visit("n_gaps", report.space.n_gaps);
   visit("gap_bytes", report.space.gap_bytes);
   visit("fields", report.fields);
+  visit("remarks", report.remarks);
 }
 
 }  // namespace tailrace::verbs

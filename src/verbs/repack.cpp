@@ -164,6 +164,7 @@ class Repack {
 Status Repack::prepare() {
   ReadOptions reading;
   reading.n_threads = report_.n_threads;
+  reading.follow_external = request_.follow_external;
   reading.memory_bytes = std::clamp(request_.options.memory_bytes / memory_over_reading,
                                     reading_bytes_min, reading_bytes_max);
   Result<std::unique_ptr<InputFile>> opened =
@@ -172,6 +173,7 @@ Status Repack::prepare() {
   input_ = std::move(*opened);
   reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
+  if (comm_.is_root()) report_.remarks = input_->remarks();
   report_.input_bytes = file_bytes_of(request_.input);
 
   Result<std::vector<DimensionNames>> names = parse_dimension_names(request_.netcdf);

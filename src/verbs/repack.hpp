@@ -27,8 +27,9 @@ struct RepackRequest {
   std::string raw_format;  ///< "f32:512x512x512"; empty: the input says what it is.
   FieldRequests fields;
   NetcdfRequest netcdf;
-  FileOptions options;       ///< With `trace`, the report has the events.
-  bool chunk_given = false;  ///< The user has named the size or shape of chunks.
+  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
+  FileOptions options;           ///< With `trace`, the report has the events.
+  bool chunk_given = false;      ///< The user has named the size or shape of chunks.
 };
 
 /// What became of one file.

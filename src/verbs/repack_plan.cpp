@@ -135,6 +135,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
 }
 
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults, int n_ranks) {
+  TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
   FieldDefinition& definition = planned.definition;
   definition.path = field.path;

@@ -352,6 +352,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
   for (std::size_t f = 0; f < original.fields().size(); ++f) {
     const StoredDataset& field = original.fields()[f];
     if (!request.selection.holds(field.path)) continue;
+    TAILRACE_TRY(check_not_hollow(field));
     const auto& others = compressed.fields();
     const auto other =
         std::find_if(others.begin(), others.end(),
@@ -435,9 +436,11 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   if (!requests.ok()) return requests.status();
   ReadOptions options;
   options.n_threads = threads_of_each(0, ranks.comm);
+  options.follow_external = request.follow_external;
   Result<std::unique_ptr<InputFile>> original =
       open_input(request.original, request.raw_format, options);
   TAILRACE_TRY(ranks.settle(original.status()));
+  for (const std::string& remark : (*original)->remarks()) ranks.say(remark);
   // What was written is judged as others will read it.
   options.by_hdf5 = true;
   Result<std::unique_ptr<InputFile>> compressed = open_input_file(request.compressed, {}, options);

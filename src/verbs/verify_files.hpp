@@ -32,6 +32,7 @@ struct VerifyRequest {
   std::vector<std::string> per_field;  ///< "GLOB:bound=...,fill=..."
   FieldSelection selection;            ///< Of the original's fields.
   std::string raw_format;              ///< Of the original; empty: it says what it is.
+  bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
 };
 
 /// One field to compare.

@@ -305,7 +305,7 @@ def test_inputs_that_do_not_fit_are_named(joined):
     assert 'in_2.h5: dataset "/rec/color" is missing' in found
     assert 'in_2.h5: dataset "/rec/odd" is not in the output' in found
     done = tailrace("verify", "--concat", target, inputs[0], "nowhere.h5", code=2)
-    assert "nowhere.h5: no such file" in done.stderr
+    assert "nowhere.h5: No such file" in done.stderr
 
 
 def test_a_damaged_chunk_is_a_difference(inputs, tmp_path):

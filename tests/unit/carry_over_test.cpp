@@ -133,8 +133,8 @@ void write_rich_input(const std::string& path) {
 class CarryOver : public ::testing::Test {
  protected:
   /// Carry over and open both files for comparison.
-  void run(const std::string& input_path) {
-    std::unique_ptr<InputFile> input = open_or_fail(input_path);
+  void run(const std::string& input_path, const ReadOptions& options = {}) {
+    std::unique_ptr<InputFile> input = open_or_fail(input_path, {}, options);
     ASSERT_NE(input, nullptr);
     ASSERT_NO_FATAL_FAILURE(carry_over(*input, folder_ / "out.h5", lines_));
     input.reset();
@@ -263,7 +263,7 @@ TEST_F(CarryOver, FetchesValuesThatLieInOtherFiles) {
     const Pair rows[2] = {{1, 0.5}, {2, 1.5}};
     H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows);
   }
-  ASSERT_NO_FATAL_FAILURE(run(folder_ / "in.h5"));
+  ASSERT_NO_FATAL_FAILURE(run(folder_ / "in.h5", with_other_files()));
   std::remove((folder_ / "raw.bin").c_str());
   const Hdf5Scope scope;
   const Hdf5Id dataset(H5Dopen2(to_.get(), "/pairs", H5P_DEFAULT));

@@ -179,7 +179,7 @@ TEST(InputHdf5, ReadsEveryLayout) {
                                  mapped.get(), H5P_DEFAULT));
     EXPECT_TRUE(view.valid());
   }
-  const std::unique_ptr<InputFile> input = open_or_fail(path);
+  const std::unique_ptr<InputFile> input = open_or_fail(path, {}, with_other_files());
   ASSERT_NE(input, nullptr);
   for (const char* name : {"/compact", "/external", "/filtered", "/virtual"}) {
     expect_counts<std::int32_t>(*input, name);
@@ -431,9 +431,9 @@ TEST(InputHdf5, ReportsTheMissingSourceOfAVirtualDataset) {
     const Hdf5Id view(H5Dcreate2(file.get(), "/view", H5T_STD_I32LE, space.get(), H5P_DEFAULT,
                                  mapped.get(), H5P_DEFAULT));
   }
-  expect_counts<std::int32_t>(*open_or_fail(path), "/view");
+  expect_counts<std::int32_t>(*open_or_fail(path, {}, with_other_files()), "/view");
   std::remove((folder / "source.h5").c_str());
-  const std::unique_ptr<InputFile> input = open_or_fail(path);
+  const std::unique_ptr<InputFile> input = open_or_fail(path, {}, with_other_files());
   ASSERT_NE(input, nullptr);
   std::vector<std::byte> values(32);
   const Status status = input->read(0, Box{{0}, {8}}, values);
@@ -452,7 +452,7 @@ TEST(InputHdf5, ReportsAnExternalFileThatIsGone) {
     counting_dataset(file.get(), "/outside", H5T_IEEE_F64LE, {8}, external.get());
   }
   std::remove((folder / "raw.bin").c_str());
-  const std::unique_ptr<InputFile> input = open_or_fail(path);
+  const std::unique_ptr<InputFile> input = open_or_fail(path, {}, with_other_files());
   ASSERT_NE(input, nullptr);
   std::vector<std::byte> values(64);
   const Status status = input->read(0, Box{{0}, {8}}, values);

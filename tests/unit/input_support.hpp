@@ -50,10 +50,18 @@ std::string little_endian(T value) {
 
 /// Open, and fail the test if that does not work.
 inline std::unique_ptr<InputFile> open_or_fail(const std::string& path,
-                                               const std::optional<RawFormat>& raw = {}) {
-  Result<std::unique_ptr<InputFile>> input = open_input_file(path, raw);
+                                               const std::optional<RawFormat>& raw = {},
+                                               const ReadOptions& options = {}) {
+  Result<std::unique_ptr<InputFile>> input = open_input_file(path, raw, options);
   EXPECT_TRUE(input.ok()) << text_of(input.status());
   return input.ok() ? std::move(input).value() : nullptr;
+}
+
+/// Options with which values in other files are read.
+inline ReadOptions with_other_files() {
+  ReadOptions options;
+  options.follow_external = true;
+  return options;
 }
 
 /// The failure of opening.

@@ -8,11 +8,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+#include <memory>
 #include <vector>
 
+#include "describe/input_bytes.hpp"
 #include "hdf5/hdf5_compat.hpp"
-#include "hdf5/recover.hpp"
+#include "hdf5/hdf5_walk.hpp"
 
 namespace tailrace {
 
@@ -212,21 +213,29 @@ std::string checked_value_text(hid_t type, CheckedValue value) {
 
 namespace {
 
-#if H5_VERSION_GE(1, 12, 0)
-using ObjectInfo = H5O_info2_t;
-#else
-using ObjectInfo = H5O_info_t;
-#endif
+/// The objects of a file by their first paths.
+class ObjectLister final : public Hdf5Visitor {
+ public:
+  Status group(hid_t, const std::string& path) override { return add(path, H5O_TYPE_GROUP); }
+  Status dataset(hid_t, const std::string& path) override { return add(path, H5O_TYPE_DATASET); }
+  Status other_object(hid_t object, const std::string& path) override {
+    const bool type = H5Iget_type(object) == H5I_DATATYPE;
+    return add(path, type ? H5O_TYPE_NAMED_DATATYPE : H5O_TYPE_UNKNOWN);
+  }
+  std::vector<CheckedObject> objects;
 
-herr_t note_object(hid_t, const char* name, const ObjectInfo* info, void* data) {
-  const std::string path = std::string(name) == "." ? "/" : "/" + std::string(name);
-  static_cast<std::vector<CheckedObject>*>(data)->push_back({path, info->type});
-  return 0;
-}
+ private:
+  Status add(const std::string& path, H5O_type_t type) {
+    objects.push_back({path, type});
+    return Status();
+  }
+};
 
 herr_t note_name(hid_t, const char* name, const H5A_info_t*, void* data) {
-  static_cast<std::vector<std::string>*>(data)->emplace_back(name);
-  return 0;
+  return called_by_hdf5([&] {
+    static_cast<std::vector<std::string>*>(data)->emplace_back(name);
+    return 0;
+  });
 }
 
 std::vector<std::string> attribute_names(hid_t object) {
@@ -291,24 +300,15 @@ CheckedElements::~CheckedElements() {
 }
 
 Result<std::vector<CheckedObject>> list_checked_objects(hid_t file, const std::string& file_name) {
-  std::vector<CheckedObject> objects;
-#if H5_VERSION_GE(1, 12, 0)
-  const herr_t rc =
-      H5Ovisit3(file, H5_INDEX_NAME, H5_ITER_INC, note_object, &objects, H5O_INFO_BASIC);
-#else
-  const herr_t rc =
-      H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, note_object, &objects, H5O_INFO_BASIC);
-#endif
-  if (rc < 0) return hdf5_failure(Code::corrupt, file_name + ": its objects cannot be listed");
-  return objects;
+  ObjectLister lister;
+  TAILRACE_TRY(walk_hdf5(file, lister, WalkOrder::names).within(file_name));
+  return std::move(lister.objects);
 }
 
 Result<Hdf5Id> open_checked_file(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    return Status(Code::not_found, path + ": no such file");
-  }
-  TAILRACE_TRY(check_not_half_committed(path));
+  // HDF5 itself would wait for the other end of a pipe.
+  const Result<std::shared_ptr<InputBytes>> regular = InputBytes::open(path);
+  if (!regular.ok()) return regular.status();
   Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file.valid()) return hdf5_failure(Code::corrupt, path + ": cannot be opened");
   return file;

@@ -121,6 +121,7 @@ Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_outp
   Result<Hdf5Catalog> catalog = read_hdf5_catalog(input_.get(), Asked::fields);
   if (!catalog.ok()) return catalog.status().within("file \"" + first_input + "\"");
   catalog_ = std::move(*catalog);
+  lines_ = catalog_.remarks;
   for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
     Hdf5Node& node = catalog_.nodes[i];
     // Rows are appended, whatever the type; copy_whole() makes exceptions.

@@ -1,7 +1,8 @@
 // The walk over the objects of an HDF5 file.
 
-#include "describe/hdf5_walk.hpp"
+#include "hdf5/hdf5_walk.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,14 +17,20 @@ struct NamedLink {
   LinkInfo info;
 };
 
-herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* links) {
-  // An exception must not cross HDF5's C frames; a full memory ends the iteration as a failure.
-  try {
-    static_cast<std::vector<NamedLink>*>(links)->push_back({name, *info});
-  } catch (...) {
-    return -1;
-  }
-  return 0;
+/// The links of a group, and how many more there may be.
+struct Collected {
+  std::vector<NamedLink> links;
+  std::uint64_t n_left = 0;
+};
+
+herr_t collect_link(hid_t, const char* name, const LinkInfo* info, void* data) {
+  auto& collected = *static_cast<Collected*>(data);
+  if (collected.n_left == 0) return -1;
+  --collected.n_left;
+  return called_by_hdf5([&] {
+    collected.links.push_back({name, *info});
+    return 0;
+  });
 }
 
 Status failed(const std::string& path, const char* what) {
@@ -32,13 +39,19 @@ Status failed(const std::string& path, const char* what) {
 
 class Walk {
  public:
-  Walk(hid_t file, Hdf5Visitor& visitor) : file_(file), visitor_(visitor) {}
+  Walk(hid_t file, Hdf5Visitor& visitor, WalkOrder order)
+      : file_(file), visitor_(visitor), order_(order) {}
 
   Status run() {
     const Hdf5Id root(H5Gopen2(file_, "/", H5P_DEFAULT));
     ObjectFacts facts;
     if (!root.valid() || !get_object_facts(root.get(), facts)) return failed("/", "opened");
     seen_.emplace(facts.key, "/");
+    // A link takes more than a byte of the file: where nodes of an index lead to one another in
+    // circles, the iteration ends all the same.
+    hsize_t file_bytes = 0;
+    if (H5Fget_filesize(file_, &file_bytes) < 0) return failed("/", "opened");
+    collected_.n_left = file_bytes;
     TAILRACE_TRY(visit_group(root.get(), "/"));
     // By hand, not by recursion: a chain of nested groups must not use up the stack.
     while (!pending_.empty()) {
@@ -68,6 +81,29 @@ class Walk {
     }
   }
 
+  /// Before a group's members are taken up: their number and the group's path give the bytes.
+  Status check_limits(const std::string& path) {
+    const auto beyond = [&](const std::string& what) {
+      constexpr std::size_t shown = 60;
+      const std::string start = path.size() > shown ? path.substr(0, shown) + "..." : path;
+      return Status(Code::unsupported, "group \"" + start + "\": " + what);
+    };
+    for (const NamedLink& link : collected_.links) {
+      const std::size_t n_bytes = path.size() + 1 + link.name.size();
+      if (n_bytes > path_bytes_max) {
+        return beyond("the path of a member has " + std::to_string(n_bytes) + " bytes, at most " +
+                      std::to_string(path_bytes_max) + " are read");
+      }
+      all_paths_bytes_ += n_bytes;
+    }
+    n_paths_ += collected_.links.size();
+    if (all_paths_bytes_ > std::max(all_paths_bytes_max, n_paths_ * mean_path_bytes_max)) {
+      return beyond("the paths of " + std::to_string(n_paths_) + " objects have " +
+                    std::to_string(all_paths_bytes_) + " bytes");
+    }
+    return Status();
+  }
+
   Status visit_group(hid_t group, const std::string& path) {
     TAILRACE_TRY(visitor_.group(group, path));
     const Hdf5Id creation(H5Gget_create_plist(group));
@@ -75,20 +111,28 @@ class Walk {
     if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
       return failed(path, "listed");
     }
-    const H5_index_t index =
-        (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    links_.clear();
-    if (iterate_links(group, index, collect_link, &links_) < 0) return failed(path, "listed");
-    for (std::size_t i = links_.size(); i-- > 0;) {
-      pending_.push_back({child_path(path, links_[i].name), links_[i].info});
+    const bool as_created = order_ == WalkOrder::file && (order & H5P_CRT_ORDER_TRACKED) != 0;
+    const H5_index_t index = as_created ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+    collected_.links.clear();
+    if (iterate_links(group, index, collect_link, &collected_) < 0) {
+      if (collected_.n_left > 0) return failed(path, "listed");
+      return Status(Code::corrupt, "object \"" + path + "\": the file has more links than bytes");
+    }
+    TAILRACE_TRY(check_limits(path));
+    for (std::size_t i = collected_.links.size(); i-- > 0;) {
+      const NamedLink& link = collected_.links[i];
+      pending_.push_back({child_path(path, link.name), link.info});
     }
     return Status();
   }
 
   hid_t file_;
   Hdf5Visitor& visitor_;
+  WalkOrder order_;
+  std::size_t n_paths_ = 0;
+  std::size_t all_paths_bytes_ = 0;
   std::vector<Pending> pending_;  // Next on top.
-  std::vector<NamedLink> links_;
+  Collected collected_;
   std::unordered_map<ObjectKey, std::string> seen_;  ///< By which path each was visited.
 };
 
@@ -99,7 +143,9 @@ Status Hdf5Visitor::other_object(hid_t, const std::string&) { return Status(); }
 Status Hdf5Visitor::again(const std::string&, const std::string&) { return Status(); }
 Status Hdf5Visitor::other_link(const std::string&, const LinkInfo&) { return Status(); }
 
-Status walk_hdf5(hid_t file, Hdf5Visitor& visitor) { return Walk(file, visitor).run(); }
+Status walk_hdf5(hid_t file, Hdf5Visitor& visitor, WalkOrder order) {
+  return Walk(file, visitor, order).run();
+}
 
 Result<std::string> read_link_value(hid_t file, const std::string& path, const LinkInfo& info) {
   std::string value(info.u.val_size, '\0');

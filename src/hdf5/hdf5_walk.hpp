@@ -1,14 +1,19 @@
 // The one walk over the objects of an HDF5 file: who visits, sees each object once.
 //
-// Depth first, parents before their members; the members of a group in creation order where it
-// tracks that (as netCDF-4 does), else by name. An object with several hard links is visited at the
-// first and named at the others, so cycles end; soft, external and user-defined links are shown and
-// not followed. Objects are opened by where they lie, not by a path from the root.
+// Depth first, parents before their members. An object with several hard links is visited at the
+// first and named at the others, so cycles end, whatever the file says of the number of its links;
+// soft, external and user-defined links are shown and not followed. Objects are opened by where
+// they lie, not by a path from the root.
+//
+// Files come from anywhere, and a link of a few bytes adds a path of any length: paths have limits,
+// alone and together, that no file of use comes near.
 //
 // Callers hold an Hdf5Scope. Cost: O(links); memory: the paths of all objects.
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "core/status.hpp"
@@ -30,9 +35,21 @@ class Hdf5Visitor {
   virtual Status other_link(const std::string& path, const LinkInfo& info);
 };
 
+/// Bytes of one path (HDF5 takes a step for each of its groups whenever an object is opened by it),
+/// and of all paths together unless they are short: this many on average.
+inline constexpr std::size_t path_bytes_max = 4096;
+inline constexpr std::size_t all_paths_bytes_max = std::size_t{256} << 20;
+inline constexpr std::size_t mean_path_bytes_max = 256;
+
+enum class WalkOrder : std::uint8_t {
+  file,  ///< Members of a group in creation order where it tracks that (as netCDF-4 does).
+  names  ///< By name everywhere.
+};
+
 /// Show all of an open file to `visitor`; ends at the first failure.
 /// @error corrupt  an object that HDF5 cannot open or list, named; and what the visitor returns.
-Status walk_hdf5(hid_t file, Hdf5Visitor& visitor);
+/// @error unsupported  paths beyond the limits above.
+Status walk_hdf5(hid_t file, Hdf5Visitor& visitor, WalkOrder order = WalkOrder::file);
 
 /// The value of a soft link, or of an external one, as it is stored. @error corrupt
 Result<std::string> read_link_value(hid_t file, const std::string& path, const LinkInfo& info);
