@@ -147,7 +147,9 @@ class FileOverHdf5 final : public StoredFile {
     for (const Hdf5Node& node : catalog_.nodes) {
       switch (node.kind) {
         case Hdf5Node::Kind::group: objects.emplace_back(node.path, "group"); break;
-        case Hdf5Node::Kind::dataset: objects.emplace_back(node.path, "dataset"); break;
+        case Hdf5Node::Kind::dataset:
+          if (!node.left_out) objects.emplace_back(node.path, "dataset");
+          break;
         case Hdf5Node::Kind::named_type: objects.emplace_back(node.path, "named type"); break;
         case Hdf5Node::Kind::soft_link: objects.emplace_back(node.path, "soft link"); break;
         case Hdf5Node::Kind::external_link: objects.emplace_back(node.path, "external link"); break;
