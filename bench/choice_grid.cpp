@@ -173,9 +173,11 @@ class BoundRun {
         TAILRACE_TRY(run_.comm.agree(candidate->method->remove(path())));
         candidate->row.seconds.push_back(done->seconds);
         candidate->row.choose_s.push_back(done->details.choose_s);
+        // Of the named ones, so that the best of them stays whatever becomes of auto.
+        if (candidate->row.codec == "auto") continue;
         if (best_s == 0 || done->seconds < best_s) best_s = done->seconds;
       }
-      if (round > 0) continue;
+      if (round > 0 || best_s == 0) continue;
       const auto wanted = static_cast<std::uint64_t>(std::ceil(kSecondsEach / best_s));
       n_rounds = std::clamp(wanted, n_rounds, std::max(kRunsMax, n_rounds));
       std::erase_if(turns, [&](Candidate* candidate) {
