@@ -255,20 +255,22 @@ class Campaign:
                 print(f"no time for {job.name}", flush=True)
                 continue
             debris = self.crash(job) or []
-            # Recovery changes files, so it is crashed, too; a concatenation is gone on with.
-            for committed, state in self.random.sample(debris, min(self.arguments.again,
-                                                                   len(debris))):
-                if not self.late():
-                    self.crash(jobs.Recover(f"recover: {job.name}", job, committed, state))
+            # A concatenation is gone on with, of the very inputs; recovery changes files, so it is
+            # crashed, too.
             if isinstance(job, jobs.Command) and job.keeps_partial:
                 for committed, state in self.random.sample(debris, min(self.arguments.again,
                                                                        len(debris))):
                     self.resume(job, committed, state)
+            for committed, state in self.random.sample(debris, min(self.arguments.again,
+                                                                   len(debris))):
+                if not self.late():
+                    self.crash(jobs.Recover(f"recover: {job.name}", job, committed, state))
 
     def resume(self, job, committed, state):
         """--resume of an unfinished concatenation ends in the same file as one that ran through."""
-        folder = jobs.fresh(self.folder / "job")
-        job.prepare(self.programs, folder)
+        folder = self.folder / "job"
+        shutil.rmtree(folder / "out")
+        (folder / "out").mkdir()
         for name, content in state.items():
             (folder / "out" / name).write_bytes(content)
         job.command(self.programs, folder, job.verb + " --resume" +
@@ -335,8 +337,10 @@ class Campaign:
         if done.returncode == 0 and not job.marks:
             committed = 1
         problem = ""
-        said = [line for line in done.stderr.splitlines()
-                if line.startswith(("campaign error:", "tailrace"))]
+        # A program on PnetCDF gets a number; the library says its reason besides, and once more
+        # where MPI_Finalize closes what the program leaves open.
+        own = ("campaign error:",) if isinstance(job, jobs.Records) else ("campaign error:", "tailrace")
+        said = [line for line in done.stderr.splitlines() if line.startswith(own)]
         hit = {c.kind for c in calls if str(c.error) == action and c.group == group}
         if action in ("4", "short", "stop") and hit <= {"w"} and done.returncode != 0:
             problem = f"exit {done.returncode}: {done.stderr[-300:]}"
