@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call)                                                           \
-  do {                                                                        \
-    const int status = (call);                                                \
-    if (status != NC_NOERR) {                                                 \
-      fprintf(stderr, "%d: %s\n", __LINE__, ncmpi_strerror(status));          \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                           \
-    }                                                                         \
+#define CHECK(call)                                                  \
+  do {                                                               \
+    const int status = (call);                                       \
+    if (status != NC_NOERR) {                                        \
+      fprintf(stderr, "%d: %s\n", __LINE__, ncmpi_strerror(status)); \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                  \
+    }                                                                \
   } while (0)
 
 static int make(MPI_Comm comm, const char* prefix, const char* name, int leave_define_mode) {
