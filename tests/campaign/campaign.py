@@ -339,8 +339,8 @@ class Campaign:
         problem = ""
         # A program on PnetCDF gets a number; the library says its reason besides, and once more
         # where MPI_Finalize closes what the program leaves open.
-        own = ("campaign error:",) if isinstance(job, jobs.Records) else ("campaign error:", "tailrace")
-        said = [line for line in done.stderr.splitlines() if line.startswith(own)]
+        own = ["campaign error:"] + ["tailrace"] * (not isinstance(job, jobs.Records))
+        said = [line for line in done.stderr.splitlines() if line.startswith(tuple(own))]
         hit = {c.kind for c in calls if str(c.error) == action and c.group == group}
         if action in ("4", "short", "stop") and hit <= {"w"} and done.returncode != 0:
             problem = f"exit {done.returncode}: {done.stderr[-300:]}"
