@@ -47,7 +47,7 @@ struct NodeState {
   std::uint64_t claimed_bytes;              ///< Of all steps; under `locked`.
   std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
   /// Of the steps with an even and with an odd number, as below: what is still to be claimed, as
-  /// far as ranks can tell; and whether they can.
+  /// far as ranks can tell. Below zero: more was claimed than they expected.
   std::atomic<std::int64_t> expected_bytes[2];
   /// Of the steps with an even and with an odd number. A rank that begins a step has heard from all
   /// that the one before is over for them, so nobody looks at the other one any more, or yet.
