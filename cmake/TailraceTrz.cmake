@@ -34,9 +34,10 @@ if(TAILRACE_X86_64)
       -mavx512vpopcntdq -mavx512cd -mgfni -mprefer-vector-width=512)
 endif()
 
-# The sanitizers' presets and Debug keep their own level.
-set(trz_optimisation "")
-if(NOT TAILRACE_SANITIZE)
+# Debug keeps its own level, and the sanitizers' presets, whose tests take longer with less than -O1.
+if(TAILRACE_SANITIZE)
+  set(trz_optimisation -O1)
+else()
   set(trz_optimisation "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 endif()
 

@@ -78,7 +78,9 @@ def build_flags():
     """How the build under test was configured, where that matters to the compiler."""
     found = build_cache()
     names = ("TAILRACE_WERROR", "TAILRACE_DEFAULT_PLUGIN_PATH", "TAILRACE_MPI", "nanobind_DIR",
-             "TAILRACE_JOIN_SOURCES", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER")
+             "TAILRACE_JOIN_SOURCES", "TAILRACE_FLAGS_SET", "CMAKE_C_COMPILER",
+             "CMAKE_CXX_COMPILER", "CMAKE_C_FLAGS_RELWITHDEBINFO",
+             "CMAKE_CXX_FLAGS_RELWITHDEBINFO")
     words = [f"--config-settings=cmake.define.{name}={found[name]}"
              for name in names if name in found]
     build_type = found.get("CMAKE_BUILD_TYPE", "Release")
