@@ -145,8 +145,7 @@ Status NetcdfArrayFile::change_model(const NetcdfModel& next) {
   if (mine.ok() && next.variables.size() < variables_.size()) {
     mine = Status(Code::invalid_argument, "variables cannot be deleted");
   }
-  TAILRACE_TRY(comm_->agree(mine));
-  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "the definitions", model_text(agreed))));
+  TAILRACE_TRY(agree_on_text(*comm_, "the definitions", model_text(agreed), mine));
   comm_->allreduce(std::span<std::uint64_t>(lengths), Reduction::max);
   for (std::size_t d = 0; d < lengths.size(); ++d) agreed.dimensions[d].length = lengths[d];
   return take_model(agreed);
@@ -196,9 +195,8 @@ Status NetcdfArrayFile::set_variable_options(std::size_t variable, const std::st
     own.push_back(options);
     mine = variable_options(model_, variable, options_, own).status();
   }
-  TAILRACE_TRY(comm_->agree(mine));
   const std::string text = std::to_string(variable) + ": " + options;
-  TAILRACE_TRY(comm_->agree(agree_on_text(*comm_, "a variable's options", text)));
+  TAILRACE_TRY(agree_on_text(*comm_, "a variable's options", text, mine));
   variables_[variable].own_options.push_back(options);
   return Status();
 }

@@ -307,14 +307,15 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v) const {
   return definition;
 }
 
-/// Chunks that follow the boxes that were put. Collective: two allreduces; errors are alike.
+/// Chunks that follow the boxes that were put. Collective: one agreement; errors are alike.
 Status NetcdfArrayFile::choose_shapes(const std::vector<std::size_t>& created,
                                       std::vector<FieldState>& fields) {
   std::vector<LocalBoxes> local;
   for (std::size_t i = 0; i < created.size(); ++i) {
     local.push_back({fields[i].definition.shape, variables_[created[i]].log.boxes()});
   }
-  const std::vector<DecompositionFacts> facts = common_facts(*comm_, local);
+  const Result<std::vector<DecompositionFacts>> facts = common_facts(*comm_, local);
+  if (!facts.ok()) return facts.status();
   for (std::size_t i = 0; i < created.size(); ++i) {
     const ArrayVariable& variable = variables_[created[i]];
     const FieldDefinition& definition = fields[i].definition;
@@ -332,7 +333,7 @@ Status NetcdfArrayFile::choose_shapes(const std::vector<std::size_t>& created,
         if (!variable.growing[d]) chunk[d] = std::min(chunk[d], shape[d]);
       }
     } else {
-      chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts[i]);
+      chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, (*facts)[i]);
       stretch(variable, element, chunk);
     }
     TAILRACE_TRY(check_chunk(quoted(created[i]), chunk, element));
@@ -403,7 +404,12 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
 /// Codecs and layouts. Errors are agreed.
 Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields) {
   TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
-  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_, n_threads()));
+  // All must reckon with the same number: a flush is as fast as its slowest rank.
+  std::uint64_t least_threads = n_threads();
+  comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
+  RankNumbers none;
+  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_,
+                                 {n_threads(), least_threads}, none));
   return comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr));
 }
 

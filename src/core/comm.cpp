@@ -3,8 +3,9 @@
 #include "core/comm.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <type_traits>
+#include <numeric>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -45,95 +46,136 @@ void Comm::decide(std::string_view what, std::string_view decision) {
   decided_.append(what).append(": ").append(decision).append("\n");
 }
 
-Status Comm::agree(const Status& mine) {
-  const std::uint64_t nobody = static_cast<std::uint64_t>(n_ranks());
+Status Comm::agree(const Status& mine, const RankNumbers& along) {
   const std::string decided = std::exchange(decided_, std::string());
-  const std::uint64_t hash = hash_text(decided);
+  return agree_on_text(*this, "what they have decided", decided, mine, along);
+}
+
+Status agree_on_text(Comm& comm, const std::string& what, const std::string& text,
+                     const Status& mine, const RankNumbers& along) {
+  const auto nobody = static_cast<std::uint64_t>(comm.n_ranks());
+  std::uint64_t first_failed = mine.ok() ? nobody : static_cast<std::uint64_t>(comm.rank());
   // Of the hash and of its complement the least: equal where all hashes are.
-  std::uint64_t least[3] = {mine.ok() ? nobody : static_cast<std::uint64_t>(rank()), hash, ~hash};
-  allreduce(std::span<std::uint64_t>(least), Reduction::min);
-  const std::uint64_t first_failed = least[0];
+  std::uint64_t hash = hash_text(text);
+  std::uint64_t complement = ~hash;
+  RankNumbers numbers = along;
+  numbers.add(Reduction::min, first_failed, hash, complement);
+  numbers.reduce(comm);
   if (first_failed == nobody) {
-    if (least[1] == ~least[2]) return Status();
-    return agree(compare_with_root(*this, "what they have decided", decided));
+    if (hash == ~complement) return Status();
+    return comm.agree(compare_with_root(comm, what, text));
   }
 
   const int speaker = static_cast<int>(first_failed);
   Bytes packed;
-  if (rank() == speaker) {
+  if (comm.rank() == speaker) {
     const auto code = static_cast<std::int32_t>(mine.code());
     packed.resize(sizeof code + mine.message().size());
     std::memcpy(packed.data(), &code, sizeof code);
     std::memcpy(packed.data() + sizeof code, mine.message().data(), mine.message().size());
   }
-  broadcast(packed, speaker);
+  comm.broadcast(packed, speaker);
   std::int32_t code = 0;
   std::memcpy(&code, packed.data(), sizeof code);
   std::string message(reinterpret_cast<const char*>(packed.data()) + sizeof code,
                       packed.size() - sizeof code);
-  if (n_ranks() > 1) message = "rank " + std::to_string(speaker) + ": " + message;
+  if (comm.n_ranks() > 1) message = "rank " + std::to_string(speaker) + ": " + message;
   return Status(static_cast<Code>(code), std::move(message));
 }
 
-Status agree_on_text(Comm& comm, const std::string& what, const std::string& text) {
-  const std::uint64_t hash = hash_text(text);
-  std::uint64_t extremes[2] = {hash, ~hash};
-  comm.allreduce(std::span<std::uint64_t>(extremes), Reduction::min);
-  return extremes[0] == ~extremes[1] ? Status() : compare_with_root(comm, what, text);
-}
-
-Status as_rank_0_says(Comm& comm, const Status& mine) {
-  ByteWriter words;
-  words.add(mine.code());
-  words.add_text(mine.message());
-  Bytes said = words.take();
+Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {
+  Bytes said;
+  if (comm.is_root()) {
+    ByteWriter words;
+    const Status status = say(words);
+    ByteWriter all;
+    all.add(status.code());
+    all.add_text(status.message());
+    if (status.ok()) all.add_bytes(words.bytes());
+    said = all.take();
+  }
   comm.broadcast(said, 0);
   ByteReader reader(said);
   const auto code = reader.take<Code>();
-  return code == Code::ok ? Status() : Status(code, reader.take_text());
+  const std::string message = reader.take_text();
+  if (code != Code::ok) return Status(code, message);
+  const std::span<const std::byte> rest = reader.rest();
+  return Bytes(rest.begin(), rest.end());
+}
+
+Status as_rank_0_says(Comm& comm, const Status& mine) {
+  return hear_rank_0(comm, [&](ByteWriter&) { return mine; }).status();
 }
 
 // --- Numbers that go along.
 
 namespace {
 
-template <class T>
-T reduced(T a, T b, Reduction reduction) {
+std::uint64_t reduced(std::uint64_t a, std::uint64_t b, Reduction reduction) {
   switch (reduction) {
     case Reduction::min: return std::min(a, b);
     case Reduction::max: return std::max(a, b);
     case Reduction::sum: return a + b;
-    case Reduction::gcd:
-    case Reduction::bit_or: break;
+    case Reduction::gcd: return std::gcd(a, b);
+    case Reduction::bit_or: return a | b;
   }
   TAILRACE_CHECK(false);
   return a;
 }
 
+double reduced(double a, double b, Reduction reduction) {
+  TAILRACE_CHECK(reduction != Reduction::gcd && reduction != Reduction::bit_or);
+  if (reduction == Reduction::sum) return a + b;
+  return reduction == Reduction::min ? std::min(a, b) : std::max(a, b);
+}
+
 }  // namespace
 
+void MixedNumber::merge(const MixedNumber& other) {
+  if (!fraction) {
+    bits = reduced(bits, other.bits, reduction);
+  } else {
+    bits = std::bit_cast<std::uint64_t>(
+        reduced(std::bit_cast<double>(bits), std::bit_cast<double>(other.bits), reduction));
+  }
+}
+
+MixedNumber RankNumbers::Number::mixed() const {
+  if (const auto* whole = std::get_if<std::uint64_t*>(&place)) return {reduction, false, **whole};
+  return {reduction, true, std::bit_cast<std::uint64_t>(*std::get<double*>(place))};
+}
+
+void RankNumbers::Number::set(const MixedNumber& number) const {
+  if (const auto* whole = std::get_if<std::uint64_t*>(&place)) {
+    **whole = number.bits;
+  } else {
+    *std::get<double*>(place) = std::bit_cast<double>(number.bits);
+  }
+}
+
+void RankNumbers::reduce(Comm& comm) const {
+  if (comm.n_ranks() == 1) return;
+  std::vector<MixedNumber> mixed;
+  for (const Number& number : numbers_) mixed.push_back(number.mixed());
+  comm.allreduce(std::span(mixed));
+  for (std::size_t i = 0; i < mixed.size(); ++i) numbers_[i].set(mixed[i]);
+}
+
 void RankNumbers::pack(ByteWriter& writer) const {
+  for (const Number& number : numbers_) writer.add(number.mixed().bits);
+}
+
+void RankNumbers::merge(ByteReader& others) const {
   for (const Number& number : numbers_) {
-    std::visit([&](const auto* place) { writer.add(*place); }, number.place);
+    MixedNumber mine = number.mixed();
+    mine.merge({mine.reduction, mine.fraction, others.take<std::uint64_t>()});
+    number.set(mine);
   }
 }
 
-void RankNumbers::merge(ByteReader& others) {
+void RankNumbers::take(ByteReader& reduced_numbers) const {
   for (const Number& number : numbers_) {
-    std::visit(
-        [&](auto* place) {
-          using T = std::decay_t<decltype(*place)>;
-          *place = reduced(*place, others.take<T>(), number.reduction);
-        },
-        number.place);
-  }
-}
-
-void RankNumbers::take(ByteReader& reduced_numbers) {
-  for (const Number& number : numbers_) {
-    std::visit(
-        [&](auto* place) { *place = reduced_numbers.take<std::decay_t<decltype(*place)>>(); },
-        number.place);
+    number.set({number.reduction, false, reduced_numbers.take<std::uint64_t>()});
   }
 }
 

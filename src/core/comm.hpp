@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,16 @@ struct Message {
 };
 
 enum class Reduction : std::uint8_t { min, max, sum, gcd, bit_or };
+
+/// A number, as its bits, with the way to reduce it: so numbers of all kinds travel together.
+struct MixedNumber {
+  Reduction reduction = Reduction::min;
+  bool fraction = false;  ///< A double; else a std::uint64_t.
+  std::uint64_t bits = 0;
+
+  /// Reduce another rank's number into this one.
+  void merge(const MixedNumber& other);
+};
 
 /// The end of the output file, from which every rank takes the addresses of its next bytes.
 /// Invariant 1: two claims never overlap. Invariant 2: a claim never lies before the tail's start.
@@ -101,6 +112,44 @@ class PendingSum {
   virtual std::vector<std::uint64_t> total() const = 0;
 };
 
+class Comm;
+
+/// Numbers of a rank's, each named once, that become all ranks' in place: in an allreduce of their
+/// own, along with an agreement, or along with what goes to rank 0 anyway and is answered. Every
+/// rank adds the same numbers in the same order; they must stay where they are.
+class RankNumbers {
+ public:
+  template <class... Numbers>
+  void add(Reduction reduction, Numbers&... numbers) {
+    (numbers_.push_back({reduction, &numbers}), ...);
+  }
+  template <class T>
+  void add_all(Reduction reduction, std::vector<T>& numbers) {
+    for (T& number : numbers) add(reduction, number);
+  }
+  void add_all(const RankNumbers& others) {
+    numbers_.insert(numbers_.end(), others.numbers_.begin(), others.numbers_.end());
+  }
+  bool empty() const { return numbers_.empty(); }
+  /// Collective. Cost: one allreduce of 16 bytes a number.
+  void reduce(Comm& comm) const;
+  /// As they stand now.
+  void pack(ByteWriter& writer) const;
+  /// Reduce another rank's into these.
+  void merge(ByteReader& others) const;
+  /// Replace these.
+  void take(ByteReader& reduced) const;
+
+ private:
+  struct Number {
+    Reduction reduction;
+    std::variant<double*, std::uint64_t*> place;
+    MixedNumber mixed() const;
+    void set(const MixedNumber& number) const;
+  };
+  std::vector<Number> numbers_;
+};
+
 class Comm {
  public:
   virtual ~Comm() = default;
@@ -116,6 +165,8 @@ class Comm {
   /// Elementwise reduction in place, same number of entries everywhere. Collective. O(log ranks).
   virtual void allreduce(std::span<std::uint64_t> values, Reduction reduction) = 0;
   virtual void allreduce(std::span<double> values, Reduction reduction) = 0;
+  /// The same for numbers that are each reduced in its own way, the only one for gcd.
+  virtual void allreduce(std::span<MixedNumber> numbers) = 0;
   /// Root's bytes to everybody; resized where needed. Collective. O(log ranks).
   virtual void broadcast(Bytes& bytes, int root) = 0;
   /// Everybody's bytes at the root, in rank order; empty elsewhere. Collective. Cost: O(log ranks)
@@ -149,10 +200,10 @@ class Comm {
 
   /// The same Status on every rank: the failure of the lowest failing rank, its rank named; or, if
   /// none has failed but what was noted by decide() since the last agreement is not alike, the
-  /// first decision that differs; or ok. Collective. Cost: one allreduce of three numbers; on
-  /// failure one broadcast more.
+  /// first decision that differs; or ok. Collective. Cost: one allreduce of three numbers and those
+  /// that go `along`, which become all ranks'; on failure one broadcast more.
   /// @error disagreement  names the decision, and what rank 0 and another rank came to.
-  Status agree(const Status& mine);
+  Status agree(const Status& mine, const RankNumbers& along = {});
 
   /// Note a decision that every rank must have come to by itself and alike, such as a field's
   /// codec: the next agree() compares all that was noted, at no further cost. Not collective.
@@ -165,14 +216,18 @@ class Comm {
 // --- Agreement on a text: that all ranks have made the same definitions, without sending them
 // around; and on rank 0's word, where one rank's look is enough.
 
-/// Check that all ranks have the same text, line by line; `what` names it in the error, which shows
-/// the first line that differs from rank 0's. Collective. The error is on the ranks that differ
-/// only: the caller agrees. Cost: one allreduce; only on a difference a broadcast of rank 0's text.
+/// As Comm::agree(), where all ranks must have the same `text` as well, line by line; `what` names
+/// it in the error, which shows the first line that differs from rank 0's, on every rank.
+/// Collective. Cost: that of an agreement; on a difference two broadcasts and an agreement more.
 /// @error disagreement
-Status agree_on_text(Comm& comm, const std::string& what, const std::string& text);
+Status agree_on_text(Comm& comm, const std::string& what, const std::string& text,
+                     const Status& mine = Status(), const RankNumbers& along = {});
 
-/// Rank 0's Status on every rank, without its rank in the text; what others bring does not count.
-/// Collective. Cost: one broadcast.
+/// What rank 0 has to say, on every rank: its Status, without its rank in the text, or what `say`
+/// has packed there; it is called on rank 0 only. Collective. Cost: one broadcast.
+Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say);
+
+/// Rank 0's Status on every rank; what others bring does not count. Collective. One broadcast.
 Status as_rank_0_says(Comm& comm, const Status& mine);
 
 // --- BorrowedComm: somebody else's Comm, for a part that wants one of its own.
@@ -194,6 +249,7 @@ class BorrowedComm final : public Comm {
   void allreduce(std::span<double> values, Reduction reduction) override {
     comm_.allreduce(values, reduction);
   }
+  void allreduce(std::span<MixedNumber> numbers) override { comm_.allreduce(numbers); }
   void broadcast(Bytes& bytes, int root) override { comm_.broadcast(bytes, root); }
   std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
     return comm_.gather(bytes, root);
@@ -232,29 +288,5 @@ void reduce_all(Comm& comm, Reduction reduction, Numbers&... numbers) {
   const Common* next = packed;
   ((numbers = static_cast<Numbers>(*next++)), ...);
 }
-
-/// The same for who sends rank 0 something anyway, and gets an answer: the numbers go along there
-/// and come back. Every rank adds the same numbers in the same order; they must stay where they
-/// are.
-class RankNumbers {
- public:
-  template <class... Numbers>
-  void add(Reduction reduction, Numbers&... numbers) {
-    (numbers_.push_back({reduction, &numbers}), ...);
-  }
-  /// As they stand now.
-  void pack(ByteWriter& writer) const;
-  /// Reduce another rank's into these.
-  void merge(ByteReader& others);
-  /// Replace these.
-  void take(ByteReader& reduced);
-
- private:
-  struct Number {
-    Reduction reduction;
-    std::variant<double*, std::uint64_t*> place;
-  };
-  std::vector<Number> numbers_;
-};
 
 }  // namespace tailrace

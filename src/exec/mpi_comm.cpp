@@ -32,10 +32,10 @@ constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
 /// A broadcast's size and as much of it as fits travel in one message, and most have no more.
 constexpr std::size_t kBlockBytes = 4096;
 
-void gcd_op(void* in, void* inout, int* n, MPI_Datatype*) {
-  const auto* a = static_cast<const std::uint64_t*>(in);
-  auto* b = static_cast<std::uint64_t*>(inout);
-  for (int i = 0; i < *n; ++i) b[i] = std::gcd(a[i], b[i]);
+void merge_numbers(void* in, void* inout, int* n, MPI_Datatype*) {
+  const auto* from = static_cast<const MixedNumber*>(in);
+  auto* into = static_cast<MixedNumber*>(inout);
+  for (int i = 0; i < *n; ++i) into[i].merge(from[i]);
 }
 
 int byte_count(std::size_t n_bytes) {
@@ -84,7 +84,9 @@ class MpiComm final : public Comm {
     MPI_Comm_size(node_comm_, &n_ranks_on_node_);
     split_for_tests();
     MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN);
-    MPI_Op_create(&gcd_op, 1, &gcd_);
+    MPI_Type_contiguous(sizeof(MixedNumber), MPI_BYTE, &mixed_number_);
+    MPI_Type_commit(&mixed_number_);
+    MPI_Op_create(&merge_numbers, 1, &merge_numbers_);
   }
 
   ~MpiComm() override {
@@ -92,7 +94,8 @@ class MpiComm final : public Comm {
     MPI_Finalized(&finalized);
     if (finalized != 0 || abandoned_) return;
     finish_posts();
-    MPI_Op_free(&gcd_);
+    MPI_Op_free(&merge_numbers_);
+    MPI_Type_free(&mixed_number_);
     MPI_Comm_free(&node_comm_);
     MPI_Comm_free(&comm_);
   }
@@ -107,8 +110,11 @@ class MpiComm final : public Comm {
     reduce(values.data(), values.size(), MPI_UINT64_T, op_of(reduction));
   }
   void allreduce(std::span<double> values, Reduction reduction) override {
-    TAILRACE_CHECK(reduction != Reduction::gcd && reduction != Reduction::bit_or);
+    TAILRACE_CHECK(reduction != Reduction::bit_or);
     reduce(values.data(), values.size(), MPI_DOUBLE, op_of(reduction));
+  }
+  void allreduce(std::span<MixedNumber> numbers) override {
+    reduce(numbers.data(), numbers.size(), mixed_number_, merge_numbers_);
   }
 
   void broadcast(Bytes& bytes, int root) override {
@@ -250,14 +256,15 @@ class MpiComm final : public Comm {
     node_comm_ = part;
   }
 
-  MPI_Op op_of(Reduction reduction) const {
+  static MPI_Op op_of(Reduction reduction) {
     switch (reduction) {
       case Reduction::min: return MPI_MIN;
       case Reduction::max: return MPI_MAX;
       case Reduction::sum: return MPI_SUM;
-      case Reduction::gcd: return gcd_;
       case Reduction::bit_or: return MPI_BOR;
+      case Reduction::gcd: break;
     }
+    TAILRACE_CHECK(false);
     return MPI_OP_NULL;
   }
 
@@ -322,7 +329,8 @@ class MpiComm final : public Comm {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm node_comm_ = MPI_COMM_NULL;
-  MPI_Op gcd_ = MPI_OP_NULL;
+  MPI_Datatype mixed_number_ = MPI_DATATYPE_NULL;
+  MPI_Op merge_numbers_ = MPI_OP_NULL;
   int rank_ = 0;
   int n_ranks_ = 1;
   int n_ranks_on_node_ = 1;

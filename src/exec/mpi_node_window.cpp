@@ -115,15 +115,15 @@ Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(MPI_Comm world, MPI_Com
   auto window = std::make_unique<MpiNodeWindow>(node);
   const bool allocated = window->allocate(bytes_per_rank);
   const bool aligned = window->learn(world);
+  if (allocated && aligned) window->clear();
   int failed = allocated && aligned ? 0 : 1;
+  // Nobody is through before all have cleared their segments.
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, world);
   if (failed != 0) {
     window->abandon();  // some of the node's ranks may have no window that they could free
     return Status(Code::unsupported, "this MPI cannot share " + std::to_string(bytes_per_rank) +
                                          " bytes per rank within a node");
   }
-  window->clear();
-  barrier_politely(world);
   return std::unique_ptr<NodeWindow>(std::move(window));
 }
 

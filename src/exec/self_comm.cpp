@@ -71,6 +71,7 @@ class SelfComm final : public Comm {
   void barrier() override {}
   void allreduce(std::span<std::uint64_t>, Reduction) override {}
   void allreduce(std::span<double>, Reduction) override {}
+  void allreduce(std::span<MixedNumber>) override {}
   void broadcast(Bytes&, int) override {}
   std::vector<Bytes> gather(std::span<const std::byte> bytes, int) override {
     return {Bytes(bytes.begin(), bytes.end())};

@@ -97,9 +97,7 @@ Result<std::unique_ptr<SharedWrites>> SharedWrites::create(Comm& comm,
   Result<std::unique_ptr<NodeWindow>> window =
       comm.create_node_window(segment_bytes(encoded_bytes));
   if (!window.ok()) return window.status();
-  auto made = std::make_unique<SharedWrites>(std::move(*window));
-  comm.barrier();
-  return made;
+  return std::make_unique<SharedWrites>(std::move(*window));
 }
 
 SharedWrites::SharedWrites(std::unique_ptr<NodeWindow> window)

@@ -60,7 +60,8 @@ class SharedWrites {
   };
 
   /// A window for `comm`'s nodes with room for `encoded_bytes` of every rank's gifts under way.
-  /// Collective. @error unsupported  this MPI cannot share memory; the same answer on every rank.
+  /// Collective; before the first gift all ranks must meet once more.
+  /// @error unsupported  this MPI cannot share memory; the same answer on every rank.
   static Result<std::unique_ptr<SharedWrites>> create(Comm& comm, std::uint64_t encoded_bytes);
   /// Over a window of at least segment_bytes() a rank, which nobody has used. Collective over the
   /// node in effect: nobody may give before all ranks of the node have returned from here.

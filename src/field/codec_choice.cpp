@@ -1,7 +1,7 @@
 // The choice of codecs, from every rank's sample to one decision.
 //
 //   wanted fields    -> each rank: trz, algorithm 1 and the others where they could win
-//   one allreduce    -> bytes of every candidate over all ranks, in whole numbers, so that the sums
+//   one agreement    -> bytes of every candidate over all ranks, in whole numbers, so that the sums
 //                       are the same on every rank whatever the order of adding
 //   choose_codecs()  -> the same answer everywhere
 //
@@ -90,22 +90,19 @@ FieldSum own_sum(const FieldCandidates& field) {
 
 class StepChooser {
  public:
-  /// Collective: one allreduce.
-  StepChooser(const FileOptions& options, const MachineProfile& profile, Comm& comm,
-              std::uint64_t n_threads)
-      : options_(options), profile_(profile), n_threads_(n_threads) {
-    // A step is as fast as its slowest rank; and all must reckon with the same number.
-    comm.allreduce(std::span<std::uint64_t>(&n_threads, 1), Reduction::min);
+  StepChooser(const FileOptions& options, const MachineProfile& profile, const Comm& comm,
+              const ThreadCounts& n_threads)
+      : options_(options), profile_(profile), n_threads_(n_threads.own) {
     setting_.n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
-    setting_.n_threads = n_threads;
+    setting_.n_threads = n_threads.least;
     setting_.write = profile.write;
     setting_.sync_latency_s = options.sync ? profile.sync_latency_s : 0;
   }
 
   /// This rank's part. @returns its own failure; the sums may be added up all the same.
   Status look(const std::vector<FieldState*>& fields);
-  /// All ranks' sums become forecasts.
-  void add_up(Comm& comm, std::uint64_t& n_failed);
+  /// All ranks' sums become forecasts. Collective: one agreement, on the own failure as well.
+  Status add_up(Comm& comm, const Status& looked, RankNumbers along);
   /// Rank 0 decides. Collective: one broadcast.
   Status decide(Comm& comm, const std::vector<FieldState*>& fields);
 
@@ -309,36 +306,22 @@ Status StepChooser::look(const std::vector<FieldState*>& fields) {
   return Status();
 }
 
-void StepChooser::add_up(Comm& comm, std::uint64_t& n_failed) {
-  std::vector<std::uint64_t> numbers = {n_failed};
-  for (const FieldCandidates& field : fields_) {
-    const FieldSum sum = own_sum(field);
-    numbers.insert(numbers.end(), {sum.raw_bytes, sum.n_chunks});
-    for (const CandidateSum& one : sum.candidates) {
-      numbers.insert(numbers.end(), {one.n_refused, one.seen_bytes, one.encoded_bytes,
-                                     one.measured_bytes, one.measured_ns});
+Status StepChooser::add_up(Comm& comm, const Status& looked, RankNumbers along) {
+  std::vector<FieldSum> sums;
+  for (const FieldCandidates& field : fields_) sums.push_back(own_sum(field));
+  for (FieldSum& sum : sums) {
+    along.add(Reduction::sum, sum.raw_bytes, sum.n_chunks);
+    for (CandidateSum& one : sum.candidates) {
+      along.add(Reduction::sum, one.n_refused, one.seen_bytes, one.encoded_bytes,
+                one.measured_bytes, one.measured_ns);
     }
   }
-  comm.allreduce(std::span<std::uint64_t>(numbers), Reduction::sum);
-  n_failed = numbers.front();
-  if (n_failed > 0) return;
-  auto number = numbers.begin() + 1;
+  TAILRACE_TRY(comm.agree(looked, along));
   forecasts_.clear();
-  for (const FieldCandidates& field : fields_) {
-    FieldSum sum;
-    sum.raw_bytes = *number++;
-    sum.n_chunks = *number++;
-    for (std::size_t c = 0; c < field.views().size(); ++c) {
-      CandidateSum one;
-      one.n_refused = *number++;
-      one.seen_bytes = *number++;
-      one.encoded_bytes = *number++;
-      one.measured_bytes = *number++;
-      one.measured_ns = *number++;
-      sum.candidates.push_back(one);
-    }
-    forecasts_.push_back(forecast(field, sum));
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    forecasts_.push_back(forecast(fields_[f], sums[f]));
   }
+  return Status();
 }
 
 Status StepChooser::decide(Comm& comm, const std::vector<FieldState*>& fields) {
@@ -382,21 +365,14 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
                     "auto makes; name its codec and settings");
 }
 
-/// What rank 0 has found, on every rank. Collective. Cost: one agreement, one broadcast.
-template <class Find>
-Result<std::string> broadcast_text(Comm& comm, Find&& find) {
-  Result<std::string> found = comm.is_root() ? find() : Result<std::string>(std::string());
-  TAILRACE_TRY(comm.agree(found.status()));
-  const std::span<const std::byte> mine = std::as_bytes(std::span(*found));
-  Bytes bytes(mine.begin(), mine.end());
-  comm.broadcast(bytes, 0);
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
-  const Result<std::string> codec =
-      broadcast_text(comm, [&] { return stored_codec(field, plugin_path); });
-  return codec.ok() ? name_codec(*codec, field.definition.options) : codec.status();
+  const Result<Bytes> said = hear_rank_0(comm, [&](ByteWriter& words) {
+    const Result<std::string> codec = stored_codec(field, plugin_path);
+    if (codec.ok()) words.add_text(*codec);
+    return codec.status();
+  });
+  if (!said.ok()) return said.status();
+  return name_codec(ByteReader(*said).take_text(), field.definition.options);
 }
 
 bool has_target(const FileOptions& options) {
@@ -440,21 +416,37 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
 
 }  // namespace
 
-Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
-                    const std::string& path, std::optional<MachineProfile>& profile) {
-  if (profile) return Status();
-  Result<std::string> text = broadcast_text(comm, [&] { return read_profile(options, log, path); });
-  if (!text.ok()) return text.status();
+Status pack_profile(const FileOptions& options, const LogCallback& log, const std::string& path,
+                    ByteWriter& writer) {
+  const Result<std::string> text = read_profile(options, log, path);
+  if (text.ok()) writer.add_text(*text);
+  return text.status();
+}
+
+Status take_profile(ByteReader& reader, FileOptions& options,
+                    std::optional<MachineProfile>& profile) {
+  const std::string text = reader.take_text();
   Result<MachineProfile> parsed =
-      text->empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(*text);
+      text.empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(text);
   if (!parsed.ok()) return parsed.status();
   profile = std::move(*parsed);
   if (options.alignment_bytes == 0) options.alignment_bytes = profile->alignment_bytes();
   return Status();
 }
 
+Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
+                    const std::string& path, std::optional<MachineProfile>& profile) {
+  if (profile) return Status();
+  const Result<Bytes> said =
+      hear_rank_0(comm, [&](ByteWriter& words) { return pack_profile(options, log, path, words); });
+  if (!said.ok()) return said.status();
+  ByteReader reader(*said);
+  return take_profile(reader, options, profile);
+}
+
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
-                         const MachineProfile& profile, std::uint64_t n_threads) {
+                         const MachineProfile& profile, const ThreadCounts& n_threads,
+                         RankNumbers& along) {
   TAILRACE_TRY(set_target_bounds(comm, fields, options));
   std::vector<FieldState*> chosen;
   for (FieldState& field : fields) {
@@ -477,10 +469,7 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
   }
   if (chosen.empty()) return Status();
   StepChooser chooser(options, profile, comm, n_threads);
-  const Status looked = chooser.look(chosen);
-  std::uint64_t n_failed = looked.ok() ? 0 : 1;
-  chooser.add_up(comm, n_failed);
-  if (n_failed > 0) return comm.agree(looked);
+  TAILRACE_TRY(chooser.add_up(comm, chooser.look(chosen), std::exchange(along, {})));
   return chooser.decide(comm, chosen);
 }
 

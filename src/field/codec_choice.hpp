@@ -23,23 +23,36 @@ namespace tailrace {
 /// The profile that options.profile_path names, else $TAILRACE_PROFILE, else
 /// ~/.config/tailrace/profile.json if there is one, else the built-in one; read by rank 0 and
 /// broadcast. Remarks on a stale one go to `log`. It also says what align=auto comes to. Nothing is
-/// done where `profile` is there. Collective. Cost: one agreement, one broadcast.
+/// done where `profile` is there. Collective. Cost: one broadcast.
 /// @param path  of the output: what the profile's file system is compared with; "": not compared.
 /// @error not_found, io_error, corrupt  the file named; the same on every rank.
 Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
                     const std::string& path, std::optional<MachineProfile>& profile);
+/// The same in two parts, for who broadcasts more at once: rank 0 reads it; all take it.
+Status pack_profile(const FileOptions& options, const LogCallback& log, const std::string& path,
+                    ByteWriter& writer);
+Status take_profile(ByteReader& reader, FileOptions& options,
+                    std::optional<MachineProfile>& profile);
+
+/// Encode threads of a rank, as the choice of codecs reckons with them.
+struct ThreadCounts {
+  std::uint64_t own = 1;    ///< Of this rank, which look at samples.
+  std::uint64_t least = 1;  ///< Of any rank: a step is as fast as its slowest.
+};
 
 /// Replace codec=auto in the definitions of new fields, and the codec of fields with a bound
 /// for which none was named, by what serves the step best, after the bounds of a target are set
 /// (set_target_bounds). A field that continues a dataset takes the dataset's, one whose lineage
 /// has chosen takes that choice, unless there is a target.
 /// ResolvedField::candidates tells what was compared. Collective. Cost: sampling, at most 4 chunks
-/// of each field on each rank; two allreduces, one of O(fields * candidates) numbers, and a
-/// broadcast: rank 0 decides.
+/// of each field on each rank; an agreement of O(fields * candidates) numbers and a broadcast:
+/// rank 0 decides. Nothing is said where nothing is chosen. Numbers that go `along` with the
+/// agreement are reduced, and `along` is empty then.
 /// @error invalid_argument  settings without a codec.  @error out_of_memory, and what a BoxSource
 /// returns; the same on every rank.
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
-                         const MachineProfile& profile, std::uint64_t n_threads);
+                         const MachineProfile& profile, const ThreadCounts& n_threads,
+                         RankNumbers& along);
 
 // --- Targets: the bounds that a wished file size or PSNR comes to (target-size=, target-psnr=).
 //

@@ -91,8 +91,10 @@ Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known)
   return Status();
 }
 
-Status look_up(Hdf5File& file, const std::string& path, bool appended,
-               std::vector<FieldState>& fields) {
+}  // namespace
+
+Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
+                        std::vector<FieldState>& fields) {
   std::set<std::string> paths;
   for (const FieldState& field : fields) {
     if (field.life != FieldLife::retired) paths.insert(field.definition.path);
@@ -112,28 +114,24 @@ Status look_up(Hdf5File& file, const std::string& path, bool appended,
   return known.empty() ? Status() : adopt_from_file(path, known);
 }
 
-}  // namespace
-
-Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool appended,
-                      std::vector<FieldState>& fields) {
-  TAILRACE_TRY(comm.agree(comm.is_root() ? look_up(*file, path, appended, fields) : Status()));
-  if (!appended) return Status();
-  ByteWriter writer;
+void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {
+  const auto taken_up = [](const FieldState& field) { return field.continued && field.is_new(); };
+  writer.add(std::count_if(fields.begin(), fields.end(), taken_up));
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const FieldState& field = fields[f];
-    if (!field.continued || !field.is_new()) continue;
-    writer.add(static_cast<std::uint64_t>(f));
+    if (!taken_up(field)) continue;
+    writer.add(f);
     writer.add(field.resolved.chunk_shape);
     writer.add(field.n_entries);
     writer.add(field.resolved.absolute_bound);
     writer.add(field.resolved.pointwise_bound);
     writer.add(field.learned.max_error);
   }
-  Bytes bytes = writer.take();
-  comm.broadcast(bytes, 0);
-  ByteReader reader(bytes);
-  while (!reader.at_end()) {
-    FieldState& field = fields[static_cast<std::size_t>(reader.take<std::uint64_t>())];
+}
+
+void take_continued(ByteReader& reader, std::vector<FieldState>& fields) {
+  for (auto n = reader.take<std::ptrdiff_t>(); n > 0; --n) {
+    FieldState& field = fields[reader.take<std::size_t>()];
     field.continued = true;
     field.resolved.chunk_shape = reader.take_shape();
     field.n_entries = reader.take<std::uint64_t>();
@@ -141,7 +139,6 @@ Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool 
     field.resolved.pointwise_bound = reader.take<double>();
     field.learned.max_error = reader.take<double>();
   }
-  return Status();
 }
 
 bool has_filters(const std::vector<FilterSpec>& stored, const Codec& codec) {

@@ -39,11 +39,16 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
                        ", at most " + bytes_text(largest_chunk_bytes) + " are possible");
 }
 
-/// The range of this rank's values of one field; pulled ones are read chunk by chunk.
+/// The range of this rank's values of one field. Pulled ones are read piece by piece, as large as
+/// chunks: those that were asked for, or a guess, since these may not have been chosen yet.
 Status scan_values(const FieldState& field, ValueRange& range) {
   const FieldDefinition& definition = field.definition;
+  const FieldOptions& options = definition.options;
   const std::size_t element = dtype_bytes(definition.dtype);
-  const ChunkGrid grid = field.grid();
+  const ChunkGrid grid = {definition.shape,
+                          options.chunk_shape
+                              ? *options.chunk_shape
+                              : slab_shape_for(definition.shape, element, options.chunk_bytes)};
   for (const PutRecord& put : field.puts) {
     if (put.box.empty()) continue;
     if (put.source == nullptr) {
@@ -240,7 +245,8 @@ std::string definition_text(const FieldDefinition& definition) {
          std::to_string(more_unlimited) + "\n";
 }
 
-std::vector<DecompositionFacts> common_facts(Comm& comm, std::span<const LocalBoxes> fields) {
+Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const LocalBoxes> fields,
+                                                     const Status& mine, const RankNumbers& along) {
   std::vector<std::uint64_t> cuts;
   std::vector<std::uint64_t> maxima;  // per field: the largest box, then whether it was put
   for (const LocalBoxes& field : fields) {
@@ -250,8 +256,10 @@ std::vector<DecompositionFacts> common_facts(Comm& comm, std::span<const LocalBo
     maxima.back() = field.put_called ? 1 : 0;
     for (const Box& box : field.boxes) add_cuts(field.shape, box, &cuts[first], &maxima[first]);
   }
-  comm.allreduce(std::span<std::uint64_t>(cuts), Reduction::gcd);
-  comm.allreduce(std::span<std::uint64_t>(maxima), Reduction::max);
+  RankNumbers numbers = along;
+  numbers.add_all(Reduction::gcd, cuts);
+  numbers.add_all(Reduction::max, maxima);
+  TAILRACE_TRY(comm.agree(mine, numbers));
   std::vector<DecompositionFacts> facts;
   std::size_t at = 0;
   for (const LocalBoxes& field : fields) {
@@ -266,7 +274,8 @@ std::vector<DecompositionFacts> common_facts(Comm& comm, std::span<const LocalBo
   return facts;
 }
 
-Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields) {
+Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields,
+                                                     const Status& mine, const RankNumbers& along) {
   std::vector<std::size_t> open;
   std::vector<LocalBoxes> local;
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -276,28 +285,37 @@ Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<Fie
     local.push_back({field.definition.shape, {}, field.put_called});
     for (const PutRecord& put : field.puts) local.back().boxes.push_back(put.box);
   }
-  const std::vector<DecompositionFacts> facts = common_facts(comm, local);
+  const Result<std::vector<DecompositionFacts>> facts = common_facts(comm, local, mine, along);
+  if (!facts.ok()) return facts.status();
   std::vector<std::size_t> active;
   for (std::size_t i = 0; i < open.size(); ++i) {
     FieldState& field = fields[open[i]];
-    if (field.is_new() || facts[i].any_put) active.push_back(open[i]);
-    if (field.makes_dataset()) TAILRACE_TRY(set_chunk_shape(field, facts[i]));
+    const DecompositionFacts& of_field = (*facts)[i];
+    if (field.is_new() || of_field.any_put) active.push_back(open[i]);
+    // All have the same definitions and facts: a failure is everybody's.
+    if (field.makes_dataset()) TAILRACE_TRY(set_chunk_shape(field, of_field));
   }
   return active;
 }
 
-Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
-  std::vector<double> bounds;  // least and minus greatest, so that one minimum finds both
-  Status scanned;
+ValueRanges::ValueRanges(const std::vector<FieldState>& fields) {
   for (const FieldState& field : fields) {
     if (!field.makes_dataset() || !field.definition.options.bound.needs_range()) continue;
     ValueRange range;
-    if (Status status = scan_values(field, range); !status.ok() && scanned.ok()) scanned = status;
-    bounds.push_back(range.least);
-    bounds.push_back(-range.greatest);
+    if (Status status = scan_values(field, range); scanned_.ok()) scanned_ = status;
+    least_.push_back(range.least);
+    least_.push_back(-range.greatest);
   }
-  comm.allreduce(std::span<double>(bounds), Reduction::min);
-  auto entry = bounds.begin();
+}
+
+RankNumbers ValueRanges::numbers() {
+  RankNumbers numbers;
+  numbers.add_all(Reduction::min, least_);
+  return numbers;
+}
+
+void ValueRanges::resolve_bounds(std::vector<FieldState>& fields) const {
+  auto entry = least_.begin();
   for (FieldState& field : fields) {
     if (!field.makes_dataset()) continue;
     const ErrorBound& bound = field.definition.options.bound;
@@ -312,7 +330,13 @@ Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
     resolved.absolute_bound = absolute_bound(bound, resolved.value_least, resolved.value_greatest);
     resolved.pointwise_bound = pointwise_bound(bound);
   }
-  return scanned;
+}
+
+Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields) {
+  ValueRanges ranges(fields);
+  ranges.numbers().reduce(comm);
+  ranges.resolve_bounds(fields);
+  return ranges.scanned();
 }
 
 Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,

@@ -117,18 +117,36 @@ struct LocalBoxes {
   std::vector<Box> boxes;
   bool put_called = true;
 };
-/// What all ranks' boxes of each field have in common.
-/// Collective. Cost: two allreduces of O(fields * dimensions) numbers.
-std::vector<DecompositionFacts> common_facts(Comm& comm, std::span<const LocalBoxes> fields);
+/// What all ranks' boxes of each field have in common. `mine` is agreed on, and numbers that go
+/// `along` become all ranks'. Collective. Cost: one agreement of O(fields * dimensions) numbers.
+Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const LocalBoxes> fields,
+                                                     const Status& mine = Status(),
+                                                     const RankNumbers& along = {});
 
 /// Choose the chunk shapes of new fields. @returns the fields that take part in this step: the new
-/// ones, and those that any rank has put.
-/// Collective. Cost: two allreduces of O(fields * dimensions) numbers.
-Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields);
+/// ones, and those that any rank has put. Collective, and the error is agreed: as common_facts().
+Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields,
+                                                     const Status& mine, const RankNumbers& along);
 
-/// Turn the bounds of new fields into absolute ones.
-/// Collective. Cost: one pass over the values of fields whose bound needs their range; one
-/// allreduce of two numbers per such field.
+/// The ranges of values that the bounds of new fields are relative to.
+class ValueRanges {
+ public:
+  /// Scan this rank's values. Not collective. Cost: one pass over those that are asked for.
+  explicit ValueRanges(const std::vector<FieldState>& fields);
+  /// Why not all values could be scanned. The range is that of the others then.
+  const Status& scanned() const { return scanned_; }
+  /// Let the ranges become those of all ranks.
+  RankNumbers numbers();
+  /// Turn the bounds of these very fields into absolute ones, as soon as they are.
+  void resolve_bounds(std::vector<FieldState>& fields) const;
+
+ private:
+  std::vector<double> least_;  ///< Of each value range, and of its greatest value negated.
+  Status scanned_;
+};
+
+/// Turn the bounds of new fields into absolute ones. @returns this rank's own failure.
+/// Collective. Cost: ValueRanges, and one allreduce of two numbers a field that needs them.
 Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields);
 
 /// What is asked of the codec maker: the field's wish, adapted where the wish is only a default.
@@ -151,13 +169,16 @@ FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,
 // the new definition means the same: element type, shape, error bound, codec settings. Its chunk
 // shape and absolute bound are kept, since both stand in its header for all entries alike.
 
-/// Refuse new fields whose path cannot be a dataset of this file, and mark those that continue one.
-/// Collective. Cost: one agreement; of a file that was opened (`appended`) also one broadcast.
-/// @param file  rank 0's; NULL elsewhere.   @param path  where the file's last commit can be read.
+/// Refuse new fields whose path cannot be a dataset of this file, and mark those that continue one
+/// of a file that was opened (`appended`). Rank 0 only.
+/// @param path  where the file's last commit can be read.
 /// @error already_exists  the path is taken.   @error invalid_argument  a field lies under another
 /// field, or the dataset was written with another type, shape or bound.
-Status adopt_existing(Comm& comm, Hdf5File* file, const std::string& path, bool appended,
-                      std::vector<FieldState>& fields);
+Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
+                        std::vector<FieldState>& fields);
+/// What rank 0 has found, for the others: which fields are continued, and how.
+void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer);
+void take_continued(ByteReader& reader, std::vector<FieldState>& fields);
 
 /// Whether the codec makes the very filters of a continued field's dataset.
 bool has_filters(const std::vector<FilterSpec>& stored, const Codec& codec);

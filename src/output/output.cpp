@@ -37,8 +37,7 @@ Hdf5File::Allocate allocator(Tail* tail) {
 Status Output::agree(Comm& comm, const std::string& path, const FileOptions& options, Engine engine,
                      const std::string& more) {
   const std::string text = "path " + path + "\n" + agreed_text(options, engine) + more;
-  TAILRACE_TRY(comm.agree(agree_on_text(comm, "the file", text)));
-  return comm.agree(check_served(options, engine));
+  return agree_on_text(comm, "the file", text, check_served(options, engine));
 }
 
 // --- opening

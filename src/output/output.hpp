@@ -45,7 +45,7 @@ class Output {
   Output& operator=(const Output&) = delete;
 
   /// Check that all ranks mean the same file and have given alike what steers it, and that `engine`
-  /// serves all that they ask for (option_table.hpp). Collective. Cost: three allreduces.
+  /// serves all that they ask for (option_table.hpp). Collective. Cost: one agreement.
   /// @param more  lines that must be alike besides, of what the engine alone knows.
   /// @error disagreement  names the option.  @error invalid_argument
   static Status agree(Comm& comm, const std::string& path, const FileOptions& options,

@@ -70,11 +70,11 @@ class FileWriter final : public Writer {
   Status prepare_step(Step& step);
   Status complete_step(Step& step);
   void keep_events(Step& step, const std::vector<WrittenChunk>& written);
-  Status agree_on_definitions();
-  Status choose_codecs(StepReport& report);
+  Result<bool> repeats_last_step(Step& step);
   Status settle_step(Step& step);
-  Status settle_owners(Step& step);
-  bool repeats_last_step(Step& step);
+  Status hear_what_is_there(Status& mine);
+  Status settle_codecs_and_owners(Step& step);
+  Status choose_codecs(StepReport& report, RankNumbers& waiting);
   std::string profile_name() const;
   Status plan(std::span<FieldState* const> active, Step& step);
   Status balance(Step& step);
@@ -105,6 +105,13 @@ class FileWriter final : public Writer {
   std::optional<PutPattern> last_puts_;  ///< This rank's, in the last step that was settled,
   std::vector<std::size_t> last_field_indices_;  ///< with what all ranks came to.
   std::shared_ptr<const Ownership> last_ownership_;
+  /// What all ranks have in common, as of the last step that was settled.
+  struct AllRanks {
+    std::uint64_t least_threads = 1;
+    std::uint64_t most_on_node = 1;
+    std::uint64_t least_window_bytes = 0;  ///< For writes that are shared within a node.
+  };
+  AllRanks all_ranks_;
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read by the first step.
   std::uint64_t last_claimed_bytes_ = 0;   ///< By this rank's chunks in the last step.

@@ -4,15 +4,15 @@
 //
 //   put() -> Field -> Chunk -> Estimate -> Placement -> Plan -> Encoded -> Extent -> chunk index
 //
-//   agree_on_definitions   all ranks mean the same fields
-//   adopt_existing         over-time fields of an opened file go on       (field/continued_fields)
+//   repeats_last_step      all ranks mean the same fields; are they put as in the last step?
+//   hear_what_is_there     over-time fields of an opened file go on       (field/continued_fields)
 //   choose_chunk_shapes    chunks that follow the decomposition           (field/field_state)
 //   inherit                what earlier steps' fields of the kind taught  (field/lineage)
 //   resolve_bounds         rel and psnr become absolute                   (field/field_state)
 //   choose_codecs          codec=auto, by sample and machine profile      (field/codec_choice)
 //   prepare_books          trz's shared books, of the step before         (field/field_book)
 //   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state)
-//   settle_ownership       which rank encodes which chunk     (write_plan, exec/chunk_homes)
+//   Settlement             which rank encodes which chunk     (write_plan, exec/chunk_homes)
 //   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
 //   encode_and_write       compress and write at once                     (exec/executor)
 //   publish                failures, numbers, datasets, chunk index, commit   (output, hdf5)
@@ -25,8 +25,10 @@
 //   fails, the file stays at its last commit and the writer refuses all further work.
 // Cost of a step that repeats the last one's boxes, besides the data: one allreduce (it does so),
 //   one gather to rank 0 (of failures, the report's numbers, 40 bytes a chunk), one broadcast of
-//   what came of it; reserved places and shared books cost more. Any other step settles first: some
-//   thirteen collectives more, two of them sparse exchanges.
+//   what came of it; reserved places and shared books cost more. Any other step settles first: two
+//   to seven collectives more. One broadcast of what rank 0 has looked up (where the file or the
+//   profile must be read), one agreement on boxes, threads and ranges of values, two for a choice
+//   of codecs, one on codecs and owners, and where ranks share chunks two sparse exchanges.
 
 #include "write/file_writer.hpp"
 
@@ -96,7 +98,9 @@ Result<StepReport> FileWriter::end_step() {
 Status FileWriter::prepare_step(Step& step) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
-  if (!repeats_last_step(step)) TAILRACE_TRY(settle_step(step));
+  const Result<bool> repeats = repeats_last_step(step);
+  if (!repeats.ok()) return repeats.status();
+  if (!*repeats) TAILRACE_TRY(settle_step(step));
   const std::vector<FieldState*> active = step.active(record_);
   TAILRACE_TRY(plan(active, step));
   TAILRACE_TRY(balance(step));
@@ -108,33 +112,82 @@ Status FileWriter::prepare_step(Step& step) {
 Status FileWriter::settle_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
-  TAILRACE_TRY(agree_on_definitions());
-  if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
-  TAILRACE_TRY(adopt_existing(*comm_, output_.file_at_root(), path_, appended_, fields));
-  Result<std::vector<std::size_t>> active = choose_chunk_shapes(*comm_, fields);
-  TAILRACE_TRY(comm_->agree(active.status()));
+  Status mine;
+  TAILRACE_TRY(hear_what_is_there(mine));
+  ValueRanges ranges(fields);
+  if (mine.ok()) mine = ranges.scanned();
+  all_ranks_ = {n_threads(), static_cast<std::uint64_t>(comm_->n_ranks_on_node()),
+                std::min(options_.write_buffer_bytes, options_.memory_bytes / 8)};
+  RankNumbers along = ranges.numbers();
+  along.add(Reduction::min, all_ranks_.least_threads, all_ranks_.least_window_bytes);
+  along.add(Reduction::max, all_ranks_.most_on_node);
+  Result<std::vector<std::size_t>> active = choose_chunk_shapes(*comm_, fields, mine, along);
+  if (!active.ok()) return active.status();
   step.field_indices = std::move(*active);
   lineages_.inherit(fields);
-  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
-  TAILRACE_TRY(choose_codecs(step.report));
-  TAILRACE_TRY(prepare_books(*comm_, fields));
-  Status prepared =
-      prepare_codecs(*comm_, fields, options_.plugin_path, comm_->is_root() ? log_ : nullptr);
-  if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(fields);
-  TAILRACE_TRY(comm_->agree(prepared));
-  TAILRACE_TRY(comm_->agree(settle_owners(step)));
+  ranges.resolve_bounds(fields);
+  TAILRACE_TRY(settle_codecs_and_owners(step));
   last_puts_ = repeatable_puts(record_);
   last_field_indices_ = step.field_indices;
   last_ownership_ = step.ownership;
   return Status();
 }
 
+/// What only rank 0 can look up: what the file has of the new fields; the machine profile. Nothing
+/// is said where the profile is known and the file is new: rank 0's failure is agreed on with what
+/// comes next.
+Status FileWriter::hear_what_is_there(Status& mine) {
+  if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
+  const auto look = [&] {
+    return look_up_existing(output_.file(), path_, appended_, record_.fields);
+  };
+  if (!appended_ && profile_) {
+    if (comm_->is_root()) mine = look();
+    return Status();
+  }
+  const Result<Bytes> said = hear_rank_0(*comm_, [&](ByteWriter& words) {
+    TAILRACE_TRY(look());
+    pack_continued(record_.fields, words);
+    return profile_ ? Status() : pack_profile(options_, log_, path_, words);
+  });
+  if (!said.ok()) return said.status();
+  ByteReader reader(*said);
+  take_continued(reader, record_.fields);
+  return profile_ ? Status() : take_profile(reader, options_, profile_);
+}
+
+/// Codecs need no owners, and owners no codecs: what all must agree on of both goes together.
+Status FileWriter::settle_codecs_and_owners(Step& step) {
+  const std::vector<FieldState*> active = step.active(record_);
+  const std::vector<OwnedField> owned = owned_fields(active);
+  Settlement settlement(*comm_, owned);
+  RankNumbers waiting = settlement.numbers();
+  TAILRACE_TRY(choose_codecs(step.report, waiting));
+  TAILRACE_TRY(prepare_books(*comm_, record_.fields));
+  Status prepared = prepare_codecs(*comm_, record_.fields, options_.plugin_path,
+                                   comm_->is_root() ? log_ : nullptr);
+  if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(record_.fields);
+  const auto check = [&](const Ownership& ownership) {
+    TAILRACE_TRY(prepared);
+    TAILRACE_TRY(check_pulled_chunks(owned, ownership));
+    return options_.mode == StepMode::sync ? Status() : check_can_be_handed_over(active);
+  };
+  Result<Ownership> settled = settlement.finish(waiting, check);
+  if (!settled.ok()) return settled.status();
+  step.ownership = std::make_shared<const Ownership>(std::move(*settled));
+  return Status();
+}
+
 /// Whether every rank puts the same boxes of the same fields as in the last step, which is how a
-/// simulation goes on: then all that settle_step would find is known. Collective: one allreduce.
-bool FileWriter::repeats_last_step(Step& step) {
+/// simulation goes on: then all that settle_step would find is known. Refuses what a rank has said
+/// amiss, or differently from others. Collective: one agreement.
+Result<bool> FileWriter::repeats_last_step(Step& step) {
   const std::optional<PutPattern> puts = repeatable_puts(record_);
   std::uint64_t differs = puts && last_puts_ && *puts == *last_puts_ ? 0 : 1;
-  comm_->allreduce(std::span<std::uint64_t>(&differs, 1), Reduction::max);
+  RankNumbers along;
+  along.add(Reduction::max, differs);
+  TAILRACE_TRY(agree_on_text(*comm_, "the definitions", record_.definitions_text(),
+                             record_.put_status, along));
   if (differs != 0) return false;
   step.field_indices = last_field_indices_;
   step.ownership = last_ownership_;
@@ -173,11 +226,11 @@ Status FileWriter::complete_step(Step& step) {
   return Status();
 }
 
-/// What codec=auto, a target and align=auto come to. Errors are agreed.
-Status FileWriter::choose_codecs(StepReport& report) {
+/// What codec=auto and a target come to. Errors are agreed.
+Status FileWriter::choose_codecs(StepReport& report, RankNumbers& waiting) {
   const double start_s = clock_.now_s();
-  TAILRACE_TRY(need_profile(*comm_, options_, log_, path_, profile_));
-  TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_, n_threads()));
+  TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_,
+                                 {n_threads(), all_ranks_.least_threads}, waiting));
   report.profile = profile_name();
   report.choose_s = clock_.now_s() - start_s;
   return Status();
@@ -185,23 +238,6 @@ Status FileWriter::choose_codecs(StepReport& report) {
 
 std::string FileWriter::profile_name() const {
   return profile_->built_in ? "typical values" : profile_->host;
-}
-
-/// All ranks must have made the same definitions and attributes, and none a bad call.
-Status FileWriter::agree_on_definitions() {
-  TAILRACE_TRY(comm_->agree(record_.put_status));
-  return comm_->agree(agree_on_text(*comm_, "the definitions", record_.definitions_text()));
-}
-
-/// @returns this rank's own failure.
-Status FileWriter::settle_owners(Step& step) {
-  const std::vector<FieldState*> active = step.active(record_);
-  const std::vector<OwnedField> owned = owned_fields(active);
-  Result<Ownership> settled = settle_ownership(*comm_, owned);
-  if (!settled.ok()) return settled.status();
-  step.ownership = std::make_shared<const Ownership>(std::move(*settled));
-  TAILRACE_TRY(check_pulled_chunks(owned, *step.ownership));
-  return options_.mode == StepMode::sync ? Status() : check_can_be_handed_over(active);
 }
 
 /// What the step will take, in which order, and where it goes. Errors are agreed.
@@ -239,15 +275,12 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
 /// Let the ranks of a node write for each other. Without shared memory each writes its own.
 Status FileWriter::balance(Step& step) {
   const Result<BalanceRule> rule = parse_balance_rule(options_.balance);
-  auto most_ranks = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
   if (options_.mode != StepMode::in_situ || *rule == BalanceRule::off) return Status();
   if (n_shared_steps_++ == 0) {
-    comm_->allreduce(std::span<std::uint64_t>(&most_ranks, 1), Reduction::max);
-    if (most_ranks == 1) return Status();
+    if (all_ranks_.most_on_node == 1) return Status();
     // A window of equal parts, as large as the rank with the least memory may have.
-    std::uint64_t window_bytes = std::min(options_.write_buffer_bytes, options_.memory_bytes / 8);
-    comm_->allreduce(std::span<std::uint64_t>(&window_bytes, 1), Reduction::min);
-    Result<std::unique_ptr<SharedWrites>> made = SharedWrites::create(*comm_, window_bytes);
+    Result<std::unique_ptr<SharedWrites>> made =
+        SharedWrites::create(*comm_, all_ranks_.least_window_bytes);
     if (made.ok()) shared_ = std::move(*made);
     if (!made.ok() && log_ && comm_->is_root()) log_("no balancing: " + made.status().message());
   }

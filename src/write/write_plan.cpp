@@ -74,22 +74,56 @@ Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_mis
                     " were put by no rank (option holes=on allows that and fills them)");
 }
 
+}  // namespace
+
 /// What this rank holds, whom it tells, what its home chunks come to.
-class Settlement {
+class Settlement::Parts {
  public:
-  Settlement(Comm& comm, std::span<const OwnedField> fields)
+  Parts(Comm& comm, std::span<const OwnedField> fields)
       : comm_(comm), fields_(fields), dealing_(comm.n_ranks()) {
     for (std::size_t f = 0; f < fields.size(); ++f) {
       dealing_.add(f, fields[f].grid, f);
       collect_parts(f);
     }
+    dealing_.for_each_at(comm_.rank(), [&](ChunkKey key) {
+      if (!fields_[key.field].allow_holes) expected_sum_ += chunk_mark(key);
+    });
+    claim(false);
+    imbalance_ = sum_ - expected_sum_;
   }
 
-  /// Claim what is wholly held, announce the rest (everything, if `announce_all`), and decide.
-  Status settle(bool announce_all) {
-    sum_ = 0;
+  RankNumbers numbers() {
+    RankNumbers numbers;
+    numbers.add(Reduction::sum, n_shared_, imbalance_, n_bad_);
+    return numbers;
+  }
+  /// The numbers being all ranks': nothing is left to be asked, and every chunk has one owner.
+  bool proved() const { return n_shared_ == 0 && imbalance_ == 0 && n_bad_ == 0; }
+
+  /// Let homes decide about what is shared. If boxes are bad, announce all, so that a home sees
+  /// every box of the chunk and can name the culprit: a part alone looks like a hole where it is an
+  /// overlap. Collective. @returns this rank's failure; `waiting` gets what is to be reduced next.
+  Status go_on(RankNumbers& waiting) {
+    const bool blames = n_shared_ == 0;
+    if (blames) claim(true);
+    const Status judged = ask(blames);
+    n_shared_ = 0;
+    n_bad_ = judged.ok() || blames ? 0 : 1;
+    imbalance_ = blames ? 0 : sum_ - expected_sum_;
+    waiting = numbers();
+    return blames ? judged : Status();
+  }
+
+  const Ownership& so_far() const { return result_; }
+  Ownership take() { return std::move(result_); }
+  Comm& comm() { return comm_; }
+
+ private:
+  /// Claim what is wholly held, to announce the rest (everything, if `announce_all`).
+  void claim(bool announce_all) {
+    sum_ = n_shared_ = 0;
     result_ = Ownership();
-    ChunkMail shared(dealing_);
+    shared_.emplace(dealing_);
     for (const auto& [key, parts] : parts_) {
       ChunkShare share{comm_.rank(), 0, {}};
       for (const LocalPart& part : parts) {
@@ -100,36 +134,29 @@ class Settlement {
         sum_ += chunk_mark(key);
         result_.jobs.push_back({key.field, key.chunk_index, parts, {}});
       } else {
-        shared.add({key, nobody, {}, {std::move(share)}});
+        shared_->add({key, nobody, {}, {std::move(share)}});
+        ++n_shared_;
       }
     }
+  }
+
+  /// Announce, decide as home, and hear what the homes of one's own chunks have decided.
+  Status ask(bool announced_all) {
     Status judged;
     std::vector<ChunkKey> heard;
     Result<std::vector<ChunkRecord>> settled =
-        ask_homes(comm_, std::move(shared), [&](ChunkRecord& chunk) {
+        ask_homes(comm_, std::move(*shared_), [&](ChunkRecord& chunk) {
           const Status fits = judge(chunk);
           if (judged.ok()) judged = fits;
           heard.push_back(chunk.key);
           return true;
         });
-    if (announce_all && judged.ok()) judged = find_untouched(heard);
+    if (announced_all && judged.ok()) judged = find_untouched(heard);
     if (!settled.ok()) return settled.status();
-    TAILRACE_TRY(take(*settled));
+    TAILRACE_TRY(take_decided(*settled));
     return judged;
   }
 
-  /// What is missing from the sum over all chunks; 0 if every chunk is claimed exactly once.
-  std::uint64_t imbalance() const {
-    std::uint64_t expected = 0;
-    dealing_.for_each_at(comm_.rank(), [&](ChunkKey key) {
-      if (!fields_[key.field].allow_holes) expected += chunk_mark(key);
-    });
-    return sum_ - expected;
-  }
-
-  Ownership result() { return std::move(result_); }
-
- private:
   void collect_parts(std::size_t f) {
     const OwnedField& field = fields_[f];
     for (std::size_t p = 0; p < field.puts.size(); ++p) {
@@ -188,7 +215,7 @@ class Settlement {
   }
 
   /// Turn what homes have decided into jobs (where this rank owns) and debts (where it does not).
-  Status take(std::vector<ChunkRecord>& settled) {
+  Status take_decided(std::vector<ChunkRecord>& settled) {
     for (ChunkRecord& chunk : settled) {
       const auto parts = parts_.find(chunk.key);
       if (parts == parts_.end()) return Status(Code::internal, "told of a chunk that is not here");
@@ -216,11 +243,33 @@ class Settlement {
   std::span<const OwnedField> fields_;
   ChunkDealing dealing_;
   std::map<ChunkKey, std::vector<LocalPart>> parts_;
-  std::uint64_t sum_ = 0;
+  std::optional<ChunkMail> shared_;  ///< To be announced.
+  std::uint64_t sum_ = 0;            ///< Of the marks of chunks that are claimed,
+  std::uint64_t expected_sum_ = 0;   ///< and of this rank's part of all that exist.
+  // This rank's, then all ranks':
+  std::uint64_t n_shared_ = 0;   ///< Chunks that no home has decided about yet.
+  std::uint64_t imbalance_ = 0;  ///< 0 if every chunk is claimed exactly once.
+  std::uint64_t n_bad_ = 0;      ///< Ranks whose home chunks are covered badly.
   Ownership result_;
 };
 
-}  // namespace
+Settlement::Settlement(Comm& comm, std::span<const OwnedField> fields)
+    : parts_(std::make_unique<Parts>(comm, fields)) {}
+Settlement::~Settlement() = default;
+
+RankNumbers Settlement::numbers() { return parts_->numbers(); }
+
+Result<Ownership> Settlement::finish(RankNumbers waiting,
+                                     const std::function<Status(const Ownership&)>& check) {
+  Status own;
+  if (waiting.empty() && !parts_->proved()) own = parts_->go_on(waiting);
+  while (true) {
+    if (own.ok()) own = check(parts_->so_far());
+    TAILRACE_TRY(parts_->comm().agree(own, waiting));
+    if (parts_->proved()) return parts_->take();
+    own = parts_->go_on(waiting);
+  }
+}
 
 std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
   std::vector<OwnedField> owned;
@@ -229,20 +278,6 @@ std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
                      std::span<const PutRecord>(field->puts)});
   }
   return owned;
-}
-
-Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> fields) {
-  Settlement settlement(comm, fields);
-  const Status judged = settlement.settle(false);
-  std::uint64_t facts[2] = {settlement.imbalance(), judged.ok() ? 0U : 1U};
-  comm.allreduce(std::span<std::uint64_t>(facts), Reduction::sum);
-  if (facts[0] != 0 || facts[1] != 0) {
-    // Some chunk is held twice, in part or by nobody. Announce all, so that its home sees every box
-    // of it and can name the culprit: a part alone looks like a hole where it is an overlap.
-    TAILRACE_TRY(settlement.settle(true));
-    TAILRACE_TRY(judged);
-  }
-  return settlement.result();
 }
 
 Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& ownership) {

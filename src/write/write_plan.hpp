@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,12 +46,32 @@ struct OwnedField {
 /// The active fields as far as ownership is concerned.
 std::vector<OwnedField> owned_fields(std::span<FieldState* const> active);
 
-/// Settle ownership of all chunks of `fields`. Collective.
-/// Cost: O(own chunks + all chunks / ranks) per rank, two sparse exchanges, one allreduce; where
-/// coverage is bad, two exchanges more.
-/// @error bad_coverage  boxes overlap or leave holes; the text names field, box and ranks.
-/// @error internal  as of ask_homes(). An error may be on some ranks only: the caller agrees.
-Result<Ownership> settle_ownership(Comm& comm, std::span<const OwnedField> fields);
+/// Ownership of all chunks of `fields`, from what this rank holds to who encodes what. `fields` and
+/// their puts must stay where they are.
+class Settlement {
+ public:
+  /// Claim what this rank holds wholly. Not collective. Cost: O(own chunks + all chunks / ranks).
+  Settlement(Comm& comm, std::span<const OwnedField> fields);
+  ~Settlement();
+  Settlement(const Settlement&) = delete;
+  Settlement& operator=(const Settlement&) = delete;
+
+  /// What all ranks together must know: is any chunk shared, and is every chunk claimed? To be
+  /// reduced along with whatever the ranks reduce next; then it says what is left to be done.
+  RankNumbers numbers();
+  /// Do it. `waiting`: numbers that were not reduced yet, its own among them. `check` says what
+  /// else keeps this rank from its part of what is settled so far. Collective. Cost: one agreement;
+  /// where chunks are shared two sparse exchanges, and an agreement more if the ranks did not know;
+  /// where coverage is bad, two exchanges and an agreement more.
+  /// @error bad_coverage  boxes overlap or leave holes; the text names field, box and ranks.
+  /// @error internal  as of ask_homes(). The same on every rank.
+  Result<Ownership> finish(RankNumbers waiting,
+                           const std::function<Status(const Ownership&)>& check);
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 /// Values from a BoxSource cannot travel in pieces: each such put must be whole chunks.
 /// Not collective. @error invalid_argument  a pulled part shares its chunk; names the field.

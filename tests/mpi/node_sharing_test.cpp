@@ -182,6 +182,7 @@ TEST(SharedWrites, OthersWriteMyChunksToTheFile) {
   auto tail = comm->create_tail(0);
   ASSERT_TRUE(tail.ok());
   auto shared = SharedWrites::create(*comm, kRoomBytes);
+  comm->barrier();
   ASSERT_TRUE(shared.ok()) << shared.status().message();
   for (std::uint64_t number = 1; number <= 3; ++number) {
     OneRank one(**shared, *storage, **tail);
@@ -203,6 +204,7 @@ TEST(SharedWrites, ABrokenRankFailsItsDonorsStepAndAllLeaveIt) {
   const auto storage = open_on_all(*comm, path);
   auto tail = comm->create_tail(0);
   auto shared = SharedWrites::create(*comm, kRoomBytes);
+  comm->barrier();
   ASSERT_TRUE(tail.ok() && shared.ok());
   OneRank one(**shared, *storage, **tail);
   one.broken = is_last();
@@ -215,6 +217,7 @@ TEST(SharedWrites, ABrokenRankFailsItsDonorsStepAndAllLeaveIt) {
 TEST(SharedWrites, ARankThatGaveUpIsNotWaitedFor) {
   const auto comm = sharing_world();
   auto shared = SharedWrites::create(*comm, kRoomBytes);
+  comm->barrier();
   ASSERT_TRUE(shared.ok());
   (*shared)->start_step(1);
   std::uint64_t n_written = 0;

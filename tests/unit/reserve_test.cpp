@@ -102,7 +102,9 @@ std::vector<JobForecast> forecasts_of(std::span<const FieldPlan> plans,
 Ownership settle(Comm& comm, std::span<const FieldPlan> plans) {
   std::vector<OwnedField> owned;
   for (const FieldPlan& plan : plans) owned.push_back({plan.path, plan.grid, false, plan.puts});
-  return value_of(settle_ownership(comm, owned));
+  Settlement settlement(comm, owned);
+  return value_of(
+      settlement.finish(settlement.numbers(), [](const Ownership&) { return Status(); }));
 }
 
 /// Everything that takes bytes of the file, of all ranks.

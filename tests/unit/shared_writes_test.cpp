@@ -26,6 +26,7 @@ std::vector<std::byte> bytes_of(std::size_t n, unsigned value) {
 std::unique_ptr<SharedWrites> create(Comm& comm, std::uint64_t encoded_bytes) {
   auto made = SharedWrites::create(comm, encoded_bytes);
   EXPECT_TRUE(made.ok()) << made.status().message();
+  comm.barrier();
   return std::move(*made);
 }
 

@@ -9,7 +9,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
 namespace tailrace::test {
@@ -131,22 +130,6 @@ class ThreadSum final : public PendingSum {
   int rank_;
 };
 
-template <class T>
-T reduce_two(T a, T b, Reduction reduction) {
-  switch (reduction) {
-    case Reduction::min: return std::min(a, b);
-    case Reduction::max: return std::max(a, b);
-    case Reduction::sum: return a + b;
-    case Reduction::gcd:
-      if constexpr (std::is_integral_v<T>) return std::gcd(a, b);
-      break;
-    case Reduction::bit_or:
-      if constexpr (std::is_integral_v<T>) return a | b;
-      break;
-  }
-  return a;
-}
-
 class ThreadComm final : public Comm {
  public:
   ThreadComm(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
@@ -160,6 +143,21 @@ class ThreadComm final : public Comm {
   }
   void allreduce(std::span<double> values, Reduction reduction) override {
     reduce(values, reduction);
+  }
+  void allreduce(std::span<MixedNumber> numbers) override {
+    const auto raw = std::as_bytes(numbers);
+    const std::vector<Bytes> all = share(Bytes(raw.begin(), raw.end()));
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        MixedNumber other;
+        std::memcpy(&other, all[r].data() + i * sizeof other, sizeof other);
+        if (r == 0) {
+          numbers[i] = other;
+        } else {
+          numbers[i].merge(other);
+        }
+      }
+    }
   }
   void broadcast(Bytes& bytes, int root) override {
     const std::vector<Bytes> all = share(bytes);
@@ -241,15 +239,9 @@ class ThreadComm final : public Comm {
 
   template <class T>
   void reduce(std::span<T> values, Reduction reduction) {
-    const auto raw = std::as_bytes(values);
-    const std::vector<Bytes> all = share(Bytes(raw.begin(), raw.end()));
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        T other;
-        std::memcpy(&other, all[r].data() + i * sizeof(T), sizeof(T));
-        values[i] = r == 0 ? other : reduce_two(values[i], other, reduction);
-      }
-    }
+    RankNumbers numbers;
+    for (T& value : values) numbers.add(reduction, value);
+    numbers.reduce(*this);
   }
 
   std::shared_ptr<Hub> hub_;
