@@ -625,7 +625,8 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const ArrayVariable& variable = variables_[flush.chunked[f]];
     if (flush.larger_error[f] && variable.tells_max_error) {
-      TAILRACE_TRY(publish_max_error(file, variable.definition.path, variable.max_error));
+      const NamedAttribute error = max_error_attribute(variable.max_error);
+      TAILRACE_TRY(file.set_attribute(variable.definition.path, error.name, error.value));
     }
     if (chunks[f].empty()) continue;
     TAILRACE_TRY(file.insert_chunks(paths_[flush.chunked[f]], chunk_records(chunks[f])));
@@ -653,8 +654,11 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   }
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
-  return publish_provenance(output_.file(), variable.definition, variable.resolved,
-                            variable.max_error);
+  for (const auto& [name, value] :
+       provenance(variable.definition, variable.resolved, variable.max_error)) {
+    TAILRACE_TRY(output_.file().set_attribute(variable.definition.path, name, value));
+  }
+  return Status();
 }
 
 /// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Result<Shape> dataset_shape(const std::string& path) override;
   Status extend_dataset(const std::string& path, const Shape& shape) override;
   Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) override;
+  Status update_dataset(const DatasetUpdate& update) override;
   bool reuses_space() const override { return reuses_space_; }
   std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }
   Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
@@ -110,7 +112,10 @@ class Hdf5FileOnDriver final : public Hdf5File {
  private:
   Status close_hdf5();
   Status create_parents(const std::string& path);
+  Result<Hdf5Id> make_dataset(const DatasetDefinition& definition);
   Result<Hdf5Id> open_dataset(const std::string& path);
+  static Status extend(hid_t dataset, const std::string& path, const Shape& now,
+                       const Shape& shape);
   Result<Shape> shape_of(hid_t dataset, const std::string& path);
   MetadataDriver::PlanOutcome write_guard(hid_t dataset, const ChunkRecord& record,
                                           std::uint64_t n_bytes, const hsize_t* offset,
@@ -125,7 +130,13 @@ class Hdf5FileOnDriver final : public Hdf5File {
   StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
-  Hdf5Id utf8_links_;         // Made with the first exact dataset.
+  Hdf5Id utf8_links_;  // Made with the first exact dataset.
+  /// Datasets that are updated again and again: opening one costs more than updating it.
+  struct Open {
+    Hdf5Id id;
+    Shape shape;
+  };
+  std::map<std::string, Open> open_;
   bool reuses_space_ = true;  // HDF5 hands out freed space.
   std::vector<ChunkRecord> moved_;
   std::unique_ptr<GuardBuffer> guard_;  // As long as the longest chunk so far.
@@ -212,6 +223,10 @@ Status Hdf5FileOnDriver::create_parents(const std::string& path) {
 
 Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   const Hdf5Scope scope;
+  return make_dataset(definition).status();
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definition) {
   const std::string what = quoted("dataset", definition.path);
   if (path_prefixes(definition.path).empty()) {
     return Status(Code::invalid_argument, what + ": the path names no dataset");
@@ -242,8 +257,7 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
     exact.contiguous_address = definition.contiguous_address;
     exact.contiguous_bytes = n_bytes;
   }
-  const Result<Hdf5Id> dataset = create_planned(exact, H5P_DEFAULT);
-  return dataset.status();
+  return create_planned(exact, H5P_DEFAULT);
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {
@@ -325,18 +339,52 @@ Status Hdf5FileOnDriver::extend_dataset(const std::string& path, const Shape& sh
   const Result<Hdf5Id> dataset = open_dataset(path);
   if (!dataset.ok()) return dataset.status();
   const Result<Shape> now = shape_of(dataset->get(), path);
-  if (!now.ok()) return now.status();
-  const bool same_rank = shape.size() == now->size() && !shape.empty();
-  if (!same_rank || shape[0] < (*now)[0] ||
-      !std::equal(shape.begin() + 1, shape.end(), now->begin() + 1)) {
+  return now.ok() ? extend(dataset->get(), path, *now, shape) : now.status();
+}
+
+Status Hdf5FileOnDriver::extend(hid_t dataset, const std::string& path, const Shape& now,
+                                const Shape& shape) {
+  const bool same_rank = shape.size() == now.size() && !shape.empty();
+  if (!same_rank || shape[0] < now[0] ||
+      !std::equal(shape.begin() + 1, shape.end(), now.begin() + 1)) {
     return Status(Code::invalid_argument, quoted("dataset", path) + ": new shape is " +
                                               shape_text(shape) + ", must be as " +
-                                              shape_text(*now) + " with a larger first extent");
+                                              shape_text(now) + " with a larger first extent");
   }
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
-  if (H5Dset_extent(dataset->get(), extents.data()) < 0) {
+  if (H5Dset_extent(dataset, extents.data()) < 0) {
     return hdf5_failure(Code::invalid_argument, quoted("dataset", path) + " cannot be extended");
   }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::update_dataset(const DatasetUpdate& update) {
+  const Hdf5Scope scope;
+  const DatasetDefinition& definition = update.dataset;
+  const std::string& path = definition.path;
+  if (update.is_new) open_.erase(path);
+  Open found;
+  auto open = open_.find(path);
+  Open& dataset = open == open_.end() ? found : open->second;
+  if (!dataset.id.valid()) {
+    Result<Hdf5Id> id = update.is_new ? make_dataset(definition) : open_dataset(path);
+    if (!id.ok()) return id.status();
+    dataset.id = std::move(*id);
+    const Result<Shape> shape = update.is_new ? definition.shape : shape_of(dataset.id.get(), path);
+    if (!shape.ok()) return shape.status();
+    dataset.shape = *shape;
+  }
+  if (!update.is_new) {
+    TAILRACE_TRY(extend(dataset.id.get(), path, dataset.shape, definition.shape));
+    dataset.shape = definition.shape;
+  }
+  TAILRACE_TRY(insert_chunks_into(dataset.id.get(), path,
+                                  {definition.shape, definition.chunk_shape}, update.records));
+  for (const auto& [name, value] : update.attributes) {
+    TAILRACE_TRY(write_attribute(dataset.id.get(), name, value, update.is_new)
+                     .within(quoted("object", path)));
+  }
+  if (definition.extendable && open == open_.end()) open_.emplace(path, std::move(found));
   return Status();
 }
 
@@ -471,6 +519,7 @@ Status Hdf5FileOnDriver::commit() {
 }
 
 Status Hdf5FileOnDriver::close_hdf5() {
+  open_.clear();
   if (H5Fclose(file_.get()) < 0) {
     // HDF5 keeps the file and closes it when the process ends; the driver has to be there then.
     const Status failure = hdf5_failure(Code::internal, quoted("file", path_));

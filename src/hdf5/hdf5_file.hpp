@@ -38,6 +38,11 @@ struct AttributeValue {
       value;
 };
 
+struct NamedAttribute {
+  std::string name;
+  AttributeValue value;
+};
+
 /// A dataset as rank 0 creates it.
 struct DatasetDefinition {
   std::string path;  ///< Absolute; missing groups on the way are created.
@@ -106,6 +111,17 @@ class Hdf5File {
   /// Insert the chunks of one dataset; sorted by chunk_index for speed (container notes: 0.3-1 us
   /// each sorted, up to 24 us in random order). The bytes may be written before or after.
   virtual Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) = 0;
+
+  /// What a step changes of one dataset. Plain data: nothing of it needs what it was made from.
+  struct DatasetUpdate {
+    DatasetDefinition dataset;         ///< As it is from now on.
+    bool is_new = false;               ///< To be created; else it is there, and grows.
+    std::vector<ChunkRecord> records;  ///< As for insert_chunks().
+    std::vector<NamedAttribute> attributes;
+  };
+  /// Create or grow a dataset, insert chunks and set attributes, with the dataset looked up once
+  /// for all. One that can grow stays open for the next update. @error as of those one by one.
+  virtual Status update_dataset(const DatasetUpdate& update) = 0;
 
   /// Whether HDF5 hands out the space of replaced chunks again, now or whenever the file is
   /// written. Then chunks that lie at one place would change with one another.

@@ -463,7 +463,8 @@ Hdf5Id open_same(hid_t object, const std::string& name, const TypedValue& wanted
 
 }  // namespace
 
-Status write_attribute(hid_t object, const std::string& name, const AttributeValue& value) {
+Status write_attribute(hid_t object, const std::string& name, const AttributeValue& value,
+                       bool is_new) {
   const auto typed_of = [](const auto& held) {
     if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
       return typed_text(held);
@@ -475,7 +476,7 @@ Status write_attribute(hid_t object, const std::string& name, const AttributeVal
   const std::string what = "attribute \"" + name + "\"";
   if (!typed.type.valid() || !typed.space.valid()) return hdf5_failure(Code::internal, what);
   Hdf5Id attribute;
-  if (H5Aexists(object, name.c_str()) > 0) {
+  if (!is_new && H5Aexists(object, name.c_str()) > 0) {
     attribute = open_same(object, name, typed);
     if (!attribute.valid() && H5Adelete(object, name.c_str()) < 0) {
       return hdf5_failure(Code::internal, what);

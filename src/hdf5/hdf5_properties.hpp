@@ -99,7 +99,9 @@ Hdf5Id utf8_link_properties();
 
 /// Create or replace the attribute `name` of an open object. Texts become fixed-length UTF-8
 /// scalars; one number a scalar, several a 1-D array, none an empty (null) dataspace.
+/// `is_new`: the object has no such attribute.
 /// @error internal  HDF5 refuses, for instance more than 64 KiB in an object header of HDF5 1.6.
-Status write_attribute(hid_t object, const std::string& name, const AttributeValue& value);
+Status write_attribute(hid_t object, const std::string& name, const AttributeValue& value,
+                       bool is_new = false);
 
 }  // namespace tailrace

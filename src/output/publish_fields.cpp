@@ -26,7 +26,7 @@ DatasetDefinition dataset_definition(const FieldState& field,
   DatasetDefinition dataset;
   dataset.path = definition.path;
   dataset.dtype = definition.dtype;
-  dataset.shape = definition.with_entries(1, definition.shape);
+  dataset.shape = definition.with_entries(field.n_entries + 1, definition.shape);
   dataset.extendable = definition.extendable || definition.options.over_time;
   dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
@@ -171,48 +171,45 @@ std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> c
   return records;
 }
 
-Status publish_max_error(Hdf5File& file, const std::string& path, double max_error) {
-  return file.set_attribute(path, "tailrace_max_error", number_value(max_error));
+NamedAttribute max_error_attribute(double max_error) {
+  return {"tailrace_max_error", number_value(max_error)};
 }
 
-Status publish_provenance(Hdf5File& file, const FieldDefinition& definition,
-                          const ResolvedField& resolved, double max_error) {
-  const std::string& path = definition.path;
+std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
+                                       const ResolvedField& resolved, double max_error) {
   const ErrorBound& bound = definition.options.bound;
-  TAILRACE_TRY(file.set_attribute(path, "tailrace_codec", text_value(resolved.codec->name())));
-  TAILRACE_TRY(
-      file.set_attribute(path, "tailrace_codec_version", text_value(resolved.codec->version())));
   const BoundMode mode = resolved.codec->lossy() ? bound.mode : BoundMode::none;
-  TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_mode", text_value(bound_mode_name(mode))));
+  std::vector<NamedAttribute> attributes = {
+      {"tailrace_codec", text_value(resolved.codec->name())},
+      {"tailrace_codec_version", text_value(resolved.codec->version())},
+      {"tailrace_bound_mode", text_value(bound_mode_name(mode))}};
   if (mode != BoundMode::none) {
-    TAILRACE_TRY(file.set_attribute(path, "tailrace_bound_asked", number_value(bound.value)));
+    attributes.push_back({"tailrace_bound_asked", number_value(bound.value)});
   }
   if (mode != BoundMode::pw_rel) {
-    TAILRACE_TRY(
-        file.set_attribute(path, "tailrace_absolute_bound", number_value(resolved.absolute_bound)));
+    attributes.push_back({"tailrace_absolute_bound", number_value(resolved.absolute_bound)});
   }
-  if (resolved.verify) TAILRACE_TRY(publish_max_error(file, path, max_error));
-  return file.set_attribute(path, "tailrace_version", text_value(version_text));
+  if (resolved.verify) attributes.push_back(max_error_attribute(max_error));
+  attributes.push_back({"tailrace_version", text_value(version_text)});
+  return attributes;
 }
 
-Status publish_field(Hdf5File& file, const FieldState& field,
-                     std::span<const WrittenChunk> chunks) {
-  const FieldDefinition& definition = field.definition;
+Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const WrittenChunk> chunks) {
   const bool first_step = field.life != FieldLife::in_file;
-  if (first_step && !field.continued) {
-    TAILRACE_TRY(file.create_dataset(dataset_definition(field, chunks)));
-  } else {
-    TAILRACE_TRY(file.extend_dataset(
-        definition.path, definition.with_entries(field.n_entries + 1, definition.shape)));
-  }
+  Hdf5File::DatasetUpdate update;
+  update.dataset = dataset_definition(field, chunks);
+  update.is_new = first_step && !field.continued;
   if (!field.resolved.layout->contiguous()) {
-    TAILRACE_TRY(file.insert_chunks(
-        definition.path, chunk_records(chunks, field.n_entries * field.grid().n_chunks())));
+    update.records = chunk_records(chunks, field.n_entries * field.grid().n_chunks());
   }
   const double max_error = field.learned.max_error;
-  if (first_step) return publish_provenance(file, definition, field.resolved, max_error);
-  // Of what a dataset says about itself only this changes from entry to entry.
-  return field.resolved.verify ? publish_max_error(file, definition.path, max_error) : Status();
+  if (first_step) {
+    update.attributes = provenance(field.definition, field.resolved, max_error);
+  } else if (field.resolved.verify) {
+    // Of what a dataset says about itself only this changes from entry to entry.
+    update.attributes = {max_error_attribute(max_error)};
+  }
+  return update;
 }
 
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes) {

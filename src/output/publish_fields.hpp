@@ -51,15 +51,15 @@ Status publish_together(
 std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,
                                                  std::uint64_t n_before = 0);
 
-/// Set the attributes by which a dataset says how it was encoded (docs/format.md). Rank 0 only.
-Status publish_provenance(Hdf5File& file, const FieldDefinition& definition,
-                          const ResolvedField& resolved, double max_error);
-/// Bring that of the largest error up to date. Rank 0 only.
-Status publish_max_error(Hdf5File& file, const std::string& path, double max_error);
+/// The attributes by which a dataset says how it was encoded (docs/format.md).
+std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
+                                       const ResolvedField& resolved, double max_error);
+/// That of the largest error.
+NamedAttribute max_error_attribute(double max_error);
 
-/// Create or grow the dataset of one field, fill its chunk index, set its tailrace_* attributes.
-/// Rank 0 only. @param chunks  sorted by chunk_index.
-Status publish_field(Hdf5File& file, const FieldState& field, std::span<const WrittenChunk> chunks);
+/// What a step brings of one field's dataset: created or grown, chunk index, tailrace_* attributes.
+/// @param chunks  sorted by chunk_index.
+Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const WrittenChunk> chunks);
 
 /// Set the application's attributes; groups that do not exist are created. Rank 0 only.
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes);

@@ -408,7 +408,7 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
   const double start_s = clock_.now_s();
   if (before_datasets_) TAILRACE_TRY(before_datasets_(output_.file()));
   for (std::size_t p = 0; p < active.size(); ++p) {
-    TAILRACE_TRY(publish_field(output_.file(), *active[p], chunks[p]));
+    TAILRACE_TRY(output_.file().update_dataset(update_of(*active[p], chunks[p])));
   }
   TAILRACE_TRY(publish_attributes(output_.file(), step.attributes));
   if (after_datasets_) TAILRACE_TRY(after_datasets_(output_.file()));

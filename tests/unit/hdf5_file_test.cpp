@@ -487,5 +487,72 @@ TEST(Hdf5File, InsertionCostAt100000Chunks) {
   }
 }
 
+/// Handles that HDF5 has given out so far, by kind: its numbers count up.
+struct Handles {
+  static std::int64_t numbered(hid_t id) { return H5Idec_ref(id) < 0 ? -1 : id; }
+  std::int64_t lists = numbered(H5Pcreate(H5P_LINK_CREATE));
+  std::int64_t spaces = numbered(H5Screate(H5S_SCALAR));
+  std::int64_t types = numbered(H5Tcopy(H5T_NATIVE_INT));
+  std::int64_t since(const Handles& before) const {
+    return lists + spaces + types - before.lists - before.spaces - before.types - 3;
+  }
+};
+
+/// What a step costs on rank 0 beside the chunk index itself: one look-up of the dataset, and none
+/// where it was updated before; no header is written for what has not changed.
+TEST(Hdf5File, UpdatesOfManyDatasetsAreCheap) {
+  constexpr int n_datasets = 17;
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail(0, 64);
+  auto file = create_file(storage, tail);
+  const auto run_step = [&](std::uint64_t step) {
+    const Hdf5Scope scope;
+    const Handles before;
+    for (int d = 0; d < n_datasets; ++d) {
+      Hdf5File::DatasetUpdate update;
+      update.dataset.path = "/g/d" + std::to_string(d);
+      update.dataset.shape = {step + 1, 8};
+      update.dataset.chunk_shape = {1, 8};
+      update.dataset.extendable = true;
+      update.is_new = step == 0;
+      const std::uint64_t address = tail.claim(32);
+      const std::vector<float> values(8, static_cast<float>(step));
+      EXPECT_TRUE(storage.write_at(address, std::as_bytes(std::span(values))).ok());
+      update.records = {{step, {address, 32}, 0}};
+      if (step == 0) {
+        update.attributes = {{"name", {std::string("value")}},
+                             {"number", {std::vector<double>{1.5}}}};
+      }
+      const Status updated = file->update_dataset(update);
+      EXPECT_TRUE(updated.ok()) << text_of(updated);
+    }
+    return Handles().since(before);
+  };
+  EXPECT_LE(run_step(0), 22 * n_datasets);
+  for (std::uint64_t step = 1; step < 20; ++step) {
+    EXPECT_EQ(run_step(step), 0) << step;
+    ASSERT_DONE(file->commit());
+  }
+  Hdf5File::DatasetUpdate smaller;
+  smaller.dataset.path = "/g/d0";
+  smaller.dataset.shape = {2, 8};
+  EXPECT_EQ(file->update_dataset(smaller).code(), Code::invalid_argument);
+  smaller.dataset.path = "/g/missing";
+  EXPECT_EQ(file->update_dataset(smaller).code(), Code::not_found);
+  ASSERT_DONE(file->close());
+  const Hdf5Scope scope;
+  const Hdf5Id stock(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  for (int d = 0; d < n_datasets; ++d) {
+    const std::string name = "/g/d" + std::to_string(d);
+    const Hdf5Id dataset(H5Dopen2(stock.get(), name.c_str(), H5P_DEFAULT));
+    std::vector<float> values(20 * 8);
+    ASSERT_GE(
+        H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], float(i / 8)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tailrace::test
