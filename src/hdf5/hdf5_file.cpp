@@ -546,6 +546,11 @@ Status Hdf5FileOnDriver::close() {
 
 }  // namespace
 
+bool Hdf5File::can_be_used_beside() {
+  hbool_t threadsafe = false;
+  return H5is_library_threadsafe(&threadsafe) >= 0 && threadsafe;
+}
+
 Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate allocate,
                                                    const Settings& settings) {
   auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, false);

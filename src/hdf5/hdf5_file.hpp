@@ -91,6 +91,9 @@ class Hdf5File {
                                                 std::uint64_t& end_of_file);
   virtual ~Hdf5File() = default;
 
+  /// Whether the program may use HDF5 on a thread of its own while another one uses this.
+  static bool can_be_used_beside();
+
   /// Create a group and the missing groups above it; an existing group is fine.
   virtual Status create_group(const std::string& path) = 0;
   /// Create a dataset. @error already_exists, unsupported, plugin_missing

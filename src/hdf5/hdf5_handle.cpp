@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 
 #include <cstring>
+#include <new>
 #include <string_view>
 
 namespace tailrace {
@@ -34,8 +36,14 @@ herr_t ignore_unlock(H5FD_t*) { return 0; }
 }  // namespace
 
 std::recursive_mutex& hdf5_mutex() {
-  // Never destroyed: HDF5's own exit handler may run after our static objects are gone.
-  static auto* mutex = new std::recursive_mutex;
+  // Never destroyed: HDF5's own exit handler may run after our static objects are gone. A process
+  // that forks while a thread publishes waits until that is out of HDF5, so that the copy finds
+  // HDF5 in order; the lock's owner is another thread there, by its number.
+  static auto* mutex = [] {
+    ::pthread_atfork([] { hdf5_mutex().lock(); }, [] { hdf5_mutex().unlock(); },
+                     [] { new (&hdf5_mutex()) std::recursive_mutex; });
+    return new std::recursive_mutex;
+  }();
   return *mutex;
 }
 

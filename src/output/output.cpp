@@ -28,10 +28,6 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   return settings;
 }
 
-Hdf5File::Allocate allocator(Tail* tail) {
-  return [tail](std::uint64_t n_bytes) { return tail->claim(n_bytes); };
-}
-
 }  // namespace
 
 Status Output::agree(Comm& comm, const std::string& path, const FileOptions& options, Engine engine,
@@ -118,12 +114,13 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
   Status created;
   if (comm.is_root()) {
     Result<std::unique_ptr<Hdf5File>> file =
-        Hdf5File::create(*storage_, allocator(tail_.get()), metadata_settings(options));
+        Hdf5File::create(*storage_, allocator(), metadata_settings(options));
     created = file.status();
     if (file.ok()) file_ = std::move(*file);
   }
   TAILRACE_TRY(comm.agree(created));
   committed_end_ = tail_->end();
+  data_end_ = committed_end_ - metadata_.n_bytes;
   return Status();
 }
 
@@ -145,17 +142,53 @@ Status Output::open_at(const std::string& path) {
   TAILRACE_TRY(make_tail());
   Status opened;
   if (comm_->is_root()) {
-    Result<std::unique_ptr<Hdf5File>> file = Hdf5File::open(
-        *storage_, allocator(tail_.get()), metadata_settings(options_), committed_end_);
+    Result<std::unique_ptr<Hdf5File>> file =
+        Hdf5File::open(*storage_, allocator(), metadata_settings(options_), committed_end_);
     opened = file.status();
     if (file.ok()) file_ = std::move(*file);
   }
   TAILRACE_TRY(comm_->agree(opened));
   tail_->reset(committed_end_);
+  data_end_ = committed_end_ - metadata_.n_bytes;
   return Status();
 }
 
+// --- space
+
+Hdf5File::Allocate Output::allocator() {
+  return [this](std::uint64_t n_bytes) {
+    const std::uint64_t address = tail_->claim(n_bytes);
+    metadata_.n_bytes += n_bytes;
+    metadata_.end = std::max(metadata_.end, address + n_bytes);
+    return address;
+  };
+}
+
+std::uint64_t Output::keep_claims_at_root() {
+  wait_for_metadata();
+  committed_end_ = tail_->end_at_root();
+  const std::uint64_t before = std::exchange(data_end_, committed_end_ - metadata_.n_bytes);
+  return data_end_ - std::min(before, data_end_);
+}
+
+void Output::drop_claims() {
+  wait_for_metadata();
+  // A thread may have claimed metadata of the commit before among what the failed step claimed.
+  committed_end_ = std::max(committed_end_, metadata_.end);
+  data_end_ = committed_end_ - metadata_.n_bytes;
+  tail_->reset(committed_end_);
+}
+
 // --- committing
+
+void Output::wait_for_metadata() const {
+  if (metadata_taken_.valid()) metadata_taken_.wait();
+}
+
+Hdf5File& Output::file() {
+  wait_for_metadata();
+  return *file_;
+}
 
 bool Output::in_forked_child() const { return pid_ != 0 && pid_ != ::getpid(); }
 
@@ -185,14 +218,36 @@ Status Output::commit_at_root() {
 }
 
 Status Output::start_commit_at_root(
-    std::function<Status(const std::function<Status()>& write)> around) {
-  Result<std::shared_ptr<PendingCommit>> pending = file_->prepare_commit();
-  if (!pending.ok()) return pending.status();
-  const auto write = [this, commit = *pending, first = !in_place_] {
-    TAILRACE_TRY(commit->write());
-    return first ? put_in_place() : Status();
+    const Publish& publish, bool beside,
+    const std::function<Status(const std::function<Status()>& write)>& around) {
+  using Taken = Result<std::shared_ptr<PendingCommit>>;
+  const auto told = std::make_shared<std::promise<bool>>();
+  metadata_taken_ = told->get_future().share();
+  const auto take = [this, publish, told]() -> Taken {
+    // Whatever happens: somebody may be waiting.
+    struct Telling {
+      std::promise<bool>& told;
+      bool taken = false;
+      ~Telling() { told.set_value(taken); }
+    } telling{*told};
+    const Status published = publish(*file_);
+    Taken taken = published.ok() ? file_->prepare_commit() : published;
+    telling.taken = taken.ok();
+    return taken;
   };
-  const auto commit = [around = std::move(around), write] { return around(write); };
+  const auto write = [this, around, first = !in_place_](const Taken& taken) {
+    if (!taken.ok()) return taken.status();
+    return around([&] {
+      TAILRACE_TRY((*taken)->write());
+      return first ? put_in_place() : Status();
+    });
+  };
+  std::function<Status()> commit = [take, write] { return write(take()); };
+  if (!beside || !Hdf5File::can_be_used_beside() || tail_->needs_service()) {
+    const Taken taken = take();
+    if (!taken.ok()) return taken.status();
+    commit = [taken, write] { return write(taken); };
+  }
   try {
     commit_ = std::async(std::launch::async, commit);
   } catch (const std::system_error&) {  // No thread is to be had: it is done now.
@@ -205,7 +260,7 @@ Status Output::start_commit_at_root(
 Status Output::finish_commit_at_root() {
   if (!commit_.valid()) return Status();
   const Status written = commit_.get();
-  const Status finished = file_->finish_commit();
+  const Status finished = metadata_taken_.get() ? file_->finish_commit() : Status();
   in_place_ = in_place_ || (written.ok() && finished.ok());
   return written.ok() ? finished : written;
 }

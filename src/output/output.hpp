@@ -80,17 +80,14 @@ class Output {
   bool in_place() const { return in_place_; }
   Storage& storage() { return *storage_; }
   Tail& tail() { return *tail_; }
-  /// Rank 0 only; takes its space from tail().
-  Hdf5File& file() { return *file_; }
-  Hdf5File* file_at_root() { return file_.get(); }
+  /// Rank 0 only; takes its space from tail(). Waits while a thread publishes.
+  Hdf5File& file();
 
-  /// The file's end at the last commit: what was claimed since is free again if it fails.
-  std::uint64_t committed_end() const { return committed_end_; }
-  /// Keep all that was claimed up to the file's end, as rank 0 knows it (Tail::end_at_root()) and
-  /// has told all. Not collective.
-  void keep_claims(std::uint64_t end) { committed_end_ = end; }
-  /// Hand back all that was claimed since the last commit. Collective.
-  void drop_claims() { tail_->reset(committed_end_); }
+  /// Keep all that was claimed so far. Rank 0 only, where all ranks are known to have made their
+  /// claims. @returns what was claimed for data since it was called before.
+  std::uint64_t keep_claims_at_root();
+  /// Hand back all that was claimed since. Collective.
+  void drop_claims();
 
   /// Why there will be no further commit; ok as a rule. The same on every rank, but in a forked
   /// child of one, to which the file does not belong.
@@ -107,10 +104,15 @@ class Output {
   /// All ranks agreed that a commit went well. Not collective.
   void committed() { in_place_ = true; }
 
-  /// The same in two parts: rank 0 takes the metadata out of HDF5, and a thread writes it while the
-  /// program computes. `around` is called on that thread with what writes. Rank 0 only, then all
-  /// ranks call commit_is_pending().
-  Status start_commit_at_root(std::function<Status(const std::function<Status()>& write)> around);
+  /// What is to be committed: changes of the file by HDF5.
+  using Publish = std::function<Status(Hdf5File& file)>;
+  /// The same in two parts: while the program computes, a thread calls `publish`, takes the
+  /// metadata out of HDF5 and writes it; the latter within `around`. Where the program may not use
+  /// HDF5 meanwhile, or space for metadata needs MPI, or not `beside`, all but the writing is done
+  /// at once. Rank 0 only, then all ranks call commit_is_pending().
+  Status start_commit_at_root(
+      const Publish& publish, bool beside,
+      const std::function<Status(const std::function<Status()>& write)>& around);
   void commit_is_pending() { commit_pending_ = true; }
   bool pending() const { return commit_pending_; }
   /// Learn how that went. Collective: one agreement, if a commit is pending.
@@ -146,6 +148,8 @@ class Output {
   Status clear_left_over(LeftOver left_over) const;
 
   void leave_to_parent();
+  void wait_for_metadata() const;
+  Hdf5File::Allocate allocator();
 
   Comm* comm_ = nullptr;
   int pid_ = 0;
@@ -155,10 +159,19 @@ class Output {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Tail> tail_;
   std::unique_ptr<Hdf5File> file_;  ///< Rank 0 only.
+  /// Space of which a failed step takes nothing back: the file's end at the last commit, or beyond
+  /// it the end of metadata that was claimed later.
   std::uint64_t committed_end_ = 0;
+  std::uint64_t data_end_ = 0;  ///< That end, less all metadata before it. Rank 0 only.
+  struct MetadataSpace {        ///< As HDF5 has claimed it.
+    std::uint64_t n_bytes = 0;
+    std::uint64_t end = 0;
+  };
+  MetadataSpace metadata_;  ///< Of whoever publishes: a thread, until metadata_taken_.
   Status broken_;
   bool in_place_ = false;
   bool commit_pending_ = false;
+  std::shared_future<bool> metadata_taken_;  ///< Out of HDF5, and whether it was: rank 0 only.
   std::future<Status> commit_;  ///< Rank 0 only; last: its thread uses what stands above.
 };
 

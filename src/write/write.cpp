@@ -21,8 +21,9 @@
 //   whose failures publish tells; all ranks go on, or all return the same error.
 // Invariant 2: until publish, nothing refers to the step's bytes; a failed step only leaves free
 //   space at the file's end, which the next step overwrites.
-// Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish and close. If that
-//   fails, the file stays at its last commit and the writer refuses all further work.
+// Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish, or by the commit that
+//   publish starts, and in close. If that fails, the file stays at its last commit and the writer
+//   refuses all further work.
 // Cost of a step that repeats the last one's boxes, besides the data: one allreduce (it does so),
 //   one gather to rank 0 (of failures, the report's numbers, 40 bytes a chunk), one broadcast of
 //   what came of it; reserved places and shared books cost more. Any other step settles first: two
@@ -378,10 +379,9 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   const Status published = publish_together(*comm_, end, [&](const auto& chunks) {
     const double start_s = clock_.now_s();
     TAILRACE_TRY(output_.finish_commit_at_root());
-    sums.taken_bytes = output_.tail().end_at_root() - output_.committed_end();
+    sums.taken_bytes = output_.keep_claims_at_root();
     sums.keep_max_errors();
     TAILRACE_TRY(publish_at_root(step, active, chunks, step.report));
-    sums.file_end = output_.tail().end_at_root();
     sums.publish_s = clock_.now_s() - start_s;
     return Status();
   });
@@ -398,7 +398,6 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
     field->life = FieldLife::in_file;
     ++field->n_entries;
   }
-  output_.keep_claims(sums.file_end);
   return Status();
 }
 
@@ -406,32 +405,40 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
                                    const std::vector<std::vector<WrittenChunk>>& chunks,
                                    StepReport& report) {
   const double start_s = clock_.now_s();
-  if (before_datasets_) TAILRACE_TRY(before_datasets_(output_.file()));
+  const auto updates = std::make_shared<std::vector<Hdf5File::DatasetUpdate>>();
   for (std::size_t p = 0; p < active.size(); ++p) {
-    TAILRACE_TRY(output_.file().update_dataset(update_of(*active[p], chunks[p])));
+    updates->push_back(update_of(*active[p], chunks[p]));
   }
-  TAILRACE_TRY(publish_attributes(output_.file(), step.attributes));
-  if (after_datasets_) TAILRACE_TRY(after_datasets_(output_.file()));
-  report.index_s = clock_.now_s() - start_s;
-  trace_root(TraceEvent::Kind::index, 0, start_s, start_s + report.index_s);
-  return commit_at_root(report);
-}
-
-Status FileWriter::commit_at_root(StepReport& report) {
-  const double start_s = clock_.now_s();
-  if (options_.mode != StepMode::sync) {
+  const bool at_once = options_.mode == StepMode::sync;
+  // All that it needs it takes along: the next step may be recorded meanwhile.
+  const auto publish = [this, at_once, updates, attributes = step.attributes,
+                        before = before_datasets_, after = after_datasets_](Hdf5File& file) {
+    const double publish_start_s = clock_.now_s();
+    if (before) TAILRACE_TRY(before(file));
+    for (const auto& update : *updates) TAILRACE_TRY(file.update_dataset(update));
+    TAILRACE_TRY(publish_attributes(file, attributes));
+    if (after) TAILRACE_TRY(after(file));
+    trace_root(TraceEvent::Kind::index, at_once ? 0 : commit_lane_number, publish_start_s,
+               clock_.now_s());
+    return Status();
+  };
+  if (at_once) TAILRACE_TRY(publish(output_.file()));
+  const double published_s = clock_.now_s();
+  report.index_s = published_s - start_s;
+  if (at_once) {
+    TAILRACE_TRY(output_.commit_at_root());
+  } else {
     const auto traced = [this](const std::function<Status()>& write) {
       const double write_start_s = clock_.now_s();
       const Status written = write();
       trace_root(TraceEvent::Kind::commit, commit_lane_number, write_start_s, clock_.now_s());
       return written;
     };
-    TAILRACE_TRY(output_.start_commit_at_root(traced));
-  } else {
-    TAILRACE_TRY(output_.commit_at_root());
+    const bool ours_alone = !before_datasets_ && !after_datasets_;
+    TAILRACE_TRY(output_.start_commit_at_root(publish, ours_alone, traced));
   }
-  report.commit_s = clock_.now_s() - start_s;
-  trace_root(TraceEvent::Kind::commit, 0, start_s, start_s + report.commit_s);
+  report.commit_s = clock_.now_s() - published_s;
+  trace_root(TraceEvent::Kind::commit, 0, published_s, published_s + report.commit_s);
   Result<std::uint64_t> n_bytes = output_.storage().file_bytes();
   if (!n_bytes.ok()) return n_bytes.status();
   report.file_bytes = *n_bytes;

@@ -6,9 +6,9 @@
 //   idle, marks    encode when the application's thread has nothing to do        (write_idle)
 //   wait, close    complete_flight
 //
-// Invariant 1: between two calls nothing of ours calls MPI or HDF5: the lanes' threads encode,
-// claim
-//   within the node, and write.
+// Invariant 1: between two calls nothing of ours calls MPI: the lanes' threads encode, claim within
+//   the node, and write. HDF5 is called by the thread of rank 0 that commits, and nobody else of us
+//   (Output::start_commit_at_root).
 // Invariant 2: at most one step is under way. A failure of it is returned by the call that
 // completes
 //   it, on every rank; the step that the call was to begin is dropped, too.

@@ -81,7 +81,7 @@ StepSums::StepSums(std::span<FieldState* const> active, const ExecutorReport& do
   numbers.add(Reduction::sum, hidden_s_, shorter_s_, report.n_writes, report.moved_bytes,
               report.n_delayed_obstacles, report.n_moved_writes);
   of_root.add(Reduction::max, report.index_s, report.commit_s, report.file_bytes, taken_bytes,
-              file_end, publish_s);
+              publish_s);
 }
 
 void StepSums::add_forecasts(const StepPlan& plan, std::vector<ForecastSums> forecasts) {

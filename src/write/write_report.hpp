@@ -39,7 +39,6 @@ class StepSums {
   RankNumbers of_root;
   // Rank 0's, by publishing.
   std::uint64_t taken_bytes = 0;  ///< How far the tail has moved since the last commit.
-  std::uint64_t file_end = 0;     ///< Where it is after publishing.
   double publish_s = 0;
 
  private:
