@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <type_traits>
 
 #include "c_handle.hpp"
 #include "core/option_table.hpp"

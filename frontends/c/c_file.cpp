@@ -5,7 +5,6 @@
 // the ranks agree on their arguments first, and only then does anybody touch the file.
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,7 +13,6 @@
 
 #include "c_handle.hpp"
 #include "core/option_table.hpp"
-#include "exec/comm_factory.hpp"
 
 namespace tailrace {
 

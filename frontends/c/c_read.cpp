@@ -8,12 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "c_handle.hpp"
-#include "exec/comm_factory.hpp"
 #include "read/read.hpp"
 #include "tailrace/reader.h"
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -10,12 +10,10 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli_common.hpp"
-#include "core/codec_registry.hpp"
 #include "core/options.hpp"
 #include "verbs/repack.hpp"
 

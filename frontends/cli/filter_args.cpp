@@ -9,7 +9,6 @@
 
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "verbs/book_file.hpp"
 
 namespace tailrace::cli {

@@ -9,9 +9,6 @@
 
 #include "chart/chart.hpp"
 #include "cli_common.hpp"
-#include "codec/verify.hpp"
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/dtype.hpp"
 #include "core/options.hpp"
 #include "model/machine_profile.hpp"

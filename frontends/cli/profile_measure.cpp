@@ -12,13 +12,12 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
+#include "codec/verify.hpp"
+#include "core/buffer.hpp"
 #include "core/codec_registry.hpp"
-#include "core/version.hpp"
 #include "exec/lane_clock.hpp"
-#include "hdf5/filter_plugins.hpp"
 #include "layout/chunk_shape.hpp"
 #include "measure/machine_identity.hpp"
 #include "measure/measure_machine.hpp"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "core/codec_registry.hpp"
 #include "report/text_table.hpp"

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "commands.hpp"
 #include "exec/lane_clock.hpp"

@@ -3,7 +3,6 @@
 
 #include "schedule.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>

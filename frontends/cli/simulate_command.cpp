@@ -11,7 +11,6 @@
 #include "commands.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/trace_file.hpp"
-#include "schedule/flow_shop.hpp"
 #include "simulate.hpp"
 
 namespace tailrace::cli {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/options.hpp"
 #include "report/text_table.hpp"
 
 namespace tailrace::cli {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/slab.hpp"
-#include "netcdf/netcdf_model.hpp"
 
 namespace tailrace::pnetcdf {
 

@@ -6,7 +6,6 @@
 #include <pnetcdf.h>
 
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 #ifndef TAILRACE_REAL_PNETCDF

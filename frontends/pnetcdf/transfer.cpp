@@ -3,7 +3,6 @@
 #include "pnetcdf/transfer.hpp"
 
 #include <array>
-#include <cstring>
 
 #include "pnetcdf/filetype_slabs.hpp"
 #include "pnetcdf/open_file.hpp"

@@ -1,6 +1,5 @@
 // ncmpi_comp_reg: compression by functions of the program's own (tailrace_pnetcdf.h).
 
-#include <cstring>
 #include <limits>
 #include <string>
 

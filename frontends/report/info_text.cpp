@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/codec_registry.hpp"
 #include "number_text.hpp"
 #include "text_table.hpp"

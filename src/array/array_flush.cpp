@@ -18,7 +18,6 @@
 #include "array/array_engine.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include "array/array_variable.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstring>
 #include <sstream>

@@ -7,7 +7,6 @@
 // chunk's values alone, so the bytes are the same whatever thread encodes it.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "codec/deflate.hpp"

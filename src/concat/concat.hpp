@@ -16,7 +16,6 @@
 #include "core/comm.hpp"
 #include "core/options.hpp"
 #include "core/status.hpp"
-#include "core/trace.hpp"
 
 namespace tailrace {
 

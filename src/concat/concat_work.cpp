@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "exec/thread_team.hpp"
+#include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
 namespace {

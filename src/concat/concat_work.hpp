@@ -9,18 +9,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "concat/concat_pieces.hpp"
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
-#include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
 

@@ -2,12 +2,10 @@
 
 #include "core/options.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <string>
 
 namespace tailrace {

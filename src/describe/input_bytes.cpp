@@ -6,12 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <utility>
 

@@ -9,9 +9,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>

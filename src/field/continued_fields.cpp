@@ -5,6 +5,7 @@
 
 #include "core/byte_stream.hpp"
 #include "core/error_bound.hpp"
+#include "describe/field_attributes.hpp"
 #include "describe/stored_file.hpp"
 #include "field/field_state.hpp"
 #include "hdf5/hdf5_file.hpp"

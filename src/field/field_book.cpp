@@ -3,7 +3,6 @@
 #include "field/field_book.hpp"
 
 #include <algorithm>
-#include <array>
 #include <thread>
 #include <utility>
 

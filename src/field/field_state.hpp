@@ -19,8 +19,6 @@
 
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
-#include "core/options.hpp"
-#include "describe/field_attributes.hpp"
 #include "exec/field_plan.hpp"
 #include "field/field.hpp"
 #include "field/lineage.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/options.hpp"
-#include "model/machine_profile.hpp"
+#include "model/throughput.hpp"
 
 namespace tailrace {
 

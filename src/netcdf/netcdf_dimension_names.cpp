@@ -3,7 +3,6 @@
 #include "netcdf/netcdf_dimension_names.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 

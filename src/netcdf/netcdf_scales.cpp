@@ -8,10 +8,8 @@
 #include <array>
 #include <cstdio>
 
-#include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_properties.hpp"
-#include "netcdf/netcdf_attributes.hpp"
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {

@@ -9,6 +9,7 @@
 
 #include "core/buffer.hpp"
 #include "describe/input_bytes.hpp"
+#include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
 namespace {

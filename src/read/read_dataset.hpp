@@ -10,7 +10,6 @@
 #include "core/slab.hpp"
 #include "core/status.hpp"
 #include "describe/stored_file.hpp"
-#include "hdf5/stored_codec.hpp"
 #include "read/read_index.hpp"
 
 namespace tailrace {

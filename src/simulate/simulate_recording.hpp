@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "core/status.hpp"
-#include "core/trace.hpp"
 #include "schedule/flow_shop.hpp"
 #include "simulate/simulate_workload.hpp"
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "model/obstacle_forecast.hpp"
 #include "schedule/random_flow_shop.hpp"

@@ -11,12 +11,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "codec/trz/workspace.hpp"
 #include "core/box.hpp"

@@ -5,7 +5,6 @@
 // the values as they are: a chunk never grows by more than its head.
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 

@@ -4,6 +4,8 @@
 
 #include <zstd.h>
 
+#include <cstdlib>
+
 // g++ defines a macro, clang has a feature.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "concat/check/concat_check.hpp"
 #include "hdf5/hdf5_handle.hpp"

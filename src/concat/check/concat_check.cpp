@@ -3,7 +3,6 @@
 #include "concat/check/concat_check.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 

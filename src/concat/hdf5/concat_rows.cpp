@@ -3,8 +3,6 @@
 #include "concat/hdf5/concat_rows.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <memory>
 #include <vector>
 

@@ -10,9 +10,6 @@
 
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 namespace tailrace::trz {
 
 template <class T>

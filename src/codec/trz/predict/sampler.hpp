@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "codec/trz/kernels/sample_kernels.hpp"
 #include "codec/trz/predict/lorenzo.hpp"
