@@ -48,12 +48,11 @@ Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::siz
   if (chunk_shape && chunk_shape->size() != n_dims) chunk_shape.reset();
   TAILRACE_TRY(apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
                    .within("field \"" + definition.path + "\""));
-  const Result<std::size_t> index = file.writer->define_field(definition);
-  if (!index.ok()) return index.status();
-  if (file.shapes.size() <= *index) file.shapes.resize(*index + 1);
-  file.shapes[*index] = std::move(definition.shape);
-  file.field_of_path[definition.path] = *index;
-  *field = *index;
+  TAILRACE_TAKE(const std::size_t index, file.writer->define_field(definition));
+  if (file.shapes.size() <= index) file.shapes.resize(index + 1);
+  file.shapes[index] = std::move(definition.shape);
+  file.field_of_path[definition.path] = index;
+  *field = index;
   return Status();
 }
 

@@ -78,17 +78,13 @@ Status check_arguments(const char* path, const char* options_text, tailrace_file
 
 Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm,
                   std::size_t mpi_comm_bytes, const char* options_text, tailrace_file** file) {
-  Result<std::unique_ptr<Comm>> made = given_comm(mpi_comm, mpi_comm_bytes);
-  if (!made.ok()) return made.status();
-  std::unique_ptr<Comm> comm = std::move(*made);
+  TAILRACE_TAKE(std::unique_ptr<Comm> comm, given_comm(mpi_comm, mpi_comm_bytes));
   auto opened = std::make_unique<OpenedFile>();
   FileOptions options;
   TAILRACE_TRY(comm->agree(check_arguments(path, options_text, file, options)));
 
   opened->field_defaults = options.field_defaults;
-  Result<std::unique_ptr<Writer>> writer = make_writer(std::move(comm), path, options);
-  if (!writer.ok()) return writer.status();
-  opened->writer = std::move(*writer);
+  TAILRACE_TAKE(opened->writer, make_writer(std::move(comm), path, options));
   *file = new_handle<tailrace_file>({std::move(opened), {}});
   return Status();
 }

@@ -54,9 +54,7 @@ tailrace_error guarded_reader(const tailrace_reader* reader, Action&& action) no
 
 Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_bytes,
                    const char* options_text, tailrace_reader** reader) {
-  Result<std::unique_ptr<Comm>> made = given_comm(mpi_comm, mpi_comm_bytes);
-  if (!made.ok()) return made.status();
-  std::unique_ptr<Comm> comm = std::move(*made);
+  TAILRACE_TAKE(std::unique_ptr<Comm> comm, given_comm(mpi_comm, mpi_comm_bytes));
   ReadOptions options;
   Status mine;
   if (reader == nullptr) mine = null_argument("the place for the reader");
@@ -65,9 +63,8 @@ Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_
   }
   if (mine.ok()) mine = apply_read_options(options_text == nullptr ? "" : options_text, options);
   TAILRACE_TRY(comm->agree(mine));
-  Result<std::unique_ptr<Reader>> opened = Reader::open(std::move(comm), path, options);
-  if (!opened.ok()) return opened.status();
-  *reader = new_handle<tailrace_reader>({std::move(*opened)});
+  TAILRACE_TAKE(std::unique_ptr<Reader> opened, Reader::open(std::move(comm), path, options));
+  *reader = new_handle<tailrace_reader>({std::move(opened)});
   return Status();
 }
 
@@ -93,18 +90,17 @@ Result<Slab> make_slab(const Reader& reader, std::size_t dataset, const std::uin
 }
 
 Status make_request(const Reader& reader, const tailrace_read_request& from, ReadRequest& to) {
-  Result<Slab> slab = make_slab(reader, from.dataset, from.start, from.count, from.stride);
-  if (!slab.ok()) return slab.status();
+  TAILRACE_TAKE(Slab slab, make_slab(reader, from.dataset, from.start, from.count, from.stride));
   const StoredDataset& dataset = reader.datasets()[from.dataset];
-  TAILRACE_TRY(check_slab(*slab, dataset.shape).within("dataset \"" + dataset.path + "\""));
-  const std::uint64_t n_bytes = slab->n_elements() * dataset.value_bytes();
+  TAILRACE_TRY(check_slab(slab, dataset.shape).within("dataset \"" + dataset.path + "\""));
+  const std::uint64_t n_bytes = slab.n_elements() * dataset.value_bytes();
   if (n_bytes != from.n_bytes) {
     return Status(Code::invalid_argument, "dataset \"" + dataset.path + "\": slab " +
-                                              slab_text(*slab) + " has " + std::to_string(n_bytes) +
+                                              slab_text(slab) + " has " + std::to_string(n_bytes) +
                                               " bytes, the buffer has " +
                                               std::to_string(from.n_bytes));
   }
-  to = {from.dataset, std::move(*slab), static_cast<std::byte*>(from.values)};
+  to = {from.dataset, std::move(slab), static_cast<std::byte*>(from.values)};
   return Status();
 }
 

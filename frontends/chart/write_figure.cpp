@@ -205,14 +205,12 @@ Result<std::string> figure_svg(const Figure& figure) {
 
 Status write_figure(const Figure& figure, const std::string& path) {
   if (path.ends_with(".svg")) {
-    const Result<std::string> svg = figure_svg(figure);
-    if (!svg.ok()) return svg.status();
-    return write_chart_file("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + *svg, path);
+    TAILRACE_TAKE(const std::string svg, figure_svg(figure));
+    return write_chart_file("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + svg, path);
   }
   if (path.ends_with(".png")) {
-    const Result<std::string> png = figure_png(figure);
-    if (!png.ok()) return png.status();
-    return write_chart_file(*png, path);
+    TAILRACE_TAKE(const std::string png, figure_png(figure));
+    return write_chart_file(png, path);
   }
   return {Code::invalid_argument,
           fmt::format("plot \"{}\": its name must end in .svg or .png", path)};

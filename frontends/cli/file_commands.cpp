@@ -114,9 +114,8 @@ Command add_info(CLI::App& app) {
   report_options(sub, info->json_path);
   const auto look = [info]() -> Result<Shown> {
     TAILRACE_TRY(hdf5::register_own_filters());
-    const Result<verbs::InfoReport> report = verbs::file_info(info->request);
-    if (!report.ok()) return report.status();
-    return Shown{info_text(*report), json_text(json_of(*report)), report->remarks, exit_done};
+    TAILRACE_TAKE(const verbs::InfoReport report, verbs::file_info(info->request));
+    return Shown{info_text(report), json_text(json_of(report)), report.remarks, exit_done};
   };
   return [info, look](Session& session) {
     return run_and_show(session, info->json_path, false, [&] { return at_root(session, look); });
@@ -135,12 +134,11 @@ Command add_recover(CLI::App& app) {
       .flag("--apply", recover->request.apply, "Change the file. Default: only report.");
   report_options(sub, recover->json_path);
   const auto look = [recover]() -> Result<Shown> {
-    const Result<verbs::RecoverOutcome> outcome = verbs::recover_file(recover->request);
-    if (!outcome.ok()) return outcome.status();
-    return Shown{recover_text(*outcome),
-                 json_text(json_of(*outcome)),
+    TAILRACE_TAKE(const verbs::RecoverOutcome outcome, verbs::recover_file(recover->request));
+    return Shown{recover_text(outcome),
+                 json_text(json_of(outcome)),
                  {},
-                 outcome->whole_now() ? exit_done : exit_check_failed};
+                 outcome.whole_now() ? exit_done : exit_check_failed};
   };
   return [recover, look](Session& session) {
     return run_and_show(session, recover->json_path, false, [&] { return at_root(session, look); });

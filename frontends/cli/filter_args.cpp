@@ -95,21 +95,18 @@ Result<std::pair<double, double>> parse_range(const std::string& text) {
 }
 
 Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
-  Result<std::vector<KeyValue>> words = split_key_values("codec=" + arguments.codec);
-  if (!words.ok()) return words.status();
+  TAILRACE_TAKE(std::vector<KeyValue> words, split_key_values("codec=" + arguments.codec));
   CodecRequest request;
-  request.name = words->front().second;
-  request.settings.assign(words->begin() + 1, words->end());
+  request.name = words.front().second;
+  request.settings.assign(words.begin() + 1, words.end());
   TAILRACE_TRY(verbs::load_book(request.name, request.settings));
-  Result<RawFormat> format = verbs::parse_raw_format(arguments.chunk, "--for");
-  if (!format.ok()) return format.status();
-  request.dtype = format->dtype;
-  request.chunk_shape = format->shape;
-  Result<ErrorBound> bound = parse_error_bound(arguments.bound.empty() ? "none" : arguments.bound);
-  if (!bound.ok()) return bound.status();
-  request.pointwise_bound = pointwise_bound(*bound);
-  if (!bound->needs_range()) {
-    request.absolute_bound = absolute_bound(*bound, 0, 0);
+  TAILRACE_TAKE(RawFormat format, verbs::parse_raw_format(arguments.chunk, "--for"));
+  request.dtype = format.dtype;
+  request.chunk_shape = format.shape;
+  TAILRACE_TAKE(auto bound, parse_error_bound(arguments.bound.empty() ? "none" : arguments.bound));
+  request.pointwise_bound = pointwise_bound(bound);
+  if (!bound.needs_range()) {
+    request.absolute_bound = absolute_bound(bound, 0, 0);
     return request;
   }
   if (arguments.range.empty()) {
@@ -117,34 +114,31 @@ Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
                   "a filter sees one chunk and cannot know the field's range: give it as --range "
                   "LEAST:GREATEST, give the bound as abs=, or use tailrace repack");
   }
-  Result<std::pair<double, double>> range = parse_range(arguments.range);
-  if (!range.ok()) return range.status();
-  request.absolute_bound = absolute_bound(*bound, range->first, range->second);
+  TAILRACE_TAKE(auto range, parse_range(arguments.range));
+  request.absolute_bound = absolute_bound(bound, range.first, range.second);
   return request;
 }
 
 Result<std::unique_ptr<Codec>> make_codec(const FilterArgsArguments& arguments) {
-  Result<CodecRequest> request = request_of(arguments);
-  if (!request.ok()) return request.status();
-  if (codec_entry(request->name).rounds_before) {
+  TAILRACE_TAKE(CodecRequest request, request_of(arguments));
+  if (codec_entry(request.name).rounds_before) {
     return Status(Code::unsupported,
                   fmt::format("{} rounds values before its filters, which no other program will "
                               "do; its filters alone are those of {}",
-                              request->name, exact_codec));
+                              request.name, exact_codec));
   }
-  return make_codec(*request, arguments.plugin_path);
+  return make_codec(request, arguments.plugin_path);
 }
 
 Status print_filter_args(const FilterArgsArguments& arguments) {
-  Result<std::unique_ptr<Codec>> codec = make_codec(arguments);
-  if (!codec.ok()) return codec.status();
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(arguments));
   if (arguments.format == "json") {
-    fmt::print("{}", json_text(filters_json(**codec)));
+    fmt::print("{}", json_text(filters_json(*codec)));
     return Status();
   }
   const bool for_h5py = arguments.format == "h5py";
   std::string text;
-  for (const FilterSpec& filter : (*codec)->filters()) {
+  for (const FilterSpec& filter : codec->filters()) {
     text += text.empty() ? "" : for_h5py ? ", " : "\n";
     text += for_h5py ? h5py_text(filter) : h5repack_text(filter);
   }

@@ -73,20 +73,14 @@ Result<ProfilePlan> understand(const ProfileArguments& arguments) {
   plan.input = arguments.input;
   plan.raw_format = arguments.raw_format;
   plan.plugin_path = arguments.plugin_path;
-  Result<std::vector<ProfiledCodec>> codecs = parse_profiled_codecs(arguments.codecs);
-  if (!codecs.ok()) return codecs.status();
-  plan.codecs = std::move(*codecs);
-  Result<std::uint64_t> largest = parse_bytes(arguments.largest);
-  if (!largest.ok()) return largest.status().within("--largest");
-  plan.largest_bytes = *largest;
+  TAILRACE_TAKE(plan.codecs, parse_profiled_codecs(arguments.codecs));
+  TAILRACE_TAKE(plan.largest_bytes, parse_bytes(arguments.largest).within("--largest"));
   if (plan.largest_bytes < 4096) {
     return Status(Code::invalid_argument,
                   "--largest " + arguments.largest + ": must be at least 4096 bytes");
   }
   if (!arguments.stripe.empty()) {
-    Result<std::uint64_t> stripe = parse_bytes(arguments.stripe);
-    if (!stripe.ok()) return stripe.status().within("--stripe");
-    plan.stripe_bytes = *stripe;
+    TAILRACE_TAKE(plan.stripe_bytes, parse_bytes(arguments.stripe).within("--stripe"));
   }
   return plan;
 }
@@ -102,20 +96,15 @@ Status report(const MachineProfile& profile, const std::string& file,
 }
 
 Result<MachineProfile> load(const std::string& path) {
-  const Result<std::string> text = read_text_file(path);
-  if (!text.ok()) return text.status();
-  Result<MachineProfile> profile = parse_profile(*text);
-  if (!profile.ok()) return profile.status().within(path);
-  return profile;
+  TAILRACE_TAKE(const std::string text, read_text_file(path));
+  return parse_profile(text).within(path);
 }
 
 /// --show: rank 0 alone reads and prints.
 Status show(Session& session, const ProfileArguments& arguments, ReportFile& json) {
   MachineProfile profile = built_in_profile();
   if (arguments.show != "built-in") {
-    Result<MachineProfile> loaded = load(arguments.show);
-    if (!loaded.ok()) return loaded.status();
-    profile = std::move(*loaded);
+    TAILRACE_TAKE(profile, load(arguments.show));
   }
   const std::vector<std::string> stale = staleness(profile, find_machine_identity(profile.folder));
   TAILRACE_TRY(report(profile, arguments.show, stale, arguments, json));
@@ -129,19 +118,17 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
       session.settle(session.speaks() ? file.open(arguments.output, arguments.force) : Status()));
   Result<ProfilePlan> plan = understand(arguments);
   TAILRACE_TRY(session.settle(plan.status()));
-  Result<ProfileOutcome> outcome = measure_profile(session, *plan);
-  if (!outcome.ok()) return outcome.status();
+  TAILRACE_TAKE(ProfileOutcome outcome, measure_profile(session, *plan));
   if (!session.speaks()) return Status();
-  const std::string text = profile_text(outcome->profile);
+  const std::string text = profile_text(outcome.profile);
   TAILRACE_TRY(file.finish(text));
   // What is shown is what was saved, digit by digit.
-  const Result<MachineProfile> saved = parse_profile(text);
-  if (!saved.ok()) return saved.status();
-  TAILRACE_TRY(report(*saved, arguments.output, {}, arguments, json));
+  TAILRACE_TAKE(const MachineProfile saved, parse_profile(text));
+  TAILRACE_TRY(report(saved, arguments.output, {}, arguments, json));
   if (!arguments.quiet) {
-    for (const std::string& remark : outcome->remarks) session.remark(remark);
+    for (const std::string& remark : outcome.remarks) session.remark(remark);
     if (!json.to_stdout()) {
-      fmt::print("codecs on {}\nsaved as {}\n", outcome->data, arguments.output);
+      fmt::print("codecs on {}\nsaved as {}\n", outcome.data, arguments.output);
     }
   }
   return Status();

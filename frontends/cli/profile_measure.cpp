@@ -94,11 +94,10 @@ Result<std::vector<ProfileChunk>> generated_chunks(const Comm& comm, std::uint64
 /// @error invalid_argument  no such field.  @error as of open_input and InputFile::read
 Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::string& path,
                                                  const std::string& raw_format) {
-  Result<std::unique_ptr<InputFile>> input = verbs::open_input(path, raw_format);
-  if (!input.ok()) return input.status();
+  TAILRACE_TAKE(std::unique_ptr<InputFile> input, verbs::open_input(path, raw_format));
   std::vector<ProfileChunk> chunks;
-  for (const std::size_t f : chosen_fields(**input)) {
-    const StoredDataset& field = (*input)->fields()[f];
+  for (const std::size_t f : chosen_fields(*input)) {
+    const StoredDataset& field = input->fields()[f];
     const Box box = chunk_of_rank(field, comm);
     ProfileChunk chunk;
     chunk.field = field.path;
@@ -106,7 +105,7 @@ Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::st
     chunk.shape = box.count;
     chunk.values = Buffer(box.n_elements() * field.value_bytes());
     if (!chunk.values.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-    TAILRACE_TRY((*input)->read(f, box, chunk.values.bytes()).within(path + ": " + field.path));
+    TAILRACE_TRY(input->read(f, box, chunk.values.bytes()).within(path + ": " + field.path));
     chunk.range =
         value_range(chunk.dtype, std::as_const(chunk.values).bytes(), field.missing_value);
     chunks.push_back(std::move(chunk));
@@ -326,12 +325,9 @@ class ProfileRun {
     profile().read = std::move(*read);
 
     show(0.95, "syncs and commits");
-    Result<double> sync_s = measure_sync_latency(comm_, plan_.folder, kSyncShare * plan_.budget_s);
-    if (!sync_s.ok()) return sync_s.status();
-    profile().sync_latency_s = *sync_s;
-    Result<double> claim_s = measure_claim_latency(comm_);
-    if (!claim_s.ok()) return claim_s.status();
-    profile().claim_latency_s = *claim_s;
+    TAILRACE_TAKE(profile().sync_latency_s,
+                  measure_sync_latency(comm_, plan_.folder, kSyncShare * plan_.budget_s));
+    TAILRACE_TAKE(profile().claim_latency_s, measure_claim_latency(comm_));
     return measure_commits();
   }
 
@@ -368,23 +364,22 @@ class ProfileRun {
     FileOptions options;
     options.n_threads = 1;
     options.field_defaults.codec = plain_codec;
-    Result<std::unique_ptr<Writer>> writer = Writer::create(session_.mpi.world(), path, options);
-    if (!writer.ok()) return writer.status();
+    TAILRACE_TAKE(auto writer, Writer::create(session_.mpi.world(), path, options));
     const auto rank = static_cast<std::uint64_t>(comm_.rank());
     FieldDefinition definition;
     definition.path = "/u";
     definition.shape = {n_values * static_cast<std::uint64_t>(comm_.n_ranks())};
     definition.options = options.field_defaults;
-    Result<std::size_t> field = (*writer)->define_field(definition);
+    Result<std::size_t> field = writer->define_field(definition);
     const std::vector<float> values(n_values, 1.0F);
     if (field.ok()) {
-      const Status put = (*writer)->put(*field, {{rank * n_values}, {n_values}}, values.data());
-      if (!put.ok()) (*writer)->note_failure(put);
+      const Status put = writer->put(*field, {{rank * n_values}, {n_values}}, values.data());
+      if (!put.ok()) writer->note_failure(put);
     } else {
-      (*writer)->note_failure(field.status());
+      writer->note_failure(field.status());
     }
-    TAILRACE_TRY((*writer)->end_step().status());
-    return (*writer)->close();
+    TAILRACE_TRY(writer->end_step().status());
+    return writer->close();
   }
 
   // --- shared
@@ -412,10 +407,9 @@ class ProfileRun {
 }  // namespace
 
 Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text) {
-  Result<std::vector<KeyValue>> words = split_key_values(text);
-  if (!words.ok()) return words.status().within("--codecs");
+  TAILRACE_TAKE(std::vector<KeyValue> words, split_key_values(text).within("--codecs"));
   std::vector<ProfiledCodec> codecs;
-  for (const auto& [key, value] : *words) {
+  for (const auto& [key, value] : words) {
     if (value.empty() || key == "id") {
       const std::string name = value.empty() ? key : key + "=" + value;
       codecs.push_back({name, name, {}});

@@ -126,10 +126,9 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
       request->input = arguments.inputs[i];
       request->output = (*outputs)[i];
-      const auto report = repack_visibly(session, arguments.quiet, *request);
-      if (!report.ok()) return report.status();
-      TAILRACE_TRY(session.settle(report_file(session, *report, table, arguments.quiet, trace)));
-      if (session.speaks()) document["files"].push_back(json_of(*report));
+      TAILRACE_TAKE(const auto report, repack_visibly(session, arguments.quiet, *request));
+      TAILRACE_TRY(session.settle(report_file(session, report, table, arguments.quiet, trace)));
+      if (session.speaks()) document["files"].push_back(json_of(report));
     }
     return Shown{"", json_text(document), {}, exit_done};
   });

@@ -72,9 +72,8 @@ Result<SchedulePlan> understand(const ScheduleArguments& arguments) {
     }
   } else if (arguments.schedulers != "none") {
     for (const std::string& name : split_at_commas(arguments.schedulers)) {
-      const Result<Scheduler> scheduler = parse_scheduler(name);
-      if (!scheduler.ok()) return scheduler.status().within("--scheduler");
-      plan.schedulers.push_back(*scheduler);
+      TAILRACE_TAKE(const Scheduler scheduler, parse_scheduler(name).within("--scheduler"));
+      plan.schedulers.push_back(scheduler);
     }
   }
   if (!arguments.exact.empty()) plan.solvers = split_at_commas(arguments.exact);
@@ -199,19 +198,18 @@ Status add_exact(ScheduleReport& report, const std::string& solver,
   const FlowShop& shop = report.instance.shop;
   const FlowShopPlan* best = best_of(report.plans);
   const std::optional<FlowShopPlan> hint = best == nullptr ? std::nullopt : std::optional(*best);
-  const Result<ExactOutcome> outcome =
-      schedule_exactly(shop, {.solver = solver,
-                              .time_limit_s = arguments.time_limit_s,
-                              .n_workers = arguments.n_workers,
-                              .lower_bound_s = report.lower_bound_s,
-                              .hint = hint ? &*hint : nullptr});
-  if (!outcome.ok()) return outcome.status().within("--exact " + solver);
+  const ExactRequest request{.solver = solver,
+                             .time_limit_s = arguments.time_limit_s,
+                             .n_workers = arguments.n_workers,
+                             .lower_bound_s = report.lower_bound_s,
+                             .hint = hint ? &*hint : nullptr};
+  TAILRACE_TAKE(ExactOutcome outcome, schedule_exactly(shop, request).within("--exact " + solver));
   CheckedPlan checked;
   checked.scheduler = solver;
-  checked.plan = outcome->plan;
-  checked.plan_s = outcome->solve_s;
-  checked.solver = outcome->solver;
-  checked.solver_bound_s = outcome->lower_bound_s;
+  checked.plan = outcome.plan;
+  checked.plan_s = outcome.solve_s;
+  checked.solver = outcome.solver;
+  checked.solver_bound_s = outcome.lower_bound_s;
   if (checked.plan) checked.problem = check_plan(shop, *checked.plan).message();
   report.plans.push_back(std::move(checked));
   return {};
@@ -243,11 +241,8 @@ Status settle_bounds(ScheduleReport& report) {
 
 Status make_report(ScheduleReport& report, const SchedulePlan& plan,
                    const ScheduleArguments& arguments) {
-  Result<ScheduleInstance> instance = arguments.random.empty()
-                                          ? read_schedule_instance(arguments.input)
-                                          : draw_instance(arguments.random);
-  if (!instance.ok()) return instance.status();
-  report.instance = std::move(*instance);
+  TAILRACE_TAKE(report.instance, arguments.random.empty() ? read_schedule_instance(arguments.input)
+                                                          : draw_instance(arguments.random));
   report.source = arguments.random.empty() ? arguments.input : "random " + arguments.random;
   const FlowShop& shop = report.instance.shop;
   report.lower_bound_s = makespan_lower_bound_s(shop);
@@ -262,10 +257,9 @@ Status make_report(ScheduleReport& report, const SchedulePlan& plan,
 
 /// Everything, on rank 0. @error bound_broken  a plan is not valid, which is our mistake.
 Status schedule(const ScheduleArguments& arguments, ReportFile& json, ReportFile& saved) {
-  const Result<SchedulePlan> plan = understand(arguments);
-  if (!plan.ok()) return plan.status();
+  TAILRACE_TAKE(const SchedulePlan plan, understand(arguments));
   ScheduleReport report;
-  TAILRACE_TRY(make_report(report, *plan, arguments));
+  TAILRACE_TRY(make_report(report, plan, arguments));
   if (!arguments.quiet && !json.to_stdout()) fmt::print("{}", schedule_table(report));
   if (saved.wanted()) {
     TAILRACE_TRY(saved.finish(json_text(schedule_instance_json(report.instance))));

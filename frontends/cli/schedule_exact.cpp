@@ -206,32 +206,30 @@ std::string request_text(const FlowShop& shop, const ExactRequest& request) {
 }  // namespace
 
 Result<ExactOutcome> schedule_exactly(const FlowShop& shop, const ExactRequest& request) {
-  const Result<std::string> script = find_script();
-  if (!script.ok()) return script.status();
+  TAILRACE_TAKE(const std::string script, find_script());
   const char* chosen = std::getenv("TAILRACE_PYTHON");
   const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
   const std::vector<std::string> words = {python,
-                                          *script,
+                                          script,
                                           request.solver,
                                           "--time-limit",
                                           fmt::format("{}", request.time_limit_s),
                                           "--workers",
                                           std::to_string(request.n_workers)};
-  const Result<ChildEnd> end =
-      run_child(words, request_text(shop, request), 2 * request.time_limit_s + grace_s);
-  if (!end.ok()) return end.status();
-  if (end->timed_out) {
+  TAILRACE_TAKE(const auto end,
+                run_child(words, request_text(shop, request), 2 * request.time_limit_s + grace_s));
+  if (end.timed_out) {
     return Status(Code::internal, fmt::format("{} overran its limit of {} s by far", request.solver,
                                               request.time_limit_s));
   }
-  if (end->exit_code == script_solver_missing) {
-    return Status(Code::plugin_missing, last_line(end->error));
+  if (end.exit_code == script_solver_missing) {
+    return Status(Code::plugin_missing, last_line(end.error));
   }
-  if (end->exit_code != 0) {
+  if (end.exit_code != 0) {
     return Status(Code::internal, fmt::format("{} ended with exit code {}: {}", request.solver,
-                                              end->exit_code, last_line(end->error)));
+                                              end.exit_code, last_line(end.error)));
   }
-  return read_answer(shop, end->output);
+  return read_answer(shop, end.output);
 }
 
 }  // namespace tailrace::cli

@@ -140,13 +140,9 @@ Result<ScheduleInstance> read_schedule_instance(const std::string& path) {
   if (path == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
   } else {
-    Result<std::string> read = read_text_file(path);
-    if (!read.ok()) return read.status();
-    text = std::move(*read);
+    TAILRACE_TAKE(text, read_text_file(path));
   }
-  Result<ScheduleInstance> instance = parse_schedule_instance(text);
-  if (!instance.ok()) return instance.status().within(path == "-" ? "standard input" : path);
-  return instance;
+  return parse_schedule_instance(text).within(path == "-" ? "standard input" : path);
 }
 
 nlohmann::ordered_json schedule_instance_json(const ScheduleInstance& instance) {

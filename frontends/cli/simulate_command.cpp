@@ -160,13 +160,12 @@ bool prints_tables(const SimulateArguments& arguments, const Outputs& outputs) {
 }
 
 Status make_figure(const SimulateArguments& arguments, const SimulatePlan& plan, Outputs& outputs) {
-  const Result<PaperFigure> figure = compute_figure(arguments.figure, plan);
-  if (!figure.ok()) return figure.status();
-  if (prints_tables(arguments, outputs)) fmt::print("{}", figure_table(*figure));
-  if (outputs.json.wanted()) TAILRACE_TRY(outputs.json.finish(json_text(figure_json(*figure))));
-  if (outputs.csv.wanted()) TAILRACE_TRY(outputs.csv.finish(figure_csv(*figure)));
+  TAILRACE_TAKE(const PaperFigure figure, compute_figure(arguments.figure, plan));
+  if (prints_tables(arguments, outputs)) fmt::print("{}", figure_table(figure));
+  if (outputs.json.wanted()) TAILRACE_TRY(outputs.json.finish(json_text(figure_json(figure))));
+  if (outputs.csv.wanted()) TAILRACE_TRY(outputs.csv.finish(figure_csv(figure)));
   if (arguments.plot_path.empty()) return Status();
-  return chart::write_figure(figure_chart(*figure), arguments.plot_path).within("--plot");
+  return chart::write_figure(figure_chart(figure), arguments.plot_path).within("--plot");
 }
 
 Status make_run(const SimulateArguments& arguments, SimulatePlan plan, Outputs& outputs) {
@@ -179,30 +178,28 @@ Status make_run(const SimulateArguments& arguments, SimulatePlan plan, Outputs& 
     plan.run.n_traced_ranks = std::max<std::size_t>(arguments.trace_ranks, 1);
   }
   const LaneClock clock;
-  const Result<VirtualRunResult> result = run_plan(plan);
-  if (!result.ok()) return result.status();
+  TAILRACE_TAKE(const VirtualRunResult result, run_plan(plan));
   if (prints_tables(arguments, outputs)) {
-    fmt::print("{}\n{}", simulate_heading(plan, clock.now_s()), simulate_table(plan, *result));
+    fmt::print("{}\n{}", simulate_heading(plan, clock.now_s()), simulate_table(plan, result));
   }
   if (outputs.json.wanted()) {
-    TAILRACE_TRY(outputs.json.finish(json_text(simulate_json(plan, *result))));
+    TAILRACE_TRY(outputs.json.finish(json_text(simulate_json(plan, result))));
   }
-  if (outputs.csv.wanted()) TAILRACE_TRY(outputs.csv.finish(simulate_csv(plan, *result)));
+  if (outputs.csv.wanted()) TAILRACE_TRY(outputs.csv.finish(simulate_csv(plan, result)));
   if (outputs.trace.wanted()) {
-    const std::vector<TraceEvent> trace = simulate_trace(*result);
+    const std::vector<TraceEvent> trace = simulate_trace(result);
     TAILRACE_TRY(outputs.trace.finish(trace_json(trace, {})));
   }
   if (arguments.plot_path.empty()) return Status();
-  return chart::write_figure(simulate_chart(plan, *result), arguments.plot_path).within("--plot");
+  return chart::write_figure(simulate_chart(plan, result), arguments.plot_path).within("--plot");
 }
 
 Status simulate(const SimulateArguments& arguments) {
-  const Result<SimulatePlan> plan = understand_simulate(arguments);
-  if (!plan.ok()) return plan.status();
+  TAILRACE_TAKE(const SimulatePlan plan, understand_simulate(arguments));
   Outputs outputs;
   TAILRACE_TRY(open_outputs(arguments, outputs));
-  return arguments.figure != 0 ? make_figure(arguments, *plan, outputs)
-                               : make_run(arguments, *plan, outputs);
+  return arguments.figure != 0 ? make_figure(arguments, plan, outputs)
+                               : make_run(arguments, plan, outputs);
 }
 
 }  // namespace

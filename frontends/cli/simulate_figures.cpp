@@ -36,10 +36,9 @@ Status add_ways(FigurePanel& panel, const std::vector<double>& x,
     SimulatePlan plan = vary(at);
     plan.run.modes.clear();
     for (const Way& way : ways) plan.run.modes.push_back(way.mode);
-    const Result<VirtualRunResult> result = run_plan(plan);
-    if (!result.ok()) return result.status();
-    for (std::size_t m = 0; m < result->modes.size(); ++m) {
-      const OverheadSpread spread = overhead_spread(result->modes[m]);
+    TAILRACE_TAKE(const VirtualRunResult result, run_plan(plan));
+    for (std::size_t m = 0; m < result.modes.size(); ++m) {
+      const OverheadSpread spread = overhead_spread(result.modes[m]);
       panel.series[m].x.push_back(at);
       panel.series[m].y.push_back(100 * spread.mean);
       panel.series[m].deviation.push_back(100 * spread.deviation);
@@ -72,13 +71,11 @@ Status figure_3(const SimulatePlan& plan, PaperFigure& figure) {
         point.application.ratio_difference = difference;
         point.run.modes = {VirtualMode::in_situ};
         point.run.node.balance = BalanceRule::off;
-        const Result<VirtualRunResult> off = run_plan(point);
-        if (!off.ok()) return off.status();
+        TAILRACE_TAKE(const VirtualRunResult off, run_plan(point));
         point.run.node.balance = rule;
-        const Result<VirtualRunResult> on = run_plan(point);
-        if (!on.ok()) return on.status();
+        TAILRACE_TAKE(const VirtualRunResult on, run_plan(point));
         series.x.push_back(difference);
-        series.y.push_back(100 * (1 - on->modes[0].run_s / off->modes[0].run_s));
+        series.y.push_back(100 * (1 - on.modes[0].run_s / off.modes[0].run_s));
         series.deviation.push_back(0);
       }
       panel.series.push_back(std::move(series));
@@ -134,9 +131,8 @@ Status figure_8(const SimulatePlan& plan, PaperFigure& figure) {
       SimulatePlan point = vary(difference);
       point.run.node.balance = rule;
       point.run.modes = {VirtualMode::in_situ};
-      const Result<VirtualRunResult> result = run_plan(point);
-      if (!result.ok()) return result.status();
-      const OverheadSpread spread = overhead_spread(result->modes[0]);
+      TAILRACE_TAKE(const VirtualRunResult result, run_plan(point));
+      const OverheadSpread spread = overhead_spread(result.modes[0]);
       series.y.push_back(100 * spread.mean);
       series.deviation.push_back(100 * spread.deviation);
     }

@@ -22,11 +22,9 @@ template <class T>
 Status parse_size(const char* option, std::string text, T& target) {
   if (text.empty()) return Status();
   if (text.ends_with("/s")) text.resize(text.size() - 2);
-  const Result<std::uint64_t> bytes = parse_bytes(text);
-  if (!bytes.ok()) return bytes.status().within(option);
-  if (*bytes == 0)
-    return Status(Code::invalid_argument, fmt::format("{}: must be above 0", option));
-  target = static_cast<T>(*bytes);
+  TAILRACE_TAKE(const std::uint64_t bytes, parse_bytes(text).within(option));
+  if (bytes == 0) return Status(Code::invalid_argument, fmt::format("{}: must be above 0", option));
+  target = static_cast<T>(bytes);
   return Status();
 }
 
@@ -39,19 +37,15 @@ Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
     plan.profile_name = "the built-in profile";
     return Status();
   }
-  const Result<std::string> text =
-      read_text_file(plan.profile_name, "--profile " + plan.profile_name);
-  if (!text.ok()) return text.status();
-  Result<MachineProfile> profile = parse_profile(*text);
-  if (!profile.ok()) return profile.status().within(plan.profile_name);
-  plan.profile = std::move(*profile);
+  TAILRACE_TAKE(const auto text,
+                read_text_file(plan.profile_name, "--profile " + plan.profile_name));
+  TAILRACE_TAKE(plan.profile, parse_profile(text).within(plan.profile_name));
   return Status();
 }
 
 Status understand_application(const SimulateArguments& arguments, SimulatePlan& plan) {
-  Result<VirtualApplication> known = virtual_application(arguments.application);
-  if (!known.ok()) return known.status().within("--application");
-  VirtualApplication& application = plan.application = *known;
+  VirtualApplication& application = plan.application;
+  TAILRACE_TAKE(application, virtual_application(arguments.application).within("--application"));
   for (const auto& say : arguments.application_words) say(application);
   TAILRACE_TRY(parse_size("--field-bytes", arguments.field_bytes, application.field_bytes));
   return parse_size("--chunk", arguments.chunk_bytes, application.chunk_bytes);
@@ -59,15 +53,13 @@ Status understand_application(const SimulateArguments& arguments, SimulatePlan& 
 
 Status understand_recording(const SimulateArguments& arguments, SimulatePlan& plan) {
   if (arguments.recording.empty()) return Status();
-  const Result<std::string> text =
-      read_text_file(arguments.recording, "--recording " + arguments.recording);
-  if (!text.ok()) return text.status();
-  Result<Recording> recording = parse_recording(*text);
-  if (!recording.ok()) return recording.status().within("--recording " + arguments.recording);
-  plan.n_ranks = recording->ranks.size();
-  plan.ranks_per_node = recording->ranks_per_node;
-  plan.n_iterations = recording->ranks.front().size() - 1;
-  plan.recording = std::make_shared<const Recording>(std::move(*recording));
+  TAILRACE_TAKE(const auto text,
+                read_text_file(arguments.recording, "--recording " + arguments.recording));
+  TAILRACE_TAKE(auto recording, parse_recording(text).within("--recording " + arguments.recording));
+  plan.n_ranks = recording.ranks.size();
+  plan.ranks_per_node = recording.ranks_per_node;
+  plan.n_iterations = recording.ranks.front().size() - 1;
+  plan.recording = std::make_shared<const Recording>(std::move(recording));
   return Status();
 }
 
@@ -114,9 +106,8 @@ Status understand_modes(const std::string& text, std::vector<VirtualMode>& modes
     return Status();
   }
   for (const std::string& name : split_at_commas(text)) {
-    const Result<VirtualMode> mode = parse_virtual_mode(name);
-    if (!mode.ok()) return mode.status().within("--modes");
-    modes.push_back(*mode);
+    TAILRACE_TAKE(const VirtualMode mode, parse_virtual_mode(name).within("--modes"));
+    modes.push_back(mode);
   }
   return modes.empty() ? Status(Code::invalid_argument, "--modes: names none") : Status();
 }
@@ -126,13 +117,9 @@ Status understand_output(const SimulateArguments& arguments, SimulatePlan& plan)
   TAILRACE_TRY(understand_modes(arguments.modes, plan.run.modes));
   plan.scheduler_is_auto = arguments.scheduler == "auto";
   if (!plan.scheduler_is_auto) {
-    const Result<Scheduler> scheduler = parse_scheduler(arguments.scheduler);
-    if (!scheduler.ok()) return scheduler.status().within("--scheduler");
-    node.scheduler = *scheduler;
+    TAILRACE_TAKE(node.scheduler, parse_scheduler(arguments.scheduler).within("--scheduler"));
   }
-  const Result<BalanceRule> balance = parse_balance_rule(arguments.balance);
-  if (!balance.ok()) return balance.status().within("--balance");
-  node.balance = *balance;
+  TAILRACE_TAKE(node.balance, parse_balance_rule(arguments.balance).within("--balance"));
   node.budget.n_evaluated_operations = arguments.search_operations;
   node.n_threads = arguments.encode_threads;
   node.shift_forecast = arguments.shift_forecast;
@@ -205,14 +192,13 @@ Result<VirtualRunResult> run_plan(SimulatePlan plan) {
   plan.run.node.scheduler = scheduler_of(plan);
   plan.run.node.write_s = storage_of(plan);
   plan.story.costs.write_s = plan.run.node.write_s;
-  const Result<VirtualWorkload> workload =
-      plan.recording != nullptr
-          ? recorded_workload(plan.recording, plan.n_ranks, plan.ranks_per_node, plan.n_iterations,
-                              plan.story)
-          : generated_workload(plan.application, plan.n_ranks, plan.ranks_per_node,
-                               plan.n_iterations, plan.story);
-  if (!workload.ok()) return workload.status();
-  return simulate_run(*workload, plan.run);
+  TAILRACE_TAKE(const auto workload,
+                plan.recording != nullptr
+                    ? recorded_workload(plan.recording, plan.n_ranks, plan.ranks_per_node,
+                                        plan.n_iterations, plan.story)
+                    : generated_workload(plan.application, plan.n_ranks, plan.ranks_per_node,
+                                         plan.n_iterations, plan.story));
+  return simulate_run(workload, plan.run);
 }
 
 std::string storage_text(const SimulatePlan& plan) {

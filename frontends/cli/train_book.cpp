@@ -145,16 +145,13 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(const InputFile& input,
 }
 
 Status count_fields(const TrainBookArguments& arguments, Training& training) {
-  Result<std::unique_ptr<InputFile>> input =
-      verbs::open_input(arguments.input, arguments.raw_format);
-  if (!input.ok()) return input.status();
-  Result<std::vector<verbs::PlannedField>> plan = fields_to_count(**input, arguments);
-  if (!plan.ok()) return plan.status();
+  TAILRACE_TAKE(auto input, verbs::open_input(arguments.input, arguments.raw_format));
+  TAILRACE_TAKE(std::vector<verbs::PlannedField> plan, fields_to_count(*input, arguments));
   std::uint64_t n_values = 0;
-  for (const verbs::PlannedField& planned : *plan) n_values += n_elements(planned.definition.shape);
+  for (const verbs::PlannedField& planned : plan) n_values += n_elements(planned.definition.shape);
   const std::uint64_t stride = (n_values + values_max - 1) / values_max;
-  for (const verbs::PlannedField& planned : *plan) {
-    TAILRACE_TRY(TrainedField(**input, planned)
+  for (const verbs::PlannedField& planned : plan) {
+    TAILRACE_TRY(TrainedField(*input, planned)
                      .count(std::max<std::uint64_t>(stride, 1), training)
                      .within("field \"" + planned.definition.path + "\""));
   }

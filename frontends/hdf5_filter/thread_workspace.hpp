@@ -23,9 +23,7 @@ inline Result<const trz::Book*> thread_book(const std::vector<std::uint8_t>& byt
   thread_local trz::Book last_book;
   if (bytes.empty()) return static_cast<const trz::Book*>(nullptr);
   if (bytes != last_bytes) {
-    Result<trz::Book> book = trz::Book::parse(bytes);
-    if (!book.ok()) return book.status();
-    last_book = *book;
+    TAILRACE_TAKE(last_book, trz::Book::parse(bytes));
     last_bytes = bytes;
   }
   return static_cast<const trz::Book*>(&last_book);

@@ -77,40 +77,34 @@ struct Job {
 
 Result<Job> job_of(std::span<const std::uint32_t> words, const trz_array* array,
                    std::span<const std::byte> values) {
-  Result<trz::FilterChunk> chunk = chunk_of(array);
-  if (!chunk.ok()) return chunk.status();
-  Result<trz::ClientData> data = trz::read_client_words(words);
-  if (!data.ok()) return data.status();
-  if (chunk->n_bytes() != values.size()) {
-    return bad_argument("an array of shape " + shape_text(chunk->shape) + " has " +
-                        std::to_string(chunk->n_bytes()) + " bytes, got " +
+  TAILRACE_TAKE(trz::FilterChunk chunk, chunk_of(array));
+  TAILRACE_TAKE(trz::ClientData data, trz::read_client_words(words));
+  if (chunk.n_bytes() != values.size()) {
+    return bad_argument("an array of shape " + shape_text(chunk.shape) + " has " +
+                        std::to_string(chunk.n_bytes()) + " bytes, got " +
                         std::to_string(values.size()));
   }
   Job job;
-  job.settings = data->request.settings;
-  job.type.dtype = chunk->dtype;
-  job.type.shape = chunk->shape;
-  job.type.kind = data->request.kind;
-  job.type.bound = data->request.bound;
-  job.type.fill_value = chunk->fill_value;
-  Result<const trz::Book*> book = thread_book(data->request.book_bytes);
-  if (!book.ok()) return book.status();
-  job.type.book = *book;
+  job.settings = data.request.settings;
+  job.type.dtype = chunk.dtype;
+  job.type.shape = chunk.shape;
+  job.type.kind = data.request.kind;
+  job.type.bound = data.request.bound;
+  job.type.fill_value = chunk.fill_value;
+  TAILRACE_TAKE(job.type.book, thread_book(data.request.book_bytes));
   return job;
 }
 
 Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_array* array,
                             std::span<const std::byte> values, std::span<std::byte> encoded) {
-  Result<Job> job = job_of(words, array, values);
-  if (!job.ok()) return job.status();
+  TAILRACE_TAKE(Job job, job_of(words, array, values));
   if (encoded.size() < trz::encoded_bytes_max(values.size())) {
     return bad_argument("room for " + std::to_string(encoded.size()) +
                         " encoded bytes, trz_encoded_bytes_max() are needed");
   }
-  Result<std::size_t> n_encoded =
-      trz::encode(job->type, job->settings, values, encoded, thread_workspace());
-  if (!n_encoded.ok()) return n_encoded.status();
-  return static_cast<std::int64_t>(*n_encoded);
+  TAILRACE_TAKE(auto n_encoded,
+                trz::encode(job.type, job.settings, values, encoded, thread_workspace()));
+  return static_cast<std::int64_t>(n_encoded);
 }
 
 std::vector<std::uint8_t> book_bytes(const trz_book* book) {
@@ -139,13 +133,11 @@ TRZ_API const char* trz_version(void) { return TAILRACE_VERSION; }
 TRZ_API int64_t trz_cd_values(const char* settings, const trz_book* book, uint32_t* words,
                               size_t capacity, trz_message* message) {
   return call(message, [&]() -> Result<std::int64_t> {
-    Result<trz::FilterRequest> request =
-        trz::parse_filter_request(settings == nullptr ? "" : settings);
-    if (!request.ok()) return request.status();
-    if (book != nullptr) request->book_bytes = book_bytes(book);
-    TAILRACE_TRY(thread_book(request->book_bytes).status());
-    request->drop_idle_book();
-    const std::vector<std::uint32_t> made = trz::client_words(*request);
+    TAILRACE_TAKE(auto request, trz::parse_filter_request(settings == nullptr ? "" : settings));
+    if (book != nullptr) request.book_bytes = book_bytes(book);
+    TAILRACE_TRY(thread_book(request.book_bytes).status());
+    request.drop_idle_book();
+    const std::vector<std::uint32_t> made = trz::client_words(request);
     const std::size_t n = words == nullptr ? 0 : std::min(capacity, made.size());
     std::copy_n(made.begin(), n, words);
     return static_cast<std::int64_t>(made.size());
@@ -165,9 +157,8 @@ TRZ_API int64_t trz_encode(const uint32_t* words, size_t n_words, const trz_arra
 TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, const trz_book* book,
                            void* values, size_t n_bytes, trz_message* message) {
   return call(message, [&]() -> Result<std::int64_t> {
-    Result<const trz::Book*> parsed = thread_book(book_bytes(book));
-    if (!parsed.ok()) return parsed.status();
-    TAILRACE_TRY(trz::decode(bytes_of(encoded, n_encoded), bytes_of(values, n_bytes), *parsed,
+    TAILRACE_TAKE(const auto* parsed, thread_book(book_bytes(book)));
+    TAILRACE_TRY(trz::decode(bytes_of(encoded, n_encoded), bytes_of(values, n_bytes), parsed,
                              thread_workspace()));
     return std::int64_t{0};
   });
@@ -176,11 +167,10 @@ TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, const trz_book
 TRZ_API int64_t trz_describe(const void* encoded, size_t n_encoded, int32_t* dtype,
                              uint64_t* n_values, trz_message* method, trz_message* message) {
   return call(message, [&]() -> Result<std::int64_t> {
-    Result<trz::ChunkSummary> summary = trz::describe(bytes_of(encoded, n_encoded));
-    if (!summary.ok()) return summary.status();
-    if (dtype != nullptr) *dtype = static_cast<std::int32_t>(summary->dtype);
-    if (n_values != nullptr) *n_values = summary->n_values;
-    write_text(method, summary->method);
+    TAILRACE_TAKE(trz::ChunkSummary summary, trz::describe(bytes_of(encoded, n_encoded)));
+    if (dtype != nullptr) *dtype = static_cast<std::int32_t>(summary.dtype);
+    if (n_values != nullptr) *n_values = summary.n_values;
+    write_text(method, summary.method);
     return std::int64_t{0};
   });
 }
@@ -194,9 +184,8 @@ TRZ_API int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, siz
                                 trz_message* message) {
   return call(message, [&]() -> Result<std::int64_t> {
     if (trainer == nullptr) return bad_argument("there is no trainer");
-    Result<Job> job = job_of({words, n_words}, array, bytes_of(values, n_bytes));
-    if (!job.ok()) return job.status();
-    TAILRACE_TRY(trz::count_for_book(job->type, job->settings, bytes_of(values, n_bytes),
+    TAILRACE_TAKE(Job job, job_of({words, n_words}, array, bytes_of(values, n_bytes)));
+    TAILRACE_TRY(trz::count_for_book(job.type, job.settings, bytes_of(values, n_bytes),
                                      trainer->histograms, thread_workspace()));
     return std::int64_t{0};
   });

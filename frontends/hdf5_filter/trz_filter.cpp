@@ -115,9 +115,8 @@ Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
                              name.data(), &config) < 0) {
     return refuse("its client data cannot be read");
   }
-  Result<trz::ClientData> data = trz::read_client_words(words);
-  if (!data.ok()) return data.status();
-  entry.request = std::move(data->request);
+  TAILRACE_TAKE(trz::ClientData data, trz::read_client_words(words));
+  entry.request = std::move(data.request);
   return entry;
 }
 
@@ -125,9 +124,7 @@ Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
 Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
                                   const trz::FilterRequest& request) {
   trz::FilterChunk chunk;
-  Result<DType> dtype = dtype_of(calls, type);
-  if (!dtype.ok()) return dtype.status();
-  chunk.dtype = *dtype;
+  TAILRACE_TAKE(chunk.dtype, dtype_of(calls, type));
   if (request.kind == trz::BoundKind::pointwise && !is_floating(chunk.dtype)) {
     return refuse("a pw_rel bound is for floating-point numbers, and the dataset holds " +
                   std::string(dtype_name(chunk.dtype)));
@@ -148,21 +145,18 @@ Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, h
 
 Status check_dataset(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
   if (!calls.complete()) return no_calls();
-  Result<FilterEntry> entry = entry_of(calls, creation_list);
-  if (!entry.ok()) return entry.status();
-  return chunk_of(calls, creation_list, type, entry->request).status();
+  TAILRACE_TAKE(FilterEntry entry, entry_of(calls, creation_list));
+  return chunk_of(calls, creation_list, type, entry.request).status();
 }
 
 Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
   if (!calls.complete()) return no_calls();
-  Result<FilterEntry> entry = entry_of(calls, creation_list);
-  if (!entry.ok()) return entry.status();
-  Result<trz::FilterChunk> chunk = chunk_of(calls, creation_list, type, entry->request);
-  if (!chunk.ok()) return chunk.status();
+  TAILRACE_TAKE(FilterEntry entry, entry_of(calls, creation_list));
+  TAILRACE_TAKE(trz::FilterChunk chunk, chunk_of(calls, creation_list, type, entry.request));
   // Only here: asked about a dataset that was opened (can_apply), HDF5 1.10 crashes.
-  chunk->fill_value = fill_of(calls, creation_list, type, chunk->dtype);
-  const std::vector<unsigned> words = trz::client_words(entry->request, *chunk);
-  if (calls.modify_filter(creation_list, static_cast<filter_t>(trz::filter_id), entry->flags,
+  chunk.fill_value = fill_of(calls, creation_list, type, chunk.dtype);
+  const std::vector<unsigned> words = trz::client_words(entry.request, chunk);
+  if (calls.modify_filter(creation_list, static_cast<filter_t>(trz::filter_id), entry.flags,
                           words.size(), words.data()) < 0) {
     return refuse("its client data cannot be stored");
   }
@@ -195,36 +189,32 @@ Status no_memory(std::size_t n_bytes) {
 /// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
 Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
                   std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
-  Result<trz::ClientData> data = trz::read_client_words(words);
-  if (!data.ok()) return data.status();
-  if (!data->chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
-  const std::uint64_t n_values_bytes = data->chunk->n_bytes();
+  TAILRACE_TAKE(trz::ClientData data, trz::read_client_words(words));
+  if (!data.chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
+  const std::uint64_t n_values_bytes = data.chunk->n_bytes();
   if (!reverse && n_given != n_values_bytes) {
     return refuse("a chunk of " + std::to_string(n_given) + " bytes, its client data say " +
                   std::to_string(n_values_bytes));
   }
   if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
-  Result<const trz::Book*> book = thread_book(data->request.book_bytes);
-  if (!book.ok()) return book.status();
+  TAILRACE_TAKE(const auto* book, thread_book(data.request.book_bytes));
   const auto n_plain = static_cast<std::size_t>(n_values_bytes);
   const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
   Block made(calls, reverse ? n_plain : trz::encoded_bytes_max(n_plain));
   if (!made.allocated()) return no_memory(n_plain);
   if (reverse) {
-    TAILRACE_TRY(trz::decode(given, made.bytes(), *book, thread_workspace()));
+    TAILRACE_TRY(trz::decode(given, made.bytes(), book, thread_workspace()));
     n_result = n_plain;
   } else {
     trz::ChunkType type;
-    type.dtype = data->chunk->dtype;
-    type.shape = data->chunk->shape;
-    type.kind = data->request.kind;
-    type.bound = data->request.bound;
-    type.fill_value = data->chunk->fill_value;
-    type.book = *book;
-    Result<std::size_t> n_encoded =
-        trz::encode(type, data->request.settings, given, made.bytes(), thread_workspace());
-    if (!n_encoded.ok()) return n_encoded.status();
-    n_result = *n_encoded;
+    type.dtype = data.chunk->dtype;
+    type.shape = data.chunk->shape;
+    type.kind = data.request.kind;
+    type.bound = data.request.bound;
+    type.fill_value = data.chunk->fill_value;
+    type.book = book;
+    TAILRACE_TAKE(n_result, trz::encode(type, data.request.settings, given, made.bytes(),
+                                        thread_workspace()));
   }
   made.replace(capacity, block);
   return Status();

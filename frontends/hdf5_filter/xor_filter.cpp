@@ -37,11 +37,9 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
       n_words > words.size()) {
     return refuse("its client data cannot be read");
   }
-  Result<neighbour_xor::ClientData> data =
-      neighbour_xor::read_client_words({words.data(), n_words});
-  if (!data.ok()) return data.status();
+  TAILRACE_TAKE(auto data, neighbour_xor::read_client_words({words.data(), n_words}));
   neighbour_xor::ChunkType chunk;
-  chunk.dimension = data->dimension;
+  chunk.dimension = data.dimension;
   chunk.element_bytes = calls.type_bytes(type);
   if (chunk.element_bytes == 0 || chunk.element_bytes > UINT32_MAX) {
     return refuse("the dataset's elements have no size");
@@ -79,10 +77,9 @@ Status no_memory(std::size_t n_bytes) {
 /// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
 Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
                   std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
-  Result<neighbour_xor::ClientData> data = neighbour_xor::read_client_words(words);
-  if (!data.ok()) return data.status();
-  if (!data->chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
-  const std::uint64_t n_values_bytes = n_elements(data->chunk->shape) * data->chunk->element_bytes;
+  TAILRACE_TAKE(neighbour_xor::ClientData data, neighbour_xor::read_client_words(words));
+  if (!data.chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
+  const std::uint64_t n_values_bytes = n_elements(data.chunk->shape) * data.chunk->element_bytes;
   if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
   const auto n_plain = static_cast<std::size_t>(n_values_bytes);
   const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
@@ -93,10 +90,8 @@ Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned
     TAILRACE_TRY(neighbour_xor::decode(given, made.bytes(), neighbour_xor::best_build()));
     n_result = n_plain;
   } else {
-    Result<std::size_t> n_encoded =
-        neighbour_xor::encode(*data->chunk, given, made.bytes(), neighbour_xor::best_build());
-    if (!n_encoded.ok()) return n_encoded.status();
-    n_result = *n_encoded;
+    TAILRACE_TAKE(n_result, neighbour_xor::encode(*data.chunk, given, made.bytes(),
+                                                  neighbour_xor::best_build()));
   }
   made.replace(capacity, block);
   return Status();

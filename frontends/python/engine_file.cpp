@@ -61,11 +61,9 @@ Status EngineFile::open_for_reading(Opening opening) {
   // All ranks go on, or none.
   TAILRACE_TRY(opening.comm->agree(apply_read_options(opening.options, options)));
   if (options.plugin_path.empty()) options.plugin_path = opening.plugin_path;
-  Result<std::unique_ptr<Reader>> reader =
-      Reader::open(std::move(opening.comm), opening.path, options);
-  if (!reader.ok()) return reader.status();
-  TAILRACE_TRY((*reader)->model_status());
-  reader_ = std::move(*reader);
+  TAILRACE_TAKE(auto reader, Reader::open(std::move(opening.comm), opening.path, options));
+  TAILRACE_TRY(reader->model_status());
+  reader_ = std::move(reader);
   return Status();
 }
 
@@ -84,12 +82,9 @@ Status EngineFile::open_for_writing(Opening opening) {
     opening.comm->allreduce(std::span<std::uint64_t>(&exists, 1), Reduction::max);
     creates = exists == 0;
   }
-  Result<std::unique_ptr<ArrayFile>> file =
-      creates ? ArrayFile::create(std::move(opening.comm), opening.path, options)
-              : ArrayFile::open(std::move(opening.comm), opening.path, ArrayFile::Access::write,
-                                options);
-  if (!file.ok()) return file.status();
-  array_ = std::move(*file);
+  TAILRACE_TAKE(array_, creates ? ArrayFile::create(std::move(opening.comm), opening.path, options)
+                                : ArrayFile::open(std::move(opening.comm), opening.path,
+                                                  ArrayFile::Access::write, options));
   return Status();
 }
 
@@ -147,20 +142,18 @@ Result<std::optional<VariableStorage>> EngineFile::storage(std::size_t variable)
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (reader_ != nullptr) {
-    const Result<std::size_t> dataset = dataset_of(variable);
-    if (!dataset.ok()) return dataset.status();
-    return std::optional<VariableStorage>(storage_of(reader_->datasets()[*dataset]));
+    TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
+    return std::optional<VariableStorage>(storage_of(reader_->datasets()[dataset]));
   }
   if (variable >= array_->model().variables.size()) return no_such_variable(variable);
   // What is in the file already can be looked at by anybody; what is staged is nowhere yet.
   std::error_code failure;
   if (!std::filesystem::exists(path_, failure)) return std::optional<VariableStorage>();
-  Result<std::unique_ptr<Reader>> reader = Reader::open(make_self_comm(), path_);
-  if (!reader.ok()) return reader.status();
+  TAILRACE_TAKE(std::unique_ptr<Reader> reader, Reader::open(make_self_comm(), path_));
   const Result<std::size_t> dataset =
-      (*reader)->find(array_->model().variables[variable].dataset_path);
+      reader->find(array_->model().variables[variable].dataset_path);
   if (!dataset.ok()) return std::optional<VariableStorage>();
-  return std::optional<VariableStorage>(storage_of((*reader)->datasets()[*dataset]));
+  return std::optional<VariableStorage>(storage_of(reader->datasets()[*dataset]));
 }
 
 Status EngineFile::put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) {
@@ -173,9 +166,8 @@ Status EngineFile::get(std::size_t variable, const Slab& slab, std::span<std::by
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (array_ != nullptr) return array_->get(variable, slab, values);
-  const Result<std::size_t> dataset = dataset_of(variable);
-  if (!dataset.ok()) return dataset.status();
-  return reader_->read(*dataset, slab, values);
+  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
+  return reader_->read(dataset, slab, values);
 }
 
 Status EngineFile::put_texts(std::size_t variable, const Slab& slab,
@@ -189,9 +181,8 @@ Result<std::vector<std::string>> EngineFile::get_texts(std::size_t variable, con
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (array_ != nullptr) return array_->get_texts(variable, slab);
-  const Result<std::size_t> dataset = dataset_of(variable);
-  if (!dataset.ok()) return dataset.status();
-  return reader_->read_texts(*dataset, slab);
+  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
+  return reader_->read_texts(dataset, slab);
 }
 
 Status EngineFile::get_all(std::span<const ReadRequest> requests) {

@@ -458,9 +458,8 @@ Status NetcdfArrayFile::start_open(Access access) {
 /// Take over what a dataset's header fixes. Alike on every rank.
 Status NetcdfArrayFile::adopt(std::size_t v) {
   ArrayVariable& variable = variables_[v];
-  const Result<std::size_t> found = reader_->find(paths_[v]);
-  if (!found.ok()) return found.status().within(quoted(v));
-  variable.stored = std::make_shared<const StoredDataset>(reader_->datasets()[*found]);
+  TAILRACE_TAKE(const std::size_t found, reader_->find(paths_[v]).within(quoted(v)));
+  variable.stored = std::make_shared<const StoredDataset>(reader_->datasets()[found]);
   const StoredDataset& stored = *variable.stored;
   variable.places_known = false;
   variable.tells_max_error = false;
@@ -539,16 +538,15 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
                                               dataset.storage.chunk_shape);
     if (variable.resolved.codec != nullptr || continue_lossy(v)) return Status();
   }
-  Result<std::unique_ptr<Codec>> stored =
-      make_stored_codec(dataset, dataset.storage, options_.file.plugin_path);
-  if (!stored.ok()) return stored.status();
-  if (variable.swapped && (*stored)->lossy()) {
+  TAILRACE_TAKE(auto stored,
+                make_stored_codec(dataset, dataset.storage, options_.file.plugin_path));
+  if (variable.swapped && stored->lossy()) {
     return Status(
         Code::unsupported,
         "values in another byte order cannot be written with filters that may lose digits");
   }
   variable.resolved.codec = std::make_unique<ExistingCodec>(
-      std::move(*stored), variable.swapped ? variable.log.element_bytes() : 1);
+      std::move(stored), variable.swapped ? variable.log.element_bytes() : 1);
   variable.resolved.verify = false;
   return Status();
 }
@@ -625,9 +623,7 @@ void NetcdfArrayFile::drop_readers() {
 Result<Reader*> NetcdfArrayFile::fresh_reader() {
   if (reader_ != nullptr) return reader_.get();
   if (local_reader_ == nullptr) {
-    Result<std::unique_ptr<Reader>> reader = Reader::open(make_self_comm(), path_, options_.read);
-    if (!reader.ok()) return reader.status();
-    local_reader_ = std::move(*reader);
+    TAILRACE_TAKE(local_reader_, Reader::open(make_self_comm(), path_, options_.read));
   }
   return local_reader_.get();
 }
@@ -635,10 +631,8 @@ Result<Reader*> NetcdfArrayFile::fresh_reader() {
 /// The reader of all ranks, which knows the last flush. Collective.
 Status NetcdfArrayFile::open_shared_reader() {
   if (reader_ != nullptr) return Status();
-  Result<std::unique_ptr<Reader>> reader =
-      Reader::open(std::make_unique<BorrowedComm>(*comm_), path_, options_.read);
-  if (!reader.ok()) return reader.status();
-  reader_ = std::move(*reader);
+  TAILRACE_TAKE(reader_,
+                Reader::open(std::make_unique<BorrowedComm>(*comm_), path_, options_.read));
   return Status();
 }
 
@@ -670,21 +664,18 @@ Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std
     fill_values(values, variable.fill);
     return Status();
   }
-  const Result<Reader*> fresh = fresh_reader();
-  if (!fresh.ok()) return fresh.status();
-  Reader* const reader = *fresh;
-  const Result<std::size_t> dataset = reader->find(file_paths_[v]);
-  if (!dataset.ok()) return dataset.status();
-  const StoredDataset& stored = reader->datasets()[*dataset];
+  TAILRACE_TAKE(Reader* const reader, fresh_reader());
+  TAILRACE_TAKE(const std::size_t dataset, reader->find(file_paths_[v]));
+  const StoredDataset& stored = reader->datasets()[dataset];
   if (variable.own_codec != nullptr && stored.storage.kind == StoredForm::Kind::chunked) {
     return read_by_own_codec(stored, v, slab, values);
   }
   const SlabPart part = part_within(slab, whole_box(stored.shape));
-  if (part.slab == slab) return reader->read(*dataset, slab, values);
+  if (part.slab == slab) return reader->read(dataset, slab, values);
   fill_values(values, variable.fill);
   if (part.slab.empty()) return Status();
   std::vector<std::byte> there(part.slab.n_elements() * variable.log.element_bytes());
-  TAILRACE_TRY(reader->read(*dataset, part.slab, there));
+  TAILRACE_TRY(reader->read(dataset, part.slab, there));
   copy_box(box_of(part), box_of(part), there.data(), box_of(slab), values.data(),
            variable.log.element_bytes());
   return Status();
@@ -761,12 +752,11 @@ Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::siz
     return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
   }
   fill_values(values, variable.fill);
-  Result<std::vector<StoredChunk>> chunks = read_chunk_index(path_, file_paths_[v]);
-  if (!chunks.ok()) return chunks.status();
+  TAILRACE_TAKE(std::vector<StoredChunk> chunks, read_chunk_index(path_, file_paths_[v]));
   std::ifstream file(path_, std::ios::binary);
   const ChunkGrid grid{dataset.shape, dataset.storage.chunk_shape};
   const std::uint64_t raw_bytes = n_elements(grid.chunk_shape) * element;
-  for (const StoredChunk& chunk : *chunks) {
+  for (const StoredChunk& chunk : chunks) {
     const Box box = grid.full_box(chunk.chunk_index);
     const SlabPart part = part_within(slab, grid.clipped_box(chunk.chunk_index));
     if (part.slab.empty()) continue;
@@ -799,16 +789,12 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
   }
   std::vector<std::string> texts(slab.n_elements());
   if (variables_[v].in_file() && !(writable_ && !output_.in_place())) {
-    const Result<Reader*> fresh = fresh_reader();
-    if (!fresh.ok()) return fresh.status();
-    Reader* const reader = *fresh;
-    const Result<std::size_t> dataset = reader->find(file_paths_[v]);
-    if (!dataset.ok()) return dataset.status();
-    const SlabPart part = part_within(slab, whole_box(reader->datasets()[*dataset].shape));
+    TAILRACE_TAKE(Reader* const reader, fresh_reader());
+    TAILRACE_TAKE(const std::size_t dataset, reader->find(file_paths_[v]));
+    const SlabPart part = part_within(slab, whole_box(reader->datasets()[dataset].shape));
     if (!part.slab.empty()) {
-      Result<std::vector<std::string>> there = reader->read_texts(*dataset, part.slab);
-      if (!there.ok()) return there.status();
-      place_texts(part.slab, *there, slab, texts);
+      TAILRACE_TAKE(std::vector<std::string> there, reader->read_texts(dataset, part.slab));
+      place_texts(part.slab, there, slab, texts);
     }
   }
   for (const StagedTexts& staged : variables_[v].texts) {

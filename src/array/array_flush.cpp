@@ -289,11 +289,10 @@ FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const
 
 Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
-  Result<FieldOptions> options = variable_options(model_, v, options_, variable.own_options);
-  if (!options.ok()) return options.status();
+  TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, options_, variable.own_options));
   FieldDefinition definition = define(v, model_.shape_of(model_.variables[v]));
   FieldOptions& made = definition.options;
-  made = std::move(*options);
+  made = std::move(options);
   if (variable.own_codec != nullptr) {
     made.codec = plain_codec;
     made.codec_settings.clear();

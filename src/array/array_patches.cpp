@@ -84,10 +84,9 @@ Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField
               {chunk.address, chunk.encoded_bytes, static_cast<std::uint32_t>(chunk.filter_mask)},
               {}});
   }
-  const Result<std::vector<ChunkRecord>> heard = news.exchange(comm);
-  if (!heard.ok()) return heard.status();
+  TAILRACE_TAKE(const std::vector<ChunkRecord> heard, news.exchange(comm));
   std::uint64_t lost_bytes = 0;
-  for (const ChunkRecord& chunk : *heard) {
+  for (const ChunkRecord& chunk : heard) {
     ChunkPlace& known = places(fields[chunk.key.field].variable)[dealing.number_of(chunk.key)];
     if (known.address != chunk.place.address) lost_bytes += known.encoded_bytes;
     known = chunk.place;

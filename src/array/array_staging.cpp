@@ -256,21 +256,19 @@ Result<std::byte*> StagingLog::room_for(std::uint64_t n_bytes) {
   const std::uint64_t grown = blocks_.empty()
                                   ? kFirstBlockBytes
                                   : std::min(2 * blocks_.back().capacity_bytes, kLargestBlockBytes);
-  Result<StagingMemory::Block> block = memory_->allocate(std::max(n_bytes, grown));
-  if (!block.ok()) return block.status();
-  block->used_bytes = n_bytes;
-  blocks_.push_back(*block);
-  return block->data;
+  TAILRACE_TAKE(StagingMemory::Block block, memory_->allocate(std::max(n_bytes, grown)));
+  block.used_bytes = n_bytes;
+  blocks_.push_back(block);
+  return block.data;
 }
 
 Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std::uint32_t epoch) {
   if (overwrite_last(slab, values, epoch)) return Status();
-  Result<std::byte*> room = room_for(values.size());
-  if (!room.ok()) return room.status();
-  std::memcpy(*room, values.data(), values.size());
+  TAILRACE_TAKE(auto* room, room_for(values.size()));
+  std::memcpy(room, values.data(), values.size());
   value_bytes_ += values.size();
   const auto rank = static_cast<std::uint16_t>(slab.rank());
-  Head head{*room, values.size(), epoch, rank, !slab.dense(), words_.size()};
+  Head head{room, values.size(), epoch, rank, !slab.dense(), words_.size()};
   words_.insert(words_.end(), slab.start.begin(), slab.start.end());
   words_.insert(words_.end(), slab.count.begin(), slab.count.end());
   if (head.strided) words_.insert(words_.end(), slab.stride.begin(), slab.stride.end());

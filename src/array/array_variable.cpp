@@ -231,9 +231,8 @@ Status apply_entry(std::string_view entry, ArrayFileOptions& options) {
     options.variable_options.emplace_back(pattern, text);
     return Status();
   }
-  Result<std::vector<KeyValue>> pairs = split_key_values(entry);
-  if (!pairs.ok()) return pairs.status();
-  for (const KeyValue& pair : *pairs) {
+  TAILRACE_TAKE(std::vector<KeyValue> pairs, split_key_values(entry));
+  for (const KeyValue& pair : pairs) {
     if (pair.first == "spill-folder") {
       options.spill_folder = pair.second;
     } else {

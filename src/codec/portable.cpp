@@ -49,9 +49,8 @@ class PortableCodec final : public Codec {
   Result<EncodedBytes> encode(Buffer values) const override {
     T* data = reinterpret_cast<T*>(values.data());
     const std::size_t n = values.n_bytes() / sizeof(T);
-    Result<Rounding> rounding = choose(data, n);
-    if (!rounding.ok()) return rounding.status();
-    round_values(grid_, *rounding, fill_, data, n);
+    TAILRACE_TAKE(Rounding rounding, choose(data, n));
+    round_values(grid_, rounding, fill_, data, n);
     return pipeline_->encode(std::move(values));
   }
 
@@ -76,9 +75,8 @@ class PortableCodec final : public Codec {
         std::memcpy(picked + piece * n_piece, data + start, n_piece * sizeof(T));
         round_values(grid_, rounding, fill_, picked + piece * n_piece, n_piece);
       }
-      Result<EncodedBytes> encoded = sampler_->encode(std::move(sample));
-      if (!encoded.ok()) return encoded.status();
-      const auto n_bytes = static_cast<double>(encoded->buffer.n_bytes());
+      TAILRACE_TAKE(EncodedBytes encoded, sampler_->encode(std::move(sample)));
+      const auto n_bytes = static_cast<double>(encoded.buffer.n_bytes());
       if (rounding == Rounding::nearest || n_bytes < 0.99 * least_bytes) {
         least_bytes = n_bytes;
         best = rounding;

@@ -165,9 +165,8 @@ class TrzStage final : public OwnStage {
 Result<std::unique_ptr<trz::Book>> book_of(const trz::FilterRequest& request) {
   std::unique_ptr<trz::Book> book;
   if (request.book_bytes.empty()) return book;
-  Result<trz::Book> parsed = trz::Book::parse(request.book_bytes);
-  if (!parsed.ok()) return parsed.status();
-  book = std::make_unique<trz::Book>(*parsed);
+  TAILRACE_TAKE(trz::Book parsed, trz::Book::parse(request.book_bytes));
+  book = std::make_unique<trz::Book>(parsed);
   return book;
 }
 
@@ -233,9 +232,8 @@ Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request, const
 
 Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& request,
                                                         std::shared_ptr<BookCounter> counter) {
-  Result<trz::FilterRequest> filter = filter_request(request);
-  if (!filter.ok()) return filter.status();
-  filter->drop_idle_book();
+  TAILRACE_TAKE(trz::FilterRequest filter, filter_request(request));
+  filter.drop_idle_book();
   if (request.chunk_shape.empty()) {
     return Status(Code::unsupported, "codec trz: a scalar cannot be chunked; take codec none");
   }
@@ -243,12 +241,11 @@ Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& requ
   chunk.dtype = request.dtype;
   chunk.shape = request.chunk_shape;
   chunk.fill_value = trz::recorded_fill(request.dtype, request.fill_value);
-  Result<std::unique_ptr<trz::Book>> book = book_of(*filter);
-  if (!book.ok()) return book.status().within("codec trz");
+  TAILRACE_TAKE(std::unique_ptr<trz::Book> book, book_of(filter).within("codec trz"));
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<TrzStage>(trz_spec(*filter, chunk), *filter, chunk,
-                                              std::move(*book), std::move(counter)));
-  return make_pipeline_codec({.name = "trz", .lossy = filter->kind != trz::BoundKind::exact},
+  stages.push_back(std::make_unique<TrzStage>(trz_spec(filter, chunk), filter, chunk,
+                                              std::move(book), std::move(counter)));
+  return make_pipeline_codec({.name = "trz", .lossy = filter.kind != trz::BoundKind::exact},
                              request, std::move(stages));
 }
 

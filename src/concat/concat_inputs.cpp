@@ -150,9 +150,7 @@ Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
   Bytes packed;
   if (own_first == first[0]) packed = pack_schema(own_first_input->datasets());
   comm_.broadcast(packed, static_cast<int>(owner[0]));
-  Result<std::vector<StoredDataset>> schema = unpack_schema(packed);
-  if (!schema.ok()) return schema.status();
-  schema_ = std::move(*schema);
+  TAILRACE_TAKE(schema_, unpack_schema(packed));
   n_stored_ = schema_.size();
   for (std::size_t d = 0; d < n_stored_; ++d) {
     by_path_.emplace(schema_[d].path, static_cast<std::uint32_t>(d));
@@ -187,9 +185,8 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
 
 Status ConcatInputs::add_key_datasets() {
   if (request_.key_names.empty() || schema_.empty()) return Status();
-  Result<std::vector<KeyedGroup>> groups = find_keyed_groups(schema_, request_.key_names);
-  if (!groups.ok()) return groups.status().within(request_.inputs[first_input_]);
-  keyed_ = std::move(*groups);
+  const std::string& first = request_.inputs[first_input_];
+  TAILRACE_TAKE(keyed_, find_keyed_groups(schema_, request_.key_names).within(first));
   for (const KeyedGroup& group : keyed_) {
     StoredDataset keys = schema_[group.like];
     keys.path = group.key_path;
@@ -210,9 +207,7 @@ Status ConcatInputs::add_key_datasets() {
 
 Status ConcatInputs::number_events_of(OpenedFile& file) {
   if (keyed_.empty()) return Status();
-  Result<FileKeys> keys = number_events(*file.input, keyed_, request_.key_names);
-  if (!keys.ok()) return keys.status();
-  file.keys = std::move(*keys);
+  TAILRACE_TAKE(file.keys, number_events(*file.input, keyed_, request_.key_names));
   for (std::size_t g = 0; g < keyed_.size(); ++g) {
     const std::uint64_t n_rows = file.keys.groups[g].n_rows();
     if (n_rows == 0) continue;

@@ -29,13 +29,12 @@ Result<Columns> read_columns(ConcatInput& input, const std::string& group,
                              std::span<const std::string> names) {
   Columns columns;
   for (const std::string& name : names) {
-    Result<std::vector<std::int64_t>> column = input.read_integers(group + "/" + name);
-    if (!column.ok()) return column.status();
-    if (!columns.empty() && column->size() != columns.front().size()) {
+    TAILRACE_TAKE(std::vector<std::int64_t> column, input.read_integers(group + "/" + name));
+    if (!columns.empty() && column.size() != columns.front().size()) {
       return Status(Code::invalid_argument,
                     "group \"" + group + "\": its key columns differ in length");
     }
-    columns.push_back(std::move(*column));
+    columns.push_back(std::move(column));
   }
   return columns;
 }
@@ -130,13 +129,12 @@ Result<FileKeys> number_events(ConcatInput& input, std::span<const KeyedGroup> g
   FileKeys keys;
   for (const KeyedGroup& group : groups) {
     const bool spill = &group == &groups.front();
-    const Result<Columns> columns = read_columns(input, group.path, names);
-    if (!columns.ok()) return columns.status();
+    TAILRACE_TAKE(const Columns columns, read_columns(input, group.path, names));
     KeyRows rows;
     Tuple last;
     std::int64_t number = -1;
-    for (std::size_t row = 0; row < columns->front().size(); ++row) {
-      Tuple tuple = tuple_at(*columns, row);
+    for (std::size_t row = 0; row < columns.front().size(); ++row) {
+      Tuple tuple = tuple_at(columns, row);
       if (number < 0 || tuple != last) {
         if (spill) numbers.emplace(tuple, static_cast<std::int64_t>(numbers.size()));
         const auto found = numbers.find(tuple);

@@ -322,9 +322,8 @@ Result<Outgoing> PieceSender::collect(const ConcatRound& round) {
   }
   for (std::size_t owner = 0; owner < by_owner.size(); ++owner) {
     if (by_owner[owner].empty()) continue;
-    Result<Bytes> message = pack(by_owner[owner]);
-    if (!message.ok()) return message.status();
-    outgoing.messages.push_back({static_cast<int>(owner), std::move(*message)});
+    TAILRACE_TAKE(Bytes message, pack(by_owner[owner]));
+    outgoing.messages.push_back({static_cast<int>(owner), std::move(message)});
     by_owner[owner] = {};
   }
   return outgoing;

@@ -62,8 +62,7 @@ std::string request_digest(const ConcatRequest& request, std::uint64_t input_byt
 Result<bool> leftover_can_be_resumed(const std::string& partial) {
   if (::access(partial.c_str(), F_OK) != 0) return false;
   if (::access(journal_path_of(partial).c_str(), F_OK) == 0) {
-    const Result<RecoverReport> recovered = inspect_and_recover(partial, true);
-    if (!recovered.ok()) return recovered.status();
+    TAILRACE_TRY(inspect_and_recover(partial, true).status());
   }
   if (!tells_progress(partial)) return false;
   TAILRACE_TRY(cut_off_uncommitted(partial));
@@ -107,17 +106,14 @@ Status ConcatPublisher::open(Hdf5File& file, std::vector<ForeignRows> foreign) {
   file_ = &file;
   foreign_ = std::move(foreign);
   if (settings_.mode == Mode::resume) {
-    const Result<std::optional<ConcatProgress>> progress = read_progress(file);
-    if (!progress.ok()) return progress.status();
-    TAILRACE_TRY(check_progress(*progress));
-    n_published_ = static_cast<std::size_t>((*progress)->n_datasets);
+    TAILRACE_TAKE(const std::optional<ConcatProgress> progress, read_progress(file));
+    TAILRACE_TRY(check_progress(progress));
+    n_published_ = static_cast<std::size_t>(progress->n_datasets);
   }
-  Result<std::unique_ptr<ConcatOutput>> output =
-      settings_.mode == Mode::append   ? ConcatOutput::append(file)
-      : settings_.mode == Mode::resume ? ConcatOutput::resume(file, settings_.first_input)
-                                       : ConcatOutput::create(file, settings_.first_input);
-  if (!output.ok()) return output.status();
-  output_ = std::move(*output);
+  TAILRACE_TAKE(output_, settings_.mode == Mode::append ? ConcatOutput::append(file)
+                         : settings_.mode == Mode::resume
+                             ? ConcatOutput::resume(file, settings_.first_input)
+                             : ConcatOutput::create(file, settings_.first_input));
   return Status();
 }
 

@@ -59,13 +59,12 @@ Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, c
   if (request.level && request.codec == exact_codec) {
     wanted.settings.emplace_back("level", std::to_string(*request.level));
   }
-  Result<std::unique_ptr<Codec>> codec = make_codec(wanted, request.options.plugin_path);
-  if (!codec.ok()) return codec.status();
-  if ((*codec)->lossy()) {
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(wanted, request.options.plugin_path));
+  if (codec->lossy()) {
     return Status(Code::unsupported,
                   "codec \"" + request.codec + "\" is lossy; a concatenation keeps every bit");
   }
-  return (*codec)->filters();
+  return codec->filters();
 }
 
 }  // namespace
@@ -107,9 +106,7 @@ Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_row
                                               ", must be below 4 GiB");
   }
   if (!keep) {
-    Result<std::vector<FilterSpec>> filters = filters_of_codec(dataset, form.chunk_shape, request);
-    if (!filters.ok()) return filters.status().within(what);
-    form.filters = std::move(*filters);
+    TAILRACE_TAKE(form.filters, filters_of_codec(dataset, form.chunk_shape, request).within(what));
     return form;
   }
   form.filters = dataset.storage.filters;
@@ -150,9 +147,7 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
   }
   TAILRACE_TRY(as_rank_0_says(comm, opened));
   comm.broadcast(packed, 0);
-  Result<std::vector<StoredDataset>> unpacked = unpack_schema(packed);
-  if (!unpacked.ok()) return unpacked.status();
-  older_schema_ = std::move(*unpacked);
+  TAILRACE_TAKE(older_schema_, unpack_schema(packed));
   const std::vector<std::string> conflicts = schema_conflicts(older_schema_, schema);
   if (!conflicts.empty()) {
     std::string text = request.inputs[inputs.first_input()] + ": does not fit " + request.output;

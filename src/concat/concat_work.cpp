@@ -84,9 +84,8 @@ Status ConcatWork::make_codec(std::size_t dataset, const StoredForm& form) {
   const StoredDataset& like = targets_[dataset].like;
   std::unique_ptr<Codec>& slot = codecs_[{&form, like.type}];
   if (slot != nullptr) return Status();
-  Result<std::unique_ptr<Codec>> made = make_stored_codec(like, form, settings_.plugin_path);
-  if (!made.ok()) return made.status().within("dataset \"" + like.path + "\"");
-  slot = std::move(*made);
+  const std::string where = "dataset \"" + like.path + "\"";
+  TAILRACE_TAKE(slot, make_stored_codec(like, form, settings_.plugin_path).within(where));
   return Status();
 }
 

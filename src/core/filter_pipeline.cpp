@@ -142,9 +142,9 @@ class PipelineCodec final : public Codec {
       if (to.size() < limits[i]) {
         return Status(Code::out_of_memory, "no memory for " + std::to_string(limits[i]) + " bytes");
       }
-      const Result<std::size_t> n_bytes = stages_[i]->decode_into(encoded, to);
-      if (!n_bytes.ok()) return n_bytes.status().within("codec " + traits_.name);
-      encoded = to.first(*n_bytes);
+      TAILRACE_TAKE(const std::size_t n_bytes,
+                    stages_[i]->decode_into(encoded, to).within("codec " + traits_.name));
+      encoded = to.first(n_bytes);
       free_block = 1 - free_block;
     }
     if (encoded.size() != chunk_bytes_) return wrong_length("decode", encoded.size());
@@ -200,10 +200,9 @@ Status Codec::decode_into(ConstBytes encoded, std::uint32_t filter_mask,
     return Status(Code::out_of_memory,
                   "no memory for " + std::to_string(encoded.size()) + " bytes");
   }
-  Result<Buffer> decoded = decode(std::move(copy));
-  if (!decoded.ok()) return decoded.status();
-  if (decoded->n_bytes() != values.size()) return wrong_room(decoded->n_bytes(), values.size());
-  if (!values.empty()) std::memcpy(values.data(), decoded->data(), values.size());
+  TAILRACE_TAKE(Buffer decoded, decode(std::move(copy)));
+  if (decoded.n_bytes() != values.size()) return wrong_room(decoded.n_bytes(), values.size());
+  if (!values.empty()) std::memcpy(values.data(), decoded.data(), values.size());
   return Status();
 }
 
@@ -228,9 +227,8 @@ Result<std::size_t> FilterStage::decode_into(ConstBytes encoded, std::span<std::
 Status OwnStage::encode(Buffer& bytes) const {
   Buffer encoded(encoded_bytes_max(bytes.n_bytes()));
   if (!encoded.allocated()) return no_memory(encoded_bytes_max(bytes.n_bytes()));
-  const Result<std::size_t> n_bytes = encode_into(std::as_const(bytes).bytes(), encoded.bytes());
-  if (!n_bytes.ok()) return n_bytes.status();
-  encoded.set_n_bytes(*n_bytes);
+  TAILRACE_TAKE(const auto n_bytes, encode_into(std::as_const(bytes).bytes(), encoded.bytes()));
+  encoded.set_n_bytes(n_bytes);
   bytes = std::move(encoded);
   return Status();
 }
@@ -238,9 +236,8 @@ Status OwnStage::encode(Buffer& bytes) const {
 Status OwnStage::decode(Buffer& bytes, std::uint64_t most_bytes) const {
   Buffer values(most_bytes);
   if (!values.allocated()) return no_memory(most_bytes);
-  const Result<std::size_t> n_bytes = decode_into(std::as_const(bytes).bytes(), values.bytes());
-  if (!n_bytes.ok()) return n_bytes.status();
-  values.set_n_bytes(*n_bytes);
+  TAILRACE_TAKE(const auto n_bytes, decode_into(std::as_const(bytes).bytes(), values.bytes()));
+  values.set_n_bytes(n_bytes);
   bytes = std::move(values);
   return Status();
 }

@@ -41,20 +41,17 @@ std::string number_text(double number) {
 
 template <auto member>
 Status assign_switch(const KeyValue& entry, OptionsWith<member>& options) {
-  Result<bool> parsed = parse_switch(entry.first, entry.second);
-  if (!parsed.ok()) return parsed.status();
-  options.*member = *parsed;
+  TAILRACE_TAKE(options.*member, parse_switch(entry.first, entry.second));
   return Status();
 }
 
 Status parse_bytes_into(const KeyValue& entry, std::uint64_t least, std::uint64_t& target) {
-  Result<std::uint64_t> parsed = parse_bytes(entry.second);
-  if (!parsed.ok()) return parsed.status().within("option " + entry.first);
-  if (*parsed < least) {
+  TAILRACE_TAKE(std::uint64_t parsed, parse_bytes(entry.second).within("option " + entry.first));
+  if (parsed < least) {
     return bad_option_value(entry.first, entry.second,
                             "at least " + std::to_string(least) + " bytes");
   }
-  target = *parsed;
+  target = parsed;
   return Status();
 }
 
@@ -149,9 +146,7 @@ std::string why_text(const FileOptions& options) {
 }
 
 Status assign_threads(const KeyValue& entry, FileOptions& options) {
-  Result<std::uint64_t> count = parse_count(entry.first, entry.second, 0);
-  if (!count.ok()) return count.status();
-  options.n_threads = *count;
+  TAILRACE_TAKE(options.n_threads, parse_count(entry.first, entry.second, 0));
   return Status();
 }
 
@@ -188,9 +183,7 @@ std::string codec_text(const FieldOptions& options) {
 }
 
 Status assign_bound(const KeyValue& entry, FieldOptions& options) {
-  Result<ErrorBound> bound = parse_error_bound(entry.second);
-  if (!bound.ok()) return bound.status();
-  options.bound = *bound;
+  TAILRACE_TAKE(options.bound, parse_error_bound(entry.second));
   options.bound_given = true;
   return Status();
 }
@@ -206,10 +199,10 @@ Status assign_chunk(const KeyValue& entry, FieldOptions& options) {
   }
   // "1000x" is a shape of one dimension, which "1000" (bytes) could not say.
   const bool single = text.back() == 'x';
-  Result<Shape> shape = parse_shape(std::string_view(text).substr(0, text.size() - single));
-  if (!shape.ok()) return shape.status().within("option chunk");
-  if (n_elements(*shape) == 0) return bad_option_value(entry.first, text, "extents >= 1");
-  options.chunk_shape = *shape;
+  const std::string_view extents = std::string_view(text).substr(0, text.size() - single);
+  TAILRACE_TAKE(Shape shape, parse_shape(extents).within("option chunk"));
+  if (n_elements(shape) == 0) return bad_option_value(entry.first, text, "extents >= 1");
+  options.chunk_shape = shape;
   return Status();
 }
 std::string chunk_text(const FieldOptions& options) {
@@ -261,9 +254,8 @@ Status assign_verify(const KeyValue& entry, FieldOptions& options) {
     options.verify = Verify::automatic;
     return Status();
   }
-  Result<bool> on = parse_switch(entry.first, entry.second);
-  if (!on.ok()) return on.status();
-  options.verify = *on ? Verify::on : Verify::off;
+  TAILRACE_TAKE(bool on, parse_switch(entry.first, entry.second));
+  options.verify = on ? Verify::on : Verify::off;
   return Status();
 }
 std::string verify_text(const FieldOptions& options) {
@@ -424,9 +416,8 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
 }
 
 Status apply_field_options(std::string_view text, FieldOptions& options) {
-  Result<std::vector<KeyValue>> entries = split_key_values(text);
-  if (!entries.ok()) return entries.status();
-  for (const KeyValue& entry : *entries) TAILRACE_TRY(apply_field_option(entry, options));
+  TAILRACE_TAKE(std::vector<KeyValue> entries, split_key_values(text));
+  for (const KeyValue& entry : entries) TAILRACE_TRY(apply_field_option(entry, options));
   return Status();
 }
 
@@ -439,9 +430,8 @@ Status apply_file_option(const KeyValue& entry, FileOptions& options) {
 }
 
 Status apply_file_options(std::string_view text, FileOptions& options) {
-  Result<std::vector<KeyValue>> entries = split_key_values(text);
-  if (!entries.ok()) return entries.status();
-  for (const KeyValue& entry : *entries) TAILRACE_TRY(apply_file_option(entry, options));
+  TAILRACE_TAKE(std::vector<KeyValue> entries, split_key_values(text));
+  for (const KeyValue& entry : entries) TAILRACE_TRY(apply_file_option(entry, options));
   return Status();
 }
 

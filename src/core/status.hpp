@@ -66,6 +66,10 @@ class [[nodiscard]] Result {
 
   bool ok() const { return held_.index() == 0; }
   Status status() const { return ok() ? Status() : std::get<1>(held_); }
+  /// The same failure with `where` put before its text; a value stays as it is.
+  Result within(std::string_view where) && {
+    return ok() ? std::move(*this) : Result(std::get<1>(held_).within(where));
+  }
 
   T& value() & { return std::get<0>(held_); }
   const T& value() const& { return std::get<0>(held_); }
@@ -98,3 +102,15 @@ Status status_from_errno(int errno_value, std::string_view what);
     if (::tailrace::Status tailrace_try_ = (expression); !tailrace_try_.ok()) \
       return tailrace_try_;                                                   \
   } while (false)
+
+/// Return the Status of a failed Result from the enclosing function, else take its value:
+///   TAILRACE_TAKE(const std::string text, read_text_file(path));
+/// The first argument is what stands left of `=`, with `auto` for a type that has a comma.
+#define TAILRACE_TAKE(target, ...) \
+  TAILRACE_TAKE_BY(TAILRACE_JOIN(tailrace_taken_, __LINE__), target, (__VA_ARGS__))
+#define TAILRACE_TAKE_BY(result, target, expression) \
+  auto result = expression;                          \
+  if (!result.ok()) return result.status();          \
+  target = std::move(result).value()
+#define TAILRACE_JOIN(first, second) TAILRACE_JOIN_NOW(first, second)
+#define TAILRACE_JOIN_NOW(first, second) first##second

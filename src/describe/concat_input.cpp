@@ -192,9 +192,7 @@ class FileInput final : public ConcatInput {
   ~FileInput() override { close_hdf5(); }
 
   Status start(std::uint64_t image_bytes_max) {
-    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_);
-    if (!opened.ok()) return opened.status();
-    bytes_ = std::move(*opened);
+    TAILRACE_TAKE(bytes_, InputBytes::open(path_));
     file_bytes_ = bytes_->file_bytes();
     version_ = bytes_->version();
     if (file_bytes_ <= image_bytes_max) {
@@ -284,15 +282,14 @@ class FileInput final : public ConcatInput {
 
   Status reopen() {
     if (bytes_ != nullptr) return Status();
-    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_);
-    if (!opened.ok()) return opened.status();
+    TAILRACE_TAKE(std::shared_ptr<InputBytes> opened, InputBytes::open(path_));
     // Longer is fine: an output that is appended to is read while it grows.
-    if ((*opened)->file_bytes() < file_bytes_) {
+    if (opened->file_bytes() < file_bytes_) {
       return Status(Code::corrupt, name() + " had " + std::to_string(file_bytes_) +
                                        " bytes when it was listed and has " +
-                                       std::to_string((*opened)->file_bytes()) + " now");
+                                       std::to_string(opened->file_bytes()) + " now");
     }
-    bytes_ = std::move(*opened);
+    bytes_ = std::move(opened);
     return Status();
   }
 
@@ -304,9 +301,7 @@ class FileInput final : public ConcatInput {
       TAILRACE_TRY(reopen());
       noted_ = std::make_unique<PagedFile>(bytes_);
     }
-    Result<Hdf5Id> opened = open_noted(*noted_, path_);
-    if (!opened.ok()) return opened.status();
-    hdf5_file_ = std::move(*opened);
+    TAILRACE_TAKE(hdf5_file_, open_noted(*noted_, path_));
     return Status();
   }
 
@@ -360,15 +355,13 @@ Result<std::unique_ptr<ConcatInput>> ConcatInput::open(const std::string& path,
 Result<std::vector<std::int64_t>> first_integers(const std::string& path,
                                                  std::span<const std::string> dataset_paths) {
   const std::string what = "file \"" + path + "\"";
-  Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path);
-  if (!opened.ok()) return opened.status();
+  TAILRACE_TAKE(std::shared_ptr<InputBytes> opened, InputBytes::open(path));
   const Hdf5Scope scope;
-  PagedFile paged(std::move(*opened));
-  const Result<Hdf5Id> file = open_noted(paged, path);
-  if (!file.ok()) return file.status();
+  PagedFile paged(std::move(opened));
+  TAILRACE_TAKE(const Hdf5Id file, open_noted(paged, path));
   std::vector<std::int64_t> firsts;
   for (const std::string& dataset_path : dataset_paths) {
-    const Result<std::vector<std::int64_t>> value = read_numbers(file->get(), dataset_path, true);
+    const Result<std::vector<std::int64_t>> value = read_numbers(file.get(), dataset_path, true);
     if (!value.ok()) return (paged.failure.ok() ? value.status() : paged.failure).within(what);
     if (value->empty()) {
       return Status(Code::invalid_argument,

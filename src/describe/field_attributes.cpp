@@ -62,9 +62,7 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   const Hdf5Scope scope;
   std::vector<FieldAttributes> all(field_paths.size());
   if (H5Fis_hdf5(path.c_str()) <= 0) return all;
-  const Result<Hdf5Id> opened = open_plain_hdf5(path);
-  if (!opened.ok()) return opened.status();
-  const Hdf5Id& file = *opened;
+  TAILRACE_TAKE(const Hdf5Id file, open_plain_hdf5(path));
   for (std::size_t f = 0; f < field_paths.size(); ++f) {
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));

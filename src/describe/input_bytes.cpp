@@ -104,14 +104,13 @@ std::uint64_t file_version(const std::string& path) {
 
 Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bool own_output) {
   if (!own_output) TAILRACE_TRY(check_not_half_committed(path));
-  Result<RegularFile> opened = open_regular(path, O_RDONLY);
-  if (!opened.ok()) return opened.status();
+  TAILRACE_TAKE(RegularFile opened, open_regular(path, O_RDONLY));
   struct stat facts = {};
-  if (::fstat(opened->at.fd(), &facts) != 0) {
+  if (::fstat(opened.at.fd(), &facts) != 0) {
     return status_from_errno(errno, "cannot look at " + path);
   }
   return std::shared_ptr<InputBytes>(
-      new InputBytes(path, opened->at.release(), opened->n_bytes, version_of(facts)));
+      new InputBytes(path, opened.at.release(), opened.n_bytes, version_of(facts)));
 }
 
 InputBytes::~InputBytes() { ::close(descriptor_); }

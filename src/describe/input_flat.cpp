@@ -192,16 +192,15 @@ Result<NpyHeader> read_npy_header(const InputBytes& input) {
   std::string literal(literal_bytes, '\0');
   TAILRACE_TRY(input.read_at(literal_address, std::as_writable_bytes(std::span(literal))));
 
-  Result<NpyHeader> header = parse_npy_literal(literal);
-  if (!header.ok()) return header.status().within(input.path());
-  header->data_address = literal_address + literal_bytes;
+  TAILRACE_TAKE(NpyHeader header, parse_npy_literal(literal).within(input.path()));
+  header.data_address = literal_address + literal_bytes;
   std::uint64_t values_bytes = 0;
-  if (!multiply_checked(n_elements(header->shape), dtype_bytes(header->dtype), values_bytes) ||
-      values_bytes != input.file_bytes() - header->data_address) {
-    return Status(Code::corrupt, input.path() + ": " + std::string(dtype_name(header->dtype)) +
-                                     " of shape " + shape_text(header->shape) +
+  if (!multiply_checked(n_elements(header.shape), dtype_bytes(header.dtype), values_bytes) ||
+      values_bytes != input.file_bytes() - header.data_address) {
+    return Status(Code::corrupt, input.path() + ": " + std::string(dtype_name(header.dtype)) +
+                                     " of shape " + shape_text(header.shape) +
                                      " does not match the " +
-                                     std::to_string(input.file_bytes() - header->data_address) +
+                                     std::to_string(input.file_bytes() - header.data_address) +
                                      " bytes behind the npy head (truncated?)");
   }
   return header;
@@ -324,9 +323,8 @@ std::unique_ptr<InputFile> make_flat_input(std::string format, std::shared_ptr<I
 }  // namespace
 
 Result<std::unique_ptr<InputFile>> open_npy_input(std::shared_ptr<InputBytes> bytes) {
-  const Result<NpyHeader> header = read_npy_header(*bytes);
-  if (!header.ok()) return header.status();
-  return make_flat_input("npy", std::move(bytes), *header);
+  TAILRACE_TAKE(const NpyHeader header, read_npy_header(*bytes));
+  return make_flat_input("npy", std::move(bytes), header);
 }
 
 Result<std::unique_ptr<InputFile>> open_raw_input(std::shared_ptr<InputBytes> bytes,

@@ -770,10 +770,9 @@ class NetcdfClassicInput final : public InputFile {
 }  // namespace
 
 Result<std::unique_ptr<InputFile>> open_netcdf_classic_input(std::shared_ptr<InputBytes> bytes) {
-  Result<NetcdfHeader> header = read_netcdf_header(*bytes);
-  if (!header.ok()) return header.status();
+  TAILRACE_TAKE(NetcdfHeader header, read_netcdf_header(*bytes));
   return std::unique_ptr<InputFile>(
-      std::make_unique<NetcdfClassicInput>(std::move(bytes), std::move(header).value()));
+      std::make_unique<NetcdfClassicInput>(std::move(bytes), std::move(header)));
 }
 
 }  // namespace tailrace

@@ -58,11 +58,10 @@ Result<const PagedFile::Page*> PagedFile::page(std::uint64_t index) {
 Status PagedFile::fill(std::uint64_t address, std::span<std::byte> bytes) {
   if (bytes.size() >= page_bytes) return read(address, bytes);
   while (!bytes.empty()) {
-    const Result<const Page*> found = page(address / page_bytes);
-    if (!found.ok()) return found.status();
+    TAILRACE_TAKE(const auto* found, page(address / page_bytes));
     const auto at = static_cast<std::size_t>(address % page_bytes);
     const std::size_t n_bytes = std::min(bytes.size(), page_bytes - at);
-    std::memcpy(bytes.data(), (*found)->bytes.data() + at, n_bytes);
+    std::memcpy(bytes.data(), found->bytes.data() + at, n_bytes);
     address += n_bytes;
     bytes = bytes.subspan(n_bytes);
   }

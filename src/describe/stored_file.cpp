@@ -105,14 +105,10 @@ class FileOverHdf5 final : public StoredFile {
   }
 
   Status start(bool own_output) {
-    Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path_, own_output);
-    if (!opened.ok()) return opened.status();
-    bytes_ = std::move(*opened);
+    TAILRACE_TAKE(bytes_, InputBytes::open(path_, own_output));
     const Hdf5Scope scope;
     noted_ = std::make_unique<PagedFile>(bytes_);
-    Result<Hdf5Id> file = open_noted(*noted_, path_);
-    if (!file.ok()) return file.status();
-    file_ = std::move(*file);
+    TAILRACE_TAKE(file_, open_noted(*noted_, path_));
     return Status();
   }
 
@@ -315,9 +311,7 @@ class FileOverHdf5 final : public StoredFile {
     for (FileOverHdf5* other : others) {
       if (other->state_.same_file(state) && !other->state_.same_state(state)) other->close_plain();
     }
-    Result<Hdf5Id> file = open_plain_hdf5(path_, H5F_CLOSE_DEFAULT);
-    if (!file.ok()) return file.status();
-    plain_file_ = std::move(*file);
+    TAILRACE_TAKE(plain_file_, open_plain_hdf5(path_, H5F_CLOSE_DEFAULT));
     state_ = state;
     with_plain_file().push_back(this);
     return Status();
@@ -399,9 +393,7 @@ Result<DatasetList> unpack_dataset_list(std::span<const std::byte> bytes) {
     std::string alias = reader.take_text();
     list.aliases.emplace_back(std::move(alias), reader.take_text());
   }
-  Result<std::vector<StoredDataset>> datasets = unpack_schema(reader.rest());
-  if (!datasets.ok()) return datasets.status();
-  list.datasets = std::move(*datasets);
+  TAILRACE_TAKE(list.datasets, unpack_schema(reader.rest()));
   return list;
 }
 

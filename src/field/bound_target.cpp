@@ -114,16 +114,12 @@ Result<double> predicted_bytes(const TargetField& target, double absolute_bound,
   if (target.free) request.absolute_bound = absolute_bound;
   if (codec_entry(request.name).stores_plainly) return static_cast<double>(sample.rank_bytes);
   if (sample.parts.empty()) return 0.0;
-  Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
-  if (!codec.ok()) return codec.status();
-  Result<std::unique_ptr<ChunkEstimator>> estimator =
-      ChunkEstimator::make(request, **codec, plugin_path);
-  if (!estimator.ok()) return estimator.status();
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, plugin_path));
+  TAILRACE_TAKE(auto estimator, ChunkEstimator::make(request, *codec, plugin_path));
   double n_bytes = 0;
   for (const StridedValues& part : sample.parts) {
-    Result<Estimate> estimate = (*estimator)->estimate(part, part.n_bytes());
-    if (!estimate.ok()) return estimate.status();
-    n_bytes += estimate->encoded_bytes;
+    TAILRACE_TAKE(Estimate estimate, estimator->estimate(part, part.n_bytes()));
+    n_bytes += estimate.encoded_bytes;
   }
   return n_bytes * static_cast<double>(sample.rank_bytes) / static_cast<double>(sample.part_bytes);
 }
@@ -192,15 +188,12 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
       error_values_max / std::max<std::uint64_t>(row, 1), 1, part.shape.front());
   CodecRequest request = target_request(*target.field);
   request.chunk_shape = piece.shape;
-  Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
-  if (!codec.ok()) return codec.status();
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, plugin_path));
   Buffer original(piece.n_bytes());
   if (!original.allocated()) return Status(Code::out_of_memory, "no memory to sample errors");
   gather(piece, original.data());
-  Result<EncodedBytes> encoded = (*codec)->encode(Buffer::copy_of(original.bytes()));
-  if (!encoded.ok()) return encoded.status();
-  Result<Buffer> decoded = (*codec)->decode(std::move(*encoded));
-  if (!decoded.ok()) return decoded.status();
+  TAILRACE_TAKE(EncodedBytes encoded, codec->encode(Buffer::copy_of(original.bytes())));
+  TAILRACE_TAKE(Buffer decoded, codec->decode(std::move(encoded)));
   const double bound = target.field->resolved.absolute_bound;
   const std::optional<double> fill = target.field->definition.options.fill_value;
   double squares = 0;
@@ -215,10 +208,10 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
   };
   if (piece.dtype == DType::f32) {
     add(reinterpret_cast<const float*>(original.data()),
-        reinterpret_cast<const float*>(decoded->data()));
+        reinterpret_cast<const float*>(decoded.data()));
   } else {
     add(reinterpret_cast<const double*>(original.data()),
-        reinterpret_cast<const double*>(decoded->data()));
+        reinterpret_cast<const double*>(decoded.data()));
   }
   target.square_sum += static_cast<std::uint64_t>(std::llround(squares / square_unit));
   return Status();

@@ -151,19 +151,14 @@ Result<CodecRequest> FieldCandidates::request_for(std::size_t candidate,
 
 Status FieldCandidates::estimate_parts(std::size_t candidate) {
   CandidateView& view = views_[candidate];
-  Result<CodecRequest> request = request_for(candidate, field_->resolved.chunk_shape);
-  if (!request.ok()) return request.status();
-  Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path_);
-  if (!codec.ok()) return codec.status();
+  TAILRACE_TAKE(CodecRequest request, request_for(candidate, field_->resolved.chunk_shape));
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, plugin_path_));
   if (sample_.parts.empty()) return Status();
-  Result<std::unique_ptr<ChunkEstimator>> estimator =
-      ChunkEstimator::make(*request, **codec, plugin_path_);
-  if (!estimator.ok()) return estimator.status();
+  TAILRACE_TAKE(auto estimator, ChunkEstimator::make(request, *codec, plugin_path_));
   for (const StridedValues& part : sample_.parts) {
-    Result<Estimate> estimate = (*estimator)->estimate(part, part.n_bytes());
-    if (!estimate.ok()) return estimate.status();
-    view.encoded_bytes += estimate->encoded_bytes;
-    view.unstaged_bytes += estimate->encoded_bytes * estimate->lossless_gain;
+    TAILRACE_TAKE(Estimate estimate, estimator->estimate(part, part.n_bytes()));
+    view.encoded_bytes += estimate.encoded_bytes;
+    view.unstaged_bytes += estimate.encoded_bytes * estimate.lossless_gain;
   }
   return Status();
 }
@@ -228,9 +223,8 @@ Status FieldCandidates::search_predictors(const std::function<double(std::size_t
 Status FieldCandidates::measure(std::size_t candidate) {
   CandidateView& view = views_[candidate];
   for (const StridedValues& part : sample_.parts) {
-    Result<CodecRequest> request = request_for(candidate, part.shape);
-    if (!request.ok()) return request.status();
-    Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path_);
+    TAILRACE_TAKE(CodecRequest request, request_for(candidate, part.shape));
+    Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path_);
     if (!codec.ok()) return is_refusal(codec.status()) ? Status() : codec.status();
     const bool verified =
         verifies(field_->definition.options.verify, view.codec, (*codec)->lossy());

@@ -352,9 +352,8 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
   const FieldCandidates candidates(field, FieldSample(), plugin_path);
   const Shape chunk_shape = field.definition.with_entries(1, field.resolved.chunk_shape);
   for (std::size_t c = 0; c < candidates.views().size(); ++c) {
-    Result<CodecRequest> request = candidates.request_for(c, chunk_shape);
-    if (!request.ok()) return request.status();
-    Result<std::unique_ptr<Codec>> codec = make_codec(*request, plugin_path);
+    TAILRACE_TAKE(CodecRequest request, candidates.request_for(c, chunk_shape));
+    Result<std::unique_ptr<Codec>> codec = make_codec(request, plugin_path);
     if (codec.ok() && has_filters(field.stored_filters, **codec))
       return candidates.views()[c].codec;
   }
@@ -401,13 +400,12 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return status_from_errno(errno, "cannot read the machine profile " + path);
   std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  Result<MachineProfile> profile = parse_profile(text);
-  if (!profile.ok()) return profile.status().within(path);
+  TAILRACE_TAKE(MachineProfile profile, parse_profile(text).within(path));
   if (!log) return text;
   const std::filesystem::path folder = std::filesystem::path(output_path).parent_path();
   MachineIdentity here = find_machine_identity(folder.empty() ? "." : folder.string());
-  if (output_path.empty()) here.file_system = profile->file_system;
-  for (const std::string& remark : staleness(*profile, here)) {
+  if (output_path.empty()) here.file_system = profile.file_system;
+  for (const std::string& remark : staleness(profile, here)) {
     log("machine profile " + path + ": " + remark);
   }
   return text;
@@ -425,10 +423,8 @@ Status pack_profile(const FileOptions& options, const LogCallback& log, const st
 Status take_profile(ByteReader& reader, FileOptions& options,
                     std::optional<MachineProfile>& profile) {
   const std::string text = reader.take_text();
-  Result<MachineProfile> parsed =
-      text.empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(text);
-  if (!parsed.ok()) return parsed.status();
-  profile = std::move(*parsed);
+  TAILRACE_TAKE(profile,
+                text.empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(text));
   if (options.alignment_bytes == 0) options.alignment_bytes = profile->alignment_bytes();
   return Status();
 }

@@ -73,21 +73,18 @@ Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known)
   std::vector<std::string> paths;
   paths.reserve(known.size());
   for (const FieldState* field : known) paths.push_back(field->definition.path);
-  const Result<std::unique_ptr<StoredFile>> file = StoredFile::open(path);
-  if (!file.ok()) return file.status();
-  const Result<DatasetList> list = (*file)->list(Asked::fields);
-  if (!list.ok()) return list.status();
-  const Result<std::vector<FieldAttributes>> stored = read_field_attributes(path, paths);
-  if (!stored.ok()) return stored.status();
+  TAILRACE_TAKE(const std::unique_ptr<StoredFile> file, StoredFile::open(path));
+  TAILRACE_TAKE(const DatasetList list, file->list(Asked::fields));
+  TAILRACE_TAKE(const std::vector<FieldAttributes> stored, read_field_attributes(path, paths));
   for (std::size_t i = 0; i < known.size(); ++i) {
     const StoredDataset* found = nullptr;
-    for (const StoredDataset& dataset : list->datasets) {
+    for (const StoredDataset& dataset : list.datasets) {
       if (dataset.field && dataset.path == paths[i]) found = &dataset;
     }
     if (found == nullptr) {
       return refuse(*known[i], Code::already_exists, "the file has something else of this name");
     }
-    TAILRACE_TRY(adopt(*known[i], *found, (*stored)[i]));
+    TAILRACE_TRY(adopt(*known[i], *found, stored[i]));
   }
   return Status();
 }

@@ -45,10 +45,9 @@ Result<std::vector<FieldState*>> fields_with_auto_book(std::vector<FieldState>& 
   for (FieldState& field : fields) {
     if (!field.is_new() || !codec_entry(field.definition.options.codec).has_books) continue;
     trz::CodecSettingList settings = field.definition.options.codec_settings;
-    const Result<std::optional<trz::AutoBook>> wish = trz::take_auto_book(settings);
-    if (!wish.ok()) return wish.status().within(field.definition.name());
-    if (!*wish || !has_codes(field)) continue;
-    field.learned.book.most_loss = (*wish)->most_loss;
+    TAILRACE_TAKE(const auto wish, trz::take_auto_book(settings).within(field.definition.name()));
+    if (!wish || !has_codes(field)) continue;
+    field.learned.book.most_loss = wish->most_loss;
     found.push_back(&field);
   }
   return found;
@@ -144,8 +143,7 @@ Status count_sample(const FieldState& field, std::uint64_t n_chunks, trz::BookCo
   if (n_chunks == 0 || !(field.resolved.absolute_bound > 0)) return Status();
   SampleSize size;
   size.n_parts_max = n_chunks;
-  const Result<FieldSample> sample = take_sample(field, size);
-  if (!sample.ok()) return sample.status();
+  TAILRACE_TAKE(const FieldSample sample, take_sample(field, size));
   CodecRequest request = codec_request(field.definition, field.resolved);
   TAILRACE_TRY(trz::take_auto_book(request.settings).status());
   CodecSettings keys(request);
@@ -155,7 +153,7 @@ Status count_sample(const FieldState& field, std::uint64_t n_chunks, trz::BookCo
   type.dtype = field.definition.dtype;
   type.bound = field.resolved.absolute_bound;
   type.fill_value = trz::recorded_fill(type.dtype, field.definition.options.fill_value);
-  for (const StridedValues& part : sample->parts) {
+  for (const StridedValues& part : sample.parts) {
     Buffer values(part.n_bytes());
     if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a sample's values");
     gather(part, values.data());
@@ -216,10 +214,10 @@ bool wants_new_book(BookState& book, std::uint64_t chunk_bytes, const CountedSum
 }  // namespace
 
 Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
-  Result<std::vector<FieldState*>> wishing = fields_with_auto_book(fields);
-  if (!wishing.ok()) return wishing.status();  // Alike on every rank: the definitions are.
+  // A failure is alike on every rank: the definitions are.
+  TAILRACE_TAKE(const std::vector<FieldState*> wishing, fields_with_auto_book(fields));
   std::vector<FieldState*> untrained;
-  for (FieldState* field : *wishing) {
+  for (FieldState* field : wishing) {
     BookState& book = field->learned.book;
     if (field->continued) {
       adopt_stored_book(comm, *field);
@@ -236,7 +234,7 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
   TAILRACE_TRY(train_first_books(comm, untrained));
   const auto rank = static_cast<std::uint64_t>(comm.rank());
   const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
-  for (FieldState* field : *wishing) {
+  for (FieldState* field : wishing) {
     BookState& book = field->learned.book;
     if (!book.bytes.empty()) {
       trz::name_book(book.bytes, field->definition.options.codec_settings);

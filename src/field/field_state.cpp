@@ -198,9 +198,8 @@ Status check_definition(const FieldDefinition& definition) {
     return bad("chunk shape " + shape_text(*options.chunk_shape) + " does not fit shape " +
                shape_text(shape));
   }
-  Result<std::unique_ptr<Layout>> layout = make_layout(options.layout, options);
-  if (!layout.ok()) return layout.status().within(definition.name());
-  if ((*layout)->contiguous()) {
+  TAILRACE_TAKE(auto layout, make_layout(options.layout, options).within(definition.name()));
+  if (layout->contiguous()) {
     if (!codec_entry(options.codec).stores_plainly) {
       return bad("layout contiguous stores uncompressed values; it needs codec none, not " +
                  options.codec);
@@ -344,10 +343,10 @@ Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::st
   for (FieldState& field : fields) {
     if (!field.is_new()) continue;
     const FieldDefinition& definition = field.definition;
-    Result<std::unique_ptr<Layout>> layout = make_layout(
-        stored_plainly(definition) ? "contiguous" : definition.options.layout, definition.options);
-    if (!layout.ok()) return layout.status().within(definition.name());
-    field.resolved.layout = std::move(*layout);
+    const std::string& wanted = definition.options.layout;
+    const std::string layout = stored_plainly(definition) ? "contiguous" : wanted;
+    TAILRACE_TAKE(field.resolved.layout,
+                  make_layout(layout, definition.options).within(definition.name()));
     TAILRACE_TRY(
         prepare_codec(definition, field.learned.book.counter, field.resolved, plugin_path, log));
     comm.decide(definition.name(), decision_text(field.resolved));

@@ -46,9 +46,8 @@ Result<Trip> run_once(const Codec& codec, std::span<const std::byte> values) {
   // Who reads gets the values in an array of their own, as HDF5 hands them over.
   std::vector<std::byte> destination(values.size());
   const double decode_start = thread_cpu_s();
-  Result<Buffer> decoded = codec.decode(std::move(*encoded));
-  if (!decoded.ok()) return decoded.status();
-  std::copy_n(decoded->data(), std::min(decoded->n_bytes(), values.size()), destination.data());
+  TAILRACE_TAKE(Buffer decoded, codec.decode(std::move(*encoded)));
+  std::copy_n(decoded.data(), std::min(decoded.n_bytes(), values.size()), destination.data());
   trip.encode_s = middle - start;
   trip.decode_s = thread_cpu_s() - decode_start;
   return trip;
@@ -56,17 +55,15 @@ Result<Trip> run_once(const Codec& codec, std::span<const std::byte> values) {
 
 Result<Trip> run_often(const Codec& codec, std::span<const std::byte> values,
                        std::size_t n_repeats) {
-  Result<Trip> warm = run_once(codec, values);
-  if (!warm.ok()) return warm.status();
+  TAILRACE_TAKE(Trip warm, run_once(codec, values));
   std::vector<double> encode_s;
   std::vector<double> decode_s;
   for (std::size_t i = 0; i < n_repeats; ++i) {
-    Result<Trip> trip = run_once(codec, values);
-    if (!trip.ok()) return trip.status();
-    encode_s.push_back(trip->encode_s);
-    decode_s.push_back(trip->decode_s);
+    TAILRACE_TAKE(Trip trip, run_once(codec, values));
+    encode_s.push_back(trip.encode_s);
+    decode_s.push_back(trip.decode_s);
   }
-  return Trip{median_of(encode_s), median_of(decode_s), warm->encoded_bytes};
+  return Trip{median_of(encode_s), median_of(decode_s), warm.encoded_bytes};
 }
 
 }  // namespace
@@ -143,9 +140,7 @@ class ScratchFile {
     return open_storage(path);
   }
   Status open_storage(const std::string& path) {
-    Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, false, false);
-    if (!storage.ok()) return storage.status();
-    storage_ = std::move(*storage);
+    TAILRACE_TAKE(storage_, open_posix_storage(path, false, false));
     return Status();
   }
 
@@ -237,11 +232,10 @@ class StorageBench {
     std::vector<double> read_s;
     std::vector<double> sync_s;
     while (write_s.size() < kRepeatsMax && (write_s.empty() || now_s() < patience_s)) {
-      Result<Run> run = run_once(n_ranks, n_bytes);
-      if (!run.ok()) return run.status();
-      write_s.push_back(run->write_s);
-      read_s.push_back(run->read_s);
-      sync_s.push_back(run->sync_s);
+      TAILRACE_TAKE(Run run, run_once(n_ranks, n_bytes));
+      write_s.push_back(run.write_s);
+      read_s.push_back(run.read_s);
+      sync_s.push_back(run.sync_s);
       progress_(std::min(now_s() / plan_.budget_s, 1.0));
     }
     const auto bytes = static_cast<double>(n_bytes);
@@ -335,14 +329,13 @@ Result<double> measure_sync_latency(Comm& comm, const std::string& folder, doubl
 }
 
 Result<double> measure_claim_latency(Comm& comm) {
-  Result<std::unique_ptr<Tail>> tail = comm.create_tail(0);
-  if (!tail.ok()) return tail.status();
+  TAILRACE_TAKE(std::unique_ptr<Tail> tail, comm.create_tail(0));
   comm.barrier();
   const LaneClock clock;
-  for (std::uint64_t i = 0; i < kClaims; ++i) (*tail)->claim(1U << 20);
+  for (std::uint64_t i = 0; i < kClaims; ++i) tail->claim(1U << 20);
   double mean_s = clock.now_s() / static_cast<double>(kClaims);
   comm.allreduce(std::span<double>(&mean_s, 1), Reduction::sum);
-  const std::uint64_t end = (*tail)->end();
+  const std::uint64_t end = tail->end();
   TAILRACE_CHECK(end >= kClaims * (1U << 20) * static_cast<std::uint64_t>(comm.n_ranks()));
   return mean_s / comm.n_ranks();
 }

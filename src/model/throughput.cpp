@@ -328,9 +328,8 @@ Result<BandwidthModel> BandwidthModel::fit(std::span<const BandwidthPoint> point
   for (const BandwidthPoint& point : points) by_ranks[point.n_ranks].push_back(point);
   std::vector<Roofline> rooflines;
   for (const auto& [n_ranks, group] : by_ranks) {
-    Result<Roofline> roofline = fit_roofline(group);
-    if (!roofline.ok()) return roofline.status();
-    rooflines.push_back(*roofline);
+    TAILRACE_TAKE(Roofline roofline, fit_roofline(group));
+    rooflines.push_back(roofline);
   }
   return of(std::move(rooflines));
 }

@@ -310,9 +310,8 @@ Status change_model_attributes(hid_t object, const std::string& owner,
 
 Status flatten_wide_attributes(hid_t object, const std::string& owner,
                                std::vector<std::string>& lines) {
-  const Result<std::vector<std::string>> names = attribute_names(object, owner);
-  if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
+  TAILRACE_TAKE(const std::vector<std::string> names, attribute_names(object, owner));
+  for (const std::string& name : names) {
     const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
     const Hdf5Id type(H5Aget_type(attribute.get()));
     const Hdf5Id space(H5Aget_space(attribute.get()));

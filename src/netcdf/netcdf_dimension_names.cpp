@@ -76,12 +76,10 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
     lines.push_back(what_of(path) + " have a fixed length, which netCDF cannot read: too many");
     return Status();
   }
-  const Result<std::vector<std::string>> texts =
-      read_texts(old.get(), type.get(), static_cast<std::uint64_t>(n_texts), path);
-  if (!texts.ok()) return texts.status();
+  TAILRACE_TAKE(const auto texts,
+                read_texts(old.get(), type.get(), static_cast<std::uint64_t>(n_texts), path));
   const std::string group = parent_path(path);
-  const Result<std::vector<std::string>> order = link_names(file, group);
-  if (!order.ok()) return order.status();
+  TAILRACE_TAKE(const std::vector<std::string> order, link_names(file, group));
   std::string aside = child_path(group, "tailrace_moving");
   while (link_exists(file, aside)) aside += "_";
 
@@ -89,7 +87,7 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   H5Tset_cset(text_type.get(), H5Tget_cset(type.get()));
   const Hdf5Id made = create_like(file, old.get(), text_type.get(), aside);
   std::vector<const char*> pointers;
-  for (const std::string& text : *texts) pointers.push_back(text.c_str());
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
   if (!made.valid() || (!pointers.empty() && H5Dwrite(made.get(), text_type.get(), H5S_ALL, H5S_ALL,
                                                       H5P_DEFAULT, pointers.data()) < 0)) {
     return hdf5_failure(Code::internal, what_of(path));
@@ -97,15 +95,14 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   const Hdf5Catalog no_catalog;  // Within one file references stay as they are.
   Hdf5References references(file, no_catalog, file);
   Hdf5Copier(file, file, references, lines).copy_plain_attributes(old.get(), made.get(), path);
-  const Result<ScaleTies> ties = untie_scales(file, old.get(), path);
-  if (!ties.ok()) return ties.status();
+  TAILRACE_TAKE(const ScaleTies ties, untie_scales(file, old.get(), path));
   old.reset();
   if (H5Ldelete(file, path.c_str(), H5P_DEFAULT) < 0 ||
       H5Lmove(file, aside.c_str(), file, path.c_str(), H5P_DEFAULT, H5P_DEFAULT) < 0) {
     return hdf5_failure(Code::internal, what_of(path));
   }
-  TAILRACE_TRY(tie_scales(file, path, *ties));
-  return order_links(file, group, *order);
+  TAILRACE_TRY(tie_scales(file, path, ties));
+  return order_links(file, group, order);
 }
 
 // --- dimensions
@@ -303,11 +300,10 @@ class Naming {
 Result<Lines> name_dimensions(Hdf5File& file, std::span<const DimensionNames> given) {
   const Hdf5Scope scope;
   const hid_t id = file.hdf5_id();
-  Result<NetcdfFile> read = read_netcdf_file(id);
-  if (!read.ok()) return read.status();
+  TAILRACE_TAKE(NetcdfFile read, read_netcdf_file(id));
   const Hdf5Id root(H5Gopen2(id, "/", H5P_DEFAULT));
   TAILRACE_TRY(write_netcdf_properties(root.get()));
-  return Naming(id, std::move(*read)).run(given);
+  return Naming(id, std::move(read)).run(given);
 }
 
 }  // namespace tailrace

@@ -229,10 +229,9 @@ Status LayoutOnHdf5::make_filters_known(hid_t dataset) {
   if (form.filters.empty()) return Status();
   form.kind = StoredForm::Kind::chunked;
   form.chunk_shape = {1};
-  const Result<std::int64_t> made =
-      file_.creation_list(form, H5T_NATIVE_INT8, std::span<const std::byte>(), false, false);
-  if (!made.ok()) return made.status();
-  const Hdf5Id unused(*made);
+  TAILRACE_TAKE(const auto made, file_.creation_list(form, H5T_NATIVE_INT8,
+                                                     std::span<const std::byte>(), false, false));
+  const Hdf5Id unused(made);
   return Status();
 }
 
@@ -341,11 +340,11 @@ Result<Hdf5Id> LayoutOnHdf5::creation_list(const ModelVariable& variable, const 
   }
   const FillValue fill(variable);
   const bool planned = storage.contiguous_address != 0;
-  const Result<std::int64_t> made = file_.creation_list(
-      form, type.get(), variable.no_fill ? std::span<const std::byte>() : fill.bytes(), planned,
-      false);
-  if (!made.ok()) return made.status();
-  Hdf5Id list(*made);
+  TAILRACE_TAKE(const auto made,
+                file_.creation_list(form, type.get(),
+                                    variable.no_fill ? std::span<const std::byte>() : fill.bytes(),
+                                    planned, false));
+  Hdf5Id list(made);
   if (variable.no_fill && H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) < 0) {
     return hdf5_failure(Code::internal, "fill time");
   }
@@ -367,8 +366,7 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
     TAILRACE_TRY(scales_.release(model_, *dimension));
   }
   const Shape shape = model_.shape_of(variable);
-  Result<Hdf5Id> list = creation_list(variable, shape, storage);
-  if (!list.ok()) return list.status().within(what);
+  TAILRACE_TAKE(Hdf5Id list, creation_list(variable, shape, storage).within(what));
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
   std::vector<hsize_t> limits = extents;
   for (std::size_t d = 0; d < limits.size(); ++d) {
@@ -386,13 +384,12 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
   exact.name = last_component(variable.dataset_path);
   exact.type_id = type.get();
   exact.space_id = space.get();
-  exact.creation_list_id = list->get();
+  exact.creation_list_id = list.get();
   exact.filters = storage.filters;
   exact.contiguous_address = storage.contiguous_address;
   exact.contiguous_bytes = n_elements(shape) * H5Tget_size(type.get());
-  const Result<std::int64_t> made = file_.create_exact(exact);
-  if (!made.ok()) return made.status();
-  const Hdf5Id dataset(*made);
+  TAILRACE_TAKE(const std::int64_t made, file_.create_exact(exact));
+  const Hdf5Id dataset(made);
   for (const ModelAttribute& attribute : variable.attributes) {
     TAILRACE_TRY(write_model_attribute(dataset.get(), variable.dataset_path, attribute));
   }
@@ -429,13 +426,12 @@ Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::create(Hdf5File& file) {
 
 Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const NetcdfModel& model) {
   const Hdf5Scope scope;
-  Result<NetcdfFile> opened = read_netcdf_file(file.hdf5_id());
-  if (!opened.ok()) return opened.status();
-  opened->model.remarks = model.remarks;  // the words, not the file, may differ
-  if (opened->model != model) {
+  TAILRACE_TAKE(NetcdfFile opened, read_netcdf_file(file.hdf5_id()));
+  opened.model.remarks = model.remarks;  // the words, not the file, may differ
+  if (opened.model != model) {
     return Status(Code::invalid_argument, "model is not what the file holds");
   }
-  return std::unique_ptr<NetcdfLayout>(std::make_unique<LayoutOnHdf5>(file, std::move(*opened)));
+  return std::unique_ptr<NetcdfLayout>(std::make_unique<LayoutOnHdf5>(file, std::move(opened)));
 }
 
 }  // namespace tailrace

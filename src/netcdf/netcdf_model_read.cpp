@@ -358,9 +358,8 @@ Result<NetcdfFile> read_netcdf_file(hid_t file) { return ModelReader(file).run()
 
 Result<NetcdfModel> read_netcdf_model(std::int64_t hdf5_id) {
   const Hdf5Scope scope;
-  Result<NetcdfFile> file = read_netcdf_file(hdf5_id);
-  if (!file.ok()) return file.status();
-  return std::move(file->model);
+  TAILRACE_TAKE(NetcdfFile file, read_netcdf_file(hdf5_id));
+  return std::move(file.model);
 }
 
 }  // namespace tailrace

@@ -33,9 +33,8 @@ Result<std::string> peek(const InputBytes& bytes, std::uint64_t address) {
 /// HDF5 looks for its signature at 0, 512, 1024, 2048, ...: user blocks may stand before it.
 Result<bool> has_hdf5_signature(const InputBytes& bytes) {
   for (std::uint64_t at = 0; at < bytes.file_bytes(); at = at == 0 ? 512 : at * 2) {
-    const Result<std::string> found = peek(bytes, at);
-    if (!found.ok()) return found.status();
-    if (*found == kHdf5Signature) return true;
+    TAILRACE_TAKE(const std::string found, peek(bytes, at));
+    if (found == kHdf5Signature) return true;
   }
   return false;
 }
@@ -66,13 +65,11 @@ class Hdf5Input final : public InputFile {
  public:
   static Result<std::unique_ptr<InputFile>> open(const std::string& path,
                                                  const ReadOptions& options) {
-    Result<std::unique_ptr<StoredFile>> file = StoredFile::open(path, other_files_of(options));
-    if (!file.ok()) return file.status();
-    Result<DatasetList> list = (*file)->list(Asked::fields);
-    if (!list.ok()) return list.status();
-    std::erase_if(list->datasets, [](const StoredDataset& dataset) { return !dataset.field; });
+    TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
+    TAILRACE_TAKE(DatasetList list, file->list(Asked::fields));
+    std::erase_if(list.datasets, [](const StoredDataset& dataset) { return !dataset.field; });
     return std::unique_ptr<InputFile>(
-        new Hdf5Input(path, std::move(*file), std::move(*list), options));
+        new Hdf5Input(path, std::move(file), std::move(list), options));
   }
 
   const std::string& format() const override { return format_; }
@@ -144,22 +141,18 @@ class Hdf5Input final : public InputFile {
 Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,
                                                    const std::optional<RawFormat>& raw,
                                                    const ReadOptions& options) {
-  Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(path);
-  if (!opened.ok()) return opened.status();
-  std::shared_ptr<InputBytes> bytes = std::move(opened).value();
+  TAILRACE_TAKE(std::shared_ptr<InputBytes> bytes, InputBytes::open(path));
   if (raw) return open_raw_input(std::move(bytes), *raw);
   if (bytes->file_bytes() == 0) return Status(Code::corrupt, path + ": the file is empty");
 
-  const Result<std::string> first = peek(*bytes, 0);
-  if (!first.ok()) return first.status();
-  if (is_netcdf_classic(*first)) return open_netcdf_classic_input(std::move(bytes));
-  if (is_npy(*first)) return open_npy_input(std::move(bytes));
-  const Result<bool> hdf5 = has_hdf5_signature(*bytes);
-  if (!hdf5.ok()) return hdf5.status();
-  if (*hdf5) return Hdf5Input::open(path, options);
+  TAILRACE_TAKE(const std::string first, peek(*bytes, 0));
+  if (is_netcdf_classic(first)) return open_netcdf_classic_input(std::move(bytes));
+  if (is_npy(first)) return open_npy_input(std::move(bytes));
+  TAILRACE_TAKE(const bool hdf5, has_hdf5_signature(*bytes));
+  if (hdf5) return Hdf5Input::open(path, options);
   return Status(Code::corrupt, path +
                                    ": expected HDF5, netCDF or .npy, but the file begins with \"" +
-                                   printable(*first) + "\" (a raw file needs its dtype and shape)");
+                                   printable(first) + "\" (a raw file needs its dtype and shape)");
 }
 
 }  // namespace tailrace

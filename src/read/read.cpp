@@ -547,10 +547,7 @@ class FileReader final : public Reader {
   /// This rank opens the file when it first needs it.
   Status open_file() {
     if (file_ != nullptr) return Status();
-    Result<std::unique_ptr<StoredFile>> opened =
-        StoredFile::open(path_, other_files_of(options_), options_.own_output);
-    if (!opened.ok()) return opened.status();
-    file_ = std::move(*opened);
+    TAILRACE_TAKE(file_, StoredFile::open(path_, other_files_of(options_), options_.own_output));
     return Status();
   }
 
@@ -587,14 +584,13 @@ constexpr std::uint64_t read_bytes_min = 4096;
 constexpr std::uint64_t n_threads_max = 1024;
 
 Status assign_bytes(const KeyValue& entry, std::uint64_t least, std::uint64_t& target) {
-  const Result<std::uint64_t> parsed = parse_bytes(entry.second);
-  if (!parsed.ok()) return parsed.status().within("option " + entry.first);
-  if (*parsed < least) {
+  TAILRACE_TAKE(const auto parsed, parse_bytes(entry.second).within("option " + entry.first));
+  if (parsed < least) {
     return Status(Code::invalid_argument, "option " + entry.first + "=" + entry.second +
                                               ": expected at least " + std::to_string(least) +
                                               " bytes");
   }
-  target = *parsed;
+  target = parsed;
   return Status();
 }
 
@@ -621,9 +617,8 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
   if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
   if (key == "prefetch" || key == "follow-external") {
-    const Result<bool> parsed = parse_switch(key, entry.second);
-    if (!parsed.ok()) return parsed.status();
-    (key == "prefetch" ? options.prefetch : options.follow_external) = *parsed;
+    TAILRACE_TAKE(const bool parsed, parse_switch(key, entry.second));
+    (key == "prefetch" ? options.prefetch : options.follow_external) = parsed;
     return Status();
   }
   if (key == "plugin-path") {
@@ -643,10 +638,9 @@ OtherFiles other_files_of(const ReadOptions& options) {
 }
 
 Status apply_read_options(std::string_view text, ReadOptions& options) {
-  const Result<std::vector<KeyValue>> entries = split_key_values(text);
-  if (!entries.ok()) return entries.status();
+  TAILRACE_TAKE(const std::vector<KeyValue> entries, split_key_values(text));
   ReadOptions changed = options;
-  for (const KeyValue& entry : *entries) TAILRACE_TRY(assign(entry, changed));
+  for (const KeyValue& entry : entries) TAILRACE_TRY(assign(entry, changed));
   options = std::move(changed);
   return Status();
 }

@@ -182,9 +182,7 @@ Status ReadDataset::check_chunk(const InputBytes& file, const StoredChunk& chunk
 
 Status ReadDataset::make_codec(const std::string& plugin_path) {
   if (codec != nullptr) return Status();
-  Result<std::unique_ptr<Codec>> made = make_stored_codec(*listed, listed->storage, plugin_path);
-  if (!made.ok()) return made.status();
-  codec = std::move(*made);
+  TAILRACE_TAKE(codec, make_stored_codec(*listed, listed->storage, plugin_path));
   return Status();
 }
 

@@ -60,9 +60,8 @@ Bytes pack_entries(std::span<const StoredChunk> chunks, bool plain, std::uint64_
 }  // namespace
 
 Status ReadIndex::walk(StoredFile& file, const StoredDataset& dataset) {
-  Result<std::vector<StoredChunk>> chunks = file.chunks(dataset);
-  if (!chunks.ok()) return chunks.status();
-  part_ = table_.add(*chunks);
+  TAILRACE_TAKE(std::vector<StoredChunk> chunks, file.chunks(dataset));
+  part_ = table_.add(chunks);
   table_.shrink();
   walked_ = true;
   looked_up_.clear();
@@ -90,12 +89,11 @@ Status ReadIndex::find(StoredFile& file, const StoredDataset& dataset, std::uint
       found[i] = known->second;
       continue;
     }
-    const Result<std::optional<StoredChunk>> chunk = file.chunk(dataset, chunk_indexes[i]);
-    if (!chunk.ok()) return chunk.status();
-    if (chunk->has_value()) {
+    TAILRACE_TAKE(const std::optional<StoredChunk> chunk, file.chunk(dataset, chunk_indexes[i]));
+    if (chunk.has_value()) {
       ++n_lookups_;
-      found[i] = **chunk;
-      looked_up_.emplace(chunk_indexes[i], **chunk);
+      found[i] = *chunk;
+      looked_up_.emplace(chunk_indexes[i], *chunk);
       continue;
     }
     // Never written or damaged: the index as a whole tells.

@@ -172,9 +172,8 @@ Result<std::vector<VirtualOutcome>> simulate_node(std::span<const VirtualRank> r
 
 Result<VirtualOutcome> simulate_rank(const VirtualRank& rank, const VirtualSettings& settings,
                                      std::vector<VirtualEvent>* events) {
-  Result<std::vector<VirtualOutcome>> outcomes = simulate_node({&rank, 1}, settings, {}, events);
-  if (!outcomes.ok()) return outcomes.status();
-  return outcomes->front();
+  TAILRACE_TAKE(auto outcomes, simulate_node({&rank, 1}, settings, {}, events));
+  return outcomes.front();
 }
 
 }  // namespace tailrace

@@ -50,9 +50,8 @@ Result<std::vector<std::vector<double>>> parse_rows(const Json& parent, const ch
 }
 
 Status parse_obstacles(const Json& iteration, const char* key, std::vector<Obstacle>& obstacles) {
-  const auto rows = parse_rows(iteration, key, 2);
-  if (!rows.ok()) return rows.status();
-  for (const std::vector<double>& row : *rows) obstacles.push_back({row[0], row[1]});
+  TAILRACE_TAKE(const auto rows, parse_rows(iteration, key, 2));
+  for (const std::vector<double>& row : rows) obstacles.push_back({row[0], row[1]});
   return Status();
 }
 
@@ -71,9 +70,8 @@ Result<RecordedRankIteration> parse_iteration(const Json& json) {
     if (!(seconds >= 0)) return corrupt("\"makespan_s\" must be a number of at least 0");
     iteration.makespan_s = seconds;
   }
-  const auto chunks = parse_rows(json, "chunks", 4);
-  if (!chunks.ok()) return chunks.status();
-  for (const std::vector<double>& chunk : *chunks) {
+  TAILRACE_TAKE(const auto chunks, parse_rows(json, "chunks", 4));
+  for (const std::vector<double>& chunk : chunks) {
     // Beyond 2^53 a byte more or less is lost, and nobody has chunks like that.
     if (!(chunk[0] < 0x1p53 && chunk[1] < 0x1p53)) return corrupt("a chunk of 2^53 bytes or more");
     iteration.raw_bytes.push_back(static_cast<std::uint64_t>(chunk[0]));

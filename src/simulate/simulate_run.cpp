@@ -108,10 +108,10 @@ class NodeRun {
     const bool traced = settings_.n_traced_ranks > 0 && node_ == 0 &&
                         node.mode == settings_.traced_mode &&
                         iteration + 1 == workload_.n_iterations;
-    const auto outcomes = simulate_node(ranks_, node, loads_s_, traced ? &part_.events : nullptr);
-    if (!outcomes.ok()) return outcomes.status();
-    for (std::size_t r = 0; r < outcomes->size(); ++r) {
-      const VirtualOutcome& outcome = (*outcomes)[r];
+    TAILRACE_TAKE(const auto outcomes,
+                  simulate_node(ranks_, node, loads_s_, traced ? &part_.events : nullptr));
+    for (std::size_t r = 0; r < outcomes.size(); ++r) {
+      const VirtualOutcome& outcome = outcomes[r];
       add_rank(outcome, part_.modes[m].iterations[iteration]);
       run_s_[m][r] += outcome.total_s;
       if (m == 0) computation_s_[r] += outcome.computation_s;

@@ -61,11 +61,10 @@ Status load_book(std::string_view codec, std::vector<KeyValue>& settings) {
       return Status(Code::invalid_argument,
                     "book= needs the name of a file (see tailrace train-book)");
     }
-    const Result<std::vector<std::uint8_t>> bytes = read_file(value);
-    if (!bytes.ok()) return bytes.status().within(where);
-    const Status parsed = trz::Book::parse(*bytes).status();
+    TAILRACE_TAKE(const std::vector<std::uint8_t> bytes, read_file(value).within(where));
+    const Status parsed = trz::Book::parse(bytes).status();
     if (!parsed.ok()) return Status(Code::invalid_argument, parsed.message()).within(where);
-    value = words_text(*bytes);
+    value = words_text(bytes);
   }
   return Status();
 }

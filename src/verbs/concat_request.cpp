@@ -120,22 +120,17 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
 /// Name the inputs, in their order. Whether the output's folder takes files is found out before
 /// thousands of them are opened; what else may be wrong with it is the engine's to say. Collective.
 Status find_inputs(const VerbRanks& ranks, const ConcatWords& words, ConcatRequest& request) {
-  Result<std::vector<std::string>> inputs = read_inputs(ranks.comm, words.files, words.list_path);
-  if (!inputs.ok()) return inputs.status();
-  request.inputs = std::move(*inputs);
+  TAILRACE_TAKE(request.inputs, read_inputs(ranks.comm, words.files, words.list_path));
   Status folder;
   if (ranks.is_root()) folder = check_folder_is_there(request.output);
   if (ranks.is_root() && folder.ok()) folder = check_folder_is_writable(request.output);
   TAILRACE_TRY(ranks.settle(folder));
   if (words.sort_paths.empty()) return Status();
   const bool paths_given = words.sort_paths != "default";
-  const Result<std::vector<std::string>> paths =
-      split_names("--sort", paths_given ? words.sort_paths : "/spill/run,/spill/subrun");
-  if (!paths.ok()) return paths.status();
-  inputs =
-      sort_inputs(ranks.comm, std::move(request.inputs), *paths, request.on_error == OnError::skip);
-  if (!inputs.ok()) return inputs.status();
-  request.inputs = std::move(*inputs);
+  TAILRACE_TAKE(const auto paths,
+                split_names("--sort", paths_given ? words.sort_paths : "/spill/run,/spill/subrun"));
+  const bool skips = request.on_error == OnError::skip;
+  TAILRACE_TAKE(request.inputs, sort_inputs(ranks.comm, std::move(request.inputs), paths, skips));
   return Status();
 }
 
@@ -156,16 +151,13 @@ Result<ConcatRequest> concat_request(const ConcatWords& words) {
   TAILRACE_TRY(apply_chunk(words.chunk, request));
   TAILRACE_TRY(apply_codec(words, request));
   if (!words.plain_below.empty()) {
-    const Result<std::uint64_t> bytes = parse_bytes(words.plain_below);
-    if (!bytes.ok()) return bytes.status().within("--plain-below");
-    request.plain_below_bytes = *bytes;
+    TAILRACE_TAKE(request.plain_below_bytes,
+                  parse_bytes(words.plain_below).within("--plain-below"));
   }
   if (words.contiguous) {
     request.plain_below_bytes = std::numeric_limits<std::uint64_t>::max();
   }
-  Result<std::vector<std::string>> names = split_names("--key", words.key_names);
-  if (!names.ok()) return names.status();
-  request.key_names = std::move(*names);
+  TAILRACE_TAKE(request.key_names, split_names("--key", words.key_names));
   return request;
 }
 
@@ -176,11 +168,10 @@ Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
   outcome.n_threads = threads_of_each(request.options.n_threads, ranks.comm);
   TAILRACE_TRY(find_inputs(ranks, words, request));
   request.progress = ranks.progress;
-  Result<ConcatReport> report = concatenate(ranks.comm, request);
-  if (!report.ok()) return report.status();
+  TAILRACE_TAKE(ConcatReport report, concatenate(ranks.comm, request));
   outcome.request = std::move(request);
   outcome.request.progress = nullptr;
-  outcome.report = std::move(*report);
+  outcome.report = std::move(report);
   return outcome;
 }
 

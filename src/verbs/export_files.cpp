@@ -89,16 +89,15 @@ Result<std::vector<Range>> parse_ranges(const std::string& text) {
 Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
   const Shape& shape = dataset.shape;
   if (text.empty()) return Slab::of(whole_box(shape));
-  const Result<std::vector<Range>> ranges = parse_ranges(text);
-  if (!ranges.ok()) return ranges.status();
-  if (ranges->size() != shape.size()) {
+  TAILRACE_TAKE(const std::vector<Range> ranges, parse_ranges(text));
+  if (ranges.size() != shape.size()) {
     return Status(Code::invalid_argument,
-                  fmt::format("--slab {}: {} ranges, dataset \"{}\" is {}", text, ranges->size(),
+                  fmt::format("--slab {}: {} ranges, dataset \"{}\" is {}", text, ranges.size(),
                               dataset.path, shape_text(shape)));
   }
   Slab slab;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    const Range& range = (*ranges)[d];
+    const Range& range = ranges[d];
     const std::uint64_t start = range.start.value_or(0);
     const std::uint64_t end = range.end.value_or(shape[d]);
     if (start > end || end > shape[d]) {
@@ -115,9 +114,8 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
 
 /// How many dimensions a text is for. @error invalid_argument
 Result<std::size_t> n_ranges(const std::string& text) {
-  const Result<std::vector<Range>> ranges = parse_ranges(text);
-  if (!ranges.ok()) return ranges.status();
-  return ranges->size();
+  TAILRACE_TAKE(const std::vector<Range> ranges, parse_ranges(text));
+  return ranges.size();
 }
 
 /// A rank's rows of one round.
@@ -419,10 +417,8 @@ class PartExport {
   Status run(const ArrayFileOptions& options, std::uint64_t memory_bytes) {
     piece_bytes_ = std::max<std::uint64_t>(memory_bytes / 4, 1);
     TAILRACE_TRY(ranks_.settle(describe()));
-    Result<std::unique_ptr<ArrayFile>> created =
-        ArrayFile::create(ranks_.world(), request_.output, options);
-    if (!created.ok()) return created.status();
-    ArrayFile& file = **created;
+    TAILRACE_TAKE(auto created, ArrayFile::create(ranks_.world(), request_.output, options));
+    ArrayFile& file = *created;
     Status done = file.change_model(to_);
     for (std::size_t v = 0; done.ok() && v < variables_.size(); ++v) {
       done = copy(file, v).within(reader_.datasets()[variables_[v].dataset].path);
@@ -436,8 +432,7 @@ class PartExport {
   /// What the part is: from the input's list alone, alike on every rank.
   Status describe() {
     TAILRACE_TRY(reader_.model_status());
-    const Result<std::size_t> n_dimensions = n_ranges(request_.slab);
-    if (!n_dimensions.ok()) return n_dimensions.status();
+    TAILRACE_TAKE(const std::size_t n_dimensions, n_ranges(request_.slab));
     to_.netcdf4 = true;
     to_.groups = from_.groups;
     for (ModelGroup& group : to_.groups) keep_known(group.path, group.attributes);
@@ -449,7 +444,7 @@ class PartExport {
       if (matches_any(path, request_.selection.exclude) ||
           (!request_.selection.only.empty() && !named))
         continue;
-      if (!named && variable.dimensions.size() != *n_dimensions) continue;
+      if (!named && variable.dimensions.size() != n_dimensions) continue;
       if (const Result<std::size_t> it = reader_.find(path);
           it.ok() && !named && leaves_out(reader_.datasets()[*it], request_, ranks_)) {
         continue;
@@ -457,16 +452,14 @@ class PartExport {
       const std::optional<ModelType> type = type_of(variable);
       if (!type && named) return not_numbers(path);
       if (!type) continue;
-      const Result<std::size_t> dataset = reader_.find(path);
-      if (!dataset.ok()) return dataset.status();
-      const Result<Slab> slab = slab_of(reader_.datasets()[*dataset], request_.slab);
-      if (!slab.ok()) return slab.status();
-      TAILRACE_TRY(add(v, *type, *dataset, *slab));
+      TAILRACE_TAKE(const std::size_t dataset, reader_.find(path));
+      TAILRACE_TAKE(const Slab slab, slab_of(reader_.datasets()[dataset], request_.slab));
+      TAILRACE_TRY(add(v, *type, dataset, slab));
       taken[v] = true;
     }
     if (variables_.empty()) {
       return Status(Code::not_found, fmt::format("{}: no dataset of {} dimensions is chosen",
-                                                 request_.input, *n_dimensions));
+                                                 request_.input, n_dimensions));
     }
     return add_coordinates(taken);
   }
@@ -509,10 +502,8 @@ class PartExport {
       return attribute.name == "_FillValue" && attribute.type != type;
     });
     for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
-      const Result<std::size_t> dimension =
-          dimension_of(variable.dimensions[d], cut_of(slab, d), from_.variables[v].dataset_path);
-      if (!dimension.ok()) return dimension.status();
-      variable.dimensions[d] = *dimension;
+      TAILRACE_TAKE(variable.dimensions[d], dimension_of(variable.dimensions[d], cut_of(slab, d),
+                                                         from_.variables[v].dataset_path));
     }
     to_.variables.push_back(std::move(variable));
     variables_.push_back({dataset, slab});
@@ -619,12 +610,11 @@ Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Fo
   options.plugin_path = request.plugin_path;
   options.follow_external = request.follow_external;
   TAILRACE_TRY(apply_read_options(request.read_options, options).within("--read-options"));
-  Result<std::unique_ptr<Reader>> reader = Reader::open(ranks.world(), request.input, options);
-  if (!reader.ok()) return reader.status();
+  TAILRACE_TAKE(auto reader, Reader::open(ranks.world(), request.input, options));
   Status status = format == Format::hdf5
-                      ? export_part(ranks, **reader, request, options.memory_bytes)
-                      : PlainExport(ranks, **reader, request, format, options.memory_bytes).run();
-  const Status closed = (*reader)->close();
+                      ? export_part(ranks, *reader, request, options.memory_bytes)
+                      : PlainExport(ranks, *reader, request, format, options.memory_bytes).run();
+  const Status closed = reader->close();
   if (status.ok()) status = closed;
   // What does not decode is the input's fault here, not a codec's.
   return status.code() == Code::codec_failed ? Status(Code::corrupt, status.message()) : status;
@@ -649,16 +639,13 @@ Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& r
 }  // namespace
 
 Result<ExportReport> export_files(const VerbRanks& ranks, const ExportRequest& request) {
-  const Result<Format> format = parse_format(request);
-  if (!format.ok()) return format.status();
+  TAILRACE_TAKE(const Format format, parse_format(request));
   ExportReport report;
-  if (*format != Format::hdf5 || !request.slab.empty()) {
-    TAILRACE_TRY(export_by_reader(ranks, request, *format));
+  if (format != Format::hdf5 || !request.slab.empty()) {
+    TAILRACE_TRY(export_by_reader(ranks, request, format));
     return report;
   }
-  Result<RepackReport> repacked = export_whole(ranks, request);
-  if (!repacked.ok()) return repacked.status();
-  report.repacked = std::move(*repacked);
+  TAILRACE_TAKE(report.repacked, export_whole(ranks, request));
   return report;
 }
 

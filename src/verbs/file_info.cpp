@@ -35,29 +35,24 @@ SpaceInfo measure_space(std::vector<Extent> extents, std::uint64_t file_bytes) {
 Status read_hdf5(InfoReport& report) {
   std::vector<std::string> paths;
   for (const FieldInfo& info : report.fields) paths.push_back(info.field.path);
-  Result<std::vector<FieldAttributes>> attributes = read_field_attributes(report.path, paths);
-  if (!attributes.ok()) return attributes.status();
-  Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(report.path);
-  if (!reader.ok()) return reader.status();
+  TAILRACE_TAKE(std::vector<FieldAttributes> attributes, read_field_attributes(report.path, paths));
+  TAILRACE_TAKE(std::unique_ptr<ChunkIndexReader> reader, ChunkIndexReader::open(report.path));
 
   std::vector<Extent> extents;
   const auto add = [&](const std::vector<StoredChunk>& chunks) {
     for (const StoredChunk& chunk : chunks) extents.push_back(chunk.extent);
   };
   for (std::size_t f = 0; f < report.fields.size(); ++f) {
-    report.fields[f].attributes = std::move((*attributes)[f]);
-    Result<std::vector<StoredChunk>> chunks = (*reader)->read(paths[f]);
-    if (!chunks.ok()) return chunks.status();
-    report.fields[f].chunks = std::move(*chunks);
+    report.fields[f].attributes = std::move(attributes[f]);
+    TAILRACE_TAKE(report.fields[f].chunks, reader->read(paths[f]));
     add(report.fields[f].chunks);
   }
   // Strings, compounds and the like are no fields, but their bytes are data, too.
-  Result<std::vector<std::string>> all_paths = (*reader)->dataset_paths();
-  if (!all_paths.ok()) return all_paths.status();
+  TAILRACE_TAKE(std::vector<std::string> all_paths, reader->dataset_paths());
   const std::unordered_set<std::string> listed(paths.begin(), paths.end());
-  for (const std::string& path : *all_paths) {
+  for (const std::string& path : all_paths) {
     if (listed.contains(path)) continue;
-    Result<std::vector<StoredChunk>> chunks = (*reader)->read(path);
+    Result<std::vector<StoredChunk>> chunks = reader->read(path);
     if (chunks.ok()) add(*chunks);
   }
   report.space = measure_space(std::move(extents), report.file_bytes);
@@ -79,14 +74,13 @@ std::string FieldInfo::storage() const {
 Result<InfoReport> file_info(const InfoRequest& request) {
   ReadOptions reading;
   reading.follow_external = request.follow_external;
-  Result<std::unique_ptr<InputFile>> opened = open_input(request.file, request.raw_format, reading);
-  if (!opened.ok()) return opened.status();
-  const std::vector<StoredDataset>& fields = (*opened)->fields();
+  TAILRACE_TAKE(auto opened, open_input(request.file, request.raw_format, reading));
+  const std::vector<StoredDataset>& fields = opened->fields();
   const bool lists = !request.chunks_of.empty();
   InfoReport report;
   report.path = request.file;
-  report.format = (*opened)->format();
-  report.remarks = (*opened)->remarks();
+  report.format = opened->format();
+  report.remarks = opened->remarks();
   report.file_bytes = file_bytes_of(request.file);
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";
   for (const StoredDataset& field : fields) {

@@ -33,20 +33,17 @@ Result<RawFormat> parse_raw_format(const std::string& text, const char* option) 
                   fmt::format("{} {}: expected TYPE:SHAPE such as f32:512x512x512", option, text));
   }
   const std::string where = fmt::format("{} {}", option, text);
-  Result<DType> dtype = parse_dtype(text.substr(0, colon));
-  if (!dtype.ok()) return dtype.status().within(where);
-  Result<Shape> shape = parse_shape(text.substr(colon + 1));
-  if (!shape.ok()) return shape.status().within(where);
-  return RawFormat{*dtype, *shape};
+  TAILRACE_TAKE(DType dtype, parse_dtype(text.substr(0, colon)).within(where));
+  TAILRACE_TAKE(Shape shape, parse_shape(text.substr(colon + 1)).within(where));
+  return RawFormat{dtype, shape};
 }
 
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
                                               const std::string& raw_format,
                                               const ReadOptions& options) {
   if (raw_format.empty()) return open_input_file(path, {}, options);
-  Result<RawFormat> raw = parse_raw_format(raw_format);
-  if (!raw.ok()) return raw.status();
-  return open_input_file(path, *raw, options);
+  TAILRACE_TAKE(RawFormat raw, parse_raw_format(raw_format));
+  return open_input_file(path, raw, options);
 }
 
 std::vector<KeyValue> own_options(const StoredDataset& field,
@@ -70,9 +67,7 @@ Result<FieldPattern> parse_field_pattern(const std::string& text) {
   FieldPattern pattern;
   pattern.glob = text.substr(0, colon);
   const std::string where = fmt::format("--field '{}'", text);
-  Result<std::vector<KeyValue>> options = split_key_values(text.substr(colon + 1));
-  if (!options.ok()) return options.status().within(where);
-  pattern.options = *options;
+  TAILRACE_TAKE(pattern.options, split_key_values(text.substr(colon + 1)).within(where));
   // Values are checked here, where the message can quote the argument, not only where they apply.
   FieldOptions trial;
   for (const KeyValue& entry : pattern.options) {

@@ -33,24 +33,22 @@ struct RecoverOutcome {
 /// Not collective: one rank does it. To change a file it becomes its only writer.
 /// @error as inspect_and_recover.  @error io_error  a job writes the file now (only with apply).
 inline Result<RecoverOutcome> recover_file(const RecoverRequest& request) {
-  const Result<std::string> path = resolve_links(request.file);
-  if (!path.ok()) return path.status();
-  const bool lock_file_there = ::access(lock_path_of(*path).c_str(), F_OK) == 0;
-  const std::string writer = writer_of(*path);
+  TAILRACE_TAKE(const std::string path, resolve_links(request.file));
+  const bool lock_file_there = ::access(lock_path_of(path).c_str(), F_OK) == 0;
+  const std::string writer = writer_of(path);
   // Held to the end: a job that begins meanwhile must not find the file half repaired.
   WriterLock lock;
-  if (request.apply) TAILRACE_TRY(lock.take(*path));
-  Result<RecoverReport> report = inspect_and_recover(*path, request.apply);
-  if (!report.ok()) return report.status();
+  if (request.apply) TAILRACE_TRY(lock.take(path));
+  TAILRACE_TAKE(RecoverReport report, inspect_and_recover(path, request.apply));
   if (!writer.empty()) {
-    report->findings.push_back("It is being written by " + writer + ".");
+    report.findings.push_back("It is being written by " + writer + ".");
   } else if (lock_file_there) {
-    report->findings.push_back("A job that died left its lock file, \"" + lock_path_of(*path) +
-                               "\".");
-    report->actions.emplace_back("Remove the lock file.");
-    report->applied = request.apply;
+    report.findings.push_back("A job that died left its lock file, \"" + lock_path_of(path) +
+                              "\".");
+    report.actions.emplace_back("Remove the lock file.");
+    report.applied = request.apply;
   }
-  return RecoverOutcome{request.file, std::move(*report)};
+  return RecoverOutcome{request.file, std::move(report)};
 }
 
 inline const char* file_state_name(FileState state) {

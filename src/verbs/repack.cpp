@@ -191,9 +191,8 @@ Status Repack::prepare() {
 
 Status Repack::define_fields(Writer& writer) {
   for (const PlannedField& planned : report_.plan) {
-    Result<std::size_t> index = writer.define_field(planned.definition);
-    if (!index.ok()) return index.status();
-    field_indices_.push_back(*index);
+    TAILRACE_TAKE(std::size_t index, writer.define_field(planned.definition));
+    field_indices_.push_back(index);
     const FieldDefinition& field = planned.definition;
     sources_.emplace_back(*reader_, planned.input_index,
                           ChunkTiles({field.shape, *field.options.chunk_shape},
@@ -223,9 +222,8 @@ Status Repack::put_own_chunks(Writer& writer) {
 void Repack::carry_over(Writer& writer) {
   const auto hook = [this](auto carry) {
     return [this, carry](Hdf5File& output) {
-      Result<std::vector<std::string>> remarks = ((*input_).*carry)(output);
-      if (!remarks.ok()) return remarks.status();
-      report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+      TAILRACE_TAKE(std::vector<std::string> remarks, ((*input_).*carry)(output));
+      report_.remarks.insert(report_.remarks.end(), remarks.begin(), remarks.end());
       return Status();
     };
   };
@@ -233,9 +231,8 @@ void Repack::carry_over(Writer& writer) {
   const auto attributes_and_names = [this, attributes](Hdf5File& output) {
     TAILRACE_TRY(attributes(output));
     if (!request_.netcdf.wanted) return Status();
-    Result<std::vector<std::string>> remarks = name_dimensions(output, dimension_names_);
-    if (!remarks.ok()) return remarks.status();
-    report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+    TAILRACE_TAKE(std::vector<std::string> remarks, name_dimensions(output, dimension_names_));
+    report_.remarks.insert(report_.remarks.end(), remarks.begin(), remarks.end());
     return Status();
   };
   writer.on_metadata(hook(&InputFile::carry_over_objects), attributes_and_names);
@@ -247,10 +244,8 @@ Status Repack::run() {
   report_.options.expected_root_links =
       n_root_members(input_->fields(),
                      [](const StoredDataset& field) -> const std::string& { return field.path; });
-  Result<std::unique_ptr<Writer>> created =
-      Writer::create(ranks_.world(), request_.output, report_.options);
-  if (!created.ok()) return created.status();
-  Writer& writer = **created;
+  TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, report_.options));
+  Writer& writer = *created;
 
   TAILRACE_TRY(ranks_.settle(define_fields(writer)));
   TAILRACE_TRY(comm_.agree(put_own_chunks(writer)));
@@ -259,9 +254,7 @@ Status Repack::run() {
     writer.on_progress([&](const Progress& p) { ranks_.show(p.bytes_done, p.bytes_total); });
     writer.on_log([&](const std::string& line) { ranks_.say(line); });
   }
-  Result<StepReport> step = writer.end_step();
-  if (!step.ok()) return step.status();
-  report_.step = std::move(*step);
+  TAILRACE_TAKE(report_.step, writer.end_step());
   if (report_.options.trace) {
     report_.events = writer.gather_trace();
     report_.field_paths = writer.field_paths();

@@ -127,9 +127,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossless.bound_given = true;
   }
   for (const std::string& text : requests.per_field) {
-    Result<FieldPattern> pattern = parse_field_pattern(text);
-    if (!pattern.ok()) return pattern.status();
-    defaults.patterns.push_back(*pattern);
+    TAILRACE_TAKE(FieldPattern pattern, parse_field_pattern(text));
+    defaults.patterns.push_back(pattern);
   }
   return defaults;
 }
@@ -186,20 +185,18 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
                                               const FieldRequests& requests,
                                               const FileOptions& file, bool chunk_given,
                                               int n_ranks) {
-  Result<Defaults> defaults = resolve_defaults(requests, file, chunk_given);
-  if (!defaults.ok()) return defaults.status();
+  TAILRACE_TAKE(Defaults defaults, resolve_defaults(requests, file, chunk_given));
   TAILRACE_TRY(requests.selection.check(fields));
   std::vector<std::string> globs;
-  for (const FieldPattern& pattern : defaults->patterns) globs.push_back(pattern.glob);
+  for (const FieldPattern& pattern : defaults.patterns) globs.push_back(pattern.glob);
   TAILRACE_TRY(check_patterns_match(globs, "--field", fields));
 
   std::vector<PlannedField> plan;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (!requests.selection.holds(fields[f].path)) continue;
-    Result<PlannedField> planned = plan_field(fields[f], *defaults, n_ranks);
-    if (!planned.ok()) return planned.status();
-    planned->input_index = f;
-    plan.push_back(std::move(*planned));
+    TAILRACE_TAKE(PlannedField planned, plan_field(fields[f], defaults, n_ranks));
+    planned.input_index = f;
+    plan.push_back(std::move(planned));
   }
   return plan;
 }

@@ -69,11 +69,8 @@ Result<std::vector<std::string>> inputs_here(const std::vector<std::string>& fil
   }
   std::vector<std::string> inputs = files;
   if (!list_path.empty()) {
-    Result<std::string> text = whole_text(list_path);
-    if (!text.ok()) return text.status();
-    Result<std::vector<std::string>> parsed = parse_input_list(*text);
-    if (!parsed.ok()) return parsed.status().within("list " + list_path);
-    inputs = std::move(*parsed);
+    TAILRACE_TAKE(std::string text, whole_text(list_path));
+    TAILRACE_TAKE(inputs, parse_input_list(text).within("list " + list_path));
   }
   TAILRACE_TRY(refuse_duplicates(inputs));
   return inputs;

@@ -104,19 +104,14 @@ class ConcatVerifier {
   Status read_request() {
     memory_bytes_ = default_memory_bytes;
     if (!request_.memory.empty()) {
-      const Result<std::uint64_t> bytes = parse_bytes(request_.memory);
-      if (!bytes.ok()) return bytes.status().within("--memory");
-      memory_bytes_ = *bytes;
+      TAILRACE_TAKE(memory_bytes_, parse_bytes(request_.memory).within("--memory"));
     }
     names_ = split_at_commas(request_.key_names);
     if (std::find(names_.begin(), names_.end(), "") != names_.end()) {
       return Status(Code::invalid_argument,
                     "--key " + request_.key_names + ": expected names separated by commas");
     }
-    Result<std::vector<std::string>> inputs =
-        read_inputs(comm_, request_.files, request_.list_path);
-    if (!inputs.ok()) return inputs.status();
-    report_.inputs = std::move(*inputs);
+    TAILRACE_TAKE(report_.inputs, read_inputs(comm_, request_.files, request_.list_path));
     return Status();
   }
 
@@ -130,9 +125,7 @@ class ConcatVerifier {
   Status survey() {
     rows_.resize(own_.last - own_.first);
     for (std::size_t i = own_.first; i < own_.last; ++i) {
-      Result<std::vector<InputRows>> rows = check_->survey(report_.inputs[i], findings_);
-      if (!rows.ok()) return rows.status();
-      rows_[i - own_.first] = std::move(*rows);
+      TAILRACE_TAKE(rows_[i - own_.first], check_->survey(report_.inputs[i], findings_));
     }
     return Status();
   }

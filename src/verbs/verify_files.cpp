@@ -260,19 +260,16 @@ struct VerifyRequests {
 Result<VerifyRequests> parse_requests(const VerifyRequest& request) {
   VerifyRequests requests;
   if (!request.bound.empty()) {
-    Result<ErrorBound> bound = parse_error_bound(request.bound);
-    if (!bound.ok()) return bound.status().within("--bound");
-    requests.bound = *bound;
+    TAILRACE_TAKE(requests.bound, parse_error_bound(request.bound).within("--bound"));
   }
   for (const std::string& text : request.per_field) {
-    Result<FieldPattern> pattern = parse_field_pattern(text);
-    if (!pattern.ok()) return pattern.status();
-    for (const auto& [key, value] : pattern->options) {
+    TAILRACE_TAKE(FieldPattern pattern, parse_field_pattern(text));
+    for (const auto& [key, value] : pattern.options) {
       if (key == "bound" || key == "fill") continue;
       return Status(Code::invalid_argument,
                     fmt::format("--field '{}': verify knows bound= and fill=, not {}=", text, key));
     }
-    requests.patterns.push_back(*pattern);
+    requests.patterns.push_back(pattern);
   }
   return requests;
 }
@@ -381,13 +378,12 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     paths.push_back(field.path);
   }
   find_missing_objects(request, original, compressed, pairing.problems);
-  Result<std::vector<FieldAttributes>> recorded = read_field_attributes(request.compressed, paths);
-  if (!recorded.ok()) return recorded.status();
+  TAILRACE_TAKE(auto recorded, read_field_attributes(request.compressed, paths));
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
-    task.codec = (*recorded)[t].codec;
+    task.codec = recorded[t].codec;
     TAILRACE_TRY(
-        resolve_bound(original.fields()[task.original_index], requests, (*recorded)[t], task));
+        resolve_bound(original.fields()[task.original_index], requests, recorded[t], task));
   }
   return pairing;
 }
@@ -432,8 +428,7 @@ std::uint64_t VerifyReport::n_failed() const {
 }
 
 Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request) {
-  Result<VerifyRequests> requests = parse_requests(request);
-  if (!requests.ok()) return requests.status();
+  TAILRACE_TAKE(VerifyRequests requests, parse_requests(request));
   ReadOptions options;
   options.n_threads = threads_of_each(0, ranks.comm);
   options.follow_external = request.follow_external;
@@ -445,7 +440,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   options.by_hdf5 = true;
   Result<std::unique_ptr<InputFile>> compressed = open_input_file(request.compressed, {}, options);
   TAILRACE_TRY(ranks.settle(compressed.status()));
-  Result<Pairing> pairing = pair_fields(request, *requests, **original, **compressed);
+  Result<Pairing> pairing = pair_fields(request, requests, **original, **compressed);
   TAILRACE_TRY(ranks.settle(pairing.status()));
   if (pairing->tasks.empty() && pairing->problems.empty()) {
     return Status(Code::invalid_argument,
@@ -454,12 +449,11 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   TileReader of_original(**original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing->tasks));
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing->problems)};
-  const Result<std::vector<VerifyFinding>> findings =
-      compare_fields(of_original, **compressed, ranks, pairing->tasks);
-  if (!findings.ok()) return findings.status();
-  report.fields.reserve(findings->size());
-  for (std::size_t t = 0; t < findings->size(); ++t) {
-    report.fields.push_back({pairing->tasks[t], (*findings)[t]});
+  TAILRACE_TAKE(const auto findings,
+                compare_fields(of_original, **compressed, ranks, pairing->tasks));
+  report.fields.reserve(findings.size());
+  for (std::size_t t = 0; t < findings.size(); ++t) {
+    report.fields.push_back({pairing->tasks[t], findings[t]});
   }
   return report;
 }

@@ -258,20 +258,19 @@ Result<FilterRequest> parse_filter_request(std::string_view text) {
   CodecRequest keys;
   keys.name = filter_name;
   ErrorBound bound;
-  Result<std::vector<KeyValue>> entries = split_key_values(text);
-  if (!entries.ok()) return entries.status();
-  for (const auto& [key, value] : *entries) {
+  TAILRACE_TAKE(std::vector<KeyValue> entries, split_key_values(text));
+  for (const auto& [key, value] : entries) {
     const bool is_mode = key == "abs" || key == "rel" || key == "psnr" || key == "pw_rel";
     if (!is_mode && key != "bound") {
       keys.settings.emplace_back(key, value);
       continue;
     }
-    Result<ErrorBound> parsed = parse_error_bound(is_mode ? key + "=" + value : value);
-    if (!parsed.ok()) return parsed.status().within("codec trz");
+    const std::string words = is_mode ? key + "=" + value : value;
+    TAILRACE_TAKE(ErrorBound parsed, parse_error_bound(words).within("codec trz"));
     if (!bound.lossless()) {
       return Status(Code::invalid_argument, "codec trz: more than one bound is given");
     }
-    bound = *parsed;
+    bound = parsed;
   }
   CodecSettings settings(keys);
   const Settings read = read_settings(settings);

@@ -73,17 +73,12 @@ class ConcatCheckImpl final : public ConcatCheck {
 
   Status open() {
     const Hdf5Scope scope;
-    Result<Hdf5Id> output = open_checked_file(output_name_);
-    if (!output.ok()) return output.status();
-    output_ = std::move(*output);
-    Result<Hdf5Id> first = open_checked_file(first_name_);
-    if (!first.ok()) return first.status();
-    Result<std::vector<CheckedObject>> wanted = list_checked_objects(first->get(), first_name_);
-    if (!wanted.ok()) return wanted.status();
-    Result<std::vector<CheckedObject>> found = list_checked_objects(output_.get(), output_name_);
-    if (!found.ok()) return found.status();
-    wanted_ = std::move(*wanted);
-    found_ = std::move(*found);
+    TAILRACE_TAKE(output_, open_checked_file(output_name_));
+    TAILRACE_TAKE(Hdf5Id first, open_checked_file(first_name_));
+    TAILRACE_TAKE(auto wanted, list_checked_objects(first.get(), first_name_));
+    TAILRACE_TAKE(auto found, list_checked_objects(output_.get(), output_name_));
+    wanted_ = std::move(wanted);
+    found_ = std::move(found);
     std::unordered_set<std::string> there;
     for (const CheckedObject& object : found_) {
       if (object.type == H5O_TYPE_DATASET) there.insert(object.path);
@@ -105,8 +100,7 @@ class ConcatCheckImpl final : public ConcatCheck {
 
   Status compare_objects(ConcatFindings& findings) override {
     const Hdf5Scope scope;
-    Result<Hdf5Id> first = open_checked_file(first_name_);
-    if (!first.ok()) return first.status();
+    TAILRACE_TAKE(Hdf5Id first, open_checked_file(first_name_));
     std::unordered_map<std::string, H5O_type_t> found;
     for (const CheckedObject& object : found_) found.emplace(object.path, object.type);
     for (const CheckedObject& object : wanted_) {
@@ -122,12 +116,12 @@ class ConcatCheckImpl final : public ConcatCheck {
         findings.add(output_name_ + ": " + who + " is a " + kind_text(type));
         continue;
       }
-      const Hdf5Id input(H5Oopen(first->get(), object.path.c_str(), H5P_DEFAULT));
+      const Hdf5Id input(H5Oopen(first.get(), object.path.c_str(), H5P_DEFAULT));
       const Hdf5Id output(H5Oopen(output_.get(), object.path.c_str(), H5P_DEFAULT));
       if (!input.valid() || !output.valid()) {
         return hdf5_failure(Code::corrupt, who + ": cannot be opened");
       }
-      const CheckedSide a{input.get(), first->get()};
+      const CheckedSide a{input.get(), first.get()};
       const CheckedSide b{output.get(), output_.get()};
       compare_attributes(a, b, who, findings);
       if (type == H5O_TYPE_DATASET) TAILRACE_TRY(compare_dataset(object.path, a, b, findings));
@@ -145,13 +139,11 @@ class ConcatCheckImpl final : public ConcatCheck {
   Result<std::vector<InputRows>> survey(const std::string& input,
                                         ConcatFindings& findings) override {
     const Hdf5Scope scope;
-    Result<Hdf5Id> file = open_checked_file(input);
-    if (!file.ok()) return file.status();
-    Result<std::vector<CheckedObject>> objects = list_checked_objects(file->get(), input);
-    if (!objects.ok()) return objects.status();
+    TAILRACE_TAKE(Hdf5Id file, open_checked_file(input));
+    TAILRACE_TAKE(std::vector<CheckedObject> objects, list_checked_objects(file.get(), input));
     std::vector<InputRows> rows;
     std::vector<bool> seen(datasets_.size(), false);
-    for (const CheckedObject& object : *objects) {
+    for (const CheckedObject& object : objects) {
       if (object.type != H5O_TYPE_DATASET) continue;
       const auto found = by_path_.find(object.path);
       if (found == by_path_.end()) {
@@ -163,7 +155,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       }
       const std::size_t index = found->second;
       seen[index] = true;
-      const Hdf5Id dataset(H5Dopen2(file->get(), object.path.c_str(), H5P_DEFAULT));
+      const Hdf5Id dataset(H5Dopen2(file.get(), object.path.c_str(), H5P_DEFAULT));
       if (!dataset.valid()) {
         return hdf5_failure(Code::corrupt,
                             input + ": " + dataset_text(object.path) + ": cannot be opened");
@@ -187,9 +179,8 @@ class ConcatCheckImpl final : public ConcatCheck {
     const Hdf5Scope scope;
     std::vector<Hdf5Id> files;
     for (const std::string& input : inputs) {
-      Result<Hdf5Id> file = open_checked_file(input);
-      if (!file.ok()) return file.status();
-      files.push_back(std::move(*file));
+      TAILRACE_TAKE(Hdf5Id file, open_checked_file(input));
+      files.push_back(std::move(file));
     }
     std::vector<std::vector<CheckedRows>> sources(datasets_.size());
     for (std::size_t f = 0; f < inputs.size(); ++f) {

@@ -118,9 +118,8 @@ class Hdf5ConcatOutput final : public ConcatOutput {
 Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_output) {
   input_ = Hdf5Id(H5Fopen(first_input.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!input_.valid()) return hdf5_failure(Code::not_found, "file \"" + first_input + "\"");
-  Result<Hdf5Catalog> catalog = read_hdf5_catalog(input_.get(), Asked::fields);
-  if (!catalog.ok()) return catalog.status().within("file \"" + first_input + "\"");
-  catalog_ = std::move(*catalog);
+  const std::string where = "file \"" + first_input + "\"";
+  TAILRACE_TAKE(catalog_, read_hdf5_catalog(input_.get(), Asked::fields).within(where));
   lines_ = catalog_.remarks;
   for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
     Hdf5Node& node = catalog_.nodes[i];
@@ -136,9 +135,8 @@ Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_outp
     std::erase_if(missing.nodes,
                   [this](const Hdf5Node& node) { return link_exists(out_, node.path); });
   }
-  Result<Lines> lines = carry_over_hdf5_objects(input_.get(), missing, file_);
-  if (!lines.ok()) return lines.status();
-  lines_.insert(lines_.end(), lines->begin(), lines->end());
+  TAILRACE_TAKE(Lines lines, carry_over_hdf5_objects(input_.get(), missing, file_));
+  lines_.insert(lines_.end(), lines.begin(), lines.end());
   return Status();
 }
 
@@ -173,10 +171,10 @@ Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
     const StoredDataset& like, hid_t type, bool planned, bool bare) {
   CreationList& made = lists_[storage_key(like, planned, bare)];
   if (!made.list.valid()) {
-    const Result<std::int64_t> list =
-        file_.creation_list(like.storage, type, like.fill_value, planned, bare);
-    if (!list.ok()) return list.status().within(quoted(like.path));
-    made.list = Hdf5Id(*list);
+    TAILRACE_TAKE(const auto list,
+                  file_.creation_list(like.storage, type, like.fill_value, planned, bare)
+                      .within(quoted(like.path)));
+    made.list = Hdf5Id(list);
   }
   return &made;
 }
@@ -191,9 +189,8 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
     from = Hdf5Id(H5Dopen2(input_.get(), like.path.c_str(), H5P_DEFAULT));
     if (!from.valid()) return hdf5_failure(Code::corrupt, quoted(like.path));
   }
-  const Result<hid_t> type = type_of(like, named_types_ ? from.get() : H5I_INVALID_HID);
-  if (!type.ok()) return type.status();
-  const Hdf5Id type_id(*type);
+  TAILRACE_TAKE(const hid_t type, type_of(like, named_types_ ? from.get() : H5I_INVALID_HID));
+  const Hdf5Id type_id(type);
   std::vector<hsize_t> extents(like.shape.begin(), like.shape.end());
   if (extents.empty()) return Status(Code::internal, quoted(like.path) + " has no rows to append");
   extents[0] = target.n_rows;
@@ -213,15 +210,13 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
     exact.contiguous_bytes = target.n_rows * like.row_bytes();
   }
   const bool bare = !from.valid() && replaced < 0;
-  const Result<CreationList*> list =
-      creation_list_of(like, type_id.get(), exact.contiguous_address != 0, bare);
-  if (!list.ok()) return list.status();
-  exact.creation_list_id = (*list)->list.get();
-  if (!(*list)->checked) exact.filters = like.storage.filters;
-  const Result<std::int64_t> made = file_.create_exact(exact);
-  if (!made.ok()) return made.status();
-  (*list)->checked = true;
-  Hdf5Id dataset(*made);
+  TAILRACE_TAKE(auto* list,
+                creation_list_of(like, type_id.get(), exact.contiguous_address != 0, bare));
+  exact.creation_list_id = list->list.get();
+  if (!list->checked) exact.filters = like.storage.filters;
+  TAILRACE_TAKE(const std::int64_t made, file_.create_exact(exact));
+  list->checked = true;
+  Hdf5Id dataset(made);
   if (replaced >= 0) {
     const Hdf5Catalog nothing;
     Hdf5References references(out_, nothing, out_);
@@ -266,9 +261,7 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
 Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::string& name) {
   const std::string& path = target.like.path;
   if (!orders_.contains(group_path_)) {
-    Result<Lines> names = link_names(out_, group_path_);
-    if (!names.ok()) return names.status();
-    orders_[group_path_] = std::move(*names);
+    TAILRACE_TAKE(orders_[group_path_], link_names(out_, group_path_));
   }
   const Hdf5Id old(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
   ObjectFacts facts;
@@ -279,14 +272,13 @@ Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::
     return Status(Code::unsupported, quoted(path) + " must be made anew to grow, but has " +
                                          std::to_string(facts.n_links) + " names");
   }
-  const Result<ScaleTies> ties = untie_scales(out_, old.get(), path);
-  if (!ties.ok()) return ties.status();
+  TAILRACE_TAKE(const ScaleTies ties, untie_scales(out_, old.get(), path));
   // HDF5 keeps what is open until it is closed: attributes can still be read.
   if (H5Ldelete(group_.get(), name.c_str(), H5P_DEFAULT) < 0) {
     return hdf5_failure(Code::internal, quoted(path));
   }
   Result<Hdf5Id> made = create(target, name, old.get());
-  if (made.ok()) TAILRACE_TRY(tie_scales(out_, path, *ties));
+  if (made.ok()) TAILRACE_TRY(tie_scales(out_, path, ties));
   return made;
 }
 
@@ -306,8 +298,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::open_or_create(const ConcatTarget& target) {
 Status Hdf5ConcatOutput::place(const ConcatTarget& target,
                                std::span<const Hdf5File::ChunkRecord> records) {
   const Hdf5Scope scope;
-  const Result<Hdf5Id> dataset = open_or_create(target);
-  if (!dataset.ok()) return dataset.status();
+  TAILRACE_TAKE(const Hdf5Id dataset, open_or_create(target));
   if (records.empty()) return Status();
   const Shape& chunk_shape = target.like.storage.chunk_shape;
   if (chunk_shape.size() != target.like.shape.size()) {
@@ -316,7 +307,7 @@ Status Hdf5ConcatOutput::place(const ConcatTarget& target,
   }
   ChunkGrid grid{target.like.shape, chunk_shape};
   grid.shape[0] = target.n_rows;
-  return file_.insert_chunks_into(dataset->get(), target.like.path, grid, records);
+  return file_.insert_chunks_into(dataset.get(), target.like.path, grid, records);
 }
 
 Status Hdf5ConcatOutput::copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
@@ -331,13 +322,12 @@ Status Hdf5ConcatOutput::copy_rows(const ConcatTarget& target, std::span<const R
   if (target.replaces && !replaced_.contains(path) && link_exists(out_, path)) {
     old = Hdf5Id(H5Dopen2(out_, path.c_str(), H5P_DEFAULT));
   }
-  const Result<Hdf5Id> dataset = open_or_create(plain);
-  if (!dataset.ok()) return dataset.status();
+  TAILRACE_TAKE(const Hdf5Id dataset, open_or_create(plain));
   if (old.valid()) {
     TAILRACE_TRY(
-        copy_rows_from(old.get(), dataset->get(), quoted(path), first_row, 0, memory_bytes));
+        copy_rows_from(old.get(), dataset.get(), quoted(path), first_row, 0, memory_bytes));
   }
-  return copy_rows_from_files(dataset->get(), path, sources, first_row, memory_bytes);
+  return copy_rows_from_files(dataset.get(), path, sources, first_row, memory_bytes);
 }
 
 Status Hdf5ConcatOutput::copy_whole(const StoredDataset& dataset) {
@@ -355,9 +345,8 @@ Result<Lines> Hdf5ConcatOutput::finish() {
   group_.reset();
   for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
   if (input_.valid()) {
-    Result<Lines> lines = carry_over_hdf5_attributes(input_.get(), catalog_, file_);
-    if (!lines.ok()) return lines.status();
-    lines_.insert(lines_.end(), lines->begin(), lines->end());
+    TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_));
+    lines_.insert(lines_.end(), lines.begin(), lines.end());
   }
   return std::exchange(lines_, {});
 }
