@@ -33,8 +33,8 @@ std::string entry_text(const Entry& entry) {
 /// One option with all that its row in docs/options.md says; "" if this is not its name.
 template <class Entries>
 std::string option_text(const Entries& entries, std::string_view name, const char* owner) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const auto& entry) { return entry.name == name; });
+  const auto found =
+      std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end()) return "";
   return fmt::format("Option of a {}\n{}      served by: {}; given alike by: {}\n", owner,
                      entry_text(*found), served_by_text(found->engines),

@@ -34,9 +34,8 @@ std::string latency_text(double seconds) {
 /// The rates that a codec was measured at; 0 to 0 where nobody has measured.
 std::pair<double, double> measured_rates(const std::vector<ThroughputPoint>& points) {
   if (points.empty()) return {0, 0};
-  const auto [least, greatest] = std::minmax_element(
-      points.begin(), points.end(),
-      [](const ThroughputPoint& a, const ThroughputPoint& b) { return a.bit_rate < b.bit_rate; });
+  const auto [least, greatest] =
+      std::ranges::minmax_element(points, {}, &ThroughputPoint::bit_rate);
   return {least->bit_rate, greatest->bit_rate};
 }
 

@@ -360,8 +360,7 @@ std::vector<std::size_t> ranked(const FieldReport& field, Objective objective) {
     return std::make_pair(!one.refused.empty(),
                           objective == Objective::size ? one.encoded_bytes : one.alone_s);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   return order;
 }
 

@@ -115,8 +115,7 @@ void release(OpenFile& file, const PendingRequest& request) {
 /// take all of them, whatever the numbers. Its Fortran functions count on that: they do not return
 /// the number of a put that answered NC_ERANGE.
 bool means_all(const OpenFile& file, int n, const int* statuses) {
-  const auto n_puts = std::count_if(file.requests.begin(), file.requests.end(),
-                                    [](const PendingRequest& r) { return r.put; });
+  const auto n_puts = std::ranges::count_if(file.requests, &PendingRequest::put);
   const auto n_all = static_cast<std::ptrdiff_t>(file.requests.size());
   return n == n_all && (n_puts == 0 || n_puts == n_all || statuses == nullptr);
 }
@@ -141,8 +140,7 @@ int take_requests(OpenFile& file, int n, int* ids, int* statuses, bool all, Requ
     int* place = statuses == nullptr ? nullptr : statuses + i;
     if (place != nullptr) *place = NC_NOERR;
     if (ids[i] == NC_REQ_NULL && !all) continue;
-    const auto found = std::find_if(file.requests.begin(), file.requests.end(),
-                                    [&](const PendingRequest& r) { return r.id == ids[i]; });
+    const auto found = std::ranges::find(file.requests, ids[i], &PendingRequest::id);
     if (found == file.requests.end()) {
       unknown.push_back(place);
       if (all) {
@@ -240,8 +238,7 @@ int attach_buffer(OpenFile& file, MPI_Offset n_bytes) {
 
 int detach_buffer(OpenFile& file) {
   if (!file.attached_bytes) return NC_ENULLABUF;
-  const bool pending = std::any_of(file.requests.begin(), file.requests.end(),
-                                   [](const PendingRequest& r) { return r.buffered; });
+  const bool pending = std::ranges::any_of(file.requests, &PendingRequest::buffered);
   if (pending) return NC_EPENDINGBPUT;
   file.attached_bytes.reset();
   return NC_NOERR;

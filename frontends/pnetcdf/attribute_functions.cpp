@@ -21,8 +21,7 @@ Attributes* attributes_of(OpenFile& file, int varid) {
 }
 
 ModelAttribute* find_attribute(Attributes& attributes, std::string_view name) {
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const ModelAttribute& a) { return a.name == name; });
+  const auto found = std::ranges::find(attributes, name, &ModelAttribute::name);
   return found == attributes.end() ? nullptr : &*found;
 }
 

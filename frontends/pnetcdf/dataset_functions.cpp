@@ -402,8 +402,7 @@ std::vector<OpenFile*> left_open() {
   for (const int id : open_files()) {
     if (!find_file(id)->read_only) files.push_back(find_file(id));
   }
-  std::sort(files.begin(), files.end(),
-            [](const OpenFile* a, const OpenFile* b) { return a->turn < b->turn; });
+  std::ranges::sort(files, [](const OpenFile* a, const OpenFile* b) { return a->turn < b->turn; });
   return files;
 }
 

@@ -265,8 +265,7 @@ Status no_owner(Owner owner, std::size_t position) {
 }
 
 auto find_named(std::vector<ModelAttribute>& list, const std::string& name) {
-  return std::find_if(list.begin(), list.end(),
-                      [&](const ModelAttribute& attribute) { return attribute.name == name; });
+  return std::ranges::find(list, name, &ModelAttribute::name);
 }
 
 }  // namespace

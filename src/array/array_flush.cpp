@@ -127,9 +127,8 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
     std::uint64_t held_bytes = 0;
     for (const ChunkKey& key : flush.settled.held_back) {
       const std::vector<ChunkClaim>& claims = flush.fields[key.field].claims;
-      const auto claim = std::lower_bound(
-          claims.begin(), claims.end(), key.chunk_index,
-          [](const ChunkClaim& a, std::uint64_t index) { return a.chunk_index < index; });
+      const auto claim =
+          std::ranges::lower_bound(claims, key.chunk_index, {}, &ChunkClaim::chunk_index);
       held_bytes += claim->n_elements * variables_[flush.chunked[key.field]].log.element_bytes();
       held_bytes += flush.patches[key.field]->n_slabs(key.chunk_index) *
                     StagingLog::entry_bytes(flush.fields[key.field].grid.shape.size());
@@ -663,8 +662,7 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
 Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
   constexpr std::uint64_t kMostTexts = 4096;
   const ArrayVariable& variable = variables_[v];
-  const bool grows =
-      std::find(variable.growing.begin(), variable.growing.end(), true) != variable.growing.end();
+  const bool grows = std::ranges::find(variable.growing, true) != variable.growing.end();
   if (!grows) return {};
   Shape chunk = model_.shape_of(model_.variables[v]);
   std::uint64_t n = 1;

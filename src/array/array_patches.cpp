@@ -172,8 +172,7 @@ PatchedChunks::PatchedChunks(Variable variable, const StagingLog& log, Storage& 
       links_.push_back({chunk_index, e});
     });
   }
-  std::stable_sort(links_.begin(), links_.end(),
-                   [](const Link& a, const Link& b) { return a.chunk_index < b.chunk_index; });
+  std::ranges::stable_sort(links_, {}, &Link::chunk_index);
 }
 
 std::span<const PatchedChunks::Link> PatchedChunks::links_of(std::uint64_t chunk_index) const {

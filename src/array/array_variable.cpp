@@ -145,14 +145,13 @@ std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariab
 bool is_coordinate(const NetcdfModel& model, std::size_t variable) {
   const ModelVariable& it = model.variables[variable];
   if (it.dimensions.size() == 1 && model.dimensions[it.dimensions[0]].name == it.name) return true;
-  return std::any_of(model.variables.begin(), model.variables.end(),
-                     [&](const ModelVariable& other) {
-                       if (other.group != it.group) return false;
-                       const ModelAttribute* coordinates = other.attribute("coordinates");
-                       const ModelAttribute* bounds = other.attribute("bounds");
-                       return (coordinates != nullptr && lists(*coordinates, it.name)) ||
-                              (bounds != nullptr && lists(*bounds, it.name));
-                     });
+  return std::ranges::any_of(model.variables, [&](const ModelVariable& other) {
+    if (other.group != it.group) return false;
+    const ModelAttribute* coordinates = other.attribute("coordinates");
+    const ModelAttribute* bounds = other.attribute("bounds");
+    return (coordinates != nullptr && lists(*coordinates, it.name)) ||
+           (bounds != nullptr && lists(*bounds, it.name));
+  });
 }
 
 Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,

@@ -242,8 +242,7 @@ Status ConcatInputs::settle_bad_files() {
   }
   Status verdict;
   if (comm_.is_root()) {
-    std::sort(all.begin(), all.end(),
-              [](const BadFile& a, const BadFile& b) { return a.source < b.source; });
+    std::ranges::sort(all, {}, &BadFile::source);
     std::string text = std::to_string(all.size()) + " of " +
                        std::to_string(request_.inputs.size()) +
                        (request_.inputs.size() == 1 ? " input" : " inputs") +
@@ -328,8 +327,7 @@ std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older
       parts.push_back(part);
     }
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const ConcatPart& a, const ConcatPart& b) { return a.dataset < b.dataset; });
+  std::ranges::stable_sort(parts, {}, &ConcatPart::dataset);
   return parts;
 }
 

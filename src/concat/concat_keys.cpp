@@ -72,8 +72,7 @@ void KeyRows::add(std::int64_t value) {
 
 void KeyRows::expand(std::uint64_t first_row, std::uint64_t n, std::int64_t offset,
                      std::byte* values) const {
-  auto run = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first_row) -
-                                      ends_.begin());
+  auto run = static_cast<std::size_t>(std::ranges::upper_bound(ends_, first_row) - ends_.begin());
   for (std::uint64_t row = first_row; row < first_row + n; ++row) {
     while (ends_[run] <= row) ++run;
     const std::int64_t value = values_[run] + offset;
@@ -111,8 +110,7 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
     }
     groups.push_back(std::move(keyed));
   }
-  const auto spill = std::find_if(groups.begin(), groups.end(),
-                                  [](const KeyedGroup& group) { return group.path == key_group; });
+  const auto spill = std::ranges::find(groups, key_group, &KeyedGroup::path);
   if (spill == groups.end()) {
     std::string wanted;
     for (const std::string& name : names) wanted += (wanted.empty() ? "" : ", ") + name;

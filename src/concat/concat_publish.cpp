@@ -124,8 +124,7 @@ void ConcatPublisher::take(std::span<const Bytes> gathered) {
     entries_.resize(begin + bytes.size() / sizeof(WrittenPlace));
     if (!bytes.empty()) std::memcpy(&entries_[begin], bytes.data(), bytes.size());
   }
-  std::sort(entries_.begin(), entries_.end(),
-            [](const WrittenPlace& a, const WrittenPlace& b) { return a.place < b.place; });
+  std::ranges::sort(entries_, {}, &WrittenPlace::place);
 }
 
 Status ConcatPublisher::publish_dataset(std::size_t dataset,
@@ -137,9 +136,7 @@ Status ConcatPublisher::publish_dataset(std::size_t dataset,
   if (!target.like.by_value) {
     std::vector<RowSource> sources;
     // In the order of datasets: there may be as many as inputs times datasets.
-    auto rows = std::lower_bound(
-        foreign_.begin(), foreign_.end(), dataset,
-        [](const ForeignRows& entry, std::size_t wanted) { return entry.dataset < wanted; });
+    auto rows = std::ranges::lower_bound(foreign_, dataset, {}, &ForeignRows::dataset);
     for (; rows != foreign_.end() && rows->dataset == dataset; ++rows) {
       sources.push_back({request_.inputs[rows->source], rows->n_rows});
     }

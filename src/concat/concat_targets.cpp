@@ -252,8 +252,7 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
   line_ = std::make_unique<ConcatLine>(std::move(line));
   const std::vector<ConcatPart> new_parts = inputs.parts(older_rows_);
   parts_.insert(parts_.end(), new_parts.begin(), new_parts.end());
-  std::stable_sort(parts_.begin(), parts_.end(),
-                   [](const ConcatPart& a, const ConcatPart& b) { return a.dataset < b.dataset; });
+  std::ranges::stable_sort(parts_, {}, &ConcatPart::dataset);
   return Status();
 }
 

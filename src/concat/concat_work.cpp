@@ -38,8 +38,7 @@ class Stopwatch {
 
 /// Repeat a fill value, or zeros.
 void fill(std::span<std::byte> values, const Bytes& fill_value) {
-  if (std::all_of(fill_value.begin(), fill_value.end(),
-                  [](std::byte byte) { return byte == std::byte{0}; })) {
+  if (std::ranges::all_of(fill_value, [](std::byte byte) { return byte == std::byte{0}; })) {
     std::memset(values.data(), 0, values.size());
     return;
   }
@@ -285,8 +284,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
       if (place >= begin && place < end) slots.push_back({place, p});
     });
   }
-  std::stable_sort(slots.begin(), slots.end(),
-                   [](const Slot& a, const Slot& b) { return a.place < b.place; });
+  std::ranges::stable_sort(slots, {}, &Slot::place);
   TAILRACE_TRY(prepare_codecs(slots, arrived));
 
   std::vector<std::span<const Slot>> tasks;

@@ -100,8 +100,7 @@ void ConcatWriteLane::wait_until_idle() {
 
 /// Layout dense: hand on what is held, one behind the other in the order of the line.
 void ConcatWriteLane::place_held(Comm& comm) {
-  std::sort(held_.begin(), held_.end(),
-            [](const Chunk& a, const Chunk& b) { return a.place < b.place; });
+  std::ranges::sort(held_, {}, &Chunk::place);
   std::erase_if(held_, [&](const Chunk& chunk) { return has_twin(chunk); });
   std::uint64_t n_bytes = 0;
   for (const Chunk& chunk : held_) n_bytes += chunk.bytes.n_bytes();

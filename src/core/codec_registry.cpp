@@ -23,9 +23,7 @@ bool enter_codec(const CodecEntry& entry) {
   auto& [codecs, filters] = entered();
   const auto is_plugin = [](const CodecEntry* other) { return other->plugin; };
   if (!entry.name.empty()) {
-    codecs.insert(
-        entry.plugin ? codecs.end() : std::find_if(codecs.begin(), codecs.end(), is_plugin),
-        &entry);
+    codecs.insert(entry.plugin ? codecs.end() : std::ranges::find_if(codecs, is_plugin), &entry);
   }
   if (entry.filter_id > 0) {
     filters.insert(entry.name.empty() ? filters.end() : filters.begin(), &entry);

@@ -396,8 +396,7 @@ std::string names_of(const Entries& entries) {
 
 template <class Entries>
 auto find_entry(const Entries& entries, std::string_view name) {
-  return std::find_if(entries.begin(), entries.end(),
-                      [&](const auto& entry) { return entry.name == name; });
+  return std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
 }
 
 }  // namespace
@@ -603,8 +602,7 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
   const bool of_some = std::find(settings.begin(), settings.end(), key) != settings.end();
   if (own == nullptr && of_some) return Status();
   if (own != nullptr) {
-    if (std::find(own->settings.begin(), own->settings.end(), key) != own->settings.end())
-      return Status();
+    if (std::ranges::find(own->settings, key) != own->settings.end()) return Status();
     if (of_some) {
       return Status(
           Code::invalid_argument,

@@ -217,9 +217,8 @@ class FileInput final : public ConcatInput {
 
   ChunkList chunks(std::size_t dataset_index) const override {
     const std::vector<Listing::Part>& parts = listing_.parts;
-    const auto at = std::lower_bound(
-        parts.begin(), parts.end(), dataset_index,
-        [](const Listing::Part& part, std::size_t index) { return part.dataset_index < index; });
+    const auto at =
+        std::ranges::lower_bound(parts, dataset_index, {}, &Listing::Part::dataset_index);
     if (at == parts.end() || at->dataset_index != dataset_index) return {};
     return listing_.chunks.list(at->chunks);
   }

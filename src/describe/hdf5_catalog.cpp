@@ -87,8 +87,7 @@ bool says_lossy(hid_t dataset, const StoredForm& storage) {
   return std::any_of(kQuantizedAttributes.begin(), kQuantizedAttributes.end(),
                      [&](const char* name) { return H5Aexists(dataset, name) > 0; }) ||
          std::any_of(storage.filters.begin(), storage.filters.end(), [](const FilterSpec& filter) {
-           return std::find(kLossyFilters.begin(), kLossyFilters.end(), filter.filter_id) !=
-                  kLossyFilters.end();
+           return std::ranges::find(kLossyFilters, filter.filter_id) != kLossyFilters.end();
          });
 }
 

@@ -554,10 +554,9 @@ bool is_scale(const NetcdfHeader& header, const NetcdfVariable& variable) {
 Status make_scale(const NetcdfHeader& header, std::size_t dimension_index, hid_t output) {
   const NetcdfDimension& dimension = header.dimensions[dimension_index];
   const std::string path = "/" + dimension.name;
-  const auto found = std::find_if(
-      header.variables.begin(), header.variables.end(), [&](const NetcdfVariable& variable) {
-        return variable.name == dimension.name && is_scale(header, variable);
-      });
+  const auto found = std::ranges::find_if(header.variables, [&](const NetcdfVariable& variable) {
+    return variable.name == dimension.name && is_scale(header, variable);
+  });
   const bool has_variable = found != header.variables.end() && link_exists(output, path);
   Hdf5Id dataset;
   std::string name = dimension.name;

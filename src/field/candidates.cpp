@@ -164,9 +164,7 @@ Status FieldCandidates::estimate_parts(std::size_t candidate) {
 }
 
 std::size_t FieldCandidates::yardstick() const {
-  const auto found = std::find_if(views_.begin(), views_.end(), [](const CandidateView& one) {
-    return one.codec == yardstick_codec;
-  });
+  const auto found = std::ranges::find(views_, yardstick_codec, &CandidateView::codec);
   TAILRACE_CHECK(found != views_.end());
   return static_cast<std::size_t>(found - views_.begin());
 }

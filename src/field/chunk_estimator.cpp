@@ -20,9 +20,8 @@ SampleRecipe recipe_for(const CodecRequest& request, const Codec& codec) {
   if (!codec.lossy()) return {0, 16U << 10, 0.02, 0.02};
   SampleRecipe cube = {0, 0, 0.03, 0.05};
   const auto n_values = static_cast<double>(n_elements(request.chunk_shape));
-  const auto n_dimensions =
-      static_cast<double>(std::count_if(request.chunk_shape.begin(), request.chunk_shape.end(),
-                                        [](std::uint64_t extent) { return extent > 1; }));
+  const auto n_dimensions = static_cast<double>(
+      std::ranges::count_if(request.chunk_shape, [](std::uint64_t extent) { return extent > 1; }));
   cube.extent = static_cast<std::uint64_t>(
       std::max(std::ceil(std::pow(cube.share * n_values, 1 / std::max(n_dimensions, 1.0))), 1.0));
   return cube;

@@ -71,9 +71,7 @@ void compare(std::vector<std::string>& sentences, std::string_view what, std::st
 
 const CodecProfile* MachineProfile::find(std::string_view codec) const {
   for (;;) {
-    const auto found =
-        std::find_if(codecs.begin(), codecs.end(),
-                     [&](const CodecProfile& measured) { return measured.codec == codec; });
+    const auto found = std::ranges::find(codecs, codec, &CodecProfile::codec);
     if (found != codecs.end()) return &*found;
     const std::size_t last_setting = codec.rfind(',');
     if (last_setting == std::string_view::npos) return nullptr;

@@ -290,10 +290,7 @@ Result<Roofline> fit_roofline(std::span<const BandwidthPoint> points) {
   Roofline best;  // all constant: the turning point is the first size
   best.ceiling = best.intercept = mean(sorted);
   best.turning_x = sorted.front().x;
-  const double slowest =
-      std::min_element(sorted.begin(), sorted.end(), [](const XY& a, const XY& b) {
-        return a.y < b.y;
-      })->y;
+  const double slowest = std::ranges::min_element(sorted, {}, &XY::y)->y;
   double least_error = squared_error(best, sorted);
   for (std::size_t n_line = 1; n_line < sorted.size(); ++n_line) {
     if (sorted[n_line].x <= sorted[n_line - 1].x) continue;  // repeats of one size stay together
@@ -337,8 +334,7 @@ Result<BandwidthModel> BandwidthModel::fit(std::span<const BandwidthPoint> point
 BandwidthModel BandwidthModel::of(std::vector<Roofline> rooflines) {
   BandwidthModel model;
   model.rooflines_ = std::move(rooflines);
-  std::sort(model.rooflines_.begin(), model.rooflines_.end(),
-            [](const Roofline& a, const Roofline& b) { return a.n_ranks < b.n_ranks; });
+  std::ranges::sort(model.rooflines_, {}, &Roofline::n_ranks);
   return model;
 }
 

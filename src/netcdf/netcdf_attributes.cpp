@@ -171,9 +171,7 @@ Hdf5Id create_attribute(hid_t object, const char* name, hid_t type, hid_t space)
 }
 
 const ModelAttribute* find(const std::vector<ModelAttribute>& attributes, const std::string& name) {
-  const auto found =
-      std::find_if(attributes.begin(), attributes.end(),
-                   [&](const ModelAttribute& attribute) { return attribute.name == name; });
+  const auto found = std::ranges::find(attributes, name, &ModelAttribute::name);
   return found == attributes.end() ? nullptr : &*found;
 }
 

@@ -74,12 +74,10 @@ bool is_classic(const NetcdfModel& model) {
     });
   };
   return model.groups.size() == 1 && old_types(model.groups[0].attributes) &&
-         std::count_if(model.dimensions.begin(), model.dimensions.end(),
-                       [](const ModelDimension& d) { return d.unlimited; }) <= 1 &&
-         std::all_of(model.variables.begin(), model.variables.end(),
-                     [&](const ModelVariable& variable) {
-                       return variable.type <= ModelType::f64 && old_types(variable.attributes);
-                     });
+         std::ranges::count_if(model.dimensions, &ModelDimension::unlimited) <= 1 &&
+         std::ranges::all_of(model.variables, [&](const ModelVariable& variable) {
+           return variable.type <= ModelType::f64 && old_types(variable.attributes);
+         });
 }
 
 class LayoutOnHdf5 final : public NetcdfLayout {

@@ -93,9 +93,7 @@ std::string_view model_type_name(ModelType type) {
 }
 
 const ModelAttribute* ModelVariable::attribute(std::string_view attribute_name) const {
-  const auto found = std::find_if(
-      attributes.begin(), attributes.end(),
-      [&](const ModelAttribute& attribute) { return attribute.name == attribute_name; });
+  const auto found = std::ranges::find(attributes, attribute_name, &ModelAttribute::name);
   return found == attributes.end() ? nullptr : &*found;
 }
 
@@ -250,8 +248,7 @@ Status check_attributes(const std::string& owner, const std::vector<ModelAttribu
   for (const ModelAttribute& attribute : attributes) {
     const std::string what = attribute_text(owner, attribute);
     if (!names.insert(attribute.name).second) return wrong(what, "there are two of this name");
-    const bool known =
-        old != nullptr && std::find(old->begin(), old->end(), attribute) != old->end();
+    const bool known = old != nullptr && std::ranges::find(*old, attribute) != old->end();
     if (!known) TAILRACE_TRY(check_attribute(what, attribute));
   }
   return Status();
@@ -433,12 +430,10 @@ std::string netcdf4_dataset_path(const NetcdfModel& model, const ModelVariable& 
   const std::string& group = model.groups[variable.group].path;
   const std::string start = group == "/" ? group : group + "/";
   const bool taken = !coordinate_of(model, variable) &&
-                     std::any_of(model.dimensions.begin(), model.dimensions.end(),
-                                 [&](const ModelDimension& dimension) {
-                                   return !dimension.anonymous &&
-                                          dimension.group == variable.group &&
-                                          dimension.name == variable.name;
-                                 });
+                     std::ranges::any_of(model.dimensions, [&](const ModelDimension& dimension) {
+                       return !dimension.anonymous && dimension.group == variable.group &&
+                              dimension.name == variable.name;
+                     });
   return taken ? start + std::string(non_coordinate_prefix) + variable.name : start + variable.name;
 }
 

@@ -92,9 +92,7 @@ class ModelReader final : private Hdf5Visitor {
     out_.model.groups.clear();
     TAILRACE_TRY(walk_hdf5(file_, *this));
     // netCDF-4 lists all of a group before its child groups.
-    std::stable_sort(
-        datasets_.begin(), datasets_.end(),
-        [](const FoundDataset& a, const FoundDataset& b) { return a.group < b.group; });
+    std::ranges::stable_sort(datasets_, {}, &FoundDataset::group);
     make_dimensions();
     make_variables();
     find_lengths();
@@ -127,9 +125,7 @@ class ModelReader final : private Hdf5Visitor {
 
   /// A dataset is a variable by each of its names.
   Status again(const std::string& path, const std::string& first_path) override {
-    const auto first =
-        std::find_if(datasets_.begin(), datasets_.end(),
-                     [&](const FoundDataset& found) { return found.path == first_path; });
+    const auto first = std::ranges::find(datasets_, first_path, &FoundDataset::path);
     if (first == datasets_.end()) return Status();
     FoundDataset found = *first;
     set_place(path, found);
@@ -203,8 +199,7 @@ class ModelReader final : private Hdf5Visitor {
       scales.push_back({id, i});
     }
     if (fit) {
-      std::stable_sort(scales.begin(), scales.end(),
-                       [](const Numbered& a, const Numbered& b) { return a.id < b.id; });
+      std::ranges::stable_sort(scales, {}, &Numbered::id);
     }
     for (std::size_t d = 0; d < scales.size(); ++d) {
       FoundDataset& scale = datasets_[scales[d].dataset];
@@ -323,11 +318,9 @@ class ModelReader final : private Hdf5Visitor {
         const ModelDimension& dimension = out_.model.dimensions[candidate];
         return dimension.length == dataset.extents[d] &&
                dimension.unlimited == dataset.unlimited(d) &&
-               std::find(variable.dimensions.begin(), variable.dimensions.end(), candidate) ==
-                   variable.dimensions.end();
+               std::ranges::find(variable.dimensions, candidate) == variable.dimensions.end();
       };
-      const auto found =
-          std::find_if(dimensions_of_group.begin(), dimensions_of_group.end(), matches);
+      const auto found = std::ranges::find_if(dimensions_of_group, matches);
       if (found != dimensions_of_group.end()) {
         variable.dimensions[d] = *found;
         continue;

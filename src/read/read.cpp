@@ -177,9 +177,8 @@ class SharedRead {
     for (ChunkRecord& own : own_) {
       std::vector<ChunkShare> wants = std::exchange(own.shares, {});
       if (bytes_of(own.key, wants) > bytes_per_round) {
-        const auto behind = std::find_if(wants.begin(), wants.end(), [&](const ChunkShare& want) {
-          return want.rank > comm_.rank();
-        });
+        const auto behind = std::ranges::find_if(
+            wants, [&](const ChunkShare& want) { return want.rank > comm_.rank(); });
         std::rotate(wants.begin(), behind, wants.end());
       }
       ChunkRecord part = own;

@@ -249,8 +249,7 @@ class LaneWork {
 
   /// How many operations a window of this length may take.
   std::size_t most_in(double window_s) const {
-    const auto above =
-        std::upper_bound(shortest_s_.begin(), shortest_s_.end(), window_s + fit_slack_s);
+    const auto above = std::ranges::upper_bound(shortest_s_, window_s + fit_slack_s);
     return static_cast<std::size_t>(above - shortest_s_.begin()) - 1;
   }
 

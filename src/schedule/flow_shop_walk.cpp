@@ -121,8 +121,7 @@ TwoListWalk::TwoListWalk(const FlowShop& shop)
       tried_ready_s_(shop.jobs.size()),
       written_s_(shop.jobs.size() + 1),
       tried_written_s_(shop.jobs.size() + 1),
-      shortest_write_s_(
-          io_.length_s.empty() ? 0 : *std::min_element(io_.length_s.begin(), io_.length_s.end())),
+      shortest_write_s_(io_.length_s.empty() ? 0 : *std::ranges::min_element(io_.length_s)),
       best_s_(unreached_s) {}
 
 void TwoListWalk::set_orders(std::span<const std::size_t> encode_order,

@@ -163,9 +163,7 @@ Result<std::vector<VirtualOutcome>> simulate_node(std::span<const VirtualRank> r
   const NodePlan plan = make_plan(ranks, settings, loads_s);
   std::vector<VirtualOutcome> outcomes = NodeClock(ranks, settings, plan, events).run();
   if (events != nullptr) {
-    std::stable_sort(
-        events->begin(), events->end(),
-        [](const VirtualEvent& a, const VirtualEvent& b) { return a.start_s < b.start_s; });
+    std::ranges::stable_sort(*events, {}, &VirtualEvent::start_s);
   }
   return outcomes;
 }

@@ -16,8 +16,7 @@ namespace {
 
 SpaceInfo measure_space(std::vector<Extent> extents, std::uint64_t file_bytes) {
   SpaceInfo space;
-  std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.address < b.address; });
+  std::ranges::sort(extents, {}, &Extent::address);
   std::uint64_t end = 0;
   for (const Extent& extent : extents) {
     if (space.n_extents > 0 && extent.address > end) {

@@ -89,9 +89,8 @@ std::string field_list_text(std::span<const StoredDataset> fields) {
 Status check_patterns_match(std::span<const std::string> globs, std::string_view option,
                             std::span<const StoredDataset> fields) {
   for (const std::string& glob : globs) {
-    const bool found = std::any_of(fields.begin(), fields.end(), [&](const StoredDataset& field) {
-      return glob_matches(glob, field.path);
-    });
+    const bool found = std::ranges::any_of(
+        fields, [&](const StoredDataset& field) { return glob_matches(glob, field.path); });
     if (!found) return unknown_pattern(option, glob, fields);
   }
   return Status();

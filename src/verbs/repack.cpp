@@ -122,8 +122,7 @@ std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
       return std::find(given.names.begin(), given.names.end(), name) != given.names.end();
     };
     field.coordinate =
-        field.coordinate ||
-        (field.shape.size() == 1 && std::any_of(dimensions.begin(), dimensions.end(), names_it));
+        field.coordinate || (field.shape.size() == 1 && std::ranges::any_of(dimensions, names_it));
   }
   return fields;
 }

@@ -351,9 +351,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     if (!request.selection.holds(field.path)) continue;
     TAILRACE_TRY(check_not_hollow(field));
     const auto& others = compressed.fields();
-    const auto other =
-        std::find_if(others.begin(), others.end(),
-                     [&](const StoredDataset& candidate) { return candidate.path == field.path; });
+    const auto other = std::ranges::find(others, field.path, &StoredDataset::path);
     if (other == others.end()) {
       pairing.problems.push_back(
           fmt::format("field \"{}\" is missing in the compressed file", field.path));
@@ -423,8 +421,7 @@ bool VerifiedField::has_bound() const { return task.bound() > 0 && std::isfinite
 
 std::uint64_t VerifyReport::n_failed() const {
   const auto broken = [](const VerifiedField& field) { return !field.kept(); };
-  return problems.size() +
-         static_cast<std::uint64_t>(std::count_if(fields.begin(), fields.end(), broken));
+  return problems.size() + static_cast<std::uint64_t>(std::ranges::count_if(fields, broken));
 }
 
 Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request) {

@@ -363,9 +363,8 @@ Status check_group(hid_t output, const std::string& input, const KeyedRows& keys
 
 void compare_keys(hid_t output, const std::string& input, std::span<const KeyedRows> keys,
                   std::span<const std::string> names, ConcatFindings& findings) {
-  const auto spill = std::find_if(keys.begin(), keys.end(), [](const KeyedRows& one) {
-    return group_of(one.key_path) == "/spill";
-  });
+  const auto spill = std::ranges::find_if(
+      keys, [](const KeyedRows& one) { return group_of(one.key_path) == "/spill"; });
   if (spill == keys.end()) return;  // A finding of the whole file: see compare_key_rows().
   const auto add_unreadable = [&](const Status& status) {
     if (!status.ok()) findings.add(input + ": keys cannot be checked: " + status.message());

@@ -166,9 +166,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (!seen[i]) findings.add(input + ": " + dataset_text(datasets_[i].path) + " is missing");
     }
-    std::sort(rows.begin(), rows.end(), [](const InputRows& a, const InputRows& b) {
-      return a.dataset_index < b.dataset_index;
-    });
+    std::ranges::sort(rows, {}, &InputRows::dataset_index);
     return rows;
   }
 
@@ -206,9 +204,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     for (const std::string& key : keys_) {
       const auto like = by_path_.find(key.substr(0, key.rfind(".seq")));
       if (like == by_path_.end()) continue;  // Named by compare_objects(): missing.
-      const auto part = std::find_if(rows.begin(), rows.end(), [&](const InputRows& entry) {
-        return entry.dataset_index == like->second;
-      });
+      const auto part = std::ranges::find(rows, like->second, &InputRows::dataset_index);
       const std::uint64_t n_rows = part == rows.end() ? 0 : part->n_rows;
       keyed.push_back({key, first_rows[like->second], n_rows});
     }

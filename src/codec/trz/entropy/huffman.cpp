@@ -425,8 +425,7 @@ bool is_complete_code(const CodeLengths& lengths) {
 }  // namespace
 
 std::size_t write_lengths(const CodeLengths& lengths, std::uint8_t* out) {
-  const auto absent =
-      static_cast<std::uint8_t>(*std::max_element(lengths.bits.begin(), lengths.bits.end()) + 1);
+  const auto absent = static_cast<std::uint8_t>(*std::ranges::max_element(lengths.bits) + 1);
   Row rows[2];  // Natural and grid; mirrored.
   for (std::size_t s = 0; s < 256; ++s) {
     rows[0][s] = lengths.bits[s] == 0 ? absent : lengths.bits[s];
