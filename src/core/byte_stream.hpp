@@ -1,4 +1,4 @@
-// ByteWriter and ByteReader: numbers, boxes, slabs and texts packed into messages between ranks.
+// ByteWriter and ByteReader: numbers, boxes, slabs, texts and statuses in messages between ranks.
 //
 // Native byte order and widths: these bytes never leave the job. A reader that runs past the end is
 // a programmer error, since both sides are the same code; but for a wary one, which says so and
@@ -40,6 +40,10 @@ class ByteWriter {
   void add_text(std::string_view text) {
     add(static_cast<std::uint64_t>(text.size()));
     add_bytes(std::as_bytes(std::span(text)));
+  }
+  void add_status(const Status& status) {
+    add(status.code());
+    add_text(status.message());
   }
   void add_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
@@ -99,12 +103,6 @@ class ByteReader {
     return numbers;
   }
   Shape take_shape() { return take_numbers<std::uint64_t>(); }
-  Box take_box() {
-    Box box;
-    box.start = take_shape();
-    box.count = take_shape();
-    return box;
-  }
   Slab take_slab() {
     Slab slab;
     slab.start = take_shape();
@@ -115,6 +113,11 @@ class ByteReader {
   std::string take_text() {
     const std::span<const std::byte> text = take_bytes(take<std::uint64_t>());
     return std::string(reinterpret_cast<const char*>(text.data()), text.size());
+  }
+  Status take_status() {
+    const auto code = take<Code>();
+    std::string message = take_text();
+    return code == Code::ok ? Status() : Status(code, std::move(message));
   }
   std::span<const std::byte> take_bytes(std::uint64_t n_bytes) {
     if (n_bytes > rest_.size()) refuse();

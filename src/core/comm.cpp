@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -19,6 +19,18 @@ std::uint64_t hash_text(const std::string& text) {
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
   return hash;
+}
+
+/// The Status that `speaker` brings, on every rank. Collective: one broadcast.
+Status as_rank_says(Comm& comm, int speaker, const Status& mine) {
+  Bytes said;
+  if (comm.rank() == speaker) {
+    ByteWriter words;
+    words.add_status(mine);
+    said = words.take();
+  }
+  comm.broadcast(said, speaker);
+  return ByteReader(said).take_status();
 }
 
 /// Rank 0's text beside this rank's: what differs first. Collective: one broadcast.
@@ -67,20 +79,8 @@ Status agree_on_text(Comm& comm, const std::string& what, const std::string& tex
   }
 
   const int speaker = static_cast<int>(first_failed);
-  Bytes packed;
-  if (comm.rank() == speaker) {
-    const auto code = static_cast<std::int32_t>(mine.code());
-    packed.resize(sizeof code + mine.message().size());
-    std::memcpy(packed.data(), &code, sizeof code);
-    std::memcpy(packed.data() + sizeof code, mine.message().data(), mine.message().size());
-  }
-  comm.broadcast(packed, speaker);
-  std::int32_t code = 0;
-  std::memcpy(&code, packed.data(), sizeof code);
-  std::string message(reinterpret_cast<const char*>(packed.data()) + sizeof code,
-                      packed.size() - sizeof code);
-  if (comm.n_ranks() > 1) message = "rank " + std::to_string(speaker) + ": " + message;
-  return Status(static_cast<Code>(code), std::move(message));
+  const Status said = as_rank_says(comm, speaker, mine);
+  return comm.n_ranks() > 1 ? said.within("rank " + std::to_string(speaker)) : said;
 }
 
 Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {
@@ -89,23 +89,18 @@ Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& wor
     ByteWriter words;
     const Status status = say(words);
     ByteWriter all;
-    all.add(status.code());
-    all.add_text(status.message());
+    all.add_status(status);
     if (status.ok()) all.add_bytes(words.bytes());
     said = all.take();
   }
   comm.broadcast(said, 0);
   ByteReader reader(said);
-  const auto code = reader.take<Code>();
-  const std::string message = reader.take_text();
-  if (code != Code::ok) return Status(code, message);
+  TAILRACE_TRY(reader.take_status());
   const std::span<const std::byte> rest = reader.rest();
   return Bytes(rest.begin(), rest.end());
 }
 
-Status as_rank_0_says(Comm& comm, const Status& mine) {
-  return hear_rank_0(comm, [&](ByteWriter&) { return mine; }).status();
-}
+Status as_rank_0_says(Comm& comm, const Status& mine) { return as_rank_says(comm, 0, mine); }
 
 // --- Numbers that go along.
 

@@ -80,17 +80,6 @@ void sort_by_index(ChunksByPlan& by_plan) {
   }
 }
 
-void add_status(ByteWriter& writer, const Status& status) {
-  writer.add(status.code());
-  writer.add_text(status.message());
-}
-
-Status take_status(ByteReader& reader) {
-  const auto code = reader.take<Code>();
-  std::string message = reader.take_text();
-  return code == Code::ok ? Status() : Status(code, std::move(message));
-}
-
 /// As Comm::agree() names it.
 Status of_rank(const Comm& comm, std::size_t rank, const Status& status) {
   if (status.ok() || comm.n_ranks() == 1) return status;
@@ -104,7 +93,7 @@ Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, Step
   Status done;
   for (std::size_t r = 0; r < messages.size(); ++r) {
     ByteReader reader(messages[r]);
-    const Status theirs = of_rank(comm, r, take_status(reader));
+    const Status theirs = of_rank(comm, r, reader.take_status());
     if (done.ok()) done = theirs;
     if (!theirs.ok()) continue;
     if (r == 0) {
@@ -121,7 +110,7 @@ Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, Step
   }
   ByteWriter answer;
   answer.add(end.published);
-  add_status(answer, done);
+  answer.add_status(done);
   end.numbers.pack(answer);
   end.numbers_of_root.pack(answer);
   return answer.take();
@@ -142,7 +131,7 @@ ChunksByPlan gather_written(Comm& comm, const std::vector<WrittenChunk>& mine,
 Status publish_together(Comm& comm, StepEnd& end,
                         const std::function<Status(const ChunksByPlan&)>& publish) {
   ByteWriter mine;
-  add_status(mine, end.own);
+  mine.add_status(end.own);
   if (end.own.ok()) {
     end.numbers.pack(mine);
     mine.add_bytes(std::as_bytes(end.written));
@@ -153,7 +142,7 @@ Status publish_together(Comm& comm, StepEnd& end,
   comm.broadcast(answer, 0);
   ByteReader reader(answer);
   end.published = reader.take<bool>();
-  Status done = take_status(reader);
+  Status done = reader.take_status();
   end.numbers.take(reader);
   end.numbers_of_root.take(reader);
   return done;
