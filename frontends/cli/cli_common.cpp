@@ -51,8 +51,6 @@ int end_of_output(std::string_view program, int code) {
   return code == exit_done ? exit_resources : code;
 }
 
-Status Session::settle(const Status& mine) const { return verbs::settle(comm, mine); }
-
 verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {
   verbs::VerbRanks ranks{comm, [this] { return mpi.world(); }, nullptr, nullptr};
   ranks.progress = [&bar](std::uint64_t done, std::uint64_t total) { bar.update(done, total); };
@@ -145,9 +143,8 @@ int run_and_show(const Session& session, const std::string& json_path, bool quie
 }
 
 Result<Shown> at_root(const Session& session, const std::function<Result<Shown>()>& work) {
-  Result<Shown> shown = session.speaks() ? work() : Shown();
-  TAILRACE_TRY(session.settle(shown.status()));
-  reduce_all(session.comm, Reduction::max, shown->code);
+  TAILRACE_TAKE(Shown shown, session.settle(session.speaks() ? work() : Shown()));
+  reduce_all(session.comm, Reduction::max, shown.code);
   return shown;
 }
 

@@ -80,7 +80,11 @@ struct Session {
   bool speaks() const { return comm.is_root(); }
   /// The same Status on every rank. Collective. For checks that all ranks make alike: rank 0's
   /// failure is everybody's and carries no rank number.
-  Status settle(const Status& mine) const;
+  Status settle(const Status& mine) const { return verbs::settle(comm, mine); }
+  template <class T>
+  Result<T> settle(Result<T> mine) const {
+    return verbs::settle(comm, std::move(mine));
+  }
   /// Print the failure once (rank 0) and return its exit code. Not collective.
   int fail(const Status& failure) const;
   /// Print one remark on stderr (rank 0).

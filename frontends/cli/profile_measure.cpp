@@ -157,9 +157,8 @@ class ProfileRun {
 
   /// Host, folder and versions, as rank 0 sees them.
   Status describe() {
-    Result<FolderFacts> folder = find_folder_facts(plan_.folder);
-    TAILRACE_TRY(session_.settle(folder.status()));
-    std::array<std::uint64_t, 2> facts = {folder->free_bytes, folder->block_bytes};
+    TAILRACE_TAKE(FolderFacts folder, session_.settle(find_folder_facts(plan_.folder)));
+    std::array<std::uint64_t, 2> facts = {folder.free_bytes, folder.block_bytes};
     comm_.allreduce(facts, Reduction::min);
     free_bytes_ = facts[0];
     profile().block_bytes = facts[1];

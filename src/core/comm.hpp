@@ -204,6 +204,12 @@ class Comm {
   /// that go `along`, which become all ranks'; on failure one broadcast more.
   /// @error disagreement  names the decision, and what rank 0 and another rank came to.
   Status agree(const Status& mine, const RankNumbers& along = {});
+  /// This rank's value where no rank has failed. Collective, as above.
+  template <class T>
+  Result<T> agree(Result<T> mine) {
+    TAILRACE_TRY(agree(mine.status()));
+    return mine;
+  }
 
   /// Note a decision that every rank must have come to by itself and alike, such as a field's
   /// codec: the next agree() compares all that was noted, at no further cost. Not collective.

@@ -80,11 +80,10 @@ Result<MeasuredTrip> measure_trip(Comm& comm, const Codec& codec, std::span<cons
   TAILRACE_CHECK(!values.empty() && n_repeats > 0);
   comm.barrier();  // all ranks strain the node's memory at once
   const LaneClock clock;
-  Result<Trip> trip = run_often(codec, values, n_repeats);
-  TAILRACE_TRY(comm.agree(trip.status()));
+  TAILRACE_TAKE(Trip trip, comm.agree(run_often(codec, values, n_repeats)));
   // The clock's grain is 1 ns; a trip that it cannot see has taken one grain.
-  std::array<double, 4> sums = {static_cast<double>(values.size()), trip->encoded_bytes,
-                                std::max(trip->encode_s, 1e-9), std::max(trip->decode_s, 1e-9)};
+  std::array<double, 4> sums = {static_cast<double>(values.size()), trip.encoded_bytes,
+                                std::max(trip.encode_s, 1e-9), std::max(trip.decode_s, 1e-9)};
   comm.allreduce(sums, Reduction::sum);
   double elapsed_s = clock.now_s();
   comm.allreduce(std::span<double>(&elapsed_s, 1), Reduction::max);

@@ -321,14 +321,13 @@ class FileReader final : public Reader {
     }
     TAILRACE_TRY(as_rank_0_says(*comm_, listed));
     comm_->broadcast(packed, 0);
-    Result<DatasetList> list = unpack_dataset_list(packed);
-    TAILRACE_TRY(comm_->agree(list.status()));
+    TAILRACE_TAKE(DatasetList list, comm_->agree(unpack_dataset_list(packed)));
     Bytes model;
     if (comm_->is_root()) model = pack_model(model_);
     comm_->broadcast(model, 0);
     model_ = unpack_model(model);
     model_status_ = as_rank_0_says(*comm_, model_status_);
-    list_ = std::move(*list);
+    list_ = std::move(list);
     by_path_.clear();
     for (std::size_t i = 0; i < list_.datasets.size(); ++i) {
       by_path_.emplace(list_.datasets[i].path, i);

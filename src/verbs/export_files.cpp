@@ -235,13 +235,12 @@ class PlainExport {
         piece_bytes_(std::max<std::uint64_t>(memory_bytes / 4, 1)) {}
 
   Status run() {
-    Result<std::vector<std::size_t>> chosen = choose();
-    TAILRACE_TRY(ranks_.settle(chosen.status()));
-    const bool into_folder = chosen->size() != 1 || is_directory(request_.output);
+    TAILRACE_TAKE(std::vector<std::size_t> chosen, ranks_.settle(choose()));
+    const bool into_folder = chosen.size() != 1 || is_directory(request_.output);
     Status made;
     if (into_folder && ranks_.is_root()) made = make_folder(request_.output);
     TAILRACE_TRY(ranks_.settle(made));
-    for (const std::size_t number : *chosen) {
+    for (const std::size_t number : chosen) {
       const std::string path = into_folder ? path_in_folder(number) : request_.output;
       TAILRACE_TRY(write(number, path).within(reader_.datasets()[number].path));
     }
@@ -323,19 +322,15 @@ class PlainExport {
   }
 
   Status write(std::size_t number, const std::string& name) {
-    const Result<std::string> resolved = resolve_links(name);
-    TAILRACE_TRY(ranks_.settle(resolved.status()));
-    const std::string& path = *resolved;
+    TAILRACE_TAKE(const std::string path, ranks_.settle(resolve_links(name)));
     const StoredDataset& dataset = reader_.datasets()[number];
-    const Result<Slab> slab = slab_of(dataset, request_.slab);
-    TAILRACE_TRY(ranks_.settle(slab.status()));
+    TAILRACE_TAKE(const Slab slab, ranks_.settle(slab_of(dataset, request_.slab)));
     const std::string head =
-        format_ == Format::npy ? npy_head(*dataset.dtype, slab->count) : std::string();
+        format_ == Format::npy ? npy_head(*dataset.dtype, slab.count) : std::string();
     const std::string partial = path + partial_suffix;
-    const Status created =
-        ranks_.is_root() ? create(dataset, *slab, path, partial, head) : Status();
+    const Status created = ranks_.is_root() ? create(dataset, slab, path, partial, head) : Status();
     TAILRACE_TRY(ranks_.settle(created));
-    Status done = write_rows(number, *slab, partial, head.size());
+    Status done = write_rows(number, slab, partial, head.size());
     if (done.ok() && ranks_.is_root()) {
       const AtName at_name = request_.replace ? AtName::replaced : AtName::nothing;
       done = give_name(partial, path, at_name, true);
@@ -344,7 +339,7 @@ class PlainExport {
     TAILRACE_TRY(ranks_.settle(done));
     if (ranks_.is_root() && request_.written) {
       request_.written(
-          {path, *dataset.dtype, slab->count, slab->n_elements() * dataset.value_bytes()});
+          {path, *dataset.dtype, slab.count, slab.n_elements() * dataset.value_bytes()});
     }
     return Status();
   }
@@ -629,10 +624,9 @@ Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& r
   repack_request.fields.selection = request.selection;
   repack_request.options.replace = request.replace;
   repack_request.options.plugin_path = request.plugin_path;
-  const Result<std::vector<std::string>> outputs =
-      repack_outputs({request.input}, request.output, false);
-  TAILRACE_TRY(ranks.settle(outputs.status()));
-  repack_request.output = outputs->front();
+  TAILRACE_TAKE(const auto outputs,
+                ranks.settle(repack_outputs({request.input}, request.output, false)));
+  repack_request.output = outputs.front();
   return repack(ranks, repack_request);
 }
 

@@ -166,24 +166,19 @@ Status Repack::prepare() {
   reading.follow_external = request_.follow_external;
   reading.memory_bytes = std::clamp(request_.options.memory_bytes / memory_over_reading,
                                     reading_bytes_min, reading_bytes_max);
-  Result<std::unique_ptr<InputFile>> opened =
-      open_input(request_.input, request_.raw_format, reading);
-  TAILRACE_TRY(ranks_.settle(opened.status()));
-  input_ = std::move(*opened);
+  TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
   reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
   if (comm_.is_root()) report_.remarks = input_->remarks();
   report_.input_bytes = file_bytes_of(request_.input);
 
-  Result<std::vector<DimensionNames>> names = parse_dimension_names(request_.netcdf);
-  TAILRACE_TRY(ranks_.settle(names.status()));
-  dimension_names_ = std::move(*names);
-  Result<std::vector<PlannedField>> plan =
-      plan_fields(with_coordinates(input_->fields(), dimension_names_), request_.fields,
-                  request_.options, request_.chunk_given, comm_.n_ranks());
-  TAILRACE_TRY(ranks_.settle(plan.status()));
-  TAILRACE_TRY(ranks_.settle(load_books(*plan)));
-  report_.plan = std::move(*plan);
+  TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
+  TAILRACE_TAKE(auto plan,
+                ranks_.settle(plan_fields(with_coordinates(input_->fields(), dimension_names_),
+                                          request_.fields, request_.options, request_.chunk_given,
+                                          comm_.n_ranks())));
+  TAILRACE_TRY(ranks_.settle(load_books(plan)));
+  report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
   return ranks_.settle(comm_.is_root() ? check_output(request_) : Status());
 }

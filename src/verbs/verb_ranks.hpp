@@ -24,6 +24,11 @@ namespace tailrace::verbs {
 /// The same Status on every rank. Collective. For checks that all ranks make alike: rank 0's
 /// failure is everybody's and carries no rank number.
 Status settle(Comm& comm, const Status& mine);
+template <class T>
+Result<T> settle(Comm& comm, Result<T> mine) {
+  TAILRACE_TRY(settle(comm, mine.status()));
+  return mine;
+}
 
 struct VerbRanks {
   Comm& comm;
@@ -36,6 +41,10 @@ struct VerbRanks {
 
   bool is_root() const { return comm.is_root(); }
   Status settle(const Status& mine) const { return verbs::settle(comm, mine); }
+  template <class T>
+  Result<T> settle(Result<T> mine) const {
+    return verbs::settle(comm, std::move(mine));
+  }
   void say(const std::string& text) const {
     if (remark && is_root()) remark(text);
   }

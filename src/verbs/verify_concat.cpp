@@ -81,10 +81,8 @@ class ConcatVerifier {
   /// The same Status on every rank.
   Status run() {
     TAILRACE_TRY(read_request());
-    Result<std::unique_ptr<ConcatCheck>> check =
-        ConcatCheck::open(request_.output, report_.inputs.front(), memory_bytes_);
-    TAILRACE_TRY(comm_.agree(check.status()));
-    check_ = std::move(*check);
+    TAILRACE_TAKE(check_, comm_.agree(ConcatCheck::open(request_.output, report_.inputs.front(),
+                                                        memory_bytes_)));
     report_.keys = check_->keys();
     own_ = own_inputs(report_.inputs, comm_);
     ConcatFindings first;

@@ -429,28 +429,25 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   ReadOptions options;
   options.n_threads = threads_of_each(0, ranks.comm);
   options.follow_external = request.follow_external;
-  Result<std::unique_ptr<InputFile>> original =
-      open_input(request.original, request.raw_format, options);
-  TAILRACE_TRY(ranks.settle(original.status()));
-  for (const std::string& remark : (*original)->remarks()) ranks.say(remark);
+  TAILRACE_TAKE(auto original,
+                ranks.settle(open_input(request.original, request.raw_format, options)));
+  for (const std::string& remark : original->remarks()) ranks.say(remark);
   // What was written is judged as others will read it.
   options.by_hdf5 = true;
-  Result<std::unique_ptr<InputFile>> compressed = open_input_file(request.compressed, {}, options);
-  TAILRACE_TRY(ranks.settle(compressed.status()));
-  Result<Pairing> pairing = pair_fields(request, requests, **original, **compressed);
-  TAILRACE_TRY(ranks.settle(pairing.status()));
-  if (pairing->tasks.empty() && pairing->problems.empty()) {
+  TAILRACE_TAKE(auto compressed, ranks.settle(open_input_file(request.compressed, {}, options)));
+  TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
+  if (pairing.tasks.empty() && pairing.problems.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("{} holds no number arrays to compare", request.original));
   }
-  TileReader of_original(**original, tile_bytes);
-  TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing->tasks));
-  VerifyReport report{request.original, request.compressed, {}, std::move(pairing->problems)};
+  TileReader of_original(*original, tile_bytes);
+  TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
+  VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems)};
   TAILRACE_TAKE(const auto findings,
-                compare_fields(of_original, **compressed, ranks, pairing->tasks));
+                compare_fields(of_original, *compressed, ranks, pairing.tasks));
   report.fields.reserve(findings.size());
   for (std::size_t t = 0; t < findings.size(); ++t) {
-    report.fields.push_back({pairing->tasks[t], findings[t]});
+    report.fields.push_back({pairing.tasks[t], findings[t]});
   }
   return report;
 }
