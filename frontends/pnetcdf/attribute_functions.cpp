@@ -126,8 +126,7 @@ int put_attribute(OpenFile& file, const AttributePut& put) {
 int look_up(OpenFile& file, int varid, const char* name, ModelAttribute& attribute) {
   Attributes* attributes = attributes_of(file, varid);
   if (attributes == nullptr) return NC_ENOTVAR;
-  const int status = check_sought_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_sought_name(name); status != NC_NOERR) return status;
   const ModelAttribute* found = find_attribute(*attributes, name);
   if (found == nullptr) return NC_ENOTATT;
   attribute = as_seen(*found);
@@ -153,8 +152,7 @@ int get_attribute(OpenFile& file, int varid, const char* name, void* values,
 int inquire_attribute(OpenFile& file, int varid, const char* name, nc_type* type,
                       MPI_Offset* n_values) {
   ModelAttribute attribute;
-  const int status = look_up(file, varid, name, attribute);
-  if (status != NC_NOERR) return status;
+  if (const int status = look_up(file, varid, name, attribute); status != NC_NOERR) return status;
   if (type != nullptr) *type = static_cast<nc_type>(attribute.type);
   if (n_values != nullptr) *n_values = static_cast<MPI_Offset>(attribute.n_values);
   return NC_NOERR;
@@ -162,8 +160,7 @@ int inquire_attribute(OpenFile& file, int varid, const char* name, nc_type* type
 
 int attribute_number(OpenFile& file, int varid, const char* name, int* number) {
   ModelAttribute attribute;
-  const int status = look_up(file, varid, name, attribute);
-  if (status != NC_NOERR) return status;
+  if (const int status = look_up(file, varid, name, attribute); status != NC_NOERR) return status;
   Attributes& attributes = *attributes_of(file, varid);
   if (number != nullptr) {
     *number = static_cast<int>(find_attribute(attributes, name) - attributes.data());
@@ -200,8 +197,7 @@ int delete_attribute(OpenFile& file, int varid, const char* name) {
   if (!file.defining) return NC_ENOTINDEFINE;
   Attributes* attributes = attributes_of(file, varid);
   if (attributes == nullptr) return NC_ENOTVAR;
-  const int status = check_sought_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_sought_name(name); status != NC_NOERR) return status;
   ModelAttribute* attribute = find_attribute(*attributes, name);
   if (attribute == nullptr) return NC_ENOTATT;
   attributes->erase(attributes->begin() + (attribute - attributes->data()));

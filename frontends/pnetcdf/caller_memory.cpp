@@ -61,8 +61,7 @@ int find_leaves(MPI_Datatype datatype, Leaves& leaves) {
   }
   if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) leaves.dense = false;
   for (const MPI_Datatype part : contents.datatypes) {
-    const int status = find_leaves(part, leaves);
-    if (status != NC_NOERR) return status;
+    if (const int status = find_leaves(part, leaves); status != NC_NOERR) return status;
   }
   return NC_NOERR;
 }
@@ -133,8 +132,7 @@ void CallerMemory::keep_datatype() {
 
 int type_of_datatype(MPI_Datatype datatype, ModelType& type) {
   Leaves leaves;
-  const int status = find_leaves(datatype, leaves);
-  if (status != NC_NOERR) return status;
+  if (const int status = find_leaves(datatype, leaves); status != NC_NOERR) return status;
   if (!leaves.type) return NC_EUNSPTETYPE;
   type = *leaves.type;
   return NC_NOERR;

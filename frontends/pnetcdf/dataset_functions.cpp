@@ -328,8 +328,7 @@ namespace {
 
 int leave_define_mode(OpenFile& file) {
   if (!file.defining) return NC_ENOTINDEFINE;
-  const int status = file.apply_definitions();
-  if (status != NC_NOERR) return status;
+  if (const int status = file.apply_definitions(); status != NC_NOERR) return status;
   file.defining = file.just_created = file.independent = false;
   return NC_NOERR;
 }
@@ -675,8 +674,7 @@ int ncmpi_inq_files_opened(int* num, int* ncids) {
   const auto real =
       ours::real_function<decltype(&ncmpi_inq_files_opened)>("ncmpi_inq_files_opened");
   if (real != nullptr) {
-    const int status = real(num, ncids);
-    if (status != NC_NOERR) return status;
+    if (const int status = real(num, ncids); status != NC_NOERR) return status;
   }
   for (const int id : ours::open_files()) {
     if (ncids != nullptr) ncids[*num] = id;

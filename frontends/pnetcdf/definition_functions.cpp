@@ -20,8 +20,7 @@ MPI_Offset largest_length(int format) {
 
 int check_dimension(const OpenFile& file, const char* name, MPI_Offset length) {
   if (!file.defining) return NC_ENOTINDEFINE;
-  const int status = check_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_name(name); status != NC_NOERR) return status;
   if (length < 0 || length > largest_length(file.format)) return NC_EDIMSIZE;
   if (length == NC_UNLIMITED && file.unlimited() >= 0) return NC_EUNLIMIT;
   return file.find_dimension(name) ? NC_ENAMEINUSE : NC_NOERR;
@@ -98,8 +97,7 @@ int change_name(OpenFile& file, std::string& name, const char* new_name) {
 
 int rename_dimension(OpenFile& file, int dimid, const char* name) {
   if (file.read_only) return NC_EPERM;
-  const int status = check_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_name(name); status != NC_NOERR) return status;
   if (!file.has_dimension(dimid)) return NC_EBADDIM;
   if (const std::optional<int> other = file.find_dimension(name)) {
     return *other == dimid ? NC_NOERR : NC_ENAMEINUSE;
@@ -111,15 +109,13 @@ int rename_variable(OpenFile& file, int varid, const char* name) {
   if (file.read_only) return NC_EPERM;
   if (varid == NC_GLOBAL) return NC_EGLOBAL;
   if (!file.has_variable(varid)) return NC_ENOTVAR;
-  const int status = check_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_name(name); status != NC_NOERR) return status;
   if (file.find_variable(name)) return NC_ENAMEINUSE;
   return change_name(file, file.variable(varid).name, name);
 }
 
 int find_dimension_number(const OpenFile& file, const char* name, int* dimid) {
-  const int status = check_sought_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_sought_name(name); status != NC_NOERR) return status;
   const std::optional<int> found = file.find_dimension(name);
   if (!found) return NC_EBADDIM;
   if (dimid != nullptr) *dimid = *found;
@@ -135,8 +131,7 @@ int inquire_dimension(OpenFile& file, int dimid, char* name, MPI_Offset* length)
 }
 
 int find_variable_number(const OpenFile& file, const char* name, int* varid) {
-  const int status = check_sought_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_sought_name(name); status != NC_NOERR) return status;
   const std::optional<int> found = file.find_variable(name);
   if (!found) return NC_ENOTVAR;
   if (varid != nullptr) *varid = *found;

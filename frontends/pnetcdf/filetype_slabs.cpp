@@ -256,8 +256,7 @@ int append_run(std::vector<Slab>& slabs, std::size_t first, const VariableBytes&
 int slabs_of_filetype(MPI_Datatype filetype, const VariableBytes& variable,
                       std::vector<Slab>& slabs) {
   Parts parts;
-  const int status = take_apart(filetype, parts);
-  if (status != NC_NOERR) return status;
+  if (const int status = take_apart(filetype, parts); status != NC_NOERR) return status;
   const std::size_t first = slabs.size();
   for (const Run& run : parts.runs) {
     const int one = append_run(slabs, first, variable, run);

@@ -41,8 +41,7 @@ int check_sought_name(const char* name) {
 }
 
 int check_name(const char* name) {
-  const int status = check_sought_name(name);
-  if (status != NC_NOERR) return status;
+  if (const int status = check_sought_name(name); status != NC_NOERR) return status;
   const auto first = static_cast<unsigned char>(name[0]);
   if (first < 0x80 && std::isalnum(first) == 0 && first != '_') return NC_EBADNAME;
   for (const char* at = name; *at != '\0';) {

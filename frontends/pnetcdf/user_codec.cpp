@@ -113,8 +113,7 @@ int register_functions(OpenFile& file, int varid, comp_function_t compress,
   if (compress == nullptr || decompress == nullptr) return NC_EINVAL;
   // The ArrayFile must know the variable; in define mode it learns of it here.
   if (file.defining) {
-    const int status = file.apply_definitions();
-    if (status != NC_NOERR) return status;
+    if (const int status = file.apply_definitions(); status != NC_NOERR) return status;
   }
   const std::size_t position = file.variables[static_cast<std::size_t>(varid)];
   ArrayFile& array = *file.array;
