@@ -357,27 +357,17 @@ namespace {
 
 /// The pipeline of a dataset that exists. Values that it cannot keep exactly are refused, and so
 /// stored raw; where the file has the other byte order, they are turned on the way.
-class ExistingCodec final : public Codec {
+class ExistingCodec final : public CodecOver {
  public:
   ExistingCodec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes)
-      : stored_(std::move(stored)), swapped_bytes_(swapped_bytes) {}
-  std::string_view name() const override { return stored_->name(); }
-  std::string version() const override { return stored_->version(); }
-  const std::vector<FilterSpec>& filters() const override { return stored_->filters(); }
-  bool lossy() const override { return stored_->lossy(); }
-  bool keeps_bound_by_construction() const override { return !stored_->lossy(); }
-  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
-    return stored_->encoded_bytes_max(n_bytes);
-  }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return stored_->working_bytes(n_bytes);
-  }
+      : CodecOver(std::move(stored)), swapped_bytes_(swapped_bytes) {}
+  bool keeps_bound_by_construction() const override { return !lossy(); }
   Result<EncodedBytes> encode(Buffer values) const override {
     swap(values);
-    return stored_->encode(std::move(values));
+    return CodecOver::encode(std::move(values));
   }
   Result<Buffer> decode(EncodedBytes encoded) const override {
-    Result<Buffer> values = stored_->decode(std::move(encoded));
+    Result<Buffer> values = CodecOver::decode(std::move(encoded));
     if (values.ok()) swap(*values);
     return values;
   }
@@ -391,7 +381,6 @@ class ExistingCodec final : public Codec {
     }
   }
 
-  std::unique_ptr<Codec> stored_;
   std::size_t swapped_bytes_;
 };
 

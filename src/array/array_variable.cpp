@@ -17,34 +17,6 @@ namespace tailrace {
 
 namespace {
 
-/// A codec of the caller's, which others may use, too.
-class SharedCodec final : public Codec {
- public:
-  explicit SharedCodec(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
-  std::string_view name() const override { return codec_->name(); }
-  std::string version() const override { return codec_->version(); }
-  const std::vector<FilterSpec>& filters() const override { return codec_->filters(); }
-  bool lossy() const override { return codec_->lossy(); }
-  bool keeps_bound_by_construction() const override {
-    return codec_->keeps_bound_by_construction();
-  }
-  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
-    return codec_->encoded_bytes_max(n_bytes);
-  }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return codec_->working_bytes(n_bytes);
-  }
-  Result<EncodedBytes> encode(Buffer values) const override {
-    return codec_->encode(std::move(values));
-  }
-  Result<Buffer> decode(EncodedBytes encoded) const override {
-    return codec_->decode(std::move(encoded));
-  }
-
- private:
-  std::shared_ptr<const Codec> codec_;
-};
-
 template <class T>
 std::vector<std::byte> element_of(T value) {
   std::vector<std::byte> bytes(sizeof value);
@@ -117,7 +89,7 @@ double element_number(ModelType type, const std::vector<std::byte>& element) {
 }
 
 std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec) {
-  return std::make_unique<SharedCodec>(std::move(codec));
+  return std::make_unique<CodecOver>(std::move(codec));
 }
 
 std::optional<DType> array_dtype(ModelType type) {

@@ -24,38 +24,24 @@ constexpr std::size_t kPieceValuesMin = 1024;  // Shorter pieces tell little abo
 
 /// Grid: Lattice<T> or MantissaGrid<T>.
 template <class T, class Grid>
-class PortableCodec final : public Codec {
+class PortableCodec final : public CodecOver {
  public:
   PortableCodec(std::unique_ptr<Codec> pipeline, std::unique_ptr<Codec> sampler,
                 std::size_t sample_values, Grid grid, std::optional<T> fill)
-      : pipeline_(std::move(pipeline)),
+      : CodecOver(std::move(pipeline)),
         sampler_(std::move(sampler)),
         sample_values_(sample_values),
         grid_(grid),
         fill_(fill) {}
 
-  std::string_view name() const override { return pipeline_->name(); }
-  std::string version() const override { return pipeline_->version(); }
-  const std::vector<FilterSpec>& filters() const override { return pipeline_->filters(); }
   bool lossy() const override { return true; }
   bool keeps_bound_by_construction() const override { return true; }
-  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
-    return pipeline_->encoded_bytes_max(n_bytes);
-  }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return pipeline_->working_bytes(n_bytes);
-  }
-
   Result<EncodedBytes> encode(Buffer values) const override {
     T* data = reinterpret_cast<T*>(values.data());
     const std::size_t n = values.n_bytes() / sizeof(T);
     TAILRACE_TAKE(Rounding rounding, choose(data, n));
     round_values(grid_, rounding, fill_, data, n);
-    return pipeline_->encode(std::move(values));
-  }
-
-  Result<Buffer> decode(EncodedBytes encoded) const override {
-    return pipeline_->decode(std::move(encoded));
+    return CodecOver::encode(std::move(values));
   }
 
  private:
@@ -85,7 +71,6 @@ class PortableCodec final : public Codec {
     return best;
   }
 
-  std::unique_ptr<Codec> pipeline_;
   std::unique_ptr<Codec> sampler_;  ///< The same stages at level 1, for sample_values_.
   std::size_t sample_values_;
   Grid grid_;

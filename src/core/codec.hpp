@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -103,6 +104,34 @@ class Codec {
   /// Pipelines of our own filters allocate nothing once a thread is warm.
   virtual Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
                              std::span<std::byte> values) const;
+};
+
+/// Another codec, but for what a subclass does in a way of its own; without a model of itself.
+class CodecOver : public Codec {
+ public:
+  explicit CodecOver(std::shared_ptr<const Codec> inner) : inner_(std::move(inner)) {}
+  std::string_view name() const override { return inner_->name(); }
+  std::string version() const override { return inner_->version(); }
+  const std::vector<FilterSpec>& filters() const override { return inner_->filters(); }
+  bool lossy() const override { return inner_->lossy(); }
+  bool keeps_bound_by_construction() const override {
+    return inner_->keeps_bound_by_construction();
+  }
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return inner_->encoded_bytes_max(n_bytes);
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    return inner_->working_bytes(n_bytes);
+  }
+  Result<EncodedBytes> encode(Buffer values) const override {
+    return inner_->encode(std::move(values));
+  }
+  Result<Buffer> decode(EncodedBytes encoded) const override {
+    return inner_->decode(std::move(encoded));
+  }
+
+ protected:
+  std::shared_ptr<const Codec> inner_;
 };
 
 }  // namespace tailrace
