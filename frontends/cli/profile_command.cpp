@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "measure/machine_identity.hpp"
 #include "profile.hpp"
 
@@ -25,11 +26,7 @@ struct ProfileArguments {
   std::string stripe;
   std::string input;  ///< Fields to measure codecs on; empty: generated ones.
   std::string raw_format;
-  /// What codec=auto considers.
-  std::string codecs =
-      "none,trz,trz,lossless=off,trz,preset=fast,trz,preset=ratio,"
-      "trz,predictor=lorenzo,dimension=1,trz,predictor=lorenzo,dimension=2,"
-      "trz,predictor=lorenzo,dimension=3,portable,deflate,zstd,sz3,zfp";
+  std::string codecs = codec_variants_text();  ///< What codec=auto considers.
   std::string plugin_path;
   std::string plot_path;
   std::string json_path;
@@ -116,9 +113,8 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
   WholeFile file;
   TAILRACE_TRY(
       session.settle(session.speaks() ? file.open(arguments.output, arguments.force) : Status()));
-  Result<ProfilePlan> plan = understand(arguments);
-  TAILRACE_TRY(session.settle(plan.status()));
-  TAILRACE_TAKE(ProfileOutcome outcome, measure_profile(session, *plan));
+  TAILRACE_TAKE(ProfilePlan plan, session.settle(understand(arguments)));
+  TAILRACE_TAKE(ProfileOutcome outcome, measure_profile(session, plan));
   if (!session.speaks()) return Status();
   const std::string text = profile_text(outcome.profile);
   TAILRACE_TRY(file.finish(text));

@@ -28,6 +28,7 @@
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
+#include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/journal.hpp"
 #include "output/output.hpp"
@@ -157,15 +158,10 @@ Status Concatenation::check_request() const {
   } else if (request_.append && request_.resume) {
     checked = Status(Code::invalid_argument, "append and resume exclude each other");
   } else if (comm_.is_root()) {
-    struct stat facts {};
-    const bool there = ::stat(request_.output.c_str(), &facts) == 0;
-    if (there && S_ISDIR(facts.st_mode)) {
-      checked = Status(Code::invalid_argument, request_.output + " is a folder");
-    } else if (request_.append && !there) {
+    checked = check_replaceable(request_.output, request_.append || request_.options.replace,
+                                "--force replaces it");
+    if (request_.append && ::access(request_.output.c_str(), F_OK) != 0) {
       checked = Status(Code::not_found, request_.output + " does not exist: nothing to append to");
-    } else if (!request_.append && there && !request_.options.replace) {
-      checked =
-          Status(Code::already_exists, request_.output + " exists already; --force replaces it");
     }
     for (const std::string& input : request_.inputs) {
       if (same_file(input, request_.output)) {

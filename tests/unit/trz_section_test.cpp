@@ -227,7 +227,7 @@ TEST(TrzBook, serves_sections_and_its_sizes_are_exact) {
     const Octets section = expect_round_trip(codes, plan_of(ZstdUse::never, &book.class_bytes(7)));
     Histogram histogram{};
     count_bytes(codes, histogram);
-    const std::uint64_t bits = size_of(histogram, book.class_bytes(7));
+    const std::uint64_t bits = encoded_bits(histogram, book.class_bytes(7));
     EXPECT_EQ(section[0], 3);
     EXPECT_EQ(section.size() - huffman_bytes(n, bits), n < 128 ? 2U : n < 40000 ? 3U : 4U);
     Workspace workspace;

@@ -55,9 +55,4 @@ class Book {
   std::uint32_t id_ = 0;
 };
 
-/// Exact bits of symbols with this histogram under a book's lengths; UINT64_MAX if one has no code.
-inline std::uint64_t size_of(const Histogram& histogram, const CodeLengths& lengths) {
-  return encoded_bits(histogram, lengths);
-}
-
 }  // namespace tailrace::trz

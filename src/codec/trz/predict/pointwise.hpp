@@ -42,10 +42,6 @@ struct PointwisePlan {
   static std::optional<PointwisePlan> for_bound(DType dtype, double bound);
 };
 
-inline bool pointwise_useful(DType dtype, double bound) {
-  return PointwisePlan::for_bound(dtype, bound).has_value();
-}
-
 /// Bytes of the sign bits of n values: value i is bit i % 8 of byte i / 8, set if negative.
 constexpr std::size_t pointwise_sign_bytes(std::size_t n) { return (n + 7) / 8; }
 
