@@ -462,7 +462,7 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   }
   variable.definition = define(v, stored.shape);
   variable.resolved.chunk_shape = stored.storage.chunk_shape;
-  variable.resolved.layout = make_claimed_layout(FieldOptions()).value();
+  variable.resolved.layout = make_layout("claimed").value();
   switch (stored.storage.kind) {
     case StoredForm::Kind::chunked:
       variable.storage = array_dtype(variable.type) ? ArrayStorage::chunked : ArrayStorage::by_hdf5;

@@ -76,7 +76,7 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
     // A place by shape is for a chunk's first version: the file refers to it from now on.
     std::unique_ptr<Layout>& layout = variables_[v].resolved.layout;
     if (layout->base_from() == BaseFrom::shape) {
-      layout = make_claimed_layout(FieldOptions()).value();
+      layout = make_layout("claimed").value();
     }
   }
   return Status();
@@ -390,8 +390,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
     }
     const bool plain = resolved.layout->contiguous();
     if (variable.definition.extendable && resolved.layout->base_from() == BaseFrom::shape) {
-      resolved.layout =
-          make_claimed_layout(FieldOptions()).value();  // places by shape end with the shape
+      resolved.layout = make_layout("claimed").value();  // places by shape end with the shape
     }
     variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;
   }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "core/options.hpp"
@@ -65,6 +66,9 @@ inline constexpr double largest_space_ratio = 1.43;  ///< Above, space buys hard
 inline constexpr double widened_above_ratio = 32;    ///< Compression ratio; eq. 3.
 inline constexpr double widening = 4;                ///< Of the extra space; eq. 3.
 inline constexpr double largest_widened_ratio = 2;   ///< eq. 3.
+
+class Layout;
+Result<std::unique_ptr<Layout>> make_arena_layout(const FieldOptions& options);
 
 /// R_space of a goal: its ratio if it names one, else by the performance weight, figure 9.
 double space_ratio(const SpaceGoal& goal);

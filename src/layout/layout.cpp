@@ -13,38 +13,6 @@
 #include "layout/arena.hpp"
 
 namespace tailrace {
-namespace {
-
-constexpr std::array<LayoutEntry, 7> kLayouts = {{
-    {"claimed", "packed at the file's tail, claimed when bytes are ready; nobody waits",
-     &make_claimed_layout},
-    {"arena", "one run per rank, reserved from predicted sizes, packed as chunks become ready",
-     &make_arena_layout},
-    {"predictive", "a slot per chunk, its predicted size times extra space (space=); nobody waits",
-     &make_predictive_layout},
-    {"dense", "packed after all ranks have exchanged their sizes; waits for the slowest encoder",
-     &make_dense_layout},
-    {"hybrid", "a slot per chunk by expected-ratio= and expected-error=; no communication",
-     &make_hybrid_layout},
-    {"sparse", "each chunk at the place of its uncompressed bytes, holes between",
-     &make_sparse_layout},
-    {"contiguous", "uncompressed, one run per field, place fixed by the shape (codec none)",
-     &make_contiguous_layout},
-}};
-
-}  // namespace
-
-std::span<const LayoutEntry> layout_registry() { return kLayouts; }
-
-Result<std::unique_ptr<Layout>> make_layout(std::string_view name, const FieldOptions& options) {
-  std::string known;
-  for (const LayoutEntry& entry : kLayouts) {
-    if (entry.name == name) return entry.make(options);
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  return Status(Code::invalid_argument,
-                "layout \"" + std::string(name) + "\" is unknown; there are: " + known);
-}
 
 std::vector<Placement> Layout::place(std::span<const ChunkSizes> chunks, std::uint64_t base) const {
   std::vector<Placement> placements;
@@ -79,8 +47,6 @@ class LayoutByShape : public Layout {
   }
 };
 
-}  // namespace
-
 // --- contiguous: the uncompressed field in one run; each chunk's place follows from the shape
 // alone.
 //
@@ -88,19 +54,11 @@ class LayoutByShape : public Layout {
 // slab is one run of bytes. Ranks whose boxes are no slabs send their pieces to the slab's owner,
 // which makes this the two-phase write of collective buffering.
 
-namespace {
-
 class ContiguousLayout final : public LayoutByShape {
  public:
   std::string_view name() const override { return "contiguous"; }
   bool contiguous() const override { return true; }
 };
-
-}  // namespace
-
-Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions&) {
-  return std::unique_ptr<Layout>(std::make_unique<ContiguousLayout>());
-}
 
 // --- sparse: each chunk at the place that its uncompressed bytes would have, holes between.
 //
@@ -108,18 +66,10 @@ Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions&) {
 // file system that keeps holes stores less. A chunk that its codec has made larger than its values
 // overflows. Source: Bicer et al. 2014, compression with sparse storage.
 
-namespace {
-
 class SparseLayout final : public LayoutByShape {
  public:
   std::string_view name() const override { return "sparse"; }
 };
-
-}  // namespace
-
-Result<std::unique_ptr<Layout>> make_sparse_layout(const FieldOptions&) {
-  return std::unique_ptr<Layout>(std::make_unique<SparseLayout>());
-}
 
 // --- hybrid: a slot per chunk, sized by the ratio that the user expects and how far it may be off.
 //
@@ -127,8 +77,6 @@ Result<std::unique_ptr<Layout>> make_sparse_layout(const FieldOptions&) {
 // et al. 2014, hybrid method. Where we differ: the paper's slot is raw / (ratio - error), with the
 // error in units of the ratio; ours is raw / ratio * (1 + error), with the error as a fraction, so
 // that one error serves fields of all ratios, and any error makes sense.
-
-namespace {
 
 class HybridLayout final : public LayoutByShape {
  public:
@@ -142,8 +90,6 @@ class HybridLayout final : public LayoutByShape {
  private:
   double share_;  ///< Of the uncompressed bytes.
 };
-
-}  // namespace
 
 Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) {
   if (!(options.expected_ratio > 0)) {
@@ -160,8 +106,6 @@ Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) 
 // The tail is moved by an atomic fetch-and-add, once per write rather than once per chunk. No rank
 // waits for another, nothing is reserved in vain, and the file holds no gaps.
 
-namespace {
-
 class ClaimedLayout final : public Layout {
  public:
   std::string_view name() const override { return "claimed"; }
@@ -170,18 +114,10 @@ class ClaimedLayout final : public Layout {
   std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
 };
 
-}  // namespace
-
-Result<std::unique_ptr<Layout>> make_claimed_layout(const FieldOptions&) {
-  return std::unique_ptr<Layout>(std::make_unique<ClaimedLayout>());
-}
-
 // --- dense: chunks are packed rank after rank once every rank's encoded sizes are known.
 //
 // The file is exact and its order is reproducible, but no rank can write before the slowest one has
 // encoded its round. Source: Bicer et al. 2014, dense storage.
-
-namespace {
 
 class DenseLayout final : public Layout {
  public:
@@ -191,20 +127,12 @@ class DenseLayout final : public Layout {
   std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
 };
 
-}  // namespace
-
-Result<std::unique_ptr<Layout>> make_dense_layout(const FieldOptions&) {
-  return std::unique_ptr<Layout>(std::make_unique<DenseLayout>());
-}
-
 // --- predictive: a slot per chunk, its predicted size times an extra space ratio, packed.
 //
 // All places are known before anything is encoded, so encoding and writing overlap with no further
 // word between ranks; a chunk that comes out larger than its slot overflows (exec/placer). Source:
 // Jin et al. 2022, section III-D and eq. 3. Where we differ: the paper splits an overflowing chunk
 // and writes the excess after all others; here its size is known first, and it goes whole.
-
-namespace {
 
 class PredictiveLayout final : public Layout {
  public:
@@ -223,10 +151,47 @@ class PredictiveLayout final : public Layout {
   double ratio_;  ///< R_space.
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Layout>> make_predictive_layout(const FieldOptions& options) {
   return std::unique_ptr<Layout>(std::make_unique<PredictiveLayout>(space_ratio(options.space)));
+}
+
+// --- the registry
+
+/// A layout that needs no options.
+template <class Plain>
+Result<std::unique_ptr<Layout>> make_plain(const FieldOptions&) {
+  return std::unique_ptr<Layout>(std::make_unique<Plain>());
+}
+
+constexpr std::array<LayoutEntry, 7> kLayouts = {{
+    {"claimed", "packed at the file's tail, claimed when bytes are ready; nobody waits",
+     &make_plain<ClaimedLayout>},
+    {"arena", "one run per rank, reserved from predicted sizes, packed as chunks become ready",
+     &make_arena_layout},
+    {"predictive", "a slot per chunk, its predicted size times extra space (space=); nobody waits",
+     &make_predictive_layout},
+    {"dense", "packed after all ranks have exchanged their sizes; waits for the slowest encoder",
+     &make_plain<DenseLayout>},
+    {"hybrid", "a slot per chunk by expected-ratio= and expected-error=; no communication",
+     &make_hybrid_layout},
+    {"sparse", "each chunk at the place of its uncompressed bytes, holes between",
+     &make_plain<SparseLayout>},
+    {"contiguous", "uncompressed, one run per field, place fixed by the shape (codec none)",
+     &make_plain<ContiguousLayout>},
+}};
+
+}  // namespace
+
+std::span<const LayoutEntry> layout_registry() { return kLayouts; }
+
+Result<std::unique_ptr<Layout>> make_layout(std::string_view name, const FieldOptions& options) {
+  std::string known;
+  for (const LayoutEntry& entry : kLayouts) {
+    if (entry.name == name) return entry.make(options);
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return Status(Code::invalid_argument,
+                "layout \"" + std::string(name) + "\" is unknown; there are: " + known);
 }
 
 }  // namespace tailrace

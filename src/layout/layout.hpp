@@ -85,12 +85,4 @@ std::span<const LayoutEntry> layout_registry();
 Result<std::unique_ptr<Layout>> make_layout(std::string_view name,
                                             const FieldOptions& options = FieldOptions());
 
-Result<std::unique_ptr<Layout>> make_contiguous_layout(const FieldOptions& options);
-Result<std::unique_ptr<Layout>> make_sparse_layout(const FieldOptions& options);
-Result<std::unique_ptr<Layout>> make_dense_layout(const FieldOptions& options);
-Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options);
-Result<std::unique_ptr<Layout>> make_predictive_layout(const FieldOptions& options);
-Result<std::unique_ptr<Layout>> make_arena_layout(const FieldOptions& options);
-Result<std::unique_ptr<Layout>> make_claimed_layout(const FieldOptions& options);
-
 }  // namespace tailrace
