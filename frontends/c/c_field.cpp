@@ -10,22 +10,6 @@
 namespace tailrace {
 namespace {
 
-std::optional<DType> dtype_of(tailrace_dtype dtype) {
-  switch (dtype) {
-    case TAILRACE_F32: return DType::f32;
-    case TAILRACE_F64: return DType::f64;
-    case TAILRACE_I8: return DType::i8;
-    case TAILRACE_I16: return DType::i16;
-    case TAILRACE_I32: return DType::i32;
-    case TAILRACE_I64: return DType::i64;
-    case TAILRACE_U8: return DType::u8;
-    case TAILRACE_U16: return DType::u16;
-    case TAILRACE_U32: return DType::u32;
-    case TAILRACE_U64: return DType::u64;
-  }
-  return std::nullopt;
-}
-
 Status bad_field(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "field \"" + path + "\": " + why);
 }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +38,20 @@ struct HeldReport {
 /// Keep a failure's text for tailrace_thread_error and, unless `file` is NULL, tailrace_file_error.
 /// Not collective. Thread-safe for different files. Never throws.
 tailrace_error remember(tailrace_file* file, Code code, const char* message) noexcept;
+
+/// The C API counts dtypes from 1, in our order.
+static_assert(static_cast<int>(DType::f32) + 1 == TAILRACE_F32 &&
+              static_cast<int>(DType::i8) + 1 == TAILRACE_I8 &&
+              static_cast<int>(DType::u8) + 1 == TAILRACE_U8 &&
+              static_cast<int>(DType::u64) + 1 == TAILRACE_U64);
+inline tailrace_dtype c_dtype(DType dtype) {
+  return static_cast<tailrace_dtype>(static_cast<int>(dtype) + 1);
+}
+/// Nothing for a number that is no dtype.
+inline std::optional<DType> dtype_of(tailrace_dtype dtype) {
+  if (dtype < TAILRACE_F32 || dtype > TAILRACE_U64) return std::nullopt;
+  return static_cast<DType>(dtype - 1);
+}
 
 /// The communicator of TAILRACE_MPI(...), or this process alone.
 inline Result<std::unique_ptr<Comm>> given_comm(const void* mpi_comm, std::size_t mpi_comm_bytes) {

@@ -22,22 +22,6 @@ struct tailrace_reader {
 namespace tailrace {
 namespace {
 
-tailrace_dtype c_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return TAILRACE_F32;
-    case DType::f64: return TAILRACE_F64;
-    case DType::i8: return TAILRACE_I8;
-    case DType::i16: return TAILRACE_I16;
-    case DType::i32: return TAILRACE_I32;
-    case DType::i64: return TAILRACE_I64;
-    case DType::u8: return TAILRACE_U8;
-    case DType::u16: return TAILRACE_U16;
-    case DType::u32: return TAILRACE_U32;
-    case DType::u64: return TAILRACE_U64;
-  }
-  return TAILRACE_F32;
-}
-
 Status null_argument(const char* what) {
   return Status(Code::invalid_argument, std::string(what) + " is NULL");
 }

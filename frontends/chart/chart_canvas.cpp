@@ -6,6 +6,8 @@
 #include <array>
 #include <numbers>
 
+#include "core/utf8.hpp"
+
 namespace tailrace::chart {
 namespace {
 
@@ -22,28 +24,11 @@ constexpr std::array<Colour, 8> palette = {{{0.000, 0.447, 0.698},    // blue
 constexpr double least_shrink = 0.8;
 const std::string ellipsis = "…";
 
-/// How many bytes the UTF-8 character at text[at] has; 0 if there is none that is well formed.
-std::size_t utf8_length(const std::string& text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF are told by the second byte.
-  const unsigned second = byte(at + 1);
-  const bool refused = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-  return refused ? 0 : length;
-}
-
 /// `text` in well-formed UTF-8 without control characters.
 std::string printable(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
+    const std::size_t length = utf8_character_bytes(text, at);
     if (length == 0) {
       out += '?';
     } else if (length == 1 && static_cast<unsigned char>(text[at]) < 0x20) {

@@ -4,29 +4,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include <array>
 #include <cstring>
-#include <utility>
 
 namespace nb = nanobind;
 
 namespace tailrace::python {
 namespace {
-
-constexpr std::array<std::pair<const char*, ModelType>, 13> type_names = {
-    {{"i1", ModelType::i8},
-     {"char", ModelType::text_char},
-     {"i2", ModelType::i16},
-     {"i4", ModelType::i32},
-     {"f4", ModelType::f32},
-     {"f8", ModelType::f64},
-     {"u1", ModelType::u8},
-     {"u2", ModelType::u16},
-     {"u4", ModelType::u32},
-     {"i8", ModelType::i64},
-     {"u8", ModelType::u64},
-     {"text", ModelType::text},
-     {"other", ModelType::other}}};
 
 /// Raise tailrace._errors.error(code, message), or say why that failed.
 void raise_status(const Status& status) {
@@ -49,16 +32,19 @@ void register_errors(nb::module_&) {
 }
 
 std::string type_to_python(ModelType type) {
-  for (const auto& [name, known] : type_names) {
-    if (known == type) return name;
-  }
-  return "other";
+  if (type == ModelType::text_char) return "char";
+  const std::optional<DType> dtype = model_dtype(type);
+  if (!dtype) return type == ModelType::text ? "text" : "other";
+  return dtype_name(*dtype)[0] + std::to_string(dtype_bytes(*dtype));  // as NumPy has it: "f4"
 }
 
 ModelType type_from_python(const std::string& name) {
-  for (const auto& [known, type] : type_names) {
-    if (name == known) return type;
-  }
+  if (name == "char") return ModelType::text_char;
+  if (name == "text") return ModelType::text;
+  if (name == "other") return ModelType::other;
+  const auto dtype = name.size() == 2 ? find_dtype(name[0], static_cast<std::size_t>(name[1] - '0'))
+                                      : std::nullopt;
+  if (dtype) return model_type(*dtype);
   throw StatusError(Status(Code::unsupported, "netCDF-4 has no type " + name));
 }
 

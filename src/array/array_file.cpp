@@ -16,6 +16,7 @@
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
+#include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -363,24 +364,16 @@ class ExistingCodec final : public CodecOver {
       : CodecOver(std::move(stored)), swapped_bytes_(swapped_bytes) {}
   bool keeps_bound_by_construction() const override { return !lossy(); }
   Result<EncodedBytes> encode(Buffer values) const override {
-    swap(values);
+    swap_elements(values.bytes(), swapped_bytes_);
     return CodecOver::encode(std::move(values));
   }
   Result<Buffer> decode(EncodedBytes encoded) const override {
     Result<Buffer> values = CodecOver::decode(std::move(encoded));
-    if (values.ok()) swap(*values);
+    if (values.ok()) swap_elements(values->bytes(), swapped_bytes_);
     return values;
   }
 
  private:
-  void swap(Buffer& values) const {
-    if (swapped_bytes_ < 2) return;
-    std::byte* const end = values.data() + values.n_bytes();
-    for (std::byte* at = values.data(); at + swapped_bytes_ <= end; at += swapped_bytes_) {
-      std::reverse(at, at + swapped_bytes_);
-    }
-  }
-
   std::size_t swapped_bytes_;
 };
 

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "core/byte_stream.hpp"
+#include "describe/input_bytes.hpp"
 #include "exec/placer.hpp"
 #include "exec/thread_team.hpp"
 #include "field/codec_choice.hpp"
@@ -431,13 +432,6 @@ Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, 
     first += n;
   }
   return Status();
-}
-
-void swap_elements(std::span<std::byte> values, std::size_t element_bytes) {
-  for (std::size_t at = 0; at + element_bytes <= values.size(); at += element_bytes) {
-    std::reverse(values.begin() + static_cast<std::ptrdiff_t>(at),
-                 values.begin() + static_cast<std::ptrdiff_t>(at + element_bytes));
-  }
 }
 
 }  // namespace

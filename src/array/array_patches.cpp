@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "describe/input_bytes.hpp"
+
 namespace tailrace {
 // --- Owners and places.
 
@@ -364,12 +366,7 @@ void PatchedChunks::fill_unput(const Bitmap& put, Buffer& values) const {
 
 /// For what no codec turns; both ways.
 void PatchedChunks::to_other_order(Buffer& values) const {
-  const std::size_t element = variable_.element_bytes;
-  if (!variable_.swapped) return;
-  std::byte* const end = values.data() + values.n_bytes();
-  for (std::byte* at = values.data(); at + element <= end; at += element) {
-    std::reverse(at, at + element);
-  }
+  if (variable_.swapped) swap_elements(values.bytes(), variable_.element_bytes);
 }
 
 Result<Buffer> PatchedChunks::read_before(const ChunkPlace& place) const {

@@ -17,33 +17,6 @@ namespace tailrace {
 
 namespace {
 
-template <class T>
-std::vector<std::byte> element_of(T value) {
-  std::vector<std::byte> bytes(sizeof value);
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-/// NC_FILL_BYTE and its like, netcdf.h.
-std::vector<std::byte> default_fill(ModelType type) {
-  switch (type) {
-    case ModelType::i8: return element_of<std::int8_t>(-127);
-    case ModelType::text_char: return element_of<char>(0);
-    case ModelType::i16: return element_of<std::int16_t>(-32767);
-    case ModelType::i32: return element_of<std::int32_t>(-2147483647);
-    case ModelType::f32: return element_of<float>(9.9692099683868690e+36F);
-    case ModelType::f64: return element_of<double>(9.9692099683868690e+36);
-    case ModelType::u8: return element_of<std::uint8_t>(255);
-    case ModelType::u16: return element_of<std::uint16_t>(65535);
-    case ModelType::u32: return element_of<std::uint32_t>(4294967295U);
-    case ModelType::i64: return element_of<std::int64_t>(-9223372036854775806LL);
-    case ModelType::u64: return element_of<std::uint64_t>(18446744073709551614ULL);
-    case ModelType::text:
-    case ModelType::other: break;
-  }
-  return std::vector<std::byte>(1);
-}
-
 bool has_wildcard(std::string_view pattern) {
   return pattern.find_first_of("*?") != std::string_view::npos;
 }
@@ -97,13 +70,11 @@ std::optional<DType> array_dtype(ModelType type) {
 }
 
 std::vector<std::byte> fill_element(const ModelVariable& variable) {
-  const std::uint64_t n_bytes = std::max<std::uint64_t>(model_type_bytes(variable.type), 1);
-  if (variable.no_fill) return std::vector<std::byte>(n_bytes);
-  const ModelAttribute* own = variable.attribute("_FillValue");
-  if (own != nullptr && own->type == variable.type && own->values.size() == n_bytes) {
-    return own->values;
-  }
-  return default_fill(variable.type);
+  const std::size_t n_bytes = model_type_bytes(variable.type);
+  if (variable.no_fill || n_bytes == 0)
+    return std::vector<std::byte>(std::max<std::size_t>(n_bytes, 1));
+  const FillValue fill(variable);
+  return {fill.bytes().begin(), fill.bytes().end()};
 }
 
 std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariable& variable) {
@@ -173,16 +144,6 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
 // --- The text of an options file, or of an environment variable.
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 /// Where "GLOB: options" is divided: the first colon that no '=' comes before, which would make it
 /// part of a value (cd=1:2:3).

@@ -86,22 +86,4 @@ std::optional<T> fill_as(const std::optional<double>& fill) {
   return static_cast<T>(*fill);
 }
 
-/// Call `visitor.template operator()<T>()` with the C++ type of a dtype.
-template <class Visitor>
-auto visit_dtype(DType dtype, Visitor&& visitor) {
-  switch (dtype) {
-    case DType::f32: return visitor.template operator()<float>();
-    case DType::f64: return visitor.template operator()<double>();
-    case DType::i8: return visitor.template operator()<std::int8_t>();
-    case DType::i16: return visitor.template operator()<std::int16_t>();
-    case DType::i32: return visitor.template operator()<std::int32_t>();
-    case DType::i64: return visitor.template operator()<std::int64_t>();
-    case DType::u8: return visitor.template operator()<std::uint8_t>();
-    case DType::u16: return visitor.template operator()<std::uint16_t>();
-    case DType::u32: return visitor.template operator()<std::uint32_t>();
-    case DType::u64: break;
-  }
-  return visitor.template operator()<std::uint64_t>();
-}
-
 }  // namespace tailrace

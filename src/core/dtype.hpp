@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +56,32 @@ inline constexpr std::array<std::pair<DType, std::string_view>, 10> dtype_names 
 /// "f32", "i64", ...
 inline std::string_view dtype_name(DType dtype) {
   return dtype_names[static_cast<std::size_t>(dtype)].second;
+}
+
+/// The dtype of a kind ('f', 'i' or 'u') and as many bytes; nothing if there is none.
+inline std::optional<DType> find_dtype(char kind, std::size_t n_bytes) {
+  for (const auto& [dtype, name] : dtype_names) {
+    if (name[0] == kind && dtype_bytes(dtype) == n_bytes) return dtype;
+  }
+  return std::nullopt;
+}
+
+/// Call `visitor.template operator()<T>()` with the C++ type of a dtype.
+template <class Visitor>
+auto visit_dtype(DType dtype, Visitor&& visitor) {
+  switch (dtype) {
+    case DType::f32: return visitor.template operator()<float>();
+    case DType::f64: return visitor.template operator()<double>();
+    case DType::i8: return visitor.template operator()<std::int8_t>();
+    case DType::i16: return visitor.template operator()<std::int16_t>();
+    case DType::i32: return visitor.template operator()<std::int32_t>();
+    case DType::i64: return visitor.template operator()<std::int64_t>();
+    case DType::u8: return visitor.template operator()<std::uint8_t>();
+    case DType::u16: return visitor.template operator()<std::uint16_t>();
+    case DType::u32: return visitor.template operator()<std::uint32_t>();
+    case DType::u64: break;
+  }
+  return visitor.template operator()<std::uint64_t>();
 }
 
 /// The inverse of dtype_name. @error invalid_argument  an unknown name.

@@ -49,6 +49,13 @@ std::optional<double> leading_number(std::string_view text, std::string_view& re
   return number;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\n\r\v\f";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
 Result<std::vector<KeyValue>> split_key_values(std::string_view text) {
   std::vector<KeyValue> entries;
   while (!text.empty()) {

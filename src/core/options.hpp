@@ -29,6 +29,9 @@ Status bad_option_value(std::string_view key, std::string_view text, std::string
 /// The number at the start of `text`; what follows it stays in `rest`.
 std::optional<double> leading_number(std::string_view text, std::string_view& rest);
 
+/// Without the blanks and line ends around it.
+std::string_view trimmed(std::string_view text);
+
 /// Split "a=1,b=rel=2,c" into {a,1}, {b,rel=2}, {c,""}. @error invalid_argument  an empty key.
 Result<std::vector<KeyValue>> split_key_values(std::string_view text);
 

@@ -121,19 +121,9 @@ bool ends_with(std::string_view text, std::string_view end) {
 }  // namespace
 
 std::optional<double> fill_for_dtype(double value, DType dtype) {
-  switch (dtype) {
-    case DType::f32: return as_float(value);
-    case DType::f64: return value;
-    case DType::i8: return whole_in<std::int8_t>(value);
-    case DType::i16: return whole_in<std::int16_t>(value);
-    case DType::i32: return whole_in<std::int32_t>(value);
-    case DType::i64: return whole_in<std::int64_t>(value);
-    case DType::u8: return whole_in<std::uint8_t>(value);
-    case DType::u16: return whole_in<std::uint16_t>(value);
-    case DType::u32: return whole_in<std::uint32_t>(value);
-    case DType::u64: return whole_in<std::uint64_t>(value);
-  }
-  return std::nullopt;
+  if (dtype == DType::f32) return as_float(value);
+  if (dtype == DType::f64) return value;
+  return visit_dtype(dtype, [&]<class T>() { return whole_in<T>(value); });
 }
 
 std::optional<double> fill_for_dtype(std::int64_t value, DType dtype) {

@@ -96,26 +96,14 @@ Status read_descr(const std::string& descr, NpyHeader& header) {
   if (descr.size() != 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
     return refused;
   }
-  constexpr std::array<std::pair<std::string_view, DType>, 10> kTypes = {{{"f4", DType::f32},
-                                                                          {"f8", DType::f64},
-                                                                          {"i1", DType::i8},
-                                                                          {"i2", DType::i16},
-                                                                          {"i4", DType::i32},
-                                                                          {"i8", DType::i64},
-                                                                          {"u1", DType::u8},
-                                                                          {"u2", DType::u16},
-                                                                          {"u4", DType::u32},
-                                                                          {"u8", DType::u64}}};
-  for (const auto& [name, dtype] : kTypes) {
-    if (descr.substr(1) != name) continue;
-    header.dtype = dtype;
-    const bool little = descr[0] == '<';
-    const bool big = descr[0] == '>';
-    constexpr bool kNativeIsLittle = std::endian::native == std::endian::little;
-    header.swap_bytes = dtype_bytes(dtype) > 1 && (kNativeIsLittle ? big : little);
-    return Status();
-  }
-  return refused;
+  const std::optional<DType> dtype = find_dtype(descr[1], static_cast<std::size_t>(descr[2] - '0'));
+  if (!dtype) return refused;
+  header.dtype = *dtype;
+  const bool little = descr[0] == '<';
+  const bool big = descr[0] == '>';
+  constexpr bool kNativeIsLittle = std::endian::native == std::endian::little;
+  header.swap_bytes = dtype_bytes(*dtype) > 1 && (kNativeIsLittle ? big : little);
+  return Status();
 }
 
 }  // namespace

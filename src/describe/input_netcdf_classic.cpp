@@ -354,20 +354,8 @@ class Parser {
 }  // namespace
 
 std::size_t netcdf_type_bytes(NetcdfType type) {
-  switch (type) {
-    case NetcdfType::byte_:
-    case NetcdfType::char_:
-    case NetcdfType::ubyte: return 1;
-    case NetcdfType::short_:
-    case NetcdfType::ushort: return 2;
-    case NetcdfType::int_:
-    case NetcdfType::uint:
-    case NetcdfType::float_: return 4;
-    case NetcdfType::double_:
-    case NetcdfType::int64:
-    case NetcdfType::uint64: return 8;
-  }
-  return 1;
+  const std::optional<DType> dtype = netcdf_dtype(type);
+  return dtype ? dtype_bytes(*dtype) : 1;
 }
 
 std::optional<DType> netcdf_dtype(NetcdfType type) {
@@ -420,23 +408,6 @@ constexpr std::uint64_t kChunkBytes = 1U << 20;
 constexpr std::array<const char*, 8> kReservedNames = {
     "CLASS",         "NAME",        "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Coordinates",
     "_Netcdf4Dimid", "_nc3_strict", "_NCProperties"};
-
-hid_t number_type(NetcdfType type) {
-  switch (type) {
-    case NetcdfType::char_: return H5T_C_S1;
-    case NetcdfType::byte_: return H5T_NATIVE_INT8;
-    case NetcdfType::short_: return H5T_NATIVE_INT16;
-    case NetcdfType::int_: return H5T_NATIVE_INT32;
-    case NetcdfType::float_: return H5T_NATIVE_FLOAT;
-    case NetcdfType::double_: return H5T_NATIVE_DOUBLE;
-    case NetcdfType::ubyte: return H5T_NATIVE_UINT8;
-    case NetcdfType::ushort: return H5T_NATIVE_UINT16;
-    case NetcdfType::uint: return H5T_NATIVE_UINT32;
-    case NetcdfType::int64: return H5T_NATIVE_INT64;
-    case NetcdfType::uint64: return H5T_NATIVE_UINT64;
-  }
-  return H5I_INVALID_HID;
-}
 
 /// Dataset creation properties whose attributes keep their order, as netCDF-4 wants them.
 Hdf5Id ordered_creation() {
@@ -529,7 +500,7 @@ void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribu
   const bool text = attribute.type == NetcdfType::char_;
   const Hdf5Id text_type =
       text ? char_type(std::max<std::size_t>(1, attribute.values.size())) : Hdf5Id();
-  const hid_t type = text ? text_type.get() : number_type(attribute.type);
+  const hid_t type = text ? text_type.get() : hdf5_native_type(*netcdf_dtype(attribute.type));
   const hsize_t n_values = attribute.n_values;
   // netCDF-4 writes texts as scalars, numbers as lists, and nothing as a null space.
   const Hdf5Id space(n_values == 0 ? H5Screate(H5S_NULL)
@@ -648,26 +619,13 @@ std::optional<double> fill_attribute(const NetcdfVariable& variable, const char*
                                      DType dtype) {
   const NetcdfAttribute* const attribute = variable.attribute(name);
   if (attribute == nullptr || attribute->n_values == 0) return std::nullopt;
-  switch (attribute->type) {
-    case NetcdfType::char_: return std::nullopt;
-    case NetcdfType::float_: return fill_for_dtype(double{first_value<float>(*attribute)}, dtype);
-    case NetcdfType::double_: return fill_for_dtype(first_value<double>(*attribute), dtype);
-    case NetcdfType::byte_:
-      return fill_for_dtype(std::int64_t{first_value<std::int8_t>(*attribute)}, dtype);
-    case NetcdfType::short_:
-      return fill_for_dtype(std::int64_t{first_value<std::int16_t>(*attribute)}, dtype);
-    case NetcdfType::int_:
-      return fill_for_dtype(std::int64_t{first_value<std::int32_t>(*attribute)}, dtype);
-    case NetcdfType::int64: return fill_for_dtype(first_value<std::int64_t>(*attribute), dtype);
-    case NetcdfType::ubyte:
-      return fill_for_dtype(std::uint64_t{first_value<std::uint8_t>(*attribute)}, dtype);
-    case NetcdfType::ushort:
-      return fill_for_dtype(std::uint64_t{first_value<std::uint16_t>(*attribute)}, dtype);
-    case NetcdfType::uint:
-      return fill_for_dtype(std::uint64_t{first_value<std::uint32_t>(*attribute)}, dtype);
-    case NetcdfType::uint64: return fill_for_dtype(first_value<std::uint64_t>(*attribute), dtype);
-  }
-  return std::nullopt;
+  const std::optional<DType> type = netcdf_dtype(attribute->type);
+  if (!type) return std::nullopt;
+  return visit_dtype(*type, [&]<class T>() {
+    using Integer = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    using Widest = std::conditional_t<std::is_floating_point_v<T>, double, Integer>;
+    return fill_for_dtype(static_cast<Widest>(first_value<T>(*attribute)), dtype);
+  });
 }
 
 /// What the netCDF library puts where nothing has been written (NC_FILL_FLOAT, ...), and readers

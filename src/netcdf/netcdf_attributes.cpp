@@ -15,6 +15,7 @@
 #include "core/version.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {
@@ -216,22 +217,10 @@ std::optional<ModelType> model_type_of(hid_t type) {
 }
 
 Hdf5Id hdf5_memory_type(ModelType type) {
-  switch (type) {
-    case ModelType::i8: return Hdf5Id(H5Tcopy(H5T_NATIVE_INT8));
-    case ModelType::i16: return Hdf5Id(H5Tcopy(H5T_NATIVE_INT16));
-    case ModelType::i32: return Hdf5Id(H5Tcopy(H5T_NATIVE_INT32));
-    case ModelType::i64: return Hdf5Id(H5Tcopy(H5T_NATIVE_INT64));
-    case ModelType::u8: return Hdf5Id(H5Tcopy(H5T_NATIVE_UINT8));
-    case ModelType::u16: return Hdf5Id(H5Tcopy(H5T_NATIVE_UINT16));
-    case ModelType::u32: return Hdf5Id(H5Tcopy(H5T_NATIVE_UINT32));
-    case ModelType::u64: return Hdf5Id(H5Tcopy(H5T_NATIVE_UINT64));
-    case ModelType::f32: return Hdf5Id(H5Tcopy(H5T_NATIVE_FLOAT));
-    case ModelType::f64: return Hdf5Id(H5Tcopy(H5T_NATIVE_DOUBLE));
-    case ModelType::text_char: return string_type(1, H5T_CSET_ASCII);
-    case ModelType::text: return string_type(H5T_VARIABLE, H5T_CSET_UTF8);
-    case ModelType::other: return Hdf5Id();
-  }
-  return Hdf5Id();
+  if (type == ModelType::text_char) return string_type(1, H5T_CSET_ASCII);
+  if (type == ModelType::text) return string_type(H5T_VARIABLE, H5T_CSET_UTF8);
+  const std::optional<DType> dtype = model_dtype(type);
+  return dtype ? Hdf5Id(H5Tcopy(hdf5_native_type(*dtype))) : Hdf5Id();
 }
 
 // Native order is what the netCDF-4 library stores unless a program asks otherwise.

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "core/byte_stream.hpp"
+#include "core/utf8.hpp"
+#include "describe/input_netcdf_classic.hpp"
 
 namespace tailrace {
 
@@ -53,38 +55,13 @@ std::size_t model_type_bytes(ModelType type) {
 }
 
 std::optional<DType> model_dtype(ModelType type) {
-  switch (type) {
-    case ModelType::i8: return DType::i8;
-    case ModelType::i16: return DType::i16;
-    case ModelType::i32: return DType::i32;
-    case ModelType::i64: return DType::i64;
-    case ModelType::u8: return DType::u8;
-    case ModelType::u16: return DType::u16;
-    case ModelType::u32: return DType::u32;
-    case ModelType::u64: return DType::u64;
-    case ModelType::f32: return DType::f32;
-    case ModelType::f64: return DType::f64;
-    case ModelType::text_char:
-    case ModelType::text:
-    case ModelType::other: return std::nullopt;
-  }
-  return std::nullopt;
+  return netcdf_dtype(static_cast<NetcdfType>(type));  // both are numbered as nc_type
 }
 
 ModelType model_type(DType dtype) {
-  switch (dtype) {
-    case DType::i8: return ModelType::i8;
-    case DType::i16: return ModelType::i16;
-    case DType::i32: return ModelType::i32;
-    case DType::i64: return ModelType::i64;
-    case DType::u8: return ModelType::u8;
-    case DType::u16: return ModelType::u16;
-    case DType::u32: return ModelType::u32;
-    case DType::u64: return ModelType::u64;
-    case DType::f32: return ModelType::f32;
-    case DType::f64: return ModelType::f64;
-  }
-  return ModelType::other;
+  auto type = ModelType::i8;
+  while (model_dtype(type) != dtype) type = static_cast<ModelType>(static_cast<int>(type) + 1);
+  return type;
 }
 
 std::string_view model_type_name(ModelType type) {
@@ -187,25 +164,6 @@ constexpr std::array<std::string_view, 11> kReservedNames = {"CLASS",
                                                              "_NCCOPY",
                                                              "_IsNetcdf4",
                                                              "_SuperblockVersion"};
-
-/// Bytes of the UTF-8 character that begins at `at`; 0: none does.
-std::size_t utf8_character_bytes(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  if (first < 0x80) return 1;
-  const std::size_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + n > text.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80) return 0;
-  }
-  // Too long a form, a surrogate, beyond the last character.
-  const unsigned second = byte(at + 1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
-    return 0;
-  }
-  return n;
-}
 
 Status wrong(const std::string& what, const std::string& why) {
   return Status(Code::invalid_argument, what + ": " + why);

@@ -186,10 +186,12 @@ Status check_model_change(const NetcdfModel& model, const NetcdfModel* old);
 
 // --- What never-written elements of a netCDF-4 variable read as.
 
-/// A variable's fill value as HDF5 takes it: its _FillValue, else netCDF's default of its type.
+/// A variable's fill value as HDF5 takes it: its _FillValue, else netCDF's default of its type
+/// (NC_FILL_BYTE and its like, netcdf.h).
 class FillValue {
  public:
   explicit FillValue(const ModelVariable& variable);
+  explicit FillValue(ModelType type) { set_default(type); }
   FillValue(const FillValue&) = delete;
   FillValue& operator=(const FillValue&) = delete;
   /// One element of the variable's type in memory (of a text: a pointer to it, valid as long as

@@ -15,17 +15,10 @@
 #include <unordered_map>
 
 #include "core/byte_stream.hpp"
+#include "core/options.hpp"
 
 namespace tailrace::verbs {
 namespace {
-
-constexpr std::string_view blanks = " \t\r\v\f";
-
-std::string_view trimmed(std::string_view line) {
-  const std::size_t first = line.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(blanks) - first + 1);
-}
 
 Result<std::string> whole_text(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});

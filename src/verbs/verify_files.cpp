@@ -45,19 +45,8 @@ T value_of(std::uint64_t bits) {
 /// Call `visit` with the bits read as a value of `dtype`.
 template <class Visit>
 auto with_value(DType dtype, std::uint64_t bits, Visit&& visit) {
-  switch (dtype) {
-    case DType::f32: return visit(value_of<float>(bits));
-    case DType::f64: return visit(value_of<double>(bits));
-    case DType::i8: return visit(int{value_of<std::int8_t>(bits)});
-    case DType::i16: return visit(int{value_of<std::int16_t>(bits)});
-    case DType::i32: return visit(value_of<std::int32_t>(bits));
-    case DType::i64: return visit(value_of<std::int64_t>(bits));
-    case DType::u8: return visit(unsigned{value_of<std::uint8_t>(bits)});
-    case DType::u16: return visit(unsigned{value_of<std::uint16_t>(bits)});
-    case DType::u32: return visit(value_of<std::uint32_t>(bits));
-    case DType::u64: break;
-  }
-  return visit(bits);
+  // A number of one byte is one, not a character.
+  return visit_dtype(dtype, [&]<class T>() { return visit(+value_of<T>(bits)); });
 }
 
 /// Both arrays' values in one box of one field.
