@@ -3,11 +3,13 @@
 
 #pragma once
 
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <span>
 #include <string>
 
+#include "core/box.hpp"
 #include "core/status.hpp"
 #include "hdf5_filter/hdf5_calls.hpp"
 
@@ -17,6 +19,14 @@ namespace tailrace::hdf5 {
 struct FilterSource {
   const char* file;
   const char* name;
+
+  Status refuse(const std::string& why) const {
+    return Status(Code::unsupported, std::string(name) + ": " + why);
+  }
+  Status no_memory(std::size_t n_bytes) const {
+    return Status(Code::out_of_memory,
+                  std::string(name) + ": no memory for " + std::to_string(n_bytes) + " bytes");
+  }
 };
 
 /// Put one entry on HDF5's error stack. Must be the callback's last call of HDF5: most others clear
@@ -31,14 +41,35 @@ inline void push_error(const Hdf5Calls& calls, const hid_t* minor, const FilterS
                    *calls.pipeline_error, *minor, "%s", status.message().c_str());
 }
 
-/// Run `work`; an exception (there is no memory left) becomes a Status.
+/// Run a callback's work; its failure, or an exception (there is no memory left), goes on the error
+/// stack, under the caller's line. @returns whether it was done.
 template <class Work>
-Status guarded(const char* name, Work&& work) {
+bool done(const Hdf5Calls& calls, const hid_t* minor, const FilterSource& source, Work&& work,
+          unsigned line = __builtin_LINE()) {
+  Status status;
   try {
-    return work();
+    status = work();
   } catch (const std::exception& exception) {
-    return Status(Code::out_of_memory, std::string(name) + ": " + exception.what());
+    status = Status(Code::out_of_memory, std::string(source.name) + ": " + exception.what());
   }
+  if (!status.ok()) push_error(calls, minor, source, status, line);
+  return status.ok();
+}
+
+/// The shape of a dataset's chunks, which client data keep as 32-bit words.
+inline Result<Shape> chunk_shape_of(const Hdf5Calls& calls, hid_t creation_list,
+                                    const FilterSource& source) {
+  std::array<hsize_t, max_rank> extents = {};
+  const int rank = calls.get_chunk(creation_list, static_cast<int>(extents.size()), extents.data());
+  if (rank < 1 || rank > static_cast<int>(max_rank)) {
+    return source.refuse("the dataset is not chunked");
+  }
+  Shape shape(extents.begin(), extents.begin() + rank);
+  for (const std::uint64_t extent : shape) {
+    if (extent > 0 && extent <= UINT32_MAX) continue;
+    return source.refuse("chunks of shape " + shape_text(shape));
+  }
+  return shape;
 }
 
 /// A block that HDF5 will free: its own memory functions where it has them, else malloc.

@@ -24,10 +24,8 @@ namespace {
 
 constexpr FilterSource kSource = {"trz_filter.cpp", "trz filter"};
 
-Status refuse(const std::string& why) { return Status(Code::unsupported, "trz filter: " + why); }
-
 Status no_calls() {
-  return refuse("the functions of the HDF5 library that called are not visible");
+  return kSource.refuse("the functions of the HDF5 library that called are not visible");
 }
 
 /// Whether a floating type has the fields of IEEE's f32 or f64.
@@ -53,26 +51,22 @@ Result<DType> dtype_of(const Hdf5Calls& calls, hid_t type) {
   const int type_class = calls.type_class(type);
   const std::size_t n_bytes = calls.type_bytes(type);
   if (type_class != type_integer && type_class != type_float) {
-    return refuse("the dataset's type is neither an integer nor a floating-point number");
+    return kSource.refuse("the dataset's type is neither an integer nor a floating-point number");
   }
   constexpr int native_order =
       std::endian::native == std::endian::little ? order_little : order_big;
   if (n_bytes > 1 && calls.type_order(type) != native_order) {
-    return refuse("the dataset's byte order is not this machine's; create it in native order");
+    return kSource.refuse(
+        "the dataset's byte order is not this machine's; create it in native order");
   }
   if (type_class == type_float) {
     if (is_ieee(calls, type, n_bytes)) return n_bytes == 4 ? DType::f32 : DType::f64;
-    return refuse("it takes floating-point numbers of IEEE's 32 and 64 bits, not the " +
-                  std::to_string(8 * n_bytes) + " bits of this dataset's");
+    return kSource.refuse("it takes floating-point numbers of IEEE's 32 and 64 bits, not the " +
+                          std::to_string(8 * n_bytes) + " bits of this dataset's");
   }
-  const bool is_signed = calls.type_sign(type) == sign_two;
-  switch (n_bytes) {
-    case 1: return is_signed ? DType::i8 : DType::u8;
-    case 2: return is_signed ? DType::i16 : DType::u16;
-    case 4: return is_signed ? DType::i32 : DType::u32;
-    case 8: return is_signed ? DType::i64 : DType::u64;
-    default: return refuse("integers of " + std::to_string(n_bytes) + " bytes");
-  }
+  const auto integer = find_dtype(calls.type_sign(type) == sign_two ? 'i' : 'u', n_bytes);
+  if (integer) return *integer;
+  return kSource.refuse("integers of " + std::to_string(n_bytes) + " bytes");
 }
 
 std::optional<double> fill_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
@@ -108,12 +102,12 @@ Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
   std::array<char, 8> name = {};
   if (calls.get_filter_by_id(creation_list, id, &entry.flags, &n_words, nullptr, name.size(),
                              name.data(), &config) < 0) {
-    return refuse("it is not in the dataset's creation list");
+    return kSource.refuse("it is not in the dataset's creation list");
   }
   std::vector<unsigned> words(n_words);
   if (calls.get_filter_by_id(creation_list, id, &entry.flags, &n_words, words.data(), name.size(),
                              name.data(), &config) < 0) {
-    return refuse("its client data cannot be read");
+    return kSource.refuse("its client data cannot be read");
   }
   TAILRACE_TAKE(trz::ClientData data, trz::read_client_words(words));
   entry.request = std::move(data.request);
@@ -126,20 +120,10 @@ Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, h
   trz::FilterChunk chunk;
   TAILRACE_TAKE(chunk.dtype, dtype_of(calls, type));
   if (request.kind == trz::BoundKind::pointwise && !is_floating(chunk.dtype)) {
-    return refuse("a pw_rel bound is for floating-point numbers, and the dataset holds " +
-                  std::string(dtype_name(chunk.dtype)));
+    return kSource.refuse("a pw_rel bound is for floating-point numbers, and the dataset holds " +
+                          std::string(dtype_name(chunk.dtype)));
   }
-  std::array<hsize_t, max_rank> extents = {};
-  const int rank = calls.get_chunk(creation_list, static_cast<int>(extents.size()), extents.data());
-  if (rank < 1 || rank > static_cast<int>(max_rank)) {
-    return refuse("the dataset is not chunked");
-  }
-  chunk.shape.assign(extents.begin(), extents.begin() + rank);
-  for (const std::uint64_t extent : chunk.shape) {
-    if (extent == 0 || extent > UINT32_MAX) {
-      return refuse("chunks of shape " + shape_text(chunk.shape));
-    }
-  }
+  TAILRACE_TAKE(chunk.shape, chunk_shape_of(calls, creation_list, kSource));
   return chunk;
 }
 
@@ -158,50 +142,41 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   const std::vector<unsigned> words = trz::client_words(entry.request, chunk);
   if (calls.modify_filter(creation_list, static_cast<filter_t>(trz::filter_id), entry.flags,
                           words.size(), words.data()) < 0) {
-    return refuse("its client data cannot be stored");
+    return kSource.refuse("its client data cannot be stored");
   }
   return Status();
 }
 
 htri_t can_apply(hid_t creation_list, hid_t type, hid_t) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
-  const Status status =
-      guarded("trz filter", [&] { return check_dataset(calls, creation_list, type); });
-  if (status.ok()) return 1;
-  push_error(calls, calls.cannot_apply, kSource, status, __LINE__);
-  return 0;
+  const auto work = [&] { return check_dataset(calls, creation_list, type); };
+  return done(calls, calls.cannot_apply, kSource, work) ? 1 : 0;
 }
 
 herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
-  const Status status =
-      guarded("trz filter", [&] { return complete_client_data(calls, creation_list, type); });
-  if (status.ok()) return 0;
-  push_error(calls, calls.cannot_set_local, kSource, status, __LINE__);
-  return -1;
-}
-
-Status no_memory(std::size_t n_bytes) {
-  return Status(Code::out_of_memory,
-                "trz filter: no memory for " + std::to_string(n_bytes) + " bytes");
+  const auto work = [&] { return complete_client_data(calls, creation_list, type); };
+  return done(calls, calls.cannot_set_local, kSource, work) ? 0 : -1;
 }
 
 /// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
 Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
                   std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
   TAILRACE_TAKE(trz::ClientData data, trz::read_client_words(words));
-  if (!data.chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
+  if (!data.chunk) {
+    return kSource.refuse("its client data lack the chunk's shape; set_local never ran");
+  }
   const std::uint64_t n_values_bytes = data.chunk->n_bytes();
   if (!reverse && n_given != n_values_bytes) {
-    return refuse("a chunk of " + std::to_string(n_given) + " bytes, its client data say " +
-                  std::to_string(n_values_bytes));
+    return kSource.refuse("a chunk of " + std::to_string(n_given) + " bytes, its client data say " +
+                          std::to_string(n_values_bytes));
   }
-  if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
+  if (n_values_bytes > SIZE_MAX / 2) return kSource.no_memory(SIZE_MAX);
   TAILRACE_TAKE(const auto* book, thread_book(data.request.book_bytes));
   const auto n_plain = static_cast<std::size_t>(n_values_bytes);
   const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
   Block made(calls, reverse ? n_plain : trz::encoded_bytes_max(n_plain));
-  if (!made.allocated()) return no_memory(n_plain);
+  if (!made.allocated()) return kSource.no_memory(n_plain);
   if (reverse) {
     TAILRACE_TRY(trz::decode(given, made.bytes(), book, thread_workspace()));
     n_result = n_plain;
@@ -225,12 +200,10 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
   std::size_t n_result = 0;
   const bool reverse = (flags & flag_reverse) != 0;
-  const Status status = guarded("trz filter", [&] {
+  const auto work = [&] {
     return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
-  });
-  if (status.ok()) return n_result;
-  push_error(calls, calls.cannot_filter, kSource, status, __LINE__);
-  return 0;
+  };
+  return done(calls, calls.cannot_filter, kSource, work) ? n_result : 0;
 }
 
 }  // namespace

@@ -19,11 +19,9 @@ namespace {
 
 constexpr FilterSource kSource = {"xor_filter.cpp", "xor filter"};
 
-Status refuse(const std::string& why) { return Status(Code::unsupported, "xor filter: " + why); }
-
 Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
   if (!calls.complete()) {
-    return refuse("the functions of the HDF5 library that called are not visible");
+    return kSource.refuse("the functions of the HDF5 library that called are not visible");
   }
   const auto id = static_cast<filter_t>(neighbour_xor::filter_id);
   unsigned flags = 0;
@@ -35,57 +33,43 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   if (calls.get_filter_by_id(creation_list, id, &flags, &n_words, words.data(), name.size(),
                              name.data(), &config) < 0 ||
       n_words > words.size()) {
-    return refuse("its client data cannot be read");
+    return kSource.refuse("its client data cannot be read");
   }
   TAILRACE_TAKE(auto data, neighbour_xor::read_client_words({words.data(), n_words}));
   neighbour_xor::ChunkType chunk;
   chunk.dimension = data.dimension;
   chunk.element_bytes = calls.type_bytes(type);
   if (chunk.element_bytes == 0 || chunk.element_bytes > UINT32_MAX) {
-    return refuse("the dataset's elements have no size");
+    return kSource.refuse("the dataset's elements have no size");
   }
-  std::array<hsize_t, max_rank> extents = {};
-  const int rank = calls.get_chunk(creation_list, static_cast<int>(extents.size()), extents.data());
-  if (rank < 1 || rank > static_cast<int>(max_rank)) return refuse("the dataset is not chunked");
-  chunk.shape.assign(extents.begin(), extents.begin() + rank);
-  for (const std::uint64_t extent : chunk.shape) {
-    if (extent == 0 || extent > UINT32_MAX) {
-      return refuse("chunks of shape " + shape_text(chunk.shape));
-    }
-  }
+  TAILRACE_TAKE(chunk.shape, chunk_shape_of(calls, creation_list, kSource));
   const std::vector<unsigned> all = neighbour_xor::client_words(chunk);
   if (calls.modify_filter(creation_list, id, flags, all.size(), all.data()) < 0) {
-    return refuse("its client data cannot be stored");
+    return kSource.refuse("its client data cannot be stored");
   }
   return Status();
 }
 
 herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
-  const Status status =
-      guarded(kSource.name, [&] { return complete_client_data(calls, creation_list, type); });
-  if (status.ok()) return 0;
-  push_error(calls, calls.cannot_set_local, kSource, status, __LINE__);
-  return -1;
-}
-
-Status no_memory(std::size_t n_bytes) {
-  return Status(Code::out_of_memory,
-                "xor filter: no memory for " + std::to_string(n_bytes) + " bytes");
+  const auto work = [&] { return complete_client_data(calls, creation_list, type); };
+  return done(calls, calls.cannot_set_local, kSource, work) ? 0 : -1;
 }
 
 /// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
 Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
                   std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
   TAILRACE_TAKE(neighbour_xor::ClientData data, neighbour_xor::read_client_words(words));
-  if (!data.chunk) return refuse("its client data lack the chunk's shape; set_local never ran");
+  if (!data.chunk) {
+    return kSource.refuse("its client data lack the chunk's shape; set_local never ran");
+  }
   const std::uint64_t n_values_bytes = n_elements(data.chunk->shape) * data.chunk->element_bytes;
-  if (n_values_bytes > SIZE_MAX / 2) return no_memory(SIZE_MAX);
+  if (n_values_bytes > SIZE_MAX / 2) return kSource.no_memory(SIZE_MAX);
   const auto n_plain = static_cast<std::size_t>(n_values_bytes);
   const std::span<const std::byte> given(static_cast<const std::byte*>(*block), n_given);
   Block made(calls, reverse ? n_plain
                             : static_cast<std::size_t>(neighbour_xor::encoded_bytes_max(n_given)));
-  if (!made.allocated()) return no_memory(n_plain);
+  if (!made.allocated()) return kSource.no_memory(n_plain);
   if (reverse) {
     TAILRACE_TRY(neighbour_xor::decode(given, made.bytes(), neighbour_xor::best_build()));
     n_result = n_plain;
@@ -102,12 +86,10 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
   std::size_t n_result = 0;
   const bool reverse = (flags & flag_reverse) != 0;
-  const Status status = guarded(kSource.name, [&] {
+  const auto work = [&] {
     return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
-  });
-  if (status.ok()) return n_result;
-  push_error(calls, calls.cannot_filter, kSource, status, __LINE__);
-  return 0;
+  };
+  return done(calls, calls.cannot_filter, kSource, work) ? n_result : 0;
 }
 
 }  // namespace
