@@ -12,30 +12,23 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/recover.hpp"
 #include "netcdf_support.hpp"
+#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
 namespace {
 
 /// A storage that is full once `n_left` writes are made, over all ranks.
-class FullStorage final : public Storage {
+class FullStorage final : public StorageOver {
  public:
   FullStorage(std::unique_ptr<Storage> inner, std::atomic<int>& n_left)
-      : inner_(std::move(inner)), n_left_(n_left) {}
+      : StorageOver(std::move(inner)), n_left_(n_left) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     if (n_left_.fetch_sub(1) <= 0) return Status(Code::no_space, "full, says the test");
     return inner_->write_at(address, bytes);
   }
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return inner_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
-  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
-  Status sync() override { return inner_->sync(); }
-  const std::string& path() const override { return inner_->path(); }
 
  private:
-  std::unique_ptr<Storage> inner_;
   std::atomic<int>& n_left_;
 };
 

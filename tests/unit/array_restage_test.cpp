@@ -11,6 +11,7 @@
 #include "container_support.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
+#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -92,24 +93,16 @@ TEST(ArrayRestage, AFullSpillFolderLeavesNoOldValues) {
 }
 
 /// A storage that refuses what is written while it is full.
-class FullableStorage final : public Storage {
+class FullableStorage final : public StorageOver {
  public:
   FullableStorage(std::unique_ptr<Storage> inner, std::atomic<bool>& full)
-      : inner_(std::move(inner)), full_(full) {}
+      : StorageOver(std::move(inner)), full_(full) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     if (full_) return Status(Code::no_space, "full, says the test");
     return inner_->write_at(address, bytes);
   }
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return inner_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
-  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
-  Status sync() override { return inner_->sync(); }
-  const std::string& path() const override { return inner_->path(); }
 
  private:
-  std::unique_ptr<Storage> inner_;
   std::atomic<bool>& full_;
 };
 

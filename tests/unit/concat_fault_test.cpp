@@ -16,6 +16,7 @@
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
+#include "storage_over.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {
@@ -319,11 +320,11 @@ TEST(ConcatAppendFault, AnOutputWithAJournalIsRefused) {
 }
 
 /// Counts the writes into the file as it was opened that no journal covers.
-class WatchedStorage final : public Storage {
+class WatchedStorage final : public StorageOver {
  public:
   WatchedStorage(std::unique_ptr<Storage> inner, std::atomic<int>& n_in_place,
                  std::atomic<int>& n_bare)
-      : inner_(std::move(inner)),
+      : StorageOver(std::move(inner)),
         older_bytes_(*inner_->file_bytes()),
         n_in_place_(n_in_place),
         n_bare_(n_bare) {}
@@ -338,16 +339,8 @@ class WatchedStorage final : public Storage {
     }
     return inner_->write_at(address, bytes);
   }
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return inner_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
-  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
-  Status sync() override { return inner_->sync(); }
-  const std::string& path() const override { return inner_->path(); }
 
  private:
-  std::unique_ptr<Storage> inner_;
   std::uint64_t older_bytes_;
   std::atomic<int>& n_in_place_;
   std::atomic<int>& n_bare_;

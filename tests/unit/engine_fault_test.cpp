@@ -14,24 +14,21 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
+#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
 namespace {
 
 /// A storage whose writes fail from the k-th one on, counted over all ranks that share the counter.
-class FailingStorage final : public Storage {
+class FailingStorage final : public StorageOver {
  public:
   FailingStorage(std::unique_ptr<Storage> inner, std::atomic<int>& countdown, Code code)
-      : inner_(std::move(inner)), countdown_(countdown), code_(code) {}
+      : StorageOver(std::move(inner)), countdown_(countdown), code_(code) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     if (countdown_.fetch_sub(1) <= 0) return Status(code_, "write refused by the test");
     return inner_->write_at(address, bytes);
   }
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return inner_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
   Status extend(std::uint64_t n_bytes) override {
     if (countdown_.load() <= 0) return Status(code_, "extension refused by the test");
     return inner_->extend(n_bytes);
@@ -40,10 +37,8 @@ class FailingStorage final : public Storage {
     if (countdown_.load() <= 0) return Status(code_, "sync refused by the test");
     return inner_->sync();
   }
-  const std::string& path() const override { return inner_->path(); }
 
  private:
-  std::unique_ptr<Storage> inner_;
   std::atomic<int>& countdown_;
   Code code_;
 };

@@ -19,6 +19,7 @@
 #include "core/option_table.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
+#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -76,10 +77,10 @@ struct StorageProbe {
   std::atomic<int> n_unsynced = 0;  ///< Data writes since the last sync.
 };
 
-class ProbedStorage final : public Storage {
+class ProbedStorage final : public StorageOver {
  public:
   ProbedStorage(std::unique_ptr<Storage> inner, StorageProbe& probe)
-      : inner_(std::move(inner)), probe_(probe) {}
+      : StorageOver(std::move(inner)), probe_(probe) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     const bool fails = probe_.fail_other.load() || is_struck();
     ++probe_.n_other;
@@ -93,11 +94,6 @@ class ProbedStorage final : public Storage {
     std::this_thread::sleep_for(std::chrono::duration<double>(probe_.data_delay_s.load()));
     return fails ? refusal() : inner_->write_pieces_at(address, pieces);
   }
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return inner_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
-  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
   Status sync() override {
     const bool fails = probe_.fail_sync.load() || probe_.syncs_until_failure.fetch_sub(1) <= 0;
     if (fails) return Status(Code::io_error, "sync refused by the test");
@@ -106,7 +102,6 @@ class ProbedStorage final : public Storage {
     ++probe_.n_syncs;
     return synced;
   }
-  const std::string& path() const override { return inner_->path(); }
 
  private:
   bool is_struck() {
@@ -115,7 +110,6 @@ class ProbedStorage final : public Storage {
   }
   Status refusal() const { return Status(probe_.failure_code.load(), "write refused by the test"); }
 
-  std::unique_ptr<Storage> inner_;
   StorageProbe& probe_;
 };
 

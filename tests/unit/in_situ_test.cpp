@@ -18,6 +18,7 @@
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "simulate/simulate_recording.hpp"
+#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -334,24 +335,16 @@ TEST(HandOverRefusals, AreTheSameOnEveryRankOf3) {
 }
 
 /// Writes fail from some moment on, on whichever rank; then they work again.
-class FailingStorage final : public Storage {
+class FailingStorage final : public StorageOver {
  public:
   FailingStorage(std::unique_ptr<Storage> inner, std::atomic<bool>& failing)
-      : inner_(std::move(inner)), failing_(failing) {}
+      : StorageOver(std::move(inner)), failing_(failing) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     if (failing_.load()) return Status(Code::no_space, "write refused by the test");
     return inner_->write_at(address, bytes);
   }
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return inner_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
-  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
-  Status sync() override { return inner_->sync(); }
-  const std::string& path() const override { return inner_->path(); }
 
  private:
-  std::unique_ptr<Storage> inner_;
   std::atomic<bool>& failing_;
 };
 

@@ -1,0 +1,32 @@
+// A storage over another one, for tests that watch its writes or make them fail.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/storage.hpp"
+
+namespace tailrace::test {
+
+/// All but what a test overrides goes to the storage below.
+class StorageOver : public Storage {
+ public:
+  explicit StorageOver(std::unique_ptr<Storage> inner) : inner_(std::move(inner)) {}
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    return inner_->write_at(address, bytes);
+  }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    return inner_->read_at(address, bytes);
+  }
+  Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
+  Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
+  Status sync() override { return inner_->sync(); }
+  const std::string& path() const override { return inner_->path(); }
+
+ protected:
+  std::unique_ptr<Storage> inner_;
+};
+
+}  // namespace tailrace::test
