@@ -63,6 +63,7 @@ std::string verdict_text(const verbs::VerifyConcatReport& report) {
 /// The inputs of a concatenation may stand where the two files stand.
 verbs::VerifyConcatRequest concat_request_of(const VerifyArguments& arguments) {
   verbs::VerifyConcatRequest request = arguments.concat;
+  request.follow_external = arguments.files.follow_external;
   for (const std::string& file : {arguments.files.original, arguments.files.compressed}) {
     if (!file.empty()) request.files.push_back(file);
   }

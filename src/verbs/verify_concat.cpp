@@ -61,17 +61,6 @@ void add_packed(const Bytes& bytes, ConcatFindings& all) {
   all.n_all += n_all - n_lines;
 }
 
-/// The findings of all ranks, in rank order, on every rank.
-ConcatFindings share_findings(Comm& comm, const ConcatFindings& mine) {
-  ConcatFindings at_root;
-  for (const Bytes& bytes : comm.gather(packed(mine), 0)) add_packed(bytes, at_root);
-  Bytes bytes = packed(at_root);
-  comm.broadcast(bytes, 0);
-  ConcatFindings all;
-  add_packed(bytes, all);
-  return all;
-}
-
 class ConcatVerifier {
  public:
   ConcatVerifier(const VerbRanks& ranks, const VerifyConcatRequest& request,
@@ -82,7 +71,7 @@ class ConcatVerifier {
   Status run() {
     TAILRACE_TRY(read_request());
     TAILRACE_TAKE(check_, comm_.agree(ConcatCheck::open(request_.output, report_.inputs.front(),
-                                                        memory_bytes_)));
+                                                        memory_bytes_, request_.follow_external)));
     report_.keys = check_->keys();
     own_ = own_inputs(report_.inputs, comm_);
     ConcatFindings first;
@@ -197,6 +186,16 @@ class ConcatVerifier {
 };
 
 }  // namespace
+
+ConcatFindings share_findings(Comm& comm, const ConcatFindings& mine) {
+  ConcatFindings at_root;
+  for (const Bytes& bytes : comm.gather(packed(mine), 0)) add_packed(bytes, at_root);
+  Bytes bytes = packed(at_root);
+  comm.broadcast(bytes, 0);
+  ConcatFindings all;
+  add_packed(bytes, all);
+  return all;
+}
 
 Result<VerifyConcatReport> verify_concat(const VerbRanks& ranks,
                                          const VerifyConcatRequest& request) {

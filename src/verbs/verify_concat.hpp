@@ -18,6 +18,7 @@ struct VerifyConcatRequest {
   std::string list_path;           ///< or a list of them.
   std::string key_names;           ///< As for concat; empty: none.
   std::string memory;              ///< What each rank may hold; empty: 256 MiB.
+  bool follow_external = false;    ///< Compare values in other files, too (OtherFiles).
 };
 
 struct VerifyConcatReport {
@@ -39,6 +40,9 @@ struct VerifyConcatReport {
 /// @error what kept the comparison from being made; that something differs is no error.
 Result<VerifyConcatReport> verify_concat(const VerbRanks& ranks,
                                          const VerifyConcatRequest& request);
+
+/// The findings of all ranks, in rank order, on every rank. Collective.
+ConcatFindings share_findings(Comm& comm, const ConcatFindings& mine);
 
 template <class Visit>
 void report_fields(const VerifyConcatReport& report, Visit&& visit) {

@@ -18,6 +18,7 @@
 #include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
 #include "verbs/chunk_deal.hpp"
+#include "verbs/verify_concat.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -301,6 +302,7 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
 struct Pairing {
   std::vector<VerifyTask> tasks;
   std::vector<std::string> problems;
+  std::vector<std::string> datasets;  ///< Others that both have, where both are HDF5 files.
 };
 
 std::string difference_text(const StoredDataset& original, const StoredDataset& compressed) {
@@ -315,16 +317,47 @@ std::string difference_text(const StoredDataset& original, const StoredDataset& 
   return "";
 }
 
-/// Whatever else the original has must be there, too. Only names are compared.
-void find_missing_objects(const VerifyRequest& request, const InputFile& original,
-                          const InputFile& compressed, std::vector<std::string>& problems) {
+/// Whatever else the original has must be there, too.
+/// @returns the datasets among it that both have.
+std::vector<std::string> find_missing_objects(const VerifyRequest& request,
+                                              const InputFile& original,
+                                              const InputFile& compressed,
+                                              std::vector<std::string>& problems) {
+  std::vector<std::string> datasets;
   std::unordered_set<std::string> there;
   for (const auto& [path, kind] : compressed.objects()) there.insert(path);
   for (const StoredDataset& field : compressed.fields()) there.insert(field.path);
   for (const auto& [path, kind] : original.objects()) {
-    if (!request.selection.holds(path) || there.contains(path)) continue;
-    problems.push_back(fmt::format("{} \"{}\" is missing in the compressed file", kind, path));
+    if (!request.selection.holds(path)) continue;
+    if (!there.contains(path)) {
+      problems.push_back(fmt::format("{} \"{}\" is missing in the compressed file", kind, path));
+    } else if (kind == "dataset") {
+      datasets.push_back(path);
+    }
   }
+  return datasets;
+}
+
+/// Compare the values of those datasets, each rank its share of them. Collective.
+Status compare_objects(const VerifyRequest& request, Comm& comm,
+                       std::span<const std::string> datasets, std::vector<std::string>& problems) {
+  std::vector<std::string> mine;
+  for (auto i = static_cast<std::size_t>(comm.rank()); i < datasets.size();
+       i += static_cast<std::size_t>(comm.n_ranks())) {
+    mine.push_back(datasets[i]);
+  }
+  ConcatFindings found;
+  Status compared;
+  if (!mine.empty()) {
+    compared = compare_datasets(request.original, request.compressed, mine, 2 * tile_bytes, found);
+  }
+  TAILRACE_TRY(comm.agree(compared));
+  found = verbs::share_findings(comm, found);
+  problems.insert(problems.end(), found.lines.begin(), found.lines.end());
+  if (found.n_all > found.lines.size()) {
+    problems.push_back(fmt::format("and {} more datasets", found.n_all - found.lines.size()));
+  }
+  return Status();
 }
 
 Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
@@ -364,7 +397,11 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
   }
-  find_missing_objects(request, original, compressed, pairing.problems);
+  pairing.datasets = find_missing_objects(request, original, compressed, pairing.problems);
+  const auto by_hdf5 = [](const InputFile& file) {
+    return file.format() == "HDF5" || file.format() == "netCDF-4";
+  };
+  if (!by_hdf5(original) || !by_hdf5(compressed)) pairing.datasets.clear();
   TAILRACE_TAKE(auto recorded, read_field_attributes(request.compressed, paths));
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
@@ -429,6 +466,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
     return Status(Code::invalid_argument,
                   fmt::format("{} holds no number arrays to compare", request.original));
   }
+  TAILRACE_TRY(compare_objects(request, ranks.comm, pairing.datasets, pairing.problems));
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems)};

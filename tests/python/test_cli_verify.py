@@ -111,6 +111,41 @@ def test_what_was_carried_over_must_be_there(tmp_path):
     tailrace("verify", source, target, "--only", "/u")  # The others are left out.
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_values_that_were_carried_over_must_stay(tmp_path, ranks):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    pair_type = np.dtype([("a", "i4"), ("b", "f8")])
+    with h5py.File(source, "w") as file:
+        file["u"], file["v"] = np.arange(8.0), np.arange(4.0)
+        file["words"] = np.array(["one", "two", "three"], dtype=h5py.string_dtype())
+        file["names"] = np.array([b"x", b"y"])
+        file["pairs"] = np.array([(1, 2.0), (3, np.nan)], pair_type)
+        file["single"] = "text"
+        file["nothing"] = h5py.Empty("f4")
+        file["leads"] = np.array([file["u"].ref, file["v"].ref], h5py.ref_dtype)
+    tailrace("repack", source, "-o", target)
+    tailrace("verify", source, target, ranks=ranks)
+    tailrace("repack", source, "-o", tmp_path / "less.h5", "--exclude", "/v")
+    tailrace("verify", source, tmp_path / "less.h5", "--exclude", "/v", ranks=ranks)
+    change(target, "words", 1, "TWO")
+    change(target, "pairs", 0, (1, 2.5))
+    with h5py.File(target, "r+") as file:
+        file["single"][()] = "texts"
+        file["leads"][0] = file["words"].ref
+        del file["names"]
+        file["names"] = np.array([b"x", b"y", b"z"])
+    found = numbers("verify", source, target, code=1, ranks=ranks)["problems"]
+    out = f'{target}: dataset '
+    assert sorted(found) == sorted([
+        f'{source}: dataset "/words" row 1 (row 1 of the output) is "two", but arrived as "TWO"',
+        f'{source}: dataset "/pairs" row 0 (row 0 of the output) is {{1, 2}}, but arrived as '
+        '{1, 2.5}',
+        f'{source}: dataset "/leads" row 0 (row 0 of the output) is -> /u, but arrived as -> '
+        '/words',
+        out + '"/single" is "texts", "text" in the original',
+        out + '"/names" has shape 3, 2 in the original'])
+
+
 def test_an_unreadable_dataset_of_texts_is_an_error(tmp_path):
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:

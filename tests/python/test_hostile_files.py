@@ -375,6 +375,11 @@ def test_other_files_are_read_on_request_only(tmp_path):
                                         "/view", codes=(2,)).stderr
     assert bounded("concat", source, twin(source), "-o", tmp_path / "both.h5", codes=(2,)).stderr
 
+    done = bounded("verify", "--concat", source, twin(source), codes=(2,))
+    assert "its values lie in other files; --follow-external reads them" in done.stderr
+    seen = bounded("verify", "--concat", source, twin(source), "--follow-external")
+    assert "lie in other files" not in seen.stderr + seen.stdout
+
     bounded("repack", source, "-o", with_all, "--follow-external")
     bounded("verify", source, with_all, "--follow-external")
     with h5py.File(with_all) as file:

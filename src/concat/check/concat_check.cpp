@@ -59,12 +59,41 @@ bool looks_like_key(hid_t file, const std::string& path) {
   return H5Tequal(type.get(), H5T_STD_I64LE) > 0 && H5Lexists(file, like.c_str(), H5P_DEFAULT) > 0;
 }
 
+/// The values of two scalar or null datasets of one type.
+Status compare_single(const std::string& who, const CheckedSide& input, const CheckedSide& output,
+                      const std::string& where, ConcatFindings& findings) {
+  const auto read = [](hid_t dataset) {
+    return CheckedElements(Hdf5Id(H5Dget_type(dataset)), Hdf5Id(H5Dget_space(dataset)),
+                           [&](hid_t memory_type, void* bytes) {
+                             return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                                            bytes);
+                           });
+  };
+  const CheckedElements here = read(output.object);
+  const CheckedElements there = read(input.object);
+  if (!here.read() || !there.read()) return hdf5_failure(Code::corrupt, who);
+  if (here.n_elements() != there.n_elements()) {
+    findings.add(who + " is a null dataset in one of the two files only");
+    return Status();
+  }
+  if (here.n_elements() == 0) return Status();
+  const CheckedValue value{here.at(0), output.file};
+  const CheckedValue expected{there.at(0), input.file};
+  if (!same_value(here.type(), value, expected)) {
+    findings.add(who + " is " + checked_value_text(here.type(), value) + ", " +
+                 checked_value_text(here.type(), expected) + " " + where);
+  }
+  return Status();
+}
+
 class ConcatCheckImpl final : public ConcatCheck {
  public:
-  ConcatCheckImpl(std::string output, std::string first_input, std::uint64_t memory_bytes)
+  ConcatCheckImpl(std::string output, std::string first_input, std::uint64_t memory_bytes,
+                  bool follow_external)
       : output_name_(std::move(output)),
         first_name_(std::move(first_input)),
-        memory_bytes_(memory_bytes) {}
+        memory_bytes_(memory_bytes),
+        follow_external_(follow_external) {}
   ~ConcatCheckImpl() override {
     const Hdf5Scope scope;
     types_.clear();
@@ -160,6 +189,7 @@ class ConcatCheckImpl final : public ConcatCheck {
         return hdf5_failure(Code::corrupt,
                             input + ": " + dataset_text(object.path) + ": cannot be opened");
       }
+      TAILRACE_TRY(check_own_values(dataset.get(), input, object.path));
       const std::uint64_t n_rows = comparable_rows(index, dataset.get(), input, findings);
       if (n_rows > 0) rows.push_back({static_cast<std::uint32_t>(index), n_rows});
     }
@@ -212,6 +242,17 @@ class ConcatCheckImpl final : public ConcatCheck {
   }
 
  private:
+  /// Where a name in a file leads is its maker's choice: it is not followed unasked.
+  Status check_own_values(hid_t dataset, const std::string& file, const std::string& path) const {
+    const Hdf5Id list(H5Dget_create_plist(dataset));
+    const bool elsewhere =
+        H5Pget_layout(list.get()) == H5D_VIRTUAL || H5Pget_external_count(list.get()) > 0;
+    if (follow_external_ || !elsewhere) return Status();
+    return Status(Code::unsupported, file + ": " + dataset_text(path) +
+                                         ": its values lie in other files; --follow-external "
+                                         "reads them");
+  }
+
   /// Note a dataset that both the first input and the output have.
   Status add_dataset(const std::string& path) {
     const Hdf5Id dataset(H5Dopen2(output_.get(), path.c_str(), H5P_DEFAULT));
@@ -219,6 +260,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     if (!type.valid()) {
       return hdf5_failure(Code::corrupt, output_name_ + ": " + dataset_text(path));
     }
+    TAILRACE_TRY(check_own_values(dataset.get(), output_name_, path));
     const Extents extents = both_extents_of(dataset.get());
     Dataset entry{path, extents.appended, 0, H5Tget_size(type.get())};
     if (extents.appended) {
@@ -279,6 +321,7 @@ class ConcatCheckImpl final : public ConcatCheck {
   Status compare_dataset(const std::string& path, const CheckedSide& input,
                          const CheckedSide& output, ConcatFindings& findings) const {
     const std::string who = output_name_ + ": " + dataset_text(path);
+    TAILRACE_TRY(check_own_values(input.object, first_name_, path));
     const Hdf5Id type(H5Dget_type(output.object));
     const Hdf5Id type_there(H5Dget_type(input.object));
     if (H5Tequal(type.get(), type_there.get()) <= 0) return Status();  // Named by survey().
@@ -294,33 +337,13 @@ class ConcatCheckImpl final : public ConcatCheck {
     }
     if (both_extents_of(output.object).appended || both_extents_of(input.object).appended)
       return Status();
-    const auto read = [](hid_t dataset) {
-      return CheckedElements(Hdf5Id(H5Dget_type(dataset)), Hdf5Id(H5Dget_space(dataset)),
-                             [&](hid_t memory_type, void* bytes) {
-                               return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                                              bytes);
-                             });
-    };
-    const CheckedElements here = read(output.object);
-    const CheckedElements there = read(input.object);
-    if (!here.read() || !there.read()) return hdf5_failure(Code::corrupt, who);
-    if (here.n_elements() != there.n_elements()) {
-      findings.add(who + " is a null dataset in one of the two files only");
-      return Status();
-    }
-    if (here.n_elements() == 0) return Status();
-    const CheckedValue value{here.at(0), output.file};
-    const CheckedValue expected{there.at(0), input.file};
-    if (!same_value(type.get(), value, expected)) {
-      findings.add(who + " is " + checked_value_text(type.get(), value) + ", " +
-                   checked_value_text(type.get(), expected) + " in the first input");
-    }
-    return Status();
+    return compare_single(who, input, output, "in the first input", findings);
   }
 
   std::string output_name_;
   std::string first_name_;
   std::uint64_t memory_bytes_;
+  bool follow_external_;
   Hdf5Id output_;
   std::vector<CheckedObject> wanted_;                ///< Of the first input.
   std::vector<CheckedObject> found_;                 ///< Of the output.
@@ -339,10 +362,47 @@ void ConcatFindings::add(std::string line) {
   ++n_all;
 }
 
+Status compare_datasets(const std::string& original, const std::string& copy,
+                        std::span<const std::string> paths, std::uint64_t memory_bytes,
+                        ConcatFindings& findings) {
+  const Hdf5Scope scope;
+  const Result<Hdf5Id> from = open_checked_file(original);
+  if (!from.ok()) return from.status();
+  const Result<Hdf5Id> to = open_checked_file(copy);
+  if (!to.ok()) return to.status();
+  for (const std::string& path : paths) {
+    const std::string who = copy + ": " + dataset_text(path);
+    const Hdf5Id input(H5Dopen2(from->get(), path.c_str(), H5P_DEFAULT));
+    const Hdf5Id output(H5Dopen2(to->get(), path.c_str(), H5P_DEFAULT));
+    if (!input.valid() || !output.valid()) {
+      return hdf5_failure(Code::corrupt, who + ": cannot be opened in one of the two files");
+    }
+    const Extents extents = both_extents_of(input.get());
+    const Extents found = both_extents_of(output.get());
+    const Hdf5Id type(H5Dget_type(input.get()));
+    if (H5Tequal(type.get(), Hdf5Id(H5Dget_type(output.get())).get()) <= 0) {
+      findings.add(who + " has another type than in the original");
+    } else if (extents.appended != found.appended || extents.shape != found.shape) {
+      findings.add(who + " has shape " + shape_text(found.shape) + ", " +
+                   shape_text(extents.shape) + " in the original");
+    } else if (!extents.appended) {
+      TAILRACE_TRY(compare_single(who, {input.get(), from->get()}, {output.get(), to->get()},
+                                  "in the original", findings));
+    } else if (n_elements(extents.shape) > 0) {
+      const CheckedRows rows{from->get(), original, extents.shape[0]};
+      TAILRACE_TRY(RowComparison(to->get(), memory_bytes)
+                       .compare(path, std::span(&rows, 1), 0, {}, findings));
+    }
+  }
+  return Status();
+}
+
 Result<std::unique_ptr<ConcatCheck>> ConcatCheck::open(const std::string& output,
                                                        const std::string& first_input,
-                                                       std::uint64_t memory_bytes) {
-  auto check = std::make_unique<ConcatCheckImpl>(output, first_input, memory_bytes);
+                                                       std::uint64_t memory_bytes,
+                                                       bool follow_external) {
+  auto check =
+      std::make_unique<ConcatCheckImpl>(output, first_input, memory_bytes, follow_external);
   TAILRACE_TRY(check->open());
   return std::unique_ptr<ConcatCheck>(std::move(check));
 }

@@ -39,6 +39,13 @@ struct InputRows {
   std::uint64_t n_rows = 0;
 };
 
+/// Compare datasets of whatever type and shape in a file with those of the same paths in a copy of
+/// it, value by value; a finding for each that differs. Not collective; takes the HDF5 lock.
+/// @error not_found, corrupt  a file or dataset cannot be opened, a scalar cannot be read.
+Status compare_datasets(const std::string& original, const std::string& copy,
+                        std::span<const std::string> paths, std::uint64_t memory_bytes,
+                        ConcatFindings& findings);
+
 class ConcatCheck {
  public:
   struct Dataset {
@@ -50,11 +57,13 @@ class ConcatCheck {
   using Progress = std::function<void(std::uint64_t n_bytes)>;
 
   /// Open the output and list the datasets that it and the first input have. Not collective; takes
-  /// the HDF5 lock, as all calls do. Main thread only.
-  /// @error not_found, corrupt  names the file.
+  /// the HDF5 lock, as all calls do. Main thread only. Without `follow_external` no value is read
+  /// that lies in another file: a dataset of such is an error of what meets it.
+  /// @error not_found, corrupt  names the file.  @error unsupported  names file and dataset.
   static Result<std::unique_ptr<ConcatCheck>> open(const std::string& output,
                                                    const std::string& first_input,
-                                                   std::uint64_t memory_bytes);
+                                                   std::uint64_t memory_bytes,
+                                                   bool follow_external);
   virtual ~ConcatCheck() = default;
 
   /// The datasets that every input must have.
