@@ -16,7 +16,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "concat/concat_inputs.hpp"
@@ -245,7 +247,14 @@ Status Concatenation::open_file() {
   std::vector<std::uint64_t> done = {0, 0};
   Status opened;
   if (comm_.is_root()) {
-    opened = publisher_->open(output_.file(), foreign);
+    // The space of a chunk that is replaced would go to another one.
+    const std::string shared = output_.file().reuses_space() ? targets_.shared_chunks() : "";
+    opened = shared.empty() ? publisher_->open(output_.file(), foreign)
+                            : Status(Code::unsupported,
+                                     request_.output + ": chunks of " + shared +
+                                         " lie at one place, and the file does not say that such "
+                                         "places are kept (an earlier --dedup did not): nothing "
+                                         "can be appended; concatenate its inputs anew");
     done = {publisher_->n_published(), output_.file().reuses_space() ? 1U : 0U};
   }
   TAILRACE_TRY(comm_.agree(opened));
@@ -541,7 +550,16 @@ Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
   std::vector<std::string> skipped;
   while (true) {
     Concatenation concatenation(comm, left);
-    Status status = concatenation.run();
+    Status status;
+    try {
+      status = concatenation.run();
+    } catch (const std::bad_alloc&) {
+      const std::string what =
+          "\"" + request.output + "\": no memory is left for its concatenation";
+      // Other ranks wait in a call that this one will not come to: the job has to end.
+      if (comm.n_ranks() > 1) throw std::runtime_error(what);
+      status = Status(Code::out_of_memory, what);
+    }
     if (status.ok()) {
       ConcatReport report = concatenation.report();
       report.skipped.insert(report.skipped.begin(), skipped.begin(), skipped.end());

@@ -3,8 +3,10 @@
 #include "concat/concat_targets.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
@@ -169,6 +171,24 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
   comm.allreduce(std::span(key), Reduction::max);
   inputs.start_keys_at(static_cast<std::int64_t>(key[0]));
   return Status();
+}
+
+std::string ConcatTargets::shared_chunks() const {
+  std::vector<std::pair<std::uint64_t, std::size_t>> places;  // Address, dataset.
+  for (std::size_t d = 0; older_ != nullptr && d < older_->datasets().size(); ++d) {
+    const ChunkList chunks = older_->chunks(d);
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      if (chunks[i].extent.encoded_bytes > 0) places.emplace_back(chunks[i].extent.address, d);
+    }
+  }
+  std::sort(places.begin(), places.end());
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  const auto two = std::adjacent_find(places.begin(), places.end(), same);
+  if (two == places.end()) return "";
+  const auto name = [&](auto at) {
+    return "dataset \"" + older_->datasets()[at->second].path + "\"";
+  };
+  return name(two) + " and " + name(std::next(two));
 }
 
 namespace {

@@ -73,6 +73,9 @@ class ConcatTargets {
   const std::vector<std::size_t>& kept_chunks() const { return kept_chunks_; }
   /// The older output's length.
   std::uint64_t older_bytes() const { return older_bytes_; }
+  /// Of the older output, two chunks that lie at one place: "dataset "/a" and dataset "/b"";
+  /// empty: none. Rank 0, while it is open. Cost: its chunks are sorted.
+  std::string shared_chunks() const;
 
  private:
   LineDataset place_dataset(const ConcatTarget& target, const StoredForm& cut, std::uint64_t n_new,

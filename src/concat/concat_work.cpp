@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "exec/thread_team.hpp"
@@ -324,8 +325,22 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     }
     return Status();
   };
+  // Nothing that is thrown on a thread is caught elsewhere.
+  const auto guarded = [&](std::size_t task) {
+    Status done;
+    try {
+      done = do_task(task);
+    } catch (const std::bad_alloc&) {
+      done = Status(Code::out_of_memory, "no memory is left for its chunks");
+    }
+    if (done.code() != Code::out_of_memory) return done;
+    const std::uint64_t place = task < tasks.size()
+                                    ? tasks[task].front().place
+                                    : copies[(task - tasks.size()) * copies_per_task].place;
+    return done.within("dataset \"" + targets_[line_.chunk_at(place).dataset].like.path + "\"");
+  };
   const auto do_all = [&] {
-    return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, do_task);
+    return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, guarded);
   };
   if (!tail_.needs_service()) return do_all();
   // Between nodes claims make progress only while the main thread serves the tail, and tasks may

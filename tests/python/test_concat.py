@@ -6,6 +6,7 @@ test_concat_faults.py.
 
 import random
 import shutil
+import struct
 
 import h5py
 import numpy as np
@@ -249,6 +250,29 @@ def test_rows_appended_to_one_of_several_datasets_that_share_chunks(tmp_path, de
         assert dedup or (not shared_groups(output) and report["n_shared"] == 0)
         assert any("--dedup" in remark for remark in report["remarks"]) == (
             bool(second) and not dedup)
+
+
+def test_a_file_that_shares_chunks_without_saying_so_is_not_appended_to(tmp_path):
+    """As earlier versions of --dedup made them: HDF5 would hand out the place of a chunk that it
+    replaces, while others lie there."""
+    files = [tmp_path / "0.h5", tmp_path / "1.h5"]
+    for path in files:
+        with h5py.File(path, "w") as file:
+            for name in "ab":
+                file.create_dataset(name, data=np.full(100, 7), maxshape=(None,), chunks=(128,),
+                                    compression="gzip")
+    output = tmp_path / "out.h5"
+    output.write_bytes(files[0].read_bytes())
+    with h5py.File(output) as file:
+        first, second = (file[name].id.get_chunk_info(0).byte_offset for name in "ab")
+    content = output.read_bytes()
+    content = content.replace(struct.pack("<Q", second), struct.pack("<Q", first))
+    output.write_bytes(content)
+    assert len(shared_groups(output)) == 1
+    for words in ([], ["--dedup"]):
+        done = tailrace("concat", "-o", output, "-a", files[1], *words, code=2)
+        assert 'chunks of dataset "/a" and dataset "/b" lie at one place' in done.stderr
+        assert output.read_bytes() == content
 
 
 @pytest.mark.parametrize("name", ["large", "storage", "different"])

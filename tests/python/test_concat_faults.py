@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import concat_cases
-from cli_tools import ENVIRONMENT, command, numbers, program, tailrace
+from cli_tools import ENVIRONMENT, command, launcher, numbers, program, tailrace
 from concat_reference import check
 
 
@@ -278,6 +278,34 @@ def test_full_disk(bytes_allowed, tmp_path, large):
     assert not out.exists()
     numbers("concat", "-o", out, *files, "--force")
     check(out, files)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_no_memory_is_said_of_something(ranks, tmp_path, large):
+    """Whichever of our requests for memory is refused: one line that names a file or dataset."""
+    recorder = pathlib.Path(program()).parents[1] / "lib" / "libcampaign_recorder.so"
+    if not recorder.exists():
+        pytest.skip(f"{recorder} is not built")
+    files = large[:2]
+    (tmp_path / "out").mkdir()
+    n_refused = 0
+    for number in range(1, 60, 4):
+        words = ["env", f"LD_PRELOAD={recorder}", f"CAMPAIGN_LOG={tmp_path / 'log'}",
+                 f"CAMPAIGN_FOLDER={tmp_path / 'out'}", "CAMPAIGN_MEMORY=1",
+                 f"CAMPAIGN_FAULT=memory:{number}:12:0:0",
+                 program(), "concat", "--force", "-o", tmp_path / "out" / "out.h5", *files]
+        if ranks > 1:
+            words = [launcher(), "-n", str(ranks), *words]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
+                              env=ENVIRONMENT)
+        if done.returncode == 0:
+            continue
+        n_refused += 1
+        said = [line for line in done.stderr.splitlines() if line.startswith("tailrace")]
+        assert len(said) == 1, done.stderr
+        assert '"/' in done.stderr or ".h5" in done.stderr
+        assert "bad_alloc" not in done.stderr
+    assert n_refused > 0
 
 
 @pytest.fixture
