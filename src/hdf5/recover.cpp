@@ -35,9 +35,8 @@
 namespace tailrace {
 namespace {
 
-/// How long a reader waits for a living writer's commit, which takes a few writes and syncs.
+/// Between two looks at a living writer's commit, which takes a few writes and syncs.
 constexpr std::chrono::milliseconds nap{10};
-constexpr int naps_max = 1000;
 
 /// User blocks are powers of two from 512 on; nobody uses one beyond this.
 constexpr std::uint64_t user_block_max = 1ULL << 30;
@@ -386,13 +385,13 @@ Status cut_off_uncommitted(const std::string& path) {
 
 // A journal that is incomplete has changed nothing, but its writer may be completing it; one that
 // belongs to another file says nothing of this one.
-Status check_not_half_committed(const std::string& path) {
+Status check_not_half_committed(const std::string& path, std::chrono::milliseconds patience) {
   const Result<std::string> target = resolve_links(path);
   if (!target.ok()) return Status();  // Whoever opens the file says so.
   const std::string journal_path = journal_path_of(*target);
   std::string output = *target;  // Whose lock it is, an unfinished file's too.
   if (output.ends_with(partial_suffix)) output.resize(output.size() - std::strlen(partial_suffix));
-  for (int naps = 0; file_exists(journal_path); ++naps) {
+  for (; file_exists(journal_path); patience -= nap) {
     const std::string writer = writer_of(output);  // Before the journal: it may end meanwhile.
     const Result<Journal> journal = read_journal(journal_path);
     const OpenFile file(*target, false);
@@ -408,7 +407,7 @@ Status check_not_half_committed(const std::string& path) {
                                        " holds the rest of it; \"tailrace recover --apply " +
                                        output + "\" completes it");
     }
-    if (naps == naps_max) {
+    if (patience <= patience.zero()) {
       return Status(Code::io_error, quoted(path) + " is in the midst of a commit of " + writer +
                                         ", which does not end; read it later");
     }

@@ -43,8 +43,10 @@ Status cut_off_uncommitted(const std::string& path);
 /// that neither its metadata nor its values are to be believed. While the commit's job lives, this
 /// waits for its end, which comes soon. Not collective. Cost: one look for a name.
 /// @error corrupt  the job has died: the file has to be recovered first.
-/// @error io_error  the job lives, but its commit does not end; or the journal cannot be read.
-Status check_not_half_committed(const std::string& path);
+/// @error io_error  the job lives, but its commit has not ended within `patience`; or the journal
+/// cannot be read.
+Status check_not_half_committed(const std::string& path,
+                                std::chrono::milliseconds patience = std::chrono::seconds(10));
 
 /// Look at an output file and at what may lie beside it: FILE.journal of an interrupted commit and
 /// FILE.partial of a job that died before its first commit or between commits, bytes behind the end

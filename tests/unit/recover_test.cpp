@@ -328,6 +328,25 @@ TEST(Recover, ReadersWaitForALivingWritersCommit) {
   }
 }
 
+/// But not for ever: it may hang.
+TEST(Recover, ReadersDoNotWaitForALivingWritersCommitForEver) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  WriterLock lock;
+  ASSERT_DONE(lock.take(path));
+  ASSERT_DONE(leave_hot_journal(path));
+  const Status waited = check_not_half_committed(path, std::chrono::milliseconds(30));
+  EXPECT_EQ(waited.code(), Code::io_error);
+  const std::string before = "\"" + path +
+                             "\" is in the midst of a commit of another job (process " +
+                             std::to_string(::getpid()) + " on ";
+  EXPECT_EQ(waited.message().substr(0, before.size()), before);
+  EXPECT_TRUE(waited.message().ends_with("which does not end; read it later"));
+  lock.release();
+  EXPECT_EQ(check_not_half_committed(path).code(), Code::corrupt);
+}
+
 TEST(Recover, JournalSurvivesAByteFlipInNoPlace) {
   const TestFolder folder;
   const std::string path = folder / "a.journal";
