@@ -210,6 +210,9 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
                 std::unique_ptr<OpenFile> file, int* ncid) {
   if (!made.ok()) return report_failure(made.status(), comm);
   file->array = std::move(*made);
+  if (const std::string remark = file->array->remark(); !remark.empty()) {
+    std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
+  }
   file->take_definitions();
   file->list_objects();
   if (!file->read_only) close_what_is_left_open();
@@ -409,11 +412,18 @@ std::vector<OpenFile*> left_open() {
 /// rank that waits in ncmpi_close for one that has forgotten it is served as well.
 int close_in_finalize(MPI_Comm, int, void*, void*) {
   for (OpenFile* file : left_open()) {
-    if (file->array->comm().is_root()) {
+    const bool speaks = file->array->comm().is_root();
+    const std::string path = file->path;
+    const int status = guarded([&] { return close_file(*file); });
+    if (!speaks) continue;
+    if (status == NC_NOERR) {
       std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; ncmpi_close was not called\n",
-                   file->path.c_str());
+                   path.c_str());
+    } else {
+      std::fprintf(
+          stderr, "tailrace: %s: MPI_Finalize could not close it: %s; ncmpi_close was not called\n",
+          path.c_str(), ncmpi_strerror(status));
     }
-    (void)guarded([&] { return close_file(*file); });
   }
   return MPI_SUCCESS;
 }

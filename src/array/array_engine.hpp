@@ -50,6 +50,7 @@ class NetcdfArrayFile final : public ArrayFile {
   Status start_open(Access access);
 
   const NetcdfModel& model() const override { return model_; }
+  std::string remark() const override { return output_.remark(); }
   Status change_model(const NetcdfModel& next) override;
   Status set_variable_options(std::size_t variable, const std::string& options) override;
   Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) override;

@@ -108,6 +108,9 @@ class ArrayFile {
   /// The model with the lengths of unlimited dimensions as this rank knows them: those of the last
   /// collective call, grown by its own puts.
   virtual const NetcdfModel& model() const = 0;
+  /// What the user should hear of how the file was come by (Output::remark()): rank 0; may be
+  /// empty.
+  virtual std::string remark() const = 0;
   /// Bring the file to `next` (see NetcdfLayout::change), which must be alike on all ranks.
   /// Datasets are created when values are flushed or the file is closed, so that their chunks
   /// follow the boxes that are put. Collective: one agreement on a hash.

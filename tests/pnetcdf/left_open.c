@@ -2,6 +2,7 @@
  *
  *   left_open PREFIX finalize     nobody closes anything
  *   left_open PREFIX some         only rank 0 closes the first file
+ *   left_open PREFIX limited      nor can it be closed: files must not grow any more
  *   left_open PREFIX exit         MPI_Finalize is not called either; the first file was synced
  */
 
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define CHECK(call)                                                  \
   do {                                                               \
@@ -53,6 +55,10 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "exit") == 0) {
     CHECK(ncmpi_sync(first));
     exit(0);
+  }
+  if (strcmp(argv[2], "limited") == 0) {
+    const struct rlimit limit = {1024, 1024};
+    setrlimit(RLIMIT_FSIZE, &limit);
   }
   if (strcmp(argv[2], "some") == 0 && rank == 0) CHECK(ncmpi_close(first));
   MPI_Finalize();

@@ -127,6 +127,26 @@ def test_files_that_are_left_open_are_closed_by_mpi_finalize(how, ranks, tmp_pat
         assert file["u"].shape == (10 * ranks,)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_files_that_mpi_finalize_cannot_close_are_not_called_closed(ranks, tmp_path):
+    """Beyond `ulimit -f`: said, and no silent end by SIGXFSZ."""
+    done = run([built("bin", "pnetcdf", "left_open_relinked"), f"{tmp_path}/", "limited"], ranks)
+    assert "closed by MPI_Finalize" not in done.stderr
+    for name in ["first", "second", "defining", *(f"own{rank}" for rank in range(ranks))]:
+        said = [line for line in done.stderr.splitlines() if f"/{name}.nc" in line]
+        assert any("File too large" in line for line in said), done.stderr
+        assert sum("MPI_Finalize could not close it" in line for line in said) == 1, done.stderr
+
+
+def test_a_dead_jobs_lock_is_told_of(tmp_path):
+    lock = "host elsewhere\nprocess 7\nsince then\nstart 1\n"
+    words = [built("bin", "campaign_records"), tmp_path / "run.nc"]
+    for n_steps, first in (2, 0), (3, 2):
+        (tmp_path / "run.nc.lock").write_text(lock)
+        done = run([*words, n_steps, first], 2)
+        assert done.stderr.count("another job (process 7 on elsewhere, since then) died") == 1
+
+
 def test_a_program_that_ends_without_mpi_finalize_is_told_what_is_lost(tmp_path):
     done = run([built("bin", "pnetcdf", "left_open_relinked"), f"{tmp_path}/", "exit"], code=None)
     for name in ["first", "second", "own0", "defining"]:
