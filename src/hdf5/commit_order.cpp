@@ -139,8 +139,12 @@ const SignatureRank* find_signature(std::span<const std::byte> block) {
   return nullptr;
 }
 
-/// Whether an old block of a kind that can be ordered takes the place of one of the same kind.
+/// Whether an old block of a kind that can be ordered takes the place of one of the same kind, in
+/// one page: a kill between two pages of a write would leave neither the old block nor the new one.
 Result<bool> is_orderly(Storage& storage, const PlannedWrite& write) {
+  constexpr std::uint64_t page_bytes = 4096;  // The least there is; larger ones are made of these.
+  const std::uint64_t last = write.address + write.bytes.size() - 1;
+  if (write.address / page_bytes != last / page_bytes) return false;
   const SignatureRank* known = find_signature(write.bytes);
   if (known == nullptr) return looks_like_old_header(write.bytes);
   if (!known->orderly) return false;
@@ -289,12 +293,16 @@ Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettin
   if (journal) {
     const Result<Journal> entries = journal_of(storage, plan);
     if (!entries.ok()) return entries.status();
-    TAILRACE_TRY(write_journal(settings.journal_path, *entries));
+    TAILRACE_TRY(write_journal(settings.journal_path, *entries, settings.sync));
   }
-  TAILRACE_TRY(write_phase(storage, plan.superblock, settings.sync));
-  TAILRACE_TRY(write_phase(storage, plan.index_blocks, settings.sync));
-  TAILRACE_TRY(write_phase(storage, plan.object_headers, settings.sync));
-  return journal ? remove_journal(settings.journal_path) : Status();
+  // Under the journal the order of what arrives does not matter: one sync for all three.
+  const bool sync_each = settings.sync && !journal;
+  TAILRACE_TRY(write_phase(storage, plan.superblock, sync_each));
+  TAILRACE_TRY(write_phase(storage, plan.index_blocks, sync_each));
+  TAILRACE_TRY(write_phase(storage, plan.object_headers, sync_each));
+  if (!journal) return Status();
+  if (settings.sync) TAILRACE_TRY(storage.sync());
+  return remove_journal(settings.journal_path, settings.sync);
 }
 
 // --- The writing of one commit, on whichever thread has time for it.

@@ -73,10 +73,11 @@ class DirtyBytes {
 // A file that is created has no old blocks: its superblock is the last write and makes it one.
 // Files that Tailrace made and that grow by groups under the root or along a dimension need no
 // more. Other changes cannot be ordered: heaps and B-trees whose blocks check each other's counts,
-// and freed blocks whose space HDF5 has used again. Such a commit is made under the journal, asked
-// for or not. Splitting the plan from its execution lets tests look at the order without a disk.
-// Source: measured crash behaviour, docs/format.md; block signatures: HDF5 File Format
-// Specification.
+// freed blocks whose space HDF5 has used again, and blocks that cross a border of pages, within
+// which a kill can cut a write. Such a commit is made under the journal, asked for or not; then one
+// sync stands for those of 3 to 5. Splitting the plan from its execution lets tests look at the
+// order without a disk. Source: measured crash behaviour, docs/format.md; block signatures: HDF5
+// File Format Specification.
 
 /// How far at the end of a commit an old block is rewritten; smaller goes first.
 ///
@@ -125,7 +126,7 @@ struct CommitSettings {
   std::string journal_path;  ///< Empty: never.
 };
 
-/// Execute the plan. Cost: at most four syncs; the journal takes two to four more.
+/// Execute the plan. Cost: at most four syncs; with the journal five, of file, journal and folder.
 /// @error whatever Storage or the journal's file answers; a journal that was begun stays for
 /// recover.
 Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettings& settings);

@@ -94,7 +94,7 @@ Result<Journal> decode_journal(std::span<const std::byte> bytes, const std::stri
 
 std::string journal_path_of(const std::string& path) { return path + ".journal"; }
 
-Status write_journal(const std::string& journal_path, const Journal& journal) {
+Status write_journal(const std::string& journal_path, const Journal& journal, bool sync) {
   const std::vector<std::byte> bytes = encode_journal(journal);
   const std::string what = "journal \"" + journal_path + "\"";
   // Never through a link, nor over another one: that would be somebody's way back.
@@ -102,9 +102,9 @@ Status write_journal(const std::string& journal_path, const Journal& journal) {
       ::open(journal_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!at.open()) return status_from_errno(errno, what);
   Status written = write_fully(at.fd(), bytes.data(), bytes.size(), 0, what);
-  if (written.ok() && ::fsync(at.fd()) != 0) written = status_from_errno(errno, what);
+  if (written.ok() && sync && ::fsync(at.fd()) != 0) written = status_from_errno(errno, what);
   at.close();
-  if (written.ok()) written = sync_folder_of(journal_path);
+  if (written.ok() && sync) written = sync_folder_of(journal_path);
   if (!written.ok()) ::unlink(journal_path.c_str());
   return written;
 }
@@ -144,8 +144,8 @@ Status check_no_journal(const std::string& path) {
                                    path + "\" completes or removes it");
 }
 
-Status remove_journal(const std::string& journal_path) {
-  if (::unlink(journal_path.c_str()) == 0) return sync_folder_of(journal_path);
+Status remove_journal(const std::string& journal_path, bool sync) {
+  if (::unlink(journal_path.c_str()) == 0) return sync ? sync_folder_of(journal_path) : Status();
   return errno == ENOENT ? Status() : status_from_errno(errno, "journal \"" + journal_path + "\"");
 }
 

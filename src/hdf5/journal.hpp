@@ -40,9 +40,10 @@ struct Journal {
 /// The journal's place: beside the file, under its very name.
 std::string journal_path_of(const std::string& path);
 
-/// Write the journal and make it durable, together with its name in the folder.
+/// Write the journal and make it durable, together with its name in the folder. Without `sync` it
+/// helps against a kill alone.
 /// @error no_space, io_error  no journal is left behind then.
-Status write_journal(const std::string& journal_path, const Journal& journal);
+Status write_journal(const std::string& journal_path, const Journal& journal, bool sync = true);
 
 /// Read a journal back. @error not_found  there is none.
 /// @error corrupt  cut short or a wrong checksum: the commit had not begun to write in place.
@@ -53,6 +54,6 @@ Result<Journal> read_journal(const std::string& journal_path);
 Status check_no_journal(const std::string& path);
 
 /// Remove the journal and make that durable; a missing one is fine.
-Status remove_journal(const std::string& journal_path);
+Status remove_journal(const std::string& journal_path, bool sync = true);
 
 }  // namespace tailrace

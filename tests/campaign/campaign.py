@@ -102,8 +102,9 @@ class Judge:
 
 
 def is_promised(job, kind):
-    """Whether a loss breaks a promise: a write in place can be torn where it has no journal."""
-    return kind == "kill" or job.synced and (job.journal or kind not in ("torn", "cut"))
+    """Whether a loss breaks a promise: a write in place can be torn where it has no journal; what
+    crosses a border of pages, where a kill cuts, has one."""
+    return kind in ("kill", "cut") or job.synced and (job.journal or kind != "torn")
 
 
 def broken_promise(job, kind, committed, seen):

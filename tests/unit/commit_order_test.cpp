@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "crash_points.hpp"
 #include "hdf5/hdf5_handle.hpp"
@@ -86,6 +88,35 @@ TYPED_TEST(Journalled, EveryPointIsGoodAfterRecoveryEvenTorn) {
   EXPECT_GT(tally.n_points, 150U);
   EXPECT_EQ(tally.n_damaged, 0U);
   EXPECT_EQ(tally.n_half_steps, 0U);
+}
+
+/// Without the option: a block that is rewritten across a border of pages has a journal unasked,
+/// and its commit one sync for what the others sync one by one.
+TEST(CommitOrder, AKillBetweenTwoPagesOfAWriteDamagesNothing) {
+  const TestFolder folder;
+  GrowingDatasets series;
+  const Recording recording = record(series, folder / "out.h5", false, false, 100, 40);
+  Tally tally;
+  judge_recovered(series, folder / "crash.h5", recording, tally, Tear::between_pages);
+  report("growing, torn between pages", tally);
+  EXPECT_GT(tally.n_torn, 10U);
+  EXPECT_EQ(tally.n_damaged, 0U);
+  EXPECT_EQ(tally.n_half_steps, 0U);
+  std::map<std::size_t, std::pair<std::size_t, bool>> syncs;  // Of each commit; whether journalled.
+  for (const Operation& operation : recording.operations) {
+    auto& [n, journalled] = syncs[operation.n_commits];
+    n += operation.kind == Operation::Kind::sync ? 1 : 0;
+    journalled = journalled || !operation.journal.empty();
+  }
+  std::size_t n_journalled = 0;
+  for (const auto& [commit, seen] : syncs) {
+    if (commit > 0 && commit < recording.n_steps) {  // The last one has no step.
+      EXPECT_EQ(seen.first, seen.second ? 2U : 4U) << "commit " << commit;
+    }
+    n_journalled += seen.second ? 1 : 0;
+  }
+  EXPECT_GT(n_journalled, 0U);
+  EXPECT_LT(n_journalled, syncs.size());
 }
 
 TEST(CommitOrder, ReorderedUnsyncedWritesDamageNothing) {

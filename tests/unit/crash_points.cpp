@@ -32,11 +32,16 @@ std::string growing_path(unsigned k) { return "/run/field" + std::to_string(k); 
 struct CrashImage {
   std::vector<std::byte> bytes;
 
-  void apply(const Operation& operation, bool torn) {
+  void apply(const Operation& operation) {
     if (operation.kind == Operation::Kind::extend) {
-      if (!torn && bytes.size() < operation.address) bytes.resize(operation.address);
+      if (bytes.size() < operation.address) bytes.resize(operation.address);
     } else if (operation.kind == Operation::Kind::write) {
-      const std::size_t n = torn ? operation.bytes.size() / 2 : operation.bytes.size();
+      apply_front(operation, operation.bytes.size());
+    }
+  }
+  /// The first `n` bytes of a write.
+  void apply_front(const Operation& operation, std::size_t n) {
+    if (operation.kind == Operation::Kind::write) {
       if (bytes.size() < operation.address + n) bytes.resize(operation.address + n);
       std::copy_n(operation.bytes.begin(), n, bytes.begin() + std::ptrdiff_t(operation.address));
     }
@@ -203,11 +208,11 @@ void judge_all(Series& series, const std::string& path, const Recording& recordi
     }
     if (!skip && operation.kind == Operation::Kind::write && is_judged(operation.n_commits, torn)) {
       CrashImage half = image;
-      half.apply(operation, true);
+      half.apply_front(operation, operation.bytes.size() / 2);
       half.store(path);
       judge(series, path, operation.n_commits, torn);
     }
-    image.apply(operation, false);
+    image.apply(operation);
   }
   ++clean.n_points;
   image.store(path);
@@ -221,7 +226,7 @@ void report(const char* name, const Tally& tally) {
 }
 
 void judge_recovered(Series& series, const std::string& path, const Recording& recording,
-                     Tally& tally) {
+                     Tally& tally, Tear tear) {
   const std::string journal = journal_path_of(path);
   const auto recover_and_judge = [&](const CrashImage& image, const std::string& journal_bytes,
                                      std::size_t n_commits) {
@@ -244,12 +249,17 @@ void judge_recovered(Series& series, const std::string& path, const Recording& r
     }
     const bool skip = !operation.committing && operation.address % 4 != 0;
     if (!skip) recover_and_judge(image, operation.journal, operation.n_commits);
-    if (!skip && operation.kind == Operation::Kind::write) {
-      CrashImage half = image;
-      half.apply(operation, true);
-      recover_and_judge(half, operation.journal, operation.n_commits);
+    const std::size_t n_bytes = operation.bytes.size();
+    constexpr std::size_t page = 4096;
+    const std::size_t first = tear == Tear::in_half ? n_bytes / 2 : page - operation.address % page;
+    const std::size_t stride = tear == Tear::in_half ? n_bytes : page;
+    for (std::size_t n = first; !skip && n < n_bytes; n += stride) {
+      CrashImage torn = image;
+      torn.apply_front(operation, n);
+      recover_and_judge(torn, operation.journal, operation.n_commits);
+      ++tally.n_torn;
     }
-    image.apply(operation, false);
+    image.apply(operation);
     // The journal outlives the last write and sync of its commit for a moment.
     if (!operation.journal.empty())
       recover_and_judge(image, operation.journal, operation.n_commits);
@@ -271,13 +281,17 @@ void judge_reordered(Series& series, const std::string& path, const Recording& r
         if (!is_judged(operation.n_commits, tally)) continue;
         CrashImage image = synced;
         for (const Operation* one : unsynced) {
-          if ((one == chosen) == alone) image.apply(*one, false);
+          if ((one == chosen) == alone) image.apply(*one);
         }
         image.store(path);
+        if (!operation.journal.empty()) {
+          std::ofstream(journal_path_of(path), std::ios::binary) << operation.journal;
+          EXPECT_TRUE(inspect_and_recover(path, true).ok());
+        }
         judge(series, path, operation.n_commits, tally);
       }
     }
-    for (const Operation* done : unsynced) synced.apply(*done, false);
+    for (const Operation* done : unsynced) synced.apply(*done);
     unsynced.clear();
   }
 }

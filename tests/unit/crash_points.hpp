@@ -59,6 +59,7 @@ struct Tally {
   std::size_t n_points = 0;
   std::size_t n_judged = 0;
   std::size_t n_damaged = 0;     ///< A committed step does not read right.
+  std::size_t n_torn = 0;        ///< Points within a write (judge_recovered).
   std::size_t n_half_steps = 0;  ///< The step under way is neither absent nor complete.
   bool apart = false;            ///< Judge in child processes: some points will be damaged.
 };
@@ -81,12 +82,15 @@ std::vector<std::byte> content_of(const std::string& path);
 void judge_all(Series& series, const std::string& path, const Recording& recording, Tally& clean,
                Tally& torn);
 
+/// Where a write is cut short: anywhere, or as by a kill, at a border of pages that it crosses.
+enum class Tear : std::uint8_t { in_half, between_pages };
+
 /// As judge_all, but recovery runs on every point first; torn journals are tried, too.
 void judge_recovered(Series& series, const std::string& path, const Recording& recording,
-                     Tally& tally);
+                     Tally& tally, Tear tear = Tear::in_half);
 
 /// Power loss: writes since the last sync reach the disk in any order. Tried: each of them alone,
-/// and all but each of them.
+/// and all but each of them; recovery runs where a journal is there.
 void judge_reordered(Series& series, const std::string& path, const Recording& recording,
                      Tally& tally);
 
