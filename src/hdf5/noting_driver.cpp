@@ -7,8 +7,11 @@
 #include "hdf5/noting_driver.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 namespace tailrace {
@@ -79,6 +82,42 @@ haddr_t get_noting_end(const H5FD_t* file, H5FD_mem_t) {
   return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{driver_address_max / 2});
 }
 
+/// A global heap is a row of objects, each with its length, which HDF5 (1.10.8) believes: one of no
+/// bytes keeps it for ever, one beyond the heap's end leads it through other memory. `head`: the
+/// heap's first bytes.
+Status check_global_heap(NotedFile& file, std::uint64_t address, std::span<const std::byte> head) {
+  constexpr std::uint64_t heap_head = 16;  // Of the heap, and of each object in it.
+  constexpr std::size_t length_at = 8;     // In both.
+  const auto length_in = [&](std::span<const std::byte> bytes) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes.data() + length_at, std::min<std::size_t>(file.length_bytes, 8));
+    return length;
+  };
+  // To a driver heaps are raw data. They are read from their begin on, 4 KiB or what there is.
+  constexpr std::string_view begin("GCOL\1\0\0\0", 8);
+  if (head.size() < heap_head || head.size() > 4096 ||
+      std::memcmp(head.data(), begin.data(), begin.size()) != 0) {
+    return Status();
+  }
+  const std::uint64_t n_bytes = length_in(head);
+  std::array<std::byte, heap_head> object{};
+  for (std::uint64_t at = heap_head; n_bytes >= at + heap_head;) {
+    TAILRACE_TRY(file.fill(address + at, object));
+    const bool is_free = object[0] == std::byte{0} && object[1] == std::byte{0};
+    const std::uint64_t stated = length_in(object);
+    const std::uint64_t left = n_bytes - at;
+    const std::uint64_t taken = is_free ? stated : heap_head + (stated + 7) / 8 * 8;
+    if (stated > left || taken > left || taken == 0) {
+      return Status(Code::corrupt, "global heap at address " + std::to_string(address) +
+                                       ": an object of " + std::to_string(stated) +
+                                       " bytes cannot be at byte " + std::to_string(at) + " of " +
+                                       std::to_string(n_bytes));
+    }
+    at += taken;
+  }
+  return Status();
+}
+
 herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
                    void* bytes) {
   if (noting_file(file).file == nullptr) return -1;
@@ -88,7 +127,9 @@ herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
     return 0;
   }
   return called_by_hdf5([&] {
-    Status filled = noted.fill(address, {static_cast<std::byte*>(bytes), n});
+    const std::span<std::byte> wanted(static_cast<std::byte*>(bytes), n);
+    Status filled = noted.fill(address, wanted);
+    if (filled.ok() && type == H5FD_MEM_DRAW) filled = check_global_heap(noted, address, wanted);
     if (filled.ok()) return 0;
     if (noted.failure.ok()) noted.failure = std::move(filled);
     return -1;
@@ -267,7 +308,11 @@ Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
     return hdf5_failure(Code::internal, "HDF5 file access list");
   }
   Hdf5Id opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
-  if (opened.valid()) return opened;
+  if (opened.valid()) {
+    const Hdf5Id creation(H5Fget_create_plist(opened.get()));
+    H5Pget_sizes(creation.get(), nullptr, &file.length_bytes);
+    return opened;
+  }
   if (!file.failure.ok()) return file.failure;
   return hdf5_failure(Code::corrupt, "file \"" + path + "\" does not open as HDF5");
 }

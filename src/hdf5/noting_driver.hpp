@@ -40,6 +40,7 @@ class NotedFile {
   }
 
   std::uint64_t end_of_file = 0;  ///< What HDF5 compares with the end that the superblock states.
+  std::size_t length_bytes = 8;   ///< In which the file states lengths; known once it is open.
   std::uint64_t bytes_there = 0;  ///< How long it really is: no file has more chunks than bytes.
   bool noting = false;            ///< Raw reads are noted instead of made.
   std::optional<Extent> noted;    ///< The last of them.

@@ -254,6 +254,26 @@ def test_tall_chunks_keep_within_the_memory(tmp_path, codec):
     assert np.array_equal(datasets(target)["x"], values)
 
 
+@pytest.mark.parametrize("length", [0, 1 << 20, (1 << 64) - 16, (1 << 64) - 1])
+def test_lengths_in_a_global_heap_that_lie(tmp_path, length):
+    """Where HDF5 itself would go round for ever, or through memory that is none of the heap's. Of a
+    virtual dataset the sources stand there, of dimension scales who uses them."""
+    source, target = tmp_path / "lie.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["x"] = np.arange(8, dtype="i4")
+        layout = h5py.VirtualLayout((8,), "i4")
+        layout[:] = h5py.VirtualSource(".", "x", shape=(8,))
+        file.create_virtual_dataset("view", layout)
+    heap = find_in(source, b"GCOL")
+    # Number 0: what is free, whose length is all that it takes.
+    patch(source, heap + 16, struct.pack("<HHIQ", 0 if length == 0 else 1, 1, 0, length))
+    for words in (["info", source], ["repack", source, "-o", target], ["verify", source, source],
+                  ["concat", source, twin(source), "-o", target]):
+        assert f"global heap at address {heap}" in bounded(*words, codes=(2,)).stderr, words
+        assert not target.exists()
+    assert "has lost data" in bounded("recover", source, codes=(1,)).stdout
+
+
 # --- What is no file.
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket"])
