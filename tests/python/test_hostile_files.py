@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
-from cli_tools import ENVIRONMENT, command, datasets, numbers, own_lines, tailrace
+from cli_tools import ENVIRONMENT, ROOT, command, datasets, numbers, own_lines, tailrace
 
 ADDRESS_SPACE = 6 << 30  # Threads reserve much of it; what is in use is checked by itself.
 RESIDENT = 1 << 30
@@ -423,3 +423,15 @@ def test_a_view_of_itself(tmp_path):
     for words in (["info", source], ["repack", source, "-o", out], ["verify", source, out],
                   ["recover", source]):
         bounded(*words)
+
+
+# --- The fuzzer's seeds (tests/fuzz): what has gone wrong with one of them stays mended.
+
+def test_what_the_fuzzer_starts_from(tmp_path):
+    files = sorted((ROOT / "tests/fuzz").glob("*-input-file/*"))
+    assert len(files) >= 50
+    for path in files:
+        ends = (0, 2) if path.parent.name.startswith("corpus") else (0, 1, 2, 3)
+        bounded("info", path, codes=ends)
+        bounded("verify", path, path, codes=ends)
+        bounded("repack", path, "-o", tmp_path / "out.h5", "--force", codes=ends)
