@@ -205,7 +205,7 @@ class Campaign:
         if done is None or (done.returncode != 0 and not job.may_fail):
             return self.breaks(f"{job.name}: the job itself: {done}", left)
         if not job.marks:
-            calls.append(disk.Call(ord("m"), 4, 0, 0, 0, 0, 1, b""))
+            calls.append(disk.Call(ord("m"), 4, 0, 0, 0, 0, 1, 0, b""))
         missed = disk.final_state(start, calls)
         if missed != left:
             sys.exit(f"campaign: {job.name}: a replay differs from the files: "
@@ -290,21 +290,25 @@ class Campaign:
               "l": ("5",), "u": ("5", "13"), "p": ("11", "11s"), "x": ("12",), "a": ("12", "12s")}
 
     def faults_of(self, job, calls):
-        """(class, number of the call on its rank, action, rank, sticky, kind) of all there are."""
+        """(class, number of the call on its rank, action, rank, sticky, kind, key) of all there
+        are. Those of one key are much the same: the calls stand in one place of the programs."""
         counts = collections.Counter()
         for call in calls:
             if call.group == "note":
                 continue
             counts[call.rank, call.group] += 1
             number = counts[call.rank, call.group]
-            for action in self.FAULTS[call.kind]:
-                sticky = int(action.endswith("s"))
-                for rank in {call.rank, -1} if job.ranks > 1 else {-1}:
-                    yield call.group, number, action.rstrip("s"), rank, sticky, call.kind
+            ranks = (call.rank, -1) if job.ranks > 1 else (-1,)
+            wanted = [(action, rank) for action in self.FAULTS[call.kind] for rank in ranks]
             if call.group == "io":
-                yield call.group, number, "kill", call.rank, 0, call.kind
+                wanted.append(("kill", call.rank))
                 if self.random.random() < self.arguments.stops:
-                    yield call.group, number, "stop", call.rank, 0, call.kind
+                    wanted.append(("stop", call.rank))
+            for action, rank in wanted:
+                who = "each" if rank < 0 else "root" if rank == 0 else "other"
+                key = call.site, call.kind, action, who, job.ranks > 1
+                sticky = int(action.endswith("s"))
+                yield call.group, number, action.rstrip("s"), rank, sticky, call.kind, key
 
     def continue_stopped(self, log, ended):
         """Let a rank that stopped itself stand still for five seconds."""
@@ -369,17 +373,26 @@ class Campaign:
                     self.breaks(f"{job.name}: the job itself: {done and done.stderr}", left)
                 plan += [(job, *fault) for fault in sorted(self.faults_of(job, calls))]
         self.random.shuffle(plan)
-        tally = collections.Counter()
-        for job, *fault in plan[:self.arguments.most]:
+        # Every place in the programs once, with each errno and each choice of ranks; then the rest.
+        first = {}
+        for number, point in enumerate(plan):
+            first.setdefault(point[-1], number)
+        chosen = set(first.values())
+        plan = ([plan[i] for i in first.values()] +
+                [point for i, point in enumerate(plan) if i not in chosen])
+        tally, covered = collections.Counter(), set()
+        for job, *fault, key in plan[:self.arguments.most]:
             if self.late():
                 break
+            covered.add(key)
             outcome = self.fault(job, *fault)
             if outcome == "too long":    # Twice: once may be a busy machine.
                 outcome = self.fault(job, *fault, again=True)
             tally[f"{fault[0]} {fault[2]}: {outcome}"] += 1
         for name, count in sorted(tally.items()):
             self.rows.append({"fault": name, "runs": count})
-        print(f"{sum(tally.values())} of {len(plan)} faults: {dict(tally)}", flush=True)
+        print(f"{sum(tally.values())} of {len(plan)} faults, {len(covered)} of {len(first)} kinds "
+              f"(a call's place, an errno, whose): {dict(tally)}", flush=True)
 
 
 def main():

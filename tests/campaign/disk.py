@@ -15,7 +15,7 @@ import itertools
 import os
 import struct
 
-RECORD = struct.Struct("<BBHiQQQQ")
+RECORD = struct.Struct("<BBHiQQQQQ")
 CLASSES = ("io", "thread", "map", "memory", "note")
 SECTORS = (512, 4096)
 
@@ -23,11 +23,12 @@ SECTORS = (512, 4096)
 class Call:
     """One recorded call."""
 
-    __slots__ = ("kind", "group", "rank", "error", "pid", "inode", "offset", "data")
+    __slots__ = ("kind", "group", "rank", "error", "pid", "inode", "offset", "site", "data")
 
-    def __init__(self, kind, group, rank, error, pid, inode, offset, data):
+    def __init__(self, kind, group, rank, error, pid, inode, offset, site, data):
         self.kind, self.group, self.rank, self.error = chr(kind), CLASSES[group], rank, error
         self.pid, self.inode, self.offset, self.data = pid, inode, offset, data
+        self.site = site    # the place in the programs that makes the call, where asked for
 
     def names(self):
         return [name.decode() for name in self.data.split(b"\0")[:-1]]

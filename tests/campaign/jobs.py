@@ -142,6 +142,8 @@ class Job:
             more["CAMPAIGN_FAULT"] = fault
             if fault.startswith("memory") or fault.startswith("count"):
                 more["CAMPAIGN_MEMORY"] = "1"
+            if fault.startswith("count"):
+                more["CAMPAIGN_SITES"] = "1"
         if self.nodes:
             more["TAILRACE_RANKS_PER_NODE"] = self.nodes
         words = ["env", *(f"{key}={value}" for key, value in more.items()),

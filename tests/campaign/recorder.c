@@ -1,7 +1,7 @@
 /* libcampaign_recorder.so: what a job does to the files below one folder, and faults put into that.
  *
  *   LD_PRELOAD=libcampaign_recorder.so CAMPAIGN_FOLDER=/absolute/folder CAMPAIGN_LOG=/elsewhere/log
- *   CAMPAIGN_FAULT=CLASS:CALL:ACTION:RANK:STICKY
+ *   CAMPAIGN_FAULT=CLASS:CALL:ACTION:RANK:STICKY CAMPAIGN_SITES=1
  *
  * Every call that changes a file or a name below the folder is made and appended to the log under
  * one lock of all processes, so the log's order is an order in which the calls took effect. Calls
@@ -19,6 +19,7 @@
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -47,7 +48,9 @@ struct Record {
   uint8_t class_of_call;
   uint16_t rank;
   int32_t error;
-  uint64_t pid, inode, offset, n_bytes;
+  uint64_t pid, inode, offset;
+  uint64_t site; /* which place in the programs makes the call; 0: not asked for (CAMPAIGN_SITES) */
+  uint64_t n_bytes;
 };
 
 static char folder[PATH_MAX];
@@ -86,6 +89,25 @@ __attribute__((constructor)) static void begin_recording(void) {
   snprintf(folder, sizeof folder, "%s", below_folder);
 }
 
+/* A number of the calls that have led here, the same in every run: where they stand in their
+ * libraries, not in memory. */
+static uint64_t site_here(void) {
+  enum { DEPTH = 14, OWN = 3 };
+  void* frames[DEPTH];
+  uint64_t site = 14695981039346656037U;
+  if (getenv("CAMPAIGN_SITES") == NULL || inside) return 0;
+  inside = 1;
+  const int n = backtrace(frames, DEPTH);
+  for (int i = OWN; i < n; ++i) {
+    Dl_info facts;
+    if (dladdr(frames[i], &facts) == 0 || facts.dli_fname == NULL) continue;
+    const uint64_t at = (uint64_t)((char*)frames[i] - (char*)facts.dli_fbase);
+    site = (site ^ at ^ (uint64_t)strlen(facts.dli_fname) << 40) * 1099511628211U;
+  }
+  inside = 0;
+  return site;
+}
+
 /* Append a record. The caller holds the lock, or needs none. */
 static void note(char kind, int class_of_call, int error, uint64_t inode, uint64_t offset,
                  const struct iovec* parts, int n_parts, uint64_t n_bytes) {
@@ -96,6 +118,7 @@ static void note(char kind, int class_of_call, int error, uint64_t inode, uint64
                           (uint64_t)getpid(),
                           inode,
                           offset,
+                          site_here(),
                           n_bytes};
   struct iovec all[IOV_MAX] = {{&record, sizeof record}};
   int n = 1;
