@@ -3,20 +3,15 @@
 #include "concat/concat_work.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <new>
-#include <thread>
 
 #include "exec/thread_team.hpp"
 #include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
 namespace {
-
-/// How often the main thread looks after the tail while others work.
-constexpr std::chrono::microseconds service_interval{50};
 
 /// Raw bytes of the chunks of one task, unless a chunk is larger.
 constexpr std::uint64_t task_bytes = 2U << 20;
@@ -342,22 +337,8 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
   const auto do_all = [&] {
     return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, guarded);
   };
-  if (!tail_.needs_service()) return do_all();
-  // Between nodes claims make progress only while the main thread serves the tail, and tasks may
-  // wait for a write that waits for its claim.
-  Status worked;
-  std::atomic<bool> done{false};
-  std::thread worker = start_thread([&] {
-    worked = do_all();
-    done = true;
-  });
-  if (!worker.joinable()) return Status(Code::out_of_memory, "the system refuses a thread");
-  while (!done) {
-    tail_.service();
-    std::this_thread::sleep_for(service_interval);
-  }
-  worker.join();
-  return worked;
+  // Tasks may wait for a write that waits for its claim.
+  return serve_while(tail_, do_all);
 }
 
 }  // namespace tailrace

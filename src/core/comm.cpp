@@ -79,8 +79,12 @@ Status agree_on_text(Comm& comm, const std::string& what, const std::string& tex
   }
 
   const int speaker = static_cast<int>(first_failed);
-  const Status said = as_rank_says(comm, speaker, mine);
-  return comm.n_ranks() > 1 ? said.within("rank " + std::to_string(speaker)) : said;
+  return as_rank_says(comm, speaker, comm.named(mine));
+}
+
+Status Comm::named(const Status& mine) const {
+  if (mine.ok() || n_ranks() == 1) return mine;
+  return mine.within("rank " + std::to_string(rank()) + place());
 }
 
 Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {

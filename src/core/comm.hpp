@@ -54,22 +54,31 @@ class Tail {
  public:
   virtual ~Tail() = default;
   /// Take `n_bytes` at the end of the file and return their address. Not collective. Thread-safe.
-  /// Cost: one atomic add within a node; across nodes, a remote operation now and then.
+  /// Cost: one atomic add on rank 0's node; on others it waits for rank 0's answer to a message.
+  /// @returns any address if failure_raised(): then nothing may be written.
   virtual std::uint64_t claim(std::uint64_t n_bytes) = 0;
-  /// Tell that this rank is going to claim so many bytes in this step, as far as it knows: then
-  /// they can be had across nodes before they are needed. Not collective.
+  /// Tell that this rank is going to claim so many bytes in this step, as far as it knows, while
+  /// main threads do not serve: they are asked for at once. What is too much is a gap. Not
+  /// collective.
   virtual void expect(std::uint64_t /*n_bytes*/) {}
+  /// What one claim can have without a message, if anything; else all. It may be less at once.
+  virtual std::uint64_t room() const { return UINT64_MAX; }
   /// Let claims across nodes make progress; called by the main thread while it waits.
   virtual void service() {}
   /// Whether service() must be called now and then: true if the ranks span several nodes.
   virtual bool needs_service() const { return false; }
+  /// This rank waits for no claim any more, until a collective call. Collective, before ranks go
+  /// back to a program while claims may still come: rank 0 stays, and serves, until all have said
+  /// so, and what was expected has been got.
+  virtual void let_go() {}
   /// Where the file ends now. Collective (a barrier): all claims made before are counted.
   virtual std::uint64_t end() = 0;
   /// The same where all ranks are known to have made their claims. Rank 0 only; not collective.
   virtual std::uint64_t end_at_root() = 0;
   /// Set the end. Collective; no claim may be under way. The value of rank 0 counts.
   virtual void reset(std::uint64_t address) = 0;
-  /// Tell the ranks of this node that the step has failed, so that they stop early. Any thread.
+  /// Tell that the step has failed, so that others stop early: the ranks of this node at once,
+  /// those of others when their main threads serve. Any thread.
   virtual void raise_failure() = 0;
   virtual bool failure_raised() const = 0;
   /// Forget a raised failure and the bytes done. Collective, but waits for nobody: every rank has
@@ -158,6 +167,10 @@ class Comm {
   virtual int n_ranks() const = 0;
   /// Ranks that share this one's node (and its cores).
   virtual int n_ranks_on_node() const = 0;
+  /// Whether this rank is the one of its node that does what is enough to do once a node.
+  virtual bool leads_node() const { return rank() == 0; }
+  /// " on HOST" where the ranks span several nodes: what errors name a rank by, besides its number.
+  virtual std::string place() const { return ""; }
   bool is_root() const { return rank() == 0; }
 
   /// Collective. Cost: O(log ranks).
@@ -210,6 +223,8 @@ class Comm {
     TAILRACE_TRY(agree(mine.status()));
     return mine;
   }
+  /// This rank's failure, with its rank and place as agree() names them; ok as it is.
+  Status named(const Status& mine) const;
 
   /// Note a decision that every rank must have come to by itself and alike, such as a field's
   /// codec: the next agree() compares all that was noted, at no further cost. Not collective.
@@ -248,6 +263,8 @@ class BorrowedComm final : public Comm {
   int rank() const override { return comm_.rank(); }
   int n_ranks() const override { return comm_.n_ranks(); }
   int n_ranks_on_node() const override { return comm_.n_ranks_on_node(); }
+  bool leads_node() const override { return comm_.leads_node(); }
+  std::string place() const override { return comm_.place(); }
   void barrier() override { comm_.barrier(); }
   void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
     comm_.allreduce(values, reduction);

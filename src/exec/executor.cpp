@@ -8,6 +8,7 @@
 
 #include "core/options.hpp"
 #include "exec/encode_lane.hpp"
+#include "exec/thread_team.hpp"
 
 namespace tailrace {
 namespace {
@@ -86,6 +87,7 @@ void Executor::hand_over(bool keep_puts) {
     make_room(seen);
   }
   comm_.finish_posts();
+  tail_.let_go();
 }
 
 /// Wait for messages or memory; a rank without encode threads makes memory free by itself.
@@ -125,7 +127,8 @@ Status Executor::finish(ExecutorReport& report) {
   report.written = std::move(io_lane_.written());
   finish_shared(report);
   if (!failed()) {
-    if (const Status synced = io_lane_.sync_rest(); !synced.ok()) fail(synced);
+    const Status synced = serve_while(tail_, [this] { return io_lane_.sync_rest(); });
+    if (!synced.ok()) fail(synced);
   }
   comm_.finish_posts();
   if (settings_.progress) settings_.progress();

@@ -236,7 +236,10 @@ bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
     case AddressFrom::arena: return placer_->arena_holds(n_bytes);
     case AddressFrom::place:
       return last.chunk.address + last.chunk.encoded_bytes == next.chunk.address;
-    case AddressFrom::tail: return true;
+    case AddressFrom::tail: {
+      const std::uint64_t room = tail_.room();
+      return n_bytes <= room || batch_bytes > room;
+    }
   }
   return false;
 }

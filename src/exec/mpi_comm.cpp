@@ -7,6 +7,7 @@
 // errors end the job (MPI_ERRORS_ARE_FATAL), but for the creation of windows, which is checked.
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -103,8 +104,21 @@ class MpiComm final : public Comm {
   int rank() const override { return rank_; }
   int n_ranks() const override { return n_ranks_; }
   int n_ranks_on_node() const override { return n_ranks_on_node_; }
+  bool leads_node() const override {
+    int rank_on_node = 0;
+    MPI_Comm_rank(node_comm_, &rank_on_node);
+    return rank_on_node == 0;
+  }
+  std::string place() const override {
+    int n_on_node = 1;  // Pretended nodes count here.
+    MPI_Comm_size(node_comm_, &n_on_node);
+    if (n_on_node == n_ranks_) return "";
+    std::array<char, 256> host{};
+    const bool told = ::gethostname(host.data(), host.size() - 1) == 0;
+    return std::string(" on ") + (told ? host.data() : "some host");
+  }
 
-  void barrier() override { barrier_politely(comm_); }
+  void barrier() override { barrier_politely(comm_, *errands_); }
 
   void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
     reduce(values.data(), values.size(), MPI_UINT64_T, op_of(reduction));
@@ -129,7 +143,7 @@ class MpiComm final : public Comm {
     }
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibcast(block.data(), byte_count(block.size()), MPI_BYTE, root, comm_, &request);
-    wait_politely(&request);
+    wait(&request);
     if (rank_ != root) {
       std::memcpy(&n_bytes, block.data(), sizeof n_bytes);
       bytes.resize(n_bytes);
@@ -138,7 +152,7 @@ class MpiComm final : public Comm {
     for (std::uint64_t at = n_in_block(); at < n_bytes; at += kMessageLimit) {
       const int part = byte_count(std::min(kMessageLimit, n_bytes - at));
       MPI_Ibcast(bytes.data() + at, part, MPI_BYTE, root, comm_, &request);
-      wait_politely(&request);
+      wait(&request);
     }
   }
 
@@ -183,8 +197,9 @@ class MpiComm final : public Comm {
     std::vector<Message> incoming;
     MPI_Request barrier = MPI_REQUEST_NULL;
     bool in_barrier = false;
-    Nap nap(long_nap);
+    Nap nap(errands_->empty() ? long_nap : errand_nap);
     while (true) {
+      run_errands(*errands_);
       if (std::optional<Message> message = receive(tag)) {
         incoming.push_back(std::move(*message));
         continue;
@@ -220,7 +235,7 @@ class MpiComm final : public Comm {
   bool posts_pending() const override { return !posts_.empty(); }
 
   void finish_posts() override {
-    for (Post& post : posts_) wait_politely(&post.request);
+    for (Post& post : posts_) wait(&post.request);
     posts_.clear();
   }
 
@@ -228,7 +243,7 @@ class MpiComm final : public Comm {
 
   Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    Result<std::unique_ptr<Tail>> tail = make_mpi_tail(comm_, node_comm_, address);
+    Result<std::unique_ptr<Tail>> tail = make_mpi_tail(comm_, node_comm_, address, errands_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
     return tail;
   }
@@ -256,6 +271,8 @@ class MpiComm final : public Comm {
     node_comm_ = part;
   }
 
+  void wait(MPI_Request* request) { wait_politely(request, long_nap, *errands_); }
+
   static MPI_Op op_of(Reduction reduction) {
     switch (reduction) {
       case Reduction::min: return MPI_MIN;
@@ -272,11 +289,11 @@ class MpiComm final : public Comm {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Isend(sizes.data(), static_cast<int>(sizes.size()), MPI_UINT64_T, parent, kGatherTag, comm_,
               &request);
-    wait_politely(&request);
+    wait(&request);
     for (std::uint64_t at = 0; at < bytes.size(); at += kMessageLimit) {
       const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, bytes.size() - at));
       MPI_Isend(bytes.data() + at, part, MPI_BYTE, parent, kGatherTag, comm_, &request);
-      wait_politely(&request);
+      wait(&request);
     }
   }
 
@@ -287,13 +304,13 @@ class MpiComm final : public Comm {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(&sizes[first], static_cast<int>(n_below), MPI_UINT64_T, child, kGatherTag, comm_,
               &request);
-    wait_politely(&request);
+    wait(&request);
     std::uint64_t at = bytes.size();
     bytes.resize(std::accumulate(&sizes[first], sizes.data() + sizes.size(), at));
     for (; at < bytes.size(); at += kMessageLimit) {
       const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, bytes.size() - at));
       MPI_Irecv(bytes.data() + at, part, MPI_BYTE, child, kGatherTag, comm_, &request);
-      wait_politely(&request);
+      wait(&request);
     }
   }
 
@@ -301,7 +318,7 @@ class MpiComm final : public Comm {
     if (n_ranks_ == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(n), type, op, comm_, &request);
-    wait_politely(&request);
+    wait(&request);
   }
 
   std::optional<Message> receive(int tag) {
@@ -337,6 +354,7 @@ class MpiComm final : public Comm {
   int exchange_parity_ = 0;
   bool abandoned_ = false;
   std::list<Post> posts_;
+  std::shared_ptr<Errands> errands_ = std::make_shared<Errands>();
 };
 
 /// Whether this process was started by an MPI launcher (Open MPI, MPICH, Slurm).

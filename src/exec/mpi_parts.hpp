@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "core/comm.hpp"
 
@@ -46,30 +47,43 @@ class Nap {
 inline constexpr std::chrono::microseconds long_nap{500};  // others work: stay out of their way
 inline constexpr std::chrono::microseconds short_nap{20};  // data is coming while we poll
 
-inline void wait_politely(MPI_Request* request, std::chrono::microseconds longest = long_nap) {
-  Nap nap(longest);
+/// What a main thread that waits for MPI does besides: it serves the tails of its communicator
+/// which span several nodes, for ranks that have no address yet may be the ones that it waits for.
+using Errands = std::vector<Tail*>;
+inline constexpr std::chrono::microseconds errand_nap{100};
+
+inline void run_errands(const Errands& errands) {
+  for (Tail* tail : errands) tail->service();
+}
+
+inline void wait_politely(MPI_Request* request, std::chrono::microseconds longest = long_nap,
+                          const Errands& errands = {}) {
+  Nap nap(errands.empty() ? longest : std::min(longest, errand_nap));
   int complete = 0;
   while (true) {
     MPI_Test(request, &complete, MPI_STATUS_IGNORE);
     if (complete != 0) return;
+    run_errands(errands);
     nap.take();
   }
 }
 
-inline void barrier_politely(MPI_Comm comm) {
+inline void barrier_politely(MPI_Comm comm, const Errands& errands = {}) {
   int n_ranks = 0;
   MPI_Comm_size(comm, &n_ranks);
   if (n_ranks == 1) return;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(comm, &request);
-  wait_politely(&request);
+  wait_politely(&request, long_nap, errands);
 }
 
-// --- The file's shared end over MPI: node-local atomics, and one-sided operations between nodes.
+// --- The file's shared end over MPI: node-local atomics, and messages between nodes.
 
-/// Make the Tail of a communicator. Collective.
-/// @error unsupported  the MPI library cannot give the windows it needs.
-Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address);
+/// Make the Tail of a communicator. Collective. While it lives it is one of the `errands` if it
+/// spans several nodes.
+/// @error unsupported  the MPI library cannot give the window it needs.
+Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address,
+                                            std::shared_ptr<Errands> errands);
 
 // --- Memory that the ranks of a node share, over MPI.
 

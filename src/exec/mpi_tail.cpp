@@ -1,36 +1,43 @@
-// MpiTail: claims are an atomic add in shared memory; nodes take extents from rank 0's counter.
+// MpiTail: the end of the file lies in the memory of rank 0's node; other nodes ask for addresses.
 //
-// Invariant 1: an address is handed out once. Within a node the free part of an extent only
-//   shrinks; between nodes the counter at rank 0 only grows, by MPI_Fetch_and_op.
-// Invariant 2: only main threads call MPI. A worker whose claim fits none of its node's extents
-//   states its need and naps until some main thread of the node has fetched one in service().
-// Invariant 3: with a single node there is no extent and no MPI: the cursor is the file's end.
-// A fetch across nodes makes progress whenever rank 0's main thread is inside MPI; the executor and
-// all waits of MpiComm poll, so that is soon.
+// On rank 0's node a claim is an atomic add. Elsewhere it is a ticket in the memory of its node:
+// the node's first rank, its leader, asks rank 0 for the bytes of all tickets that wait, by a
+// message, and deals out the place that comes back. So a claim takes just what it needs and leaves
+// no gap; claims that come while an answer is under way are the next question. Where ranks tell
+// what they are going to claim while nobody can ask (steps that are handed over), their node gets
+// that much ahead, and a little more; the rests serve later claims, or are gaps.
 //
-// What a node has fetched and not used stays for its next steps, and is a gap in the end. So it
-// fetches what its ranks expect to claim in the step, ahead of need and at once; where they cannot
-// tell, what a claim needs, or a small share of what the node has claimed so far if that is more.
-// Rests that are too small for a claim are kept for smaller ones, the largest of them.
+// Messages, no one-sided operations: not every MPI can make a window between nodes (Open MPI 4.1
+// cannot over TCP), and who waits for one there does nothing else, while others may wait for him.
+//
+// Invariant 1: an address is handed out once: the end only grows, and so do answers.
+// Invariant 2: only main threads call MPI, and no wait of theirs is for an answer alone: service()
+//   never waits, and all waits of the engine and of MpiComm call it (Errands).
+// Invariant 3: rank 0 stays in a call of ours while a claim is waited for: a collective call, or
+//   let_go(). Invariant 4: with a single node there are no tickets and no messages.
+//
+// A failure travels likewise: from its node to the leader, to rank 0, to all leaders.
 
 #include "exec/mpi_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <iterator>
+#include <list>
 #include <new>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace tailrace {
 namespace {
 
-constexpr std::uint64_t kLeastExtentBytes = 64U << 10;
-constexpr std::uint64_t kLargestExtentBytes = 16U << 20;  // hides a fetch of milliseconds
-constexpr std::uint64_t kClaimedOverExtent = 128;
+constexpr std::size_t kTickets = 256;  // who finds none free waits for one
 constexpr std::size_t kExtents = 4;
+constexpr std::uint64_t kMarginOfExpected = 128;  // so that a small error costs no second question
 constexpr auto kNap = std::chrono::microseconds(50);
 
 /// What the ranks of a node share. Lives in an MPI shared-memory window, zeroed by the node's first
@@ -41,20 +48,25 @@ struct NodeState {
     std::uint64_t end;
     std::uint64_t n_bytes() const { return end - address; }
   };
+  struct Ticket {
+    enum State : std::uint64_t { unused, waiting, asked, granted };
+    State state;
+    std::uint64_t n_bytes;
+    std::uint64_t address;
+  };
 
-  std::atomic<std::uint64_t> cursor;        ///< With a single node.
-  Extent extents[kExtents];                 ///< What is free of them; under `locked`.
-  std::uint64_t claimed_bytes;              ///< Of all steps; under `locked`.
-  std::atomic<std::uint64_t> needed_bytes;  ///< The largest claim that is waiting for an extent.
-  /// Of the steps with an even and with an odd number, as below: what is still to be claimed, as
-  /// far as ranks can tell. Below zero: more was claimed than they expected.
-  std::atomic<std::int64_t> expected_bytes[2];
+  std::atomic<std::uint64_t> cursor;  ///< The end; on rank 0's node alone.
+  Ticket tickets[kTickets];           ///< Under `locked`.
+  Extent ahead[kExtents];             ///< What is free of what was expected; as above.
+  std::uint64_t claimed_bytes;        ///< Of all claims; as above.
+  std::uint64_t n_claims;
+  std::atomic<std::uint64_t> expected_bytes;  ///< Told by expect(), and not asked for yet.
   /// Of the steps with an even and with an odd number. A rank that begins a step has heard from all
   /// that the one before is over for them, so nobody looks at the other one any more, or yet.
   std::atomic<std::uint64_t> done_bytes[2];
   std::atomic<std::uint32_t> failed[2];
-  std::atomic<std::uint32_t> locked;     ///< Guards the extents.
-  std::atomic<std::uint32_t> refilling;  ///< One main thread of the node is fetching an extent.
+  std::atomic<std::uint32_t> n_let_go[2];
+  std::atomic<std::uint32_t> locked;  ///< Guards tickets and extents.
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -71,35 +83,38 @@ class NodeLock {
   NodeState& node_;
 };
 
+/// What leaders tell rank 0, and what it tells them. A message is the step's number and a value.
+enum Word : int { ask = 1, grant, failure, gone };
+using Letter = std::array<std::uint64_t, 2>;
+
 class MpiTail final : public Tail {
  public:
-  MpiTail(MPI_Comm world, MPI_Comm node_comm) : world_(world), node_comm_(node_comm) {
+  MpiTail(MPI_Comm world, MPI_Comm node_comm, std::shared_ptr<Errands> errands)
+      : world_(world), node_comm_(node_comm), errands_(std::move(errands)) {
     int n_world = 1;
-    int n_node = 1;
     MPI_Comm_size(world_, &n_world);
-    MPI_Comm_size(node_comm_, &n_node);
+    MPI_Comm_size(node_comm_, &n_node_);
     MPI_Comm_rank(world_, &world_rank_);
     MPI_Comm_rank(node_comm_, &node_rank_);
-    int single = n_node == n_world ? 1 : 0;
+    int single = n_node_ == n_world ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &single, 1, MPI_INT, MPI_MIN, world_);
     single_node_ = single != 0;
   }
 
   ~MpiTail() override {
+    std::erase(*errands_, this);
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized != 0 || abandoned_) return;
+    for (auto& [letter, request] : sends_) wait_politely(&request);
+    if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
     if (node_window_ != MPI_WIN_NULL) {
       MPI_Win_unlock_all(node_window_);
       MPI_Win_free(&node_window_);
     }
-    if (counter_window_ != MPI_WIN_NULL) {
-      MPI_Win_unlock_all(counter_window_);
-      MPI_Win_free(&counter_window_);
-    }
   }
 
-  /// Make the windows. Collective. Every rank learns whether all of them succeeded.
+  /// Make the window. Collective. Every rank learns whether all of them succeeded.
   Status prepare(std::uint64_t address) {
     bool failed = false;
     void* memory = nullptr;
@@ -119,181 +134,302 @@ class MpiTail final : public Tail {
     } else {
       node_window_ = MPI_WIN_NULL;
     }
-    if (!single_node_) {
-      const MPI_Aint counter_bytes =
-          world_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(std::uint64_t)) : 0;
-      failed = MPI_Win_allocate(counter_bytes, 1, MPI_INFO_NULL, world_, &counter_,
-                                &counter_window_) != MPI_SUCCESS ||
-               failed;
-      if (!failed) MPI_Win_lock_all(MPI_MODE_NOCHECK, counter_window_);
-    }
     int any_failed = failed ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
     if (any_failed != 0) {
       return Status(Code::unsupported,
-                    "this MPI cannot create the shared windows of the file's tail");
+                    "this MPI cannot share the window of the file's tail within a node");
+    }
+    int leader = world_rank_;
+    MPI_Bcast(&leader, 1, MPI_INT, 0, node_comm_);
+    has_cursor_ = leader == 0;
+    if (!single_node_) {
+      MPI_Comm_split(world_, leads() ? 0 : MPI_UNDEFINED, world_rank_, &leaders_);
+      if (leads()) {
+        MPI_Comm_set_errhandler(leaders_, MPI_ERRORS_ARE_FATAL);
+        MPI_Comm_size(leaders_, &n_nodes_);
+      }
+      errands_->push_back(this);
     }
     reset(address);
     return Status();
   }
 
   std::uint64_t claim(std::uint64_t n_bytes) override {
-    if (single_node_) return node_->cursor.fetch_add(n_bytes);
+    if (has_cursor_) return node_->cursor.fetch_add(n_bytes);
     n_bytes = std::max<std::uint64_t>(n_bytes, 1);  // An extent that is used up has no address.
+    NodeState::Ticket* ticket = nullptr;
     while (true) {
-      if (std::optional<std::uint64_t> address = take_from_extent(n_bytes)) return *address;
-      if (std::this_thread::get_id() == main_thread_) {
-        service();
-      } else if (failure_raised()) {
-        return 0;  // the main thread may have given up alone, and then serves nobody
-      } else {
-        std::this_thread::sleep_for(kNap);
-      }
+      if (const auto address = try_claim(n_bytes, ticket)) return *address;
+      // Without a place: the step is given up, and the main thread may serve nobody any more.
+      if (failure_raised()) return 0;
+      if (std::this_thread::get_id() == main_thread_) service();
+      std::this_thread::sleep_for(kNap);
     }
+  }
+
+  std::uint64_t room() const override {
+    if (has_cursor_) return UINT64_MAX;
+    const NodeLock lock(*node_);
+    std::uint64_t most = 0;
+    for (const NodeState::Extent& extent : node_->ahead) most = std::max(most, extent.n_bytes());
+    return most > 0 ? most : UINT64_MAX;
   }
 
   bool needs_service() const override { return !single_node_; }
   void service() override {
     if (single_node_) return;
-    if (world_rank_ == 0) {
-      // Other nodes' fetches end when this rank is inside MPI, and so does that of a rank of this
-      // node for which it may be waiting here.
+    if (!leads()) {  // What others wait for moves while somebody is inside MPI.
       int found = 0;
       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
+      return;
     }
-    if (bytes_to_fetch() == 0 || node_->refilling.exchange(1) != 0) return;
-    if (const std::uint64_t n_bytes = bytes_to_fetch(); n_bytes > 0) {
-      add_extent(fetch_add(n_bytes), n_bytes);
+    std::erase_if(sends_, [](auto& sent) {
+      int complete = 0;
+      MPI_Test(&sent.second, &complete, MPI_STATUS_IGNORE);
+      return complete != 0;
+    });
+    while (receive()) {
     }
-    node_->refilling.store(0);
+    if (failure_raised() && told_step_ != step_) {
+      told_step_ = step_;
+      for (int node = world_rank_ == 0 ? 1 : 0; node < (world_rank_ == 0 ? n_nodes_ : 1); ++node) {
+        send(node, Word::failure, 0);
+      }
+    }
+    if (!has_cursor_ && asked_bytes_ == 0) ask_for_what_is_wanted();
+  }
+
+  void let_go() override {
+    if (single_node_) return;
+    node_->n_let_go[parity()].fetch_add(1);
+    if (!leads()) return;
+    const auto node_is_through = [this] {
+      return node_->n_let_go[parity()].load() == static_cast<std::uint32_t>(n_node_) &&
+             asked_bytes_ == 0 && node_->expected_bytes.load() == 0;
+    };
+    serve_until(node_is_through);
+    if (world_rank_ == 0) {
+      serve_until([this] { return n_nodes_gone_ == n_nodes_ - 1; });
+      n_nodes_gone_ = 0;
+    } else {
+      send(0, Word::gone, 0);
+    }
   }
 
   std::uint64_t end() override {
-    barrier_politely(world_);
+    barrier_politely(world_, *errands_);
     if (single_node_) return node_->cursor.load();
     std::uint64_t address = world_rank_ == 0 ? end_at_root() : 0;
     broadcast(address);
     return address;
   }
-  std::uint64_t end_at_root() override {
-    return single_node_ ? node_->cursor.load() : fetch_add(0);
-  }
+  std::uint64_t end_at_root() override { return node_->cursor.load(); }
 
   void reset(std::uint64_t address) override {
+    // Claims that a failure has cut short may have left a question under way.
+    if (leads()) serve_until([this] { return asked_bytes_ == 0; });
     broadcast(address);  // also: nobody claims any more
-    barrier_politely(world_);
-    if (node_rank_ == 0) {
+    barrier_politely(world_, *errands_);
+    if (leads()) {
+      std::fill(std::begin(node_->tickets), std::end(node_->tickets), NodeState::Ticket{});
+      std::fill(std::begin(node_->ahead), std::end(node_->ahead), NodeState::Extent{});
+      node_->expected_bytes.store(0);
       node_->cursor.store(address);
-      std::fill(std::begin(node_->extents), std::end(node_->extents), NodeState::Extent{});
-      node_->needed_bytes.store(0);
     }
-    if (!single_node_ && world_rank_ == 0) {
-      std::uint64_t before = 0;
-      MPI_Fetch_and_op(&address, &before, MPI_UINT64_T, 0, 0, MPI_REPLACE, counter_window_);
-      MPI_Win_flush(0, counter_window_);
-    }
-    barrier_politely(world_);
+    barrier_politely(world_, *errands_);
   }
 
-  void raise_failure() override { node_->failed[step_parity_].store(1); }
-  bool failure_raised() const override { return node_->failed[step_parity_].load() != 0; }
+  void raise_failure() override { node_->failed[parity()].store(1); }
+  bool failure_raised() const override { return node_->failed[parity()].load() != 0; }
   void start_step() override {
-    step_parity_ ^= 1U;
-    if (node_rank_ != 0) return;
-    node_->failed[step_parity_ ^ 1U].store(0);
-    node_->done_bytes[step_parity_ ^ 1U].store(0);
-    node_->expected_bytes[step_parity_ ^ 1U].store(0);
+    ++step_;
+    if (!leads()) return;
+    {
+      const NodeLock lock(*node_);
+      rest_bytes_ = usable_rests();
+    }
+    node_->failed[parity() ^ 1U].store(0);
+    node_->done_bytes[parity() ^ 1U].store(0);
+    node_->n_let_go[parity() ^ 1U].store(0);
   }
   void expect(std::uint64_t n_bytes) override {
-    node_->expected_bytes[step_parity_].fetch_add(static_cast<std::int64_t>(n_bytes));
+    if (!has_cursor_) node_->expected_bytes.fetch_add(n_bytes);
   }
-  void add_done(std::uint64_t n_bytes) override {
-    node_->done_bytes[step_parity_].fetch_add(n_bytes);
-  }
-  std::uint64_t done() const override { return node_->done_bytes[step_parity_].load(); }
+  void add_done(std::uint64_t n_bytes) override { node_->done_bytes[parity()].fetch_add(n_bytes); }
+  std::uint64_t done() const override { return node_->done_bytes[parity()].load(); }
   void abandon() override { abandoned_ = true; }
 
  private:
-  std::optional<std::uint64_t> take_from_extent(std::uint64_t n_bytes) {
+  bool leads() const { return node_rank_ == 0; }
+  unsigned parity() const { return static_cast<unsigned>(step_ & 1U); }
+
+  // --- Within the node.
+
+  /// The address, if there is one by now; else there is a ticket for it, or none is free.
+  std::optional<std::uint64_t> try_claim(std::uint64_t n_bytes, NodeState::Ticket*& ticket) {
     const NodeLock lock(*node_);
-    NodeState::Extent* best = nullptr;  // The least that is enough.
-    for (NodeState::Extent& extent : node_->extents) {
+    if (ticket == nullptr) {
+      const auto address = take_ahead(n_bytes);
+      if (!address) {
+        auto* const unused =
+            std::ranges::find(node_->tickets, NodeState::Ticket::unused, &NodeState::Ticket::state);
+        if (unused == std::end(node_->tickets)) return std::nullopt;
+        *unused = {NodeState::Ticket::waiting, n_bytes, 0};
+        ticket = unused;
+      }
+      node_->claimed_bytes += n_bytes;
+      ++node_->n_claims;
+      return address;
+    }
+    if (ticket->state != NodeState::Ticket::granted) return std::nullopt;
+    ticket->state = NodeState::Ticket::unused;
+    return ticket->address;
+  }
+
+  /// From the extent that has the least which is enough. Under the lock.
+  std::optional<std::uint64_t> take_ahead(std::uint64_t n_bytes) {
+    NodeState::Extent* best = nullptr;
+    for (NodeState::Extent& extent : node_->ahead) {
       if (extent.n_bytes() < n_bytes) continue;
       if (best == nullptr || extent.n_bytes() < best->n_bytes()) best = &extent;
     }
-    if (best == nullptr) {
-      if (node_->needed_bytes.load() < n_bytes) node_->needed_bytes.store(n_bytes);
-      return std::nullopt;
-    }
-    node_->claimed_bytes += n_bytes;
-    node_->expected_bytes[step_parity_].fetch_sub(static_cast<std::int64_t>(n_bytes));
+    if (best == nullptr) return std::nullopt;
     best->address += n_bytes;
     return best->address - n_bytes;
   }
 
-  /// What the node lacks: for what its ranks expect to claim yet, and for a claim that waits. 0:
-  /// nothing.
-  std::uint64_t bytes_to_fetch() {
-    const NodeLock lock(*node_);
-    std::uint64_t free_bytes = 0;
-    for (const NodeState::Extent& extent : node_->extents) free_bytes += extent.n_bytes();
-    const std::int64_t expected = node_->expected_bytes[step_parity_].load();
-    const std::int64_t missing = expected - static_cast<std::int64_t>(free_bytes);
-    const std::uint64_t needed = node_->needed_bytes.load();
-    if (missing > 0) return std::max(static_cast<std::uint64_t>(missing), needed);
-    if (needed == 0) return 0;
-    // More is claimed than was expected, or rests are too small: some of it for the claims to come.
-    return std::max(needed, std::clamp(node_->claimed_bytes / kClaimedOverExtent, kLeastExtentBytes,
-                                       kLargestExtentBytes));
-  }
-
-  /// Behind one of the node's extents if that ends there, else in place of the one of which the
-  /// least is left: that is a gap in the file.
-  void add_extent(std::uint64_t address, std::uint64_t n_bytes) {
-    const NodeLock lock(*node_);
-    node_->needed_bytes.store(0);
-    NodeState::Extent* least = node_->extents;
-    for (NodeState::Extent& extent : node_->extents) {
-      if (extent.end == address) {
-        extent.end += n_bytes;
+  /// Behind one of the extents if that ends there, else in place of the one of which the least is
+  /// left: that is a gap in the file. Under the lock.
+  void keep_ahead(NodeState::Extent rest) {
+    NodeState::Extent* least = node_->ahead;
+    for (NodeState::Extent& extent : node_->ahead) {
+      if (extent.end == rest.address && extent.n_bytes() > 0) {
+        extent.end = rest.end;
         return;
       }
       if (extent.n_bytes() < least->n_bytes()) least = &extent;
     }
-    *least = {address, address + n_bytes};
+    if (rest.n_bytes() > least->n_bytes()) *least = rest;
+  }
+
+  // --- Between nodes. Leaders only.
+
+  /// What earlier steps have left over, as far as it is enough for claims: of each rest all but a
+  /// claim of middling size. Under the lock.
+  std::uint64_t usable_rests() const {
+    const std::uint64_t claim = node_->claimed_bytes / std::max<std::uint64_t>(node_->n_claims, 1);
+    std::uint64_t n_bytes = 0;
+    for (const NodeState::Extent& rest : node_->ahead) {
+      n_bytes += rest.n_bytes() - std::min(rest.n_bytes(), claim);
+    }
+    return n_bytes;
+  }
+
+  /// What tickets wait for is part of what was expected, if anything was.
+  void ask_for_what_is_wanted() {
+    std::uint64_t n_bytes = 0;
+    {
+      const NodeLock lock(*node_);
+      const std::uint64_t told = node_->expected_bytes.exchange(0);
+      const std::uint64_t expected = told - std::min(told, rest_bytes_);
+      rest_bytes_ -= told - expected;
+      for (NodeState::Ticket& ticket : node_->tickets) {
+        if (ticket.state != NodeState::Ticket::waiting) continue;
+        ticket.state = NodeState::Ticket::asked;
+        n_bytes += ticket.n_bytes;
+      }
+      n_bytes = std::max(n_bytes, expected + expected / kMarginOfExpected);
+    }
+    asked_bytes_ = n_bytes;
+    if (n_bytes > 0) send(0, Word::ask, n_bytes);
+  }
+
+  /// The tickets that were asked for, then those that have come since, and the rest is for later.
+  void deal_out(std::uint64_t address) {
+    NodeState::Extent range{address, address + std::exchange(asked_bytes_, 0)};
+    const NodeLock lock(*node_);
+    for (const auto state : {NodeState::Ticket::asked, NodeState::Ticket::waiting}) {
+      for (NodeState::Ticket& ticket : node_->tickets) {
+        if (ticket.state != state || ticket.n_bytes > range.n_bytes()) continue;
+        ticket.state = NodeState::Ticket::granted;
+        ticket.address = range.address;
+        range.address += ticket.n_bytes;
+      }
+    }
+    if (range.n_bytes() > 0) keep_ahead(range);
+  }
+
+  void send(int node, Word word, std::uint64_t value) {
+    auto& [letter, request] = sends_.emplace_back(Letter{step_, value}, MPI_REQUEST_NULL);
+    MPI_Isend(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, node, word, leaders_,
+              &request);
+  }
+
+  /// Take one message, if there is any.
+  bool receive() {
+    int found = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, leaders_, &found, &message, &status);
+    if (found == 0) return false;
+    Letter letter{};
+    MPI_Mrecv(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, &message,
+              MPI_STATUS_IGNORE);
+    const auto [step, value] = letter;
+    switch (static_cast<Word>(status.MPI_TAG)) {
+      case Word::ask: send(status.MPI_SOURCE, Word::grant, claim(value)); break;
+      case Word::grant: deal_out(value); break;
+      // A node may be a step ahead of this one; what it says of the last one is over.
+      case Word::failure:
+        if (step < step_) break;
+        node_->failed[step & 1U].store(1);
+        if (world_rank_ != 0) told_step_ = step;
+        break;
+      case Word::gone: ++n_nodes_gone_; break;
+    }
+    return true;
+  }
+
+  template <class Done>
+  void serve_until(const Done& done) {
+    Nap nap(errand_nap);
+    while (service(), !done()) nap.take();
   }
 
   void broadcast(std::uint64_t& address) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibcast(&address, 1, MPI_UINT64_T, 0, world_, &request);
-    wait_politely(&request);
-  }
-
-  std::uint64_t fetch_add(std::uint64_t n_bytes) {
-    std::uint64_t before = 0;
-    MPI_Fetch_and_op(&n_bytes, &before, MPI_UINT64_T, 0, 0, MPI_SUM, counter_window_);
-    MPI_Win_flush(0, counter_window_);
-    return before;
+    wait_politely(&request, long_nap, *errands_);
   }
 
   MPI_Comm world_;
   MPI_Comm node_comm_;
+  MPI_Comm leaders_ = MPI_COMM_NULL;
+  std::shared_ptr<Errands> errands_;
   int world_rank_ = 0;
   int node_rank_ = 0;
+  int n_node_ = 1;
+  int n_nodes_ = 1;  ///< Known to leaders.
   bool single_node_ = true;
-  unsigned step_parity_ = 0;
+  bool has_cursor_ = true;  ///< This is rank 0's node.
   bool abandoned_ = false;
+  std::uint64_t step_ = 0;
+  std::uint64_t told_step_ = UINT64_MAX;  ///< That it has failed.
+  std::uint64_t asked_bytes_ = 0;         ///< Rank 0 owes a place for so many.
+  std::uint64_t rest_bytes_ = 0;          ///< usable_rests() for what is expected yet.
+  int n_nodes_gone_ = 0;
+  std::list<std::pair<Letter, MPI_Request>> sends_;
   std::thread::id main_thread_ = std::this_thread::get_id();
   MPI_Win node_window_ = MPI_WIN_NULL;
-  MPI_Win counter_window_ = MPI_WIN_NULL;
-  void* counter_ = nullptr;
   NodeState* node_ = nullptr;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address) {
-  auto tail = std::make_unique<MpiTail>(world, node);
+Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address,
+                                            std::shared_ptr<Errands> errands) {
+  auto tail = std::make_unique<MpiTail>(world, node, std::move(errands));
   if (Status made = tail->prepare(address); !made.ok()) return made;
   return std::unique_ptr<Tail>(std::move(tail));
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -148,6 +149,24 @@ Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
   work();
   for (std::thread& helper : helpers) helper.join();
   return first_failure;
+}
+
+Status serve_while(Tail& tail, const std::function<Status()>& work) {
+  constexpr std::chrono::microseconds service_interval{50};
+  if (!tail.needs_service()) return work();
+  Status worked;
+  std::atomic<bool> done{false};
+  std::thread worker = start_thread([&] {
+    worked = work();
+    done = true;
+  });
+  if (!worker.joinable()) return Status(Code::out_of_memory, "the system refuses a thread");
+  while (!done) {
+    tail.service();
+    std::this_thread::sleep_for(service_interval);
+  }
+  worker.join();
+  return worked;
 }
 
 }  // namespace tailrace

@@ -95,4 +95,9 @@ class ThreadTeam {
 Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
                       const std::function<Status(std::size_t)>& task);
 
+/// Work that takes long on the main thread, while others may wait for claims: where the tail needs
+/// service, it is done on a thread of its own meanwhile.
+/// @returns what the work returns.  @error out_of_memory  there is no thread to be had.
+Status serve_while(Tail& tail, const std::function<Status()>& work);
+
 }  // namespace tailrace

@@ -80,12 +80,6 @@ void sort_by_index(ChunksByPlan& by_plan) {
   }
 }
 
-/// As Comm::agree() names it.
-Status of_rank(const Comm& comm, std::size_t rank, const Status& status) {
-  if (status.ok() || comm.n_ranks() == 1) return status;
-  return Status(status.code(), "rank " + std::to_string(rank) + ": " + status.message());
-}
-
 /// Rank 0's part, from all ranks' messages to its answer.
 Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, StepEnd& end,
                       const std::function<Status(const ChunksByPlan&)>& publish) {
@@ -93,7 +87,7 @@ Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, Step
   Status done;
   for (std::size_t r = 0; r < messages.size(); ++r) {
     ByteReader reader(messages[r]);
-    const Status theirs = of_rank(comm, r, reader.take_status());
+    const Status theirs = reader.take_status();
     if (done.ok()) done = theirs;
     if (!theirs.ok()) continue;
     if (r == 0) {
@@ -106,7 +100,7 @@ Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, Step
   end.published = done.ok();
   if (done.ok()) {
     sort_by_index(by_plan);
-    done = of_rank(comm, 0, publish(by_plan));
+    done = comm.named(publish(by_plan));
   }
   ByteWriter answer;
   answer.add(end.published);
@@ -131,7 +125,7 @@ ChunksByPlan gather_written(Comm& comm, const std::vector<WrittenChunk>& mine,
 Status publish_together(Comm& comm, StepEnd& end,
                         const std::function<Status(const ChunksByPlan&)>& publish) {
   ByteWriter mine;
-  mine.add_status(end.own);
+  mine.add_status(comm.named(end.own));
   if (end.own.ok()) {
     end.numbers.pack(mine);
     mine.add_bytes(std::as_bytes(end.written));

@@ -78,9 +78,10 @@ std::string folder_of(const std::string& output) {
 
 Status settle(Comm& comm, const Status& mine) {
   const Status agreed = comm.agree(mine);
-  constexpr std::string_view first_rank = "rank 0: ";
-  if (agreed.ok() || !agreed.message().starts_with(first_rank)) return agreed;
-  return Status(agreed.code(), agreed.message().substr(first_rank.size()));
+  const std::string& said = agreed.message();
+  if (agreed.ok() || !(said.starts_with("rank 0:") || said.starts_with("rank 0 on ")))
+    return agreed;
+  return Status(agreed.code(), said.substr(said.find(": ") + 2));
 }
 
 bool is_directory(const std::string& path) {

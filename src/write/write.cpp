@@ -321,19 +321,22 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
         write_s_per_byte_ > 0 ? write_s_per_byte_ : profile_->write.seconds(1e6, 1) / 1e6;
   }
   if (options_.mode == StepMode::sync) trace_plan_of(step, clock_.now_s());
-  output_.tail().expect(bytes_to_claim(step.plan, *step.ownership));
+  if (options_.mode != StepMode::sync) {
+    output_.tail().expect(bytes_to_claim(step.plan, *step.ownership));
+  }
   return std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), step.plan.fields,
                                     *step.ownership, settings, clock_);
 }
 
-/// What this rank's chunks are going to take of the file's end: as forecast, else as in the last
-/// step. 0: it cannot tell.
+/// What this rank's chunks are going to take of the file's end, by their history, or else as in the
+/// last step. Samples err too much to take space by. 0: it cannot tell.
 std::uint64_t FileWriter::bytes_to_claim(const StepPlan& plan, const Ownership& ownership) const {
   if (plan.forecasts.empty()) return last_claimed_bytes_;
   double expected_bytes = 0;
   for (std::size_t j = 0; j < plan.forecasts.size(); ++j) {
     const bool claims = plan.fields[ownership.jobs[j].field].layout->base_from() == BaseFrom::claim;
-    if (claims) expected_bytes += plan.forecasts[j].encoded_bytes;
+    const bool sampled = plan.forecasts[j].sampled_bytes.has_value();
+    if (claims && !sampled) expected_bytes += plan.forecasts[j].encoded_bytes;
   }
   return static_cast<std::uint64_t>(std::max(expected_bytes, 0.0));
 }
@@ -354,7 +357,7 @@ Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sy
   TAILRACE_TRY(written);
   if (!options_.sync || done.n_writes == 0 || !at_once) return Status();
   const double start_s = clock_.now_s();
-  const Status synced = output_.storage().sync();
+  const Status synced = serve_while(output_.tail(), [this] { return output_.storage().sync(); });
   sync_s = clock_.now_s() - start_s;
   if (options_.trace) {
     trace_.add({TraceEvent::Kind::sync, comm_->rank(), io_lane_number, -1, -1, start_s,

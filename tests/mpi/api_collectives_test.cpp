@@ -14,6 +14,9 @@ namespace {
 std::uint64_t n_collectives = 0;
 std::uint64_t n_sends = 0;
 
+/// Messages of the file's end between nodes (mpi_tail.cpp) go with claims, not with steps.
+constexpr int kTailTags = 4;
+
 }  // namespace
 
 // As MPI declares them.
@@ -48,7 +51,7 @@ int MPI_Iallgather(const void* from, int n, MPI_Datatype type, void* to, int n_t
 }
 int MPI_Isend(const void* values, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request* request) {
-  ++n_sends;
+  if (tag > kTailTags) ++n_sends;
   return PMPI_Isend(values, n, type, to, tag, comm, request);
 }
 }

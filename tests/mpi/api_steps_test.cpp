@@ -45,11 +45,11 @@ TEST(ApiSteps, AGroupPerStep) {
   }
 }
 
-/// Between nodes the file's end is fetched before it is needed. What nobody needs then is a gap: no
-/// more than a few rests that were too small for a claim, each of them some chunks.
+/// Between nodes what steps in the background are expected to take is asked for ahead. What nobody
+/// needs then is a gap: 1/128 of it, as far as steps are alike. Others leave none.
 TEST(ApiSteps, GapsAreFewerThanWhatIsWritten) {
-  for (const char* options :
-       {"codec=none", "codec=deflate,mode=async", "codec=none,mode=in_situ"}) {
+  for (const char* options : {"codec=none", "codec=deflate", "codec=deflate,mode=async",
+                              "codec=deflate,mode=in_situ", "codec=none,mode=in_situ"}) {
     const std::string path = scratch();
     auto file = create(path, std::string("replace=on,over-time=on,") + options);
     const Shape shape{64 * static_cast<std::uint64_t>(n_ranks()), 2048};
@@ -68,8 +68,9 @@ TEST(ApiSteps, GapsAreFewerThanWhatIsWritten) {
     }
     if (const auto last = file.wait()) add(*last);
     file.close();
-    const std::uint64_t least_extents = (64U << 10) * static_cast<std::uint64_t>(n_ranks());
-    EXPECT_LE(file_bytes, encoded_bytes + encoded_bytes / 8 + least_extents) << options;
+    const std::uint64_t n_chunks = 5 * 4 * static_cast<std::uint64_t>(n_ranks());
+    const std::uint64_t metadata_bytes = (16U << 10) + 64 * n_chunks;
+    EXPECT_LE(file_bytes, encoded_bytes + encoded_bytes / 100 + metadata_bytes) << options;
   }
 }
 

@@ -1,0 +1,158 @@
+// The end of the file between nodes.
+// With TAILRACE_RANKS_PER_NODE the ranks are several nodes; on one node the same must hold. A rank
+// that hangs is killed by the watchdog of rank_support.hpp.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "exec/comm_factory.hpp"
+#include "rank_support.hpp"
+
+namespace {
+
+using namespace api_test;
+using namespace tailrace;
+
+std::unique_ptr<Comm> world_of_nodes() {
+  const MPI_Comm everybody = MPI_COMM_WORLD;
+  auto made = make_mpi_comm(&everybody, sizeof everybody);
+  EXPECT_TRUE(made.ok());
+  return std::move(*made);
+}
+
+struct Claim {
+  std::uint64_t address = 0;
+  std::uint64_t n_bytes = 0;
+};
+
+/// A turn of a main thread that waits.
+void serve(Tail& tail) {
+  tail.service();
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+/// From two threads, as lanes do, while the main thread serves.
+std::vector<Claim> claim_in_threads(Tail& tail, std::uint64_t n_claims) {
+  std::vector<Claim> claims(2 * n_claims);
+  std::atomic<int> n_ended{0};
+  const auto claim = [&](std::size_t thread) {
+    std::mt19937 random(static_cast<unsigned>(2 * rank()) + static_cast<unsigned>(thread));
+    for (std::size_t i = thread * n_claims; i < (thread + 1) * n_claims; ++i) {
+      claims[i].n_bytes = 1 + random() % 100'000;
+      claims[i].address = tail.claim(claims[i].n_bytes);
+    }
+    ++n_ended;
+  };
+  std::thread one([&] { claim(0); });
+  std::thread two([&] { claim(1); });
+  while (n_ended < 2) serve(tail);
+  one.join();
+  two.join();
+  return claims;
+}
+
+/// All ranks' claims, by address. At rank 0.
+std::vector<Claim> gathered(Comm& comm, const std::vector<Claim>& mine) {
+  std::vector<Claim> all;
+  for (const Bytes& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
+    const auto* first = reinterpret_cast<const Claim*>(bytes.data());
+    all.insert(all.end(), first, first + bytes.size() / sizeof(Claim));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Claim& a, const Claim& b) { return a.address < b.address; });
+  return all;
+}
+
+constexpr std::uint64_t kStart = 1000;
+
+TEST(SeveralNodes, ClaimsFollowEachOtherWithoutAGap) {
+  const auto comm = world_of_nodes();
+  auto tail = comm->create_tail(kStart);
+  ASSERT_TRUE(tail.ok()) << tail.status().message();
+  for (int step = 0; step < 3; ++step) {
+    (*tail)->start_step();
+    const std::vector<Claim> all = gathered(*comm, claim_in_threads(**tail, 40));
+    std::uint64_t next = kStart;
+    for (const Claim& claim : all) {
+      ASSERT_EQ(claim.address, next);
+      next += claim.n_bytes;
+    }
+    const std::uint64_t end = (*tail)->end();
+    if (is_root()) {
+      EXPECT_EQ(end, next);
+    }
+    (*tail)->reset(kStart);
+  }
+}
+
+/// What is had ahead is used first; what is too much of it is the only gap.
+TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
+  const auto comm = world_of_nodes();
+  auto tail = comm->create_tail(kStart);
+  ASSERT_TRUE(tail.ok());
+  constexpr std::uint64_t n_bytes = 100'000;
+  for (int step = 0; step < 3; ++step) {
+    (*tail)->start_step();
+    (*tail)->expect(n_bytes);
+    (*tail)->let_go();
+    // Nobody serves: what is claimed now must be there.
+    std::vector<Claim> mine(10);
+    for (Claim& claim : mine) claim = {(*tail)->claim(n_bytes / 10), n_bytes / 10};
+    const std::vector<Claim> all = gathered(*comm, mine);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      ASSERT_GE(all[i].address, all[i - 1].address + all[i - 1].n_bytes);
+    }
+    const std::uint64_t used = n_bytes * static_cast<std::uint64_t>(n_ranks());
+    EXPECT_LE((*tail)->end(), kStart + used + used / 100);
+    (*tail)->reset(kStart);
+  }
+}
+
+/// Claims that wait when the program goes on to calls of its own, in which rank 0 serves nobody.
+TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
+  const auto comm = world_of_nodes();
+  auto tail = comm->create_tail(kStart);
+  ASSERT_TRUE(tail.ok());
+  for (int step = 0; step < 3; ++step) {
+    (*tail)->start_step();
+    std::uint64_t address = 0;
+    std::thread late([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      address = (*tail)->claim(77);
+    });
+    (*tail)->let_go();
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::atomic<bool> claimed{false};
+    std::thread watch([&] {
+      late.join();
+      claimed = true;
+    });
+    while (!claimed) serve(**tail);
+    watch.join();
+    EXPECT_GE(address, kStart);
+    EXPECT_EQ((*tail)->end(), kStart + 77 * static_cast<std::uint64_t>(n_ranks() * (step + 1)));
+  }
+}
+
+TEST(SeveralNodes, AFailureReachesTheOtherNodesWithinTheStep) {
+  const auto comm = world_of_nodes();
+  auto tail = comm->create_tail(kStart);
+  ASSERT_TRUE(tail.ok());
+  for (int failing = 0; failing < n_ranks(); ++failing) {
+    (*tail)->start_step();
+    EXPECT_FALSE((*tail)->failure_raised());
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == failing) (*tail)->raise_failure();
+    while (!(*tail)->failure_raised()) serve(**tail);
+    comm->barrier();
+    (*tail)->start_step();
+    EXPECT_FALSE((*tail)->failure_raised());
+    comm->barrier();
+  }
+}
+
+}  // namespace
