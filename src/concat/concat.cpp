@@ -33,6 +33,7 @@
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/journal.hpp"
+#include "hdf5/one_file.hpp"
 #include "output/output.hpp"
 #include "output/publish_fields.hpp"
 
@@ -130,6 +131,8 @@ Status Concatenation::run() {
   // The lock is ours by now: who reads the output would take a dead job's journal for a living one.
   const bool looks = request_.append && comm_.is_root();
   TAILRACE_TRY(comm_.agree(looks ? check_no_journal(output_.path()) : Status()));
+  // Of the inputs one is looked at, for all: they lie together as a rule.
+  TAILRACE_TRY(check_one_file(comm_, request_.inputs.front()));
   TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
   TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
   TAILRACE_TRY(targets_.read_older_output(comm_, request_, inputs_));

@@ -14,6 +14,7 @@
 
 #include "exec/comm_factory.hpp"
 #include "hdf5/journal.hpp"
+#include "hdf5/one_file.hpp"
 
 namespace tailrace {
 namespace {
@@ -110,6 +111,7 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
   TAILRACE_TRY(comm.agree(opened));
   if (!comm.is_root()) opened = open_storage(temporary_path(), false);
   TAILRACE_TRY(comm.agree(opened));
+  TAILRACE_TRY(check_one_file(comm, path_, &lock_));
   TAILRACE_TRY(make_tail());
   Status created;
   if (comm.is_root()) {
@@ -139,6 +141,7 @@ Status Output::resume(Comm& comm, const std::string& path, const FileOptions& op
 
 Status Output::open_at(const std::string& path) {
   TAILRACE_TRY(comm_->agree(open_storage(path, false)));
+  TAILRACE_TRY(check_one_file(*comm_, path_, &lock_));
   TAILRACE_TRY(make_tail());
   Status opened;
   if (comm_->is_root()) {
@@ -305,8 +308,9 @@ Status Output::close(bool keep) {
     file_.reset();
     remove_temporary();
   }
-  finished = comm_->agree(finished);
   storage_.reset();
+  finished = comm_->agree(finished);
+  refresh_file_on_nodes(*comm_, path_);  // Who reads it next sees all nodes' bytes.
   tail_.reset();
   lock_.release();
   return finished;

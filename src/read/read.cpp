@@ -21,6 +21,7 @@
 #include "core/options.hpp"
 #include "describe/stored_file.hpp"
 #include "exec/chunk_homes.hpp"
+#include "hdf5/one_file.hpp"
 #include "measure/machine_identity.hpp"
 #include "netcdf/netcdf_model.hpp"
 #include "read/read_chunks.hpp"
@@ -301,6 +302,12 @@ class FileReader final : public Reader {
     if (!closed_) comm_->abandon();
   }
 
+  Status open_everywhere() {
+    TAILRACE_TRY(list());
+    // What this job writes itself was looked at when it was opened for that.
+    return options_.own_output ? Status() : check_one_file(*comm_, path_);
+  }
+
   /// List the file at rank 0 and tell all.
   Status list() {
     Status listed;
@@ -567,7 +574,7 @@ class FileReader final : public Reader {
 Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<Comm> comm, const std::string& path,
                                              const ReadOptions& options) {
   auto reader = std::make_unique<FileReader>(std::move(comm), path, options);
-  const Status listed = reader->list();
+  const Status listed = reader->open_everywhere();
   if (listed.ok()) return std::unique_ptr<Reader>(std::move(reader));
   static_cast<void>(reader->close());  // The failure is all ranks', so this can be, too.
   return listed;

@@ -20,6 +20,7 @@
 #include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/one_file.hpp"
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_deal.hpp"
@@ -167,6 +168,7 @@ Status Repack::prepare() {
   reading.memory_bytes = std::clamp(request_.options.memory_bytes / memory_over_reading,
                                     reading_bytes_min, reading_bytes_max);
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
+  TAILRACE_TRY(check_one_file(comm_, request_.input));
   reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
   if (comm_.is_root()) report_.remarks = input_->remarks();

@@ -17,6 +17,7 @@
 
 #include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
+#include "hdf5/one_file.hpp"
 #include "verbs/chunk_deal.hpp"
 #include "verbs/verify_concat.hpp"
 
@@ -461,6 +462,8 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   // What was written is judged as others will read it.
   options.by_hdf5 = true;
   TAILRACE_TAKE(auto compressed, ranks.settle(open_input_file(request.compressed, {}, options)));
+  TAILRACE_TRY(check_one_file(ranks.comm, request.original));
+  TAILRACE_TRY(check_one_file(ranks.comm, request.compressed));
   TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
   if (pairing.tasks.empty() && pairing.problems.empty()) {
     return Status(Code::invalid_argument,

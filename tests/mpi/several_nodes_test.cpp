@@ -1,16 +1,21 @@
-// The end of the file between nodes.
+// The end of the file between nodes, and the file itself, of which every node must see the same.
 // With TAILRACE_RANKS_PER_NODE the ranks are several nodes; on one node the same must hold. A rank
 // that hangs is killed by the watchdog of rank_support.hpp.
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "rank_support.hpp"
+#include "read/read.hpp"
+#include "write/write.hpp"
 
 namespace {
 
@@ -153,6 +158,86 @@ TEST(SeveralNodes, AFailureReachesTheOtherNodesWithinTheStep) {
     EXPECT_FALSE((*tail)->failure_raised());
     comm->barrier();
   }
+}
+
+/// Ranks of other nodes than rank 0's are in a folder of their own, with old files in it.
+class OtherFolders {
+ public:
+  OtherFolders(Comm& comm, const std::vector<std::string>& old_files)
+      : other((*comm.create_node_window(64))->rank_in_comm(0) != 0) {
+    const std::string folder = scratch_folder() + (other ? "/other" : "/one");
+    std::filesystem::create_directories(folder);
+    std::filesystem::current_path(folder);
+    for (const std::string& name : old_files) {
+      if (other) std::ofstream(name) << "an old file";
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  ~OtherFolders() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::filesystem::current_path(before_);
+  }
+  OtherFolders(const OtherFolders&) = delete;
+  OtherFolders& operator=(const OtherFolders&) = delete;
+
+  const bool other;
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+void write_empty_file(const std::string& path) {
+  if (is_root()) {
+    EXPECT_TRUE((*Writer::create(make_self_comm(), path, FileOptions()))->close().ok());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void expect_refused(const Status& status) {
+  EXPECT_EQ(status.code(), Code::io_error);
+  EXPECT_EQ(status.message(), from_root(status.message()));
+  EXPECT_TRUE(status.message().starts_with("rank ")) << status.message();
+  for (const char* part : {" on ", "is not rank 0's file here", "is the shared file system"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+}
+
+TEST(SeveralNodes, AFileThatOneNodeHasForItselfIsRefused) {
+  const auto comm = world_of_nodes();
+  if (comm->place().empty()) GTEST_SKIP() << "a single node";
+  const OtherFolders folders(*comm, {"new.h5.partial", "old.h5"});
+  write_empty_file("old.h5");
+  FileOptions options;
+  expect_refused(Writer::create(world_of_nodes(), "new.h5", options).status());
+  expect_refused(Writer::open(world_of_nodes(), "old.h5", options).status());
+  expect_refused(Reader::open(world_of_nodes(), "old.h5", ReadOptions()).status());
+  if (folders.other) {
+    EXPECT_EQ(std::filesystem::file_size("new.h5.partial"), 11U);
+  } else {  // Nothing is left of what was refused.
+    EXPECT_FALSE(std::filesystem::exists("new.h5.partial"));
+    EXPECT_FALSE(std::filesystem::exists("old.h5.lock"));
+  }
+}
+
+/// As where a client learns late what another one has written.
+TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
+  const auto comm = world_of_nodes();
+  if (comm->place().empty()) GTEST_SKIP() << "a single node";
+  const OtherFolders folders(*comm, {"late.h5"});
+  write_empty_file("late.h5");
+  std::thread late([&] {
+    if (!folders.other) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const std::string fresh = std::to_string(rank()) + ".h5";
+    std::filesystem::copy_file("../one/late.h5", fresh);
+    std::filesystem::rename(fresh, "late.h5");
+  });
+  auto reader = Reader::open(world_of_nodes(), "late.h5", ReadOptions());
+  EXPECT_TRUE(reader.ok()) << reader.status().message();
+  if (reader.ok()) {
+    EXPECT_TRUE((*reader)->close().ok());
+  }
+  late.join();
 }
 
 }  // namespace
