@@ -27,6 +27,7 @@
 #include "exec/thread_team.hpp"
 #include "field/codec_choice.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "hdf5/one_file.hpp"
 #include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "output/publish_fields.hpp"
@@ -90,7 +91,8 @@ Status NetcdfArrayFile::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(settle_chunks(flush));
   TAILRACE_TRY(encode_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
-  if (!options_.file.sync) return Status();
+  // Other nodes may have to complete these chunks in a later flush.
+  if (!options_.file.sync && comm_->place().empty()) return Status();
   return comm_->agree(output_.storage().sync());
 }
 
@@ -109,6 +111,7 @@ Status NetcdfArrayFile::settle_owners(ArrayFlush& flush, bool hold_back) {
 
 /// Find the chunks that are touched, and who writes them.
 Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
+  refresh_file_on_nodes(*comm_, output_.in_place() ? output_.path() : output_.temporary_path());
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
     if (variable.storage != ArrayStorage::chunked) continue;

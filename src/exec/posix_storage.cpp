@@ -28,12 +28,23 @@ Status extending_failed(const std::string& path) {
   return status_from_errno(errno, "extending \"" + path + "\"");
 }
 
+/// As the file system's server has it: a client of it may remember less, where others have written,
+/// and zeros behind that end would be written over their bytes.
+Result<std::uint64_t> length_of(int descriptor, const std::string& path) {
+  struct statx facts {};
+  if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &facts) == 0) {
+    return std::uint64_t{facts.stx_size};
+  }
+  struct stat known {};  // The system has no such call.
+  if (::fstat(descriptor, &known) != 0) return extending_failed(path);
+  return static_cast<std::uint64_t>(known.st_size);
+}
+
 }  // namespace
 
 Status extend_file(int descriptor, std::uint64_t n_bytes, const std::string& path) {
-  struct stat facts {};
-  if (::fstat(descriptor, &facts) != 0) return extending_failed(path);
-  if (static_cast<std::uint64_t>(facts.st_size) >= n_bytes) return Status();
+  const Result<std::uint64_t> now = length_of(descriptor, path);
+  if (!now.ok() || *now >= n_bytes) return now.status();
   const FileLimitScope scope;
   // Only the last byte: what lies before it stays a hole, or what it is.
   while (::fallocate(descriptor, 0, static_cast<off_t>(n_bytes - 1), 1) != 0) {
@@ -48,11 +59,9 @@ Status append_zeros(int descriptor, std::uint64_t n_bytes, const std::string& pa
   static constexpr std::array<std::byte, 65536> zeros{};
   const FileLimitScope scope;
   while (true) {
-    struct stat facts {};
-    if (::fstat(descriptor, &facts) != 0) return extending_failed(path);
-    const auto now = static_cast<std::uint64_t>(facts.st_size);
-    if (now >= n_bytes) return Status();
-    const std::size_t n = std::min<std::uint64_t>(n_bytes - now, zeros.size());
+    const Result<std::uint64_t> now = length_of(descriptor, path);
+    if (!now.ok() || *now >= n_bytes) return now.status();
+    const std::size_t n = std::min<std::uint64_t>(n_bytes - *now, zeros.size());
     const iovec piece{const_cast<std::byte*>(zeros.data()), n};
     if (::pwritev2(descriptor, &piece, 1, 0, RWF_APPEND) < 0 && errno != EINTR) {
       return extending_failed(path);
