@@ -1,0 +1,150 @@
+"""What only several nodes can show: failures of one of them, and the file that each of them sees.
+
+Run by scripts/nodes-test at the head of a cluster (tests/nodes/cluster), which has a client of the
+shared file system and runs no ranks: whatever is read here was written elsewhere. The other tests
+of this kind are those of tests/python and tests/mpi, which nodes-test runs there as they are.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from cli_tools import ENVIRONMENT, command, numbers, smooth, tailrace  # noqa: E402
+from test_layouts import extents  # noqa: E402
+
+CLUSTER = os.environ.get("CLUSTER")
+N_NODES = int(os.environ.get("CLUSTER_NODES", "2"))
+pytestmark = pytest.mark.skipif(CLUSTER is None, reason="not within tests/nodes/cluster")
+
+
+def cluster(*words, check=True):
+    return subprocess.run([CLUSTER, *map(str, words)], capture_output=True, text=True, timeout=60,
+                          check=check).stdout
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Three fields of 4 MiB, chunks of 32 KiB."""
+    path = tmp_path_factory.mktemp("source") / "in.h5"
+    with h5py.File(path, "w") as file:
+        for i, name in enumerate("uvw"):
+            file.create_dataset(name, data=smooth((64, 128, 128), i), chunks=(8, 32, 32))
+    return path
+
+
+def check(source, target):
+    tailrace("verify", source, target)
+    with h5py.File(source) as before, h5py.File(target) as after:
+        for name in before:
+            assert np.array_equal(before[name][()], after[name][()]), name
+
+
+@pytest.mark.parametrize("layout", ["claimed", "dense", "arena"])
+@pytest.mark.parametrize("ranks", [2, 3, 6])
+def test_repack(layout, ranks, source, tmp_path):
+    target = tmp_path / "out.h5"
+    report = numbers("repack", source, "-o", target, "--codec", "deflate", "--layout", layout,
+                     ranks=ranks)["files"][0]
+    check(source, target)
+    assert report["n_ranks"] == ranks
+    stored = extents(target)
+    encoded = sum(end - start for start, end in stored)
+    assert encoded == report["encoded_bytes"]
+    # What is reported as unused, the file has.
+    assert encoded + report["slack_bytes"] <= target.stat().st_size == report["file_bytes"]
+    if layout != "arena":
+        assert stored[-1][1] - stored[0][0] - encoded <= encoded / 100
+        assert report["slack_bytes"] <= encoded / 100
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_append_with_claims_between_nodes(turn, tmp_path):
+    """Ranks of rank 0's node and of others claim while rank 0 waits for its lane."""
+    files = []
+    for f in range(6):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w") as file:
+            rows = np.random.default_rng(100 * turn + f).integers(0, 99, 40_000 + f)
+            file.create_dataset("a", data=rows, maxshape=(None,), chunks=(512,))
+            file.create_dataset("b", data=rows * 0.5, maxshape=(None,), chunks=(4096,))
+    target = tmp_path / "out.h5"
+    numbers("concat", "-o", target, "-b", "8MiB", *files[:3], ranks=6)
+    numbers("concat", "-a", "-o", target, "-b", "8MiB", *files[3:], ranks=6)
+    with h5py.File(target) as file:
+        for name in "ab":
+            parts = [h5py.File(path)[name][()] for path in files]
+            assert np.array_equal(file[name][()], np.concatenate(parts)), name
+
+
+def expect_refused(done, node):
+    """The failure names the host and a rank of it, on every rank alike."""
+    said = done.stdout + done.stderr
+    assert done.returncode not in (0, 139), said
+    assert "is not rank 0's file here" in said and f" on node{node}:" in said, said
+
+
+@pytest.fixture()
+def last_node_unmounted(tmp_path):
+    """As if the file system were not mounted there, with a folder of the same name."""
+    cluster("umount", N_NODES)
+    cluster("on", N_NODES, "mkdir", "-p", tmp_path)
+    yield N_NODES
+    cluster("mount", N_NODES)
+
+
+def copy_to_node(path, node):
+    script = f"mkdir -p '{path.parent}'; cat > '{path}'"
+    subprocess.run([CLUSTER, "on", str(node), "sh", "-c", script], input=path.read_bytes(),
+                   check=True)
+
+
+def test_an_output_that_one_node_has_for_itself(source, tmp_path, last_node_unmounted):
+    """Its stale copy of the unfinished file would take its chunks, and nobody would know."""
+    target = tmp_path / "out.h5"
+    (tmp_path / "out.h5.partial").write_bytes(b"")
+    copy_to_node(tmp_path / "out.h5.partial", last_node_unmounted)
+    (tmp_path / "out.h5.partial").unlink()
+    copy_to_node(source, last_node_unmounted)
+    words = command("repack", source, "-o", target, "--codec", "deflate", ranks=4)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=ENVIRONMENT)
+    expect_refused(done, last_node_unmounted)
+    assert not target.exists()
+
+
+def test_an_input_of_which_one_node_has_an_older_copy(source, tmp_path, last_node_unmounted):
+    old = tmp_path / "in.h5"
+    with h5py.File(source) as now, h5py.File(old, "w") as file:
+        for name in now:
+            file.create_dataset(name, data=now[name][()] + 1, chunks=now[name].chunks)
+    copy_to_node(old, last_node_unmounted)
+    old.write_bytes(source.read_bytes())
+    words = command("verify", source, old, ranks=4)
+    copy_to_node(source, last_node_unmounted)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=ENVIRONMENT)
+    expect_refused(done, last_node_unmounted)
+
+
+def test_a_rank_is_killed_on_another_node(source, tmp_path):
+    """The job ends, and the next one takes its lock over and succeeds."""
+    target = tmp_path / "out.h5"
+    words = command("repack", source, "-o", target, "--codec", "deflate,level=9", "--force",
+                    ranks=4)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=ENVIRONMENT) as job:
+        for _ in range(200):
+            if (tmp_path / "out.h5.partial").exists():
+                break
+            time.sleep(0.02)
+        cluster("on", N_NODES, "sh", "-c", "kill -9 $(pgrep -x tailrace | head -1)", check=False)
+        job.communicate(timeout=60)
+    tailrace("repack", source, "-o", target, "--codec", "deflate", "--force", ranks=4)
+    check(source, target)
