@@ -175,7 +175,8 @@ TEST_P(FailingOperation, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
   GroupPerStep series;
   std::size_t n_operations = 1;
   for (std::size_t k = 0; k < n_operations; ++k) {
-    const std::string path = folder / "out.h5";
+    // A name of its own for each: one that fails may leave a journal, which keeps others out.
+    const std::string path = folder / ("out_" + std::to_string(k) + ".h5");
     std::size_t n_committed = 0;
     {
       RecordingStorage storage(path, false);

@@ -347,7 +347,8 @@ TEST_P(PendingFailure, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
   constexpr std::size_t n_steps = 3;
   std::size_t n_operations = 1;
   for (std::size_t k = 0; k < n_operations; ++k) {
-    const std::string path = folder / "out.h5";
+    // A name of its own for each: one that fails may leave a journal, which keeps others out.
+    const std::string path = folder / ("out_" + std::to_string(k) + ".h5");
     SharedStorage storage(path);
     if (k > 0) storage.inner.fail_at = k - 1;  // The first run counts.
     ScatteringTail tail;
