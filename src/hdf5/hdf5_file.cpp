@@ -82,7 +82,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status start_create();
   Status start_open(std::uint64_t& end_of_file);
 
-  Status create_group(const std::string& path) override;
+  Status create_group(const std::string& path, std::uint64_t expected_links) override;
   Status create_dataset(const DatasetDefinition& definition) override;
   bool exists(const std::string& path) override;
   Result<Shape> dataset_shape(const std::string& path) override;
@@ -197,7 +197,7 @@ bool Hdf5FileOnDriver::exists(const std::string& path) {
   });
 }
 
-Status Hdf5FileOnDriver::create_group(const std::string& path) {
+Status Hdf5FileOnDriver::create_group(const std::string& path, std::uint64_t expected_links) {
   const Hdf5Scope scope;
   for (const std::string& prefix : path_prefixes(path)) {
     if (H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0) {
@@ -206,7 +206,8 @@ Status Hdf5FileOnDriver::create_group(const std::string& path) {
       return Status(Code::already_exists,
                     quoted("group", path) + ": " + quoted("object", prefix) + " is not a group");
     }
-    const Result<Hdf5Id> list = group_creation_list(settings_.track_creation_order);
+    const Result<Hdf5Id> list =
+        group_creation_list(settings_.track_creation_order, prefix == path ? expected_links : 0);
     if (!list.ok()) return list.status();
     const Hdf5Id group(
         H5Gcreate2(file_.get(), prefix.c_str(), H5P_DEFAULT, list->get(), H5P_DEFAULT));
@@ -218,7 +219,7 @@ Status Hdf5FileOnDriver::create_group(const std::string& path) {
 Status Hdf5FileOnDriver::create_parents(const std::string& path) {
   std::vector<std::string> prefixes = path_prefixes(path);
   if (prefixes.size() < 2) return Status();
-  return create_group(prefixes[prefixes.size() - 2]);
+  return create_group(prefixes[prefixes.size() - 2], 0);
 }
 
 Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {

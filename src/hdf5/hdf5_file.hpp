@@ -94,8 +94,10 @@ class Hdf5File {
   /// Whether the program may use HDF5 on a thread of its own while another one uses this.
   static bool can_be_used_beside();
 
-  /// Create a group and the missing groups above it; an existing group is fine.
-  virtual Status create_group(const std::string& path) = 0;
+  /// Create a group and the missing groups above it; an existing group is fine. With many links to
+  /// come at once it has a heap from the start: HDF5 would move them there one by one, in a time
+  /// that grows with the cube of their number.
+  virtual Status create_group(const std::string& path, std::uint64_t expected_links = 0) = 0;
   /// Create a dataset. @error already_exists, unsupported, plugin_missing
   virtual Status create_dataset(const DatasetDefinition& definition) = 0;
   /// Whether a link of this path exists.

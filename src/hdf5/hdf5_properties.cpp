@@ -316,10 +316,11 @@ Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps
   return list;
 }
 
-Result<Hdf5Id> group_creation_list(bool track_order) {
+Result<Hdf5Id> group_creation_list(bool track_order, std::uint64_t expected_links) {
   Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
+  const unsigned n_max = expected_links > compact_links_max ? 0 : compact_links_max;
   if (!list.valid() || !set_group_properties(list.get(), track_order) ||
-      H5Pset_link_phase_change(list.get(), compact_links_max, compact_links_max / 2) < 0) {
+      H5Pset_link_phase_change(list.get(), n_max, n_max / 2) < 0) {
     return hdf5_failure(Code::internal, "group creation list");
   }
   return list;

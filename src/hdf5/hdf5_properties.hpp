@@ -75,8 +75,8 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
                                   std::uint64_t expected_links, bool shares_chunks);
 
-/// The creation list of any other group.
-Result<Hdf5Id> group_creation_list(bool track_order);
+/// The creation list of any other group, which is to hold `expected_links` soon.
+Result<Hdf5Id> group_creation_list(bool track_order, std::uint64_t expected_links = 0);
 
 /// Refuse what HDF5 would refuse with less telling words.
 /// @error invalid_argument, unsupported

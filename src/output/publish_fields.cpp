@@ -6,12 +6,14 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "core/byte_stream.hpp"
 #include "core/version.hpp"
+#include "hdf5/hdf5_paths.hpp"
 
 namespace tailrace {
 namespace {
@@ -193,6 +195,17 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const Writt
     update.attributes = {max_error_attribute(max_error)};
   }
   return update;
+}
+
+Status publish_groups(Hdf5File& file, std::span<const Hdf5File::DatasetUpdate> updates) {
+  std::map<std::string, std::uint64_t> n_new;
+  for (const Hdf5File::DatasetUpdate& update : updates) {
+    if (update.is_new) ++n_new[parent_path(update.dataset.path)];
+  }
+  for (const auto& [group, n_links] : n_new) {
+    TAILRACE_TRY(file.create_group(group, n_links));
+  }
+  return Status();
 }
 
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes) {

@@ -61,6 +61,9 @@ NamedAttribute max_error_attribute(double max_error);
 /// @param chunks  sorted by chunk_index.
 Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const WrittenChunk> chunks);
 
+/// Make the groups of new datasets, where these are many. Rank 0 only.
+Status publish_groups(Hdf5File& file, std::span<const Hdf5File::DatasetUpdate> updates);
+
 /// Set the application's attributes; groups that do not exist are created. Rank 0 only.
 Status publish_attributes(Hdf5File& file, const std::vector<PendingAttribute>& attributes);
 

@@ -418,6 +418,7 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
                         before = before_datasets_, after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
     if (before) TAILRACE_TRY(before(file));
+    TAILRACE_TRY(publish_groups(file, *updates));
     for (const auto& update : *updates) TAILRACE_TRY(file.update_dataset(update));
     TAILRACE_TRY(publish_attributes(file, attributes));
     if (after) TAILRACE_TRY(after(file));

@@ -554,5 +554,27 @@ TEST(Hdf5File, UpdatesOfManyDatasetsAreCheap) {
   }
 }
 
+/// HDF5 moves links into a heap one by one when there are too many for the group's header.
+TEST(Hdf5File, AGroupOfManyLinksHasAHeapFromTheStart) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail(0, 64);
+  auto file = create_file(storage, tail);
+  ASSERT_DONE(file->create_group("/g/many", 1000));
+  ASSERT_DONE(file->create_group("/g/few", 500));
+  const auto storage_of = [&](const char* path) {
+    const Hdf5Scope scope;
+    H5G_info_t info{};
+    H5Gget_info_by_name(file->hdf5_id(), path, &info, H5P_DEFAULT);
+    return info.storage_type;
+  };
+  ASSERT_DONE(file->create_group("/g/many/one"));
+  ASSERT_DONE(file->create_group("/g/few/one"));
+  EXPECT_EQ(storage_of("/g/many"), H5G_STORAGE_TYPE_DENSE);
+  EXPECT_EQ(storage_of("/g/few"), H5G_STORAGE_TYPE_COMPACT);
+  EXPECT_EQ(storage_of("/g"), H5G_STORAGE_TYPE_COMPACT);
+  ASSERT_DONE(file->close());
+}
+
 }  // namespace
 }  // namespace tailrace::test
