@@ -51,7 +51,10 @@
  * Call from one thread at a time in a process, over all files: HDF5 below is one library with one
  * state. With MPI that is the thread that initialised MPI; MPI_Init_thread with MPI_THREAD_FUNNELED
  * suffices. Tailrace starts threads of its own inside end_step and close and joins them before
- * these return. The functions named Thread-safe below are free of these rules.
+ * these return; in the modes async and in_situ they go on between the calls, and one of them on
+ * rank 0 may be in HDF5 (if that is built for threads). So in these modes do not call Tailrace from
+ * within a callback of HDF5 (H5Literate, H5Ovisit, ...), which holds HDF5's lock: it would wait for
+ * that thread for ever. The functions named Thread-safe below are free of these rules.
  *
  * ===== Errors =====
  *
@@ -393,7 +396,7 @@ typedef struct tailrace_step_report {
   double makespan_s;          /* both together, from the first encode to the last write */
   double hidden_share;        /* 0 to 1: part of the shorter of the two that the longer one hid */
   double sync_s;              /* waiting for stable storage (fsync=on) */
-  double commit_s;            /* writing the metadata */
+  double commit_s;            /* writing the metadata; async, in_situ: handing that over */
   const char* profile; /* that times were predicted from: "typical values", or a host's name */
   double choose_s;     /* comparing codecs (codec=auto) */
   double predict_s;    /* sampling, order of work and reservations, where order= or layout= ask */

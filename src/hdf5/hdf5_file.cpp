@@ -385,7 +385,8 @@ Status Hdf5FileOnDriver::update_dataset(const DatasetUpdate& update) {
     TAILRACE_TRY(write_attribute(dataset.id.get(), name, value, update.is_new)
                      .within(quoted("object", path)));
   }
-  if (definition.extendable && open == open_.end()) open_.emplace(path, std::move(found));
+  // What has been updated once will be again; many a dataset that could grow never does.
+  if (!update.is_new && open == open_.end()) open_.emplace(path, std::move(found));
   return Status();
 }
 

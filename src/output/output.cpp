@@ -122,7 +122,7 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
   }
   TAILRACE_TRY(comm.agree(created));
   committed_end_ = tail_->end();
-  data_end_ = committed_end_ - metadata_.n_bytes;
+  data_end_ = committed_end_ - metadata_->n_bytes;
   return Status();
 }
 
@@ -152,17 +152,18 @@ Status Output::open_at(const std::string& path) {
   }
   TAILRACE_TRY(comm_->agree(opened));
   tail_->reset(committed_end_);
-  data_end_ = committed_end_ - metadata_.n_bytes;
+  data_end_ = committed_end_ - metadata_->n_bytes;
   return Status();
 }
 
 // --- space
 
 Hdf5File::Allocate Output::allocator() {
-  return [this](std::uint64_t n_bytes) {
-    const std::uint64_t address = tail_->claim(n_bytes);
-    metadata_.n_bytes += n_bytes;
-    metadata_.end = std::max(metadata_.end, address + n_bytes);
+  // In a forked child the file, which has this, outlives the Output: HDF5 ends there as it likes.
+  return [tail = tail_.get(), metadata = metadata_](std::uint64_t n_bytes) {
+    const std::uint64_t address = tail->claim(n_bytes);
+    metadata->n_bytes += n_bytes;
+    metadata->end = std::max(metadata->end, address + n_bytes);
     return address;
   };
 }
@@ -170,15 +171,15 @@ Hdf5File::Allocate Output::allocator() {
 std::uint64_t Output::keep_claims_at_root() {
   wait_for_metadata();
   committed_end_ = tail_->end_at_root();
-  const std::uint64_t before = std::exchange(data_end_, committed_end_ - metadata_.n_bytes);
+  const std::uint64_t before = std::exchange(data_end_, committed_end_ - metadata_->n_bytes);
   return data_end_ - std::min(before, data_end_);
 }
 
 void Output::drop_claims() {
   wait_for_metadata();
   // A thread may have claimed metadata of the commit before among what the failed step claimed.
-  committed_end_ = std::max(committed_end_, metadata_.end);
-  data_end_ = committed_end_ - metadata_.n_bytes;
+  committed_end_ = std::max(committed_end_, metadata_->end);
+  data_end_ = committed_end_ - metadata_->n_bytes;
   tail_->reset(committed_end_);
 }
 
@@ -245,7 +246,13 @@ Status Output::start_commit_at_root(
       return first ? put_in_place() : Status();
     });
   };
-  std::function<Status()> commit = [take, write] { return write(take()); };
+  std::function<Status()> commit = [take, write]() -> Status {
+    try {
+      return write(take());
+    } catch (const std::bad_alloc&) {  // Nobody catches it where the thread's end is waited for.
+      return Status(Code::out_of_memory, "no memory is left for the metadata");
+    }
+  };
   if (!beside || !Hdf5File::can_be_used_beside() || tail_->needs_service()) {
     const Taken taken = take();
     if (!taken.ok()) return taken.status();
@@ -292,7 +299,7 @@ void Output::leave_to_parent() {
   if (commit_.valid()) (void)new std::future<Status>(std::move(commit_));
   (void)file_.release();
   (void)tail_.release();
-  storage_.reset();
+  (void)storage_.release();
 }
 
 Status Output::close(bool keep) {
@@ -303,8 +310,9 @@ Status Output::close(bool keep) {
   }
   Status finished;
   if (comm_->is_root() && is_open()) {
-    if (commit_.valid()) commit_.wait();
-    if (keep && broken_.ok() && in_place_) finished = file_->close();
+    const Status committed = finish_commit_at_root();
+    if (keep) finished = committed;
+    if (keep && finished.ok() && broken_.ok() && in_place_) finished = file_->close();
     file_.reset();
     remove_temporary();
   }

@@ -167,7 +167,8 @@ class Output {
     std::uint64_t n_bytes = 0;
     std::uint64_t end = 0;
   };
-  MetadataSpace metadata_;  ///< Of whoever publishes: a thread, until metadata_taken_.
+  /// Of whoever publishes: a thread, until metadata_taken_.
+  std::shared_ptr<MetadataSpace> metadata_ = std::make_shared<MetadataSpace>();
   Status broken_;
   bool in_place_ = false;
   bool commit_pending_ = false;

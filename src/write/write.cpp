@@ -431,7 +431,10 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
   report.index_s = published_s - start_s;
   if (at_once) {
     TAILRACE_TRY(output_.commit_at_root());
+    TAILRACE_TAKE(report.file_bytes, output_.storage().file_bytes());
   } else {
+    // Before anything begins: a failure below leaves nothing under way.
+    TAILRACE_TAKE(report.file_bytes, output_.storage().file_bytes());
     const auto traced = [this](const std::function<Status()>& write) {
       const double write_start_s = clock_.now_s();
       const Status written = write();
@@ -443,9 +446,6 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
   }
   report.commit_s = clock_.now_s() - published_s;
   trace_root(TraceEvent::Kind::commit, 0, published_s, published_s + report.commit_s);
-  Result<std::uint64_t> n_bytes = output_.storage().file_bytes();
-  if (!n_bytes.ok()) return n_bytes.status();
-  report.file_bytes = *n_bytes;
   return Status();
 }
 

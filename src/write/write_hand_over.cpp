@@ -104,6 +104,7 @@ Result<std::optional<StepReport>> FileWriter::wait() {
   Result<std::optional<StepReport>> report = complete_flight();
   if (!report.ok()) {
     forget_step(true);
+    TAILRACE_TRY(output_.finish_commit());  // of the step before, whose failure is the worse one
     return report;
   }
   TAILRACE_TRY(output_.finish_commit());

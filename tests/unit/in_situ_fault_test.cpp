@@ -290,6 +290,28 @@ TEST_P(HandOverFault, HDF5IsHeldUpInTheBackground) {
   expect_steps(path_, "/u", {0, 1, 2});
 }
 
+/// Metadata that cannot be made beside the program, and then a step that fails before it is
+/// published: all ranks hear of the first, and close() commits nothing that is half made.
+TEST_P(HandOverFault, MetadataInTheBackgroundBeforeAStepThatFails) {
+  std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
+  run_in_situ(n_ranks(), path_, options(), &probes, [&](InSituRank& rank) {
+    ASSERT_TRUE(rank.end_step(0).ok());
+    ASSERT_TRUE(rank.writer->wait().ok());
+    ASSERT_TRUE(rank.writer->set_attribute("/u/no/group", "name", {std::string("v")}).ok());
+    ASSERT_TRUE(rank.end_step(1).ok());
+    const Status second = rank.end_step(2).status();
+    expect_same_on_all(*rank.comm, second);
+    probes[static_cast<std::size_t>(rank.comm->rank())].fail_sync = rank.comm->rank() == last();
+    const Status waited = second.ok() ? rank.writer->wait().status() : second;
+    expect_same_on_all(*rank.comm, waited);
+    EXPECT_NE(waited.message().find("last commit"), std::string::npos) << waited.message();
+    EXPECT_NE(waited.message().find("/u/no"), std::string::npos) << waited.message();
+    rank.comm->barrier();
+    EXPECT_EQ(rank.writer->close().message(), waited.message());
+  });
+  expect_steps(path_, "/u", {0});
+}
+
 /// The first commit cannot give the file its name.
 TEST_P(HandOverFault, ARenameInTheBackground) {
   run_in_situ(n_ranks(), path_, options(), nullptr, [&](InSituRank& rank) {
