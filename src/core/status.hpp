@@ -108,9 +108,11 @@ Status status_from_errno(int errno_value, std::string_view what);
 /// The first argument is what stands left of `=`, with `auto` for a type that has a comma.
 #define TAILRACE_TAKE(target, ...) \
   TAILRACE_TAKE_BY(TAILRACE_JOIN(tailrace_taken_, __LINE__), target, (__VA_ARGS__))
+// NOLINTBEGIN(bugprone-macro-parentheses): the target may be a declaration.
 #define TAILRACE_TAKE_BY(result, target, expression) \
   auto result = expression;                          \
   if (!result.ok()) return result.status();          \
   target = std::move(result).value()
+// NOLINTEND(bugprone-macro-parentheses)
 #define TAILRACE_JOIN(first, second) TAILRACE_JOIN_NOW(first, second)
 #define TAILRACE_JOIN_NOW(first, second) first##second
