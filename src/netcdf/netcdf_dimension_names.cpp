@@ -87,6 +87,7 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   H5Tset_cset(text_type.get(), H5Tget_cset(type.get()));
   const Hdf5Id made = create_like(file, old.get(), text_type.get(), aside);
   std::vector<const char*> pointers;
+  pointers.reserve(texts.size());
   for (const std::string& text : texts) pointers.push_back(text.c_str());
   if (!made.valid() || (!pointers.empty() && H5Dwrite(made.get(), text_type.get(), H5S_ALL, H5S_ALL,
                                                       H5P_DEFAULT, pointers.data()) < 0)) {
