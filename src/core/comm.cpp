@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -21,16 +20,27 @@ std::uint64_t hash_text(const std::string& text) {
   return hash;
 }
 
-/// The Status that `speaker` brings, on every rank. Collective: one broadcast.
-Status as_rank_says(Comm& comm, int speaker, const Status& mine) {
+/// hear_rank_0() of any rank.
+Result<Bytes> hear(Comm& comm, int speaker, const std::function<Status(ByteWriter& words)>& say) {
   Bytes said;
   if (comm.rank() == speaker) {
     ByteWriter words;
-    words.add_status(mine);
-    said = words.take();
+    const Status status = say(words);
+    ByteWriter all;
+    all.add_status(status);
+    if (status.ok()) all.add_bytes(words.bytes());
+    said = all.take();
   }
   comm.broadcast(said, speaker);
-  return ByteReader(said).take_status();
+  ByteReader reader(said);
+  TAILRACE_TRY(reader.take_status());
+  const std::span<const std::byte> rest = reader.rest();
+  return Bytes(rest.begin(), rest.end());
+}
+
+/// The Status that `speaker` brings, on every rank. Collective: one broadcast.
+Status as_rank_says(Comm& comm, int speaker, const Status& mine) {
+  return hear(comm, speaker, [&](ByteWriter&) { return mine; }).status();
 }
 
 /// Rank 0's text beside this rank's: what differs first. Collective: one broadcast.
@@ -88,20 +98,7 @@ Status Comm::named(const Status& mine) const {
 }
 
 Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {
-  Bytes said;
-  if (comm.is_root()) {
-    ByteWriter words;
-    const Status status = say(words);
-    ByteWriter all;
-    all.add_status(status);
-    if (status.ok()) all.add_bytes(words.bytes());
-    said = all.take();
-  }
-  comm.broadcast(said, 0);
-  ByteReader reader(said);
-  TAILRACE_TRY(reader.take_status());
-  const std::span<const std::byte> rest = reader.rest();
-  return Bytes(rest.begin(), rest.end());
+  return hear(comm, 0, say);
 }
 
 Status as_rank_0_says(Comm& comm, const Status& mine) { return as_rank_says(comm, 0, mine); }

@@ -246,18 +246,19 @@ Status Output::start_commit_at_root(
       return first ? put_in_place() : Status();
     });
   };
-  std::function<Status()> commit = [take, write]() -> Status {
+  std::function<Status()> work = [take, write] { return write(take()); };
+  if (!beside || !Hdf5File::can_be_used_beside() || tail_->needs_service()) {
+    const Taken taken = take();
+    if (!taken.ok()) return taken.status();
+    work = [taken, write] { return write(taken); };
+  }
+  const auto commit = [work]() -> Status {
     try {
-      return write(take());
+      return work();
     } catch (const std::bad_alloc&) {  // Nobody catches it where the thread's end is waited for.
       return Status(Code::out_of_memory, "no memory is left for the metadata");
     }
   };
-  if (!beside || !Hdf5File::can_be_used_beside() || tail_->needs_service()) {
-    const Taken taken = take();
-    if (!taken.ok()) return taken.status();
-    commit = [taken, write] { return write(taken); };
-  }
   try {
     commit_ = std::async(std::launch::async, commit);
   } catch (const std::system_error&) {  // No thread is to be had: it is done now.
