@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <type_traits>
 #include <unordered_map>
 
 #include "describe/hdf5_catalog.hpp"
@@ -80,8 +81,12 @@ std::vector<hobj_ref_t> listed_scales(hid_t dataset, std::size_t rank) {
 bool is_without_fill(hid_t creation) {
   H5D_fill_time_t when = H5D_FILL_TIME_IFSET;
   H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
-  return H5Pget_fill_time(creation, &when) >= 0 && when == H5D_FILL_TIME_NEVER &&
-         H5Pfill_value_defined(creation, &defined) >= 0 && defined != H5D_FILL_VALUE_USER_DEFINED;
+  if (H5Pget_fill_time(creation, &when) < 0) return false;
+  // HDF5 hands out what a damaged file has, which need not be a value of the enumeration.
+  std::underlying_type_t<H5D_fill_time_t> stored{};
+  std::memcpy(&stored, &when, sizeof stored);
+  return stored == H5D_FILL_TIME_NEVER && H5Pfill_value_defined(creation, &defined) >= 0 &&
+         defined != H5D_FILL_VALUE_USER_DEFINED;
 }
 
 class ModelReader final : private Hdf5Visitor {
