@@ -303,7 +303,7 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
 struct Pairing {
   std::vector<VerifyTask> tasks;
   std::vector<std::string> problems;
-  std::vector<std::string> datasets;  ///< Others that both have, where both are HDF5 files.
+  std::vector<CopiedObject> objects;  ///< That both have, where both are HDF5 files.
 };
 
 std::string difference_text(const StoredDataset& original, const StoredDataset& compressed) {
@@ -319,12 +319,12 @@ std::string difference_text(const StoredDataset& original, const StoredDataset& 
 }
 
 /// Whatever else the original has must be there, too.
-/// @returns the datasets among it that both have.
-std::vector<std::string> find_missing_objects(const VerifyRequest& request,
-                                              const InputFile& original,
-                                              const InputFile& compressed,
-                                              std::vector<std::string>& problems) {
-  std::vector<std::string> datasets;
+/// @returns the objects among it that both have.
+std::vector<CopiedObject> find_missing_objects(const VerifyRequest& request,
+                                               const InputFile& original,
+                                               const InputFile& compressed,
+                                               std::vector<std::string>& problems) {
+  std::vector<CopiedObject> both;
   std::unordered_set<std::string> there;
   for (const auto& [path, kind] : compressed.objects()) there.insert(path);
   for (const StoredDataset& field : compressed.fields()) there.insert(field.path);
@@ -332,31 +332,31 @@ std::vector<std::string> find_missing_objects(const VerifyRequest& request,
     if (!request.selection.holds(path)) continue;
     if (!there.contains(path)) {
       problems.push_back(fmt::format("{} \"{}\" is missing in the compressed file", kind, path));
-    } else if (kind == "dataset") {
-      datasets.push_back(path);
+    } else if (!kind.ends_with("link")) {
+      both.push_back({path, kind, kind == "dataset"});
     }
   }
-  return datasets;
+  return both;
 }
 
-/// Compare the values of those datasets, each rank its share of them. Collective.
+/// Compare attributes, and values that are no field's, each rank its share of them. Collective.
 Status compare_objects(const VerifyRequest& request, Comm& comm,
-                       std::span<const std::string> datasets, std::vector<std::string>& problems) {
-  std::vector<std::string> mine;
-  for (auto i = static_cast<std::size_t>(comm.rank()); i < datasets.size();
+                       std::span<const CopiedObject> objects, std::vector<std::string>& problems) {
+  std::vector<CopiedObject> mine;
+  for (auto i = static_cast<std::size_t>(comm.rank()); i < objects.size();
        i += static_cast<std::size_t>(comm.n_ranks())) {
-    mine.push_back(datasets[i]);
+    mine.push_back(objects[i]);
   }
   ConcatFindings found;
   Status compared;
   if (!mine.empty()) {
-    compared = compare_datasets(request.original, request.compressed, mine, 2 * tile_bytes, found);
+    compared = compare_copies(request.original, request.compressed, mine, 2 * tile_bytes, found);
   }
   TAILRACE_TRY(comm.agree(compared));
   found = verbs::share_findings(comm, found);
   problems.insert(problems.end(), found.lines.begin(), found.lines.end());
   if (found.n_all > found.lines.size()) {
-    problems.push_back(fmt::format("and {} more datasets", found.n_all - found.lines.size()));
+    problems.push_back(fmt::format("and {} more", found.n_all - found.lines.size()));
   }
   return Status();
 }
@@ -398,11 +398,12 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
   }
-  pairing.datasets = find_missing_objects(request, original, compressed, pairing.problems);
+  pairing.objects = find_missing_objects(request, original, compressed, pairing.problems);
+  for (const VerifyTask& task : pairing.tasks) pairing.objects.push_back({task.path, "field"});
   const auto by_hdf5 = [](const InputFile& file) {
     return file.format() == "HDF5" || file.format() == "netCDF-4";
   };
-  if (!by_hdf5(original) || !by_hdf5(compressed)) pairing.datasets.clear();
+  if (!by_hdf5(original) || !by_hdf5(compressed)) pairing.objects.clear();
   TAILRACE_TAKE(auto recorded, read_field_attributes(request.compressed, paths));
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
@@ -469,7 +470,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
     return Status(Code::invalid_argument,
                   fmt::format("{} holds no number arrays to compare", request.original));
   }
-  TAILRACE_TRY(compare_objects(request, ranks.comm, pairing.datasets, pairing.problems));
+  TAILRACE_TRY(compare_objects(request, ranks.comm, pairing.objects, pairing.problems));
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems)};

@@ -62,7 +62,7 @@ bool looks_like_key(hid_t file, const std::string& path) {
 
 /// The values of two scalar or null datasets of one type.
 Status compare_single(const std::string& who, const CheckedSide& input, const CheckedSide& output,
-                      const std::string& where, ConcatFindings& findings) {
+                      Against against, ConcatFindings& findings) {
   const auto read = [](hid_t dataset) {
     return CheckedElements(Hdf5Id(H5Dget_type(dataset)), Hdf5Id(H5Dget_space(dataset)),
                            [&](hid_t memory_type, void* bytes) {
@@ -82,7 +82,7 @@ Status compare_single(const std::string& who, const CheckedSide& input, const Ch
   const CheckedValue expected{there.at(0), input.file};
   if (!same_value(here.type(), value, expected)) {
     findings.add(who + " is " + checked_value_text(here.type(), value) + ", " +
-                 checked_value_text(here.type(), expected) + " " + where);
+                 checked_value_text(here.type(), expected) + " in " + against_text(against));
   }
   return Status();
 }
@@ -153,7 +153,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       }
       const CheckedSide a{input.get(), first.get()};
       const CheckedSide b{output.get(), output_.get()};
-      compare_attributes(a, b, who, findings);
+      compare_attributes(a, b, Against::first_input, who, findings);
       if (type == H5O_TYPE_DATASET) TAILRACE_TRY(compare_dataset(object.path, a, b, findings));
     }
     for (const CheckedObject& object : found_) {
@@ -332,13 +332,13 @@ class ConcatCheckImpl final : public ConcatCheck {
       if (fill != expected) {
         findings.add(who + " has fill value " +
                      checked_value_text(type.get(), {fill.data(), output.file}) + ", " +
-                     checked_value_text(type.get(), {expected.data(), input.file}) +
-                     " in the first input");
+                     checked_value_text(type.get(), {expected.data(), input.file}) + " in " +
+                     against_text(Against::first_input));
       }
     }
     if (both_extents_of(output.object).appended || both_extents_of(input.object).appended)
       return Status();
-    return compare_single(who, input, output, "in the first input", findings);
+    return compare_single(who, input, output, Against::first_input, findings);
   }
 
   std::string output_name_;
@@ -363,38 +363,59 @@ void ConcatFindings::add(std::string line) {
   ++n_all;
 }
 
-Status compare_datasets(const std::string& original, const std::string& copy,
-                        std::span<const std::string> paths, std::uint64_t memory_bytes,
-                        ConcatFindings& findings) {
+namespace {
+
+/// The values of a dataset of whatever type and shape beside its copy's.
+Status compare_copied_values(const std::string& original_name, const std::string& path,
+                             const CheckedSide& original, const CheckedSide& copy,
+                             const std::string& who, std::uint64_t memory_bytes,
+                             ConcatFindings& findings) {
+  const Extents extents = both_extents_of(original.object);
+  const Extents found = both_extents_of(copy.object);
+  // A netCDF dimension without a variable has a dataset all the same: a length and no values.
+  if (extents.shape == found.shape && is_dimension_without_variable(original.object)) {
+    return Status();
+  }
+  const Hdf5Id type(H5Dget_type(original.object));
+  if (H5Tequal(type.get(), Hdf5Id(H5Dget_type(copy.object)).get()) <= 0) {
+    findings.add(who + " has another type than in the original");
+  } else if (extents.appended != found.appended || extents.shape != found.shape) {
+    findings.add(who + " has shape " + shape_text(found.shape) + ", " + shape_text(extents.shape) +
+                 " in the original");
+  } else if (!extents.appended) {
+    return compare_single(who, original, copy, Against::original, findings);
+  } else if (n_elements(extents.shape) > 0) {
+    const CheckedRows rows{original.file, original_name, extents.shape[0]};
+    return RowComparison(copy.file, memory_bytes)
+        .compare(path, std::span(&rows, 1), 0, {}, findings);
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status compare_copies(const std::string& original, const std::string& copy,
+                      std::span<const CopiedObject> objects, std::uint64_t memory_bytes,
+                      ConcatFindings& findings) {
   const Hdf5Scope scope;
-  const Result<Hdf5Id> from = open_checked_file(original);
-  if (!from.ok()) return from.status();
-  const Result<Hdf5Id> to = open_checked_file(copy);
-  if (!to.ok()) return to.status();
-  for (const std::string& path : paths) {
-    const std::string who = copy + ": " + dataset_text(path);
-    const Hdf5Id input(H5Dopen2(from->get(), path.c_str(), H5P_DEFAULT));
-    const Hdf5Id output(H5Dopen2(to->get(), path.c_str(), H5P_DEFAULT));
+  TAILRACE_TAKE(const Hdf5Id from, open_checked_file(original));
+  TAILRACE_TAKE(const Hdf5Id to, open_checked_file(copy));
+  for (const CopiedObject& object : objects) {
+    const Hdf5Id input(H5Oopen(from.get(), object.path.c_str(), H5P_DEFAULT));
+    const Hdf5Id output(H5Oopen(to.get(), object.path.c_str(), H5P_DEFAULT));
+    const std::string who = copy + ": " + object.kind + " \"" + object.path + '"';
     if (!input.valid() || !output.valid()) {
       return hdf5_failure(Code::corrupt, who + ": cannot be opened in one of the two files");
     }
-    const Extents extents = both_extents_of(input.get());
-    const Extents found = both_extents_of(output.get());
-    const Hdf5Id type(H5Dget_type(input.get()));
-    // A netCDF dimension without a variable has a dataset all the same: a length and no values.
-    if (extents.shape == found.shape && is_dimension_without_variable(input.get())) continue;
-    if (H5Tequal(type.get(), Hdf5Id(H5Dget_type(output.get())).get()) <= 0) {
-      findings.add(who + " has another type than in the original");
-    } else if (extents.appended != found.appended || extents.shape != found.shape) {
-      findings.add(who + " has shape " + shape_text(found.shape) + ", " +
-                   shape_text(extents.shape) + " in the original");
-    } else if (!extents.appended) {
-      TAILRACE_TRY(compare_single(who, {input.get(), from->get()}, {output.get(), to->get()},
-                                  "in the original", findings));
-    } else if (n_elements(extents.shape) > 0) {
-      const CheckedRows rows{from->get(), original, extents.shape[0]};
-      TAILRACE_TRY(RowComparison(to->get(), memory_bytes)
-                       .compare(path, std::span(&rows, 1), 0, {}, findings));
+    if (H5Iget_type(input.get()) != H5Iget_type(output.get())) {
+      findings.add(who + " is another kind of object than in the original");
+      continue;
+    }
+    const CheckedSide a{input.get(), from.get()};
+    const CheckedSide b{output.get(), to.get()};
+    compare_attributes(a, b, Against::original, who, findings);
+    if (object.values) {
+      TAILRACE_TRY(compare_copied_values(original, object.path, a, b, who, memory_bytes, findings));
     }
   }
   return Status();

@@ -39,12 +39,20 @@ struct InputRows {
   std::uint64_t n_rows = 0;
 };
 
-/// Compare datasets of whatever type and shape in a file with those of the same paths in a copy of
-/// it, value by value; a finding for each that differs. Not collective; takes the HDF5 lock.
-/// @error not_found, corrupt  a file or dataset cannot be opened, a scalar cannot be read.
-Status compare_datasets(const std::string& original, const std::string& copy,
-                        std::span<const std::string> paths, std::uint64_t memory_bytes,
-                        ConcatFindings& findings);
+/// An object that a file and a copy of it have.
+struct CopiedObject {
+  std::string path;
+  std::string kind;     ///< For the findings: "group".
+  bool values = false;  ///< A dataset whose values are to be compared, too.
+};
+
+/// Compare objects of a file with those of the same paths in a copy of it: attributes, and values
+/// of whatever type and shape; a finding for each that differs. Not collective; takes the HDF5
+/// lock.
+/// @error not_found, corrupt  a file or object cannot be opened, a scalar cannot be read.
+Status compare_copies(const std::string& original, const std::string& copy,
+                      std::span<const CopiedObject> objects, std::uint64_t memory_bytes,
+                      ConcatFindings& findings);
 
 class ConcatCheck {
  public:
