@@ -273,14 +273,15 @@ EncodeLane::~EncodeLane() { finish(); }
 void EncodeLane::push(StagedChunk chunk) {
   {
     const std::scoped_lock lock(mutex_);
+    waiting_bytes_ += chunk.budget_bytes;
     waiting_.push_back(std::move(chunk));
   }
   wake_.notify_one();
 }
 
-std::size_t EncodeLane::n_waiting() const {
+EncodeLane::Waiting EncodeLane::waiting() const {
   const std::scoped_lock lock(mutex_);
-  return waiting_.size();
+  return {waiting_.size(), waiting_bytes_};
 }
 
 bool EncodeLane::idle() const {
@@ -315,6 +316,7 @@ bool EncodeLane::encode_here(const LaneOutlook& outlook) {
     if (!budget_.try_take(place->extra_bytes)) return false;
     chunk = std::move(*place);
     waiting_.erase(place);
+    waiting_bytes_ -= chunk.budget_bytes;
     ++n_running_;
   }
   chunk.budget_bytes += std::exchange(chunk.extra_bytes, 0);
@@ -346,6 +348,7 @@ void EncodeLane::run(std::int32_t lane_number) {
       if (waiting_.empty()) return;
       chunk = std::move(waiting_.front());
       waiting_.pop_front();
+      waiting_bytes_ -= chunk.budget_bytes;
       ++n_running_;
     }
     take_extra(chunk);

@@ -91,8 +91,12 @@ class EncodeLane {
   bool encode_here(const LaneOutlook& outlook);
   /// Threads that there are.
   std::uint64_t n_threads() const { return n_threads_; }
-  /// Chunks that wait for a thread. Thread-safe.
-  std::size_t n_waiting() const;
+  /// Chunks that wait for a thread, and the memory that they have taken. Thread-safe.
+  struct Waiting {
+    std::size_t n_chunks = 0;
+    std::uint64_t budget_bytes = 0;
+  };
+  Waiting waiting() const;
   /// Nothing waits and nothing is being encoded. Thread-safe.
   bool idle() const;
   /// Wait until all is encoded or dropped, then end the threads.
@@ -126,6 +130,7 @@ class EncodeLane {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<StagedChunk> waiting_;
+  std::uint64_t waiting_bytes_ = 0;  ///< Their budgets.
   std::size_t n_running_ = 0;
   bool finishing_ = false;
   Status status_;

@@ -13,6 +13,9 @@
 namespace tailrace {
 namespace {
 
+/// What is staged ahead of the encode threads, beside two chunks for each: waking the main thread
+/// for every small chunk would take longer than encoding it.
+constexpr std::uint64_t kStagedAheadBytes = 1U << 20;
 constexpr auto kTransitInterval = std::chrono::microseconds(20);  // fragments move when polled
 constexpr auto kPollInterval = std::chrono::microseconds(100);    // while messages may come
 constexpr auto kIdleInterval = std::chrono::milliseconds(50);  // only the progress bar wants more
@@ -34,14 +37,17 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
       io_lane_(storage, tail, &placer_, plans, budget_,
                {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank(), settings.regard,
                 settings.shared, settings.sync_behind, ownership.jobs.size()},
-               clock, settings.trace, [this] { signal_activity(); }),
+               clock, settings.trace,
+               [this] {
+                 if (out_of_budget_ || n_encoding_ == 0) signal_activity();
+               }),
       encode_lane_(
           settings.n_threads, tail, plans, budget_, comm.rank(), clock, settings.trace,
           [this](EncodedChunk chunk) { take_encoded(std::move(chunk)); },
-          [this] { signal_activity(); }) {
+          [this] { chunk_encoded(); }) {
   pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed, [this](ChunkKey key) {
     const auto staged = awaiting_pieces_.find(key);
-    encode_lane_.push(std::move(staged->second));
+    encode(std::move(staged->second));
     awaiting_pieces_.erase(staged);
   });
   settings_.n_threads = encode_lane_.n_threads();
@@ -68,6 +74,7 @@ void Executor::serve_and_stage() {
   if (failed()) cancel_rest();
   while (holding_ == Holding::no ? stage_next() : hold_next()) {
   }
+  all_staged_ = next_job_ == ownership_.jobs.size();
   advance_round();
 }
 
@@ -212,13 +219,28 @@ bool Executor::hold_next() {
   return !failed();
 }
 
+void Executor::encode(StagedChunk chunk) {
+  ++n_encoding_;
+  encode_lane_.push(std::move(chunk));
+}
+
+/// From an encode thread, after each chunk: wake the main thread only if there is something to do.
+void Executor::chunk_encoded() {
+  const bool was_last = --n_encoding_ == 0;
+  if (was_last || out_of_budget_ || (!all_staged_ && !enough_staged(0))) signal_activity();
+}
+
+/// Whether the encode threads have enough before them, with these chunks that are on their way.
+bool Executor::enough_staged(std::size_t n_to_come) const {
+  const EncodeLane::Waiting waiting = encode_lane_.waiting();
+  const std::uint64_t n_wanted = 2 * std::max<std::uint64_t>(settings_.n_threads, 1);
+  return waiting.n_chunks + n_to_come >= n_wanted && waiting.budget_bytes >= kStagedAheadBytes;
+}
+
 /// Stage one more chunk if there is one, the lane wants one, and memory allows it.
 bool Executor::stage_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
-  if (encode_lane_.n_waiting() + awaiting_pieces_.size() >=
-      2 * std::max<std::uint64_t>(settings_.n_threads, 1)) {
-    return false;
-  }
+  if (enough_staged(awaiting_pieces_.size())) return false;
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t budget_bytes = job_memory_bytes(job);
   out_of_budget_ = !budget_.try_take(budget_bytes);
@@ -239,7 +261,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const auto job_index = static_cast<std::size_t>(&job - ownership_.jobs.data());
   if (!settings_.encode_s.empty()) staged.encode_s = settings_.encode_s[job_index];
   if (job.remote.empty() && !pulled && holding_ != Holding::values) {
-    encode_lane_.push(std::move(staged));
+    encode(std::move(staged));
     return;
   }
   Result<Buffer> values = make_chunk_buffer(plan, job);
@@ -257,7 +279,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     staged.gathered = true;
   }
   if (job.remote.empty()) {
-    encode_lane_.push(std::move(staged));
+    encode(std::move(staged));
     return;
   }
   const ChunkKey key{job.field, job.chunk_index};

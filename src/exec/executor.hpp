@@ -23,6 +23,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -109,7 +110,7 @@ class Executor {
   /// The application's needs of the I/O lane have changed. Any thread.
   void look_again() { io_lane_.look_again(); }
   /// Whether some chunk waits for a thread or for encode_here().
-  bool waits_for_encoding() const { return encode_lane_.n_waiting() > 0; }
+  bool waits_for_encoding() const { return encode_lane_.waiting().n_chunks > 0; }
   /// Do what is left, without regard to the application. Collective, as run(), which calls it.
   Status finish(ExecutorReport& report);
 
@@ -127,10 +128,13 @@ class Executor {
   }
   void serve_and_stage();
   void make_room(std::uint64_t seen);
+  bool enough_staged(std::size_t n_to_come) const;
   bool stage_next();
   bool hold_next();
   void stage(const ChunkJob& job, std::uint64_t budget_bytes);
   Status pull(const ChunkJob& job, Buffer& values);
+  void encode(StagedChunk chunk);
+  void chunk_encoded();
   void take_encoded(EncodedChunk chunk);
   bool give_away(EncodedChunk& chunk);
   void finish_shared(ExecutorReport& report);
@@ -171,7 +175,10 @@ class Executor {
   BusyIntervals encoding_here_;
 
   std::size_t next_job_ = 0;  ///< Position in the order of work.
-  bool out_of_budget_ = false;
+  // What the lanes look at before they wake the main thread.
+  std::atomic<bool> out_of_budget_{false};  ///< Staging waits for memory.
+  std::atomic<bool> all_staged_{false};
+  std::atomic<std::size_t> n_encoding_{0};  ///< Chunks that wait for encoding, or are encoded.
   std::map<ChunkKey, StagedChunk> awaiting_pieces_;
   Round round_ = Round::none;
   std::vector<EncodedChunk> round_chunks_;
