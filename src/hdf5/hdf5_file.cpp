@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_properties.hpp"
@@ -111,6 +112,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
 
  private:
   Status close_hdf5();
+  Status expect_root_links(std::uint64_t n_links);
   Status create_parents(const std::string& path);
   Result<Hdf5Id> make_dataset(const DatasetDefinition& definition);
   Result<Hdf5Id> open_dataset(const std::string& path);
@@ -197,8 +199,31 @@ bool Hdf5FileOnDriver::exists(const std::string& path) {
   });
 }
 
+/// A new file into which nothing was put yet is made once more, with a root group that has a heap
+/// from the start: no call gives it one later.
+Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
+  if (n_links <= compact_links_max || settings_.expected_root_links > compact_links_max) {
+    return Status();
+  }
+  const Hdf5Id root(H5Gopen2(file_.get(), "/", H5P_DEFAULT));
+  H5G_info_t links;
+  ObjectFacts facts;
+  if (!root.valid() || H5Gget_info(root.get(), &links) < 0 ||
+      !get_object_facts(root.get(), facts)) {
+    return hdf5_failure(Code::internal, quoted("file", path_) + ": its root group");
+  }
+  if (!driver_->only_created() || links.nlinks > 0 || facts.n_attributes > 0) return Status();
+  std::shared_ptr<MetadataDriver> anew = driver_->anew();
+  driver_->abandon();
+  TAILRACE_TRY(close_hdf5());
+  driver_ = std::move(anew);
+  settings_.expected_root_links = n_links;
+  return start_create();
+}
+
 Status Hdf5FileOnDriver::create_group(const std::string& path, std::uint64_t expected_links) {
   const Hdf5Scope scope;
+  if (path_prefixes(path).empty()) return expect_root_links(expected_links);
   for (const std::string& prefix : path_prefixes(path)) {
     if (H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0) {
       const Hdf5Id there(H5Oopen(file_.get(), prefix.c_str(), H5P_DEFAULT));

@@ -95,7 +95,8 @@ class Hdf5File {
   static bool can_be_used_beside();
 
   /// Create a group and the missing groups above it; an existing group is fine. With many links to
-  /// come at once it has a heap from the start: HDF5 would move them there one by one, in a time
+  /// come at once it has a heap from the start, and so has the root group of a file into which
+  /// nothing was put yet (whose id is another one then): HDF5 takes a time for links in a header
   /// that grows with the cube of their number.
   virtual Status create_group(const std::string& path, std::uint64_t expected_links = 0) = 0;
   /// Create a dataset. @error already_exists, unsupported, plugin_missing

@@ -249,9 +249,6 @@ constexpr std::uint64_t root_header_bytes_max = 60000;
 /// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
 /// spends 4 KiB and more on a heap and B-trees per dataset.
 constexpr unsigned compact_attributes_max = 64;
-/// Links up to this number stay in a (not the root) group's header; more go into a heap and a
-/// B-tree, which later commits can only change under the journal.
-constexpr unsigned compact_links_max = 512;
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t hdf5_chunk_bytes_limit = std::uint64_t{1} << 32;
 

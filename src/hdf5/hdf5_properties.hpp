@@ -69,6 +69,10 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 // Helpers of hdf5_file.cpp; callers hold an Hdf5Scope. docs/format.md says what each setting does
 // to the file.
 
+/// Links up to this number stay in a (not the root) group's header; more go into a heap and a
+/// B-tree, which later commits can only change under the journal.
+inline constexpr unsigned compact_links_max = 512;
+
 /// The creation list of a file whose root group is to hold `expected_steps` links, one by one; or
 /// `expected_links` at once, which go into a heap if they are many. `shares_chunks`: whoever writes
 /// the file later, too, takes new space and none that was freed, which other chunks may still use.

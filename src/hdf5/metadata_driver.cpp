@@ -180,6 +180,18 @@ Result<std::uint64_t> MetadataDriver::finish_open() {
   return std::max({eoa_, *on_disk, opening_end_});
 }
 
+bool MetadataDriver::only_created() const {
+  return creating_ && phase_ == Phase::running && !pending() && failure_.ok() &&
+         fresh_.contains(0, eoa_ - end_pad_bytes);
+}
+
+std::shared_ptr<MetadataDriver> MetadataDriver::anew() const {
+  auto driver = std::make_shared<MetadataDriver>(*storage_, allocate_, settings_);
+  driver->remnants_ = remnants_;
+  driver->remnants_.insert(driver->remnants_.begin(), {0, eoa_ - end_pad_bytes});
+  return driver;
+}
+
 void MetadataDriver::arm(std::uint64_t address, std::uint64_t n_bytes) {
   plan_ = Plan{address, n_bytes, true, {}};
 }

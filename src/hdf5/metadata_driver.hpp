@@ -50,6 +50,11 @@ class MetadataDriver {
   /// Call once H5Fopen has succeeded. @returns the first address that nobody uses.
   Result<std::uint64_t> finish_open();
 
+  /// The file was created, and no commit prepared since.
+  bool only_created() const;
+  /// A driver that creates such a file once more, in the space that this one has taken for it.
+  std::shared_ptr<MetadataDriver> anew() const;
+
   /// Where the journal of later commits goes.
   void set_journal_path(std::string path) { settings_.journal_path = std::move(path); }
 

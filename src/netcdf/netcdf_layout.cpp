@@ -82,16 +82,18 @@ bool is_classic(const NetcdfModel& model) {
 
 class LayoutOnHdf5 final : public NetcdfLayout {
  public:
-  explicit LayoutOnHdf5(Hdf5File& file) : file_(file), scales_(file.hdf5_id()) {}
+  explicit LayoutOnHdf5(Hdf5File& file) : file_(file), scales_(file.hdf5_id()) {
+    model_.netcdf4 = true;
+  }
   LayoutOnHdf5(Hdf5File& file, NetcdfFile opened)
       : file_(file),
         scales_(file.hdf5_id(), opened),
         model_(std::move(opened.model)),
+        begun_(true),
         may_lag_(true) {
     has_dataset_.assign(model_.variables.size(), true);
   }
 
-  Status write_properties();
   Status change(const NetcdfModel& next) override;
   Status create_variable(std::size_t variable, const ModelStorage& storage) override;
   bool has_dataset(std::size_t variable) const override { return has_dataset_[variable]; }
@@ -103,6 +105,7 @@ class LayoutOnHdf5 final : public NetcdfLayout {
 
  private:
   hid_t hdf5() const { return file_.hdf5_id(); }
+  Status begin(const NetcdfModel& next);
   Status change_groups(const NetcdfModel& next);
   Status release_dimensions(const NetcdfModel& next);
   Status move_datasets(const NetcdfModel& next, std::vector<std::string>& paths);
@@ -116,15 +119,23 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   NetcdfScales scales_;
   NetcdfModel model_;
   std::vector<bool> has_dataset_;  ///< Per variable.
+  bool begun_ = false;             ///< By a first change(), or the file was opened.
   bool may_lag_ =
       false;  ///< Datasets may be shorter than their dimensions: netCDF-C leaves them so.
   bool reordered_ = false;  ///< Datasets were created or moved since the last settle().
 };
 
-Status LayoutOnHdf5::write_properties() {
+/// The first change of a new file, which shows how many links its root group is going to have.
+Status LayoutOnHdf5::begin(const NetcdfModel& next) {
+  const auto in_root = [](const auto& object) { return object.group == 0; };
+  const auto n_links = std::ranges::count_if(next.dimensions, in_root) +
+                       std::ranges::count_if(next.variables, in_root);
+  TAILRACE_TRY(file_.create_group("/", static_cast<std::uint64_t>(n_links)));
+  scales_ = NetcdfScales(hdf5());
   const Hdf5Id root(H5Gopen2(hdf5(), "/", H5P_DEFAULT));
-  model_.netcdf4 = true;
-  return write_netcdf_properties(root.get());
+  TAILRACE_TRY(write_netcdf_properties(root.get()));
+  begun_ = true;
+  return Status();
 }
 
 Status LayoutOnHdf5::change_groups(const NetcdfModel& next) {
@@ -278,6 +289,7 @@ Status LayoutOnHdf5::change(const NetcdfModel& next) {
   const Hdf5Scope scope;
   TAILRACE_TRY(check_same_frame(model_, next));
   TAILRACE_TRY(check_model_change(next, &model_));
+  if (!begun_) TAILRACE_TRY(begin(next));
   TAILRACE_TRY(change_groups(next));
   TAILRACE_TRY(release_dimensions(next));
   std::vector<std::string> paths;
@@ -417,9 +429,7 @@ Status LayoutOnHdf5::settle() {
 
 Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::create(Hdf5File& file) {
   const Hdf5Scope scope;
-  auto layout = std::make_unique<LayoutOnHdf5>(file);
-  TAILRACE_TRY(layout->write_properties());
-  return std::unique_ptr<NetcdfLayout>(std::move(layout));
+  return std::unique_ptr<NetcdfLayout>(std::make_unique<LayoutOnHdf5>(file));
 }
 
 Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const NetcdfModel& model) {

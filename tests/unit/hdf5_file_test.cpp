@@ -574,7 +574,34 @@ TEST(Hdf5File, AGroupOfManyLinksHasAHeapFromTheStart) {
   EXPECT_EQ(storage_of("/g/many"), H5G_STORAGE_TYPE_DENSE);
   EXPECT_EQ(storage_of("/g/few"), H5G_STORAGE_TYPE_COMPACT);
   EXPECT_EQ(storage_of("/g"), H5G_STORAGE_TYPE_COMPACT);
+  EXPECT_EQ(storage_of("/"), H5G_STORAGE_TYPE_COMPACT);
+  ASSERT_DONE(file->create_group("/", 1000));  // Too late: it has a link.
+  EXPECT_EQ(storage_of("/"), H5G_STORAGE_TYPE_COMPACT);
   ASSERT_DONE(file->close());
+}
+
+/// What was created is made once more in the space that it had, behind which others have claimed.
+TEST(Hdf5File, ANewFileGetsAHeapForItsRootGroup) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  const std::uint64_t created_end = tail.end();
+  const std::uint64_t chunk_address = tail.claim(100);
+  ASSERT_DONE(file->create_group("/", 512));
+  ASSERT_DONE(file->create_group("/", 1000));
+  ASSERT_DONE(file->create_group("/", 2000));
+  EXPECT_EQ(tail.end(), chunk_address + 100) << "the new root group has gone elsewhere";
+  EXPECT_GE(chunk_address, created_end);
+  for (int g = 0; g < 1000; ++g) ASSERT_DONE(file->create_group("/g" + std::to_string(g)));
+  ASSERT_DONE(file->set_attribute("/", "n", {std::vector<std::int64_t>{1000}}));
+  ASSERT_DONE(file->close());
+  const Hdf5Scope scope;
+  const Hdf5Id again(H5Fopen((folder / "out.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  H5G_info_t root{};
+  ASSERT_GE(H5Gget_info_by_name(again.get(), "/", &root, H5P_DEFAULT), 0);
+  EXPECT_EQ(root.storage_type, H5G_STORAGE_TYPE_DENSE);
+  EXPECT_EQ(root.nlinks, 1000U);
 }
 
 }  // namespace

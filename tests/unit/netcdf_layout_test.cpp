@@ -76,6 +76,29 @@ TEST(NetcdfLayout, RichModelReadsBackAsItself) {
   EXPECT_EQ(read.dimensions, rich_model().dimensions);
 }
 
+TEST(NetcdfLayout, ManyVariablesOfAFirstModelGoIntoAHeap) {
+  const TestFolder folder;
+  LaidOutFile out(folder / "a.nc", true);
+  ASSERT_DONE(out.status());
+  NetcdfModel model;
+  model.dimensions = {{"x", 0, 4, false, false}};
+  for (int v = 0; v < 600; ++v) {
+    model.variables.push_back(variable_of("v" + std::to_string(v), ModelType::f32, {0}));
+  }
+  ASSERT_DONE(out.layout().change(model));
+  ASSERT_DONE(out.create_all());
+  ASSERT_DONE(out.settle_and_commit());
+  expect_same(model_of(out.path()), out.layout().model());
+  ASSERT_DONE(out.file().close());
+  expect_readable(out.path());
+  const Hdf5Scope scope;
+  const Hdf5Id file(H5Fopen(out.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  H5G_info_t root{};
+  ASSERT_GE(H5Gget_info_by_name(file.get(), "/", &root, H5P_DEFAULT), 0);
+  EXPECT_EQ(root.storage_type, H5G_STORAGE_TYPE_DENSE);
+  EXPECT_GT(H5Aexists_by_name(file.get(), "/", "_NCProperties", H5P_DEFAULT), 0);
+}
+
 TEST(NetcdfLayout, AppearsInSteps) {
   // Dimensions first, a commit, then their variables, one of them the coordinate (invariant 2).
   const TestFolder folder;
