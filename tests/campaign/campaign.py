@@ -351,7 +351,7 @@ class Campaign:
             problem = f"exit {done.returncode}: {done.stderr[-300:]}"
         elif done.returncode != 0 and action != "kill":
             n_said = 1 if isinstance(job, jobs.Command) else job.ranks
-            if len(set(said)) != 1 or len(said) != n_said and "MPI_ABORT" not in done.stderr:
+            if len(set(said)) != 1 or len(said) != n_said and " leaves alone" not in done.stderr:
                 problem = f"exit {done.returncode}, said {done.stderr[-600:]!r}"
         self.judge.ask(left, job.name_of_file, None)
         seen, _ = self.judge.answer()

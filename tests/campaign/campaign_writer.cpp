@@ -96,7 +96,10 @@ int try_run(char** words, const tailrace::Comm& comm, int rank, int n_ranks) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "campaign error: %s\n", error.what());
 #ifdef CAMPAIGN_MPI
-    if (!together) MPI_Abort(MPI_COMM_WORLD, 1);  // The others wait for this rank.
+    if (!together) {  // The others wait for this rank. MPI's own word of it may get lost.
+      std::fprintf(stderr, "rank %d leaves alone\n", rank);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
 #endif
     return 1;
   }
