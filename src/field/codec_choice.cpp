@@ -413,30 +413,19 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
 
 }  // namespace
 
-Status pack_profile(const FileOptions& options, const LogCallback& log, const std::string& path,
-                    ByteWriter& writer) {
-  const Result<std::string> text = read_profile(options, log, path);
-  if (text.ok()) writer.add_text(*text);
-  return text.status();
-}
-
-Status take_profile(ByteReader& reader, FileOptions& options,
-                    std::optional<MachineProfile>& profile) {
-  const std::string text = reader.take_text();
+Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
+                    const std::string& path, std::optional<MachineProfile>& profile) {
+  if (profile) return Status();
+  TAILRACE_TAKE(const Bytes said, hear_rank_0(comm, [&](ByteWriter& words) {
+                  const Result<std::string> text = read_profile(options, log, path);
+                  if (text.ok()) words.add_text(*text);
+                  return text.status();
+                }));
+  const std::string text = ByteReader(said).take_text();
   TAILRACE_TAKE(profile,
                 text.empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(text));
   if (options.alignment_bytes == 0) options.alignment_bytes = profile->alignment_bytes();
   return Status();
-}
-
-Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
-                    const std::string& path, std::optional<MachineProfile>& profile) {
-  if (profile) return Status();
-  const Result<Bytes> said =
-      hear_rank_0(comm, [&](ByteWriter& words) { return pack_profile(options, log, path, words); });
-  if (!said.ok()) return said.status();
-  ByteReader reader(*said);
-  return take_profile(reader, options, profile);
 }
 
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,

@@ -28,11 +28,6 @@ namespace tailrace {
 /// @error not_found, io_error, corrupt  the file named; the same on every rank.
 Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
                     const std::string& path, std::optional<MachineProfile>& profile);
-/// The same in two parts, for who broadcasts more at once: rank 0 reads it; all take it.
-Status pack_profile(const FileOptions& options, const LogCallback& log, const std::string& path,
-                    ByteWriter& writer);
-Status take_profile(ByteReader& reader, FileOptions& options,
-                    std::optional<MachineProfile>& profile);
 
 /// Encode threads of a rank, as the choice of codecs reckons with them.
 struct ThreadCounts {

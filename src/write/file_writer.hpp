@@ -52,10 +52,7 @@ class FileWriter final : public Writer {
   void idle(double seconds, const std::function<bool()>& done) override;
   Status close() override;
   void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
-  void on_log(LogCallback callback) override {
-    log_ = std::move(callback);
-    if (const std::string before = output_.remark(); log_ && !before.empty()) log_(before);
-  }
+  void on_log(LogCallback callback) override;
   void on_metadata(MetadataCallback before, MetadataCallback after) override {
     before_datasets_ = std::move(before);
     after_datasets_ = std::move(after);
@@ -64,6 +61,7 @@ class FileWriter final : public Writer {
   std::vector<std::string> field_paths() const override;
 
  private:
+  void share_within_node();
   Result<StepReport> hand_over_step();
   Result<std::optional<StepReport>> complete_flight();
   void end_iteration(double now_s);
@@ -77,7 +75,7 @@ class FileWriter final : public Writer {
   Status choose_codecs(StepReport& report, RankNumbers& waiting);
   std::string profile_name() const;
   Status plan(std::span<FieldState* const> active, Step& step);
-  Status balance(Step& step);
+  void balance(Step& step);
   std::unique_ptr<Executor> make_executor(Step& step);
   Status encode_and_write(Step& step, ExecutorReport& done, double& sync_s);
   Status publish(Step& step, std::span<FieldState* const> active, const Status& own,
@@ -104,18 +102,12 @@ class FileWriter final : public Writer {
   std::optional<PutPattern> last_puts_;  ///< This rank's, in the last step that was settled,
   std::vector<std::size_t> last_field_indices_;  ///< with what all ranks came to.
   std::shared_ptr<const Ownership> last_ownership_;
-  /// What all ranks have in common, as of the last step that was settled.
-  struct AllRanks {
-    std::uint64_t least_threads = 1;
-    std::uint64_t most_on_node = 1;
-    std::uint64_t least_window_bytes = 0;  ///< For writes that are shared within a node.
-  };
-  AllRanks all_ranks_;
+  std::uint64_t least_threads_ = 1;  ///< Of any rank, as of the last step that was settled.
   IdleTime idle_;
-  std::optional<MachineProfile> profile_;  ///< Read by the first step.
+  std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
   std::uint64_t last_claimed_bytes_ = 0;   ///< By this rank's chunks in the last step.
   double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
-  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing, from its first step on.
+  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing.
   std::uint64_t n_shared_steps_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.
   std::uint64_t n_steps_ = 0;
@@ -123,6 +115,7 @@ class FileWriter final : public Writer {
 
   ProgressCallback progress_;
   LogCallback log_;
+  std::vector<std::string> remarks_;  ///< For it, before there was one.
   MetadataCallback before_datasets_;
   MetadataCallback after_datasets_;
 

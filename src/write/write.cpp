@@ -27,9 +27,9 @@
 // Cost of a step that repeats the last one's boxes, besides the data: one allreduce (it does so),
 //   one gather to rank 0 (of failures, the report's numbers, 40 bytes a chunk), one broadcast of
 //   what came of it; reserved places and shared books cost more. Any other step settles first: two
-//   to seven collectives more. One broadcast of what rank 0 has looked up (where the file or the
-//   profile must be read), one agreement on boxes, threads and ranges of values, two for a choice
-//   of codecs, one on codecs and owners, and where ranks share chunks two sparse exchanges.
+//   to six collectives more. One broadcast of what rank 0 has looked up (where the file was
+//   opened), one agreement on boxes, threads and ranges of values, two for a choice of codecs, one
+//   on codecs and owners, and where ranks share chunks two sparse exchanges.
 
 #include "write/file_writer.hpp"
 
@@ -74,7 +74,43 @@ Status FileWriter::start(bool append) {
         comm_->agree(comm_->is_root() ? write_trace_file(options_.trace_path, "") : Status()));
   }
   appended_ = append;
-  return append ? output_.open(*comm_, path_, options_) : output_.create(*comm_, path_, options_);
+  TAILRACE_TRY(append ? output_.open(*comm_, path_, options_)
+                      : output_.create(*comm_, path_, options_));
+  // Asked once, here, so that no step has to.
+  const auto keep = [this](const std::string& line) { remarks_.push_back(line); };
+  TAILRACE_TRY(need_profile(*comm_, options_, keep, path_, profile_));
+  share_within_node();
+  return Status();
+}
+
+/// Memory through which the ranks of a node can write for each other. Without it each writes its
+/// own. Collective: an allreduce, and what it takes to make a window.
+void FileWriter::share_within_node() {
+  if (options_.mode != StepMode::in_situ ||
+      *parse_balance_rule(options_.balance) == BalanceRule::off) {
+    return;
+  }
+  // A window of equal parts, as large as the rank with the least memory may have.
+  std::uint64_t least_bytes = std::min(options_.write_buffer_bytes, options_.memory_bytes / 8);
+  auto most_on_node = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
+  RankNumbers numbers;
+  numbers.add(Reduction::min, least_bytes);
+  numbers.add(Reduction::max, most_on_node);
+  numbers.reduce(*comm_);
+  if (most_on_node == 1) return;
+  Result<std::unique_ptr<SharedWrites>> made = SharedWrites::create(*comm_, least_bytes);
+  if (made.ok()) {
+    shared_ = std::move(*made);
+  } else if (comm_->is_root()) {
+    remarks_.push_back("no balancing: " + made.status().message());
+  }
+}
+
+void FileWriter::on_log(LogCallback callback) {
+  log_ = std::move(callback);
+  if (!log_) return;
+  if (const std::string before = output_.remark(); !before.empty()) log_(before);
+  for (const std::string& line : std::exchange(remarks_, {})) log_(line);
 }
 
 // --- a step
@@ -104,7 +140,7 @@ Status FileWriter::prepare_step(Step& step) {
   if (!*repeats) TAILRACE_TRY(settle_step(step));
   const std::vector<FieldState*> active = step.active(record_);
   TAILRACE_TRY(plan(active, step));
-  TAILRACE_TRY(balance(step));
+  balance(step);
   step.executor = make_executor(step);
   return Status();
 }
@@ -117,11 +153,9 @@ Status FileWriter::settle_step(Step& step) {
   TAILRACE_TRY(hear_what_is_there(mine));
   ValueRanges ranges(fields);
   if (mine.ok()) mine = ranges.scanned();
-  all_ranks_ = {n_threads(), static_cast<std::uint64_t>(comm_->n_ranks_on_node()),
-                std::min(options_.write_buffer_bytes, options_.memory_bytes / 8)};
+  least_threads_ = n_threads();
   RankNumbers along = ranges.numbers();
-  along.add(Reduction::min, all_ranks_.least_threads, all_ranks_.least_window_bytes);
-  along.add(Reduction::max, all_ranks_.most_on_node);
+  along.add(Reduction::min, least_threads_);
   Result<std::vector<std::size_t>> active = choose_chunk_shapes(*comm_, fields, mine, along);
   if (!active.ok()) return active.status();
   step.field_indices = std::move(*active);
@@ -134,27 +168,26 @@ Status FileWriter::settle_step(Step& step) {
   return Status();
 }
 
-/// What only rank 0 can look up: what the file has of the new fields; the machine profile. Nothing
-/// is said where the profile is known and the file is new: rank 0's failure is agreed on with what
-/// comes next.
+/// What only rank 0 can look up: what the file has of the new fields. Nothing is said of a file
+/// that is new: rank 0's failure is agreed on with what comes next.
 Status FileWriter::hear_what_is_there(Status& mine) {
   if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
   const auto look = [&] {
     return look_up_existing(output_.file(), path_, appended_, record_.fields);
   };
-  if (!appended_ && profile_) {
+  if (!appended_) {
     if (comm_->is_root()) mine = look();
     return Status();
   }
   const Result<Bytes> said = hear_rank_0(*comm_, [&](ByteWriter& words) {
     TAILRACE_TRY(look());
     pack_continued(record_.fields, words);
-    return profile_ ? Status() : pack_profile(options_, log_, path_, words);
+    return Status();
   });
   if (!said.ok()) return said.status();
   ByteReader reader(*said);
   take_continued(reader, record_.fields);
-  return profile_ ? Status() : take_profile(reader, options_, profile_);
+  return Status();
 }
 
 /// Codecs need no owners, and owners no codecs: what all must agree on of both goes together.
@@ -231,7 +264,7 @@ Status FileWriter::complete_step(Step& step) {
 Status FileWriter::choose_codecs(StepReport& report, RankNumbers& waiting) {
   const double start_s = clock_.now_s();
   TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_,
-                                 {n_threads(), all_ranks_.least_threads}, waiting));
+                                 {n_threads(), least_threads_}, waiting));
   report.profile = profile_name();
   report.choose_s = clock_.now_s() - start_s;
   return Status();
@@ -273,22 +306,12 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
   return Status();
 }
 
-/// Let the ranks of a node write for each other. Without shared memory each writes its own.
-Status FileWriter::balance(Step& step) {
-  const Result<BalanceRule> rule = parse_balance_rule(options_.balance);
-  if (options_.mode != StepMode::in_situ || *rule == BalanceRule::off) return Status();
-  if (n_shared_steps_++ == 0) {
-    if (all_ranks_.most_on_node == 1) return Status();
-    // A window of equal parts, as large as the rank with the least memory may have.
-    Result<std::unique_ptr<SharedWrites>> made =
-        SharedWrites::create(*comm_, all_ranks_.least_window_bytes);
-    if (made.ok()) shared_ = std::move(*made);
-    if (!made.ok() && log_ && comm_->is_root()) log_("no balancing: " + made.status().message());
-  }
-  if (shared_ == nullptr) return Status();
-  step.writers = balance_step(*comm_, *shared_, *rule, *step.ownership, step.plan);
-  shared_->start_step(n_shared_steps_);
-  return Status();
+/// Let the ranks of a node write for each other.
+void FileWriter::balance(Step& step) {
+  if (shared_ == nullptr) return;
+  step.writers = balance_step(*comm_, *shared_, *parse_balance_rule(options_.balance),
+                              *step.ownership, step.plan);
+  shared_->start_step(++n_shared_steps_);
 }
 
 std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
