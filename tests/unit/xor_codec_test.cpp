@@ -72,6 +72,15 @@ TEST(XorCodec, BuildsAgreeOnEveryWidthAndForm) {
   }
 }
 
+/// The decoder copies the end of a chunk to where it may read beyond it; the last blocks of these
+/// chunks are cut there at every byte.
+TEST(XorCodec, EveryLengthAroundTheCopiedEndReturns) {
+  Random random;
+  for (std::size_t n = 3250; n < 3330; ++n) {
+    check({.element_bytes = 4, .shape = {n}, .dimension = 1}, odd_widths(n, 4, 20, 20, 0, random));
+  }
+}
+
 TEST(XorCodec, EveryShapeAndDimensionReturns) {
   const Shape shapes[] = {{1},         {7},          {1023},        {1024},           {1025},
                           {5000},      {3, 5},       {700, 6},      {40, 33},         {2, 31, 33},

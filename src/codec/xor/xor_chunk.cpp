@@ -322,7 +322,7 @@ class BlockReader {
   /// The bytes from here on, readable to kSlackBytes past a block.
   std::span<const std::uint8_t> bytes() {
     const auto n_left = static_cast<std::size_t>(end_ - at_);
-    if (n_left < tail_.size() && !copied_) {
+    if (n_left < tail_.size() - kSlackBytes && !copied_) {
       if (n_left > 0) std::memcpy(tail_.data(), at_, n_left);
       std::memset(tail_.data() + n_left, 0, tail_.size() - n_left);
       at_ = tail_.data();
