@@ -1,15 +1,18 @@
-// NetcdfArrayFile: the one implementation of ArrayFile. array_file.cpp holds its calls, opening and
-// reading; array_flush.cpp the story of a flush.
+// ArrayEngine: what is staged for the variables of one file, and how a flush brings it there.
 //
-// Invariant 4: HDF5 metadata is touched by rank 0 only. What it does between two commits is not
-// visible; if it fails, the file stays at its last flush and refuses all further work.
+// Which variables there are, how they are stored and what becomes of the metadata is the business
+// of the file's kind, which derives from this: NetcdfArrayFile (netCDF's data model; it makes all
+// metadata), DatasetArray (an HDF5 file whose metadata a program makes). array_flush.cpp tells the
+// story of a flush.
+//
+// Invariant 4: the file's HDF5 metadata is touched by rank 0 only. What it does between two commits
+// is not visible; if it fails, the file stays at its last flush and refuses all further work.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +22,6 @@
 #include "array/array_staging.hpp"
 #include "array/array_variable.hpp"
 #include "exec/executor.hpp"
-#include "model/machine_profile.hpp"
 #include "output/output.hpp"
 
 namespace tailrace {
@@ -42,65 +44,67 @@ struct ArrayFlush {
   bool closing = false;
 };
 
-class NetcdfArrayFile final : public ArrayFile {
+class ArrayEngine {
  public:
-  NetcdfArrayFile(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options);
-  ~NetcdfArrayFile() override;
-  Status start_create();
-  Status start_open(Access access);
+  ArrayEngine(const ArrayEngine&) = delete;
+  ArrayEngine& operator=(const ArrayEngine&) = delete;
 
-  const NetcdfModel& model() const override { return model_; }
-  std::string remark() const override { return output_.remark(); }
-  Status change_model(const NetcdfModel& next) override;
-  Status set_variable_options(std::size_t variable, const std::string& options) override;
-  Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) override;
-  Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) override;
-  Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values) override;
-  Status get_all(std::span<const ReadRequest> requests) override;
-  Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab) override;
-  Status put_texts(std::size_t variable, const Slab& slab,
-                   std::span<const std::string> texts) override;
-  Status settle() override;
-  Status flush() override;
-  Status close() override;
-  Status abort() override;
-  const ArrayFileReport& report() const override { return report_; }
-  Comm& comm() override { return *comm_; }
-  bool writable() const override { return writable_; }
-  const std::string& path() const override { return path_; }
+ protected:
+  ArrayEngine(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options);
+  ~ArrayEngine() = default;
 
- private:
-  // array_file.cpp
-  Status agree_on_options();
-  Status check_variable(std::size_t variable) const;
+  // --- what a kind of file answers
+
+  /// The extents that a variable has now, as agreed on; the same on every rank.
+  virtual Shape shape_of(std::size_t variable) const = 0;
+  /// As messages call it: variable "/g/x".
+  virtual std::string quoted(std::size_t variable) const = 0;
+  /// Decide how the variables of the flush that are new are stored. Errors are agreed.
+  virtual Status prepare_new(ArrayFlush& flush) = 0;
+  /// Learn where the file has the chunks of those variables that were opened with it. Errors are
+  /// agreed.
+  virtual Status load_places(const ArrayFlush& flush) = 0;
+  /// This rank's values of what rank 0 writes with HDF5.
+  virtual Bytes pack_plain(const ArrayFlush& flush) const = 0;
+  /// Before a commit: nobody may keep the file open over it who is to read afterwards. Collective.
+  virtual void prepare_publish() {}
+  /// Bring the file's metadata up to date and commit. Rank 0 only.
+  /// @param chunks  of all ranks, by place in flush.chunked.  @param plain  what ranks have packed.
+  virtual Status publish_at_root(ArrayFlush& flush,
+                                 const std::vector<std::vector<WrittenChunk>>& chunks,
+                                 const std::vector<Bytes>& plain) = 0;
+  /// The flush is in the file. Every rank; collective calls are allowed.
+  virtual void published(const ArrayFlush& flush) = 0;
+
+  // --- what all kinds do alike
+
+  /// Compare the options, and `more`, on all ranks.
+  Status agree_on_options(const std::string& more = "");
   Status check_writable() const;
   Status check_open() const;
   Status note(const Status& failure);
-  Status check_put(std::size_t variable, const Slab& slab, std::uint64_t n_elements) const;
-  void grow(std::size_t variable, const Slab& slab);
   Status begin_collective();
-  std::vector<bool> agree_on_staged(bool& over_cap);
-  Status take_model(const NetcdfModel& next);
-  void share_paths();
-  std::string quoted(std::size_t variable) const;
   double now_s() const;
-  Status finish(bool commit);
-  Status adopt(std::size_t variable);
-  Status load_places(const ArrayFlush& flush);
-  Status make_existing_codec(std::size_t variable);
-  bool continue_lossy(std::size_t variable);
-  Status read_file(std::size_t variable, const Slab& slab, std::span<std::byte> values);
-  Status check_get(std::size_t variable, const Slab& slab, std::uint64_t n_given) const;
-  Result<Reader*> fresh_reader();
-  Status read_by_own_codec(const StoredDataset& dataset, std::size_t variable, const Slab& slab,
-                           std::span<std::byte> values);
-  void drop_readers();
-  Status open_shared_reader();
-  static void place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,
-                          std::vector<std::string>& target);
 
   // array_flush.cpp
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing);
+  std::uint64_t n_threads() const;
+
+  std::unique_ptr<Comm> comm_;
+  std::string path_;
+  ArrayFileOptions options_;
+  Output output_;
+  bool model_changed_ = false;  ///< Definitions since the last flush; the same on every rank.
+  StagingMemory memory_;
+  std::vector<ArrayVariable> variables_;
+  ChunkPlaces places_;
+  ArrayFileReport report_;
+  std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.
+  std::uint32_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
+  bool writable_ = false;
+  bool closed_ = false;
+
+ private:
   Status write_variables(ArrayFlush& flush);
   Status settle_chunks(ArrayFlush& flush);
   Status settle_owners(ArrayFlush& flush, bool hold_back);
@@ -110,50 +114,15 @@ class NetcdfArrayFile final : public ArrayFile {
   void forget_staged(ArrayFlush& flush);
   Status stage_rest(ArrayFlush& flush);
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
-  std::uint64_t n_threads() const;
-  Status prepare_new(ArrayFlush& flush);
-  FieldDefinition define(std::size_t variable, const Shape& shape) const;
-  Result<FieldDefinition> define_new(std::size_t variable) const;
-  Status choose_shapes(const std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
-  Status choose_codecs(std::vector<FieldState>& fields);
   Status write_plain(ArrayFlush& flush);
   Status write_contiguous(std::size_t variable, std::uint32_t epoch);
   std::uint64_t next_epoch(const ArrayFlush& flush, std::uint64_t least);
   Status publish(ArrayFlush& flush);
   void share_errors(ArrayFlush& flush);
-  Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
-                         const std::vector<Bytes>& texts, const std::vector<Bytes>& values);
-  Shape text_chunk_shape(std::size_t variable) const;
   void take_moves(ArrayFlush& flush);
-  Status write_texts_at_root(const Bytes& of_rank);
-  Status write_values_at_root(const Bytes& of_rank);
-  Bytes pack_values(const ArrayFlush& flush) const;
-  Status create_at_root(std::size_t variable);
 
-  std::unique_ptr<Comm> comm_;
-  std::string path_;
-  ArrayFileOptions options_;
   std::chrono::steady_clock::time_point born_ = std::chrono::steady_clock::now();
-  Output output_;
-  std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
-  NetcdfModel model_;
-  Shape file_lengths_;          ///< Of all dimensions, at the last flush.
-  bool model_changed_ = false;  ///< Since the last flush; the same on every rank.
-  StagingMemory memory_;
-  std::vector<ArrayVariable> variables_;
-  std::vector<std::string> paths_;       ///< Of their datasets.
-  std::vector<std::string> file_paths_;  ///< As of the last flush: they may have been renamed.
-  ChunkPlaces places_;
-  std::optional<MachineProfile> profile_;
-  ArrayFileReport report_;
-  std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.
-  std::uint32_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
   Status put_status_;  ///< The first failed put of this rank since the last collective call.
-  bool writable_ = false;
-  bool closed_ = false;
-  // Both know the last flush; each is made when it is first asked.
-  std::unique_ptr<Reader> reader_;        ///< Of all ranks.
-  std::unique_ptr<Reader> local_reader_;  ///< Of this rank alone, where it reads by itself.
 };
 
 }  // namespace tailrace

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <utility>
 
-#include "array/array_engine.hpp"
+#include "array/netcdf_array.hpp"
 #include "codec/registry.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
@@ -25,23 +25,6 @@
 
 namespace tailrace {
 
-namespace {
-
-/// What of the memory cap is for staging: half, as long as the other half encodes a small chunk.
-std::uint64_t staging_bytes(std::uint64_t memory_bytes) {
-  constexpr std::uint64_t kSmallCapBytes = 3U << 20;
-  return memory_bytes < kSmallCapBytes ? memory_bytes / 8 : memory_bytes / 2;
-}
-
-}  // namespace
-
-NetcdfArrayFile::NetcdfArrayFile(std::unique_ptr<Comm> comm, std::string path,
-                                 const ArrayFileOptions& options)
-    : comm_(std::move(comm)),
-      path_(std::move(path)),
-      options_(options),
-      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {}
-
 /// Without close() this rank may be alone here, so nothing collective happens.
 NetcdfArrayFile::~NetcdfArrayFile() {
   if (closed_) return;
@@ -54,23 +37,7 @@ std::string NetcdfArrayFile::quoted(std::size_t variable) const {
   return "variable \"" + model_.path_of(model_.variables[variable]) + "\"";
 }
 
-double NetcdfArrayFile::now_s() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - born_).count();
-}
-
 // --- opening
-
-Status NetcdfArrayFile::agree_on_options() {
-  std::string patterns;
-  for (const auto& [pattern, of_variable] : options_.variable_options) {
-    patterns += "variables " + pattern + ": " + of_variable + "\n";
-  }
-  TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, Engine::array, patterns));
-  if (options_.file.direct_io) {
-    options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
-  }
-  return Status();
-}
 
 Status NetcdfArrayFile::start_create() {
   TAILRACE_TRY(agree_on_options());
@@ -90,39 +57,11 @@ Status NetcdfArrayFile::start_create() {
 
 // --- definitions
 
-Status NetcdfArrayFile::check_open() const {
-  if (closed_) return Status(Code::invalid_argument, "file \"" + path_ + "\" is closed");
-  return Status();
-}
-
-Status NetcdfArrayFile::check_writable() const {
-  TAILRACE_TRY(check_open());
-  if (writable_) return Status();
-  return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading");
-}
-
 Status NetcdfArrayFile::check_variable(std::size_t variable) const {
   if (variable < variables_.size()) return Status();
   return Status(Code::invalid_argument,
                 "file \"" + path_ + "\" has " + std::to_string(variables_.size()) +
                     " variables, none of number " + std::to_string(variable));
-}
-
-/// Keep the first failure of this rank's puts, for the next collective call. @returns `failure`.
-Status NetcdfArrayFile::note(const Status& failure) {
-  if (put_status_.ok()) put_status_ = failure;
-  return failure;
-}
-
-/// What every collective call begins with: whether some rank's put has failed since the last one.
-/// What is put from now on is later than what any rank has put before.
-Status NetcdfArrayFile::begin_collective() {
-  if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
-  Status mine = check_writable();
-  if (mine.ok()) mine = output_.broken();
-  if (mine.ok()) mine = std::exchange(put_status_, Status());
-  put_status_ = Status();
-  return comm_->agree(mine);
 }
 
 Status NetcdfArrayFile::change_model(const NetcdfModel& next) {
@@ -593,7 +532,7 @@ struct PartRead {
 /// Before a commit: HDF5 gives a file that a process has open already to whoever opens it again,
 /// with the metadata that it has cached. So nobody may keep the file open over a commit who is to
 /// read afterwards. Collective.
-void NetcdfArrayFile::drop_readers() {
+void NetcdfArrayFile::prepare_publish() {
   local_reader_.reset();
   if (reader_ == nullptr) return;
   static_cast<void>(reader_->close());

@@ -3,10 +3,10 @@
 //   agree_on_staged   lengths of unlimited dimensions, and whose values there are   (array_file)
 //   prepare_new       chunk shapes, bounds, codecs of variables that are new
 //   load_places       where an opened file has its chunks                           (array_file)
-//   settle_chunks     which rank writes which touched chunk        (array_patches,
-//   exec/chunk_homes) encode_chunks     pieces travel, chunks are completed, encoded, written
-//   (exec/executor) write_plain       values that are not stored in chunks publish datasets,
-//   lengths, chunk index, texts, commit
+//   settle_chunks     which rank writes which touched chunk      (array_patches, exec/chunk_homes)
+//   encode_chunks     pieces travel, chunks are completed, encoded, written       (exec/executor)
+//   write_plain       values that are not stored in chunks
+//   publish           datasets, lengths, chunk index, texts, commit
 //
 // Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, but for
 // values that are stored without filters, which are written where the file has them: a crash, or a
@@ -15,7 +15,7 @@
 // Cost, besides the data: about a dozen allreduces, three sparse exchanges of about 40 bytes per
 // touched chunk, one gather of 40 bytes per touched chunk to rank 0.
 
-#include "array/array_engine.hpp"
+#include "array/netcdf_array.hpp"
 
 #include <algorithm>
 #include <map>
@@ -34,8 +34,7 @@
 
 namespace tailrace {
 
-Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool hold_back,
-                                        bool closing) {
+Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing) {
   const double start_s = now_s();
   ArrayFlush flush;
   flush.hold_back = hold_back;
@@ -85,7 +84,7 @@ Status NetcdfArrayFile::flush_variables(const std::vector<bool>& staged, bool ho
 }
 
 /// Everything up to the point where the file's metadata changes. Errors are agreed.
-Status NetcdfArrayFile::write_variables(ArrayFlush& flush) {
+Status ArrayEngine::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(prepare_new(flush));
   TAILRACE_TRY(load_places(flush));
   TAILRACE_TRY(settle_chunks(flush));
@@ -96,26 +95,26 @@ Status NetcdfArrayFile::write_variables(ArrayFlush& flush) {
   return comm_->agree(output_.storage().sync());
 }
 
-FieldPlan NetcdfArrayFile::plan_of(std::size_t variable, PatchedChunks& patches) const {
+FieldPlan ArrayEngine::plan_of(std::size_t variable, PatchedChunks& patches) const {
   FieldPlan plan =
       field_plan(variable, variables_[variable].definition, variables_[variable].resolved);
   plan.patches = &patches;
   return plan;
 }
 
-Status NetcdfArrayFile::settle_owners(ArrayFlush& flush, bool hold_back) {
+Status ArrayEngine::settle_owners(ArrayFlush& flush, bool hold_back) {
   Result<PatchOwnership> settled = places_.settle(*comm_, flush.fields, hold_back);
   if (settled.ok()) flush.settled = std::move(*settled);
   return comm_->agree(settled.status());
 }
 
 /// Find the chunks that are touched, and who writes them.
-Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
+Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
   refresh_file_on_nodes(*comm_, output_.in_place() ? output_.path() : output_.temporary_path());
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
     if (variable.storage != ArrayStorage::chunked) continue;
-    variable.definition.shape = model_.shape_of(model_.variables[v]);
+    variable.definition.shape = shape_of(v);
     const ChunkGrid grid = variable.grid();
     flush.chunked.push_back(v);
     flush.patches.push_back(std::make_unique<PatchedChunks>(
@@ -156,7 +155,7 @@ Status NetcdfArrayFile::settle_chunks(ArrayFlush& flush) {
 }
 
 /// By what the variable's chunks have come to so far.
-std::vector<JobForecast> NetcdfArrayFile::forecasts_of(const ArrayFlush& flush) const {
+std::vector<JobForecast> ArrayEngine::forecasts_of(const ArrayFlush& flush) const {
   std::vector<JobForecast> forecasts;
   for (const ChunkJob& job : flush.settled.ownership.jobs) {
     const double raw = static_cast<double>(flush.plans[job.field].chunk_bytes());
@@ -169,7 +168,7 @@ std::vector<JobForecast> NetcdfArrayFile::forecasts_of(const ArrayFlush& flush) 
   return forecasts;
 }
 
-Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
+Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
   if (flush.chunked.empty()) return Status();
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     flush.plans.push_back(plan_of(flush.chunked[f], *flush.patches[f]));
@@ -193,13 +192,13 @@ Status NetcdfArrayFile::encode_chunks(ArrayFlush& flush) {
 }
 
 /// As a Writer's in mode sync.
-std::uint64_t NetcdfArrayFile::n_threads() const {
+std::uint64_t ArrayEngine::n_threads() const {
   return threads_of_each(options_.file.n_threads, *comm_);
 }
 
 // --- afterwards
 
-void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds) {
+void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds) {
   ArrayFileReport now;
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const FieldTally& tally = flush.done.tallies[f];
@@ -228,7 +227,7 @@ void NetcdfArrayFile::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, 
 }
 
 /// Drop what is in the file now; what was held back stays.
-void NetcdfArrayFile::forget_staged(ArrayFlush& flush) {
+void ArrayEngine::forget_staged(ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     variables_[v].texts.clear();
     const auto f = std::find(flush.chunked.begin(), flush.chunked.end(), v);
@@ -242,7 +241,7 @@ void NetcdfArrayFile::forget_staged(ArrayFlush& flush) {
 }
 
 /// Stage this rank's part of the chunks that are held back once more, by variable.
-Status NetcdfArrayFile::stage_rest(ArrayFlush& flush) {
+Status ArrayEngine::stage_rest(ArrayFlush& flush) {
   for (const std::size_t v : flush.chunked) {
     flush.rest.emplace_back(memory_, variables_[v].log.element_bytes());
   }
@@ -293,7 +292,7 @@ FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const
 Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
   TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, options_, variable.own_options));
-  FieldDefinition definition = define(v, model_.shape_of(model_.variables[v]));
+  FieldDefinition definition = define(v, shape_of(v));
   FieldOptions& made = definition.options;
   made = std::move(options);
   if (variable.own_codec != nullptr) {
@@ -439,7 +438,7 @@ Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, 
 
 }  // namespace
 
-Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
+Status ArrayEngine::write_plain(ArrayFlush& flush) {
   std::uint64_t n_plain = 0;
   for (const std::size_t v : flush.created) {
     ArrayVariable& variable = variables_[v];
@@ -481,7 +480,7 @@ Status NetcdfArrayFile::write_plain(ArrayFlush& flush) {
 
 /// The first epoch from `least` on in which any rank has put into a contiguous variable; UINT64_MAX
 /// if there is none. Collective: one allreduce, which also ends the writes of the epoch before.
-std::uint64_t NetcdfArrayFile::next_epoch(const ArrayFlush& flush, std::uint64_t least) {
+std::uint64_t ArrayEngine::next_epoch(const ArrayFlush& flush, std::uint64_t least) {
   std::uint64_t next = UINT64_MAX;
   for (const std::size_t v : flush.variables) {
     const StagingLog& log = variables_[v].log;
@@ -494,7 +493,7 @@ std::uint64_t NetcdfArrayFile::next_epoch(const ArrayFlush& flush, std::uint64_t
 }
 
 /// Write what this rank has put into a contiguous variable in one epoch. Not collective.
-Status NetcdfArrayFile::write_contiguous(std::size_t v, std::uint32_t epoch) {
+Status ArrayEngine::write_contiguous(std::size_t v, std::uint32_t epoch) {
   const ArrayVariable& variable = variables_[v];
   const StagingLog& log = variable.log;
   const std::size_t element = log.element_bytes();
@@ -541,26 +540,8 @@ Status NetcdfArrayFile::write_contiguous(std::size_t v, std::uint32_t epoch) {
 
 // --- Publishing a flush: from the ranks' lists of written chunks to a committed file.
 
-namespace {
-
-/// Everybody's texts at rank 0, by variable, in rank order.
-Bytes pack_texts(const std::vector<ArrayVariable>& variables,
-                 const std::vector<std::size_t>& flushed) {
-  ByteWriter writer;
-  for (const std::size_t v : flushed) {
-    for (const StagedTexts& staged : variables[v].texts) {
-      writer.add(static_cast<std::uint64_t>(v));
-      writer.add(staged.slab);
-      for (const std::string& text : staged.texts) writer.add_text(text);
-    }
-  }
-  return writer.take();
-}
-
-}  // namespace
-
 /// The largest errors that were measured, over all ranks. Collective if anything was verified.
-void NetcdfArrayFile::share_errors(ArrayFlush& flush) {
+void ArrayEngine::share_errors(ArrayFlush& flush) {
   std::vector<double> errors;
   bool verified = false;
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
@@ -579,8 +560,8 @@ void NetcdfArrayFile::share_errors(ArrayFlush& flush) {
 
 /// Rank 0 brings the file's metadata up to date and commits; the others hear how it went, and which
 /// chunks HDF5 has put elsewhere.
-Status NetcdfArrayFile::publish(ArrayFlush& flush) {
-  drop_readers();
+Status ArrayEngine::publish(ArrayFlush& flush) {
+  prepare_publish();
   share_errors(flush);
   // What stays where it is stands in the index already.
   std::vector<WrittenChunk> fresh;
@@ -589,29 +570,28 @@ Status NetcdfArrayFile::publish(ArrayFlush& flush) {
     if (!patches.stays_in_place(chunk.chunk_index)) fresh.push_back(chunk);
   }
   const auto chunks = gather_written(*comm_, fresh, flush.chunked.size());
-  const Bytes texts = pack_texts(variables_, flush.variables);
-  const std::vector<Bytes> all_texts = comm_->gather(texts, 0);
-  const std::vector<Bytes> all_values = comm_->gather(pack_values(flush), 0);
+  const std::vector<Bytes> plain = comm_->gather(pack_plain(flush), 0);
   Status mine;
-  if (comm_->is_root()) {
-    mine = publish_at_root(flush, chunks, all_texts, all_values);
-  }
+  if (comm_->is_root()) mine = publish_at_root(flush, chunks, plain);
   TAILRACE_TRY(comm_->agree(mine));
   output_.committed();
   model_changed_ = false;
+  published(flush);
+  take_moves(flush);
+  return Status();
+}
+
+void NetcdfArrayFile::published(const ArrayFlush&) {
   file_paths_ = paths_;
   file_lengths_.clear();
   for (const ModelDimension& dimension : model_.dimensions) {
     file_lengths_.push_back(dimension.length);
   }
-  take_moves(flush);
-  return Status();
 }
 
 Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
                                         const std::vector<std::vector<WrittenChunk>>& chunks,
-                                        const std::vector<Bytes>& texts,
-                                        const std::vector<Bytes>& values) {
+                                        const std::vector<Bytes>& plain) {
   Hdf5File& file = output_.file();
   TAILRACE_TRY(layout_->change(model_));
   for (const std::size_t v : flush.created) TAILRACE_TRY(create_at_root(v));
@@ -628,8 +608,7 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
                              moved.filter_mask});
     }
   }
-  for (const Bytes& of_rank : texts) TAILRACE_TRY(write_texts_at_root(of_rank));
-  for (const Bytes& of_rank : values) TAILRACE_TRY(write_values_at_root(of_rank));
+  for (const Bytes& of_rank : plain) TAILRACE_TRY(write_plain_at_root(of_rank));
   TAILRACE_TRY(layout_->settle());
   return output_.commit_at_root();
 }
@@ -660,7 +639,7 @@ Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
   const bool grows = std::ranges::find(variable.growing, true) != variable.growing.end();
   if (!grows) return {};
-  Shape chunk = model_.shape_of(model_.variables[v]);
+  Shape chunk = shape_of(v);
   std::uint64_t n = 1;
   for (std::size_t d = chunk.size(); d-- > 0;) {
     chunk[d] = variable.growing[d] ? 1 : std::clamp<std::uint64_t>(chunk[d], 1, kMostTexts / n);
@@ -675,7 +654,7 @@ Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
 }
 
 /// The homes must know where chunks really are.
-void NetcdfArrayFile::take_moves(ArrayFlush& flush) {
+void ArrayEngine::take_moves(ArrayFlush& flush) {
   std::uint64_t n_moved = flush.moved.size();
   comm_->allreduce(std::span<std::uint64_t>(&n_moved, 1), Reduction::max);
   if (n_moved == 0) return;
@@ -697,23 +676,16 @@ void NetcdfArrayFile::take_moves(ArrayFlush& flush) {
 
 // --- what only HDF5 can write
 
-Status NetcdfArrayFile::write_texts_at_root(const Bytes& of_rank) {
-  ByteReader reader(of_rank);
-  while (!reader.at_end()) {
-    const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
-    const Slab slab = reader.take_slab();
-    std::vector<std::string> texts(slab.n_elements());
-    for (std::string& text : texts) text = reader.take_text();
-    TAILRACE_TRY(write_dataset_texts(output_.file().hdf5_id(), paths_[v], slab, texts));
-  }
-  return Status();
-}
-
-/// This rank's staged values of variables that rank 0 writes.
-Bytes NetcdfArrayFile::pack_values(const ArrayFlush& flush) const {
+/// This rank's texts, then its staged values, of variables that rank 0 writes.
+Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
+    for (const StagedTexts& staged : variable.texts) {
+      writer.add(static_cast<std::uint64_t>(v));
+      writer.add(staged.slab);
+      for (const std::string& text : staged.texts) writer.add_text(text);
+    }
     if (variable.storage != ArrayStorage::by_hdf5) continue;
     for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
       const Slab slab = variable.log.slab(e);
@@ -726,12 +698,18 @@ Bytes NetcdfArrayFile::pack_values(const ArrayFlush& flush) const {
   return writer.take();
 }
 
-Status NetcdfArrayFile::write_values_at_root(const Bytes& of_rank) {
+Status NetcdfArrayFile::write_plain_at_root(const Bytes& of_rank) {
   ByteReader reader(of_rank);
   while (!reader.at_end()) {
     const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
     const Slab slab = reader.take_slab();
     const ArrayVariable& variable = variables_[v];
+    if (variable.type == ModelType::text) {
+      std::vector<std::string> texts(slab.n_elements());
+      for (std::string& text : texts) text = reader.take_text();
+      TAILRACE_TRY(write_dataset_texts(output_.file().hdf5_id(), paths_[v], slab, texts));
+      continue;
+    }
     const auto values = reader.take_bytes(slab.n_elements() * variable.log.element_bytes());
     TAILRACE_TRY(write_dataset_values(output_.file().hdf5_id(), paths_[v], slab,
                                       *array_dtype(variable.type),

@@ -37,6 +37,9 @@ struct StagedTexts {
 struct ArrayVariable {
   ArrayVariable(StagingMemory& memory, ModelType model_type)
       : type(model_type), log(memory, std::max<std::size_t>(model_type_bytes(model_type), 1)) {}
+  /// Of elements that netCDF has no word for.
+  ArrayVariable(StagingMemory& memory, std::size_t element_bytes)
+      : type(ModelType::other), log(memory, element_bytes) {}
 
   ModelType type;
   StagingLog log;

@@ -1,0 +1,72 @@
+// What all kinds of array files do alike but for the flush: options compared, failures kept for the
+// next collective call.
+
+#include "array/array_engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tailrace {
+
+namespace {
+
+/// What of the memory cap is for staging: half, as long as the other half encodes a small chunk.
+std::uint64_t staging_bytes(std::uint64_t memory_bytes) {
+  constexpr std::uint64_t kSmallCapBytes = 3U << 20;
+  return memory_bytes < kSmallCapBytes ? memory_bytes / 8 : memory_bytes / 2;
+}
+
+}  // namespace
+
+ArrayEngine::ArrayEngine(std::unique_ptr<Comm> comm, std::string path,
+                         const ArrayFileOptions& options)
+    : comm_(std::move(comm)),
+      path_(std::move(path)),
+      options_(options),
+      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {}
+
+double ArrayEngine::now_s() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - born_).count();
+}
+
+Status ArrayEngine::agree_on_options(const std::string& more) {
+  std::string patterns = more;
+  for (const auto& [pattern, of_variable] : options_.variable_options) {
+    patterns += "variables " + pattern + ": " + of_variable + "\n";
+  }
+  TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, Engine::array, patterns));
+  if (options_.file.direct_io) {
+    options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
+  }
+  return Status();
+}
+
+Status ArrayEngine::check_open() const {
+  if (closed_) return Status(Code::invalid_argument, "file \"" + path_ + "\" is closed");
+  return Status();
+}
+
+Status ArrayEngine::check_writable() const {
+  TAILRACE_TRY(check_open());
+  if (writable_) return Status();
+  return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading");
+}
+
+/// Keep the first failure of this rank's puts, for the next collective call. @returns `failure`.
+Status ArrayEngine::note(const Status& failure) {
+  if (put_status_.ok()) put_status_ = failure;
+  return failure;
+}
+
+/// What every collective call begins with: whether some rank's put has failed since the last one.
+/// What is put from now on is later than what any rank has put before.
+Status ArrayEngine::begin_collective() {
+  if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
+  Status mine = check_writable();
+  if (mine.ok()) mine = output_.broken();
+  if (mine.ok()) mine = std::exchange(put_status_, Status());
+  put_status_ = Status();
+  return comm_->agree(mine);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,100 @@
+// NetcdfArrayFile: the implementation of ArrayFile, by netCDF's data model, whose metadata it makes
+// itself. array_file.cpp holds its calls, opening and reading; array_flush.cpp what a flush asks.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "array/array_engine.hpp"
+#include "model/machine_profile.hpp"
+#include "netcdf/netcdf_model.hpp"
+#include "read/read.hpp"
+
+namespace tailrace {
+
+class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
+ public:
+  NetcdfArrayFile(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options)
+      : ArrayEngine(std::move(comm), std::move(path), options) {}
+  ~NetcdfArrayFile() override;
+  Status start_create();
+  Status start_open(Access access);
+
+  const NetcdfModel& model() const override { return model_; }
+  std::string remark() const override { return output_.remark(); }
+  Status change_model(const NetcdfModel& next) override;
+  Status set_variable_options(std::size_t variable, const std::string& options) override;
+  Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) override;
+  Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) override;
+  Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values) override;
+  Status get_all(std::span<const ReadRequest> requests) override;
+  Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab) override;
+  Status put_texts(std::size_t variable, const Slab& slab,
+                   std::span<const std::string> texts) override;
+  Status settle() override;
+  Status flush() override;
+  Status close() override;
+  Status abort() override;
+  const ArrayFileReport& report() const override { return report_; }
+  Comm& comm() override { return *comm_; }
+  bool writable() const override { return writable_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  // array_file.cpp
+  Status check_variable(std::size_t variable) const;
+  Status check_put(std::size_t variable, const Slab& slab, std::uint64_t n_elements) const;
+  void grow(std::size_t variable, const Slab& slab);
+  std::vector<bool> agree_on_staged(bool& over_cap);
+  Status take_model(const NetcdfModel& next);
+  void share_paths();
+  std::string quoted(std::size_t variable) const override;
+  Status finish(bool commit);
+  Status adopt(std::size_t variable);
+  Status load_places(const ArrayFlush& flush) override;
+  Status make_existing_codec(std::size_t variable);
+  bool continue_lossy(std::size_t variable);
+  Status read_file(std::size_t variable, const Slab& slab, std::span<std::byte> values);
+  Status check_get(std::size_t variable, const Slab& slab, std::uint64_t n_given) const;
+  Result<Reader*> fresh_reader();
+  Status read_by_own_codec(const StoredDataset& dataset, std::size_t variable, const Slab& slab,
+                           std::span<std::byte> values);
+  void prepare_publish() override;
+  Status open_shared_reader();
+  static void place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,
+                          std::vector<std::string>& target);
+
+  // array_flush.cpp
+  Shape shape_of(std::size_t variable) const override {
+    return model_.shape_of(model_.variables[variable]);
+  }
+  Status prepare_new(ArrayFlush& flush) override;
+  FieldDefinition define(std::size_t variable, const Shape& shape) const;
+  Result<FieldDefinition> define_new(std::size_t variable) const;
+  Status choose_shapes(const std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
+  Status choose_codecs(std::vector<FieldState>& fields);
+  Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
+                         const std::vector<Bytes>& plain) override;
+  void published(const ArrayFlush& flush) override;
+  Shape text_chunk_shape(std::size_t variable) const;
+  Status write_plain_at_root(const Bytes& of_rank);
+  Bytes pack_plain(const ArrayFlush& flush) const override;
+  Status create_at_root(std::size_t variable);
+
+  std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
+  NetcdfModel model_;
+  Shape file_lengths_;                   ///< Of all dimensions, at the last flush.
+  std::vector<std::string> paths_;       ///< Of the variables' datasets.
+  std::vector<std::string> file_paths_;  ///< As of the last flush: they may have been renamed.
+  std::optional<MachineProfile> profile_;
+  // Both know the last flush; each is made when it is first asked.
+  std::unique_ptr<Reader> reader_;        ///< Of all ranks.
+  std::unique_ptr<Reader> local_reader_;  ///< Of this rank alone, where it reads by itself.
+};
+
+}  // namespace tailrace
