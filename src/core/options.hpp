@@ -137,6 +137,10 @@ struct FileOptions {
   std::uint64_t expected_root_links = 0;
   /// Several chunks may lie at one place. Not for the user; only who writes such a file knows.
   bool shares_chunks = false;
+  /// Lists of a program that makes the metadata itself, by HDF5's ids; -1: none. No options of a
+  /// text.
+  std::int64_t hdf5_creation_list = -1;
+  std::int64_t hdf5_access_list = -1;
   /// How the output is opened; empty: an ordinary POSIX file. Tests put faults in here.
   std::function<Result<std::unique_ptr<Storage>>(const std::string& path, bool create)>
       open_storage;

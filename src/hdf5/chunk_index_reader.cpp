@@ -14,6 +14,7 @@
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_walk.hpp"
+#include "hdf5/live_datasets.hpp"
 #include "hdf5/noting_driver.hpp"
 
 namespace tailrace {
@@ -79,19 +80,32 @@ class ReaderOverDriver final : public ChunkIndexReader {
     return std::move(visitor.paths);
   }
 
-  Result<std::vector<StoredChunk>> read(const std::string& dataset_path) override;
+  Result<std::vector<StoredChunk>> read(const std::string& dataset_path) override {
+    const Hdf5Scope scope;
+    const Hdf5Id dataset(H5Dopen2(hdf5_file_.get(), dataset_path.c_str(), H5P_DEFAULT));
+    return chunks_of(dataset, dataset_path);
+  }
+
+  Result<std::vector<StoredChunk>> read_at(std::uint64_t address,
+                                           const std::string& path) override {
+    const Hdf5Scope scope;
+    TAILRACE_TAKE(const std::int64_t opened, open_dataset_at(hdf5_file_.get(), address));
+    return chunks_of(Hdf5Id(opened), path);
+  }
 
  private:
+  Result<std::vector<StoredChunk>> chunks_of(const Hdf5Id& dataset,
+                                             const std::string& dataset_path);
+
   std::string path_;
   PlainFile noted_;
   Hdf5Id hdf5_file_;
   DatasetDescriber describer_{DatasetDescriber::Foreign::describe};
 };
 
-Result<std::vector<StoredChunk>> ReaderOverDriver::read(const std::string& dataset_path) {
-  const Hdf5Scope scope;
+Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& dataset,
+                                                             const std::string& dataset_path) {
   const std::string what = "dataset \"" + dataset_path + "\"";
-  const Hdf5Id dataset(H5Dopen2(hdf5_file_.get(), dataset_path.c_str(), H5P_DEFAULT));
   if (!dataset.valid()) return hdf5_failure(Code::not_found, what);
   StoredDataset described;
   described.path = dataset_path;

@@ -50,6 +50,9 @@ class ChunkIndexReader {
   /// Cost: 0.2 us per chunk of the grid, several us per chunk that is missing.
   /// @error not_found, corrupt
   virtual Result<std::vector<StoredChunk>> read(const std::string& dataset_path) = 0;
+  /// The same of the dataset whose header lies at `address`; `path` is for messages.
+  virtual Result<std::vector<StoredChunk>> read_at(std::uint64_t address,
+                                                   const std::string& path) = 0;
 };
 
 /// One dataset's stored chunks. Not collective. Any thread (under the HDF5 lock).

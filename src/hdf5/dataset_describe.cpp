@@ -62,28 +62,6 @@ std::string compound_text(hid_t type) {
   return text + ")";
 }
 
-/// Whether elements of this type hold all there is to them.
-bool is_by_value(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_VLEN:
-    case H5T_REFERENCE: return false;
-    case H5T_STRING: return H5Tis_variable_str(type) <= 0;
-    case H5T_ARRAY: {
-      const Hdf5Id super(H5Tget_super(type));
-      return super.valid() && is_by_value(super.get());
-    }
-    case H5T_COMPOUND: {
-      const int n_members = H5Tget_nmembers(type);
-      for (int i = 0; i < n_members; ++i) {
-        const Hdf5Id member(H5Tget_member_type(type, unsigned(i)));
-        if (!member.valid() || !is_by_value(member.get())) return false;
-      }
-      return true;
-    }
-    default: return true;
-  }
-}
-
 Status failed(const StoredDataset& described, const char* what) {
   return hdf5_failure(Code::corrupt,
                       "dataset \"" + described.path + "\": its " + what + " cannot be read");
@@ -263,6 +241,27 @@ std::string virtual_source(hid_t list, std::size_t mapping) {
   return name;
 }
 
+bool hdf5_type_is_by_value(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_VLEN:
+    case H5T_REFERENCE: return false;
+    case H5T_STRING: return H5Tis_variable_str(type) <= 0;
+    case H5T_ARRAY: {
+      const Hdf5Id super(H5Tget_super(type));
+      return super.valid() && hdf5_type_is_by_value(super.get());
+    }
+    case H5T_COMPOUND: {
+      const int n_members = H5Tget_nmembers(type);
+      for (int i = 0; i < n_members; ++i) {
+        const Hdf5Id member(H5Tget_member_type(type, unsigned(i)));
+        if (!member.valid() || !hdf5_type_is_by_value(member.get())) return false;
+      }
+      return true;
+    }
+    default: return true;
+  }
+}
+
 std::string hdf5_type_text(hid_t type) {
   const std::string n_bytes = std::to_string(H5Tget_size(type));
   switch (H5Tget_class(type)) {
@@ -300,7 +299,7 @@ Result<const DatasetDescriber::KnownType*> DatasetDescriber::known(hid_t dataset
     return hdf5_failure(Code::corrupt, "its type cannot be encoded");
   }
   added.text = hdf5_type_text(type.get());
-  added.by_value = is_by_value(type.get());
+  added.by_value = hdf5_type_is_by_value(type.get());
   added.strings = H5Tget_class(type.get()) == H5T_STRING;
   added.dtype = number_dtype(type.get());
   added.plain_number = added.dtype && is_plain_number(type.get(), *added.dtype);

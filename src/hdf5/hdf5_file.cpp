@@ -95,6 +95,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
                                      std::span<const std::byte> fill_value, bool planned,
                                      bool bare) override;
+  Status adapt_creation_list(std::int64_t list_id, const StoredForm& storage) override;
   Result<std::int64_t> create_exact(const ExactDataset& dataset) override;
   Status insert_chunks_into(std::int64_t dataset_id, const std::string& path, const ChunkGrid& grid,
                             std::span<const ChunkRecord> records) override;
@@ -147,11 +148,13 @@ class Hdf5FileOnDriver final : public Hdf5File {
 Status Hdf5FileOnDriver::start_create() {
   const Hdf5Scope scope;
   const std::string what = quoted("file", path_);
-  Result<Hdf5Id> access = driver_->access_list();
+  Result<Hdf5Id> access = driver_->access_list(settings_.access_list_id);
   if (!access.ok()) return access.status();
   const Result<Hdf5Id> creation =
-      file_creation_list(settings_.track_creation_order, settings_.expected_steps,
-                         settings_.expected_root_links, settings_.shares_chunks);
+      settings_.creation_list_id >= 0
+          ? program_creation_list(settings_.creation_list_id)
+          : file_creation_list(settings_.track_creation_order, settings_.expected_steps,
+                               settings_.expected_root_links, settings_.shares_chunks);
   if (!creation.ok()) return creation.status();
   reuses_space_ = !settings_.shares_chunks;
   file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
@@ -170,7 +173,7 @@ Status Hdf5FileOnDriver::start_create() {
 Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
   const Hdf5Scope scope;
   const std::string what = quoted("file", path_);
-  Result<Hdf5Id> access = driver_->access_list();
+  Result<Hdf5Id> access = driver_->access_list(settings_.access_list_id);
   if (!access.ok()) return access.status();
   file_ = Hdf5Id(H5Fopen(path_.c_str(), H5F_ACC_RDWR, access->get()));
   if (!file_.valid()) return hdf5_failure(Code::corrupt, what + " does not open as HDF5");
@@ -324,6 +327,11 @@ Result<std::int64_t> Hdf5FileOnDriver::creation_list(const StoredForm& storage,
                                              settings_.track_creation_order, stubs_);
   if (!list.ok()) return list.status();
   return list->release();
+}
+
+Status Hdf5FileOnDriver::adapt_creation_list(std::int64_t list_id, const StoredForm& storage) {
+  const Hdf5Scope scope;
+  return adapt_program_list(list_id, storage, stubs_);
 }
 
 Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset) {

@@ -77,6 +77,10 @@ class Hdf5File {
     /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
     /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
     std::uint64_t metadata_extent_bytes = 1;
+    /// Lists (HDF5's ids) whose properties the file is to have, but for those that the driver and a
+    /// safe commit need: a program's own, where it makes the metadata. -1: ours.
+    std::int64_t creation_list_id = -1;
+    std::int64_t access_list_id = -1;
   };
 
   /// A new file's metadata in `storage` (whose bytes may hold chunk data already, behind the first
@@ -146,6 +150,9 @@ class Hdf5File {
   virtual Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
                                              std::span<const std::byte> fill_value, bool planned,
                                              bool bare) = 0;
+  /// Change a program's list for a dataset that is to be stored as `storage` says, all filters new;
+  /// what the list says besides stays. @error internal  HDF5 refuses.
+  virtual Status adapt_creation_list(std::int64_t list_id, const StoredForm& storage) = 0;
   /// A dataset by HDF5's own ids, for whoever carries over types that have no DType.
   struct ExactDataset {
     std::string path;            ///< For messages.

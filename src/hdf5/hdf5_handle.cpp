@@ -47,13 +47,23 @@ std::recursive_mutex& hdf5_mutex() {
   return *mutex;
 }
 
+namespace {
+thread_local int n_scopes_of_thread = 0;
+}  // namespace
+
+bool Hdf5Scope::held() { return n_scopes_of_thread > 0; }
+
 Hdf5Scope::Hdf5Scope() : lock_(hdf5_mutex()) {
+  ++n_scopes_of_thread;
   H5open();
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-Hdf5Scope::~Hdf5Scope() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+Hdf5Scope::~Hdf5Scope() {
+  H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_);
+  --n_scopes_of_thread;
+}
 
 namespace {
 
@@ -93,10 +103,11 @@ Status check_hdf5_is_ours() {
   unsigned release = 0;
   H5get_libversion(&major, &minor, &release);
   // Functions that no program takes the address of: for others a program may show one of its own.
+  // And none that libtailrace_hdf5 has, too (frontends/hdf5).
   const std::string used = file_of(&H5get_libversion);
   std::string apart;
   for (const std::string& other :
-       {file_of(&H5FDregister), file_of(&H5Pset_driver), file_of(&H5Dwrite_chunk)}) {
+       {file_of(&H5FDregister), file_of(&H5Pset_driver), file_of(&H5Zunregister)}) {
     if (other != used) apart = other;
   }
   if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR && apart.empty()) return Status();

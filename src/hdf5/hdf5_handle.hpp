@@ -27,6 +27,8 @@ class Hdf5Scope {
   ~Hdf5Scope();
   Hdf5Scope(const Hdf5Scope&) = delete;
   Hdf5Scope& operator=(const Hdf5Scope&) = delete;
+  /// Whether this thread is within one: then a call of HDF5's is ours, and not the program's.
+  static bool held();
 
  private:
   std::unique_lock<std::recursive_mutex> lock_;

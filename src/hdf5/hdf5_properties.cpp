@@ -313,6 +313,15 @@ Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps
   return list;
 }
 
+Result<Hdf5Id> program_creation_list(hid_t program) {
+  Hdf5Id list(program == H5P_DEFAULT ? H5Pcreate(H5P_FILE_CREATE) : H5Pcopy(program));
+  if (!list.valid() ||
+      H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_FSM_AGGR, false, 1) < 0) {
+    return hdf5_failure(Code::internal, "file creation list");
+  }
+  return list;
+}
+
 Result<Hdf5Id> group_creation_list(bool track_order, std::uint64_t expected_links) {
   Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
   const unsigned n_max = expected_links > compact_links_max ? 0 : compact_links_max;
@@ -399,6 +408,19 @@ Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
   }
   TAILRACE_TRY(append_filters(list.get(), filters, stubs));
   return list;
+}
+
+Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& stubs) {
+  H5D_fill_time_t fill_time = H5D_FILL_TIME_IFSET;
+  // Space is taken when chunks are written; and what was never written must read as fill values,
+  // also where the space was something else's before.
+  if (H5Premove_filter(list, H5Z_FILTER_ALL) < 0 ||
+      !set_layout(list, storage.kind, storage.chunk_shape, false) ||
+      H5Pset_alloc_time(list, H5D_ALLOC_TIME_INCR) < 0 || H5Pget_fill_time(list, &fill_time) < 0 ||
+      (fill_time == H5D_FILL_TIME_NEVER && H5Pset_fill_time(list, H5D_FILL_TIME_IFSET) < 0)) {
+    return hdf5_failure(Code::internal, "dataset creation list");
+  }
+  return append_filters(list, storage.filters, stubs);
 }
 
 Hdf5Id utf8_link_properties() {

@@ -79,6 +79,10 @@ inline constexpr unsigned compact_links_max = 512;
 Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
                                   std::uint64_t expected_links, bool shares_chunks);
 
+/// A program's own list, without what a commit of ours cannot keep safe: pages that are given out
+/// as a whole, and free space that is written into the file.
+Result<Hdf5Id> program_creation_list(hid_t program);
+
 /// The creation list of any other group, which is to hold `expected_links` soon.
 Result<Hdf5Id> group_creation_list(bool track_order, std::uint64_t expected_links = 0);
 
@@ -94,6 +98,9 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool t
 Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
                                     std::span<const std::byte> fill_value, bool planned, bool bare,
                                     bool track_order, StubFilters& stubs);
+
+/// Change a program's creation list; see Hdf5File::adapt_creation_list.
+Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& stubs);
 
 /// Link creation properties: names in UTF-8, as netCDF-4 and h5py write them.
 Hdf5Id utf8_link_properties();

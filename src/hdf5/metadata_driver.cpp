@@ -62,9 +62,11 @@ MetadataDriver& driver_of(const H5FD_t* file) {
   return *reinterpret_cast<const DriverFile*>(file)->driver;
 }
 
-H5FD_t* open_file(const char*, unsigned, hid_t access_list, haddr_t) {
+H5FD_t* open_file(const char* name, unsigned, hid_t access_list, haddr_t) {
   const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access_list));
   if (info == nullptr) return nullptr;
+  // HDF5 follows an external link with its file's list: that other file is not this driver's.
+  if (!info->driver->is_named(name)) return nullptr;
   // HDF5 fills in its part itself. Creation opens twice (a probe first), so nothing happens here.
   auto* file = static_cast<DriverFile*>(std::calloc(1, sizeof(DriverFile)));
   if (file == nullptr) return nullptr;
@@ -156,14 +158,34 @@ MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings set
   creating_ = !settings_.existing;
 }
 
-Result<Hdf5Id> MetadataDriver::access_list() {
+namespace {
+
+/// What of a program's list does not go with this driver: MPI, pages, and objects that outlive
+/// their file. A program that has not chosen when a file ends gets what MPI's driver would do.
+bool adapt_access_list(hid_t list) {
+  H5F_close_degree_t degree = H5F_CLOSE_DEFAULT;
+  bool done = H5Pget_fclose_degree(list, &degree) >= 0;
+  if (degree == H5F_CLOSE_DEFAULT) done = done && H5Pset_fclose_degree(list, H5F_CLOSE_SEMI) >= 0;
+#ifdef H5_HAVE_PARALLEL
+  done = done && H5Pset_all_coll_metadata_ops(list, false) >= 0 &&
+         H5Pset_coll_metadata_write(list, false) >= 0;
+#endif
+  return done && H5Pset_page_buffer_size(list, 0, 0, 0) >= 0;
+}
+
+}  // namespace
+
+Result<Hdf5Id> MetadataDriver::access_list(std::int64_t program) {
   TAILRACE_TRY(check_hdf5_is_ours());
-  Hdf5Id list(H5Pcreate(H5P_FILE_ACCESS));
+  Hdf5Id list(program >= 0 ? H5Pcopy(program) : H5Pcreate(H5P_FILE_ACCESS));
   const DriverInfo info{this};
   // STRONG: closing the file closes what is still open in it, so that no id outlives the driver.
+  // Who brings a list of his own looks after that himself.
   // Alignment 1: with any other, HDF5 asks for padded lengths that no plan could match.
-  const bool made = list.valid() && H5Pset_driver(list.get(), metadata_driver_id(), &info) >= 0 &&
-                    H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG) >= 0 &&
+  const bool closes =
+      list.valid() && (program >= 0 ? adapt_access_list(list.get())
+                                    : H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG) >= 0);
+  const bool made = closes && H5Pset_driver(list.get(), metadata_driver_id(), &info) >= 0 &&
                     H5Pset_alignment(list.get(), 1, 1) >= 0 &&
                     H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0;
   if (!made) return hdf5_failure(Code::internal, "HDF5 file access list");

@@ -43,7 +43,13 @@ class MetadataDriver {
   MetadataDriver& operator=(const MetadataDriver&) = delete;
 
   /// A file access list that leads to this driver. The driver must outlive every id made with it.
-  Result<Hdf5Id> access_list();
+  /// @param program  a program's own list, whose other properties are kept; -1: none.
+  Result<Hdf5Id> access_list(std::int64_t program = -1);
+
+  /// Whether this is the name that HDF5 was given for the file.
+  bool is_named(const char* name) const {
+    return storage_ != nullptr && name != nullptr && storage_->path() == name;
+  }
 
   /// Call once H5Fcreate has succeeded: from now on the file has an end.
   void finish_create();

@@ -17,7 +17,6 @@
 #include "hdf5/one_file.hpp"
 
 namespace tailrace {
-namespace {
 
 Hdf5File::Settings metadata_settings(const FileOptions& options) {
   Hdf5File::Settings settings;
@@ -26,10 +25,10 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
   settings.expected_root_links = options.expected_root_links;
   settings.shares_chunks = options.shares_chunks;
+  settings.creation_list_id = options.hdf5_creation_list;
+  settings.access_list_id = options.hdf5_access_list;
   return settings;
 }
-
-}  // namespace
 
 Status Output::agree(Comm& comm, const std::string& path, const FileOptions& options, Engine engine,
                      const std::string& more) {

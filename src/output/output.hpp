@@ -37,6 +37,9 @@
 
 namespace tailrace {
 
+/// How the metadata of such a file is made.
+Hdf5File::Settings metadata_settings(const FileOptions& options);
+
 class Output {
  public:
   Output() = default;

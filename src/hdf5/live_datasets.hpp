@@ -1,0 +1,51 @@
+// Datasets of a file that a program is changing, found by where their headers lie.
+//
+// A program renames datasets, gives them several names or none, and deletes them while others still
+// have them open. The address of the header is the dataset for as long as it lives, so that is what
+// is remembered of it. Used where the program makes the metadata itself (array/dataset_array.hpp).
+// Callers need no Hdf5Scope.
+
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+
+#include "core/slab.hpp"
+#include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "hdf5/hdf5_file.hpp"
+
+namespace tailrace {
+
+/// Open the dataset whose header lies at `address`. @returns HDF5's id, for close_hdf5_id().
+/// @error not_found  there is none, or HDF5 cannot read it.
+Result<std::int64_t> open_dataset_at(std::int64_t file_id, std::uint64_t address);
+void close_hdf5_id(std::int64_t id);
+
+/// What the header of the dataset at `address` says; its path is where it is found first.
+/// @error not_found, corrupt
+Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t address);
+
+/// Set attributes of the dataset at `address`. @error not_found, internal
+Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
+                         std::span<const NamedAttribute> attributes);
+
+/// Where the headers of all datasets of a file lie that links lead to or that somebody has open.
+/// Cost: one look at each object. @error internal
+Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id);
+
+/// Write elements as the dataset stores them, dense and row-major. @error internal
+Status write_elements(std::int64_t dataset_id, const Slab& slab, std::span<const std::byte> values);
+
+/// Read elements of the dataset at `address` of a file that is open, as it stores them.
+/// @error internal, plugin_missing
+Status read_elements(std::int64_t file_id, std::uint64_t address, const Slab& slab,
+                     std::span<std::byte> values);
+
+/// Open what the last commit has left of a file, for read_elements(); by HDF5's own driver.
+/// @returns HDF5's id, for close_hdf5_id().  @error corrupt, not_found
+Result<std::int64_t> open_last_commit(const std::string& path);
+
+}  // namespace tailrace

@@ -1,0 +1,97 @@
+// A file in memory, over one that is only read.
+
+#include "hdf5/private_storage.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "hdf5/commit_order.hpp"
+#include "hdf5/file_names.hpp"
+
+namespace tailrace {
+namespace {
+
+class PrivateStorage final : public Storage {
+ public:
+  explicit PrivateStorage(std::string path) : path_(std::move(path)) {}
+
+  Status open_below() {
+    TAILRACE_TAKE(RegularFile opened, open_regular(path_, O_RDONLY));
+    below_ = std::move(opened.at);
+    below_bytes_ = n_bytes_ = opened.n_bytes;
+    return Status();
+  }
+
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
+    if (!bytes.empty()) written_.put(address, bytes, false);
+    n_bytes_ = std::max<std::uint64_t>(n_bytes_, address + bytes.size());
+    return Status();
+  }
+
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
+    if (address > n_bytes_ || bytes.size() > n_bytes_ - address) {
+      return Status(Code::corrupt, "file \"" + path_ + "\" ends before address " +
+                                       std::to_string(address + bytes.size()));
+    }
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    const std::uint64_t there = below_bytes_ > address ? below_bytes_ - address : 0;
+    TAILRACE_TRY(read_below(address, bytes.first(std::min<std::uint64_t>(there, bytes.size()))));
+    written_.overlay(address, bytes);
+    return Status();
+  }
+
+  Result<std::uint64_t> file_bytes() override {
+    const std::scoped_lock lock(mutex_);
+    return n_bytes_;
+  }
+
+  Status extend(std::uint64_t n_bytes) override {
+    const std::scoped_lock lock(mutex_);
+    n_bytes_ = std::max(n_bytes_, n_bytes);
+    return Status();
+  }
+
+  Status sync() override { return Status(); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  Status read_below(std::uint64_t address, std::span<std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n_read = ::pread(below_.fd(), bytes.data(), bytes.size(), off_t(address));
+      if (n_read < 0 && errno == EINTR) continue;
+      if (n_read < 0) return status_from_errno(errno, "reading \"" + path_ + "\"");
+      if (n_read == 0) return Status(Code::corrupt, "file \"" + path_ + "\" has become shorter");
+      address += std::uint64_t(n_read);
+      bytes = bytes.subspan(std::size_t(n_read));
+    }
+    return Status();
+  }
+
+  std::string path_;
+  Descriptor below_;
+  std::uint64_t below_bytes_ = 0;
+  std::uint64_t n_bytes_ = 0;
+  DirtyBytes written_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+std::unique_ptr<Storage> make_private_storage(const std::string& path) {
+  return std::make_unique<PrivateStorage>(path);
+}
+
+Result<std::unique_ptr<Storage>> open_private_storage(const std::string& path) {
+  auto storage = std::make_unique<PrivateStorage>(path);
+  TAILRACE_TRY(storage->open_below());
+  return std::unique_ptr<Storage>(std::move(storage));
+}
+
+}  // namespace tailrace
