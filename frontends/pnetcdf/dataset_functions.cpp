@@ -25,60 +25,9 @@
 
 namespace tailrace::pnetcdf {
 
-// --- what the environment says
+// --- create, open, delete
 
 namespace {
-
-struct SettingsText {
-  Status status;
-  std::string text;
-};
-
-SettingsText text_of_environment() {
-  const char* variable = std::getenv("TAILRACE_OPTIONS");
-  if (variable == nullptr) return {};
-  std::string text = variable;
-  const bool named = text.starts_with('@');
-  if (named) text.erase(0, 1);
-  // A path has no '=' as a rule, options have one always.
-  if (!named && (text.empty() || text.find('=') != std::string::npos)) return {{}, text};
-  std::ifstream file(text);
-  if (!file) {
-    return {Status(Code::invalid_argument, "TAILRACE_OPTIONS: neither options nor a file: " + text),
-            {}};
-  }
-  std::ostringstream content;
-  content << file.rdbuf();
-  return {{}, content.str()};
-}
-
-/// The options of a dataset: TAILRACE_OPTIONS, a text or a file ("@FILE", or just its path), read
-/// by rank 0. Collective over `comm`. @error invalid_argument  on every rank.
-Status read_settings(MPI_Comm comm, ArrayFileOptions& options) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  SettingsText settings;
-  if (rank == 0) settings = text_of_environment();
-  int header[2] = {settings.status.ok() ? 0 : static_cast<int>(settings.status.code()), 0};
-  std::string& text =
-      settings.status.ok() ? settings.text : (settings.text = settings.status.message());
-  header[1] = static_cast<int>(text.size());
-  MPI_Bcast(header, 2, MPI_INT, 0, comm);
-  text.resize(static_cast<std::size_t>(header[1]));
-  MPI_Bcast(text.data(), header[1], MPI_CHAR, 0, comm);
-  if (header[0] != 0) return Status(static_cast<Code>(header[0]), text);
-
-  TAILRACE_TRY(apply_array_file_options(text, options).within("TAILRACE_OPTIONS"));
-  // Unless somebody has a better idea: what every netCDF-4 reads, at the level that costs least. On
-  // the fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
-  FieldOptions& defaults = options.file.field_defaults;
-  if (!defaults.codec_given && !defaults.bound_given && defaults.codec_settings.empty()) {
-    defaults.codec_settings = {{"level", "1"}};
-  }
-  return Status();
-}
-
-// --- create, open, delete
 
 /// "lustre:/scratch/f.nc": MPI-IO's prefixes name a file system, and we need none. Others are part
 /// of a name that holds a time: "wrfout_d01_2005-08-28_12:00:00".
@@ -222,8 +171,8 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 
 /// Options of a new or opened dataset; our own filters are at hand without their plug-ins.
 /// Collective.
-Status prepare_options(MPI_Comm comm, ArrayFileOptions& options) {
-  TAILRACE_TRY(read_settings(comm, options));
+Status prepare_options(Comm& comm, ArrayFileOptions& options) {
+  TAILRACE_TRY(read_array_options(comm, options));
   TAILRACE_TRY(hdf5::register_own_filters());
   return Status();
 }
@@ -236,11 +185,11 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
   const int status = check_create_mode(mode);
   if (status != NC_NOERR) return status;
   ArrayFileOptions options;
-  if (const Status settings = prepare_options(comm, options); !settings.ok()) {
-    return report_failure(settings, comm);
-  }
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
+  if (const Status settings = prepare_options(**ranks, options); !settings.ok()) {
+    return report_failure(settings, comm);
+  }
   options.file.replace = (mode & NC_NOCLOBBER) == 0;
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
   file->create_mode = mode;
@@ -256,11 +205,11 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
   const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_OMODE, mode, safe_mode);
   if (disagreement == NC_ENFILE) return NC_ENFILE;
   ArrayFileOptions options;
-  if (const Status settings = prepare_options(comm, options); !settings.ok()) {
-    return report_failure(settings, comm);
-  }
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
+  if (const Status settings = prepare_options(**ranks, options); !settings.ok()) {
+    return report_failure(settings, comm);
+  }
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
   file->create_mode = mode;
   file->format = asked_format(file->path);

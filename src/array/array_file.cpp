@@ -295,27 +295,6 @@ Result<std::unique_ptr<ArrayFile>> ArrayFile::open(std::unique_ptr<Comm> comm,
 
 namespace {
 
-/// The pipeline of a dataset that exists. Values that it cannot keep exactly are refused, and so
-/// stored raw; where the file has the other byte order, they are turned on the way.
-class ExistingCodec final : public CodecOver {
- public:
-  ExistingCodec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes)
-      : CodecOver(std::move(stored)), swapped_bytes_(swapped_bytes) {}
-  bool keeps_bound_by_construction() const override { return !lossy(); }
-  Result<EncodedBytes> encode(Buffer values) const override {
-    swap_elements(values.bytes(), swapped_bytes_);
-    return CodecOver::encode(std::move(values));
-  }
-  Result<Buffer> decode(EncodedBytes encoded) const override {
-    Result<Buffer> values = CodecOver::decode(std::move(encoded));
-    if (values.ok()) swap_elements(values->bytes(), swapped_bytes_);
-    return values;
-  }
-
- private:
-  std::size_t swapped_bytes_;
-};
-
 std::string text_of(const ModelAttribute* attribute) {
   if (attribute == nullptr || attribute->type != ModelType::text_char) return "";
   return {reinterpret_cast<const char*>(attribute->values.data()), attribute->values.size()};
@@ -466,8 +445,8 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
         Code::unsupported,
         "values in another byte order cannot be written with filters that may lose digits");
   }
-  variable.resolved.codec = std::make_unique<ExistingCodec>(
-      std::move(stored), variable.swapped ? variable.log.element_bytes() : 1);
+  variable.resolved.codec =
+      existing_codec(std::move(stored), variable.swapped ? variable.log.element_bytes() : 1);
   variable.resolved.verify = false;
   return Status();
 }

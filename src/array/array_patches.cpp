@@ -107,6 +107,30 @@ Status ChunkPlaces::load(Comm& comm, const PatchedField& field,
   return keep(comm, std::span(&field, 1), known).status();
 }
 
+Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
+                                  std::uint64_t raw_bytes, std::size_t swapped_bytes) {
+  EncodedBytes encoded;
+  encoded.buffer = Buffer(place.encoded_bytes);
+  encoded.filter_mask = place.filter_mask;
+  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  TAILRACE_TRY(storage.read_at(place.address, encoded.buffer.bytes()));
+  const std::uint64_t all = (std::uint64_t{1} << codec.filters().size()) - 1;
+  if ((place.filter_mask & all) == all) {
+    if (place.encoded_bytes == raw_bytes) {
+      swap_elements(encoded.buffer.bytes(), swapped_bytes);
+      return std::move(encoded.buffer);
+    }
+    return Status(Code::corrupt, "has " + std::to_string(place.encoded_bytes) + " bytes, must be " +
+                                     std::to_string(raw_bytes));
+  }
+  Result<Buffer> values = codec.decode(std::move(encoded));
+  if (values.ok() && values->n_bytes() != raw_bytes) {
+    return Status(Code::corrupt, "decodes to " + std::to_string(values->n_bytes()) +
+                                     " bytes, must be " + std::to_string(raw_bytes));
+  }
+  return values;
+}
+
 // --- Laying chunks together.
 
 namespace {
@@ -332,7 +356,9 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
     kept = kept || find_bit(put, false, first, first + n) < first + n;
   });
   if (!kept && clipped == chunk) return completed;
-  Result<Buffer> old = read_before(before->second);
+  const std::size_t swapped = variable_.swapped ? variable_.element_bytes : 1;
+  Result<Buffer> old = read_stored_values(storage_, *variable_.codec, before->second,
+                                          chunk_elements() * variable_.element_bytes, swapped);
   if (!old.ok()) {
     return old.status().within("variable \"" + variable_.path + "\", chunk " + box_text(clipped) +
                                " as the file has it");
@@ -367,30 +393,6 @@ void PatchedChunks::fill_unput(const Bitmap& put, Buffer& values) const {
 /// For what no codec turns; both ways.
 void PatchedChunks::to_other_order(Buffer& values) const {
   if (variable_.swapped) swap_elements(values.bytes(), variable_.element_bytes);
-}
-
-Result<Buffer> PatchedChunks::read_before(const ChunkPlace& place) const {
-  EncodedBytes encoded;
-  encoded.buffer = Buffer(place.encoded_bytes);
-  encoded.filter_mask = place.filter_mask;
-  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-  TAILRACE_TRY(storage_.read_at(place.address, encoded.buffer.bytes()));
-  const std::uint64_t raw = chunk_elements() * variable_.element_bytes;
-  const std::uint64_t all = (std::uint64_t{1} << variable_.codec->filters().size()) - 1;
-  if ((place.filter_mask & all) == all) {
-    if (place.encoded_bytes == raw) {
-      to_other_order(encoded.buffer);
-      return std::move(encoded.buffer);
-    }
-    return Status(Code::corrupt, "has " + std::to_string(place.encoded_bytes) + " bytes, must be " +
-                                     std::to_string(raw));
-  }
-  Result<Buffer> values = variable_.codec->decode(std::move(encoded));
-  if (values.ok() && values->n_bytes() != raw) {
-    return Status(Code::corrupt, "decodes to " + std::to_string(values->n_bytes()) +
-                                     " bytes, must be " + std::to_string(raw));
-  }
-  return values;
 }
 
 }  // namespace tailrace

@@ -65,6 +65,8 @@ class ChunkPlaces {
   /// Learn the chunks that a variable has in an opened file. Collective: as keep().
   /// @param chunks  at rank 0, all of them; elsewhere none.
   Status load(Comm& comm, const PatchedField& field, std::span<const StoredChunk> chunks);
+  /// Forget where a variable's chunks lie. Not collective, alike everywhere.
+  void forget(std::size_t variable) { places(variable).clear(); }
 
  private:
   using Places = std::unordered_map<std::uint64_t, ChunkPlace>;  ///< By the chunk's number.
@@ -72,6 +74,12 @@ class ChunkPlaces {
 
   std::vector<Places> places_;
 };
+
+/// The values of a chunk as the file has it. Not collective. Thread-safe as the storage is.
+/// @param swapped_bytes  an element's, where chunks without filters have the other byte order.
+/// @error corrupt, io_error, codec_failed
+Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
+                                  std::uint64_t raw_bytes, std::size_t swapped_bytes = 1);
 
 // --- PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
 // staged.
@@ -142,7 +150,6 @@ class PatchedChunks final : public ChunkPatches {
              const std::byte* from, Patched& patched, Buffer& values) const;
   void fill_unput(const Bitmap& put, Buffer& values) const;
   void to_other_order(Buffer& values) const;
-  Result<Buffer> read_before(const ChunkPlace& place) const;
 
   Variable variable_;
   const StagingLog& log_;

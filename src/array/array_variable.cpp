@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
 
 #include "array/array_file.hpp"
+#include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
+#include "core/comm.hpp"
 #include "core/option_table.hpp"
+#include "describe/input_bytes.hpp"
 
 namespace tailrace {
 
@@ -97,17 +102,11 @@ bool is_coordinate(const NetcdfModel& model, std::size_t variable) {
   });
 }
 
-Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
-                                      const ArrayFileOptions& options,
-                                      const std::vector<std::string>& own_options) {
-  const ModelVariable& it = model.variables[variable];
-  const std::string path = model.path_of(it);
-  const bool exact = !is_float(it.type) || is_coordinate(model, variable);
+Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
+                                     const ArrayFileOptions& options) {
   FieldOptions made = options.file.field_defaults;
   // A shape for many variables is for those that have its dimensions.
-  const auto fits = [&] {
-    return !made.chunk_shape || made.chunk_shape->size() == it.dimensions.size();
-  };
+  const auto fits = [&] { return !made.chunk_shape || made.chunk_shape->size() == n_dimensions; };
   if (!fits()) made.chunk_shape.reset();
   if (exact) keep_exactly(made);
   for (const auto& [pattern, text] : options.variable_options) {
@@ -120,6 +119,30 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
     if (!fits()) made.chunk_shape = chunk_shape;
     if (exact) keep_exactly(made);
   }
+  return made;
+}
+
+Status adapt_to_parts(const std::string& path, FieldOptions& options) {
+  if (options.over_time) {
+    return Status(Code::invalid_argument, "variable \"" + path +
+                                              "\": option over-time is for fields; give it an "
+                                              "unlimited dimension");
+  }
+  options.allow_holes = false;  // what nobody puts is filled in any case
+  std::erase_if(options.codec_settings, [](const KeyValue& setting) {
+    return setting.first == "book" && setting.second == "auto";  // learnt from steps
+  });
+  options.fill_value.reset();
+  return Status();
+}
+
+Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
+                                      const ArrayFileOptions& options,
+                                      const std::vector<std::string>& own_options) {
+  const ModelVariable& it = model.variables[variable];
+  const std::string path = model.path_of(it);
+  const bool exact = !is_float(it.type) || is_coordinate(model, variable);
+  TAILRACE_TAKE(FieldOptions made, options_by_glob(path, it.dimensions.size(), exact, options));
   for (const std::string& text : own_options) {
     TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
   }
@@ -127,18 +150,36 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
     return Status(Code::unsupported,
                   "variable \"" + path + "\" holds text, which can only be kept exactly");
   }
-  if (made.over_time) {
-    return Status(Code::invalid_argument, "variable \"" + path +
-                                              "\": option over-time is for fields; give it an "
-                                              "unlimited dimension");
-  }
-  made.allow_holes = false;  // what nobody puts is filled in any case
-  std::erase_if(made.codec_settings, [](const KeyValue& setting) {
-    return setting.first == "book" && setting.second == "auto";  // learnt from steps
-  });
-  made.fill_value.reset();
+  TAILRACE_TRY(adapt_to_parts(path, made));
   if (is_float(it.type) && !it.no_fill) made.fill_value = element_number(it.type, fill_element(it));
   return made;
+}
+
+namespace {
+
+class ExistingCodec final : public CodecOver {
+ public:
+  ExistingCodec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes)
+      : CodecOver(std::move(stored)), swapped_bytes_(swapped_bytes) {}
+  bool keeps_bound_by_construction() const override { return !lossy(); }
+  Result<EncodedBytes> encode(Buffer values) const override {
+    swap_elements(values.bytes(), swapped_bytes_);
+    return CodecOver::encode(std::move(values));
+  }
+  Result<Buffer> decode(EncodedBytes encoded) const override {
+    Result<Buffer> values = CodecOver::decode(std::move(encoded));
+    if (values.ok()) swap_elements(values->bytes(), swapped_bytes_);
+    return values;
+  }
+
+ private:
+  std::size_t swapped_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> existing_codec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes) {
+  return std::make_unique<ExistingCodec>(std::move(stored), swapped_bytes);
 }
 
 // --- The text of an options file, or of an environment variable.
@@ -192,6 +233,46 @@ Status apply_array_file_options(std::string_view text, ArrayFileOptions& options
     }
   }
   options = std::move(made);
+  return Status();
+}
+
+// --- The environment.
+
+namespace {
+
+Result<std::string> text_of_environment() {
+  const char* variable = std::getenv("TAILRACE_OPTIONS");
+  if (variable == nullptr) return std::string();
+  std::string text = variable;
+  const bool named = text.starts_with('@');
+  if (named) text.erase(0, 1);
+  // A path has no '=' as a rule, options have one always.
+  if (!named && (text.empty() || text.find('=') != std::string::npos)) return text;
+  std::ifstream file(text);
+  if (!file) {
+    return Status(Code::invalid_argument, "TAILRACE_OPTIONS: neither options nor a file: " + text);
+  }
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+}  // namespace
+
+Status read_array_options(Comm& comm, ArrayFileOptions& options) {
+  TAILRACE_TAKE(const Bytes heard, hear_rank_0(comm, [](ByteWriter& words) {
+                  TAILRACE_TAKE(const std::string text, text_of_environment());
+                  words.add_text(text);
+                  return Status();
+                }));
+  ByteReader reader(heard);
+  TAILRACE_TRY(apply_array_file_options(reader.take_text(), options).within("TAILRACE_OPTIONS"));
+  // Unless somebody has a better idea: what every reader has, at the level that costs least. On the
+  // fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
+  FieldOptions& defaults = options.file.field_defaults;
+  if (!defaults.codec_given && !defaults.bound_given && defaults.codec_settings.empty()) {
+    defaults.codec_settings = {{"level", "1"}};
+  }
   return Status();
 }
 

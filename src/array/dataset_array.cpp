@@ -1,0 +1,828 @@
+// The datasets of a program's own HDF5 file: how new ones are stored, what a flush does to rank 0's
+// file, reading.
+
+#include "array/dataset_array.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "codec/registry.hpp"
+#include "core/byte_stream.hpp"
+#include "core/codec_registry.hpp"
+#include "describe/input_bytes.hpp"
+#include "hdf5/live_datasets.hpp"
+#include "hdf5/private_storage.hpp"
+#include "hdf5/stored_codec.hpp"
+#include "layout/chunk_shape.hpp"
+#include "layout/layout.hpp"
+#include "output/publish_fields.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// Below this a dataset is not worth chunks of its own: rank 0 writes it with HDF5.
+constexpr std::uint64_t least_bytes_in_chunks = 16384;
+
+/// The type by which codecs handle elements that are no numbers of this machine's.
+DType dtype_of_bytes(std::size_t element_bytes) {
+  switch (element_bytes) {
+    case 1: return DType::u8;
+    case 2: return DType::u16;
+    case 4: return DType::u32;
+    default: return DType::u64;
+  }
+}
+
+bool has_dtype(std::size_t element_bytes) {
+  return element_bytes == 1 || element_bytes == 2 || element_bytes == 4 || element_bytes == 8;
+}
+
+/// A codec whose header was written before the values were known that decide its bound. Readers
+/// need nothing but the chunk and the header's shape to decode it (codec/trz/client_data.hpp).
+class LateCodec final : public CodecOver {
+ public:
+  LateCodec(std::shared_ptr<const Codec> codec, std::vector<FilterSpec> header)
+      : CodecOver(std::move(codec)), header_(std::move(header)) {}
+  const std::vector<FilterSpec>& filters() const override { return header_; }
+
+ private:
+  std::vector<FilterSpec> header_;
+};
+
+void fill_elements(std::span<std::byte> values, const std::vector<std::byte>& element) {
+  for (std::size_t at = 0; at + element.size() <= values.size(); at += element.size()) {
+    std::memcpy(values.data() + at, element.data(), element.size());
+  }
+}
+
+double fill_number(DType dtype, const std::vector<std::byte>& element) {
+  return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
+}
+
+std::vector<bool> growing_of(const Shape& shape, const Shape& max_shape) {
+  std::vector<bool> growing(shape.size(), false);
+  for (std::size_t d = 0; d < max_shape.size() && d < shape.size(); ++d) {
+    growing[d] = max_shape[d] > shape[d];
+  }
+  return growing;
+}
+
+bool any_of(const std::vector<bool>& flags) {
+  return std::find(flags.begin(), flags.end(), true) != flags.end();
+}
+
+Box box_within(const SlabPart& part) { return {part.first, part.slab.count}; }
+Box box_within(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
+
+/// Call visit(first element, number of elements) for the runs of a slab in an array of `shape`.
+template <class Visit>
+Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
+  const std::size_t rank = shape.size();
+  const bool dense_rows = rank > 0 && (slab.stride_of(rank - 1) == 1 || slab.count[rank - 1] == 1);
+  const std::size_t n_outer = dense_rows ? rank - 1 : rank;
+  const std::uint64_t run = dense_rows ? slab.count[rank - 1] : 1;
+  const Box outer{Shape(n_outer, 0), Shape(slab.count.begin(), slab.count.begin() + n_outer)};
+  Status visited;
+  for_each_position(outer, [&](const Shape& at) {
+    std::uint64_t first = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::uint64_t steps = d < n_outer ? at[d] * slab.stride_of(d) : 0;
+      first = first * shape[d] + slab.start[d] + steps;
+    }
+    if (visited.ok()) visited = visit(first, run);
+  });
+  return visited;
+}
+
+}  // namespace
+
+// --- the file
+
+DatasetArray::~DatasetArray() {
+  drop_readers();
+  if (closed_) return;
+  comm_->abandon();
+  private_file_.reset();
+  output_.abandon();
+}
+
+Result<std::unique_ptr<DatasetArray>> DatasetArray::create(std::unique_ptr<Comm> comm,
+                                                           const std::string& path,
+                                                           const ArrayFileOptions& options) {
+  std::unique_ptr<DatasetArray> file(new DatasetArray(std::move(comm), path, options));
+  TAILRACE_TRY(file->start(true));
+  return file;
+}
+
+Result<std::unique_ptr<DatasetArray>> DatasetArray::open(std::unique_ptr<Comm> comm,
+                                                         const std::string& path,
+                                                         const ArrayFileOptions& options) {
+  std::unique_ptr<DatasetArray> file(new DatasetArray(std::move(comm), path, options));
+  TAILRACE_TRY(file->start(false));
+  return file;
+}
+
+Status DatasetArray::start(bool create) {
+  TAILRACE_TRY(agree_on_options());
+  if (options_.file.target_bytes > 0 || options_.file.target_psnr_db > 0) {
+    return Status(Code::unsupported,
+                  "file \"" + path_ +
+                      "\": target-size= and target-psnr= need the values before datasets are "
+                      "created, which HDF5's calls do not give");
+  }
+  writable_ = true;
+  if (create) {
+    TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
+  } else {
+    TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+  }
+  return comm_->agree(comm_->is_root() ? Status() : start_private(create));
+}
+
+/// The file in which this rank repeats what rank 0 does to the metadata.
+Status DatasetArray::start_private(bool create) {
+  const Hdf5File::Allocate allocate = [this](std::uint64_t n_bytes) {
+    return std::exchange(private_end_, private_end_ + n_bytes);
+  };
+  Hdf5File::Settings settings = metadata_settings(options_.file);
+  settings.journal = false;
+  if (create) {
+    private_storage_ = make_private_storage(output_.temporary_path());
+    TAILRACE_TAKE(private_file_, Hdf5File::create(*private_storage_, allocate, settings));
+    return Status();
+  }
+  TAILRACE_TAKE(private_storage_, open_private_storage(output_.path()));
+  std::uint64_t end = 0;
+  TAILRACE_TAKE(private_file_, Hdf5File::open(*private_storage_, allocate, settings, end));
+  private_end_ = end;
+  return Status();
+}
+
+Hdf5File& DatasetArray::metadata() { return comm_->is_root() ? output_.file() : *private_file_; }
+
+// --- new datasets
+
+/// Blocks that divide evenly among ranks that share the first dimension, several for each.
+Shape DatasetArray::choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
+                                       std::uint64_t target_bytes) const {
+  constexpr std::uint64_t kLeastBytes = 1U << 20;
+  constexpr std::uint64_t kChunksPerRank = 4;
+  const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
+  const std::uint64_t share = n_elements(shape) * element_bytes / (kChunksPerRank * n_ranks);
+  const std::uint64_t most = std::max<std::uint64_t>(2 * target_bytes, 1);
+  const std::uint64_t limit = std::clamp(share, std::min(kLeastBytes, most), most);
+  DecompositionFacts facts;
+  facts.cut_gcd = facts.largest_box = shape;
+  if (shape[0] % n_ranks == 0) facts.cut_gcd[0] = shape[0] / n_ranks;
+  facts.largest_box[0] = facts.cut_gcd[0];
+  return chunk_shape_for(shape, element_bytes, std::max<std::uint64_t>(limit / 2, 1), facts);
+}
+
+Result<FieldDefinition> DatasetArray::define_new(const Definition& definition) const {
+  const bool floating = definition.number && is_floating(*definition.number);
+  FieldDefinition field;
+  field.path = definition.path;
+  field.dtype = definition.number.value_or(dtype_of_bytes(definition.element_bytes));
+  field.shape = definition.shape;
+  const std::vector<bool> growing = growing_of(definition.shape, definition.max_shape);
+  for (std::size_t d = 0; d < growing.size(); ++d) {
+    if (d == 0) field.extendable = growing[0];
+    if (d > 0 && growing[d]) field.more_unlimited |= std::uint64_t{1} << d;
+  }
+  TAILRACE_TAKE(field.options,
+                options_by_glob(definition.path, definition.shape.size(), !floating, options_));
+  FieldOptions& options = field.options;
+  TAILRACE_TRY(adapt_to_parts(definition.path, options));
+  const bool lossless = options.bound.lossless();
+  if (options.codec == auto_codec || (!options.codec_given && !lossless)) {
+    // Nothing is known of the values yet by which one could choose.
+    options.codec = lossless ? exact_codec : yardstick_codec;
+    options.codec_settings.clear();
+  }
+  const CodecEntry& codec = codec_entry(options.codec);
+  if (!floating && (!lossless || codec.loss == Loss::by_purpose)) {
+    return Status(Code::unsupported, "dataset \"" + definition.path +
+                                         "\" holds no f32 or f64 of this machine, and can only be "
+                                         "kept exactly");
+  }
+  const bool by_meaning = codec.loss != Loss::never || codec.reals_only;
+  if (!definition.number && by_meaning && !options.codec_given_for_field) {
+    // Made for numbers; these are bytes in another order, or mean something else.
+    options.codec = exact_codec;
+    options.codec_settings.clear();
+  }
+  if (options.layout == "contiguous") {
+    return Status(Code::unsupported, "dataset \"" + definition.path +
+                                         "\": layout contiguous is not served here; a program's "
+                                         "own datasets are stored in chunks");
+  }
+  if (floating && definition.fill_given)
+    options.fill_value = fill_number(field.dtype, definition.fill);
+  FieldDefinition checked = field;
+  checked.path = "/checked";  // HDF5 has taken the name, whatever it is
+  checked.options.chunk_shape.reset();
+  TAILRACE_TRY(check_definition(checked).within("dataset \"" + definition.path + "\""));
+  return field;
+}
+
+/// Chunks, codec and layout; of a bound that needs the values' range for now the exact form.
+Status DatasetArray::resolve_new(FieldState& field, const Definition& definition) {
+  FieldOptions& options = field.definition.options;
+  const bool late = options.bound.needs_range();
+  if (late && options.codec != yardstick_codec) {
+    return Status(Code::unsupported, "dataset \"" + definition.path + "\": a bound of mode " +
+                                         std::string(bound_mode_name(options.bound.mode)) +
+                                         " needs the values before the dataset is created; codec " +
+                                         std::string(yardstick_codec) + " alone can do without, " +
+                                         options.codec + " wants abs or pw_rel");
+  }
+  const std::uint64_t element = definition.element_bytes;
+  Shape& chunk = field.resolved.chunk_shape;
+  chunk = !definition.chunk_shape.empty() ? definition.chunk_shape
+          : options.chunk_shape
+              ? *options.chunk_shape
+              : choose_chunk_shape(definition.shape, element, options.chunk_bytes);
+  for (std::size_t d = 0; d < chunk.size() && definition.chunk_shape.empty(); ++d) {
+    chunk[d] = std::clamp<std::uint64_t>(chunk[d], 1, definition.shape[d]);
+  }
+  const ErrorBound asked = options.bound;
+  if (late) options.bound = ErrorBound();
+  field.resolved.absolute_bound = absolute_bound(options.bound, 0, 0);
+  field.resolved.pointwise_bound = pointwise_bound(options.bound);
+  std::vector<FieldState> fields;
+  fields.push_back(std::move(field));
+  const Status made = prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr);
+  field = std::move(fields.front());
+  field.definition.options.bound = asked;
+  TAILRACE_TRY(made);
+  if (field.definition.extendable && field.resolved.layout->base_from() == BaseFrom::shape) {
+    TAILRACE_TAKE(field.resolved.layout, make_layout("claimed"));
+  }
+  return Status();
+}
+
+Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) {
+  Plan plan;
+  const bool own_chunks = !definition.chunk_shape.empty();
+  const std::uint64_t n_bytes = n_elements(definition.shape) * definition.element_bytes;
+  if (!definition.only_by_root.empty()) {
+    plan.why = definition.only_by_root;
+  } else if (!has_dtype(definition.element_bytes)) {
+    plan.why = "elements of " + std::to_string(definition.element_bytes) + " bytes";
+  } else if (definition.shape.empty() || (!own_chunks && n_bytes < least_bytes_in_chunks)) {
+    plan.why = "small";
+  } else if (own_chunks && n_elements(definition.chunk_shape) * definition.element_bytes * 4 >
+                               options_.file.memory_bytes) {
+    plan.why = "chunks of more than a quarter of memory=";
+  }
+  if (!plan.why.empty()) return plan;
+  plan.field = std::make_shared<FieldState>();
+  TAILRACE_TAKE(plan.field->definition, define_new(definition));
+  const FieldOptions& options = plan.field->definition.options;
+  plan.in_chunks = true;
+  if (definition.own_filters && !options.codec_given && options.bound.lossless()) {
+    plan.keep_filters = true;
+    return plan;
+  }
+  TAILRACE_TRY(resolve_new(*plan.field, definition));
+  plan.form.kind = StoredForm::Kind::chunked;
+  plan.form.chunk_shape = plan.field->resolved.chunk_shape;
+  plan.form.filters = plan.field->resolved.codec->filters();
+  return plan;
+}
+
+std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
+                              std::uint64_t address) {
+  const std::size_t added = add_existing(definition.path, address, Origin::created);
+  if (plan.keep_filters) return added;  // Its header says how.
+  variables_[added] = ArrayVariable(memory_, definition.element_bytes);
+  ArrayVariable& variable = variables_[added];
+  Live& live = live_[added];
+  live.created = true;
+  live.shape = definition.shape;
+  live.by_value = definition.by_value;
+  variable.definition.path = definition.path;
+  variable.growing = growing_of(definition.shape, definition.max_shape);
+  variable.fill = definition.fill;
+  variable.tells_max_error = false;
+  variable.storage = ArrayStorage::by_hdf5;
+  if (!plan.in_chunks) return added;
+  variable.storage = ArrayStorage::chunked;
+  variable.definition = plan.field->definition;
+  variable.resolved = std::move(plan.field->resolved);
+  live.bound_open = variable.definition.options.bound.needs_range();
+  return added;
+}
+
+std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t address,
+                                       Origin origin) {
+  const std::size_t added = variables_.size();
+  variables_.emplace_back(memory_, std::size_t{1});
+  variables_.back().definition.path = path;
+  live_.emplace_back();
+  live_.back().address = address;
+  live_.back().origin = origin;
+  if (origin == Origin::opened) live_.back().file_address = address;
+  const auto [at, fresh] = by_address_.try_emplace(address, added);
+  if (!fresh) live_[std::exchange(at->second, added)].dead = true;
+  comm_->decide("dataset " + std::to_string(added), path);
+  return added;
+}
+
+std::optional<std::size_t> DatasetArray::find(std::uint64_t address) const {
+  const auto found = by_address_.find(address);
+  if (found == by_address_.end()) return std::nullopt;
+  return found->second;
+}
+
+// --- datasets that are there
+
+/// Take over what a dataset's header fixes. Alike on every rank, since no flush has changed it yet.
+Status DatasetArray::adopt(std::size_t v) {
+  if (variables_[v].in_file()) return Status();
+  TAILRACE_TAKE(StoredDataset stored,
+                describe_dataset_at(metadata().hdf5_id(), live_[v].address).within(quoted(v)));
+  Live& live = live_[v];
+  const std::string path = variables_[v].definition.path;
+  ArrayVariable variable(memory_, static_cast<std::size_t>(stored.element_bytes));
+  variable.definition.path = path;
+  variable.growing = growing_of(stored.shape, stored.max_shape);
+  variable.tells_max_error = false;
+  variable.fill.assign(variable.log.element_bytes(), std::byte{0});
+  if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
+  live.shape = live.file_shape = stored.shape;
+  live.by_value = stored.by_value && !stored.foreign;
+  variable.storage = ArrayStorage::by_hdf5;
+  variables_[v] = std::move(variable);
+  if (!live.by_value || !has_dtype(stored.element_bytes)) return Status();
+  if (stored.storage.kind == StoredForm::Kind::contiguous && stored.contiguous.encoded_bytes > 0) {
+    variables_[v].storage = ArrayStorage::contiguous;
+    variables_[v].address = stored.contiguous.address;
+    variables_[v].definition.shape = stored.shape;
+  } else if (stored.chunked() && !stored.plain_edges) {
+    return adopt_codec(v, stored).within(quoted(v));
+  }
+  return Status();
+}
+
+Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
+  ArrayVariable& variable = variables_[v];
+  ResolvedField& resolved = variable.resolved;
+  const bool plain = stored.dtype && stored.plain_number && !stored.swapped;
+  if (plain) {
+    resolved.codec =
+        continued_codec(stored.storage.filters, *stored.dtype, stored.storage.chunk_shape);
+  }
+  if (resolved.codec == nullptr) {
+    Result<std::unique_ptr<Codec>> made =
+        make_stored_codec(stored, stored.storage, options_.file.plugin_path);
+    if (!made.ok()) {
+      variable.storage = ArrayStorage::undecided;
+      return made.status();
+    }
+    resolved.codec = existing_codec(std::move(*made), 1);
+  }
+  TAILRACE_TAKE(resolved.layout, make_layout("claimed"));
+  resolved.chunk_shape = stored.storage.chunk_shape;
+  FieldDefinition& definition = variable.definition;
+  definition.dtype =
+      plain ? *stored.dtype : dtype_of_bytes(static_cast<std::size_t>(stored.element_bytes));
+  definition.shape = stored.shape;
+  definition.extendable = any_of(variable.growing);
+  if (plain && is_floating(*stored.dtype) && !stored.fill_value.empty()) {
+    definition.options.fill_value = fill_number(*stored.dtype, variable.fill);
+  }
+  variable.storage = ArrayStorage::chunked;
+  variable.places_known = live_[v].origin == Origin::created;
+  return Status();
+}
+
+Result<DatasetArray::Facts> DatasetArray::facts(std::size_t v) {
+  TAILRACE_TRY(adopt(v));
+  return Facts{variables_[v].log.element_bytes(), &live_[v].shape, live_[v].by_value,
+               variables_[v].storage == ArrayStorage::by_hdf5};
+}
+
+/// Where the file has the chunks of datasets that were there before. Collective. Cost: for each
+/// such dataset, once, two agreements and a sparse exchange.
+Status DatasetArray::load_places(const ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    ArrayVariable& variable = variables_[v];
+    if (variable.places_known || variable.storage != ArrayStorage::chunked) continue;
+    std::vector<StoredChunk> chunks;
+    Status mine;
+    if (comm_->is_root()) {
+      const Result<const std::vector<StoredChunk>*> found = chunks_of(v);
+      mine = found.status();
+      if (found.ok()) chunks = **found;
+    }
+    TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
+    const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
+    TAILRACE_TRY(comm_->agree(places_.load(*comm_, {v, grid, {}, variable.growing}, chunks)));
+    variable.places_known = true;
+  }
+  return Status();
+}
+
+bool DatasetArray::hdf5_can_cut(std::size_t v) const {
+  const ArrayVariable& variable = variables_[v];
+  if (variable.storage != ArrayStorage::chunked) return true;
+  const std::vector<FilterSpec>& filters = variable.resolved.codec->filters();
+  constexpr std::uint32_t kDeflate = 1;
+  constexpr std::uint32_t kFletcher = 3;
+  return std::all_of(filters.begin(), filters.end(), [](const FilterSpec& filter) {
+    return filter.filter_id >= kDeflate && filter.filter_id <= kFletcher;
+  });
+}
+
+void DatasetArray::forget_places(std::size_t v) {
+  if (variables_[v].storage != ArrayStorage::chunked) return;
+  places_.forget(v);
+  variables_[v].places_known = false;
+  live_[v].chunks.reset();
+}
+
+// --- staging
+
+Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::byte> values) {
+  TAILRACE_TRY(check_writable());
+  TAILRACE_TRY(adopt(v));
+  TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
+  if (slab.empty()) return Status();
+  TAILRACE_TRY(note(variables_[v].log.put(slab, values, epoch_).within(quoted(v))));
+  put_bytes_ += values.size();
+  return Status();
+}
+
+Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
+  TAILRACE_TRY(adopt(v));
+  Live& live = live_[v];
+  ArrayVariable& variable = variables_[v];
+  comm_->decide(quoted(v), "extents " + shape_text(shape));
+  const bool shrinks = !contains(whole_box(shape), whole_box(live.shape));
+  live.shape = shape;
+  if (!shrinks || variable.log.empty()) return Status();
+  StagingLog kept(memory_, variable.log.element_bytes());
+  for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
+    const Slab slab = variable.log.slab(e);
+    const SlabPart part = part_within(slab, whole_box(shape));
+    if (part.slab.empty()) continue;
+    std::vector<std::byte> values(part.slab.n_elements() * variable.log.element_bytes());
+    copy_box(box_within(part), box_within(slab), variable.log.values(e), box_within(part),
+             values.data(), variable.log.element_bytes());
+    TAILRACE_TRY(kept.put(part.slab, values, variable.log.epoch(e)));
+  }
+  variable.log = std::move(kept);
+  return Status();
+}
+
+// --- flushes
+
+/// Who has staged something. Collective: one allreduce.
+std::vector<bool> DatasetArray::agree_on_staged(bool& over_cap) {
+  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U};
+  for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
+  comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
+  over_cap = facts[0] != 0;
+  std::vector<bool> staged;
+  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[v + 1] != 0);
+  return staged;
+}
+
+Status DatasetArray::flush_these(const std::vector<bool>& staged, bool hold_back, bool closing) {
+  Status mine;
+  for (std::size_t v = 0; v < staged.size() && mine.ok(); ++v) {
+    if (staged[v]) mine = adopt(v);
+  }
+  TAILRACE_TRY(comm_->agree(mine));
+  model_changed_ = true;  // Nobody tells what the program has changed.
+  return flush_variables(staged, hold_back, closing);
+}
+
+Status DatasetArray::settle() {
+  TAILRACE_TRY(begin_collective());
+  bool over_cap = false;
+  const std::vector<bool> staged = agree_on_staged(over_cap);
+  return over_cap ? flush_these(staged, true, false) : Status();
+}
+
+Status DatasetArray::sync_to_read() {
+  TAILRACE_TRY(begin_collective());
+  bool over_cap = false;
+  const std::vector<bool> staged = agree_on_staged(over_cap);
+  return any_of(staged) ? flush_these(staged, false, false) : Status();
+}
+
+Status DatasetArray::flush() {
+  TAILRACE_TRY(begin_collective());
+  bool over_cap = false;
+  return flush_these(agree_on_staged(over_cap), false, false);
+}
+
+Status DatasetArray::close() {
+  TAILRACE_TRY(check_open());
+  Status ended = begin_collective();
+  if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
+    bool over_cap = false;
+    const Status flushed = flush_these(agree_on_staged(over_cap), false, true);
+    if (ended.ok()) ended = flushed;
+  }
+  const Status finished = abort();
+  return ended.ok() ? finished : ended;
+}
+
+Status DatasetArray::abort() {
+  closed_ = true;
+  drop_readers();
+  variables_.clear();
+  private_file_.reset();
+  return output_.close(!model_changed_);
+}
+
+/// Of bounds that are relative to the values: those of the first flush decide. Errors are agreed.
+Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
+  std::vector<std::size_t> open;
+  std::vector<FieldState> fields;
+  for (const std::size_t v : flush.variables) {
+    if (!live_[v].bound_open) continue;
+    open.push_back(v);
+    FieldState& field = fields.emplace_back();
+    field.definition = variables_[v].definition;
+    field.definition.shape = live_[v].shape;
+    field.resolved.chunk_shape = variables_[v].resolved.chunk_shape;
+    const StagingLog& log = variables_[v].log;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      const Slab slab = log.slab(e);
+      field.puts.push_back({{slab.start, slab.count}, log.values(e), nullptr, Buffer()});
+    }
+  }
+  if (open.empty()) return Status();
+  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
+  TAILRACE_TRY(comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr)));
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    ResolvedField& resolved = variables_[open[i]].resolved;
+    ResolvedField& now = fields[i].resolved;
+    live_[open[i]].bound_open = false;
+    const std::vector<FilterSpec> header = resolved.codec->filters();
+    const std::vector<FilterSpec>& made = now.codec->filters();
+    // All values alike: there is nothing to lose, and the exact form stays.
+    if (made.size() != 1 || header.size() != 1 || made[0].filter_id != header[0].filter_id)
+      continue;
+    resolved.absolute_bound = now.absolute_bound;
+    resolved.verify = now.verify;
+    resolved.codec = std::make_unique<LateCodec>(std::move(now.codec), header);
+  }
+  return Status();
+}
+
+/// This rank's staged values of what rank 0 writes with HDF5, with the epochs that order them.
+Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
+  ByteWriter writer;
+  for (const std::size_t v : flush.variables) {
+    const ArrayVariable& variable = variables_[v];
+    if (variable.storage != ArrayStorage::by_hdf5) continue;
+    for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
+      const Slab slab = variable.log.slab(e);
+      writer.add(static_cast<std::uint64_t>(v));
+      writer.add(variable.log.epoch(e));
+      writer.add(slab);
+      writer.add_bytes({variable.log.values(e), slab.n_elements() * variable.log.element_bytes()});
+    }
+  }
+  return writer.take();
+}
+
+/// Whether what the address of a dataset means to rank 0 is still that dataset.
+Result<bool> DatasetArray::is_alive(std::size_t v) {
+  if (live_[v].dead) return false;
+  if (!deleted_) return true;
+  if (!alive_) {
+    TAILRACE_TAKE(alive_, live_dataset_addresses(output_.file().hdf5_id()));
+  }
+  return alive_->contains(live_[v].address);
+}
+
+Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
+                                    std::span<const WrittenChunk> chunks) {
+  const std::size_t v = flush.chunked[f];
+  TAILRACE_TAKE(const bool alive, is_alive(v));
+  if (chunks.empty() || !alive) return Status();
+  Hdf5File& file = output_.file();
+  TAILRACE_TAKE(const std::int64_t dataset,
+                open_dataset_at(file.hdf5_id(), live_[v].address).within(quoted(v)));
+  const ArrayVariable& variable = variables_[v];
+  const Status inserted = file.insert_chunks_into(dataset, variable.definition.path,
+                                                  variable.grid(), chunk_records(chunks));
+  close_hdf5_id(dataset);
+  TAILRACE_TRY(inserted);
+  for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
+    flush.moved.push_back({f, moved.chunk_index, moved.extent.address, moved.extent.encoded_bytes,
+                           moved.filter_mask});
+  }
+  return Status();
+}
+
+Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
+  struct Part {
+    std::size_t dataset = 0;
+    std::uint32_t epoch = 0;
+    Slab slab;
+    std::span<const std::byte> values;
+  };
+  std::vector<Part> parts;
+  for (const Bytes& of_rank : plain) {
+    ByteReader reader(of_rank);
+    while (!reader.at_end()) {
+      Part part;
+      part.dataset = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.epoch = reader.take<std::uint32_t>();
+      part.slab = reader.take_slab();
+      const std::size_t element = variables_[part.dataset].log.element_bytes();
+      part.values = reader.take_bytes(part.slab.n_elements() * element);
+      parts.push_back(std::move(part));
+    }
+  }
+  // By dataset, and then as they were put.
+  std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
+    return std::pair(a.dataset, a.epoch) < std::pair(b.dataset, b.epoch);
+  });
+  for (std::size_t i = 0; i < parts.size();) {
+    const std::size_t v = parts[i].dataset;
+    TAILRACE_TAKE(const bool alive, is_alive(v));
+    std::int64_t dataset = -1;
+    if (alive) {
+      TAILRACE_TAKE(dataset, open_dataset_at(output_.file().hdf5_id(), live_[v].address));
+    }
+    Status written;
+    for (; i < parts.size() && parts[i].dataset == v; ++i) {
+      if (alive && written.ok()) written = write_elements(dataset, parts[i].slab, parts[i].values);
+    }
+    if (alive) close_hdf5_id(dataset);
+    TAILRACE_TRY(written.within(quoted(v)));
+  }
+  return Status();
+}
+
+/// Tell in the headers of lossy datasets how their values were changed: at the end alone, since the
+/// program would meet these attributes on rank 0 and nowhere else.
+Status DatasetArray::describe_at_root() {
+  for (std::size_t v = 0; v < variables_.size(); ++v) {
+    const ArrayVariable& variable = variables_[v];
+    const bool ours = variable.storage == ArrayStorage::chunked && live_[v].created;
+    if (!ours || !variable.resolved.codec->lossy() || live_[v].described) continue;
+    TAILRACE_TAKE(const bool alive, is_alive(v));
+    if (!alive) continue;
+    const std::vector<NamedAttribute> attributes =
+        provenance(variable.definition, variable.resolved, variable.max_error);
+    TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)
+                     .within(quoted(v)));
+    live_[v].described = true;
+  }
+  return Status();
+}
+
+Status DatasetArray::publish_at_root(ArrayFlush& flush,
+                                     const std::vector<std::vector<WrittenChunk>>& chunks,
+                                     const std::vector<Bytes>& plain) {
+  alive_.reset();
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    TAILRACE_TRY(insert_at_root(flush, f, chunks[f]));
+  }
+  TAILRACE_TRY(write_plain_at_root(plain));
+  if (flush.closing) TAILRACE_TRY(describe_at_root());
+  alive_.reset();
+  deleted_ = false;
+  return output_.commit_at_root();
+}
+
+/// All ranks learn where rank 0's file has the datasets that are new.
+void DatasetArray::published(const ArrayFlush& flush) {
+  ByteWriter writer;
+  for (std::size_t v = n_published_; v < live_.size(); ++v) writer.add(live_[v].address);
+  if (!writer.empty()) {
+    Bytes bytes = writer.take();
+    comm_->broadcast(bytes, 0);
+    ByteReader reader(bytes);
+    for (std::size_t v = n_published_; v < live_.size(); ++v) {
+      live_[v].file_address = reader.take<std::uint64_t>();
+    }
+  }
+  n_published_ = live_.size();
+  for (Live& live : live_) {
+    live.file_shape = live.shape;
+    live.chunks.reset();
+  }
+  for (const std::size_t v : flush.variables) live_[v].flushed = true;
+}
+
+// --- reading
+
+/// HDF5 gives a file that a process has open already to whoever opens it again, with the metadata
+/// that it has cached: nobody may keep it open over a commit.
+void DatasetArray::drop_readers() {
+  index_.reset();
+  if (plain_file_id_ >= 0) close_hdf5_id(std::exchange(plain_file_id_, -1));
+  last_chunk_.reset();
+}
+
+Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  TAILRACE_TRY(check_open());
+  TAILRACE_TRY(adopt(v));
+  TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
+  if (slab.empty()) return Status();
+  const ArrayVariable& variable = variables_[v];
+  fill_elements(values, variable.fill);
+  const bool there = output_.in_place() && live_[v].file_address != 0;
+  const bool scalar = live_[v].shape.empty();
+  const SlabPart part =
+      there && !scalar ? part_within(slab, whole_box(live_[v].file_shape)) : SlabPart();
+  if (there && (scalar || !part.slab.empty())) {
+    const std::size_t element = variable.log.element_bytes();
+    const bool whole = scalar || part.slab == slab;
+    std::vector<std::byte> partly(whole ? 0 : part.slab.n_elements() * element);
+    const std::span<std::byte> read = whole ? values : std::span<std::byte>(partly);
+    const Slab& wanted = whole ? slab : part.slab;
+    if (!whole) fill_elements(read, variable.fill);
+    Status done;
+    switch (variable.storage) {
+      case ArrayStorage::chunked: done = read_chunked(v, wanted, read); break;
+      case ArrayStorage::contiguous: done = read_contiguous(v, wanted, read); break;
+      default: done = read_by_hdf5(v, wanted, read); break;
+    }
+    TAILRACE_TRY(done.within(quoted(v)));
+    if (!whole) {
+      copy_box(box_within(part), box_within(part.slab), read.data(), box_within(slab),
+               values.data(), element);
+    }
+  }
+  variable.log.lay_over(slab, values);
+  return Status();
+}
+
+Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {
+  Live& live = live_[v];
+  if (!live.chunks) {
+    if (index_ == nullptr) {
+      TAILRACE_TAKE(index_, ChunkIndexReader::open(output_.path()));
+    }
+    TAILRACE_TAKE(live.chunks, index_->read_at(live.file_address, variables_[v].definition.path));
+  }
+  return &*live.chunks;
+}
+
+Result<const Buffer*> DatasetArray::decoded(std::size_t v, const StoredChunk& chunk) {
+  if (!last_chunk_ || last_chunk_->dataset != v || last_chunk_->chunk_index != chunk.chunk_index) {
+    last_chunk_.reset();
+    const ArrayVariable& variable = variables_[v];
+    const ChunkPlace place{chunk.extent.address, chunk.extent.encoded_bytes, chunk.filter_mask};
+    const std::uint64_t raw =
+        n_elements(variable.resolved.chunk_shape) * variable.log.element_bytes();
+    TAILRACE_TAKE(Buffer values,
+                  read_stored_values(output_.storage(), *variable.resolved.codec, place, raw));
+    last_chunk_ = DecodedChunk{v, chunk.chunk_index, std::move(values)};
+  }
+  return &last_chunk_->values;
+}
+
+/// The chunks that are there; `values` hold fill values before. Not collective.
+Status DatasetArray::read_chunked(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  TAILRACE_TAKE(const std::vector<StoredChunk>* const chunks, chunks_of(v));
+  const ArrayVariable& variable = variables_[v];
+  const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
+  Status read;
+  for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
+    const std::uint64_t chunk_index = grid.index_of(coordinates);
+    const auto chunk =
+        std::ranges::lower_bound(*chunks, chunk_index, {}, &StoredChunk::chunk_index);
+    if (!read.ok() || chunk == chunks->end() || chunk->chunk_index != chunk_index) return;
+    const SlabPart part = part_within(slab, grid.clipped_box(chunk_index));
+    if (part.slab.empty()) return;
+    const Result<const Buffer*> held = decoded(v, *chunk);
+    read = held.status().within("chunk " + box_text(grid.clipped_box(chunk_index)));
+    if (!held.ok()) return;
+    gather_part(part, grid.full_box(chunk_index), (*held)->data(), slab, values.data(),
+                variable.log.element_bytes());
+  });
+  return read;
+}
+
+Status DatasetArray::read_contiguous(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  const std::size_t element = variables_[v].log.element_bytes();
+  std::byte* to = values.data();
+  return for_each_run(slab, live_[v].file_shape, [&](std::uint64_t first, std::uint64_t n) {
+    const std::span<std::byte> run(to, n * element);
+    to += n * element;
+    return output_.storage().read_at(variables_[v].address + first * element, run);
+  });
+}
+
+Status DatasetArray::read_by_hdf5(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  if (plain_file_id_ < 0) {
+    TAILRACE_TAKE(plain_file_id_, open_last_commit(output_.path()));
+  }
+  return read_elements(plain_file_id_, live_[v].file_address, slab, values);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,208 @@
+// DatasetArray: the datasets of an HDF5 file whose metadata a program makes itself.
+//
+// HDF5's rule for parallel programs is that all ranks make the same changes of metadata. So here
+// every rank has a file of its own that the program changes by HDF5's own calls: rank 0's is the
+// one that is committed, the others' lie in memory and end with it (hdf5/private_storage.hpp). Only
+// values go another way: they are staged as by an ArrayFile, and a flush brings them to rank 0's
+// file, chunk by chunk, from all ranks. Frontend: hdf5, which knows the program's calls.
+//
+// A dataset has a number, the same on every rank, and lies at an address in each rank's file, which
+// differs from rank to rank. Elements are bytes as the file's type has them; nothing is converted.
+//
+// Collectivity. create, open, settle, flush, sync_to_read, shrink and close are; add is called
+// alike on all ranks without communication, and compared by the next of these. put and get are not.
+//
+// Invariant 1: what a flush stores goes to the dataset that the address means to rank 0, or, where
+//   the program has deleted that, nowhere. Invariant 2: which datasets there are, and how each is
+//   stored, every rank comes to by itself and alike; Comm::decide compares it.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "array/array_engine.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/hdf5_file.hpp"
+
+namespace tailrace {
+
+class DatasetArray final : private ArrayEngine {
+ public:
+  /// A dataset that the program is about to create.
+  struct Definition {
+    std::string path;  ///< For options and messages.
+    std::size_t element_bytes = 1;
+    std::optional<DType> number;  ///< Elements are such numbers in this machine's byte order.
+    Shape shape;
+    Shape max_shape;              ///< UINT64_MAX: unlimited. Empty: like shape.
+    std::vector<std::byte> fill;  ///< One element.
+    bool fill_given = false;      ///< By the program; else zeros.
+    Shape chunk_shape;            ///< The program's own; empty: ours to choose.
+    bool by_value = true;         ///< Elements are their bytes; else values will be refused.
+    std::string only_by_root;     ///< Why rank 0 must write it with HDF5; empty: it need not.
+    bool own_filters = false;     ///< The program has set filters; they stay unless options say so.
+  };
+  /// How it will be stored.
+  struct Plan {
+    bool in_chunks = false;     ///< By all ranks; else by rank 0, with HDF5.
+    std::string why;            ///< It is rank 0's; for the report.
+    bool keep_filters = false;  ///< The program's own list says how.
+    StoredForm form;            ///< In chunks, else: what the creation list must say.
+    std::shared_ptr<FieldState> field;
+  };
+
+  /// Create a file, or open one to write. `options.file.hdf5_*_list` are the program's lists.
+  /// @error as of Output::create, Output::open
+  static Result<std::unique_ptr<DatasetArray>> create(std::unique_ptr<Comm> comm,
+                                                      const std::string& path,
+                                                      const ArrayFileOptions& options);
+  static Result<std::unique_ptr<DatasetArray>> open(std::unique_ptr<Comm> comm,
+                                                    const std::string& path,
+                                                    const ArrayFileOptions& options);
+  ~DatasetArray();
+
+  Comm& comm() { return *comm_; }
+  const std::string& path() const { return path_; }
+  const ArrayFileReport& report() const { return report_; }
+  std::string remark() const { return output_.remark(); }
+  /// Of this rank; HDF5's id of it, through which nothing of the program's is open.
+  Hdf5File& metadata();
+
+  /// Decide how a new dataset is stored. Not collective, alike everywhere.
+  /// @error invalid_argument, unsupported  of the options that are for it
+  Result<Plan> plan_new(const Definition& definition);
+  /// It has been created, at this address of this rank's file. @returns its number
+  std::size_t add(const Definition& definition, const Plan& plan, std::uint64_t address);
+  /// Datasets that the file has already, or has got by HDF5 itself; they are looked at when they
+  /// are first used.
+  enum class Origin : std::uint8_t {
+    created,  ///< Just now, empty.
+    opened,   ///< With the file, at the same address on every rank.
+    copied    ///< By HDF5, on every rank; a flush must follow before anything else.
+  };
+  std::size_t add_existing(const std::string& path, std::uint64_t address, Origin origin);
+  /// The dataset at an address of this rank's file.
+  std::optional<std::size_t> find(std::uint64_t address) const;
+  /// The program may have deleted datasets: a flush looks which of them are still there.
+  void look_for_deleted() { deleted_ = true; }
+
+  /// What is known of a dataset; looks at an existing one first. @error unsupported, corrupt
+  struct Facts {
+    std::size_t element_bytes = 1;
+    const Shape* shape = nullptr;
+    bool by_value = true;  ///< Elements are their bytes; else values are refused.
+    bool by_root = false;  ///< Rank 0 writes it with HDF5.
+  };
+  Result<Facts> facts(std::size_t dataset);
+  const std::string& path_of(std::size_t dataset) const {
+    return variables_[dataset].definition.path;
+  }
+
+  /// Stage the elements of a slab, dense and row-major. Not collective. @error out_of_memory, ...
+  Status put(std::size_t dataset, const Slab& slab, std::span<const std::byte> values);
+  /// Keep a failure of this rank, which the next collective call returns on all.
+  void fail(const Status& failure) { static_cast<void>(note(failure)); }
+  /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
+  Status get(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
+  /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
+  /// them is dropped. Not collective.
+  Status set_shape(std::size_t dataset, const Shape& shape);
+  /// Whether the file may hold values of it; the same everywhere.
+  bool holds_values(std::size_t dataset) const {
+    return live_[dataset].flushed || live_[dataset].origin != Origin::created;
+  }
+  /// Whether the dataset's chunks can be cut by HDF5 itself: it runs their filters.
+  bool hdf5_can_cut(std::size_t dataset) const;
+  /// After HDF5 has cut chunks of a dataset, and a flush: their places are looked up anew.
+  void forget_places(std::size_t dataset);
+
+  /// What a collective write ends with: a flush if some rank stages more than its cap.
+  Status settle();
+  /// What a collective read begins with: a flush if some rank has staged anything.
+  Status sync_to_read();
+  Status flush();
+  Status close();
+  /// Close without another word to the file, where it has been closed in vain.
+  Status abort();
+  bool broken() const { return !output_.broken().ok(); }
+
+ private:
+  struct Live {
+    std::uint64_t address = 0;       ///< In this rank's file.
+    std::uint64_t file_address = 0;  ///< In rank 0's, once committed; 0: it is not there.
+    Origin origin = Origin::created;
+    bool created = false;  ///< By a plan of ours.
+    bool dead = false;     ///< Its address is another dataset's now.
+    bool by_value = true;
+    bool flushed = false;
+    bool described = false;   ///< Its attributes tell how it was stored.
+    bool bound_open = false;  ///< The values of the first flush decide it.
+    Shape shape;
+    Shape file_shape;                                ///< At the last flush.
+    std::optional<std::vector<StoredChunk>> chunks;  ///< As of the last flush.
+  };
+  struct DecodedChunk {
+    std::size_t dataset = 0;
+    std::uint64_t chunk_index = 0;
+    Buffer values;
+  };
+
+  DatasetArray(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options)
+      : ArrayEngine(std::move(comm), std::move(path), options) {}
+  Status start(bool create);
+  Status start_private(bool create);
+  Result<FieldDefinition> define_new(const Definition& definition) const;
+  Status resolve_new(FieldState& field, const Definition& definition);
+  Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
+                           std::uint64_t target_bytes) const;
+  Status adopt(std::size_t dataset);
+  Status adopt_codec(std::size_t dataset, const StoredDataset& stored);
+  std::vector<bool> agree_on_staged(bool& over_cap);
+  Status flush_staged(bool closing);
+  Status flush_these(const std::vector<bool>& staged, bool hold_back, bool closing);
+  Status resolve_open_bounds(const ArrayFlush& flush);
+  Status insert_at_root(ArrayFlush& flush, std::size_t f, std::span<const WrittenChunk> chunks);
+  Status write_plain_at_root(const std::vector<Bytes>& plain);
+  Status describe_at_root();
+  Result<bool> is_alive(std::size_t dataset);
+  Status read_chunked(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
+  Status read_contiguous(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
+  Status read_by_hdf5(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
+  Result<const std::vector<StoredChunk>*> chunks_of(std::size_t dataset);
+  Result<const Buffer*> decoded(std::size_t dataset, const StoredChunk& chunk);
+  void drop_readers();
+
+  Shape shape_of(std::size_t dataset) const override { return live_[dataset].shape; }
+  std::string quoted(std::size_t dataset) const override {
+    return "dataset \"" + variables_[dataset].definition.path + "\"";
+  }
+  Status prepare_new(ArrayFlush& flush) override { return resolve_open_bounds(flush); }
+  Status load_places(const ArrayFlush& flush) override;
+  Bytes pack_plain(const ArrayFlush& flush) const override;
+  void prepare_publish() override { drop_readers(); }
+  Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
+                         const std::vector<Bytes>& plain) override;
+  void published(const ArrayFlush& flush) override;
+
+  std::unique_ptr<Storage> private_storage_;  ///< All but rank 0.
+  std::uint64_t private_end_ = 0;
+  std::unique_ptr<Hdf5File> private_file_;
+  std::vector<Live> live_;  ///< Parallel to variables_.
+  std::map<std::uint64_t, std::size_t> by_address_;
+  std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
+  bool deleted_ = false;
+  std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
+  // Of the last flush; each is made when it is first asked.
+  std::unique_ptr<ChunkIndexReader> index_;
+  std::int64_t plain_file_id_ = -1;
+  std::optional<DecodedChunk> last_chunk_;
+};
+
+}  // namespace tailrace
