@@ -1,0 +1,259 @@
+// How a program's dataset is created: natively on every rank, with a creation list that says how
+// values will be stored; and how datasets that are there already become known.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/byte_stream.hpp"
+#include "hdf5/dataset_describe.hpp"
+#include "hdf5/hdf5_properties.hpp"
+#include "hdf5/live_datasets.hpp"
+#include "hdf5/real_hdf5.hpp"
+#include "hdf5/sessions.hpp"
+
+namespace tailrace::hdf5_programs {
+namespace {
+
+using Definition = DatasetArray::Definition;
+
+/// Where a new dataset will be found, without "." and doubled "/".
+std::string path_of_new(hid_t location, const char* name) {
+  if (name == nullptr) return "/(unnamed)";
+  const std::string given = name[0] == '/' ? name : path_of_object(location) + "/" + name;
+  std::string path;
+  for (std::size_t at = 0; at < given.size();) {
+    const std::size_t end = std::min(given.find('/', at), given.size());
+    const std::string part = given.substr(at, end - at);
+    if (!part.empty() && part != ".") path += "/" + part;
+    at = end + 1;
+  }
+  return path.empty() ? "/" : path;
+}
+
+std::optional<DType> number_of(hid_t type) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::i8, DType::i16, DType::i32, DType::i64,
+                            DType::u8, DType::u16, DType::u32, DType::u64}) {
+    if (H5Tequal(type, hdf5_native_type(dtype)) > 0) return dtype;
+  }
+  return std::nullopt;
+}
+
+/// The fill value as the file will have it; zeros where there is none.
+bool read_fill(hid_t list, hid_t type, Definition& definition) {
+  H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
+  if (H5Pfill_value_defined(list, &kind) < 0) return false;
+  definition.fill_given = kind == H5D_FILL_VALUE_USER_DEFINED;
+  return !definition.fill_given || H5Pget_fill_value(list, type, definition.fill.data()) >= 0;
+}
+
+bool read_layout(hid_t list, Definition& definition) {
+  const H5D_layout_t layout = H5Pget_layout(list);
+  definition.own_filters = H5Pget_nfilters(list) > 0;
+  if (layout == H5D_CHUNKED) {
+    std::vector<hsize_t> extents(definition.shape.size());
+    if (H5Pget_chunk(list, int(extents.size()), extents.data()) != int(extents.size())) {
+      return false;
+    }
+    definition.chunk_shape.assign(extents.begin(), extents.end());
+  } else if (layout == H5D_COMPACT) {
+    definition.only_by_root = "compact";
+  } else if (layout == H5D_VIRTUAL) {
+    definition.only_by_root = "virtual";
+    definition.by_value = false;
+  } else if (layout != H5D_CONTIGUOUS) {
+    return false;
+  } else if (H5Pget_external_count(list) != 0) {
+    definition.only_by_root = "external";
+  }
+  return true;
+}
+
+/// What the program asks for. @returns false if it is not understood, or wrong: HDF5 will say.
+bool read_call(const CreateCall& call, Definition& definition) {
+  definition.path = path_of_new(call.location, call.name);
+  definition.element_bytes = H5Tget_size(call.type);
+  if (definition.element_bytes == 0) return false;
+  definition.by_value = hdf5_type_is_by_value(call.type);
+  if (!definition.by_value) definition.only_by_root = "variable length or references";
+  definition.number = number_of(call.type);
+  definition.fill.assign(definition.element_bytes, std::byte{0});
+  const H5S_class_t kind = H5Sget_simple_extent_type(call.space);
+  if (kind == H5S_NULL) definition.only_by_root = "without elements";
+  if (kind == H5S_NO_CLASS) return false;
+  if (kind == H5S_SIMPLE) {
+    const int rank = H5Sget_simple_extent_ndims(call.space);
+    std::vector<hsize_t> extents(static_cast<std::size_t>(std::max(rank, 0)));
+    std::vector<hsize_t> most(extents.size());
+    if (rank < 0 || H5Sget_simple_extent_dims(call.space, extents.data(), most.data()) < 0) {
+      return false;
+    }
+    definition.shape.assign(extents.begin(), extents.end());
+    definition.max_shape.assign(most.begin(), most.end());
+  }
+  const Hdf5Id standard(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE) : -1);
+  const hid_t list = standard.valid() ? standard.get() : call.creation_list;
+  if (definition.by_value && !read_fill(list, call.type, definition)) return false;
+  return read_layout(list, definition);
+}
+
+/// Extents that grow need chunks; HDF5 refuses what has none.
+bool lacks_chunks(const Definition& definition) {
+  return definition.chunk_shape.empty() && definition.only_by_root.empty() &&
+         definition.shape != definition.max_shape && !definition.shape.empty();
+}
+
+/// The program's list, changed as `plan` says.
+Result<Hdf5Id> creation_list_of(Session& session, const CreateCall& call,
+                                const DatasetArray::Plan& plan) {
+  Hdf5Id list(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE)
+                                                : H5Pcopy(call.creation_list));
+  if (!list.valid()) return hdf5_failure(Code::invalid_argument, "the creation list");
+  if (plan.in_chunks && !plan.keep_filters) {
+    TAILRACE_TRY(session.array->metadata().adapt_creation_list(list.get(), plan.form));
+    return list;
+  }
+  // Early allocation would fill space at once, on every rank; but compact data are always early.
+  H5D_alloc_time_t alloc_time = H5D_ALLOC_TIME_DEFAULT;
+  H5D_fill_time_t fill_time = H5D_FILL_TIME_IFSET;
+  const H5D_layout_t layout = H5Pget_layout(list.get());
+  if (H5Pget_alloc_time(list.get(), &alloc_time) >= 0 && alloc_time == H5D_ALLOC_TIME_EARLY &&
+      (layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS)) {
+    H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_DEFAULT);
+  }
+  if (H5Pget_fill_time(list.get(), &fill_time) >= 0 && fill_time == H5D_FILL_TIME_NEVER) {
+    H5Pset_fill_time(list.get(), H5D_FILL_TIME_IFSET);
+  }
+  return list;
+}
+
+hid_t create_by_hdf5(const CreateCall& call, hid_t creation_list) {
+  const RealHdf5& real = real_hdf5();
+  if (call.name == nullptr) {
+    return real.H5Dcreate_anon(call.location, call.type, call.space, creation_list,
+                               call.access_list);
+  }
+  return real.H5Dcreate2(call.location, call.name, call.type, call.space, call.link_list,
+                         creation_list, call.access_list);
+}
+
+/// The new dataset becomes one of the session's. @returns what is wrong with it
+Status enter_new(Session& session, const CreateCall& call, const Definition& definition,
+                 const DatasetArray::Plan& plan, hid_t created) {
+  const Hdf5Scope scope;
+  if (plan.in_chunks && !plan.keep_filters) {
+    TAILRACE_TRY(check_stored_filters(created, plan.form.filters));
+  }
+  const std::optional<std::uint64_t> address = address_of_object(created);
+  if (!address) return hdf5_failure(Code::internal, "its header");
+  const std::size_t added = session.array->add(definition, plan, *address);
+  Hdf5Id& list = session.creation_lists[added];
+  list = Hdf5Id(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE)
+                                                  : H5Pcopy(call.creation_list));
+  if (!plan.in_chunks) session.by_root[plan.why].push_back(definition.path);
+  return Status();
+}
+
+struct CopyVisit {
+  Session* session = nullptr;
+  std::string path;
+  std::vector<std::pair<std::string, std::uint64_t>> found;
+};
+
+herr_t note_copy(hid_t, const char* name, const H5O_info_t* info, void* data) {
+  return called_by_hdf5([&] {
+    auto& visit = *static_cast<CopyVisit*>(data);
+    if (info->type != H5O_TYPE_DATASET) return 0;
+    visit.found.emplace_back(std::string(name) == "." ? visit.path : visit.path + "/" + name,
+                             info->addr);
+    return 0;
+  });
+}
+
+Status visit_datasets(hid_t object, CopyVisit& visit) {
+  if (H5Ovisit2(object, H5_INDEX_NAME, H5_ITER_INC, note_copy, &visit, H5O_INFO_BASIC) >= 0) {
+    return Status();
+  }
+  return hdf5_failure(Code::internal, "the datasets below \"" + visit.path + "\"");
+}
+
+}  // namespace
+
+hid_t create_dataset(Session& session, const CreateCall& call) {
+  Definition definition;
+  Result<DatasetArray::Plan> plan = DatasetArray::Plan();
+  Hdf5Id list;
+  bool understood = false;
+  {
+    const Hdf5Scope scope;
+    understood = read_call(call, definition) && !lacks_chunks(definition);
+    if (understood) {
+      plan = session.array->plan_new(definition);
+      if (plan.ok()) {
+        Result<Hdf5Id> made = creation_list_of(session, call, *plan);
+        if (made.ok()) {
+          list = std::move(*made);
+        } else {
+          plan = made.status().within("dataset \"" + definition.path + "\"");
+        }
+      }
+    }
+  }
+  // HDF5 knows best what is wrong with such a call; nothing comes of it.
+  if (!understood) {
+    const hid_t refused = create_by_hdf5(call, call.creation_list);
+    if (refused < 0) return refused;
+    close_hdf5_id(refused);
+    return fail("H5Dcreate",
+                Status(Code::unsupported, "dataset \"" + definition.path +
+                                              "\" is of a kind that is not understood here"));
+  }
+  if (!plan.ok()) return fail("H5Dcreate", plan.status());
+  const hid_t created = create_by_hdf5(call, list.get());
+  if (created < 0) return created;
+  const Status entered = enter_new(session, call, definition, *plan, created);
+  if (entered.ok()) return created;
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id closed(created);
+    if (call.name != nullptr) H5Ldelete(call.location, call.name, H5P_DEFAULT);
+  }
+  return fail("H5Dcreate", entered.within("dataset \"" + definition.path + "\""));
+}
+
+Status enter_copies(Session& session, hid_t location, const char* name) {
+  const Hdf5Scope scope;
+  const Hdf5Id copy(H5Oopen(location, name, H5P_DEFAULT));
+  if (!copy.valid()) return hdf5_failure(Code::internal, "the copy");
+  CopyVisit visit{&session, path_of_object(copy.get()), {}};
+  TAILRACE_TRY(visit_datasets(copy.get(), visit));
+  for (const auto& [path, address] : visit.found) {
+    session.array->add_existing(path, address, DatasetArray::Origin::copied);
+  }
+  return Status();
+}
+
+Status enter_datasets(Session& session) {
+  DatasetArray& array = *session.array;
+  const Result<Bytes> heard = hear_rank_0(array.comm(), [&](ByteWriter& words) {
+    const Hdf5Scope scope;
+    CopyVisit visit{&session, "", {}};
+    TAILRACE_TRY(visit_datasets(session.file(), visit));
+    for (const auto& [path, address] : visit.found) {
+      words.add_text(path);
+      words.add(address);
+    }
+    return Status();
+  });
+  TAILRACE_TRY(heard.status());
+  ByteReader reader(*heard);
+  while (!reader.at_end()) {
+    const std::string path = reader.take_text();
+    const auto address = reader.take<std::uint64_t>();
+    array.add_existing(path, address, DatasetArray::Origin::opened);
+  }
+  return Status();
+}
+
+}  // namespace tailrace::hdf5_programs

@@ -1,0 +1,209 @@
+// Regular hyperslabs as they are, everything else row by row.
+
+#include "hdf5/selections.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace::hdf5_programs {
+namespace {
+
+using Extents = std::vector<hsize_t>;
+
+Status bad_selection(const std::string& why) {
+  return hdf5_failure(Code::invalid_argument, "the selection in the file " + why);
+}
+
+/// The first position of a selection in each dimension, with H5Soffset_simple's offset, which
+/// HDF5's lists of blocks and points leave out.
+bool first_of(hid_t space, std::size_t rank, Extents& low) {
+  low.assign(rank, 0);
+  Extents high(rank);
+  return H5Sget_select_bounds(space, low.data(), high.data()) >= 0;
+}
+
+/// One slab, if the selection is one.
+bool regular_slab(hid_t space, std::size_t rank, Slab& slab) {
+  if (H5Sis_regular_hyperslab(space) <= 0) return false;
+  Extents start(rank);
+  Extents stride(rank);
+  Extents count(rank);
+  Extents block(rank);
+  if (H5Sget_regular_hyperslab(space, start.data(), stride.data(), count.data(), block.data()) < 0)
+    return false;
+  slab = {Shape(rank), Shape(rank), Shape(rank, 1)};
+  Extents low;
+  if (!first_of(space, rank, low)) return false;
+  for (std::size_t d = 0; d < rank; ++d) {
+    slab.start[d] = low[d];
+    if (count[d] == 1) {
+      slab.count[d] = block[d];
+    } else if (block[d] == 1) {
+      slab.count[d] = count[d];
+      slab.stride[d] = stride[d];
+    } else if (block[d] == stride[d]) {
+      slab.count[d] = count[d] * block[d];
+    } else {
+      return false;
+    }
+  }
+  if (slab.dense()) slab.stride.clear();
+  return true;
+}
+
+/// A run of elements of one row.
+struct Run {
+  Shape start;
+  std::uint64_t n = 0;
+};
+
+Slab slab_of(const Run& run) {
+  Slab slab{run.start, Shape(run.start.size(), 1), {}};
+  slab.count.back() = run.n;
+  return slab;
+}
+
+/// Blocks have no elements in common, so the order of their rows is that of the elements.
+Status slabs_of_blocks(hid_t space, std::size_t rank, std::vector<Slab>& slabs) {
+  const hssize_t n_blocks = H5Sget_select_hyper_nblocks(space);
+  if (n_blocks < 0) return bad_selection("cannot be listed");
+  Extents corners(static_cast<std::size_t>(n_blocks) * 2 * rank);
+  Extents low;
+  if (H5Sget_select_hyper_blocklist(space, 0, static_cast<hsize_t>(n_blocks), corners.data()) < 0 ||
+      !first_of(space, rank, low)) {
+    return bad_selection("cannot be listed");
+  }
+  Extents listed(rank, UINT64_MAX);
+  for (std::size_t at = 0; at < corners.size(); at += 2 * rank) {
+    for (std::size_t d = 0; d < rank; ++d) listed[d] = std::min(listed[d], corners[at + d]);
+  }
+  std::vector<Run> runs;
+  for (std::size_t at = 0; at < corners.size(); at += 2 * rank) {
+    Box rows{Shape(rank - 1), Shape(rank - 1)};
+    for (std::size_t d = 0; d + 1 < rank; ++d) {
+      rows.start[d] = corners[at + d] + low[d] - listed[d];
+      rows.count[d] = corners[at + rank + d] - corners[at + d] + 1;
+    }
+    const std::size_t last = rank - 1;
+    for_each_position(rows, [&](const Shape& row) {
+      Run run{row, corners[at + rank + last] - corners[at + last] + 1};
+      run.start.push_back(corners[at + last] + low[last] - listed[last]);
+      runs.push_back(std::move(run));
+    });
+  }
+  std::ranges::sort(runs, {}, &Run::start);
+  for (const Run& run : runs) slabs.push_back(slab_of(run));
+  return Status();
+}
+
+Status slabs_of_points(hid_t space, std::size_t rank, std::vector<Slab>& slabs) {
+  const hssize_t n_points = H5Sget_select_elem_npoints(space);
+  if (n_points < 0) return bad_selection("cannot be listed");
+  Extents points(static_cast<std::size_t>(n_points) * rank);
+  Extents low;
+  if (H5Sget_select_elem_pointlist(space, 0, static_cast<hsize_t>(n_points), points.data()) < 0 ||
+      !first_of(space, rank, low)) {
+    return bad_selection("cannot be listed");
+  }
+  Extents listed(rank, UINT64_MAX);
+  for (std::size_t at = 0; at < points.size(); at += rank) {
+    for (std::size_t d = 0; d < rank; ++d) listed[d] = std::min(listed[d], points[at + d]);
+  }
+  for (std::size_t at = 0; at < points.size(); at += rank) {
+    Run run{Shape(rank), 1};
+    for (std::size_t d = 0; d < rank; ++d) run.start[d] = points[at + d] + low[d] - listed[d];
+    if (!slabs.empty()) {
+      Slab& before = slabs.back();
+      Shape next = before.start;
+      next.back() += before.count.back();
+      if (next == run.start) {
+        ++before.count.back();
+        continue;
+      }
+    }
+    slabs.push_back(slab_of(run));
+  }
+  return Status();
+}
+
+Status check_slabs(const std::vector<Slab>& slabs, const Shape& shape) {
+  for (const Slab& slab : slabs) {
+    TAILRACE_TRY(check_slab(slab, shape).within("the selection in the file"));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape) {
+  std::vector<Slab> slabs;
+  if (space == H5S_ALL) {
+    slabs.push_back(Slab::of(whole_box(shape)));
+    if (slabs.front().empty()) slabs.clear();
+    return slabs;
+  }
+  const H5S_class_t kind = H5Sget_simple_extent_type(space);
+  if (kind == H5S_NO_CLASS) return bad_selection("is none");
+  if (kind == H5S_NULL || H5Sget_select_npoints(space) == 0) return slabs;
+  const int rank_there = H5Sget_simple_extent_ndims(space);
+  const std::size_t rank = shape.size();
+  if (rank_there != int(rank)) {
+    return Status(Code::invalid_argument, "the selection in the file has " +
+                                              std::to_string(rank_there) +
+                                              " dimensions, the dataset " + std::to_string(rank));
+  }
+  if (rank == 0) {
+    slabs.push_back(Slab{});
+    return slabs;
+  }
+  switch (H5Sget_select_type(space)) {
+    case H5S_SEL_NONE: return slabs;
+    case H5S_SEL_ALL: {
+      Extents extents(rank);
+      H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+      slabs.push_back({Shape(rank, 0), Shape(extents.begin(), extents.end()), {}});
+      break;
+    }
+    case H5S_SEL_HYPERSLABS: {
+      Slab slab;
+      if (regular_slab(space, rank, slab)) {
+        slabs.push_back(std::move(slab));
+      } else {
+        TAILRACE_TRY(slabs_of_blocks(space, rank, slabs));
+      }
+      break;
+    }
+    case H5S_SEL_POINTS: TAILRACE_TRY(slabs_of_points(space, rank, slabs)); break;
+    default: return bad_selection("is of a kind that is not known here");
+  }
+  TAILRACE_TRY(check_slabs(slabs, shape));
+  return slabs;
+}
+
+std::optional<std::uint64_t> run_of(hid_t space) {
+  const H5S_sel_type type = H5Sget_select_type(space);
+  if (type == H5S_SEL_ALL) return 0;
+  const int rank = H5Sget_simple_extent_ndims(space);
+  const hssize_t n = H5Sget_select_npoints(space);
+  if (type != H5S_SEL_HYPERSLABS || rank <= 0 || n <= 0) return std::nullopt;
+  Extents extents(static_cast<std::size_t>(rank));
+  Extents low(extents.size());
+  Extents high(extents.size());
+  if (H5Sget_simple_extent_dims(space, extents.data(), nullptr) < 0 ||
+      H5Sget_select_bounds(space, low.data(), high.data()) < 0) {
+    return std::nullopt;
+  }
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    first = first * extents[d] + low[d];
+    last = last * extents[d] + high[d];
+  }
+  // As many elements as places between the first and the last: all of these.
+  if (last - first + 1 != static_cast<std::uint64_t>(n)) return std::nullopt;
+  return first;
+}
+
+}  // namespace tailrace::hdf5_programs

@@ -1,0 +1,31 @@
+// Selections of a program's dataspaces, as slabs of ours.
+//
+// HDF5 walks a selection in the order of its elements in the array, whatever it was put together
+// from (points: as they were listed); the n-th element in the file belongs to the n-th in memory.
+// So a selection becomes slabs that, one behind the other, have its elements in that order.
+// Callers hold an Hdf5Scope.
+
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/slab.hpp"
+#include "core/status.hpp"
+
+namespace tailrace::hdf5_programs {
+
+/// The slabs of a selection in the order of its elements; none where nothing is selected.
+/// @param space  H5S_ALL: all of `shape`.  @param shape  the dataset's extents
+/// @error invalid_argument  not of the dataset's rank, or no selection.
+/// @error bad_coverage  it leaves the dataset.
+Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape);
+
+/// Where the elements that are selected in memory begin, in elements, if they lie there as one run
+/// in their order; nothing if they must be gathered.
+std::optional<std::uint64_t> run_of(hid_t space);
+
+}  // namespace tailrace::hdf5_programs

@@ -1,0 +1,254 @@
+// The table of sessions, how they end, and what the program hears of failures.
+
+#include "hdf5/sessions.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "core/options.hpp"
+#include "hdf5/real_hdf5.hpp"
+
+namespace tailrace::hdf5_programs {
+namespace {
+
+/// Never destroyed: a file that is left open must not touch MPI after MPI_Finalize.
+std::vector<std::unique_ptr<Session>>& table() {
+  static auto* const sessions = new std::vector<std::unique_ptr<Session>>;
+  return *sessions;
+}
+
+bool basic_facts(hid_t object, H5O_info_t& info) {
+  return H5Oget_info2(object, &info, H5O_INFO_BASIC) >= 0;
+}
+
+std::string ratio_text(std::uint64_t before, std::uint64_t after) {
+  if (after == 0) return "";
+  char text[32];
+  std::snprintf(text, sizeof(text), " (%.2fx)",
+                static_cast<double>(before) / static_cast<double>(after));
+  return text;
+}
+
+/// TAILRACE_REPORT=1: a line from rank 0 on what became of a file.
+void report(const Session& session, std::uint64_t root_bytes) {
+  const char* wanted = std::getenv("TAILRACE_REPORT");
+  if (wanted == nullptr || std::string_view(wanted) != "1") return;
+  const ArrayFileReport& done = session.array->report();
+  std::string line = "tailrace: " + session.name + ": " + bytes_text(done.staged_bytes) +
+                     " written, in chunks " + bytes_text(done.raw_bytes) + " as " +
+                     bytes_text(done.encoded_bytes) +
+                     ratio_text(done.raw_bytes, done.encoded_bytes) + ", " +
+                     std::to_string(done.n_flushes) + " flushes";
+  char seconds[64];
+  std::snprintf(seconds, sizeof(seconds), " in %.3f s", done.flush_s);
+  line += seconds;
+  if (done.n_raw_chunks > 0) {
+    line += "; " + std::to_string(done.n_raw_chunks) + " of " + std::to_string(done.n_chunks) +
+            " chunks stored as they are";
+  }
+  std::string reasons;
+  for (const auto& [why, paths] : session.by_root) {
+    reasons += (reasons.empty() ? "" : ", ") + std::to_string(paths.size()) + " (" + why + ": " +
+               paths.front() + (paths.size() > 1 ? ", ..." : "") + ")";
+  }
+  if (!reasons.empty()) {
+    line += "; by rank 0 with HDF5 " + bytes_text(root_bytes) + " of datasets " + reasons;
+  }
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+// --- what a program leaves open
+
+/// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, when all of MPI still works.
+int end_in_finalize(MPI_Comm, int, void*, void*) {
+  for (Session* session : all_sessions()) {
+    const bool speaks = session->array->comm().is_root();
+    const std::string name = session->name;
+    const Status ended = end_session_by_force(*session);
+    if (!speaks) continue;
+    if (ended.ok()) {
+      std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; H5Fclose was not called\n",
+                   name.c_str());
+    } else {
+      std::fprintf(stderr,
+                   "tailrace: %s: MPI_Finalize could not close it: %s; H5Fclose was not called\n",
+                   name.c_str(), ended.message().c_str());
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+/// Closing takes all ranks, so at the end of a process it can only be said what is missing.
+void say_what_is_lost() {
+  for (const Session* session : all_sessions()) {
+    if (!session->array->comm().is_root()) continue;
+    std::fprintf(stderr,
+                 "tailrace: %s: the program ended without H5Fclose and MPI_Finalize; what was "
+                 "written since the last H5Fflush is lost\n",
+                 session->name.c_str());
+  }
+}
+
+void end_what_is_left_open() {
+  static const bool asked = [] {
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_in_finalize, &key, nullptr);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+    static const int pid = getpid();
+    return std::atexit([] {
+             if (getpid() == pid) say_what_is_lost();
+           }) == 0;
+  }();
+  (void)asked;
+}
+
+}  // namespace
+
+bool switched_off() {
+  static const bool off = [] {
+    const char* setting = std::getenv("TAILRACE_HDF5");
+    return setting != nullptr && std::string_view(setting) == "off";
+  }();
+  return off;
+}
+
+bool any_session() { return !table().empty(); }
+
+std::vector<Session*> all_sessions() {
+  std::vector<Session*> sessions;
+  for (const std::unique_ptr<Session>& session : table()) sessions.push_back(session.get());
+  return sessions;
+}
+
+std::string path_of_name(const char* name) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(name, error);
+  return error ? std::string(name) : path.string();
+}
+
+Session* session_of_path(const std::string& path) {
+  for (const std::unique_ptr<Session>& session : table()) {
+    if (session->path == path) return session.get();
+  }
+  return nullptr;
+}
+
+Session* session_of(hid_t object) {
+  if (!any_session() || object < 0) return nullptr;
+  const Hdf5Scope scope;
+  H5O_info_t info;
+  if (!basic_facts(object, info)) return nullptr;
+  for (const std::unique_ptr<Session>& session : table()) {
+    if (session->file_number == info.fileno) return session.get();
+  }
+  return nullptr;
+}
+
+std::optional<Target> target_of(hid_t dataset, bool& known) {
+  known = true;
+  if (!any_session() || dataset < 0) return std::nullopt;
+  const Hdf5Scope scope;
+  H5O_info_t info;
+  if (!basic_facts(dataset, info)) return std::nullopt;
+  for (const std::unique_ptr<Session>& session : table()) {
+    if (session->file_number != info.fileno) continue;
+    const std::optional<std::size_t> found = session->array->find(info.addr);
+    known = found.has_value();
+    return Target{session.get(), found.value_or(0)};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> address_of_object(hid_t object) {
+  H5O_info_t info;
+  if (!basic_facts(object, info)) return std::nullopt;
+  return info.addr;
+}
+
+std::string path_of_object(hid_t object) {
+  const ssize_t length = H5Iget_name(object, nullptr, 0);
+  if (length <= 0) return "";
+  std::string path(static_cast<std::size_t>(length) + 1, '\0');
+  H5Iget_name(object, path.data(), path.size());
+  path.pop_back();
+  return path;
+}
+
+hid_t begin_session(std::unique_ptr<Session> session) {
+  hid_t id = H5I_INVALID_HID;
+  Status begun;
+  {
+    const Hdf5Scope scope;
+    H5O_info_t info;
+    id = H5Freopen(session->file());
+    if (id >= 0 && basic_facts(id, info)) {
+      session->file_number = info.fileno;
+    } else {
+      begun = hdf5_failure(Code::internal, "file \"" + session->name + "\"");
+    }
+  }
+  if (!begun.ok()) return fail("H5Fopen", begun);
+  const std::string remark = session->array->remark();
+  if (!remark.empty()) std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
+  table().push_back(std::move(session));
+  end_what_is_left_open();
+  return id;
+}
+
+std::uint64_t n_ids_of_program(const Session& session) {
+  const Hdf5Scope scope;
+  const ssize_t n = H5Fget_obj_count(session.file(), H5F_OBJ_ALL);
+  return n > 1 ? static_cast<std::uint64_t>(n - 1) : 0;  // One is ours.
+}
+
+Status end_session(Session& session) {
+  Comm& comm = session.array->comm();
+  const bool speaks = comm.is_root();
+  std::uint64_t root_bytes = session.root_bytes;
+  comm.allreduce(std::span<std::uint64_t>(&root_bytes, 1), Reduction::sum);
+  {
+    const Hdf5Scope scope;
+    session.types.clear();
+    session.creation_lists.clear();
+  }
+  const Status ended = session.array->close();
+  if (speaks) report(session, root_bytes);
+  const Hdf5Scope scope;
+  std::erase_if(table(), [&](const auto& held) { return held.get() == &session; });
+  return ended;
+}
+
+Status end_session_by_force(Session& session) {
+  {
+    const Hdf5Scope scope;
+    const hid_t file = session.file();
+    const ssize_t n = H5Fget_obj_count(file, H5F_OBJ_ALL);
+    std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
+    if (n > 0) H5Fget_obj_ids(file, H5F_OBJ_ALL, ids.size(), ids.data());
+    // Objects before files: a file that waits for its objects would stay open.
+    std::ranges::stable_partition(ids, [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });
+    for (const hid_t id : ids) {
+      for (int n_left = H5Iget_ref(id); id != file && n_left > 0; --n_left) H5Idec_ref(id);
+    }
+  }
+  return end_session(session);
+}
+
+int fail(const char* function, const Status& status) {
+  H5E_auto2_t printer = nullptr;
+  void* data = nullptr;
+  H5Eget_auto2(H5E_DEFAULT, &printer, &data);
+  H5Eclear2(H5E_DEFAULT);
+  H5Epush2(H5E_DEFAULT, "tailrace", function, 0, H5E_ERR_CLS, H5E_DATASET, H5E_CANTINIT,
+           "tailrace: %s", status.message().c_str());
+  if (printer != nullptr) printer(H5E_DEFAULT, data);
+  return -1;
+}
+
+}  // namespace tailrace::hdf5_programs

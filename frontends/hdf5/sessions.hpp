@@ -1,0 +1,133 @@
+// A file that a program writes through parallel HDF5, and the table of all of them.
+//
+//   H5Fcreate, H5Fopen ──> open ── the program's last id of it is closed, or MPI_Finalize ──> ended
+//
+// On every rank the session holds HDF5's file (rank 0's is the one that is committed) by an id of
+// its own; the program has others of the same file, and whatever it does to metadata by them HDF5
+// does alone. Datasets are found by the address of their header in this rank's file.
+//
+// Invariant 1: a call of HDF5's made within an Hdf5Scope is ours and goes straight to HDF5.
+// Invariant 2: a call is served only if its object lies in a session's file; all others reach HDF5
+//   as they are. Invariant 3: sessions begin and end by collective calls, so that all ranks have
+//   those that they share in one order.
+
+#pragma once
+
+#include <hdf5.h>
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "array/dataset_array.hpp"
+#include "core/status.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace::hdf5_programs {
+
+struct Session {
+  std::unique_ptr<DatasetArray> array;
+  std::string name;    ///< As the program gave it.
+  std::string path;    ///< The same as one name of all that lead there.
+  Hdf5Id access_list;  ///< The program's.
+  unsigned long file_number = 0;
+  /// By dataset number: what the program asked for, and the type of its elements.
+  std::map<std::size_t, Hdf5Id> creation_lists;
+  std::map<std::size_t, Hdf5Id> types;
+  std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
+  std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
+
+  hid_t file() const { return static_cast<hid_t>(array->metadata().hdf5_id()); }
+};
+
+/// A dataset of a session.
+struct Target {
+  Session* session = nullptr;
+  std::size_t dataset = 0;
+};
+
+/// The session in whose file an object (or file, or attribute) of HDF5's lies; null: none.
+Session* session_of(hid_t object);
+/// Whether a dataset lies in a session's file, and which it is. `known` is false for one that the
+/// program has come by in a way that is not understood here.
+std::optional<Target> target_of(hid_t dataset, bool& known);
+/// The session of a file by its name; null: none.
+Session* session_of_path(const std::string& path);
+/// One name of all that lead to a file, which need not be there yet.
+std::string path_of_name(const char* name);
+/// All of them, in the order in which they began.
+std::vector<Session*> all_sessions();
+/// Whether there is any: else every call is HDF5's.
+bool any_session();
+
+/// Begin a session, once the file is open. @returns an id of the file for the program
+hid_t begin_session(std::unique_ptr<Session> session);
+/// Flush, close, forget. Collective over the session's ranks. The program has no ids of it left.
+Status end_session(Session& session);
+/// The same where the program may have ids left, which are closed. @returns what came of it
+Status end_session_by_force(Session& session);
+/// How many ids the program has open in the session's file.
+std::uint64_t n_ids_of_program(const Session& session);
+
+/// TAILRACE_HDF5=off.
+bool switched_off();
+
+/// Put a failure on HDF5's error stack and let the program's printer, if any, show it. @returns -1
+int fail(const char* function, const Status& status);
+
+/// Do a call's work: an exception (no memory) must not leave it.
+template <class Call>
+auto guarded(const char* function, Call&& call) noexcept -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return static_cast<decltype(call())>(
+        fail(function, Status(Code::out_of_memory, "no memory is left")));
+  }
+}
+
+// --- transfers (transfers.cpp)
+
+/// What a call of H5Dwrite or H5Dread says.
+struct TransferCall {
+  hid_t memory_type = -1;
+  hid_t memory_space = -1;
+  hid_t file_space = -1;
+  hid_t transfer_list = -1;
+};
+/// Stage, or lay over what the file holds. Collective exactly if the transfer list says so.
+Status write_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
+                         const void* values);
+Status read_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
+                        void* values);
+
+// --- creation (creation.cpp)
+
+/// A program's call that creates a dataset; `name` is null for one without.
+struct CreateCall {
+  hid_t location = -1;
+  const char* name = nullptr;
+  hid_t type = -1;
+  hid_t space = -1;
+  hid_t link_list = H5P_DEFAULT;
+  hid_t creation_list = H5P_DEFAULT;
+  hid_t access_list = H5P_DEFAULT;
+};
+hid_t create_dataset(Session& session, const CreateCall& call);
+/// Enter the datasets below an object that HDF5 has copied.
+Status enter_copies(Session& session, hid_t location, const char* name);
+/// Enter all datasets of a file that was opened, as rank 0 finds them. Collective.
+Status enter_datasets(Session& session);
+
+/// An object's path, as far as it has one.
+std::string path_of_object(hid_t object);
+/// Where an object's header lies in this rank's file.
+std::optional<std::uint64_t> address_of_object(hid_t object);
+
+}  // namespace tailrace::hdf5_programs

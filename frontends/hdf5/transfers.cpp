@@ -1,0 +1,263 @@
+// H5Dwrite and H5Dread of a session's datasets: selections, conversion, staging.
+//
+//   write   memory -> gathered -> converted to the file's type -> staged, slab by slab
+//   read    the last flush, own staged values over it -> converted -> scattered into memory
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/selections.hpp"
+#include "hdf5/sessions.hpp"
+
+namespace tailrace::hdf5_programs {
+namespace {
+
+/// What a call comes to.
+struct Transfer {
+  hid_t type = -1;  ///< Of the file; the session's.
+  std::vector<Slab> slabs;
+  std::uint64_t n = 0;
+  std::size_t file_bytes = 1;  ///< Of one element,
+  std::size_t memory_bytes = 1;
+  bool same = false;         ///< Elements in memory are those of the file.
+  bool by_members = false;   ///< Compounds: conversion keeps what it does not set.
+  bool whole_memory = true;  ///< Elements lie as one run in memory,
+  std::uint64_t first = 0;   ///< from this one on; else:
+  hid_t memory_space = -1;   ///< they are selected by this.
+};
+
+Status bad_call(const std::string& why) { return hdf5_failure(Code::invalid_argument, why); }
+
+bool is_collective([[maybe_unused]] hid_t list) {
+  if (list == H5P_DEFAULT) return false;
+  H5FD_mpio_xfer_t mode = H5FD_MPIO_INDEPENDENT;
+  return H5Pget_dxpl_mpio(list, &mode) >= 0 && mode == H5FD_MPIO_COLLECTIVE;
+}
+
+/// The type of a dataset's elements, as a copy: one that is named in the file would keep it open.
+Result<hid_t> type_of(const Target& target, hid_t dataset) {
+  Hdf5Id& type = target.session->types[target.dataset];
+  if (!type.valid()) {
+    const Hdf5Id stored(H5Dget_type(dataset));
+    if (stored.valid()) type = Hdf5Id(H5Tcopy(stored.get()));
+  }
+  if (!type.valid()) return bad_call("the dataset's type");
+  return type.get();
+}
+
+/// Whether compound `memory` lacks members of `file`, at any depth.
+bool lacks_members(hid_t file, hid_t memory) {
+  if (H5Tget_class(file) != H5T_COMPOUND || H5Tget_class(memory) != H5T_COMPOUND) return false;
+  const int n_members = H5Tget_nmembers(file);
+  for (int i = 0; i < n_members; ++i) {
+    char* name = H5Tget_member_name(file, unsigned(i));
+    const int there = name != nullptr ? H5Tget_member_index(memory, name) : -1;
+    H5free_memory(name);
+    if (there < 0) return true;
+    const Hdf5Id inner(H5Tget_member_type(file, unsigned(i)));
+    const Hdf5Id other(H5Tget_member_type(memory, unsigned(there)));
+    if (lacks_members(inner.get(), other.get())) return true;
+  }
+  return false;
+}
+
+/// Whether conversion looks at what the target held: compounds, at any depth of arrays.
+bool holds_compound(hid_t type) { return H5Tdetect_class(type, H5T_COMPOUND) > 0; }
+
+Status select_memory(const TransferCall& call, Transfer& transfer) {
+  hid_t space = call.memory_space;
+  // HDF5's rule: "all" of memory is an array like the dataset, selected as the file is.
+  if (space == H5S_ALL) space = call.file_space;
+  if (space == H5S_ALL) return Status();
+  const hssize_t n = H5Sget_select_npoints(space);
+  if (n < 0) return bad_call("the selection in memory is none");
+  if (static_cast<std::uint64_t>(n) != transfer.n) {
+    return Status(Code::invalid_argument, std::to_string(n) +
+                                              " elements are selected in memory, but " +
+                                              std::to_string(transfer.n) + " in the file");
+  }
+  if (n == 0) return Status();
+  if (H5Sselect_valid(space) <= 0) return bad_call("the selection in memory leaves its extents");
+  const std::optional<std::uint64_t> first = run_of(space);
+  transfer.whole_memory = first.has_value();
+  transfer.first = first.value_or(0);
+  transfer.memory_space = space;
+  return Status();
+}
+
+Result<Transfer> understand(const Target& target, hid_t dataset, const TransferCall& call) {
+  Transfer transfer;
+  TAILRACE_TAKE(const DatasetArray::Facts facts, target.session->array->facts(target.dataset));
+  TAILRACE_TAKE(transfer.slabs, slabs_of(call.file_space, *facts.shape));
+  for (const Slab& slab : transfer.slabs) transfer.n += slab.n_elements();
+  TAILRACE_TRY(select_memory(call, transfer));
+  if (transfer.n > 0 && !facts.by_value) {
+    return Status(Code::unsupported,
+                  "elements of variable length, references and virtual datasets are not served "
+                  "here; TAILRACE_HDF5=off writes the file with HDF5 alone");
+  }
+  TAILRACE_TAKE(transfer.type, type_of(target, dataset));
+  transfer.file_bytes = facts.element_bytes;
+  transfer.memory_bytes = H5Tget_size(call.memory_type);
+  if (transfer.memory_bytes == 0) return bad_call("the type in memory");
+  transfer.same = H5Tequal(call.memory_type, transfer.type) > 0;
+  transfer.by_members = !transfer.same && holds_compound(transfer.type);
+  if (!transfer.same && H5Tcompiler_conv(call.memory_type, transfer.type) < 0) {
+    return bad_call("the type in memory cannot be converted to the dataset's");
+  }
+  if (call.transfer_list != H5P_DEFAULT &&
+      H5Pget_data_transform(call.transfer_list, nullptr, 0) > 0) {
+    return Status(Code::unsupported, "a data transform (H5Pset_data_transform) is not served here");
+  }
+  return transfer;
+}
+
+struct Given {
+  const void* bytes;
+  std::size_t n_bytes;
+};
+
+/// HDF5 asks once for all elements that it is to scatter.
+herr_t give_all(const void** bytes, std::size_t* n_bytes, void* data) {
+  const auto* given = static_cast<const Given*>(data);
+  *bytes = given->bytes;
+  *n_bytes = given->n_bytes;
+  return 0;
+}
+
+/// The elements of the file, in the order of the slabs. Not collective.
+Status get_elements(const Target& target, const Transfer& transfer, std::byte* to) {
+  for (const Slab& slab : transfer.slabs) {
+    const std::size_t n_bytes = slab.n_elements() * transfer.file_bytes;
+    TAILRACE_TRY(target.session->array->get(target.dataset, slab, {to, n_bytes}));
+    to += n_bytes;
+  }
+  return Status();
+}
+
+/// The elements in memory as one run: where they lie, or gathered.
+Result<const std::byte*> gathered(const TransferCall& call, const Transfer& transfer,
+                                  const void* values, std::vector<std::byte>& room) {
+  const auto* from = static_cast<const std::byte*>(values);
+  if (transfer.whole_memory) return from + transfer.first * transfer.memory_bytes;
+  room.resize(transfer.n * transfer.memory_bytes);
+  if (H5Dgather(transfer.memory_space, values, call.memory_type, room.size(), room.data(), nullptr,
+                nullptr) < 0) {
+    return bad_call("the elements in memory cannot be gathered");
+  }
+  return room.data();
+}
+
+Status stage(const Target& target, hid_t dataset, const TransferCall& call, const void* values) {
+  const Hdf5Scope scope;
+  DatasetArray& array = *target.session->array;
+  TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
+  if (transfer.n == 0) return Status();
+  if (values == nullptr) return Status(Code::invalid_argument, "no values are given");
+  std::vector<std::byte> room;
+  TAILRACE_TAKE(const std::byte* from, gathered(call, transfer, values, room));
+  std::vector<std::byte> converted;
+  if (!transfer.same) {
+    std::vector<std::byte> background;
+    if (transfer.by_members) {
+      background.resize(transfer.n * transfer.file_bytes);
+      if (lacks_members(transfer.type, call.memory_type)) {
+        if (array.comm().n_ranks() > 1) {
+          return Status(Code::unsupported,
+                        "some members of a compound type are written; on several ranks others may "
+                        "write its other members at the same time, which only TAILRACE_HDF5=off "
+                        "can keep");
+        }
+        TAILRACE_TRY(get_elements(target, transfer, background.data()));
+      }
+    }
+    converted.resize(transfer.n * std::max(transfer.file_bytes, transfer.memory_bytes));
+    std::memcpy(converted.data(), from, transfer.n * transfer.memory_bytes);
+    if (H5Tconvert(call.memory_type, transfer.type, transfer.n, converted.data(),
+                   background.empty() ? nullptr : background.data(), call.transfer_list) < 0) {
+      return bad_call("the values cannot be converted to the dataset's type");
+    }
+    from = converted.data();
+  }
+  TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));
+  if (facts.by_root) target.session->root_bytes += transfer.n * transfer.file_bytes;
+  for (const Slab& slab : transfer.slabs) {
+    const std::size_t n_bytes = slab.n_elements() * transfer.file_bytes;
+    TAILRACE_TRY(array.put(target.dataset, slab, {from, n_bytes}));
+    from += n_bytes;
+  }
+  return Status();
+}
+
+Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void* values) {
+  const Hdf5Scope scope;
+  TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
+  if (transfer.n == 0) return Status();
+  if (values == nullptr) return Status(Code::invalid_argument, "there is no room for the values");
+  auto* to = static_cast<std::byte*>(values);
+  if (transfer.same && transfer.whole_memory) {
+    return get_elements(target, transfer, to + transfer.first * transfer.memory_bytes);
+  }
+  std::vector<std::byte> room(transfer.n * std::max(transfer.file_bytes, transfer.memory_bytes));
+  TAILRACE_TRY(get_elements(target, transfer, room.data()));
+  if (!transfer.same) {
+    std::vector<std::byte> background;
+    if (transfer.by_members) {
+      // What the file's elements lack stays in memory as it is.
+      std::vector<std::byte> gathered_room;
+      TAILRACE_TAKE(const std::byte* const held, gathered(call, transfer, values, gathered_room));
+      background.assign(held, held + transfer.n * transfer.memory_bytes);
+    }
+    if (H5Tconvert(transfer.type, call.memory_type, transfer.n, room.data(),
+                   background.empty() ? nullptr : background.data(), call.transfer_list) < 0) {
+      return bad_call("the values cannot be converted to the type in memory");
+    }
+  }
+  const Given given{room.data(), transfer.n * transfer.memory_bytes};
+  if (transfer.whole_memory) {
+    std::memcpy(to + transfer.first * transfer.memory_bytes, given.bytes, given.n_bytes);
+    return Status();
+  }
+  if (H5Dscatter(give_all, const_cast<Given*>(&given), call.memory_type, transfer.memory_space,
+                 values) < 0) {
+    return bad_call("the elements cannot be scattered in memory");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status write_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
+                         const void* values) {
+  DatasetArray& array = *target.session->array;
+  const std::string what = "dataset \"" + array.path_of(target.dataset) + "\"";
+  bool collective = false;
+  {
+    const Hdf5Scope scope;
+    collective = is_collective(call.transfer_list);
+  }
+  Status staged = stage(target, dataset, call, values).within(what);
+  if (!collective) return staged;
+  // The others wait for this rank, whatever has become of its part.
+  if (!staged.ok()) array.fail(staged);
+  const Status settled = array.settle();
+  return staged.ok() ? settled : staged;
+}
+
+Status read_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
+                        void* values) {
+  DatasetArray& array = *target.session->array;
+  bool collective = false;
+  {
+    const Hdf5Scope scope;
+    collective = is_collective(call.transfer_list);
+  }
+  if (collective) TAILRACE_TRY(array.sync_to_read());
+  return fetch(target, dataset, call, values)
+      .within("dataset \"" + array.path_of(target.dataset) + "\"");
+}
+
+}  // namespace tailrace::hdf5_programs

@@ -1,0 +1,675 @@
+/* A program that writes through parallel HDF5, as simulation codes do, and knows nothing of
+ * Tailrace: patterns of calls by their names, each into a file of its name. The same run with
+ * libtailrace_hdf5 preloaded must leave files with the same values
+ * (tests/python/test_hdf5_programs.py).
+ *
+ *   write_patterns FOLDER PATTERN...
+ */
+
+#include <hdf5.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank;
+static int n_ranks;
+
+/* Every call must succeed, or the program says which one and ends the job. */
+#define DO(call)                                                        \
+  do {                                                                  \
+    if ((long long)(call) < 0) {                                        \
+      fprintf(stderr, "rank %d: line %d: %s\n", rank, __LINE__, #call); \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                     \
+    }                                                                   \
+  } while (0)
+#define CHECK(condition)                                                     \
+  do {                                                                       \
+    if (!(condition)) {                                                      \
+      fprintf(stderr, "rank %d: line %d: %s\n", rank, __LINE__, #condition); \
+      MPI_Abort(MPI_COMM_WORLD, 2);                                          \
+    }                                                                        \
+  } while (0)
+
+static hid_t mpio_list(void) {
+  hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+  DO(list);
+  DO(H5Pset_fapl_mpio(list, MPI_COMM_WORLD, MPI_INFO_NULL));
+  return list;
+}
+
+static hid_t create_file(const char* path) {
+  hid_t list = mpio_list();
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+  DO(file);
+  DO(H5Pclose(list));
+  return file;
+}
+
+static hid_t open_file(const char* path, unsigned flags) {
+  hid_t list = mpio_list();
+  hid_t file = H5Fopen(path, flags, list);
+  DO(file);
+  DO(H5Pclose(list));
+  return file;
+}
+
+static hid_t collective_list(void) {
+  hid_t list = H5Pcreate(H5P_DATASET_XFER);
+  DO(list);
+  DO(H5Pset_dxpl_mpio(list, H5FD_MPIO_COLLECTIVE));
+  return list;
+}
+
+static hid_t space_of(int n_dimensions, const hsize_t* extents, const hsize_t* most) {
+  hid_t space = H5Screate_simple(n_dimensions, extents, most);
+  DO(space);
+  return space;
+}
+
+static double value_at(hsize_t i) { return 1.5 * (double)i + (double)(i % 7) * 0.001; }
+
+/* This rank's rows of n, as evenly as they go. */
+static hsize_t first_row(hsize_t n, int of_rank) { return n * (hsize_t)of_rank / (hsize_t)n_ranks; }
+
+static hid_t rows_of(hid_t dataset, hsize_t first, hsize_t n, hid_t* memory) {
+  hid_t space = H5Dget_space(dataset);
+  hsize_t extents[8];
+  hsize_t start[8] = {0};
+  int n_dimensions = H5Sget_simple_extent_dims(space, extents, NULL);
+  DO(n_dimensions);
+  start[0] = first;
+  extents[0] = n;
+  *memory = space_of(n_dimensions, extents, NULL);
+  if (n > 0) {
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extents, NULL));
+  } else {
+    DO(H5Sselect_none(space));
+    DO(H5Sselect_none(*memory));
+  }
+  return space;
+}
+
+/* Rows of doubles, by their positions. */
+static void write_rows(hid_t dataset, hsize_t first, hsize_t n, hsize_t row, hid_t list) {
+  double* values = malloc((n * row + 1) * sizeof(double));
+  hid_t memory;
+  hid_t space = rows_of(dataset, first, n, &memory);
+  for (hsize_t i = 0; i < n * row; ++i) values[i] = value_at(first * row + i);
+  DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, list, values));
+  DO(H5Sclose(space));
+  DO(H5Sclose(memory));
+  free(values);
+}
+
+static void write_attribute(hid_t object, const char* name, int value) {
+  hid_t space = H5Screate(H5S_SCALAR);
+  hid_t attribute = H5Acreate2(object, name, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT);
+  DO(attribute);
+  DO(H5Awrite(attribute, H5T_NATIVE_INT, &value));
+  DO(H5Aclose(attribute));
+  DO(H5Sclose(space));
+}
+
+static hid_t create(hid_t location, const char* name, hid_t type, hid_t space, hid_t list) {
+  hid_t dataset = H5Dcreate2(location, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  DO(dataset);
+  return dataset;
+}
+
+/* Contiguous datasets, each rank a block of rows; groups and attributes around them. */
+static void blocks(const char* path) {
+  const hsize_t extents[2] = {97, 120};
+  hid_t file = create_file(path);
+  hid_t group = H5Gcreate2(file, "fields", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  hid_t space = space_of(2, extents, NULL);
+  const hid_t types[3] = {H5T_NATIVE_DOUBLE, H5T_NATIVE_FLOAT, H5T_STD_I32BE};
+  const char* names[3] = {"f64", "f32", "i32_big"};
+  hid_t collective = collective_list();
+  for (int i = 0; i < 3; ++i) {
+    hid_t dataset = create(group, names[i], types[i], space, H5P_DEFAULT);
+    hsize_t first = first_row(extents[0], rank);
+    hsize_t n = first_row(extents[0], rank + 1) - first;
+    write_rows(dataset, first, n, extents[1], i == 1 ? collective : H5P_DEFAULT);
+    write_attribute(dataset, "number", i);
+    DO(H5Dclose(dataset));
+  }
+  write_attribute(file, "after", 7);
+  DO(H5Pclose(collective));
+  DO(H5Sclose(space));
+  DO(H5Gclose(group));
+  DO(H5Fclose(file));
+}
+
+/* The program's own chunks and filters, early allocation, an edge chunk, H5Dcreate1. */
+static void chunks(const char* path) {
+  const hsize_t extents[2] = {70, 130};
+  const hsize_t chunk[2] = {16, 50};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 2, chunk));
+  DO(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY));
+  hid_t collective = collective_list();
+  hsize_t first = first_row(extents[0], rank);
+  hsize_t n = first_row(extents[0], rank + 1) - first;
+  hid_t dataset = H5Dcreate1(file, "own_chunks", H5T_NATIVE_DOUBLE, space, list);
+  DO(dataset);
+  write_rows(dataset, first, n, extents[1], H5P_DEFAULT);
+  hid_t own = H5Dget_create_plist(dataset);
+  CHECK(H5Pget_layout(own) == H5D_CHUNKED);
+  CHECK(H5Pget_nfilters(own) == 0);
+  DO(H5Pclose(own));
+  DO(H5Dclose(dataset));
+  DO(H5Pset_alloc_time(list, H5D_ALLOC_TIME_DEFAULT));
+  DO(H5Pset_deflate(list, 4));
+  dataset = create(file, "own_filters", H5T_NATIVE_DOUBLE, space, list);
+  write_rows(dataset, first, n, extents[1], collective);
+  DO(H5Dclose(dataset));
+  dataset = create(file, "contiguous", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  own = H5Dget_create_plist(dataset);
+  CHECK(H5Pget_layout(own) == H5D_CONTIGUOUS);
+  CHECK(H5Dget_storage_size(dataset) == extents[0] * extents[1] * sizeof(double));
+  DO(H5Pclose(own));
+  write_rows(dataset, first, n, extents[1], collective);
+  DO(H5Dclose(dataset));
+  DO(H5Pclose(collective));
+  DO(H5Pclose(list));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+/* Strided, irregular and offset hyperslabs, points, a selection in memory, nothing at all. */
+static void selections(const char* path) {
+  const hsize_t extents[2] = {64, 96};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, "strided", H5T_NATIVE_INT, space, H5P_DEFAULT);
+  int* values = malloc(64 * 96 * sizeof(int));
+  for (int i = 0; i < 64 * 96; ++i) values[i] = i * 3 + rank * 100000;
+  {
+    /* Rows rank, rank + n_ranks, ...: every second column. */
+    const hsize_t start[2] = {(hsize_t)rank, 1};
+    const hsize_t stride[2] = {(hsize_t)n_ranks, 2};
+    const hsize_t count[2] = {(64 - (hsize_t)rank + (hsize_t)n_ranks - 1) / (hsize_t)n_ranks, 40};
+    const hsize_t n = count[0] * count[1];
+    hid_t memory = space_of(1, &n, NULL);
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, stride, count, NULL));
+    DO(H5Dwrite(dataset, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, values));
+    DO(H5Sclose(memory));
+  }
+  DO(H5Dclose(dataset));
+  dataset = create(file, "irregular", H5T_NATIVE_INT, space, H5P_DEFAULT);
+  {
+    /* Two overlapping boxes of this rank's rows, blocks with gaps, out of a wider array. */
+    const hsize_t rows = 64 / (hsize_t)n_ranks;
+    const hsize_t a[2] = {rows * (hsize_t)rank, 3};
+    const hsize_t a_count[2] = {rows - 1, 20};
+    const hsize_t b[2] = {rows * (hsize_t)rank + 1, 10};
+    const hsize_t b_count[2] = {rows - 1, 30};
+    const hsize_t c[2] = {rows * (hsize_t)rank, 50};
+    const hsize_t c_stride[2] = {2, 8};
+    const hsize_t c_count[2] = {rows / 2, 4};
+    const hsize_t c_block[2] = {1, 3};
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, a, NULL, a_count, NULL));
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_OR, b, NULL, b_count, NULL));
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_OR, c, c_stride, c_count, c_block));
+    hssize_t n = H5Sget_select_npoints(space);
+    const hsize_t wide[2] = {(hsize_t)n, 2};
+    const hsize_t zero[2] = {0, 1};
+    const hsize_t column[2] = {(hsize_t)n, 1};
+    hid_t memory = space_of(2, wide, NULL);
+    DO(H5Sselect_hyperslab(memory, H5S_SELECT_SET, zero, NULL, column, NULL));
+    DO(H5Dwrite(dataset, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, values));
+    DO(H5Sclose(memory));
+  }
+  DO(H5Dclose(dataset));
+  dataset = create(file, "offset", H5T_NATIVE_INT, space, H5P_DEFAULT);
+  {
+    /* One row, moved from rank to rank by the selection's offset. */
+    const hsize_t start[2] = {2, 4};
+    const hsize_t count[2] = {1, 80};
+    const hsize_t n = 80;
+    const hssize_t offset[2] = {5 * rank, 6};
+    hid_t memory = space_of(1, &n, NULL);
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL));
+    DO(H5Soffset_simple(space, offset));
+    DO(H5Dwrite(dataset, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, values));
+    DO(H5Sclose(memory));
+    const hssize_t none[2] = {0, 0};
+    DO(H5Soffset_simple(space, none));
+  }
+  DO(H5Dclose(dataset));
+  dataset = create(file, "points", H5T_NATIVE_INT, space, H5P_DEFAULT);
+  {
+    hsize_t points[200][2];
+    const hsize_t n = 200;
+    for (hsize_t i = 0; i < n; ++i) {
+      /* In no order, none twice. */
+      const hsize_t at = (i * 37) % n;
+      points[i][0] = (hsize_t)rank + (hsize_t)n_ranks * (at / 20);
+      points[i][1] = (at % 20) * 4 + at % 3;
+    }
+    hid_t memory = space_of(1, &n, NULL);
+    DO(H5Sselect_elements(space, H5S_SELECT_SET, n, &points[0][0]));
+    DO(H5Dwrite(dataset, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, values));
+    DO(H5Sclose(memory));
+  }
+  DO(H5Dclose(dataset));
+  dataset = create(file, "by_last", H5T_NATIVE_INT, space, H5P_DEFAULT);
+  {
+    hid_t collective = collective_list();
+    hid_t memory;
+    hid_t rows = rows_of(dataset, 10, rank == n_ranks - 1 ? 20 : 0, &memory);
+    DO(H5Dwrite(dataset, H5T_NATIVE_INT, memory, rows, collective, values));
+    DO(H5Sclose(memory));
+    DO(H5Sclose(rows));
+    DO(H5Pclose(collective));
+  }
+  DO(H5Dclose(dataset));
+  free(values);
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+/* A dataset that grows by set_extent, flushed in between; fill values where nobody wrote. */
+static void grows(const char* path) {
+  const hsize_t start_extents[2] = {0, 50};
+  const hsize_t most[2] = {H5S_UNLIMITED, 200};
+  const hsize_t chunk[2] = {10, 32};
+  const double fill = -1.25;
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, start_extents, most);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 2, chunk));
+  DO(H5Pset_fill_value(list, H5T_NATIVE_DOUBLE, &fill));
+  hid_t dataset = create(file, "steps", H5T_NATIVE_FLOAT, space, list);
+  hid_t collective = collective_list();
+  for (hsize_t step = 0; step < 6; ++step) {
+    const hsize_t extents[2] = {(step + 1) * 8, 50 + step * 10};
+    DO(H5Dset_extent(dataset, extents));
+    for (int of = 0; of < 8; ++of) {
+      /* Rank by rank a row; the last row of each step stays unwritten. */
+      if (of % n_ranks != rank || of == 7) continue;
+      write_rows(dataset, step * 8 + (hsize_t)of, 1, extents[1], H5P_DEFAULT);
+    }
+    if (step % 2 == 1) DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  }
+  DO(H5Pclose(collective));
+  DO(H5Dclose(dataset));
+  /* Extended and cut before anything is flushed, and after. */
+  dataset = create(file, "cut", H5T_NATIVE_DOUBLE, space, list);
+  hsize_t extents[2] = {40, 50};
+  DO(H5Dset_extent(dataset, extents));
+  hsize_t first = first_row(40, rank);
+  write_rows(dataset, first, first_row(40, rank + 1) - first, 50, H5P_DEFAULT);
+  extents[0] = 33;
+  extents[1] = 45;
+  DO(H5Dset_extent(dataset, extents));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  extents[0] = 27;
+  DO(H5Dset_extent(dataset, extents));
+  extents[0] = 38;
+  DO(H5Dextend(dataset, extents));
+  if (rank == 0) write_rows(dataset, 36, 2, 45, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  DO(H5Pclose(list));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+typedef struct {
+  int id;
+  double position[3];
+  char name[8];
+} Particle;
+
+static hid_t particle_type(void) {
+  const hsize_t three = 3;
+  hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(Particle));
+  hid_t position = H5Tarray_create2(H5T_NATIVE_DOUBLE, 1, &three);
+  hid_t name = H5Tcopy(H5T_C_S1);
+  DO(H5Tset_size(name, 8));
+  DO(H5Tinsert(type, "id", HOFFSET(Particle, id), H5T_NATIVE_INT));
+  DO(H5Tinsert(type, "position", HOFFSET(Particle, position), position));
+  DO(H5Tinsert(type, "name", HOFFSET(Particle, name), name));
+  DO(H5Tclose(position));
+  DO(H5Tclose(name));
+  return type;
+}
+
+/* What goes through rank 0: compounds, enums, strings, scalars, compact and many small datasets. */
+static void small(const char* path) {
+  hid_t file = create_file(path);
+  hid_t type = particle_type();
+  const hsize_t n = 300;
+  hid_t space = space_of(1, &n, NULL);
+  hid_t dataset = create(file, "particles", type, space, H5P_DEFAULT);
+  hsize_t first = first_row(n, rank);
+  hsize_t count = first_row(n, rank + 1) - first;
+  Particle* particles = calloc(count + 1, sizeof(Particle));
+  for (hsize_t i = 0; i < count; ++i) {
+    particles[i].id = (int)(first + i);
+    particles[i].position[0] = value_at(first + i);
+    particles[i].position[2] = -1;
+    snprintf(particles[i].name, 8, "p%d", (int)((first + i) % 1000));
+  }
+  hid_t memory;
+  hid_t rows = rows_of(dataset, first, count, &memory);
+  DO(H5Dwrite(dataset, type, memory, rows, H5P_DEFAULT, particles));
+  DO(H5Sclose(rows));
+  DO(H5Sclose(memory));
+  free(particles);
+  DO(H5Dclose(dataset));
+  DO(H5Tclose(type));
+  /* An enum and a compact dataset; a scalar that the last rank alone writes. */
+  hid_t colour = H5Tenum_create(H5T_NATIVE_SHORT);
+  short red = 1;
+  short blue = 4;
+  DO(H5Tenum_insert(colour, "red", &red));
+  DO(H5Tenum_insert(colour, "blue", &blue));
+  dataset = create(file, "colours", colour, space, H5P_DEFAULT);
+  if (rank == 0) {
+    short colours[300];
+    for (int i = 0; i < 300; ++i) colours[i] = i % 2 ? red : blue;
+    DO(H5Dwrite(dataset, colour, H5S_ALL, H5S_ALL, H5P_DEFAULT, colours));
+  }
+  DO(H5Dclose(dataset));
+  DO(H5Tclose(colour));
+  hid_t compact = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_layout(compact, H5D_COMPACT));
+  dataset = create(file, "compact", H5T_NATIVE_INT, space, compact);
+  {
+    /* These are metadata: all ranks write them. */
+    int values[300];
+    for (int i = 0; i < 300; ++i) values[i] = i * i;
+    DO(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+  }
+  DO(H5Dclose(dataset));
+  DO(H5Pclose(compact));
+  hid_t scalar = H5Screate(H5S_SCALAR);
+  dataset = create(file, "scalar", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT);
+  double pi = 3.25;
+  if (rank == n_ranks - 1) {
+    DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pi));
+  }
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(scalar));
+  hid_t null = H5Screate(H5S_NULL);
+  dataset = create(file, "nothing", H5T_NATIVE_DOUBLE, null, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(null));
+  for (int i = 0; i < 60; ++i) {
+    char name[32];
+    const hsize_t ten = 10;
+    int values[10];
+    hid_t tens = space_of(1, &ten, NULL);
+    snprintf(name, sizeof(name), "table_%02d", i);
+    dataset = create(file, name, H5T_NATIVE_INT, tens, H5P_DEFAULT);
+    write_attribute(dataset, "index", i);
+    for (int j = 0; j < 10; ++j) values[j] = i * 10 + j;
+    if (i % n_ranks == rank) {
+      DO(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+    }
+    DO(H5Dclose(dataset));
+    DO(H5Sclose(tens));
+  }
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+/* A file that is closed, opened again and added to, twice. */
+static void append(const char* path) {
+  const hsize_t extents[2] = {60, 100};
+  const hsize_t most[2] = {H5S_UNLIMITED, 100};
+  const hsize_t chunk[2] = {16, 100};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, most);
+  hid_t fixed = space_of(2, extents, NULL);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 2, chunk));
+  hid_t dataset = create(file, "grown", H5T_NATIVE_DOUBLE, space, list);
+  hsize_t first = first_row(60, rank);
+  write_rows(dataset, first, first_row(60, rank + 1) - first, 100, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  dataset = create(file, "half", H5T_NATIVE_FLOAT, fixed, H5P_DEFAULT);
+  if (rank == 0) write_rows(dataset, 0, 30, 100, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  const hsize_t five = 5;
+  hid_t fives = space_of(1, &five, NULL);
+  dataset = create(file, "tiny", H5T_NATIVE_DOUBLE, fives, H5P_DEFAULT);
+  if (rank == 0) write_rows(dataset, 0, 2, 1, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  DO(H5Fclose(file));
+  for (int round = 1; round <= 2; ++round) {
+    char name[32];
+    file = open_file(path, H5F_ACC_RDWR);
+    dataset = H5Dopen2(file, "grown", H5P_DEFAULT);
+    DO(dataset);
+    const hsize_t longer[2] = {60 + 25 * (hsize_t)round, 100};
+    DO(H5Dset_extent(dataset, longer));
+    first = 60 + 25 * (hsize_t)(round - 1) + first_row(25, rank);
+    write_rows(dataset, first, 60 + 25 * (hsize_t)(round - 1) + first_row(25, rank + 1) - first,
+               100, H5P_DEFAULT);
+    write_attribute(dataset, round == 1 ? "first" : "second", round);
+    DO(H5Dclose(dataset));
+    if (round == 2) {
+      dataset = H5Dopen2(file, "half", H5P_DEFAULT);
+      if (rank == n_ranks - 1) write_rows(dataset, 25, 35, 100, H5P_DEFAULT);
+      DO(H5Dclose(dataset));
+      dataset = H5Dopen2(file, "tiny", H5P_DEFAULT);
+      if (rank == n_ranks - 1) write_rows(dataset, 3, 2, 1, H5P_DEFAULT);
+      DO(H5Dclose(dataset));
+    }
+    snprintf(name, sizeof(name), "new_%d", round);
+    dataset = create(file, name, H5T_NATIVE_DOUBLE, fixed, H5P_DEFAULT);
+    first = first_row(60, rank);
+    write_rows(dataset, first, first_row(60, rank + 1) - first, 100, H5P_DEFAULT);
+    DO(H5Dclose(dataset));
+    DO(H5Fclose(file));
+  }
+  DO(H5Pclose(list));
+  DO(H5Sclose(space));
+  DO(H5Sclose(fixed));
+  DO(H5Sclose(fives));
+}
+
+/* Reads back what it has written: its own at once, others' by a collective read. */
+static void reads(const char* path) {
+  const hsize_t extents[2] = {48, 64};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  hsize_t first = first_row(48, rank);
+  hsize_t n = first_row(48, rank + 1) - first;
+  float* back = malloc(48 * 64 * sizeof(float));
+  hid_t memory;
+  hid_t collective = collective_list();
+  write_rows(dataset, first, n, 64, collective);
+  hid_t rows = rows_of(dataset, first, n, &memory);
+  DO(H5Dread(dataset, H5T_NATIVE_FLOAT, memory, rows, H5P_DEFAULT, back));
+  for (hsize_t i = 0; i < n * 64; ++i) CHECK(back[i] == (float)value_at(first * 64 + i));
+  DO(H5Sclose(memory));
+  DO(H5Sclose(rows));
+  double* all = calloc(48 * 64, sizeof(double));
+  MPI_Barrier(MPI_COMM_WORLD);
+  DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, collective, all));
+  for (hsize_t i = 0; i < 48 * 64; ++i) CHECK(all[i] == value_at(i));
+  free(all);
+  /* Later writes over flushed ones, seen by their own rank at once. */
+  double one = 1e6 + rank;
+  const hsize_t start[2] = {first, 5};
+  const hsize_t count[2] = {1, 1};
+  const hsize_t single = 1;
+  memory = space_of(1, &single, NULL);
+  DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL));
+  DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, &one));
+  double seen[2] = {0, 0};
+  const hsize_t pair = 2;
+  const hsize_t two[2] = {1, 2};
+  hid_t memory_pair = space_of(1, &pair, NULL);
+  DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, two, NULL));
+  DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, memory_pair, space, H5P_DEFAULT, seen));
+  CHECK(seen[0] == one && seen[1] == value_at(first * 64 + 6));
+  DO(H5Sclose(memory_pair));
+  DO(H5Sclose(memory));
+  /* The number of what is open is the program's. */
+  CHECK(H5Fget_obj_count(file, H5F_OBJ_ALL) == 2);
+  hid_t list = H5Fget_access_plist(file);
+  CHECK(H5Pget_driver(list) == H5FD_MPIO);
+  DO(H5Pclose(list));
+  char name[4096];
+  CHECK(H5Fget_name(dataset, name, sizeof(name)) == (ssize_t)strlen(path));
+  CHECK(strcmp(name, path) == 0);
+  DO(H5Pclose(collective));
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+  free(back);
+  /* Read-only, by HDF5 alone. */
+  file = open_file(path, H5F_ACC_RDONLY);
+  DO(H5Fclose(file));
+}
+
+/* Renamed, deleted, replaced, copied and unnamed datasets. */
+static void changes(const char* path) {
+  const hsize_t extents[2] = {50, 100};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  const char* names[4] = {"kept", "moved", "deleted", "replaced"};
+  hsize_t first = first_row(50, rank);
+  hsize_t n = first_row(50, rank + 1) - first;
+  for (int i = 0; i < 4; ++i) {
+    hid_t dataset = create(file, names[i], H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+    write_rows(dataset, first, n, 100, H5P_DEFAULT);
+    DO(H5Dclose(dataset));
+  }
+  DO(H5Ldelete(file, "deleted", H5P_DEFAULT));
+  DO(H5Lmove(file, "moved", file, "elsewhere", H5P_DEFAULT, H5P_DEFAULT));
+  DO(H5Ldelete(file, "replaced", H5P_DEFAULT));
+  const float fill = 2.5F;
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_fill_value(list, H5T_NATIVE_FLOAT, &fill));
+  hid_t dataset = create(file, "replaced", H5T_NATIVE_FLOAT, space, list);
+  DO(H5Pclose(list));
+  if (rank == 0) write_rows(dataset, 5, 3, 100, H5P_DEFAULT);
+  DO(H5Fflush(dataset, H5F_SCOPE_LOCAL));
+  DO(H5Dclose(dataset));
+  DO(H5Ldelete(file, "kept", H5P_DEFAULT));
+  dataset = create(file, "late", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  dataset = H5Dcreate_anon(file, H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT);
+  DO(dataset);
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Olink(dataset, file, "linked", H5P_DEFAULT, H5P_DEFAULT));
+  DO(H5Dclose(dataset));
+  DO(H5Ocopy(file, "late", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
+  /* Without Tailrace every rank writes the copy. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  dataset = H5Dopen2(file, "copy", H5P_DEFAULT);
+  DO(dataset);
+  if (rank == n_ranks - 1) {
+    const double one = -7;
+    const hsize_t start[2] = {40, 40};
+    const hsize_t count[2] = {1, 1};
+    const hsize_t single = 1;
+    hid_t memory = space_of(1, &single, NULL);
+    DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL));
+    DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, &one));
+    DO(H5Sclose(memory));
+  }
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+/* Ends without a word after a flush: what came later is lost, nothing else. */
+static void killed(const char* path) {
+  const hsize_t extents[2] = {80, 100};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, "flushed", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  hsize_t first = first_row(80, rank);
+  write_rows(dataset, first, first_row(80, rank + 1) - first, 100, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  hid_t lost = create(file, "lost", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  write_rows(lost, first, first_row(80, rank + 1) - first, 100, H5P_DEFAULT);
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(0);
+}
+
+/* Leaves all open at MPI_Finalize. */
+static void left_open(const char* path) {
+  const hsize_t extents[2] = {80, 100};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  hsize_t first = first_row(80, rank);
+  write_rows(dataset, first, first_row(80, rank + 1) - first, 100, H5P_DEFAULT);
+}
+
+/* Asks for what is not served: every rank hears so, and the file is none the worse. */
+static void refused(const char* path) {
+  const hsize_t extents[2] = {50, 100};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+  hsize_t first = first_row(50, rank);
+  write_rows(dataset, first, first_row(50, rank + 1) - first, 100, H5P_DEFAULT);
+  hid_t text = H5Tcopy(H5T_C_S1);
+  DO(H5Tset_size(text, H5T_VARIABLE));
+  hid_t scalar = H5Screate(H5S_SCALAR);
+  hid_t texts = create(file, "texts", text, scalar, H5P_DEFAULT);
+  const char* word = "word";
+  H5E_auto2_t printer;
+  void* data;
+  DO(H5Eget_auto2(H5E_DEFAULT, &printer, &data));
+  DO(H5Eset_auto2(H5E_DEFAULT, NULL, NULL));
+  CHECK(H5Dwrite(texts, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, &word) < 0);
+  /* One element in memory, a whole row in the file. */
+  const hsize_t one = 1;
+  double value = 0;
+  hid_t memory = space_of(1, &one, NULL);
+  CHECK(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, H5S_ALL, H5P_DEFAULT, &value) < 0);
+  CHECK(H5Fset_mpi_atomicity(file, 1) < 0);
+  hsize_t n_bytes = 0;
+  CHECK(H5Fget_filesize(file, &n_bytes) < 0);
+  DO(H5Eset_auto2(H5E_DEFAULT, printer, data));
+  /* A file is not closed under its objects' feet. */
+  DO(H5Sclose(memory));
+  DO(H5Sclose(scalar));
+  DO(H5Tclose(text));
+  DO(H5Dclose(texts));
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*run)(const char* path);
+  } patterns[] = {{"blocks", blocks},       {"chunks", chunks},   {"selections", selections},
+                  {"grows", grows},         {"small", small},     {"append", append},
+                  {"reads", reads},         {"changes", changes}, {"killed", killed},
+                  {"left_open", left_open}, {"refused", refused}};
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+  int n_found = 0;
+  for (int at = 2; at < argc; ++at) {
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); ++i) {
+      char path[4096];
+      if (strcmp(argv[at], patterns[i].name) != 0) continue;
+      snprintf(path, sizeof(path), "%s/%s.h5", argv[1], patterns[i].name);
+      patterns[i].run(path);
+      ++n_found;
+    }
+  }
+  if (n_found != argc - 2) fprintf(stderr, "write_patterns FOLDER PATTERN...\n");
+  MPI_Finalize();
+  return n_found == argc - 2 ? 0 : 3;
+}

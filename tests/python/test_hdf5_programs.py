@@ -1,0 +1,204 @@
+"""Programs on parallel HDF5, unmodified, with our library preloaded: the same values as without.
+
+The programs are tests/hdf5_programs: a C program of patterns of calls, built against the
+parallel HDF5 of the system, and one on h5py's parallel build (Debian: python3-h5py-mpi), which the
+system's own Python runs. What they leave is compared by stock serial h5py.
+"""
+
+import os
+import pathlib
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+from cli_tools import ENVIRONMENT, launcher, program
+
+HERE = pathlib.Path(__file__).resolve().parents[1] / "hdf5_programs"
+
+
+def built(*parts):
+    path = pathlib.Path(program()).parents[1].joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def run(words, ranks, ours, code=0, **more):
+    """Run a program as it is, or with our library preloaded. @returns what it said on stderr."""
+    library = built("lib", "libtailrace_hdf5.so")
+    preloaded = ["env", f"LD_PRELOAD={library}"] if ours else []
+    words = [launcher(), "-n", str(ranks), *preloaded, *map(str, words)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120,
+                          env={**ENVIRONMENT, "TAILRACE_REPORT": "1", **more})
+    if code is not None:
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stderr
+
+
+def patterns(names, folder, ranks, ours=True, **more):
+    folder.mkdir(exist_ok=True)
+    words = [built("bin", "hdf5_programs", "write_patterns"), folder, *names]
+    return run(words, ranks, ours, **more)
+
+
+def contents(path):
+    """Every object's kind, type, extents, attributes and values, by path."""
+    found = {}
+
+    def note(name, item):
+        attributes = {key: np.asarray(value).tolist() for key, value in item.attrs.items()}
+        if isinstance(item, h5py.Dataset):
+            values = None if item.shape is None or item.dtype.hasobject else item[()]
+            found[name] = (item.dtype, item.shape, item.maxshape, attributes, values)
+        else:
+            found[name] = ("group", attributes)
+
+    with h5py.File(path) as file:
+        found["/"] = {key: np.asarray(value).tolist() for key, value in file.attrs.items()}
+        file.visititems(note)
+    return found
+
+
+def same(one, other, leave_out=()):
+    ours, plain = contents(one), contents(other)
+    assert ours.keys() == plain.keys()
+    for name, object_there in plain.items():
+        if name in leave_out:
+            continue
+        if len(object_there) != 5:
+            assert ours[name] == object_there, name
+            continue
+        assert ours[name][:4] == object_there[:4], name
+        assert np.asarray(ours[name][4]).tobytes() == np.asarray(object_there[4]).tobytes(), name
+
+
+def filters_of(dataset):
+    list_there = dataset.id.get_create_plist()
+    return [list_there.get_filter(i)[0] for i in range(list_there.get_nfilters())]
+
+
+def row_values(first, n):
+    i = np.arange(first, first + n)
+    return 1.5 * i + (i % 7) * 0.001
+
+
+NAMES = ["blocks", "chunks", "selections", "small", "append", "reads", "changes", "grows",
+         "left_open"]
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda n: f"{n}_ranks")
+def both(request, tmp_path_factory):
+    """All patterns by one run of the program, plain and with ours: the folders, what was said."""
+    folder = tmp_path_factory.mktemp("patterns")
+    patterns(NAMES, folder / "plain", request.param, ours=False)
+    said = patterns(NAMES, folder / "ours", request.param)
+    return folder / "plain", folder / "ours", said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_those_of_a_plain_run(name, both):
+    """But where HDF5 1.10.8 itself now and then leaves other values than were written."""
+    plain, ours, said = both
+    assert f"ours/{name}.h5: " in said  # the report: it was served
+    known = {"changes": ["replaced"], "grows": ["cut"]}
+    same(ours / f"{name}.h5", plain / f"{name}.h5", leave_out=known.get(name, []))
+
+
+def test_what_was_written_is_there(both):
+    _, ours, said = both
+    with h5py.File(ours / "grows.h5") as file:
+        expected = np.full((38, 45), -1.25)
+        expected[:27] = row_values(0, 40 * 50).reshape(40, 50)[:27, :45]
+        expected[36:] = row_values(36 * 45, 90).reshape(2, 45)
+        np.testing.assert_array_equal(file["cut"][()], expected)
+    with h5py.File(ours / "changes.h5") as file:
+        expected = np.full((50, 100), 2.5, "f4")
+        expected[5:8] = row_values(500, 300).reshape(3, 100)
+        np.testing.assert_array_equal(file["replaced"][()], expected)
+    assert sorted(path.stem for path in ours.iterdir()) == sorted(NAMES)
+    assert "left_open.h5: closed by MPI_Finalize; H5Fclose was not called" in said
+
+
+def test_how_datasets_are_stored(both):
+    """Ours where the program has no filters of its own; chunks are the program's where it has."""
+    _, ours, said = both
+    with h5py.File(ours / "chunks.h5") as file:
+        assert filters_of(file["own_chunks"]) == [2, 1] and file["own_chunks"].chunks == (16, 50)
+        assert filters_of(file["own_filters"]) == [1] and file["own_filters"].chunks == (16, 50)
+        assert filters_of(file["contiguous"]) == [2, 1]
+        assert file["contiguous"].id.get_storage_size() < file["contiguous"].nbytes / 4
+    with h5py.File(ours / "small.h5") as file:
+        assert file["particles"].chunks is None and file["table_07"].chunks is None
+    assert "62 (small: /colours, ...)" in said and "1 (elements of 40 bytes: /particles)" in said
+
+
+@pytest.mark.parametrize("options, bound", [
+    ("bound=abs=1e-2", 1e-2), ("codec=trz,bound=rel=1e-4", 1.75),
+    ("*/f64: codec=trz,bound=abs=1e-2; */f32: codec=deflate,level=9", 1e-2),
+])
+def test_options_by_dataset(options, bound, tmp_path):
+    patterns(["blocks"], tmp_path, 2, TAILRACE_OPTIONS=options)
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert filters_of(file["fields/f64"]) == [481]
+        assert filters_of(file["fields/i32_big"])[-1] == 1  # integers stay exact
+        assert file["fields/f64"].attrs["tailrace_absolute_bound"] <= bound
+    exported = tmp_path / "exact.h5"
+    subprocess.run([program(), "repack", tmp_path / "blocks.h5", "-o", exported, "--codec",
+                    "deflate"], check=True, capture_output=True, env=ENVIRONMENT)
+    expected = row_values(0, 97 * 120).reshape(97, 120)
+    with h5py.File(exported) as file:
+        assert 0 < np.abs(file["fields/f64"][()] - expected).max() <= bound
+        np.testing.assert_array_equal(file["fields/i32_big"][()], expected.astype("i4"))
+
+
+def test_options_that_nobody_knows_fail_the_create(tmp_path):
+    said = patterns(["blocks"], tmp_path, 2, code=None, TAILRACE_OPTIONS="codek=trz")
+    assert "codek" in said and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_last_flush_stands(ranks, tmp_path):
+    path = tmp_path / "killed.h5"
+    patterns(["killed"], tmp_path, ranks, code=None)
+    with h5py.File(path) as file:
+        assert list(file) == ["flushed"]
+        np.testing.assert_array_equal(file["flushed"][()].ravel(), row_values(0, 8000))
+    assert not path.with_name("killed.h5.partial").exists()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_is_not_served_is_an_error_of_the_call(ranks, tmp_path):
+    patterns(["refused"], tmp_path, ranks)
+    with h5py.File(tmp_path / "refused.h5") as file:
+        np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5000))
+
+
+def test_switched_off(tmp_path):
+    said = patterns(["blocks"], tmp_path, 2, TAILRACE_HDF5="off")
+    assert said == ""
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert file["fields/f64"].chunks is None
+
+
+def test_serial_programs_are_left_alone(both):
+    """h5dump has the serial HDF5: the two live in one process."""
+    library = built("lib", "libtailrace_hdf5.so")
+    done = subprocess.run(["h5dump", "-H", both[1] / "blocks.h5"], capture_output=True, text=True,
+                          env={**ENVIRONMENT, "LD_PRELOAD": str(library)}, check=True)
+    assert "i32_big" in done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_h5py_parallel(ranks, tmp_path):
+    asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
+                           capture_output=True, env={**os.environ, "PYTHONPATH": ""})
+    if asked.returncode != 0:
+        pytest.skip("no h5py of a parallel build (python3-h5py-mpi)")
+    words = ["/usr/bin/python3", HERE / "write_h5py.py"]
+    clean = {"PYTHONPATH": "", "PYTHONHOME": "", "HDF5_PLUGIN_PATH": ""}
+    clean = {key: value for key, value in clean.items() if key in os.environ}
+    run([*words, tmp_path / "plain.h5"], ranks, ours=False, **clean)
+    said = run([*words, tmp_path / "ours.h5"], ranks, ours=True, **clean)
+    assert said.count("ours.h5") == 2
+    same(tmp_path / "ours.h5", tmp_path / "plain.h5")
