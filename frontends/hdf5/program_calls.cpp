@@ -216,12 +216,15 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
     if (const Status flushed = array.flush(); !flushed.ok()) return fail(function, flushed);
   }
   const herr_t set = real().H5Dset_extent(dataset, extents.data());
-  if (set < 0) return set;
-  Status done = array.set_shape(target.dataset, Shape(extents.begin(), extents.end()));
-  if (done.ok() && cuts) {
-    done = array.flush();
+  Status done;
+  if (set >= 0) done = array.set_shape(target.dataset, Shape(extents.begin(), extents.end()));
+  if (cuts) {
+    // Also where it has failed: other ranks wait for this one.
+    const Status flushed = array.flush();
+    if (done.ok()) done = flushed;
     array.forget_places(target.dataset);
   }
+  if (set < 0) return set;
   return done.ok() ? 0 : fail(function, done);
 }
 
@@ -248,25 +251,20 @@ std::optional<Target> served_dataset(hid_t dataset, bool& known) {
 
 Session* served_session(hid_t object) { return served() ? session_of(object) : nullptr; }
 
-herr_t write_dataset(hid_t dataset, const TransferCall& call, const void* values) {
-  bool known = true;
-  const std::optional<Target> target = served_dataset(dataset, known);
-  if (!known) return fail_unknown("H5Dwrite");
-  const Status written = write_elements_of(*target, dataset, call, values);
+herr_t write_dataset(const Target& target, hid_t dataset, const TransferCall& call,
+                     const void* values) {
+  const Status written = write_elements_of(target, dataset, call, values);
   return written.ok() ? 0 : fail("H5Dwrite", written);
 }
 
-herr_t read_dataset(hid_t dataset, const TransferCall& call, void* values) {
-  bool known = true;
-  const std::optional<Target> target = served_dataset(dataset, known);
-  if (!known) return fail_unknown("H5Dread");
-  const Result<DatasetArray::Facts> facts = target->session->array->facts(target->dataset);
+herr_t read_dataset(const Target& target, hid_t dataset, const TransferCall& call, void* values) {
+  const Result<DatasetArray::Facts> facts = target.session->array->facts(target.dataset);
   if (facts.ok() && !facts->by_value) {
     // Nobody has written such values here: every rank has what the file held when it was opened.
     return real().H5Dread(dataset, call.memory_type, call.memory_space, call.file_space,
                           H5P_DEFAULT, values);
   }
-  const Status read = read_elements_of(*target, dataset, call, values);
+  const Status read = read_elements_of(target, dataset, call, values);
   return read.ok() ? 0 : fail("H5Dread", read);
 }
 
@@ -274,7 +272,7 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
                    hid_t copy_list, hid_t link_list) {
   Session* const source = served_session(from);
   Session* const target = served_session(to);
-  if (source != nullptr && target == nullptr) {
+  if (target == nullptr) {
     return refuse("H5Ocopy", "the values are not on every rank, the copy would be");
   }
   for (Session* session : {source, target != source ? target : nullptr}) {
@@ -282,10 +280,13 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
     if (const herr_t flushed = flush_session("H5Ocopy", *session); flushed < 0) return flushed;
   }
   const herr_t copied = real().H5Ocopy(from, from_name, to, to_name, copy_list, link_list);
-  if (copied < 0 || target == nullptr) return copied;
-  const Status entered = enter_copies(*target, to, to_name);
-  if (!entered.ok()) target->array->fail(entered);
-  return flush_session("H5Ocopy", *target);
+  if (copied >= 0) {
+    const Status entered = enter_copies(*target, to, to_name);
+    if (!entered.ok()) target->array->fail(entered);
+  }
+  // Also where it has failed: other ranks wait for this one.
+  const herr_t flushed = flush_session("H5Ocopy", *target);
+  return copied < 0 ? copied : flushed;
 }
 
 void note_deletion(hid_t location) {
@@ -480,19 +481,17 @@ TAILRACE_CALL hid_t tailrace_H5Dcreate_anon(hid_t location, hid_t type, hid_t sp
 
 TAILRACE_CALL herr_t tailrace_H5Dwrite(hid_t dataset, hid_t memory_type, hid_t memory_space,
                                        hid_t file_space, hid_t transfer_list, const void* values) {
-  if (ours::served_session(dataset) == nullptr) {
-    return real().H5Dwrite(dataset, memory_type, memory_space, file_space, transfer_list, values);
-  }
   const ours::TransferCall call{memory_type, memory_space, file_space, transfer_list};
-  return guarded("H5Dwrite", [&] { return ours::write_dataset(dataset, call, values); });
+  TAILRACE_SERVE_DATASET(
+      H5Dwrite(dataset, memory_type, memory_space, file_space, transfer_list, values),
+      ours::write_dataset(*target, dataset, call, values));
 }
 TAILRACE_CALL herr_t tailrace_H5Dread(hid_t dataset, hid_t memory_type, hid_t memory_space,
                                       hid_t file_space, hid_t transfer_list, void* values) {
-  if (ours::served_session(dataset) == nullptr) {
-    return real().H5Dread(dataset, memory_type, memory_space, file_space, transfer_list, values);
-  }
   const ours::TransferCall call{memory_type, memory_space, file_space, transfer_list};
-  return guarded("H5Dread", [&] { return ours::read_dataset(dataset, call, values); });
+  TAILRACE_SERVE_DATASET(
+      H5Dread(dataset, memory_type, memory_space, file_space, transfer_list, values),
+      ours::read_dataset(*target, dataset, call, values));
 }
 
 TAILRACE_CALL herr_t tailrace_H5Dset_extent(hid_t dataset, const hsize_t* size) {

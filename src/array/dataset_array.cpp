@@ -357,7 +357,10 @@ Status DatasetArray::adopt(std::size_t v) {
   variable.storage = ArrayStorage::by_hdf5;
   variables_[v] = std::move(variable);
   if (!live.by_value || !has_dtype(stored.element_bytes)) return Status();
-  if (stored.storage.kind == StoredForm::Kind::contiguous && stored.contiguous.encoded_bytes > 0) {
+  // What HDF5 has copied has space on rank 0 alone.
+  const bool opened = live.origin == Origin::opened;
+  if (opened && stored.storage.kind == StoredForm::Kind::contiguous &&
+      stored.contiguous.encoded_bytes > 0) {
     variables_[v].storage = ArrayStorage::contiguous;
     variables_[v].address = stored.contiguous.address;
     variables_[v].definition.shape = stored.shape;

@@ -476,6 +476,48 @@ static void append(const char* path) {
   DO(H5Sclose(fives));
 }
 
+/* As AMReX does: one rank makes the file by itself, then all open it again and again and write. */
+static void prepared(const char* path) {
+  const hsize_t extents[2] = {64, 50};
+  const double fill = 4;
+  if (rank == 0) {
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    DO(file);
+    hid_t space = space_of(2, extents, NULL);
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    DO(H5Pset_fill_value(list, H5T_NATIVE_DOUBLE, &fill));
+    DO(H5Dclose(create(file, "unallocated", H5T_NATIVE_DOUBLE, space, list)));
+    DO(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY));
+    DO(H5Dclose(create(file, "allocated", H5T_NATIVE_DOUBLE, space, list)));
+    DO(H5Dclose(create(file, "big_endian", H5T_IEEE_F32BE, space, list)));
+    DO(H5Pclose(list));
+    DO(H5Sclose(space));
+    DO(H5Fclose(file));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const char* names[3] = {"unallocated", "allocated", "big_endian"};
+  for (int round = 0; round < 2; ++round) {
+    hid_t file = open_file(path, H5F_ACC_RDWR);
+    for (int i = 0; i < 3; ++i) {
+      hid_t dataset = H5Dopen2(file, names[i], H5P_DEFAULT);
+      DO(dataset);
+      /* The upper half, then some rows over the border of the two. */
+      hsize_t first = round == 0 ? first_row(32, rank) : 28 + first_row(10, rank);
+      hsize_t end = round == 0 ? first_row(32, rank + 1) : 28 + first_row(10, rank + 1);
+      write_rows(dataset, first, end - first, 50, H5P_DEFAULT);
+      double back[50];
+      hid_t memory;
+      hid_t row = rows_of(dataset, 63, 1, &memory);
+      DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, row, H5P_DEFAULT, back));
+      CHECK(back[0] == fill && back[49] == fill);
+      DO(H5Sclose(row));
+      DO(H5Sclose(memory));
+      DO(H5Dclose(dataset));
+    }
+    DO(H5Fclose(file));
+  }
+}
+
 /* Reads back what it has written: its own at once, others' by a collective read. */
 static void reads(const char* path) {
   const hsize_t extents[2] = {48, 64};
@@ -567,8 +609,24 @@ static void changes(const char* path) {
   DO(H5Olink(dataset, file, "linked", H5P_DEFAULT, H5P_DEFAULT));
   DO(H5Dclose(dataset));
   DO(H5Ocopy(file, "late", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
-  /* Without Tailrace every rank writes the copy. */
+  /* A small one, which rank 0 alone has space for. */
+  const hsize_t ten = 10;
+  hid_t tens = space_of(1, &ten, NULL);
+  dataset = create(file, "little", H5T_NATIVE_DOUBLE, tens, H5P_DEFAULT);
+  write_rows(dataset, 0, 10, 1, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Dclose(dataset));
+  DO(H5Ocopy(file, "little", file, "little_copy", H5P_DEFAULT, H5P_DEFAULT));
+  /* Without Tailrace every rank writes the copies. */
   MPI_Barrier(MPI_COMM_WORLD);
+  dataset = H5Dopen2(file, "little_copy", H5P_DEFAULT);
+  DO(dataset);
+  if (rank == n_ranks - 1) {
+    double values[10] = {0, -1, -2, -3, -4, -5, -6, -7, -8, -9};
+    DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+  }
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(tens));
   dataset = H5Dopen2(file, "copy", H5P_DEFAULT);
   DO(dataset);
   if (rank == n_ranks - 1) {
@@ -633,12 +691,27 @@ static void refused(const char* path) {
   const hsize_t one = 1;
   double value = 0;
   hid_t memory = space_of(1, &one, NULL);
+  hid_t row_memory;
   CHECK(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, H5S_ALL, H5P_DEFAULT, &value) < 0);
+  /* A collective write that fails on one rank fails on all, and waits for nobody. */
+  hid_t collective = collective_list();
+  hid_t rows = rows_of(dataset, (hsize_t)rank, 1, &row_memory);
+  double row[100];
+  for (int i = 0; i < 100; ++i) row[i] = value_at((hsize_t)rank * 100 + (hsize_t)i);
+  CHECK(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, rank == n_ranks - 1 ? memory : row_memory, rows,
+                 collective, row) < 0);
+  DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, row_memory, rows, collective, row));
+  DO(H5Sclose(rows));
+  DO(H5Sclose(row_memory));
+  DO(H5Pclose(collective));
   CHECK(H5Fset_mpi_atomicity(file, 1) < 0);
   hsize_t n_bytes = 0;
   CHECK(H5Fget_filesize(file, &n_bytes) < 0);
   DO(H5Eset_auto2(H5E_DEFAULT, printer, data));
   /* A file is not closed under its objects' feet. */
+  hid_t again = H5Freopen(file);
+  DO(again);
+  DO(H5Fclose(again));
   DO(H5Sclose(memory));
   DO(H5Sclose(scalar));
   DO(H5Tclose(text));
@@ -652,10 +725,10 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(const char* path);
-  } patterns[] = {{"blocks", blocks},       {"chunks", chunks},   {"selections", selections},
-                  {"grows", grows},         {"small", small},     {"append", append},
-                  {"reads", reads},         {"changes", changes}, {"killed", killed},
-                  {"left_open", left_open}, {"refused", refused}};
+  } patterns[] = {{"blocks", blocks},     {"chunks", chunks},       {"selections", selections},
+                  {"grows", grows},       {"small", small},         {"append", append},
+                  {"prepared", prepared}, {"reads", reads},         {"changes", changes},
+                  {"killed", killed},     {"left_open", left_open}, {"refused", refused}};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);

@@ -83,8 +83,8 @@ def row_values(first, n):
     return 1.5 * i + (i % 7) * 0.001
 
 
-NAMES = ["blocks", "chunks", "selections", "small", "append", "reads", "changes", "grows",
-         "left_open"]
+NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
+         "grows", "left_open"]
 
 
 @pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda n: f"{n}_ranks")
