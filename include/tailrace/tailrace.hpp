@@ -76,9 +76,11 @@ class Comm {
   template <class MpiComm>
   requires std::is_trivially_copyable_v<MpiComm>
   static Comm of(MpiComm mpi_comm) {
-    static_assert(sizeof(MpiComm) <= sizeof(void*), "an MPI_Comm is an int or a pointer");
+    // The handle itself is meant, though some MPI libraries have it point to something.
+    constexpr std::size_t n_bytes = sizeof(MpiComm);  // NOLINT(bugprone-sizeof-expression)
+    static_assert(n_bytes <= sizeof(void*), "an MPI_Comm is an int or a pointer");
     Comm comm;
-    comm.n_bytes_ = sizeof mpi_comm;
+    comm.n_bytes_ = n_bytes;
     std::memcpy(comm.handle_.data(), &mpi_comm, comm.n_bytes_);
     return comm;
   }
