@@ -39,7 +39,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
                 settings.shared, settings.sync_behind, ownership.jobs.size()},
                clock, settings.trace,
                [this] {
-                 if (out_of_budget_ || n_encoding_ == 0) signal_activity();
+                 if (out_of_budget_ || encodes_here_ || n_encoding_ == 0) signal_activity();
                }),
       encode_lane_(
           settings.n_threads, tail, plans, budget_, comm.rank(), clock, settings.trace,
@@ -47,6 +47,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
           [this] { chunk_encoded(); }) {
   pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed, [this](ChunkKey key) {
     const auto staged = awaiting_pieces_.find(key);
+    awaiting_bytes_ -= staged->second.budget_bytes;
     encode(std::move(staged->second));
     awaiting_pieces_.erase(staged);
   });
@@ -117,6 +118,7 @@ bool Executor::encode_here(const LaneOutlook& outlook) {
 Status Executor::finish(ExecutorReport& report) {
   double next_progress_s = clock_.now_s();
   io_lane_.hurry();
+  encodes_here_ = settings_.n_threads == 0;
   const double encoded_here_s = total_s(encoding_here_.merged());
   while (true) {
     const std::uint64_t seen = n_active();  // before looking, so that no signal is slept through
@@ -212,8 +214,7 @@ bool Executor::hold_next() {
   const std::uint64_t kept_free = (settings_.n_threads + 1) * largest_extra_bytes_;
   // A cap that is nearly too small: one chunk at a time, as in run().
   const bool alone = encode_lane_.idle() && awaiting_pieces_.empty();
-  out_of_budget_ = !budget_.try_take(held, alone ? needed - held : kept_free);
-  if (out_of_budget_) return false;
+  if (!take_budget(held, alone ? needed - held : kept_free)) return false;
   ++next_job_;
   stage(job, held);
   return !failed();
@@ -227,24 +228,32 @@ void Executor::encode(StagedChunk chunk) {
 /// From an encode thread, after each chunk: wake the main thread only if there is something to do.
 void Executor::chunk_encoded() {
   const bool was_last = --n_encoding_ == 0;
-  if (was_last || out_of_budget_ || (!all_staged_ && !enough_staged(0))) signal_activity();
+  if (was_last || out_of_budget_ || (!all_staged_ && !enough_staged({}))) signal_activity();
 }
 
-/// Whether the encode threads have enough before them, with these chunks that are on their way.
-bool Executor::enough_staged(std::size_t n_to_come) const {
+/// Whether the encode threads have enough before them, with what is on its way.
+bool Executor::enough_staged(const EncodeLane::Waiting& to_come) const {
   const EncodeLane::Waiting waiting = encode_lane_.waiting();
   const std::uint64_t n_wanted = 2 * std::max<std::uint64_t>(settings_.n_threads, 1);
-  return waiting.n_chunks + n_to_come >= n_wanted && waiting.budget_bytes >= kStagedAheadBytes;
+  return waiting.n_chunks + to_come.n_chunks >= n_wanted &&
+         waiting.budget_bytes + to_come.budget_bytes >= kStagedAheadBytes;
+}
+
+/// Take memory to stage a chunk. Before the lanes may leave the main thread asleep, they must know
+/// that it waits for what they give back: so it tries again once it has said so.
+bool Executor::take_budget(std::uint64_t n_bytes, std::uint64_t keep_free_bytes) {
+  out_of_budget_ = !budget_.try_take(n_bytes, keep_free_bytes);
+  if (out_of_budget_) out_of_budget_ = !budget_.try_take(n_bytes, keep_free_bytes);
+  return !out_of_budget_;
 }
 
 /// Stage one more chunk if there is one, the lane wants one, and memory allows it.
 bool Executor::stage_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
-  if (enough_staged(awaiting_pieces_.size())) return false;
+  if (enough_staged({awaiting_pieces_.size(), awaiting_bytes_})) return false;
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t budget_bytes = job_memory_bytes(job);
-  out_of_budget_ = !budget_.try_take(budget_bytes);
-  if (out_of_budget_) return false;
+  if (!take_budget(budget_bytes, 0)) return false;
   ++next_job_;
   stage(job, budget_bytes);
   return !failed();
@@ -282,6 +291,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     encode(std::move(staged));
     return;
   }
+  awaiting_bytes_ += staged.budget_bytes;
   const ChunkKey key{job.field, job.chunk_index};
   const auto entry = awaiting_pieces_.emplace(key, std::move(staged)).first;
   pieces_->request(job, entry->second.values);
