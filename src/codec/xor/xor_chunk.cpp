@@ -319,7 +319,8 @@ class BlockReader {
  public:
   BlockReader(const std::uint8_t* begin, const std::uint8_t* end) : at_(begin), end_(end) {}
 
-  /// The bytes from here on, readable to kSlackBytes past a block.
+  /// The bytes from here on, as many as an encoder makes of a block at most, readable to
+  /// kSlackBytes past them.
   std::span<const std::uint8_t> bytes() {
     const auto n_left = static_cast<std::size_t>(end_ - at_);
     if (n_left < tail_.size() - kSlackBytes && !copied_) {
@@ -329,7 +330,7 @@ class BlockReader {
       end_ = at_ + n_left;
       copied_ = true;
     }
-    return {at_, static_cast<std::size_t>(end_ - at_)};
+    return {at_, std::min(static_cast<std::size_t>(end_ - at_), kBlockBytesMax)};
   }
   void skip(std::size_t n) { at_ += n; }
   /// A run of blocks without bits; nothing else if it is none.
