@@ -435,3 +435,19 @@ def test_what_the_fuzzer_starts_from(tmp_path):
         bounded("info", path, codes=ends)
         bounded("verify", path, path, codes=ends)
         bounded("repack", path, "-o", tmp_path / "out.h5", "--force", codes=ends)
+
+
+# --- Attributes.
+
+def test_an_attribute_of_more_values_than_memory_has_is_not_read(tmp_path):
+    path = tmp_path / "attribute.h5"
+    with h5py.File(path, "w", libver="earliest") as file:
+        file["u"] = np.arange(8.0)
+        file["u"].attrs["evil"] = np.arange(1234.0)
+    whole = path.read_bytes()
+    stated = struct.pack("<Q", 1234)
+    assert stated in whole
+    # In bytes it is 8: the product wraps, in HDF5's arithmetic, too.
+    path.write_bytes(whole.replace(stated, struct.pack("<Q", 2**61 + 1)))
+    copy = shutil.copy(path, tmp_path / "copy.h5")
+    assert "cannot be read" in bounded("verify", path, copy, codes=(1, 2)).stdout

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "concat/check/concat_check.hpp"
 #include "core/status.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
@@ -20,10 +22,33 @@ namespace tailrace {
 // equals the same NaN; strings and sequences of variable length by content; object references by
 // the path that they lead to, since addresses differ between files. Callers hold an Hdf5Scope.
 
+/// The first path, in the order of names, of every object of a file. HDF5 itself would walk the
+/// file for each reference that is asked about, and find another path in each file.
+class CheckedPaths {
+ public:
+  explicit CheckedPaths(hid_t file) : file_(file) {}
+  /// Where an object reference leads; empty if nowhere. Cost: O(objects), once, at the first use.
+  std::string of(const std::byte* reference);
+
+ private:
+  hid_t file_;
+  bool learnt_ = false;
+  std::unordered_map<ObjectKey, std::string> paths_;
+};
+
+/// An open file, and the paths of its objects where many are asked for.
+struct CheckedFile {
+  CheckedFile(hid_t file_id = H5I_INVALID_HID, CheckedPaths* file_paths = nullptr)
+      : id(file_id), paths(file_paths) {}
+  operator hid_t() const { return id; }
+  hid_t id;
+  CheckedPaths* paths;
+};
+
 /// An element in memory and the file that its references point into.
 struct CheckedValue {
   const std::byte* bytes = nullptr;
-  hid_t file = H5I_INVALID_HID;
+  CheckedFile file;
 };
 
 /// Whether elements of `type` are their bytes: nothing of variable length, no reference.
@@ -54,7 +79,7 @@ Result<Hdf5Id> open_checked_file(const std::string& path);
 /// An open object and its file.
 struct CheckedSide {
   hid_t object = H5I_INVALID_HID;
-  hid_t file = H5I_INVALID_HID;
+  CheckedFile file;
 };
 
 /// What a file is held against, as the findings name it.
@@ -78,9 +103,16 @@ class CheckedElements {
   template <class Read>
   CheckedElements(Hdf5Id type, Hdf5Id space, Read&& read)
       : type_(std::move(type)), space_(std::move(space)) {
+    // A damaged file may state any number; HDF5's own arithmetic wraps, too.
     const hssize_t n = H5Sget_select_npoints(space_.get());
-    n_elements_ = n > 0 ? static_cast<std::size_t>(n) : 0;
-    bytes_.resize(n_elements_ * H5Tget_size(type_.get()));
+    std::size_t n_bytes = 0;
+    if (n < 0 ||
+        __builtin_mul_overflow(static_cast<std::size_t>(n), H5Tget_size(type_.get()), &n_bytes) ||
+        n_bytes > n_bytes_max) {
+      return;
+    }
+    n_elements_ = static_cast<std::size_t>(n);
+    bytes_.resize(n_bytes);
     read_ = n_elements_ == 0 || read(type_.get(), bytes_.data()) >= 0;
   }
   CheckedElements(const CheckedElements&) = delete;
@@ -95,6 +127,8 @@ class CheckedElements {
   }
 
  private:
+  static constexpr std::size_t n_bytes_max = std::size_t{1}
+                                             << 32;  ///< HDF5's own, of an attribute.
   Hdf5Id type_;
   Hdf5Id space_;
   std::size_t n_elements_ = 0;

@@ -400,6 +400,8 @@ Status compare_copies(const std::string& original, const std::string& copy,
   const Hdf5Scope scope;
   TAILRACE_TAKE(const Hdf5Id from, open_checked_file(original));
   TAILRACE_TAKE(const Hdf5Id to, open_checked_file(copy));
+  CheckedPaths paths_from(from.get());
+  CheckedPaths paths_to(to.get());
   for (const CopiedObject& object : objects) {
     const Hdf5Id input(H5Oopen(from.get(), object.path.c_str(), H5P_DEFAULT));
     const Hdf5Id output(H5Oopen(to.get(), object.path.c_str(), H5P_DEFAULT));
@@ -411,8 +413,8 @@ Status compare_copies(const std::string& original, const std::string& copy,
       findings.add(who + " is another kind of object than in the original");
       continue;
     }
-    const CheckedSide a{input.get(), from.get()};
-    const CheckedSide b{output.get(), to.get()};
+    const CheckedSide a{input.get(), {from.get(), &paths_from}};
+    const CheckedSide b{output.get(), {to.get(), &paths_to}};
     compare_attributes(a, b, Against::original, who, findings);
     if (object.values) {
       TAILRACE_TRY(compare_copied_values(original, object.path, a, b, who, memory_bytes, findings));
