@@ -205,7 +205,9 @@ bool Hdf5FileOnDriver::exists(const std::string& path) {
 /// A new file into which nothing was put yet is made once more, with a root group that has a heap
 /// from the start: no call gives it one later.
 Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
-  if (n_links <= compact_links_max || settings_.expected_root_links > compact_links_max) {
+  const bool programs = settings_.creation_list_id >= 0 || settings_.access_list_id >= 0;
+  if (programs || n_links <= compact_links_max ||
+      settings_.expected_root_links > compact_links_max) {
     return Status();
   }
   const Hdf5Id root(H5Gopen2(file_.get(), "/", H5P_DEFAULT));

@@ -128,8 +128,11 @@ class LayoutOnHdf5 final : public NetcdfLayout {
 /// The first change of a new file, which shows how many links its root group is going to have.
 Status LayoutOnHdf5::begin(const NetcdfModel& next) {
   const auto in_root = [](const auto& object) { return object.group == 0; };
+  const auto is_no_dimension = [&](const ModelVariable& variable) {
+    return in_root(variable) && !coordinate_of(next, variable);
+  };
   const auto n_links = std::ranges::count_if(next.dimensions, in_root) +
-                       std::ranges::count_if(next.variables, in_root);
+                       std::ranges::count_if(next.variables, is_no_dimension);
   TAILRACE_TRY(file_.create_group("/", static_cast<std::uint64_t>(n_links)));
   scales_ = NetcdfScales(hdf5());
   const Hdf5Id root(H5Gopen2(hdf5(), "/", H5P_DEFAULT));

@@ -73,12 +73,12 @@ Status FileWriter::start(bool append) {
     TAILRACE_TRY(
         comm_->agree(comm_->is_root() ? write_trace_file(options_.trace_path, "") : Status()));
   }
+  // Asked once, here, so that no step has to; and first, since a profile may be missing.
+  const auto keep = [this](const std::string& line) { remarks_.push_back(line); };
+  TAILRACE_TRY(need_profile(*comm_, options_, keep, path_, profile_));
   appended_ = append;
   TAILRACE_TRY(append ? output_.open(*comm_, path_, options_)
                       : output_.create(*comm_, path_, options_));
-  // Asked once, here, so that no step has to.
-  const auto keep = [this](const std::string& line) { remarks_.push_back(line); };
-  TAILRACE_TRY(need_profile(*comm_, options_, keep, path_, profile_));
   share_within_node();
   return Status();
 }
