@@ -466,9 +466,9 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   TAILRACE_TRY(check_one_file(ranks.comm, request.original));
   TAILRACE_TRY(check_one_file(ranks.comm, request.compressed));
   TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
-  if (pairing.tasks.empty() && pairing.problems.empty()) {
+  if (pairing.tasks.empty() && pairing.problems.empty() && pairing.objects.empty()) {
     return Status(Code::invalid_argument,
-                  fmt::format("{} holds no number arrays to compare", request.original));
+                  fmt::format("{} holds nothing to compare", request.original));
   }
   TAILRACE_TRY(compare_objects(request, ranks.comm, pairing.objects, pairing.problems));
   TileReader of_original(*original, tile_bytes);

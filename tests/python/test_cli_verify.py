@@ -195,6 +195,16 @@ def test_attributes_that_were_carried_over_must_stay(tmp_path, ranks):
         'field "/v": attribute "DIMENSION_LIST" is missing in the output'])
 
 
+def test_files_without_number_arrays_are_compared(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["names"] = ["first", "second"]
+    shutil.copy(source, target)
+    assert numbers("verify", source, target)["n_failed"] == 0
+    change(target, "names", 0, "FIRST")
+    assert len(numbers("verify", source, target, code=1)["problems"]) == 1
+
+
 def test_an_unreadable_dataset_of_texts_is_an_error(tmp_path):
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
