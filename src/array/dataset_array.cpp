@@ -11,8 +11,8 @@
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "describe/input_bytes.hpp"
+#include "exec/comm_factory.hpp"
 #include "hdf5/live_datasets.hpp"
-#include "hdf5/private_storage.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
@@ -61,12 +61,10 @@ double fill_number(DType dtype, const std::vector<std::byte>& element) {
   return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
 }
 
-std::vector<bool> growing_of(const Shape& shape, const Shape& max_shape) {
-  std::vector<bool> growing(shape.size(), false);
-  for (std::size_t d = 0; d < max_shape.size() && d < shape.size(); ++d) {
-    growing[d] = max_shape[d] > shape[d];
-  }
-  return growing;
+/// Which dimensions may change: all of a dataset that the program has chunked, since it may also
+/// cut it.
+std::vector<bool> growing_of(const Shape& shape, bool chunked) {
+  return std::vector<bool>(shape.size(), chunked);
 }
 
 bool any_of(const std::vector<bool>& flags) {
@@ -133,12 +131,55 @@ Status DatasetArray::start(bool create) {
                       "created, which HDF5's calls do not give");
   }
   writable_ = true;
+  opened_ = !create;
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   } else {
+    if (comm_->is_root()) preserve_at_root();
     TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+    if (comm_->is_root()) {
+      const Result<std::uint64_t> n_bytes = output_.storage().file_bytes();
+      opened_bytes_ = n_bytes.ok() ? *n_bytes : UINT64_MAX;
+    }
   }
   return comm_->agree(comm_->is_root() ? Status() : start_private(create));
+}
+
+/// What rank 0 overwrites of a file that was opened the others must go on seeing as it was: their
+/// HDF5 knows nothing of the chunks that flushes insert.
+void DatasetArray::preserve_at_root() {
+  const auto open = options_.file.open_storage;
+  const bool direct_io = options_.file.direct_io;
+  options_.file.open_storage = [this, open, direct_io](
+                                   const std::string& path,
+                                   bool create) -> Result<std::unique_ptr<Storage>> {
+    Result<std::unique_ptr<Storage>> storage =
+        open ? open(path, create) : open_posix_storage(path, create, direct_io);
+    if (!storage.ok()) return storage;
+    auto preserving = std::make_unique<PreservingStorage>(std::move(*storage));
+    preserving_ = preserving.get();
+    return std::unique_ptr<Storage>(std::move(preserving));
+  };
+}
+
+/// Collective: one broadcast, where the file was opened.
+void DatasetArray::share_preserved() {
+  if (!opened_) return;
+  ByteWriter writer;
+  const DirtyBytes preserved = std::exchange(preserved_, {});
+  for (const auto& [address, segment] : preserved.segments()) {
+    writer.add(address);
+    writer.add(static_cast<std::uint64_t>(segment.bytes.size()));
+    writer.add_bytes(segment.bytes);
+  }
+  Bytes bytes = writer.take();
+  comm_->broadcast(bytes, 0);
+  if (comm_->is_root()) return;
+  ByteReader reader(bytes);
+  while (!reader.at_end()) {
+    const auto address = reader.take<std::uint64_t>();
+    private_storage_->preserve(address, reader.take_bytes(reader.take<std::uint64_t>()));
+  }
 }
 
 /// The file in which this rank repeats what rank 0 does to the metadata.
@@ -186,7 +227,7 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition) c
   field.path = definition.path;
   field.dtype = definition.number.value_or(dtype_of_bytes(definition.element_bytes));
   field.shape = definition.shape;
-  const std::vector<bool> growing = growing_of(definition.shape, definition.max_shape);
+  const std::vector<bool> growing = growing_of(definition.shape, !definition.chunk_shape.empty());
   for (std::size_t d = 0; d < growing.size(); ++d) {
     if (d == 0) field.extendable = growing[0];
     if (d > 0 && growing[d]) field.more_unlimited |= std::uint64_t{1} << d;
@@ -304,7 +345,7 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   live.shape = definition.shape;
   live.by_value = definition.by_value;
   variable.definition.path = definition.path;
-  variable.growing = growing_of(definition.shape, definition.max_shape);
+  variable.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
   variable.fill = definition.fill;
   variable.tells_max_error = false;
   variable.storage = ArrayStorage::by_hdf5;
@@ -348,7 +389,7 @@ Status DatasetArray::adopt(std::size_t v) {
   const std::string path = variables_[v].definition.path;
   ArrayVariable variable(memory_, static_cast<std::size_t>(stored.element_bytes));
   variable.definition.path = path;
-  variable.growing = growing_of(stored.shape, stored.max_shape);
+  variable.growing = growing_of(stored.shape, stored.chunked());
   variable.tells_max_error = false;
   variable.fill.assign(variable.log.element_bytes(), std::byte{0});
   if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
@@ -408,6 +449,22 @@ Result<DatasetArray::Facts> DatasetArray::facts(std::size_t v) {
                variables_[v].storage == ArrayStorage::by_hdf5};
 }
 
+namespace {
+
+Shape least_of(const Shape& a, const Shape& b) {
+  Shape least = a;
+  for (std::size_t d = 0; d < least.size(); ++d) least[d] = std::min(least[d], b[d]);
+  return least;
+}
+
+/// Whether a chunk has all elements that it had, after its dataset was cut.
+bool is_whole(const ChunkGrid& grid, std::uint64_t chunk_index, const Shape& cut_to) {
+  const Box box = grid.clipped_box(chunk_index);
+  return intersect(box, whole_box(cut_to)) == box;
+}
+
+}  // namespace
+
 /// Where the file has the chunks of datasets that were there before. Collective. Cost: for each
 /// such dataset, once, two agreements and a sparse exchange.
 Status DatasetArray::load_places(const ArrayFlush& flush) {
@@ -423,6 +480,11 @@ Status DatasetArray::load_places(const ArrayFlush& flush) {
     }
     TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
     const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
+    if (live_[v].cut_to) {
+      std::erase_if(chunks, [&](const StoredChunk& chunk) {
+        return !is_whole(grid, chunk.chunk_index, *live_[v].cut_to);
+      });
+    }
     TAILRACE_TRY(comm_->agree(places_.load(*comm_, {v, grid, {}, variable.growing}, chunks)));
     variable.places_known = true;
   }
@@ -432,19 +494,42 @@ Status DatasetArray::load_places(const ArrayFlush& flush) {
 bool DatasetArray::hdf5_can_cut(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
   if (variable.storage != ArrayStorage::chunked) return true;
+  // What is at the edge is encoded again, and values that had lost digits would lose more.
+  if (variable.resolved.codec->lossy()) return false;
   const std::vector<FilterSpec>& filters = variable.resolved.codec->filters();
-  constexpr std::uint32_t kDeflate = 1;
-  constexpr std::uint32_t kFletcher = 3;
   return std::all_of(filters.begin(), filters.end(), [](const FilterSpec& filter) {
-    return filter.filter_id >= kDeflate && filter.filter_id <= kFletcher;
+    const CodecEntry* entry = find_filter(filter.filter_id);
+    return entry != nullptr && !entry->plugin;
   });
 }
 
-void DatasetArray::forget_places(std::size_t v) {
-  if (variables_[v].storage != ArrayStorage::chunked) return;
+Status DatasetArray::before_cut(std::size_t v, const Shape& shape) {
+  cut_parts_.clear();
+  if (variables_[v].storage != ArrayStorage::chunked) return Status();
+  const ChunkGrid grid{live_[v].shape, variables_[v].resolved.chunk_shape};
+  live_[v].cut_to = least_of(live_[v].shape, shape);
+  const Box left = whole_box(*live_[v].cut_to);
+  const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
+  Status read;
+  for_each_position(grid.touched(left), [&](const Shape& coordinates) {
+    const std::uint64_t chunk_index = grid.index_of(coordinates);
+    if (!read.ok() || is_whole(grid, chunk_index, *live_[v].cut_to)) return;
+    if (chunk_index % n_ranks != static_cast<std::uint64_t>(comm_->rank())) return;
+    CutPart part{Slab::of(intersect(grid.clipped_box(chunk_index), left)), {}};
+    part.values.resize(part.slab.n_elements() * variables_[v].log.element_bytes());
+    read = get(v, part.slab, part.values);
+    cut_parts_.push_back(std::move(part));
+  });
+  return read;
+}
+
+Status DatasetArray::after_cut(std::size_t v) {
+  const std::vector<CutPart> parts = std::exchange(cut_parts_, {});
+  if (variables_[v].storage != ArrayStorage::chunked) return Status();
   places_.forget(v);
   variables_[v].places_known = false;
-  live_[v].chunks.reset();
+  for (const CutPart& part : parts) TAILRACE_TRY(put(v, part.slab, part.values));
+  return Status();
 }
 
 // --- staging
@@ -494,14 +579,45 @@ std::vector<bool> DatasetArray::agree_on_staged(bool& over_cap) {
   return staged;
 }
 
-Status DatasetArray::flush_these(const std::vector<bool>& staged, bool hold_back, bool closing) {
+/// Look at the datasets that this rank has not looked at yet. One that the program has deleted
+/// since another rank has staged values of it is no more to be found, or another lies there: what
+/// was staged goes nowhere then, on all ranks. Errors are agreed.
+Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
+  std::vector<std::uint64_t> there(staged.size(), 1);
+  std::optional<std::set<std::uint64_t>> alive;
   Status mine;
   for (std::size_t v = 0; v < staged.size() && mine.ok(); ++v) {
-    if (staged[v]) mine = adopt(v);
+    if (!staged[v] || variables_[v].in_file()) continue;
+    if (deleted_ && !live_[v].dead && !alive) {
+      Result<std::set<std::uint64_t>> found = live_dataset_addresses(metadata().hdf5_id());
+      mine = found.status();
+      if (found.ok()) alive = std::move(*found);
+    }
+    if (live_[v].dead || (alive && !alive->contains(live_[v].address))) {
+      there[v] = 0;
+    } else if (mine.ok()) {
+      mine = adopt(v);
+    }
   }
   TAILRACE_TRY(comm_->agree(mine));
+  comm_->allreduce(std::span<std::uint64_t>(there), Reduction::min);
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    if (there[v] != 0) continue;
+    staged[v] = false;
+    live_[v].dead = true;
+    variables_[v].log.clear();
+  }
+  return Status();
+}
+
+Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing) {
+  TAILRACE_TRY(adopt_staged(staged));
   model_changed_ = true;  // Nobody tells what the program has changed.
   return flush_variables(staged, hold_back, closing);
+}
+
+void DatasetArray::begin_collective_put() {
+  if (comm_->n_ranks() > 1) ++epoch_;
 }
 
 Status DatasetArray::settle() {
@@ -662,6 +778,7 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
     for (; i < parts.size() && parts[i].dataset == v; ++i) {
       if (alive && written.ok()) written = write_elements(dataset, parts[i].slab, parts[i].values);
     }
+    if (alive && written.ok()) written = flush_elements(dataset);
     if (alive) close_hdf5_id(dataset);
     TAILRACE_TRY(written.within(quoted(v)));
   }
@@ -696,12 +813,15 @@ Status DatasetArray::publish_at_root(ArrayFlush& flush,
   TAILRACE_TRY(write_plain_at_root(plain));
   if (flush.closing) TAILRACE_TRY(describe_at_root());
   alive_.reset();
-  deleted_ = false;
-  return output_.commit_at_root();
+  if (preserving_ != nullptr) preserving_->remember(opened_bytes_);
+  const Status committed = output_.commit_at_root();
+  if (preserving_ != nullptr) preserved_ = preserving_->take();
+  return committed;
 }
 
 /// All ranks learn where rank 0's file has the datasets that are new.
 void DatasetArray::published(const ArrayFlush& flush) {
+  share_preserved();
   ByteWriter writer;
   for (std::size_t v = n_published_; v < live_.size(); ++v) writer.add(live_[v].address);
   if (!writer.empty()) {
@@ -716,6 +836,7 @@ void DatasetArray::published(const ArrayFlush& flush) {
   for (Live& live : live_) {
     live.file_shape = live.shape;
     live.chunks.reset();
+    live.cut_to.reset();
   }
   for (const std::size_t v : flush.variables) live_[v].flushed = true;
 }

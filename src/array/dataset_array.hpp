@@ -30,6 +30,7 @@
 #include "array/array_engine.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "hdf5/private_storage.hpp"
 
 namespace tailrace {
 
@@ -90,7 +91,7 @@ class DatasetArray final : private ArrayEngine {
   std::size_t add_existing(const std::string& path, std::uint64_t address, Origin origin);
   /// The dataset at an address of this rank's file.
   std::optional<std::size_t> find(std::uint64_t address) const;
-  /// The program may have deleted datasets: a flush looks which of them are still there.
+  /// The program may have deleted datasets: flushes look which of them are still there.
   void look_for_deleted() { deleted_ = true; }
 
   /// What is known of a dataset; looks at an existing one first. @error unsupported, corrupt
@@ -120,9 +121,16 @@ class DatasetArray final : private ArrayEngine {
   }
   /// Whether the dataset's chunks can be cut by HDF5 itself: it runs their filters.
   bool hdf5_can_cut(std::size_t dataset) const;
-  /// After HDF5 has cut chunks of a dataset, and a flush: their places are looked up anew.
-  void forget_places(std::size_t dataset);
+  /// HDF5 is about to cut a dataset's extents; a flush has been. It encodes the chunks at the new
+  /// edge anew, and may leave the filter mask of a chunk that was stored raw, if the length is the
+  /// same by chance. So this keeps what they hold, and after_cut() stages it again, for a flush
+  /// that must follow at once. Not collective, alike everywhere.
+  Status before_cut(std::size_t dataset, const Shape& shape);
+  Status after_cut(std::size_t dataset);
 
+  /// What a collective write begins with: it is later than all writes before it, whosever they
+  /// were. Not collective by itself: all ranks count alike.
+  void begin_collective_put();
   /// What a collective write ends with: a flush if some rank stages more than its cap.
   Status settle();
   /// What a collective read begins with: a flush if some rank has staged anything.
@@ -145,8 +153,13 @@ class DatasetArray final : private ArrayEngine {
     bool described = false;   ///< Its attributes tell how it was stored.
     bool bound_open = false;  ///< The values of the first flush decide it.
     Shape shape;
-    Shape file_shape;                                ///< At the last flush.
+    Shape file_shape;             ///< At the last flush.
+    std::optional<Shape> cut_to;  ///< Chunks that are not wholly within are not what they were.
     std::optional<std::vector<StoredChunk>> chunks;  ///< As of the last flush.
+  };
+  struct CutPart {
+    Slab slab;
+    std::vector<std::byte> values;
   };
   struct DecodedChunk {
     std::size_t dataset = 0;
@@ -158,6 +171,8 @@ class DatasetArray final : private ArrayEngine {
       : ArrayEngine(std::move(comm), std::move(path), options) {}
   Status start(bool create);
   Status start_private(bool create);
+  void preserve_at_root();
+  void share_preserved();
   Result<FieldDefinition> define_new(const Definition& definition) const;
   Status resolve_new(FieldState& field, const Definition& definition);
   Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
@@ -165,8 +180,8 @@ class DatasetArray final : private ArrayEngine {
   Status adopt(std::size_t dataset);
   Status adopt_codec(std::size_t dataset, const StoredDataset& stored);
   std::vector<bool> agree_on_staged(bool& over_cap);
-  Status flush_staged(bool closing);
-  Status flush_these(const std::vector<bool>& staged, bool hold_back, bool closing);
+  Status adopt_staged(std::vector<bool>& staged);
+  Status flush_these(std::vector<bool> staged, bool hold_back, bool closing);
   Status resolve_open_bounds(const ArrayFlush& flush);
   Status insert_at_root(ArrayFlush& flush, std::size_t f, std::span<const WrittenChunk> chunks);
   Status write_plain_at_root(const std::vector<Bytes>& plain);
@@ -191,13 +206,19 @@ class DatasetArray final : private ArrayEngine {
                          const std::vector<Bytes>& plain) override;
   void published(const ArrayFlush& flush) override;
 
-  std::unique_ptr<Storage> private_storage_;  ///< All but rank 0.
+  // Of a file that was opened: what the other ranks go on seeing of it.
+  bool opened_ = false;
+  PreservingStorage* preserving_ = nullptr;  ///< Rank 0.
+  std::uint64_t opened_bytes_ = 0;
+  DirtyBytes preserved_;
+  std::unique_ptr<PrivateStorage> private_storage_;  ///< All but rank 0.
   std::uint64_t private_end_ = 0;
   std::unique_ptr<Hdf5File> private_file_;
   std::vector<Live> live_;  ///< Parallel to variables_.
   std::map<std::uint64_t, std::size_t> by_address_;
-  std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
-  bool deleted_ = false;
+  std::size_t n_published_ = 0;     ///< Datasets whose address in the file all ranks know.
+  std::vector<CutPart> cut_parts_;  ///< This rank's share, from before_cut() to after_cut().
+  bool deleted_ = false;  ///< Ever: a deleted dataset lives on as long as somebody has it open.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
   // Of the last flush; each is made when it is first asked.
   std::unique_ptr<ChunkIndexReader> index_;

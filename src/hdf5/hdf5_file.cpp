@@ -124,7 +124,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
                                           std::uint64_t n_bytes, const hsize_t* offset,
                                           const void* guard, herr_t& written);
   Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
-                    const void* guard);
+                    const void* guard, bool may_keep_mask);
   Result<Hdf5Id> create_planned(const ExactDataset& dataset, hid_t link_list);
   const void* guard_of(std::uint64_t n_bytes);
 
@@ -435,7 +435,7 @@ MetadataDriver::PlanOutcome Hdf5FileOnDriver::write_guard(hid_t dataset, const C
 }
 
 Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
-                                    const void* guard) {
+                                    const void* guard, bool may_keep_mask) {
   const std::uint64_t n_bytes = record.extent.encoded_bytes;
   const auto moved = [&](const MetadataDriver::PlanOutcome& outcome) {
     return outcome.written && outcome.address != record.extent.address;
@@ -443,9 +443,9 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   herr_t written = 0;
   MetadataDriver::PlanOutcome outcome =
       write_guard(dataset, record, n_bytes, offset, guard, written);
-  if (written >= 0 && moved(outcome) && !reuses_space_) {
-    // A chunk of the same length is there, and HDF5 keeps its place. One of another length in
-    // between has a new place, and then so has this one.
+  if (written >= 0 && moved(outcome) && (!reuses_space_ || may_keep_mask)) {
+    // A chunk of the same length is there, and HDF5 keeps its place, and its filter mask. One of
+    // another length in between has a new place, and then so has this one.
     driver_->forget_copy();
     const std::uint64_t other_length = n_bytes > 1 ? n_bytes - 1 : 2;
     outcome = write_guard(dataset, record, other_length, offset, guard, written);
@@ -525,7 +525,9 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
       offset[d] = rest % n_per_dimension[d] * grid.chunk_shape[d];
       rest /= n_per_dimension[d];
     }
-    TAILRACE_TRY(insert_one(dataset_id, record, offset.data(), guard).within(what));
+    // Of a program's datasets HDF5 may have encoded the chunk that is there, to any length.
+    const bool by_program = settings_.access_list_id >= 0;
+    TAILRACE_TRY(insert_one(dataset_id, record, offset.data(), guard, by_program).within(what));
   }
   return Status();
 }

@@ -165,6 +165,12 @@ Status write_elements(std::int64_t dataset_id, const Slab& slab,
   return Status();
 }
 
+Status flush_elements(std::int64_t dataset_id) {
+  const Hdf5Scope scope;
+  if (H5Dflush(dataset_id) >= 0) return Status();
+  return hdf5_failure(Code::internal, "HDF5 cannot write what it has buffered");
+}
+
 Status read_elements(std::int64_t file_id, std::uint64_t address, const Slab& slab,
                      std::span<std::byte> values) {
   const Hdf5Scope scope;

@@ -39,6 +39,10 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id);
 /// Write elements as the dataset stores them, dense and row-major. @error internal
 Status write_elements(std::int64_t dataset_id, const Slab& slab, std::span<const std::byte> values);
 
+/// Have HDF5 write what it has buffered of a dataset. It does so by itself for those alone that
+/// were opened by the very handle of the file that is flushed, and a program has one of its own.
+Status flush_elements(std::int64_t dataset_id);
+
 /// Read elements of the dataset at `address` of a file that is open, as it stores them.
 /// @error internal, plugin_missing
 Status read_elements(std::int64_t file_id, std::uint64_t address, const Slab& slab,

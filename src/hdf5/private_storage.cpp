@@ -1,4 +1,4 @@
-// A file in memory, over one that is only read.
+// A file in memory, over one that is only read; what that one held.
 
 #include "hdf5/private_storage.hpp"
 
@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "hdf5/commit_order.hpp"
 #include "hdf5/file_names.hpp"
@@ -16,9 +17,9 @@
 namespace tailrace {
 namespace {
 
-class PrivateStorage final : public Storage {
+class StorageInMemory final : public PrivateStorage {
  public:
-  explicit PrivateStorage(std::string path) : path_(std::move(path)) {}
+  explicit StorageInMemory(std::string path) : path_(std::move(path)) {}
 
   Status open_below() {
     TAILRACE_TAKE(RegularFile opened, open_regular(path_, O_RDONLY));
@@ -43,8 +44,14 @@ class PrivateStorage final : public Storage {
     std::fill(bytes.begin(), bytes.end(), std::byte{0});
     const std::uint64_t there = below_bytes_ > address ? below_bytes_ - address : 0;
     TAILRACE_TRY(read_below(address, bytes.first(std::min<std::uint64_t>(there, bytes.size()))));
+    preserved_.overlay(address, bytes);
     written_.overlay(address, bytes);
     return Status();
+  }
+
+  void preserve(std::uint64_t address, std::span<const std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
+    preserved_.put(address, bytes, false);
   }
 
   Result<std::uint64_t> file_bytes() override {
@@ -78,20 +85,43 @@ class PrivateStorage final : public Storage {
   Descriptor below_;
   std::uint64_t below_bytes_ = 0;
   std::uint64_t n_bytes_ = 0;
+  DirtyBytes preserved_;
   DirtyBytes written_;
   std::mutex mutex_;
 };
 
 }  // namespace
 
-std::unique_ptr<Storage> make_private_storage(const std::string& path) {
-  return std::make_unique<PrivateStorage>(path);
+std::unique_ptr<PrivateStorage> make_private_storage(const std::string& path) {
+  return std::make_unique<StorageInMemory>(path);
 }
 
-Result<std::unique_ptr<Storage>> open_private_storage(const std::string& path) {
-  auto storage = std::make_unique<PrivateStorage>(path);
+Result<std::unique_ptr<PrivateStorage>> open_private_storage(const std::string& path) {
+  auto storage = std::make_unique<StorageInMemory>(path);
   TAILRACE_TRY(storage->open_below());
-  return std::unique_ptr<Storage>(std::move(storage));
+  return std::unique_ptr<PrivateStorage>(std::move(storage));
+}
+
+DirtyBytes PreservingStorage::take() {
+  end_ = 0;
+  return std::exchange(taken_, {});
+}
+
+Status PreservingStorage::write_at(std::uint64_t address, std::span<const std::byte> bytes) {
+  if (address < end_ && !bytes.empty()) {
+    std::vector<std::byte> before(std::min<std::uint64_t>(bytes.size(), end_ - address));
+    TAILRACE_TRY(storage_->read_at(address, before));
+    first_.overlay(address, before);
+    first_.put(address, before, false);
+    taken_.put(address, before, false);
+  }
+  return storage_->write_at(address, bytes);
+}
+
+Status PreservingStorage::write_pieces_at(std::uint64_t address,
+                                          std::span<const std::span<const std::byte>> pieces) {
+  if (address < end_) return Storage::write_pieces_at(address, pieces);
+  return storage_->write_pieces_at(address, pieces);
 }
 
 }  // namespace tailrace
