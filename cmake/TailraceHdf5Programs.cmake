@@ -44,5 +44,9 @@ set_target_properties(tailrace_hdf5_programs PROPERTIES
                       LINKER_LANGUAGE CXX
                       LINK_DEPENDS "${hdf5_calls_script}")
 target_link_options(tailrace_hdf5_programs PRIVATE "-Wl,--version-script=${hdf5_calls_script}")
+if(NOT TAILRACE_SANITIZE)
+  # What it lacks it would lack in the program, and it is not linked into one.
+  target_link_options(tailrace_hdf5_programs PRIVATE "-Wl,-z,defs")
+endif()
 
 install(TARGETS tailrace_hdf5_programs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

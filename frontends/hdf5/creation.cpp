@@ -80,7 +80,10 @@ bool read_call(const CreateCall& call, Definition& definition) {
   definition.number = number_of(call.type);
   definition.fill.assign(definition.element_bytes, std::byte{0});
   const H5S_class_t kind = H5Sget_simple_extent_type(call.space);
-  if (kind == H5S_NULL) definition.only_by_root = "without elements";
+  if (kind == H5S_NULL) {
+    definition.only_by_root = "without elements";
+    definition.shape = {0};
+  }
   if (kind == H5S_NO_CLASS) return false;
   if (kind == H5S_SIMPLE) {
     const int rank = H5Sget_simple_extent_ndims(call.space);
@@ -118,9 +121,18 @@ Result<Hdf5Id> creation_list_of(Session& session, const CreateCall& call,
   H5D_alloc_time_t alloc_time = H5D_ALLOC_TIME_DEFAULT;
   H5D_fill_time_t fill_time = H5D_FILL_TIME_IFSET;
   const H5D_layout_t layout = H5Pget_layout(list.get());
-  if (H5Pget_alloc_time(list.get(), &alloc_time) >= 0 && alloc_time == H5D_ALLOC_TIME_EARLY &&
-      (layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS)) {
+  if (layout == H5D_CHUNKED) {
+    H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_INCR);
+  } else if (H5Pget_alloc_time(list.get(), &alloc_time) >= 0 && layout == H5D_CONTIGUOUS &&
+             alloc_time == H5D_ALLOC_TIME_EARLY) {
     H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_DEFAULT);
+  }
+  // Space that is taken may have been something else's: what is never written must not show that.
+  H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
+  const bool fills =
+      H5Pfill_value_defined(list.get(), &fill) >= 0 && fill != H5D_FILL_VALUE_UNDEFINED;
+  if (!plan.in_chunks && layout != H5D_COMPACT && fills) {
+    H5Pset_fill_time(list.get(), H5D_FILL_TIME_ALLOC);
   }
   if (H5Pget_fill_time(list.get(), &fill_time) >= 0 && fill_time == H5D_FILL_TIME_NEVER) {
     H5Pset_fill_time(list.get(), H5D_FILL_TIME_IFSET);
@@ -152,7 +164,8 @@ Status enter_new(Session& session, const CreateCall& call, const Definition& def
   list = Hdf5Id(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE)
                                                   : H5Pcopy(call.creation_list));
   if (!plan.in_chunks) session.by_root[plan.why].push_back(definition.path);
-  return Status();
+  // On all ranks now, while the header is there.
+  return session.array->facts(added).status();
 }
 
 struct CopyVisit {
@@ -211,7 +224,13 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   }
   if (!plan.ok()) return fail("H5Dcreate", plan.status());
   const hid_t created = create_by_hdf5(call, list.get());
-  if (created < 0) return created;
+  if (created < 0) {
+    const KeptErrors kept;
+    const Hdf5Id closed = std::move(list);
+    return created;
+  }
+  // Nobody may see it any more once it has no name: flushes must look.
+  if (call.name == nullptr) session.array->look_for_deleted();
   const Status entered = enter_new(session, call, definition, *plan, created);
   if (entered.ok()) return created;
   {

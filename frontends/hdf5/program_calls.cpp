@@ -9,12 +9,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "array/array_file.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/live_datasets.hpp"
 #include "hdf5/real_hdf5.hpp"
 #include "hdf5/sessions.hpp"
 #include "hdf5_filter/own_filters.hpp"
@@ -66,6 +68,10 @@ Result<std::unique_ptr<Session>> open_file(const OpenCall& call, MPI_Comm comm) 
   auto session = std::make_unique<Session>();
   session->name = call.name;
   session->path = path_of_name(call.name);
+  // The program may change its folder before the file has its name.
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(call.name, error);
+  const std::string path = error ? std::string(call.name) : absolute.string();
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
   TAILRACE_TRY(read_array_options(*ranks, options));
@@ -81,10 +87,10 @@ Result<std::unique_ptr<Session>> open_file(const OpenCall& call, MPI_Comm comm) 
   options.file.hdf5_access_list = without_mpi.get();
   options.file.hdf5_creation_list = call.creation_list;
   if (call.create) {
-    TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), call.name, options));
+    TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), path, options));
     return session;
   }
-  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), call.name, options));
+  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), path, options));
   TAILRACE_TRY(enter_datasets(*session));
   return session;
 }
@@ -136,7 +142,11 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list) {
   const Session* open = session_of_path(path_of_name(name));
   if (open != nullptr || (flags & H5F_ACC_RDWR) == 0) {
     MPI_Comm_free(&comm);
-    return open != nullptr ? open_again(*open) : real().H5Fopen(name, flags, access_list);
+    if (open != nullptr) return open_again(*open);
+    // HDF5 reads it alone, also what our own codecs have written.
+    static const bool entered = hdf5::register_own_filters().ok();
+    (void)entered;
+    return real().H5Fopen(name, flags, access_list);
   }
   OpenCall call;
   call.name = name;
@@ -147,10 +157,15 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list) {
 /// The program gives one of its ids of a session's file back: what HDF5 says, and, once no rank
 /// has any left, the end of the session. Collective.
 herr_t close_file(const char* function, Session& session, hid_t id) {
-  Comm& comm = session.array->comm();
+  // One id of several: no other rank need have had it.
+  if (n_ids_of_program(session, H5F_OBJ_FILE) > 1) return real().H5Fclose(id);
   const herr_t closed = real().H5Fclose(id);
-  std::uint64_t left[2] = {closed < 0 ? 1U : 0U, n_ids_of_program(session)};
-  comm.allreduce(std::span<std::uint64_t>(left), Reduction::max);
+  std::uint64_t left[2] = {closed < 0 ? 1U : 0U, 0};
+  {
+    const KeptErrors kept;
+    left[1] = n_ids_of_program(session, H5F_OBJ_ALL);
+  }
+  session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
   if (left[0] != 0) return closed;
   const Status done = left[1] == 0 ? end_session(session) : session.array->flush();
   return done.ok() ? 0 : fail(function, done);
@@ -212,17 +227,25 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   if (cuts && !array.hdf5_can_cut(target.dataset)) {
     return refuse(function, what + " has been flushed, and HDF5 would encode its chunks anew");
   }
+  const Shape shape(extents.begin(), extents.end());
+  Status done;
   if (cuts) {
     if (const Status flushed = array.flush(); !flushed.ok()) return fail(function, flushed);
+    done = array.before_cut(target.dataset, shape);
   }
   const herr_t set = real().H5Dset_extent(dataset, extents.data());
-  Status done;
-  if (set >= 0) done = array.set_shape(target.dataset, Shape(extents.begin(), extents.end()));
+  // Whatever has failed on this rank: what all must know alike goes on, and the others wait in the
+  // flush.
+  const auto go_on = [&](const Status& next) {
+    if (done.ok()) done = next;
+  };
+  if (set >= 0) go_on(array.set_shape(target.dataset, shape));
   if (cuts) {
-    // Also where it has failed: other ranks wait for this one.
-    const Status flushed = array.flush();
-    if (done.ok()) done = flushed;
-    array.forget_places(target.dataset);
+    // What HDF5 has made of the chunks at the edge is in its cache.
+    if (set >= 0) go_on(flush_elements(dataset));
+    if (set >= 0) go_on(array.after_cut(target.dataset));
+    if (!done.ok()) array.fail(done);
+    go_on(array.flush());
   }
   if (set < 0) return set;
   return done.ok() ? 0 : fail(function, done);
@@ -257,9 +280,15 @@ herr_t write_dataset(const Target& target, hid_t dataset, const TransferCall& ca
   return written.ok() ? 0 : fail("H5Dwrite", written);
 }
 
+bool is_virtual(hid_t dataset) {
+  const Hdf5Scope scope;
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  return list.valid() && H5Pget_layout(list.get()) == H5D_VIRTUAL;
+}
+
 herr_t read_dataset(const Target& target, hid_t dataset, const TransferCall& call, void* values) {
   const Result<DatasetArray::Facts> facts = target.session->array->facts(target.dataset);
-  if (facts.ok() && !facts->by_value) {
+  if (facts.ok() && !facts->by_value && !is_virtual(dataset)) {
     // Nobody has written such values here: every rank has what the file held when it was opened.
     return real().H5Dread(dataset, call.memory_type, call.memory_space, call.file_space,
                           H5P_DEFAULT, values);
@@ -284,9 +313,10 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
     const Status entered = enter_copies(*target, to, to_name);
     if (!entered.ok()) target->array->fail(entered);
   }
-  // Also where it has failed: other ranks wait for this one.
-  const herr_t flushed = flush_session("H5Ocopy", *target);
-  return copied < 0 ? copied : flushed;
+  if (copied >= 0) return flush_session("H5Ocopy", *target);
+  const KeptErrors kept;  // Other ranks wait for this one all the same.
+  static_cast<void>(target->array->flush());
+  return copied;
 }
 
 void note_deletion(hid_t location) {
@@ -331,6 +361,8 @@ TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
   if (!known) return static_cast<decltype(real().real_call)>(ours::fail_unknown(__func__)); \
   return guarded(__func__, [&] { return ours_call; })
 
+// HDF5's names, with one of ours before them.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 
 // The only one that has a name of its own, so that one can ask whether the library is there.
@@ -577,6 +609,10 @@ TAILRACE_CALL herr_t tailrace_H5Ldelete(hid_t location, const char* name, hid_t 
   ours::note_deletion(location);
   return real().H5Ldelete(location, name, access_list);
 }
+TAILRACE_CALL herr_t tailrace_H5Odecr_refcount(hid_t object) {
+  ours::note_deletion(object);
+  return real().H5Odecr_refcount(object);
+}
 TAILRACE_CALL herr_t tailrace_H5Gunlink(hid_t location, const char* name) {
   ours::note_deletion(location);
   return real().H5Gunlink(location, name);
@@ -589,3 +625,4 @@ TAILRACE_CALL herr_t tailrace_H5Ldelete_by_idx(hid_t location, const char* group
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -47,12 +47,14 @@
   CALL(H5Oflush, "1.10.0")                   \
   CALL(H5Orefresh, "1.10.0")                 \
   CALL(H5Ocopy, "1.8.7")                     \
+  CALL(H5Odecr_refcount, "1.8.7")            \
   CALL(H5Ldelete, "1.8.7")                   \
   CALL(H5Ldelete_by_idx, "1.8.7")            \
   CALL(H5Gunlink, "1.8.7")
 
 namespace tailrace::hdf5_programs {
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared.
 #define TAILRACE_HDF5_POINTER(name, version) decltype(&::name) name = nullptr;
 struct RealHdf5 {
   TAILRACE_HDF5_CALLS(TAILRACE_HDF5_POINTER)

@@ -201,9 +201,9 @@ hid_t begin_session(std::unique_ptr<Session> session) {
   return id;
 }
 
-std::uint64_t n_ids_of_program(const Session& session) {
+std::uint64_t n_ids_of_program(const Session& session, unsigned types) {
   const Hdf5Scope scope;
-  const ssize_t n = H5Fget_obj_count(session.file(), H5F_OBJ_ALL);
+  const ssize_t n = H5Fget_obj_count(session.file(), types);
   return n > 1 ? static_cast<std::uint64_t>(n - 1) : 0;  // One is ours.
 }
 
@@ -232,7 +232,8 @@ Status end_session_by_force(Session& session) {
     std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
     if (n > 0) H5Fget_obj_ids(file, H5F_OBJ_ALL, ids.size(), ids.data());
     // Objects before files: a file that waits for its objects would stay open.
-    std::ranges::stable_partition(ids, [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });
+    std::stable_partition(ids.begin(), ids.end(),
+                          [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });
     for (const hid_t id : ids) {
       for (int n_left = H5Iget_ref(id); id != file && n_left > 0; --n_left) H5Idec_ref(id);
     }
@@ -240,13 +241,39 @@ Status end_session_by_force(Session& session) {
   return end_session(session);
 }
 
+namespace {
+
+/// Under what HDF5 would file such a failure: h5py and others look at that.
+struct ErrorKind {
+  hid_t major;
+  hid_t minor;
+};
+
+ErrorKind kind_of(std::string_view function, Code code) {
+  if (function == "H5Fopen") return {H5E_FILE, H5E_CANTOPENFILE};
+  if (function == "H5Fcreate") {
+    return {H5E_FILE, code == Code::already_exists ? H5E_FILEEXISTS : H5E_CANTCREATE};
+  }
+  if (function == "H5Dwrite") return {H5E_DATASET, H5E_WRITEERROR};
+  if (function == "H5Dread") return {H5E_DATASET, H5E_READERROR};
+  if (function.starts_with("H5F")) return {H5E_FILE, H5E_CANTFLUSH};
+  if (code == Code::unsupported) return {H5E_DATASET, H5E_UNSUPPORTED};
+  return {H5E_DATASET, H5E_CANTINIT};
+}
+
+}  // namespace
+
 int fail(const char* function, const Status& status) {
   H5E_auto2_t printer = nullptr;
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &printer, &data);
   H5Eclear2(H5E_DEFAULT);
-  H5Epush2(H5E_DEFAULT, "tailrace", function, 0, H5E_ERR_CLS, H5E_DATASET, H5E_CANTINIT,
-           "tailrace: %s", status.message().c_str());
+  const ErrorKind kind = kind_of(function, status.code());
+  // h5py tells files that are not there by these words of HDF5's.
+  const char* const missing =
+      status.code() == Code::not_found ? "unable to open file: errno = 2, No such file: " : "";
+  H5Epush2(H5E_DEFAULT, "tailrace", function, 0, H5E_ERR_CLS, kind.major, kind.minor,
+           "%stailrace: %s", missing, status.message().c_str());
   if (printer != nullptr) printer(H5E_DEFAULT, data);
   return -1;
 }

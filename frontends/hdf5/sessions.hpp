@@ -72,14 +72,28 @@ hid_t begin_session(std::unique_ptr<Session> session);
 Status end_session(Session& session);
 /// The same where the program may have ids left, which are closed. @returns what came of it
 Status end_session_by_force(Session& session);
-/// How many ids the program has open in the session's file.
-std::uint64_t n_ids_of_program(const Session& session);
+/// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
+std::uint64_t n_ids_of_program(const Session& session, unsigned types);
 
 /// TAILRACE_HDF5=off.
 bool switched_off();
 
 /// Put a failure on HDF5's error stack and let the program's printer, if any, show it. @returns -1
 int fail(const char* function, const Status& status);
+
+/// Keeps what HDF5's error stack says while calls of ours empty it.
+class KeptErrors {
+ public:
+  KeptErrors() : stack_(H5Eget_current_stack()) {}
+  ~KeptErrors() {
+    if (stack_ >= 0) H5Eset_current_stack(stack_);
+  }
+  KeptErrors(const KeptErrors&) = delete;
+  KeptErrors& operator=(const KeptErrors&) = delete;
+
+ private:
+  hid_t stack_;
+};
 
 /// Do a call's work: an exception (no memory) must not leave it.
 template <class Call>

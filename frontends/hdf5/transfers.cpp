@@ -50,6 +50,11 @@ Result<hid_t> type_of(const Target& target, hid_t dataset) {
 
 /// Whether compound `memory` lacks members of `file`, at any depth.
 bool lacks_members(hid_t file, hid_t memory) {
+  if (H5Tget_class(file) == H5T_ARRAY && H5Tget_class(memory) == H5T_ARRAY) {
+    const Hdf5Id inner(H5Tget_super(file));
+    const Hdf5Id other(H5Tget_super(memory));
+    return lacks_members(inner.get(), other.get());
+  }
   if (H5Tget_class(file) != H5T_COMPOUND || H5Tget_class(memory) != H5T_COMPOUND) return false;
   const int n_members = H5Tget_nmembers(file);
   for (int i = 0; i < n_members; ++i) {
@@ -239,6 +244,7 @@ Status write_elements_of(const Target& target, hid_t dataset, const TransferCall
     const Hdf5Scope scope;
     collective = is_collective(call.transfer_list);
   }
+  if (collective) array.begin_collective_put();
   Status staged = stage(target, dataset, call, values).within(what);
   if (!collective) return staged;
   // The others wait for this rank, whatever has become of its part.

@@ -64,8 +64,9 @@ with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
     file["linked"] = h5py.SoftLink("/rows")
     assert file.driver == "mpio" and file.filename == sys.argv[1]
     assert file["rows"][part(60)].sum() == rows[part(60)].sum()
-    with file["rows"].collective:
-        assert (file["linked"][:] == rows).all()
+    linked = file["linked"]
+    with linked.collective:
+        assert (linked[:] == rows).all()
 
 with h5py.File(sys.argv[1], "a", driver="mpio", comm=MPI.COMM_WORLD) as file:
     file["rows"][part(60), 99] = -1.0
