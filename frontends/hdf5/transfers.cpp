@@ -187,6 +187,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
     }
     from = converted.data();
   }
+  array.begin_write();
   TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));
   if (facts.by_root) target.session->root_bytes += transfer.n * transfer.file_bytes;
   for (const Slab& slab : transfer.slabs) {

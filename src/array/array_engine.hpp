@@ -64,6 +64,9 @@ class ArrayEngine {
   /// Learn where the file has the chunks of those variables that were opened with it. Errors are
   /// agreed.
   virtual Status load_places(const ArrayFlush& flush) = 0;
+  /// Between which collective calls a put of this epoch was made; ascends with it. Writes to places
+  /// in the file are made phase by phase.
+  virtual std::uint64_t phase_of(std::uint64_t epoch) const { return epoch; }
   /// This rank's values of what rank 0 writes with HDF5.
   virtual Bytes pack_plain(const ArrayFlush& flush) const = 0;
   /// Before a commit: nobody may keep the file open over it who is to read afterwards. Collective.
@@ -100,7 +103,7 @@ class ArrayEngine {
   ChunkPlaces places_;
   ArrayFileReport report_;
   std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.
-  std::uint32_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
+  std::uint64_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
   bool writable_ = false;
   bool closed_ = false;
 
@@ -115,8 +118,9 @@ class ArrayEngine {
   Status stage_rest(ArrayFlush& flush);
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
   Status write_plain(ArrayFlush& flush);
-  Status write_contiguous(std::size_t variable, std::uint32_t epoch);
-  std::uint64_t next_epoch(const ArrayFlush& flush, std::uint64_t least);
+  Status write_contiguous(std::size_t variable, std::uint64_t phase);
+  std::size_t first_in_phase(const StagingLog& log, std::uint64_t phase) const;
+  std::uint64_t next_phase(const ArrayFlush& flush, std::uint64_t least);
   Status publish(ArrayFlush& flush);
   void share_errors(ArrayFlush& flush);
   void take_moves(ArrayFlush& flush);

@@ -468,32 +468,47 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
   if (n_plain == 0) return Status();
   // In rounds, so that what any rank has put later stays.
   Status mine;
-  for (std::uint64_t epoch = next_epoch(flush, 0); epoch != UINT64_MAX;
-       epoch = next_epoch(flush, epoch + 1)) {
+  for (std::uint64_t phase = next_phase(flush, 0); phase != UINT64_MAX;
+       phase = next_phase(flush, phase + 1)) {
     for (const std::size_t v : flush.variables) {
       if (variables_[v].storage != ArrayStorage::contiguous || !mine.ok()) continue;
-      mine = write_contiguous(v, static_cast<std::uint32_t>(epoch));
+      mine = write_contiguous(v, phase);
     }
   }
   return comm_->agree(mine);
 }
 
-/// The first epoch from `least` on in which any rank has put into a contiguous variable; UINT64_MAX
-/// if there is none. Collective: one allreduce, which also ends the writes of the epoch before.
-std::uint64_t ArrayEngine::next_epoch(const ArrayFlush& flush, std::uint64_t least) {
+/// The first entry of a phase, or of one behind it.
+std::size_t ArrayEngine::first_in_phase(const StagingLog& log, std::uint64_t phase) const {
+  std::size_t first = 0;
+  std::size_t end = log.n_entries();
+  while (first < end) {
+    const std::size_t middle = first + (end - first) / 2;
+    if (phase_of(log.epoch(middle)) < phase) {
+      first = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return first;
+}
+
+/// The first phase from `least` on in which any rank has put into a contiguous variable; UINT64_MAX
+/// if there is none. Collective: one allreduce, which also ends the writes of the phase before.
+std::uint64_t ArrayEngine::next_phase(const ArrayFlush& flush, std::uint64_t least) {
   std::uint64_t next = UINT64_MAX;
   for (const std::size_t v : flush.variables) {
     const StagingLog& log = variables_[v].log;
     if (variables_[v].storage != ArrayStorage::contiguous) continue;
-    const std::size_t e = log.first_of(least);
-    if (e < log.n_entries()) next = std::min<std::uint64_t>(next, log.epoch(e));
+    const std::size_t e = first_in_phase(log, least);
+    if (e < log.n_entries()) next = std::min(next, phase_of(log.epoch(e)));
   }
   comm_->allreduce(std::span<std::uint64_t>(&next, 1), Reduction::min);
   return next;
 }
 
-/// Write what this rank has put into a contiguous variable in one epoch. Not collective.
-Status ArrayEngine::write_contiguous(std::size_t v, std::uint32_t epoch) {
+/// Write what this rank has put into a contiguous variable in one phase. Not collective.
+Status ArrayEngine::write_contiguous(std::size_t v, std::uint64_t phase) {
   const ArrayVariable& variable = variables_[v];
   const StagingLog& log = variable.log;
   const std::size_t element = log.element_bytes();
@@ -509,8 +524,8 @@ Status ArrayEngine::write_contiguous(std::size_t v, std::uint32_t epoch) {
     }
     written = output_.storage().write_at(variable.address + first * element, values);
   };
-  for (std::size_t e = log.first_of(epoch); e < log.n_entries() && written.ok(); ++e) {
-    if (log.epoch(e) != epoch) break;
+  for (std::size_t e = first_in_phase(log, phase); e < log.n_entries() && written.ok(); ++e) {
+    if (phase_of(log.epoch(e)) != phase) break;
     const Slab slab = log.slab(e);
     // Dimensions behind `outer` form one run of the file.
     std::size_t outer = slab.rank();

@@ -175,15 +175,6 @@ void for_each_row(const Slab& part, const Box& box, Visit&& visit) {
   });
 }
 
-/// Call `visit(position)` for every bit that is set among the first `end`.
-template <class Visit>
-void for_each_put(const std::vector<std::uint64_t>& bits, std::uint64_t end, Visit&& visit) {
-  for (std::uint64_t at = find_bit(bits, true, 0, end); at < end;
-       at = find_bit(bits, true, at + 1, end)) {
-    visit(at);
-  }
-}
-
 }  // namespace
 
 PatchedChunks::PatchedChunks(Variable variable, const StagingLog& log, Storage& storage)
@@ -230,26 +221,20 @@ std::optional<std::uint64_t> PatchedChunks::fixed_address(std::uint64_t chunk_in
   return before == before_.end() ? std::nullopt : std::optional(before->second.address);
 }
 
-/// What the file holds, encoded and decoded (or before that, values kept from an earlier piece),
-/// the bitmap, and the epochs.
+/// What the file holds, encoded and decoded (or before that, pieces of others), and the bitmap.
 std::uint64_t PatchedChunks::extra_bytes() const {
   const std::uint64_t raw = chunk_elements() * variable_.element_bytes;
-  const std::uint64_t epochs = variable_.alone ? 0 : chunk_elements() * sizeof(std::uint32_t);
-  return raw + variable_.codec->encoded_bytes_max(raw) + chunk_elements() / 8 + 8 + epochs;
+  const std::uint64_t pieces = variable_.alone ? 0 : raw;
+  return raw + variable_.codec->encoded_bytes_max(raw) + chunk_elements() / 8 + 8 + pieces;
 }
 
-PatchedChunks::Patched& PatchedChunks::patched(std::uint64_t chunk_index) {
+std::vector<Bytes> PatchedChunks::take_pieces(std::uint64_t chunk_index) {
   const std::scoped_lock lock(mutex_);
-  Patched& patched = patched_[chunk_index];
-  if (patched.put.empty()) patched.put.resize((chunk_elements() + 63) / 64);
-  return patched;
-}
-
-PatchedChunks::Patched PatchedChunks::take_patched(std::uint64_t chunk_index) {
-  Patched taken = std::move(patched(chunk_index));
-  const std::scoped_lock lock(mutex_);
-  patched_.erase(chunk_index);
-  return taken;
+  const auto found = patched_.find(chunk_index);
+  if (found == patched_.end()) return {};
+  std::vector<Bytes> pieces = std::move(found->second.pieces);
+  patched_.erase(found);
+  return pieces;
 }
 
 // --- pieces
@@ -275,7 +260,7 @@ Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) con
   ByteReader reader(pieces);
   while (!reader.at_end()) {
     const Slab slab = reader.take_slab();
-    const auto epoch = reader.take<std::uint32_t>();
+    const auto epoch = reader.take<std::uint64_t>();
     const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
     TAILRACE_TRY(to.put(slab, part, epoch));
   }
@@ -283,50 +268,43 @@ Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) con
 }
 
 void PatchedChunks::lay_pieces(std::uint64_t chunk_index, std::span<const std::byte> pieces,
-                               Buffer& values) {
-  Patched& chunk = patched(chunk_index);
-  ByteReader reader(pieces);
-  while (!reader.at_end()) {
-    const Slab slab = reader.take_slab();
-    const auto epoch = reader.take<std::uint32_t>();
-    const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
-    const Status laid = lay(chunk_index, slab, epoch, part.data(), chunk, values);
-    const std::scoped_lock lock(mutex_);
-    if (laying_.ok()) laying_ = laid;
-  }
+                               Buffer&) {
+  const std::scoped_lock lock(mutex_);
+  patched_[chunk_index].pieces.emplace_back(pieces.begin(), pieces.end());
 }
 
-/// Lay one slab over the chunk, but for elements that a piece of a later epoch has put.
-Status PatchedChunks::lay(std::uint64_t chunk_index, const Slab& slab, std::uint32_t epoch,
-                          const std::byte* from, Patched& patched, Buffer& values) const {
-  const Box chunk = variable_.grid.full_box(chunk_index);
-  const SlabPart part = part_within(slab, variable_.grid.clipped_box(chunk_index));
-  const std::size_t element = variable_.element_bytes;
-  if (!variable_.alone && patched.touched && patched.epochs.empty() &&
-      epoch != patched.last_epoch) {
-    patched.epochs.assign(chunk_elements(), 0);
-    for_each_put(patched.put, chunk_elements(),
-                 [&](std::uint64_t at) { patched.epochs[at] = patched.last_epoch; });
-  }
-  const bool late = !patched.epochs.empty() && epoch < patched.last_epoch;
-  const Buffer kept = late ? Buffer::copy_of(values.bytes()) : Buffer();
-  if (late && !kept.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-  scatter_part(part, slab, from, chunk, values.data(), element);
-  for_each_row(part.slab, chunk, [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride) {
-    for (std::uint64_t i = 0; i < n && !patched.epochs.empty(); ++i) {
-      const std::uint64_t at = first + i * stride;
-      if (patched.epochs[at] > epoch) {
-        std::memcpy(values.data() + at * element, kept.data() + at * element, element);
-      } else {
-        patched.epochs[at] = epoch;
-      }
+/// Lay everybody's slabs over each other. @returns which elements were put
+PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index,
+                                             const std::vector<Bytes>& from_others,
+                                             Buffer& values) const {
+  std::vector<Piece> pieces;
+  for (const Bytes& of_rank : from_others) {
+    ByteReader reader(of_rank);
+    while (!reader.at_end()) {
+      Piece piece;
+      piece.slab = reader.take_slab();
+      piece.epoch = reader.take<std::uint64_t>();
+      piece.values = reader.take_bytes(piece.slab.n_elements() * variable_.element_bytes).data();
+      pieces.push_back(std::move(piece));
     }
-    if (stride == 1 || n == 1) return set_bits(patched.put, first, n);
-    for (std::uint64_t i = 0; i < n; ++i) set_bits(patched.put, first + i * stride, 1);
-  });
-  patched.last_epoch = std::max(patched.last_epoch, epoch);
-  patched.touched = true;
-  return Status();
+  }
+  for (const Link& link : links_of(chunk_index)) {
+    pieces.push_back({log_.epoch(link.entry), log_.slab(link.entry), log_.values(link.entry)});
+  }
+  // A rank's own are in order already, and stay so where epochs are alike.
+  std::ranges::stable_sort(pieces, {}, &Piece::epoch);
+  const Box chunk = variable_.grid.full_box(chunk_index);
+  const Box clipped = variable_.grid.clipped_box(chunk_index);
+  Bitmap put((chunk_elements() + 63) / 64);
+  for (const Piece& piece : pieces) {
+    const SlabPart part = part_within(piece.slab, clipped);
+    scatter_part(part, piece.slab, piece.values, chunk, values.data(), variable_.element_bytes);
+    for_each_row(part.slab, chunk, [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride) {
+      if (stride == 1 || n == 1) return set_bits(put, first, n);
+      for (std::uint64_t i = 0; i < n; ++i) set_bits(put, first + i * stride, 1);
+    });
+  }
+  return put;
 }
 
 // --- the rest of a chunk
@@ -334,16 +312,7 @@ Status PatchedChunks::lay(std::uint64_t chunk_index, const Slab& slab, std::uint
 Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_index, Buffer& values) {
   const Box chunk = variable_.grid.full_box(chunk_index);
   const Box clipped = variable_.grid.clipped_box(chunk_index);
-  Patched patched = take_patched(chunk_index);
-  for (const Link& link : links_of(chunk_index)) {
-    TAILRACE_TRY(lay(chunk_index, log_.slab(link.entry), log_.epoch(link.entry),
-                     log_.values(link.entry), patched, values));
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!laying_.ok()) return laying_;
-  }
-  const Bitmap& put = patched.put;
+  const Bitmap put = lay_all(chunk_index, take_pieces(chunk_index), values);
   Completed completed;
   const auto before = before_.find(chunk_index);
   if (before == before_.end()) {

@@ -84,9 +84,9 @@ Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const Ch
 // --- PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
 // staged.
 //
-// The owner of a chunk lays what other ranks send and what it has staged itself over each other,
-// marks in a bitmap which elements were put, and fills the rest by the chunk as the file has it, or
-// by the fill value. Pieces come in any order; where they overlap, that of the later epoch stays. A
+// The owner of a chunk lays what other ranks send and what it has staged itself over each other, in
+// the order of their epochs, marks in a bitmap which elements were put, and fills the rest by the
+// chunk as the file has it, or by the fill value. Pieces come in any order, so they wait for all. A
 // chunk in which decoded values of a lossy codec remain is stored raw, so that values keep their
 // bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
 
@@ -130,12 +130,15 @@ class PatchedChunks final : public ChunkPatches {
  private:
   /// One bit per element of a whole chunk, row-major.
   using Bitmap = std::vector<std::uint64_t>;
-  /// A chunk under way: what was put, and when.
+  /// A chunk under way: what other ranks have sent.
   struct Patched {
-    Bitmap put;
-    std::uint32_t last_epoch = 0;
-    bool touched = false;
-    std::vector<std::uint32_t> epochs;  ///< By element; empty while there has been one epoch only.
+    std::vector<Bytes> pieces;
+  };
+  /// A slab of a chunk, whosever it is.
+  struct Piece {
+    std::uint64_t epoch = 0;
+    Slab slab;
+    const std::byte* values = nullptr;
   };
   struct Link {
     std::uint64_t chunk_index = 0;
@@ -144,10 +147,9 @@ class PatchedChunks final : public ChunkPatches {
 
   std::span<const Link> links_of(std::uint64_t chunk_index) const;
   std::uint64_t chunk_elements() const { return n_elements(variable_.grid.chunk_shape); }
-  Patched& patched(std::uint64_t chunk_index);
-  Patched take_patched(std::uint64_t chunk_index);
-  Status lay(std::uint64_t chunk_index, const Slab& slab, std::uint32_t epoch,
-             const std::byte* from, Patched& patched, Buffer& values) const;
+  std::vector<Bytes> take_pieces(std::uint64_t chunk_index);
+  Bitmap lay_all(std::uint64_t chunk_index, const std::vector<Bytes>& from_others,
+                 Buffer& values) const;
   void fill_unput(const Bitmap& put, Buffer& values) const;
   void to_other_order(Buffer& values) const;
 
@@ -160,7 +162,6 @@ class PatchedChunks final : public ChunkPatches {
 
   std::mutex mutex_;  ///< Guards what follows.
   std::map<std::uint64_t, Patched> patched_;
-  Status laying_;  ///< The first failure of lay_pieces().
 };
 
 }  // namespace tailrace

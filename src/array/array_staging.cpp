@@ -241,12 +241,6 @@ Slab StagingLog::slab(std::size_t entry) const {
   return slab;
 }
 
-std::size_t StagingLog::first_of(std::uint64_t least) const {
-  const auto first = std::partition_point(heads_.begin(), heads_.end(),
-                                          [&](const Head& head) { return head.epoch < least; });
-  return static_cast<std::size_t>(first - heads_.begin());
-}
-
 /// Memory behind what was staged last, so that the two can be joined; else in a block of its own.
 Result<std::byte*> StagingLog::room_for(std::uint64_t n_bytes) {
   if (!blocks_.empty() && blocks_.back().capacity_bytes - blocks_.back().used_bytes >= n_bytes) {
@@ -262,7 +256,7 @@ Result<std::byte*> StagingLog::room_for(std::uint64_t n_bytes) {
   return block.data;
 }
 
-Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std::uint32_t epoch) {
+Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch) {
   if (overwrite_last(slab, values, epoch)) return Status();
   TAILRACE_TAKE(auto* room, room_for(values.size()));
   std::memcpy(room, values.data(), values.size());
@@ -284,7 +278,7 @@ Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std:
 
 /// The same slab once more, right after itself: its values are replaced.
 bool StagingLog::overwrite_last(const Slab& slab, std::span<const std::byte> values,
-                                std::uint32_t epoch) {
+                                std::uint64_t epoch) {
   if (heads_.empty()) return false;
   Head& last = heads_.back();
   if (last.n_bytes != values.size() || last.strided == slab.dense()) return false;

@@ -77,7 +77,7 @@ class StagingLog {
 
   /// Stage the values of one slab that has elements. @error as of StagingMemory::allocate
   /// @param epoch  not less than that of the put before.
-  Status put(const Slab& slab, std::span<const std::byte> values, std::uint32_t epoch = 0);
+  Status put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch = 0);
   /// What an entry takes beside its values, at most.
   static std::uint64_t entry_bytes(std::size_t rank) {
     return sizeof(Head) + 3 * rank * sizeof(std::uint64_t);
@@ -93,10 +93,7 @@ class StagingLog {
   std::vector<Box> boxes() const;
   const std::byte* values(std::size_t entry) const { return heads_[entry].values; }
   bool strided(std::size_t entry) const { return heads_[entry].strided; }
-  std::uint32_t epoch(std::size_t entry) const { return heads_[entry].epoch; }
-  /// The first entry of an epoch from `least` on, of a log whose epochs ascend; n_entries() if
-  /// there is none. Cost: O(log entries).
-  std::size_t first_of(std::uint64_t least) const;
+  std::uint64_t epoch(std::size_t entry) const { return heads_[entry].epoch; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::uint64_t value_bytes() const { return value_bytes_; }
 
@@ -108,7 +105,7 @@ class StagingLog {
   struct Head {
     std::byte* values = nullptr;
     std::uint64_t n_bytes = 0;
-    std::uint32_t epoch = 0;
+    std::uint64_t epoch = 0;
     std::uint16_t rank = 0;
     bool strided = false;
     std::size_t first_word = 0;  ///< starts, counts and, if strided, strides.
@@ -116,7 +113,7 @@ class StagingLog {
   void swap(StagingLog& other) noexcept;
   std::span<std::uint64_t> words(const Head& head);
   Result<std::byte*> room_for(std::uint64_t n_bytes);
-  bool overwrite_last(const Slab& slab, std::span<const std::byte> values, std::uint32_t epoch);
+  bool overwrite_last(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch);
   bool join_last();
 
   StagingMemory* memory_ = nullptr;

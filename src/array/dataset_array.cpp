@@ -1,9 +1,10 @@
-// The datasets of a program's own HDF5 file: how new ones are stored, what a flush does to rank 0's
-// file, reading.
+// The datasets of a program's own HDF5 file: how new ones are stored, what is staged, what a flush
+// does to rank 0's file. dataset_array_read.cpp tells of reading.
 
 #include "array/dataset_array.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -24,6 +25,17 @@ namespace {
 
 /// Below this a dataset is not worth chunks of its own: rank 0 writes it with HDF5.
 constexpr std::uint64_t least_bytes_in_chunks = 16384;
+
+/// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
+/// days. Beyond either, order is lost, as between nodes.
+constexpr unsigned time_bits = 42;
+constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
+constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
+
+std::uint64_t time_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(now / std::chrono::nanoseconds(256));
+}
 
 /// The type by which codecs handle elements that are no numbers of this machine's.
 DType dtype_of_bytes(std::size_t element_bytes) {
@@ -51,12 +63,6 @@ class LateCodec final : public CodecOver {
   std::vector<FilterSpec> header_;
 };
 
-void fill_elements(std::span<std::byte> values, const std::vector<std::byte>& element) {
-  for (std::size_t at = 0; at + element.size() <= values.size(); at += element.size()) {
-    std::memcpy(values.data() + at, element.data(), element.size());
-  }
-}
-
 double fill_number(DType dtype, const std::vector<std::byte>& element) {
   return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
 }
@@ -71,30 +77,10 @@ bool any_of(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
 
-Box box_within(const SlabPart& part) { return {part.first, part.slab.count}; }
-Box box_within(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
-
-/// Call visit(first element, number of elements) for the runs of a slab in an array of `shape`.
-template <class Visit>
-Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
-  const std::size_t rank = shape.size();
-  const bool dense_rows = rank > 0 && (slab.stride_of(rank - 1) == 1 || slab.count[rank - 1] == 1);
-  const std::size_t n_outer = dense_rows ? rank - 1 : rank;
-  const std::uint64_t run = dense_rows ? slab.count[rank - 1] : 1;
-  const Box outer{Shape(n_outer, 0), Shape(slab.count.begin(), slab.count.begin() + n_outer)};
-  Status visited;
-  for_each_position(outer, [&](const Shape& at) {
-    std::uint64_t first = 0;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::uint64_t steps = d < n_outer ? at[d] * slab.stride_of(d) : 0;
-      first = first * shape[d] + slab.start[d] + steps;
-    }
-    if (visited.ok()) visited = visit(first, run);
-  });
-  return visited;
-}
-
 }  // namespace
+
+Box DatasetArray::box_of(const SlabPart& part) { return {part.first, part.slab.count}; }
+Box DatasetArray::box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
 
 // --- the file
 
@@ -132,6 +118,8 @@ Status DatasetArray::start(bool create) {
   }
   writable_ = true;
   opened_ = !create;
+  opened_time_ = comm_->is_root() ? time_now() : 0;
+  comm_->allreduce(std::span<std::uint64_t>(&opened_time_, 1), Reduction::max);
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   } else {
@@ -528,6 +516,7 @@ Status DatasetArray::after_cut(std::size_t v) {
   if (variables_[v].storage != ArrayStorage::chunked) return Status();
   places_.forget(v);
   variables_[v].places_known = false;
+  begin_write();
   for (const CutPart& part : parts) TAILRACE_TRY(put(v, part.slab, part.values));
   return Status();
 }
@@ -539,7 +528,7 @@ Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::b
   TAILRACE_TRY(adopt(v));
   TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
-  TAILRACE_TRY(note(variables_[v].log.put(slab, values, epoch_).within(quoted(v))));
+  TAILRACE_TRY(note(variables_[v].log.put(slab, values, call_epoch_).within(quoted(v))));
   put_bytes_ += values.size();
   return Status();
 }
@@ -558,8 +547,8 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
     const SlabPart part = part_within(slab, whole_box(shape));
     if (part.slab.empty()) continue;
     std::vector<std::byte> values(part.slab.n_elements() * variable.log.element_bytes());
-    copy_box(box_within(part), box_within(slab), variable.log.values(e), box_within(part),
-             values.data(), variable.log.element_bytes());
+    copy_box(box_of(part), box_of(slab), variable.log.values(e), box_of(part), values.data(),
+             variable.log.element_bytes());
     TAILRACE_TRY(kept.put(part.slab, values, variable.log.epoch(e)));
   }
   variable.log = std::move(kept);
@@ -619,6 +608,17 @@ Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool 
 void DatasetArray::begin_collective_put() {
   if (comm_->n_ranks() > 1) ++epoch_;
 }
+
+/// What is put now is later than what other ranks of this node have put before, since a program may
+/// see to that order by messages of its own; between nodes collective calls alone count.
+std::uint64_t DatasetArray::now_epoch() const {
+  const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
+  if (comm_->n_ranks() == 1 || !comm_->place().empty()) return calls;
+  const std::uint64_t now = time_now();
+  return calls | std::min(now > opened_time_ ? now - opened_time_ : 0, most_time);
+}
+
+std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> time_bits; }
 
 Status DatasetArray::settle() {
   TAILRACE_TRY(begin_collective());
@@ -746,7 +746,7 @@ Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
 Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   struct Part {
     std::size_t dataset = 0;
-    std::uint32_t epoch = 0;
+    std::uint64_t epoch = 0;
     Slab slab;
     std::span<const std::byte> values;
   };
@@ -756,7 +756,7 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
     while (!reader.at_end()) {
       Part part;
       part.dataset = static_cast<std::size_t>(reader.take<std::uint64_t>());
-      part.epoch = reader.take<std::uint32_t>();
+      part.epoch = reader.take<std::uint64_t>();
       part.slab = reader.take_slab();
       const std::size_t element = variables_[part.dataset].log.element_bytes();
       part.values = reader.take_bytes(part.slab.n_elements() * element);
@@ -839,114 +839,7 @@ void DatasetArray::published(const ArrayFlush& flush) {
     live.cut_to.reset();
   }
   for (const std::size_t v : flush.variables) live_[v].flushed = true;
-}
-
-// --- reading
-
-/// HDF5 gives a file that a process has open already to whoever opens it again, with the metadata
-/// that it has cached: nobody may keep it open over a commit.
-void DatasetArray::drop_readers() {
-  index_.reset();
-  if (plain_file_id_ >= 0) close_hdf5_id(std::exchange(plain_file_id_, -1));
-  last_chunk_.reset();
-}
-
-Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  TAILRACE_TRY(check_open());
-  TAILRACE_TRY(adopt(v));
-  TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
-  if (slab.empty()) return Status();
-  const ArrayVariable& variable = variables_[v];
-  fill_elements(values, variable.fill);
-  const bool there = output_.in_place() && live_[v].file_address != 0;
-  const bool scalar = live_[v].shape.empty();
-  const SlabPart part =
-      there && !scalar ? part_within(slab, whole_box(live_[v].file_shape)) : SlabPart();
-  if (there && (scalar || !part.slab.empty())) {
-    const std::size_t element = variable.log.element_bytes();
-    const bool whole = scalar || part.slab == slab;
-    std::vector<std::byte> partly(whole ? 0 : part.slab.n_elements() * element);
-    const std::span<std::byte> read = whole ? values : std::span<std::byte>(partly);
-    const Slab& wanted = whole ? slab : part.slab;
-    if (!whole) fill_elements(read, variable.fill);
-    Status done;
-    switch (variable.storage) {
-      case ArrayStorage::chunked: done = read_chunked(v, wanted, read); break;
-      case ArrayStorage::contiguous: done = read_contiguous(v, wanted, read); break;
-      default: done = read_by_hdf5(v, wanted, read); break;
-    }
-    TAILRACE_TRY(done.within(quoted(v)));
-    if (!whole) {
-      copy_box(box_within(part), box_within(part.slab), read.data(), box_within(slab),
-               values.data(), element);
-    }
-  }
-  variable.log.lay_over(slab, values);
-  return Status();
-}
-
-Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {
-  Live& live = live_[v];
-  if (!live.chunks) {
-    if (index_ == nullptr) {
-      TAILRACE_TAKE(index_, ChunkIndexReader::open(output_.path()));
-    }
-    TAILRACE_TAKE(live.chunks, index_->read_at(live.file_address, variables_[v].definition.path));
-  }
-  return &*live.chunks;
-}
-
-Result<const Buffer*> DatasetArray::decoded(std::size_t v, const StoredChunk& chunk) {
-  if (!last_chunk_ || last_chunk_->dataset != v || last_chunk_->chunk_index != chunk.chunk_index) {
-    last_chunk_.reset();
-    const ArrayVariable& variable = variables_[v];
-    const ChunkPlace place{chunk.extent.address, chunk.extent.encoded_bytes, chunk.filter_mask};
-    const std::uint64_t raw =
-        n_elements(variable.resolved.chunk_shape) * variable.log.element_bytes();
-    TAILRACE_TAKE(Buffer values,
-                  read_stored_values(output_.storage(), *variable.resolved.codec, place, raw));
-    last_chunk_ = DecodedChunk{v, chunk.chunk_index, std::move(values)};
-  }
-  return &last_chunk_->values;
-}
-
-/// The chunks that are there; `values` hold fill values before. Not collective.
-Status DatasetArray::read_chunked(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  TAILRACE_TAKE(const std::vector<StoredChunk>* const chunks, chunks_of(v));
-  const ArrayVariable& variable = variables_[v];
-  const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
-  Status read;
-  for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
-    const std::uint64_t chunk_index = grid.index_of(coordinates);
-    const auto chunk =
-        std::ranges::lower_bound(*chunks, chunk_index, {}, &StoredChunk::chunk_index);
-    if (!read.ok() || chunk == chunks->end() || chunk->chunk_index != chunk_index) return;
-    const SlabPart part = part_within(slab, grid.clipped_box(chunk_index));
-    if (part.slab.empty()) return;
-    const Result<const Buffer*> held = decoded(v, *chunk);
-    read = held.status().within("chunk " + box_text(grid.clipped_box(chunk_index)));
-    if (!held.ok()) return;
-    gather_part(part, grid.full_box(chunk_index), (*held)->data(), slab, values.data(),
-                variable.log.element_bytes());
-  });
-  return read;
-}
-
-Status DatasetArray::read_contiguous(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  const std::size_t element = variables_[v].log.element_bytes();
-  std::byte* to = values.data();
-  return for_each_run(slab, live_[v].file_shape, [&](std::uint64_t first, std::uint64_t n) {
-    const std::span<std::byte> run(to, n * element);
-    to += n * element;
-    return output_.storage().read_at(variables_[v].address + first * element, run);
-  });
-}
-
-Status DatasetArray::read_by_hdf5(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  if (plain_file_id_ < 0) {
-    TAILRACE_TAKE(plain_file_id_, open_last_commit(output_.path()));
-  }
-  return read_elements(plain_file_id_, live_[v].file_address, slab, values);
+  if (!flush.hold_back) flushed_epoch_ = epoch_;  // Nothing is staged any more.
 }
 
 }  // namespace tailrace

@@ -106,6 +106,8 @@ class DatasetArray final : private ArrayEngine {
     return variables_[dataset].definition.path;
   }
 
+  /// The puts that follow belong to one write, which comes after all that were made before.
+  void begin_write() { call_epoch_ = now_epoch(); }
   /// Stage the elements of a slab, dense and row-major. Not collective. @error out_of_memory, ...
   Status put(std::size_t dataset, const Slab& slab, std::span<const std::byte> values);
   /// Keep a failure of this rank, which the next collective call returns on all.
@@ -194,6 +196,11 @@ class DatasetArray final : private ArrayEngine {
   Result<const Buffer*> decoded(std::size_t dataset, const StoredChunk& chunk);
   void drop_readers();
 
+  /// A part, or a slab, as a box within the dense array of its slab.
+  static Box box_of(const SlabPart& part);
+  static Box box_of(const Slab& slab);
+  std::uint64_t now_epoch() const;
+  std::uint64_t phase_of(std::uint64_t epoch) const override;
   Shape shape_of(std::size_t dataset) const override { return live_[dataset].shape; }
   std::string quoted(std::size_t dataset) const override {
     return "dataset \"" + variables_[dataset].definition.path + "\"";
@@ -216,8 +223,11 @@ class DatasetArray final : private ArrayEngine {
   std::unique_ptr<Hdf5File> private_file_;
   std::vector<Live> live_;  ///< Parallel to variables_.
   std::map<std::uint64_t, std::size_t> by_address_;
-  std::size_t n_published_ = 0;     ///< Datasets whose address in the file all ranks know.
-  std::vector<CutPart> cut_parts_;  ///< This rank's share, from before_cut() to after_cut().
+  std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
+  std::uint64_t call_epoch_ = 0;
+  std::uint64_t flushed_epoch_ = 0;  ///< Collective calls before the last flush of everything.
+  std::uint64_t opened_time_ = 0;    ///< By rank 0's clock, which is its node's.
+  std::vector<CutPart> cut_parts_;   ///< This rank's share, from before_cut() to after_cut().
   bool deleted_ = false;  ///< Ever: a deleted dataset lives on as long as somebody has it open.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
   // Of the last flush; each is made when it is first asked.

@@ -518,6 +518,105 @@ static void prepared(const char* path) {
   }
 }
 
+/* What several ranks write one after the other, as messages of the program's own see to it. */
+static void overlaps(const char* path) {
+  const hsize_t extents[2] = {80, 60};
+  const hsize_t chunk[2] = {7, 11};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t collective = collective_list();
+  DO(H5Pset_chunk(list, 2, chunk));
+  for (int i = 0; i < 2; ++i) {
+    hid_t dataset = create(file, i == 0 ? "contiguous" : "chunked", H5T_NATIVE_DOUBLE, space,
+                           i == 0 ? H5P_DEFAULT : list);
+    double* zeros = calloc(80 * 60, sizeof(double));
+    if (rank == 0) DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros));
+    MPI_Barrier(MPI_COMM_WORLD);
+    hsize_t first = first_row(80, rank);
+    hsize_t n = first_row(80, rank + 1) - first;
+    write_rows(dataset, first, n - 1, 60, H5P_DEFAULT);
+    MPI_Barrier(MPI_COMM_WORLD);
+    /* The last rank writes over the others' first row, then all of them once more, together. */
+    hid_t memory;
+    hid_t rows = rows_of(dataset, 0, 1, &memory);
+    if (rank == n_ranks - 1) {
+      DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, rows, H5P_DEFAULT, zeros));
+    }
+    DO(H5Sclose(rows));
+    DO(H5Sclose(memory));
+    MPI_Barrier(MPI_COMM_WORLD);
+    rows = rows_of(dataset, 10 + (hsize_t)(n_ranks - 1 - rank), 1, &memory);
+    for (int j = 0; j < 60; ++j) zeros[j] = 7 + rank;
+    DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, rows, collective, zeros));
+    DO(H5Sclose(rows));
+    DO(H5Sclose(memory));
+    free(zeros);
+    DO(H5Dclose(dataset));
+  }
+  DO(H5Pclose(collective));
+  DO(H5Pclose(list));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+/* A dataset at its largest is cut and grows again; a dataset where another one was; one that is
+ * deleted while it is open; a second id of the file. */
+static void lives(const char* path) {
+  const hsize_t extents[2] = {100, 100};
+  const hsize_t less[2] = {100, 50};
+  const hsize_t chunk[2] = {10, 10};
+  const double fill = -2;
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 2, chunk));
+  DO(H5Pset_fill_value(list, H5T_NATIVE_DOUBLE, &fill));
+  hid_t dataset = create(file, "cut", H5T_NATIVE_DOUBLE, space, list);
+  hsize_t first = first_row(100, rank);
+  hsize_t n = first_row(100, rank + 1) - first;
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Dset_extent(dataset, less));
+  DO(H5Dset_extent(dataset, extents));
+  if (rank == 0) write_rows(dataset, 3, 2, 100, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  if (rank == 0) write_rows(dataset, 13, 2, 100, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  hid_t again = H5Freopen(file);
+  DO(again);
+  /* Written, flushed, deleted; then written while it has no name any more. */
+  dataset = create(file, "deleted", H5T_NATIVE_DOUBLE, space, list);
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Ldelete(file, "deleted", H5P_DEFAULT));
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  dataset = H5Dcreate_anon(file, H5T_NATIVE_DOUBLE, space, list, H5P_DEFAULT);
+  DO(dataset);
+  write_rows(dataset, first, n, 100, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Fclose(again));
+  /* In the space of the one that is gone; only a part is written. */
+  const hsize_t hundred = 100;
+  hid_t row = space_of(1, &hundred, NULL);
+  hid_t none = H5Screate(H5S_NULL);
+  dataset = create(file, "row", H5T_NATIVE_DOUBLE, row, H5P_DEFAULT);
+  if (rank == n_ranks - 1) write_rows(dataset, 0, 1, 1, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  dataset = create(file, "none", H5T_NATIVE_DOUBLE, none, H5P_DEFAULT);
+  DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &fill));
+  DO(H5Dclose(dataset));
+  DO(H5Sclose(none));
+  DO(H5Sclose(row));
+  DO(H5Pclose(list));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
 /* Reads back what it has written: its own at once, others' by a collective read. */
 static void reads(const char* path) {
   const hsize_t extents[2] = {48, 64};
@@ -725,10 +824,11 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(const char* path);
-  } patterns[] = {{"blocks", blocks},     {"chunks", chunks},       {"selections", selections},
-                  {"grows", grows},       {"small", small},         {"append", append},
-                  {"prepared", prepared}, {"reads", reads},         {"changes", changes},
-                  {"killed", killed},     {"left_open", left_open}, {"refused", refused}};
+  } patterns[] = {{"blocks", blocks},       {"chunks", chunks},     {"selections", selections},
+                  {"grows", grows},         {"small", small},       {"append", append},
+                  {"prepared", prepared},   {"overlaps", overlaps}, {"lives", lives},
+                  {"reads", reads},         {"changes", changes},   {"killed", killed},
+                  {"left_open", left_open}, {"refused", refused}};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);

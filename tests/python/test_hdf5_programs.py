@@ -84,7 +84,7 @@ def row_values(first, n):
 
 
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
-         "grows", "left_open"]
+         "grows", "overlaps", "lives", "left_open"]
 
 
 @pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda n: f"{n}_ranks")
@@ -101,7 +101,8 @@ def test_values_are_those_of_a_plain_run(name, both):
     """But where HDF5 1.10.8 itself now and then leaves other values than were written."""
     plain, ours, said = both
     assert f"ours/{name}.h5: " in said  # the report: it was served
-    known = {"changes": ["replaced"], "grows": ["cut"]}
+    known = {"changes": ["replaced"], "grows": ["cut"], "lives": ["cut", "row"],
+             "overlaps": ["chunked", "contiguous"]}
     same(ours / f"{name}.h5", plain / f"{name}.h5", leave_out=known.get(name, []))
 
 
@@ -116,6 +117,23 @@ def test_what_was_written_is_there(both):
         expected = np.full((50, 100), 2.5, "f4")
         expected[5:8] = row_values(500, 300).reshape(3, 100)
         np.testing.assert_array_equal(file["replaced"][()], expected)
+    with h5py.File(ours / "lives.h5") as file:
+        expected = row_values(0, 10000).reshape(100, 100)
+        unwritten = np.ones((100, 100), bool)
+        unwritten[[3, 4, 13, 14]] = False
+        expected[:, 50:][unwritten[:, 50:]] = -2
+        np.testing.assert_array_equal(file["cut"][()], expected)
+        assert sorted(file) == ["cut", "none", "row"]
+        assert file["row"][0] == 0 and (file["row"][1:] == 0).all()
+    with h5py.File(ours / "overlaps.h5") as file:
+        n_ranks = int(file["chunked"][10, 0]) - 6  # who wrote row 10 last: the last rank
+        expected = row_values(0, 4800).reshape(80, 60)
+        expected[[80 * (r + 1) // n_ranks - 1 for r in range(n_ranks)]] = 0
+        expected[0] = 0
+        for r in range(n_ranks):
+            expected[10 + n_ranks - 1 - r] = 7 + r
+        for name in ("chunked", "contiguous"):
+            np.testing.assert_array_equal(file[name][()], expected)
     assert sorted(path.stem for path in ours.iterdir()) == sorted(NAMES)
     assert "left_open.h5: closed by MPI_Finalize; H5Fclose was not called" in said
 

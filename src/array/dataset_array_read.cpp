@@ -1,0 +1,148 @@
+// Reading a DatasetArray: what the last flush holds, with this rank's staged values over it.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "array/dataset_array.hpp"
+#include "core/byte_stream.hpp"
+#include "hdf5/live_datasets.hpp"
+
+namespace tailrace {
+
+namespace {
+
+void fill_elements(std::span<std::byte> values, const std::vector<std::byte>& element) {
+  for (std::size_t at = 0; at + element.size() <= values.size(); at += element.size()) {
+    std::memcpy(values.data() + at, element.data(), element.size());
+  }
+}
+
+/// Call visit(first element, number of elements) for the runs of a slab in an array of `shape`.
+template <class Visit>
+Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
+  const std::size_t rank = shape.size();
+  const bool dense_rows = rank > 0 && (slab.stride_of(rank - 1) == 1 || slab.count[rank - 1] == 1);
+  const std::size_t n_outer = dense_rows ? rank - 1 : rank;
+  const std::uint64_t run = dense_rows ? slab.count[rank - 1] : 1;
+  const Box outer{Shape(n_outer, 0), Shape(slab.count.begin(), slab.count.begin() + n_outer)};
+  Status visited;
+  for_each_position(outer, [&](const Shape& at) {
+    std::uint64_t first = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::uint64_t steps = d < n_outer ? at[d] * slab.stride_of(d) : 0;
+      first = first * shape[d] + slab.start[d] + steps;
+    }
+    if (visited.ok()) visited = visit(first, run);
+  });
+  return visited;
+}
+
+}  // namespace
+
+/// HDF5 gives a file that a process has open already to whoever opens it again, with the metadata
+/// that it has cached: nobody may keep it open over a commit.
+void DatasetArray::drop_readers() {
+  index_.reset();
+  if (plain_file_id_ >= 0) close_hdf5_id(std::exchange(plain_file_id_, -1));
+  last_chunk_.reset();
+}
+
+Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  TAILRACE_TRY(check_open());
+  TAILRACE_TRY(adopt(v));
+  TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
+  if (slab.empty()) return Status();
+  const ArrayVariable& variable = variables_[v];
+  fill_elements(values, variable.fill);
+  const bool there = output_.in_place() && live_[v].file_address != 0;
+  const bool scalar = live_[v].shape.empty();
+  const SlabPart part =
+      there && !scalar ? part_within(slab, whole_box(live_[v].file_shape)) : SlabPart();
+  if (there && (scalar || !part.slab.empty())) {
+    const std::size_t element = variable.log.element_bytes();
+    const bool whole = scalar || part.slab == slab;
+    std::vector<std::byte> partly(whole ? 0 : part.slab.n_elements() * element);
+    const std::span<std::byte> read = whole ? values : std::span<std::byte>(partly);
+    const Slab& wanted = whole ? slab : part.slab;
+    if (!whole) fill_elements(read, variable.fill);
+    Status done;
+    switch (variable.storage) {
+      case ArrayStorage::chunked: done = read_chunked(v, wanted, read); break;
+      case ArrayStorage::contiguous: done = read_contiguous(v, wanted, read); break;
+      default: done = read_by_hdf5(v, wanted, read); break;
+    }
+    TAILRACE_TRY(done.within(quoted(v)));
+    if (!whole) {
+      copy_box(box_of(part), box_of(part.slab), read.data(), box_of(slab), values.data(), element);
+    }
+  }
+  variable.log.lay_over(slab, values);
+  return Status();
+}
+
+Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {
+  Live& live = live_[v];
+  if (!live.chunks) {
+    if (index_ == nullptr) {
+      TAILRACE_TAKE(index_, ChunkIndexReader::open(output_.path()));
+    }
+    TAILRACE_TAKE(live.chunks, index_->read_at(live.file_address, variables_[v].definition.path));
+  }
+  return &*live.chunks;
+}
+
+Result<const Buffer*> DatasetArray::decoded(std::size_t v, const StoredChunk& chunk) {
+  if (!last_chunk_ || last_chunk_->dataset != v || last_chunk_->chunk_index != chunk.chunk_index) {
+    last_chunk_.reset();
+    const ArrayVariable& variable = variables_[v];
+    const ChunkPlace place{chunk.extent.address, chunk.extent.encoded_bytes, chunk.filter_mask};
+    const std::uint64_t raw =
+        n_elements(variable.resolved.chunk_shape) * variable.log.element_bytes();
+    TAILRACE_TAKE(Buffer values,
+                  read_stored_values(output_.storage(), *variable.resolved.codec, place, raw));
+    last_chunk_ = DecodedChunk{v, chunk.chunk_index, std::move(values)};
+  }
+  return &last_chunk_->values;
+}
+
+/// The chunks that are there; `values` hold fill values before. Not collective.
+Status DatasetArray::read_chunked(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  TAILRACE_TAKE(const std::vector<StoredChunk>* const chunks, chunks_of(v));
+  const ArrayVariable& variable = variables_[v];
+  const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
+  Status read;
+  for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
+    const std::uint64_t chunk_index = grid.index_of(coordinates);
+    const auto chunk =
+        std::ranges::lower_bound(*chunks, chunk_index, {}, &StoredChunk::chunk_index);
+    if (!read.ok() || chunk == chunks->end() || chunk->chunk_index != chunk_index) return;
+    const SlabPart part = part_within(slab, grid.clipped_box(chunk_index));
+    if (part.slab.empty()) return;
+    const Result<const Buffer*> held = decoded(v, *chunk);
+    read = held.status().within("chunk " + box_text(grid.clipped_box(chunk_index)));
+    if (!held.ok()) return;
+    gather_part(part, grid.full_box(chunk_index), (*held)->data(), slab, values.data(),
+                variable.log.element_bytes());
+  });
+  return read;
+}
+
+Status DatasetArray::read_contiguous(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  const std::size_t element = variables_[v].log.element_bytes();
+  std::byte* to = values.data();
+  return for_each_run(slab, live_[v].file_shape, [&](std::uint64_t first, std::uint64_t n) {
+    const std::span<std::byte> run(to, n * element);
+    to += n * element;
+    return output_.storage().read_at(variables_[v].address + first * element, run);
+  });
+}
+
+Status DatasetArray::read_by_hdf5(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  if (plain_file_id_ < 0) {
+    TAILRACE_TAKE(plain_file_id_, open_last_commit(output_.path()));
+  }
+  return read_elements(plain_file_id_, live_[v].file_address, slab, values);
+}
+
+}  // namespace tailrace
