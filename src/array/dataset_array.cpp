@@ -26,14 +26,23 @@ namespace {
 /// Below this a dataset is not worth chunks of its own: rank 0 writes it with HDF5.
 constexpr std::uint64_t least_bytes_in_chunks = 16384;
 
+/// A chunk that several ranks share takes six times its bytes to lay together and encode, of the
+/// half of memory that staging leaves, and twice that where it is verified.
+constexpr std::uint64_t chunks_per_memory = 16;
+
 /// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
-/// days. Beyond either, order is lost, as between nodes.
+/// days. Beyond either, order is lost.
 constexpr unsigned time_bits = 42;
 constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
 constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
 
-std::uint64_t time_now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+/// By the clock that the ranks have in common: their node's, or that of the day, which the nodes of
+/// a cluster keep alike to within a millisecond or so.
+std::uint64_t time_now(const Comm& comm) {
+  const std::chrono::nanoseconds now =
+      comm.place().empty()
+          ? std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch())
+          : std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch());
   return static_cast<std::uint64_t>(now / std::chrono::nanoseconds(256));
 }
 
@@ -118,7 +127,7 @@ Status DatasetArray::start(bool create) {
   }
   writable_ = true;
   opened_ = !create;
-  opened_time_ = comm_->is_root() ? time_now() : 0;
+  opened_time_ = comm_->is_root() ? time_now(*comm_) : 0;
   comm_->allreduce(std::span<std::uint64_t>(&opened_time_, 1), Reduction::max);
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
@@ -302,9 +311,9 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     plan.why = "elements of " + std::to_string(definition.element_bytes) + " bytes";
   } else if (definition.shape.empty() || (!own_chunks && n_bytes < least_bytes_in_chunks)) {
     plan.why = "small";
-  } else if (own_chunks && n_elements(definition.chunk_shape) * definition.element_bytes * 4 >
-                               options_.file.memory_bytes) {
-    plan.why = "chunks of more than a quarter of memory=";
+  } else if (own_chunks && n_elements(definition.chunk_shape) * definition.element_bytes >
+                               options_.file.memory_bytes / chunks_per_memory) {
+    plan.why = "chunks of more than a sixteenth of memory=";
   }
   if (!plan.why.empty()) return plan;
   plan.field = std::make_shared<FieldState>();
@@ -609,12 +618,12 @@ void DatasetArray::begin_collective_put() {
   if (comm_->n_ranks() > 1) ++epoch_;
 }
 
-/// What is put now is later than what other ranks of this node have put before, since a program may
-/// see to that order by messages of its own; between nodes collective calls alone count.
+/// What is put now is later than what other ranks have put before, since a program may see to that
+/// order by messages of its own.
 std::uint64_t DatasetArray::now_epoch() const {
   const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
-  if (comm_->n_ranks() == 1 || !comm_->place().empty()) return calls;
-  const std::uint64_t now = time_now();
+  if (comm_->n_ranks() == 1) return calls;
+  const std::uint64_t now = time_now(*comm_);
   return calls | std::min(now > opened_time_ ? now - opened_time_ : 0, most_time);
 }
 
@@ -839,7 +848,10 @@ void DatasetArray::published(const ArrayFlush& flush) {
     live.cut_to.reset();
   }
   for (const std::size_t v : flush.variables) live_[v].flushed = true;
-  if (!flush.hold_back) flushed_epoch_ = epoch_;  // Nothing is staged any more.
+  if (!flush.hold_back) {  // Nothing is staged any more.
+    flushed_epoch_ = epoch_;
+    call_epoch_ = 0;
+  }
 }
 
 }  // namespace tailrace

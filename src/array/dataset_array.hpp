@@ -18,6 +18,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -107,7 +108,7 @@ class DatasetArray final : private ArrayEngine {
   }
 
   /// The puts that follow belong to one write, which comes after all that were made before.
-  void begin_write() { call_epoch_ = now_epoch(); }
+  void begin_write() { call_epoch_ = std::max(call_epoch_, now_epoch()); }
   /// Stage the elements of a slab, dense and row-major. Not collective. @error out_of_memory, ...
   Status put(std::size_t dataset, const Slab& slab, std::span<const std::byte> values);
   /// Keep a failure of this rank, which the next collective call returns on all.
