@@ -138,6 +138,15 @@ def test_what_was_written_is_there(both):
     assert "left_open.h5: closed by MPI_Finalize; H5Fclose was not called" in said
 
 
+@pytest.mark.parametrize("ranks_per_node", ["1", "2"])
+def test_several_nodes_write_the_same(ranks_per_node, tmp_path):
+    names = ["chunks", "selections", "append", "grows", "overlaps"]
+    patterns(names, tmp_path / "one", 4)
+    patterns(names, tmp_path / "more", 4, TAILRACE_RANKS_PER_NODE=ranks_per_node)
+    for name in names:
+        same(tmp_path / "more" / f"{name}.h5", tmp_path / "one" / f"{name}.h5")
+
+
 def test_how_datasets_are_stored(both):
     """Ours where the program has no filters of its own; chunks are the program's where it has."""
     _, ours, said = both
