@@ -2,8 +2,6 @@
 
 #include "hdf5/sessions.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "core/options.hpp"
+#include "exec/mpi_finalize.hpp"
 #include "hdf5/real_hdf5.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -65,8 +64,7 @@ void report(const Session& session, std::uint64_t root_bytes) {
 
 // --- what a program leaves open
 
-/// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, when all of MPI still works.
-int end_in_finalize(MPI_Comm, int, void*, void*) {
+void end_in_finalize() {
   for (Session* session : all_sessions()) {
     const bool speaks = session->array->comm().is_root();
     const std::string name = session->name;
@@ -81,7 +79,6 @@ int end_in_finalize(MPI_Comm, int, void*, void*) {
                    name.c_str(), ended.message().c_str());
     }
   }
-  return MPI_SUCCESS;
 }
 
 /// Closing takes all ranks, so at the end of a process it can only be said what is missing.
@@ -93,19 +90,6 @@ void say_what_is_lost() {
                  "written since the last H5Fflush is lost\n",
                  session->name.c_str());
   }
-}
-
-void end_what_is_left_open() {
-  static const bool asked = [] {
-    int key = MPI_KEYVAL_INVALID;
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_in_finalize, &key, nullptr);
-    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
-    static const int pid = getpid();
-    return std::atexit([] {
-             if (getpid() == pid) say_what_is_lost();
-           }) == 0;
-  }();
-  (void)asked;
 }
 
 }  // namespace
@@ -197,7 +181,7 @@ hid_t begin_session(std::unique_ptr<Session> session) {
   const std::string remark = session->array->remark();
   if (!remark.empty()) std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
   table().push_back(std::move(session));
-  end_what_is_left_open();
+  close_at_finalize<end_in_finalize, say_what_is_lost>();
   return id;
 }
 

@@ -12,14 +12,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <string_view>
 
 #include "exec/comm_factory.hpp"
+#include "exec/mpi_finalize.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "pnetcdf/open_file.hpp"
 
@@ -357,9 +356,8 @@ std::vector<OpenFile*> left_open() {
   return files;
 }
 
-/// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, when all of MPI still works. A
-/// rank that waits in ncmpi_close for one that has forgotten it is served as well.
-int close_in_finalize(MPI_Comm, int, void*, void*) {
+/// A rank that waits in ncmpi_close for one that has forgotten it is served as well.
+void close_in_finalize() {
   for (OpenFile* file : left_open()) {
     const bool speaks = file->array->comm().is_root();
     const std::string path = file->path;
@@ -374,7 +372,6 @@ int close_in_finalize(MPI_Comm, int, void*, void*) {
           path.c_str(), ncmpi_strerror(status));
     }
   }
-  return MPI_SUCCESS;
 }
 
 /// Closing takes all ranks, so at the end of a process it can only be said what is missing.
@@ -388,18 +385,7 @@ void say_what_is_lost() {
   }
 }
 
-void close_what_is_left_open() {
-  static const bool asked = [] {
-    int key = MPI_KEYVAL_INVALID;
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_in_finalize, &key, nullptr);
-    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
-    static const int pid = getpid();
-    return std::atexit([] {
-             if (getpid() == pid) say_what_is_lost();
-           }) == 0;
-  }();
-  (void)asked;
-}
+void close_what_is_left_open() { close_at_finalize<close_in_finalize, say_what_is_lost>(); }
 
 int set_fill_mode(OpenFile& file, int mode, int* old_mode) {
   if (file.read_only) return NC_EPERM;
