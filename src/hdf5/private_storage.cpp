@@ -110,18 +110,18 @@ DirtyBytes PreservingStorage::take() {
 Status PreservingStorage::write_at(std::uint64_t address, std::span<const std::byte> bytes) {
   if (address < end_ && !bytes.empty()) {
     std::vector<std::byte> before(std::min<std::uint64_t>(bytes.size(), end_ - address));
-    TAILRACE_TRY(storage_->read_at(address, before));
+    TAILRACE_TRY(inner_->read_at(address, before));
     first_.overlay(address, before);
     first_.put(address, before, false);
     taken_.put(address, before, false);
   }
-  return storage_->write_at(address, bytes);
+  return inner_->write_at(address, bytes);
 }
 
 Status PreservingStorage::write_pieces_at(std::uint64_t address,
                                           std::span<const std::span<const std::byte>> pieces) {
   if (address < end_) return Storage::write_pieces_at(address, pieces);
-  return storage_->write_pieces_at(address, pieces);
+  return inner_->write_pieces_at(address, pieces);
 }
 
 }  // namespace tailrace

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "core/status.hpp"
-#include "core/storage.hpp"
+#include "core/storage_over.hpp"
 #include "hdf5/commit_order.hpp"
 
 namespace tailrace {
@@ -30,9 +30,9 @@ std::unique_ptr<PrivateStorage> make_private_storage(const std::string& path);
 Result<std::unique_ptr<PrivateStorage>> open_private_storage(const std::string& path);
 
 /// Storage as it is, but for what is written while it remembers. One thread at a time then.
-class PreservingStorage final : public Storage {
+class PreservingStorage final : public StorageOver {
  public:
-  explicit PreservingStorage(std::unique_ptr<Storage> storage) : storage_(std::move(storage)) {}
+  using StorageOver::StorageOver;
 
   /// Remember what is overwritten before `end`.
   void remember(std::uint64_t end) { end_ = end; }
@@ -42,16 +42,8 @@ class PreservingStorage final : public Storage {
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override;
   Status write_pieces_at(std::uint64_t address,
                          std::span<const std::span<const std::byte>> pieces) override;
-  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    return storage_->read_at(address, bytes);
-  }
-  Result<std::uint64_t> file_bytes() override { return storage_->file_bytes(); }
-  Status extend(std::uint64_t n_bytes) override { return storage_->extend(n_bytes); }
-  Status sync() override { return storage_->sync(); }
-  const std::string& path() const override { return storage_->path(); }
 
  private:
-  std::unique_ptr<Storage> storage_;
   std::uint64_t end_ = 0;
   DirtyBytes first_;  ///< As it was, of all that was ever overwritten.
   DirtyBytes taken_;  ///< Of that, what has been overwritten since remember().

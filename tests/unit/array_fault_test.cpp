@@ -8,11 +8,11 @@
 
 #include "array_support.hpp"
 #include "container_support.hpp"
+#include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/recover.hpp"
 #include "netcdf_support.hpp"
-#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

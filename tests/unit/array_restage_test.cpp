@@ -9,9 +9,9 @@
 
 #include "array_support.hpp"
 #include "container_support.hpp"
+#include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
-#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

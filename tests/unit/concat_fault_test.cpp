@@ -13,10 +13,10 @@
 #include <ostream>
 
 #include "concat_engine_support.hpp"
+#include "core/storage_over.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
-#include "storage_over.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {

@@ -10,11 +10,11 @@
 
 #include "container_support.hpp"
 #include "core/option_table.hpp"
+#include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
-#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "core/option_table.hpp"
+#include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
-#include "storage_over.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {

@@ -1,4 +1,4 @@
-// A storage over another one, for tests that watch its writes or make them fail.
+// A storage over another one, for what watches its writes, keeps something of them, or fails them.
 
 #pragma once
 
@@ -8,9 +8,9 @@
 
 #include "core/storage.hpp"
 
-namespace tailrace::test {
+namespace tailrace {
 
-/// All but what a test overrides goes to the storage below.
+/// All but what is overridden goes to the storage below; pieces one by one, through write_at().
 class StorageOver : public Storage {
  public:
   explicit StorageOver(std::unique_ptr<Storage> inner) : inner_(std::move(inner)) {}
@@ -29,4 +29,4 @@ class StorageOver : public Storage {
   std::unique_ptr<Storage> inner_;
 };
 
-}  // namespace tailrace::test
+}  // namespace tailrace
