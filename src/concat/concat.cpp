@@ -19,7 +19,6 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 
 #include "concat/concat_inputs.hpp"
 #include "concat/concat_line.hpp"
@@ -30,6 +29,7 @@
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
+#include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/journal.hpp"
@@ -207,11 +207,8 @@ Status Concatenation::settle_threads() {
                       bytes_text(decoded[0]) + ", need --memory of " + bytes_text(2 * task_bytes_) +
                       " at least, or smaller ones by --chunk");
   }
-  const auto on_node = static_cast<unsigned>(std::max(1, comm_.n_ranks_on_node()));
-  const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency() / on_node);
-  const std::uint64_t wanted = request_.options.n_threads > 0 ? request_.options.n_threads : cores;
-  n_threads_ =
-      std::clamp<std::uint64_t>(for_threads / std::max<std::uint64_t>(task_bytes_, 1), 1, wanted);
+  n_threads_ = std::clamp<std::uint64_t>(for_threads / std::max<std::uint64_t>(task_bytes_, 1), 1,
+                                         threads_of_each(request_.options.n_threads, comm_));
   return Status();
 }
 

@@ -95,9 +95,7 @@ std::string loaded_hdf5s() {
   return text.empty() ? "none by that name" : text;
 }
 
-}  // namespace
-
-Status check_hdf5_is_ours() {
+Status whose_hdf5_is_called() {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
@@ -119,6 +117,14 @@ Status check_hdf5_is_ours() {
                     (apart.empty() ? "" : ", and others " + apart) + " (loaded: " + loaded_hdf5s() +
                     "); link the program to the HDF5 that Tailrace was built with, or build "
                     "Tailrace with the program's (HDF5_ROOT)");
+}
+
+}  // namespace
+
+Status check_hdf5_is_ours() {
+  // Addresses of functions are bound when this library is loaded, and stay.
+  static const Status checked = whose_hdf5_is_called();
+  return checked;
 }
 
 std::string hdf5_error_text() {
