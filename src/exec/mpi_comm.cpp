@@ -120,8 +120,17 @@ class MpiComm final : public Comm {
 
   void barrier() override { barrier_politely(comm_, *errands_); }
 
+  /// MPICH 4.0 compares unsigned numbers of 64 bits as if the first were a sign (Open MPI 4.1 those
+  /// of type unsigned long), so that UINT64_MAX was the least. Least and largest are found among
+  /// signed numbers of the same order.
   void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
-    reduce(values.data(), values.size(), MPI_UINT64_T, op_of(reduction));
+    const bool by_order = reduction == Reduction::min || reduction == Reduction::max;
+    const auto turn_sign = [&] {
+      for (std::uint64_t& value : values) value ^= std::uint64_t{1} << 63;
+    };
+    if (by_order) turn_sign();
+    reduce(values.data(), values.size(), by_order ? MPI_INT64_T : MPI_UINT64_T, op_of(reduction));
+    if (by_order) turn_sign();
   }
   void allreduce(std::span<double> values, Reduction reduction) override {
     TAILRACE_CHECK(reduction != Reduction::bit_or);
