@@ -27,7 +27,7 @@ class PlainFile final : public NotedFile {
     while (!bytes.empty()) {
       const ssize_t n_read = ::pread(at.fd(), bytes.data(), bytes.size(), off_t(address));
       if (n_read < 0 && errno == EINTR) continue;
-      if (n_read < 0) return status_from_errno(errno, "reading");
+      if (n_read < 0) return status_from_errno(errno, "\"" + path + "\"");
       if (n_read == 0) break;
       address += std::uint64_t(n_read);
       bytes = bytes.subspan(std::size_t(n_read));
@@ -37,6 +37,7 @@ class PlainFile final : public NotedFile {
   }
 
   Descriptor at;
+  std::string path;
 };
 
 /// The paths of a file's datasets.
@@ -62,6 +63,7 @@ class ReaderOverDriver final : public ChunkIndexReader {
     Result<RegularFile> opened = open_regular(path, O_RDONLY);
     if (!opened.ok()) return opened.status();
     noted_.at = std::move(opened->at);
+    noted_.path = path;
     noted_.bytes_there = opened->n_bytes;
     // Any end beyond what the superblock states makes HDF5 accept a file that is shorter.
     noted_.end_of_file = truncated == Truncated::accept ? UINT64_MAX : noted_.bytes_there;
@@ -106,6 +108,7 @@ class ReaderOverDriver final : public ChunkIndexReader {
 Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& dataset,
                                                              const std::string& dataset_path) {
   const std::string what = "dataset \"" + dataset_path + "\"";
+  noted_.failure = Status();  // Of what was read before.
   if (!dataset.valid()) return hdf5_failure(Code::not_found, what);
   StoredDataset described;
   described.path = dataset_path;

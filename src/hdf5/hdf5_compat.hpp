@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -83,6 +84,13 @@ inline ObjectKey link_key(const LinkInfo& link) {
 #else
   return ObjectKey(reinterpret_cast<const char*>(&link.u.address), sizeof(link.u.address));
 #endif
+}
+
+/// Where the header of an object lies, counted from the superblock; for messages.
+inline std::uint64_t address_of_key(const ObjectKey& key) {
+  std::uint64_t address = 0;  // A token of HDF5's own format begins with it, too.
+  std::memcpy(&address, key.data(), std::min(sizeof(address), key.size()));
+  return address;
 }
 
 /// Open an object without looking up its path.

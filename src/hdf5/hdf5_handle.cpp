@@ -139,6 +139,16 @@ Status hdf5_failure(Code code, const std::string& what) {
   return Status(code, text.empty() ? what : what + ": HDF5 says: " + text);
 }
 
+herr_t failed_read(const Status& why) {
+  H5Epush2(H5E_DEFAULT, "tailrace", "read", 0, H5E_ERR_CLS, H5E_IO, H5E_READERROR, "%s",
+           why.message().c_str());
+  return -1;
+}
+
+std::string wanted_text(std::uint64_t address, std::uint64_t n_bytes) {
+  return std::to_string(n_bytes) + " bytes at address " + std::to_string(address);
+}
+
 H5FD_class_t plain_driver_class(const char* name, [[maybe_unused]] int value,
                                 std::size_t info_bytes) {
   H5FD_class_t driver;

@@ -61,6 +61,12 @@ auto called_by_hdf5(Work&& work) noexcept -> decltype(work()) {
 /// The Status of a failed HDF5 call: `what`, then HDF5's own words.
 Status hdf5_failure(Code code, const std::string& what);
 
+/// What a reading callback of a driver of ours returns when it fails: -1, with `why` on HDF5's
+/// error stack. Whoever asks hears that then, and not HDF5's "driver read request failed".
+herr_t failed_read(const Status& why);
+/// "512 bytes at address 4096": what a driver was asked for.
+std::string wanted_text(std::uint64_t address, std::uint64_t n_bytes);
+
 /// The class of a file driver of ours: what they have alike. Two kinds of space, raw and other, so
 /// that freed metadata is never given to a chunk unasked; locks are ignored. The other callbacks
 /// are the caller's. @param value  for HDF5 >= 1.14; 512 and up are free for private use.

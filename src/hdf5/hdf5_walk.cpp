@@ -73,7 +73,10 @@ class Walk {
     const auto [known, added] = seen_.emplace(key, path);
     if (!added) return visitor_.again(path, known->second);
     const Hdf5Id object(open_by_key(file_, key));
-    if (!object.valid()) return failed(path, "opened");
+    if (!object.valid()) {
+      const std::string place = "its header at address " + std::to_string(address_of_key(key));
+      return failed(path, ("opened, " + place).c_str());
+    }
     switch (H5Iget_type(object.get())) {
       case H5I_GROUP: return visit_group(object.get(), path);
       case H5I_DATASET: return visitor_.dataset(object.get(), path);

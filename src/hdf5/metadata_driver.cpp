@@ -328,10 +328,11 @@ herr_t MetadataDriver::on_write(H5FD_mem_t type, haddr_t address, std::size_t n_
 herr_t MetadataDriver::on_read(haddr_t address, std::size_t n_bytes, void* bytes) {
   const std::span<std::byte> wanted(static_cast<std::byte*>(bytes), n_bytes);
   const Result<std::uint64_t> on_disk = stored_bytes();
-  if (!on_disk.ok()) return -1;
+  if (!on_disk.ok()) return failed_read(on_disk.status());
   const std::uint64_t n_stored = *on_disk > address ? std::min(*on_disk - address, n_bytes) : 0;
   std::fill(wanted.begin() + std::ptrdiff_t(n_stored), wanted.end(), std::byte{0});
-  if (n_stored > 0 && !storage_->read_at(address, wanted.first(n_stored)).ok()) return -1;
+  const Status read = n_stored > 0 ? storage_->read_at(address, wanted.first(n_stored)) : Status();
+  if (!read.ok()) return failed_read(read.within(wanted_text(address, n_bytes)));
   if (pending_) pending_->bytes().overlay(address, wanted);
   dirty_.overlay(address, wanted);
   return 0;

@@ -118,6 +118,18 @@ Status check_global_heap(NotedFile& file, std::uint64_t address, std::span<const
   return Status();
 }
 
+/// Metadata behind the file's end are as zeros to HDF5, which says of them what it says of any
+/// damage; that the file has been cut off, it does not see. What begins before the end may be a
+/// look ahead.
+Status check_is_there(const NotingFile& file, H5FD_mem_t type, std::uint64_t address,
+                      std::uint64_t n_bytes) {
+  const std::uint64_t n_there = file.file->bytes_there;
+  if (n_there == 0 || address < n_there || type == H5FD_MEM_SUPER) return Status();
+  return Status(Code::corrupt, wanted_text(address, n_bytes) +
+                                   " lie behind the file's end: it has " + std::to_string(n_there) +
+                                   " bytes, its superblock says " + std::to_string(file.eoa));
+}
+
 herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
                    void* bytes) {
   if (noting_file(file).file == nullptr) return -1;
@@ -128,11 +140,12 @@ herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
   }
   return called_by_hdf5([&] {
     const std::span<std::byte> wanted(static_cast<std::byte*>(bytes), n);
-    Status filled = noted.fill(address, wanted);
+    Status filled = check_is_there(noting_file(file), type, address, n);
+    if (filled.ok()) filled = noted.fill(address, wanted).within(wanted_text(address, n));
     if (filled.ok() && type == H5FD_MEM_DRAW) filled = check_global_heap(noted, address, wanted);
     if (filled.ok()) return 0;
-    if (noted.failure.ok()) noted.failure = std::move(filled);
-    return -1;
+    if (noted.failure.ok()) noted.failure = filled;
+    return failed_read(filled);
   });
 }
 
@@ -236,7 +249,7 @@ class ChunkWalk {
     hsize_t n_stored = 0;
     space_ = Hdf5Id(H5Dget_space(dataset_));
     if (H5Dget_num_chunks(dataset_, space_.get(), &n_stored) < 0) {
-      return file_.failure.ok() ? hdf5_failure(Code::corrupt, what_) : file_.failure;
+      return file_.failure.ok() ? hdf5_failure(Code::corrupt, what_) : file_.failure.within(what_);
     }
     n_stored_ = n_stored;
     return Status();
@@ -278,8 +291,9 @@ class ChunkWalk {
   }
 
   Status lost(std::uint64_t n_found) const {
+    const std::string why = file_.failure.ok() ? "" : ": " + file_.failure.message();
     return Status(Code::corrupt, what_ + ": only " + std::to_string(n_found) + " of its " +
-                                     std::to_string(n_stored_) + " chunks can be found");
+                                     std::to_string(n_stored_) + " chunks can be found" + why);
   }
 
   NotedFile& file_;

@@ -23,6 +23,7 @@
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
+#include "hdf5/noting_driver.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
 #include "hdf5/writer_lock.hpp"
@@ -129,6 +130,106 @@ TEST(Recover, TruncatedFileNamesWhatIsLostAndIsLeftAlone) {
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(fs::file_size(path), cut);
+}
+
+/// Where the last object header of a file lies.
+std::size_t last_header(const std::vector<std::byte>& bytes) {
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()).rfind("OHDR");
+}
+
+TEST(Recover, MetadataBehindTheEndAreSaidToBe) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  const std::vector<std::byte> bytes = content_of(path);
+  const std::size_t header = last_header(bytes);
+  ASSERT_NE(header, std::string_view::npos);
+  fs::resize_file(path, header);
+  const std::string at = std::to_string(header);
+  const pid_t child = ::fork();  // HDF5 does not always close a damaged file.
+  if (child == 0) {
+    const auto report = inspect_and_recover(path, true);
+    const bool said =
+        report.ok() && report->state == FileState::damaged &&
+        mentions(report->findings, "object \"/") &&
+        mentions(report->findings,
+                 "bytes at address " + at + " lie behind the file's end: it has " + at +
+                     " bytes, its superblock says " + std::to_string(bytes.size())) &&
+        !mentions(report->findings, "driver");
+    ::_exit(said ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+/// A file on a disk that has lost one of its bytes.
+class BadSector final : public NotedFile {
+ public:
+  BadSector(std::vector<std::byte> bytes, std::uint64_t bad) : bytes_(std::move(bytes)), bad_(bad) {
+    end_of_file = bytes_there = bytes_.size();
+  }
+  Status fill(std::uint64_t address, std::span<std::byte> into) override {
+    if (address <= bad_ && bad_ < address + into.size()) {
+      return Status(Code::io_error, "\"out.h5\": Input/output error");
+    }
+    for (std::size_t i = 0; i < into.size(); ++i) {
+      into[i] = address + i < bytes_.size() ? bytes_[address + i] : std::byte{0};
+    }
+    return Status();
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::uint64_t bad_;
+};
+
+TEST(Recover, AFailingReadIsNamedByItsPlace) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  const std::vector<std::byte> bytes = content_of(path);
+  const std::size_t header = last_header(bytes);
+  const Hdf5Scope scope;
+  BadSector file(bytes, header);
+  const auto opened = open_noted(file, path);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  int n_failed = 0;
+  for (const char* name : {"/a", "/b"}) {
+    const Hdf5Id object(H5Oopen(opened->get(), name, H5P_DEFAULT));
+    if (object.valid()) continue;
+    ++n_failed;
+    const std::string text = hdf5_failure(Code::corrupt, name).message();
+    EXPECT_NE(text.find("bytes at address " + std::to_string(header) +
+                        ": \"out.h5\": Input/output error"),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(n_failed, 1);
+}
+
+TEST(Recover, AnObjectThatCannotBeReadIsNamedWithItsPlace) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  std::vector<std::byte> bytes = content_of(path);
+  const std::size_t header = last_header(bytes);
+  bytes[header + 20] ^= std::byte{1};
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+  const pid_t child = ::fork();  // HDF5 does not always close a damaged file.
+  if (child == 0) {
+    const auto report = inspect_and_recover(path, true);
+    const bool said = report.ok() && report->state == FileState::damaged &&
+                      mentions(report->findings, "Not all objects can be read: ") &&
+                      mentions(report->findings, "object \"/") &&
+                      mentions(report->findings, "cannot be opened, its header at address " +
+                                                     std::to_string(header) + ": HDF5 says: ");
+    ::_exit(said ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 /// A power loss can tear a block of an index: that is no dataset without chunks.
