@@ -7,6 +7,9 @@
 //
 // Invariant 1: a dataset is published only when every place of the line up to its end is dealt with
 // on all ranks. Invariant 2: a rank that fails goes on taking part until the ranks agree.
+// Invariant 3: commits on the way are made where a dataset ends, and no dataset has space before
+// its round: all values before the committed end are published, and --resume, which cuts off what
+// lies behind it, leaves no space unused.
 
 #include "concat/concat.hpp"
 
@@ -86,12 +89,12 @@ class Concatenation {
   Status check_request() const;
   Status plan_targets();
   Status open_file();
-  Status place_contiguous();
+  Status place_contiguous(std::uint64_t end);
   Status do_rounds();
   Status do_round(std::uint64_t end);
   Status commit(std::uint64_t place);
   Status finish();
-  std::uint64_t round_end(std::uint64_t first, bool& commit_now);
+  std::uint64_t round_end(bool& commit_now);
   std::uint64_t paced_bytes() const;
   Status settle_threads();
   void count_memory(std::uint64_t moving_bytes);
@@ -107,8 +110,10 @@ class Concatenation {
   std::unique_ptr<ConcatWork> work_;
   std::unique_ptr<ConcatPublisher> publisher_;
   std::vector<WrittenPlace> written_;  ///< Since the last commit.
+  std::size_t next_dataset_ = 0;       ///< Of the first that no round has begun yet.
   std::uint64_t place_ = 0;            ///< Everything before is dealt with.
   std::uint64_t first_place_ = 0;      ///< Resume: was before this run.
+  std::uint64_t committed_place_ = 0;  ///< Everything before is published and committed.
   bool resumes_ = false;               ///< There was an unfinished output, and it is gone on with.
   bool resumable_ = false;             ///< What is committed so far can be gone on with.
   bool closing_ = false;               ///< The last commit has begun: the file may have changed.
@@ -139,7 +144,6 @@ Status Concatenation::run() {
   seconds_[opening] = seconds_since(start_);
   TAILRACE_TRY(plan_targets());
   TAILRACE_TRY(open_file());
-  TAILRACE_TRY(place_contiguous());
   TAILRACE_TRY(do_rounds());
   return finish();
 }
@@ -260,7 +264,7 @@ Status Concatenation::open_file() {
   TAILRACE_TRY(comm_.agree(opened));
   resumable_ = resumes_;
   comm_.allreduce(std::span(done), Reduction::max);
-  first_place_ = place_ = line_->first_place(static_cast<std::size_t>(done[0]));
+  first_place_ = place_ = committed_place_ = line_->first_place(static_cast<std::size_t>(done[0]));
   if (request_.resume && comm_.is_root()) {
     report_.remarks.push_back(resumes_ ? "resumed behind " + std::to_string(done[0]) + " datasets"
                                        : "there was nothing to resume; started anew");
@@ -283,14 +287,16 @@ Status Concatenation::open_file() {
   return Status();
 }
 
-/// Contiguous datasets have their place from the start.
-Status Concatenation::place_contiguous() {
+/// A contiguous dataset has one place for all of its rows, from the round on that begins it.
+Status Concatenation::place_contiguous(std::uint64_t end) {
   std::vector<std::size_t> plain;
-  for (std::size_t d = 0; d < targets_.size(); ++d) {
-    const bool has_places = line_->first_place(d) < line_->first_place(d + 1);
-    const bool ahead = line_->first_place(d) >= first_place_;
-    const bool contiguous = targets_[d].like.storage.kind == StoredForm::Kind::contiguous;
-    if (has_places && ahead && contiguous) plain.push_back(d);
+  for (; next_dataset_ < targets_.size() && line_->first_place(next_dataset_) < end;
+       ++next_dataset_) {
+    const std::uint64_t first = line_->first_place(next_dataset_);
+    const bool begins = first >= place_ && first < line_->first_place(next_dataset_ + 1);
+    const bool contiguous =
+        targets_[next_dataset_].like.storage.kind == StoredForm::Kind::contiguous;
+    if (begins && contiguous) plain.push_back(next_dataset_);
   }
   if (plain.empty()) return Status();
   Bytes addresses(plain.size() * sizeof(std::uint64_t));
@@ -320,22 +326,26 @@ std::uint64_t Concatenation::paced_bytes() const {
   return std::max(round_bytes_min * n_ranks, static_cast<std::uint64_t>(wanted));
 }
 
-/// Where the round that begins at `first` ends, for all ranks; and whether to commit before it.
-std::uint64_t Concatenation::round_end(std::uint64_t first, bool& commit_now) {
+/// Where the next round ends, for all ranks; and whether to commit before it.
+std::uint64_t Concatenation::round_end(bool& commit_now) {
   const std::uint64_t memory = request_.options.memory_bytes;
   const std::uint64_t share = std::min(memory / round_share, round_bytes_max);
   const std::uint64_t outgoing = std::min(memory / outgoing_share, outgoing_max);
   const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
   std::uint64_t bytes = share * n_ranks;
   if (comm_.is_root() && !request_.append) bytes = std::min(bytes, paced_bytes());
-  std::uint64_t end = first < line_->n_places() ? line_->end_within(first, bytes) : first;
-  end = sender_->end_within(first, end, outgoing);
-  const bool due = comm_.is_root() && !request_.append && place_ > first_place_ &&
+  std::uint64_t end = place_ < line_->n_places() ? line_->end_within(place_, bytes) : place_;
+  end = sender_->end_within(place_, end, outgoing);
+  const bool due = comm_.is_root() && !request_.append &&
                    seconds_since(last_commit_) >= request_.commit_interval_s;
   std::vector<std::uint64_t> agreed = {end, due ? 0U : 1U};
   comm_.allreduce(std::span(agreed), Reduction::min);
-  commit_now = agreed[1] == 0;
-  return agreed[0];
+  const bool all_due = agreed[1] == 0;
+  commit_now = all_due && line_->is_border(place_) && place_ > committed_place_;
+  // A commit that is due waits for the end of the dataset: what is written of it would be lost
+  // space in the file that a --resume goes on with.
+  const bool short_round = all_due && !line_->is_border(place_);
+  return short_round ? line_->next_border(place_, agreed[0]) : agreed[0];
 }
 
 void Concatenation::count_memory(std::uint64_t moving_bytes) {
@@ -396,8 +406,9 @@ Status Concatenation::do_rounds() {
   last_commit_ = rounds_begin_ = Clock::now();
   while (place_ < line_->n_places()) {
     bool commit_now = false;
-    const std::uint64_t end = round_end(place_, commit_now);
+    const std::uint64_t end = round_end(commit_now);
     if (commit_now) TAILRACE_TRY(commit(place_));
+    TAILRACE_TRY(place_contiguous(end));
     TAILRACE_TRY(do_round(end));
   }
   return Status();
@@ -428,6 +439,7 @@ Status Concatenation::commit(std::uint64_t place) {
   TAILRACE_TRY(comm_.agree(published));
   resumable_ = resumable_ || place < line_->n_places();
   seconds_[close] += seconds_since(since);
+  committed_place_ = place;
   last_commit_ = Clock::now();
   ++report_.n_commits;
   return Status();

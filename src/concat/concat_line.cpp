@@ -42,6 +42,15 @@ ConcatLine::Chunk ConcatLine::chunk_at(std::uint64_t place) const {
   return {d, datasets_[d].first_chunk + (place - first_place_[d])};
 }
 
+bool ConcatLine::is_border(std::uint64_t place) const {
+  return std::binary_search(first_place_.begin(), first_place_.end(), place);
+}
+
+std::uint64_t ConcatLine::next_border(std::uint64_t first, std::uint64_t end) const {
+  const auto next = std::upper_bound(first_place_.begin(), first_place_.end(), first);
+  return next == first_place_.end() ? end : std::min(*next, end);
+}
+
 std::uint64_t ConcatLine::end_within(std::uint64_t first, std::uint64_t n_bytes) const {
   const std::uint64_t limit = bytes_before(first) + n_bytes;
   std::uint64_t end = n_places();

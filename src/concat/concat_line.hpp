@@ -49,6 +49,11 @@ class ConcatLine {
     return first_place_[dataset] + (chunk_index - datasets_[dataset].first_chunk);
   }
 
+  /// Whether a dataset begins at a place, or the line ends there.
+  bool is_border(std::uint64_t place) const;
+  /// The first border behind `first`; `end`, if there is none before that.
+  std::uint64_t next_border(std::uint64_t first, std::uint64_t end) const;
+
   /// The last place up to which at most `n_bytes` lie behind `first`, but one place at least.
   std::uint64_t end_within(std::uint64_t first, std::uint64_t n_bytes) const;
 

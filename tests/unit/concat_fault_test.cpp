@@ -391,7 +391,7 @@ TEST(ConcatResume, GoesOnAfterManyFailures) {
   do {
     std::vector<StorageProbe> probes(n_ranks);
     // Of rank 0, more of them in every run.
-    probes[0].writes_until_failure = 10 * ++n_runs;
+    probes[0].writes_until_failure = 4 * ++n_runs;
     run = run_concat(n_ranks, request, &probes);
     EXPECT_EQ(std::filesystem::exists(output), run.status.ok());
     if (run.status.message().find("--resume") != std::string::npos) ++n_kept;
@@ -400,6 +400,44 @@ TEST(ConcatResume, GoesOnAfterManyFailures) {
   EXPECT_GT(n_runs, 2);
   EXPECT_GT(n_kept, 0);
   expect_concatenation(output, inputs);
+}
+
+/// However often a job dies, what it had reserved or written of datasets that were not complete is
+/// no lost space in the file that the next one goes on with.
+TEST(ConcatResume, LeavesNoSpaceUnused) {
+  const TestFolder folder;
+  const std::string output = folder / "out.h5";
+  const auto inputs = make_inputs(folder, {30000, 20000, 10000}, 16);
+  for (const int n_ranks : {1, 3}) {
+    ConcatRequest request = small_request(inputs, output);
+    request.chunk_rows = 64;
+    request.options.memory_bytes = 512U << 10;
+    request.commit_interval_s = 0;
+    request.options.replace = true;
+    const ConcatRun whole = run_concat(n_ranks, request);
+    ASSERT_TRUE(whole.status.ok()) << text_of(whole.status);
+    const auto n_bytes = std::filesystem::file_size(output);
+    std::filesystem::remove(output);
+    request.resume = true;
+    int n_kept = 0;
+    for (const std::uint64_t percent : {30U, 60U, 90U}) {
+      std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks));
+      request.progress = [&](std::uint64_t done, std::uint64_t total) {
+        if (100 * done >= percent * total) probes[0].fail_other = true;
+      };
+      const ConcatRun failed = run_concat(n_ranks, request, &probes);
+      ASSERT_FALSE(failed.status.ok());
+      n_kept += std::filesystem::exists(output + partial_suffix) ? 1 : 0;
+    }
+    EXPECT_GT(n_kept, 1);
+    request.progress = nullptr;
+    const ConcatRun last = run_concat(n_ranks, request);
+    ASSERT_TRUE(last.status.ok()) << text_of(last.status);
+    expect_concatenation(output, inputs);
+    // A hundredth of it, and what metadata that were written again have left.
+    EXPECT_LE(std::filesystem::file_size(output), n_bytes + n_bytes / 100 + 3 * (16U << 10));
+    std::filesystem::remove(output);
+  }
 }
 
 /// The file cannot get its name: something has come into the way meanwhile.

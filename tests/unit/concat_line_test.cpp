@@ -41,6 +41,17 @@ TEST(ConcatLine, ARoundHasAtMostItsBytesButOneChunkAtLeast) {
   EXPECT_EQ(line.end_within(8, 1), 9U);
 }
 
+TEST(ConcatLine, BordersAreWhereDatasetsBeginAndTheLineEnds) {
+  const ConcatLine line = three_datasets();
+  for (std::uint64_t place = 0; place <= 9; ++place) {
+    EXPECT_EQ(line.is_border(place), place == 0 || place == 5 || place == 9) << place;
+  }
+  EXPECT_EQ(line.next_border(0, 9), 5U);
+  EXPECT_EQ(line.next_border(0, 3), 3U);
+  EXPECT_EQ(line.next_border(4, 9), 5U);
+  EXPECT_EQ(line.next_border(5, 9), 9U);
+}
+
 TEST(ConcatLine, AnEmptyLineHasNoPlaces) {
   const ConcatLine line({{{{0}, {4}}, 8, 0}});
   EXPECT_EQ(line.n_places(), 0U);
