@@ -490,9 +490,7 @@ Status copy_char_variable(const InputBytes& input, const NetcdfVariable& variabl
 void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribute& attribute,
                      Lines& lines) {
   const std::string what = "attribute \"" + attribute.name + "\" of \"" + owner + "\"";
-  const bool reserved = std::any_of(kReservedNames.begin(), kReservedNames.end(),
-                                    [&](const char* name) { return attribute.name == name; });
-  if (reserved) {
+  if (netcdf4_keeps_name(attribute.name)) {
     lines.push_back(what + " has a name that netCDF-4 keeps for itself: not carried over");
     return;
   }
@@ -553,6 +551,11 @@ Status make_scale(const NetcdfHeader& header, std::size_t dimension_index, hid_t
 }
 
 }  // namespace
+
+bool netcdf4_keeps_name(const std::string& attribute_name) {
+  return std::any_of(kReservedNames.begin(), kReservedNames.end(),
+                     [&](const char* name) { return attribute_name == name; });
+}
 
 std::string netcdf4_variable_path(const NetcdfHeader& header, const NetcdfVariable& variable) {
   const bool names_dimension = std::any_of(

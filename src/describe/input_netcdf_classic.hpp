@@ -86,6 +86,10 @@ Result<NetcdfHeader> read_netcdf_header(const InputBytes& input);
 /// that is named like a dimension which is not its first (the dimension's scale has the name).
 std::string netcdf4_variable_path(const NetcdfHeader& header, const NetcdfVariable& variable);
 
+/// Whether netCDF-4 and HDF5's dimension scales keep an attribute's name for themselves: no file's
+/// own attribute of that name is carried over.
+bool netcdf4_keeps_name(const std::string& attribute_name);
+
 /// Before the fields exist: char variables with their values.
 /// @returns lines about what could not be carried over.  @error io_error, no_space, corrupt
 Result<std::vector<std::string>> carry_over_netcdf_objects(const InputBytes& input,

@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "describe/field_attributes.hpp"
+#include "describe/netcdf_classic_copy.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/one_file.hpp"
 #include "verbs/chunk_deal.hpp"
@@ -304,6 +305,7 @@ struct Pairing {
   std::vector<VerifyTask> tasks;
   std::vector<std::string> problems;
   std::vector<CopiedObject> objects;  ///< That both have, where both are HDF5 files.
+  bool of_classic = false;            ///< The original is a netCDF classic file.
 };
 
 std::string difference_text(const StoredDataset& original, const StoredDataset& compressed) {
@@ -339,6 +341,13 @@ std::vector<CopiedObject> find_missing_objects(const VerifyRequest& request,
   return both;
 }
 
+void take_problems(const ConcatFindings& found, std::vector<std::string>& problems) {
+  problems.insert(problems.end(), found.lines.begin(), found.lines.end());
+  if (found.n_all > found.lines.size()) {
+    problems.push_back(fmt::format("and {} more", found.n_all - found.lines.size()));
+  }
+}
+
 /// Compare attributes, and values that are no field's, each rank its share of them. Collective.
 Status compare_objects(const VerifyRequest& request, Comm& comm,
                        std::span<const CopiedObject> objects, std::vector<std::string>& problems) {
@@ -353,11 +362,23 @@ Status compare_objects(const VerifyRequest& request, Comm& comm,
     compared = compare_copies(request.original, request.compressed, mine, 2 * tile_bytes, found);
   }
   TAILRACE_TRY(comm.agree(compared));
-  found = verbs::share_findings(comm, found);
-  problems.insert(problems.end(), found.lines.begin(), found.lines.end());
-  if (found.n_all > found.lines.size()) {
-    problems.push_back(fmt::format("and {} more", found.n_all - found.lines.size()));
-  }
+  take_problems(verbs::share_findings(comm, found), problems);
+  return Status();
+}
+
+/// The same of a netCDF classic original. Each rank compares its share of the objects. Collective.
+Status compare_classic(const VerifyRequest& request, Comm& comm,
+                       std::vector<std::string>& problems) {
+  int n_seen = 0;
+  ConcatFindings found;
+  NetcdfCopyCheck check;
+  check.wanted = [&](const std::string& path) {
+    return request.selection.holds(path) && n_seen++ % comm.n_ranks() == comm.rank();
+  };
+  check.differs = [&](std::string line) { found.add(std::move(line)); };
+  TAILRACE_TRY(
+      comm.agree(compare_netcdf_classic_copy(request.original, request.compressed, check)));
+  take_problems(verbs::share_findings(comm, found), problems);
   return Status();
 }
 
@@ -404,6 +425,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     return file.format() == "HDF5" || file.format() == "netCDF-4";
   };
   if (!by_hdf5(original) || !by_hdf5(compressed)) pairing.objects.clear();
+  pairing.of_classic = original.format() == "netCDF classic";
   TAILRACE_TAKE(auto recorded, read_field_attributes(request.compressed, paths));
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
@@ -466,11 +488,15 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   TAILRACE_TRY(check_one_file(ranks.comm, request.original));
   TAILRACE_TRY(check_one_file(ranks.comm, request.compressed));
   TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
-  if (pairing.tasks.empty() && pairing.problems.empty() && pairing.objects.empty()) {
+  const bool nothing = pairing.tasks.empty() && pairing.objects.empty() && !pairing.of_classic;
+  if (nothing && pairing.problems.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("{} holds nothing to compare", request.original));
   }
   TAILRACE_TRY(compare_objects(request, ranks.comm, pairing.objects, pairing.problems));
+  if (pairing.of_classic) {
+    TAILRACE_TRY(compare_classic(request, ranks.comm, pairing.problems));
+  }
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems)};

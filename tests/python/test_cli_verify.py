@@ -3,6 +3,7 @@
 import shutil
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -193,6 +194,59 @@ def test_attributes_that_were_carried_over_must_stay(tmp_path, ranks):
         'dataset "/words": attribute "units" is missing in the output',
         'dataset "/words": attribute "title" has another type than in the original',
         'field "/v": attribute "DIMENSION_LIST" is missing in the output'])
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
+def test_what_a_classic_file_says_besides_its_numbers_must_stay(tmp_path, ranks, form):
+    """Characters and attributes: in a copy of ours, and in one that is classic itself."""
+    source, target = tmp_path / "in.nc", tmp_path / "out.h5"
+    with netCDF4.Dataset(source, "w", format=form) as file:
+        for name, length in (("record", None), ("width", 6), ("x", 3)):
+            file.createDimension(name, length)
+        file.title, file.levels = "a title", np.array([1, 2, 3], "i2")
+        file.setncattr("nothing", "")
+        label = file.createVariable("label", "S1", ("record", "width"))
+        label.meaning = "names"
+        field = file.createVariable("field", "f4", ("record", "x"), fill_value=-1)
+        field.units, field.valid = "K", np.float32(np.nan)
+        letter = file.createVariable("letter", "S1", ())
+        label[:] = np.array([list("abcdef")] * 4, "S1")
+        field[:], letter[...] = np.arange(12).reshape(4, 3), b"q"
+    tailrace("repack", source, "-o", target)
+    tailrace("verify", source, target, ranks=ranks)
+    tailrace("verify", source, source, ranks=ranks)
+    with h5py.File(target, "r+") as file:
+        file.attrs["more"] = 1  # The copy may say more, and the same in another type.
+        file.attrs["levels"] = np.array([1, 2, 3], "i8")
+    tailrace("verify", source, target, ranks=ranks)
+    lines = ['group "/": attribute "title" is "another", but "a title" in the original',
+             'group "/": attribute "levels" is {1, 2, 4}, but {1, 2, 3} in the original',
+             'dataset "/label": attribute "meaning" is missing in the output',
+             'dataset "/label" differs from the original in 2 characters, first at [2, 1]: "B", '
+             'but "b" in the original',
+             'field "/field": attribute "units" has another type than in the original',
+             'dataset "/letter" differs from the original in 1 characters, first at []: "Q", but '
+             '"q" in the original']
+    with h5py.File(target, "r+") as file:
+        file.attrs["title"] = "another"
+        file.attrs["levels"] = np.array([1, 2, 4], "i2")
+        del file["label"].attrs["meaning"]
+        file["field"].attrs["units"] = 3
+    with netCDF4.Dataset(target, "a") as file:
+        file["label"][2:, 1] = b"B"
+        file["letter"][...] = b"Q"
+    found = numbers("verify", source, target, code=1, ranks=ranks)["problems"]
+    assert sorted(found) == sorted(f"{target}: {line}" for line in lines)
+    only = numbers("verify", source, target, "--only", "/field", code=1, ranks=ranks)["problems"]
+    assert sorted(only) == sorted(f"{target}: {line}" for line in lines if "/field" in line)
+    changed = tmp_path / "changed.nc"
+    changed.write_bytes(source.read_bytes())
+    with netCDF4.Dataset(changed, "a") as file:
+        file.title = "another"
+        file["label"][2:, 1] = b"B"
+    found = numbers("verify", source, changed, code=1, ranks=ranks)["problems"]
+    assert sorted(found) == sorted(f"{changed}: {line}" for line in (lines[0], lines[3]))
 
 
 def test_files_without_number_arrays_are_compared(tmp_path):
