@@ -118,6 +118,18 @@ Result<NetcdfModel> EngineFile::model() {
   return model_now();
 }
 
+Result<std::vector<std::string>> EngineFile::remarks() {
+  const std::lock_guard lock(mutex_);
+  TAILRACE_TRY(check_open(false));
+  std::vector<std::string> remarks;
+  for (const std::string& remark : model_now().remarks) {
+    remarks.push_back(std::string(path_).append(": ").append(remark));
+  }
+  // A dead job's lock that was taken over, for one.
+  if (array_ != nullptr && !array_->remark().empty()) remarks.push_back(array_->remark());
+  return remarks;
+}
+
 Status EngineFile::edit(const std::function<Status(NetcdfModel&)>& edit) {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(true));

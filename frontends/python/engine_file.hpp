@@ -63,6 +63,9 @@ class EngineFile {
 
   /// A copy of the model as it stands.
   Result<NetcdfModel> model();
+  /// What the user should hear: of objects that the model leaves out, and of how the file was come
+  /// by (rank 0 of those that write it). Each names the file.
+  Result<std::vector<std::string>> remarks();
   /// Apply `edit` to the model. Collective in a file opened for writing. @error invalid_argument
   Status edit(const std::function<Status(NetcdfModel&)>& edit);
   /// Options of a variable without a dataset. Collective.

@@ -177,15 +177,14 @@ void bind_file(nb::module_& module) {
            [](EngineFile& file) {
              return model_to_python(take(unlocked([&] { return file.model(); })));
            })
-      .def(
-          "remarks",
-          [](EngineFile& file) {
-            nb::list remarks;
-            for (const std::string& remark : take(unlocked([&] { return file.model(); })).remarks) {
-              remarks.append(text_to_python(remark));
-            }
-            return remarks;
-          })
+      .def("remarks",
+           [](EngineFile& file) {
+             nb::list remarks;
+             for (const std::string& remark : take(unlocked([&] { return file.remarks(); }))) {
+               remarks.append(text_to_python(remark));
+             }
+             return remarks;
+           })
       .def("group_attributes",
            [](EngineFile& file, std::size_t at) { return attributes(file, Owner::group, at); })
       .def("variable_attributes",

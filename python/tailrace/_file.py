@@ -55,7 +55,7 @@ class File(Group):
             path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
         if self._engine_file.rank == 0:
             for remark in self._engine_file.remarks():
-                warnings.warn(f"{self.filename}: {remark}", RuntimeWarning, stacklevel=3)
+                warnings.warn(remark, RuntimeWarning, stacklevel=3)
         self._position = 0
         # A file that is dropped without close() is closed as long as that needs nobody else.
         self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file,

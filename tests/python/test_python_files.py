@@ -293,6 +293,21 @@ def test_modes_and_their_refusals(written, tmp_path):
     assert (tailrace.open(tmp_path / "new.nc")["v"][...] == [0, 1, 2]).all()
 
 
+@pytest.mark.parametrize("mode", ["w", "x", "a"])
+def test_a_dead_jobs_lock_is_warned_of(tmp_path, mode):
+    path = tmp_path / "run.nc"
+    if mode != "x":
+        tailrace.open(path, "w").close()
+    lock = tmp_path / "run.nc.lock"
+    lock.write_text("host elsewhere\nprocess 7\nsince then\nstart 1\n")
+    with pytest.warns(RuntimeWarning, match="process 7 on elsewhere, since then.* died") as said:
+        file = tailrace.open(path, mode)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert str(said[0].message).count(str(path)) == 1
+    file.close()
+    assert not lock.exists()
+
+
 def test_truncated_files_are_refused_by_name(written, tmp_path):
     data = written.read_bytes()
     for share in (0.2, 0.6, 0.95):
