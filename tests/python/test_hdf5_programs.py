@@ -42,6 +42,12 @@ def patterns(names, folder, ranks, ours=True, **more):
     return run(words, ranks, ours, **more)
 
 
+def flushes(pattern, folder, ranks, ours=True, **more):
+    folder.mkdir(exist_ok=True)
+    return run([built("bin", "hdf5_programs", "write_flushes"), folder, pattern], ranks, ours,
+               **more)
+
+
 def contents(path):
     """Every object's kind, type, extents, attributes and values, by path."""
     found = {}
@@ -192,6 +198,29 @@ def test_the_last_flush_stands(ranks, tmp_path):
         assert list(file) == ["flushed"]
         np.testing.assert_array_equal(file["flushed"][()].ravel(), row_values(0, 8000))
     assert not path.with_name("killed.h5.partial").exists()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_steps_that_are_flushed(ranks, tmp_path):
+    """What the crash campaign runs, without a crash; a second run opens the file."""
+    for ours in (False, True):
+        folder = tmp_path / ("ours" if ours else "plain")
+        flushes("flushes", folder, ranks, ours, FLUSHES="3")
+        flushes("flushes", folder, ranks, ours)
+    same(tmp_path / "ours" / "flushes.h5", tmp_path / "plain" / "flushes.h5")
+    assert len(contents(tmp_path / "ours" / "flushes.h5")) == 1 + 3 + 2 * 5
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_limit_on_file_sizes_is_an_error_of_the_flush(ranks, tmp_path):
+    """RLIMIT_FSIZE (`ulimit -f`): no rank dies by SIGXFSZ, and the last flush stands."""
+    said = flushes("limited", tmp_path, ranks, TAILRACE_OPTIONS="codec=none")
+    lines = [line for line in said.splitlines() if line.startswith("H5Fflush: ")]
+    assert len(lines) == ranks and len(set(lines)) == 1
+    assert "File too large" in lines[0] and "limited.h5" in lines[0]
+    with h5py.File(tmp_path / "limited.h5") as file:
+        np.testing.assert_array_equal(file["flushed"][()].ravel(), np.arange(200000.0))
+    assert [path.name for path in tmp_path.iterdir()] == ["limited.h5"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

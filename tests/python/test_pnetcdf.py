@@ -138,6 +138,24 @@ def test_files_that_mpi_finalize_cannot_close_are_not_called_closed(ranks, tmp_p
         assert sum("MPI_Finalize could not close it" in line for line in said) == 1, done.stderr
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["relinked", "preloaded"])
+def test_a_limit_on_file_sizes_is_an_error_of_the_sync(mode, ranks, tmp_path):
+    """`ulimit -f` within the program: one error on every rank, and what was synced stays."""
+    name = "limited_size" + ("_relinked" if mode == "relinked" else "")
+    file = tmp_path / "run.nc"
+    done = run([built("bin", "pnetcdf", name), file], ranks, mode=mode,
+               TAILRACE_OPTIONS="codec=none")
+    said = [line for line in done.stderr.splitlines() if line.startswith("sync: ")]
+    assert len(said) == ranks and len(set(said)) == 1, done.stderr
+    told = [line for line in done.stderr.splitlines() if "File too large" in line]
+    assert told and all("run.nc" in line for line in told), done.stderr
+    with netCDF4.Dataset(file) as dataset:
+        assert dataset["u"].shape == (1, 20000 * ranks)
+        assert dataset["u"][0].tolist() == list(range(20000 * ranks))
+    assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
 def test_a_dead_jobs_lock_is_told_of(tmp_path):
     lock = "host elsewhere\nprocess 7\nsince then\nstart 1\n"
     words = [built("bin", "campaign_records"), tmp_path / "run.nc"]
