@@ -139,7 +139,9 @@ TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
     while (!claimed) serve(**tail);
     watch.join();
     EXPECT_GE(address, kStart);
+    comm->barrier();  // All have claimed, and nobody has claimed again.
     EXPECT_EQ((*tail)->end(), kStart + 77 * static_cast<std::uint64_t>(n_ranks() * (step + 1)));
+    comm->barrier();
   }
 }
 
