@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -167,6 +168,10 @@ int run(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] == '-') {
+    std::printf("usage: %s [FILE]\nWrites FILE, disc.h5 if none is named.\n", argv[0]);
+    return std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
+  }
 #ifdef TAILRACE_WITH_MPI
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <tailrace/tailrace.h>
 
@@ -80,6 +81,10 @@ static double volume(const Cell* cells, int n) {
 }
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] == '-') {
+    printf("usage: %s [FILE]\nWrites FILE, canal.h5 if none is named.\n", argv[0]);
+    return strcmp(argv[1], "--help") == 0 ? 0 : 2;
+  }
 #ifdef TAILRACE_WITH_MPI
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

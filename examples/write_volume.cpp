@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -190,6 +191,10 @@ int run(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] == '-') {
+    std::printf("usage: %s [FILE]\nWrites FILE, wave.h5 if none is named.\n", argv[0]);
+    return std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
+  }
 #ifdef TAILRACE_WITH_MPI
   MPI_Init(&argc, &argv);
 #endif

@@ -154,3 +154,15 @@ def test_time_series(ranks, tmp_path):
             for _ in range(25):
                 into = rusanov(np.roll(cells, 1, 1), cells)
                 cells = cells + 0.05 * (into - np.roll(into, -1, 1))
+
+
+@pytest.mark.parametrize("name", ["write_field", "time_series", "write_volume", "particles"])
+@pytest.mark.parametrize("option, status", [("--help", 0), ("--outptu", 2)])
+def test_an_option_is_no_file_to_write(name, option, status, tmp_path):
+    program = folder_of_examples() / name
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    told = subprocess.run([program, option], capture_output=True, text=True, cwd=tmp_path)
+    assert told.returncode == status
+    assert "usage: " in told.stdout and "[FILE]" in told.stdout
+    assert list(tmp_path.iterdir()) == []
