@@ -2,51 +2,128 @@
 # HDF5 rooms compiled against that HDF5, for it and for tailrace-bench.
 #
 # A process of such a program holds one HDF5, which is its own, the parallel one: so the engine's
-# objects that know no HDF5 are those of the library, and the container is compiled again. Calls are
-# bound by the version nodes of Debian's library; another HDF5 has none, and is not served yet.
+# objects that know no HDF5 are those of the library, and the container is compiled again, for each
+# HDF5 once: for the system's, which gives libtailrace_hdf5.so, and for those of
+# TAILRACE_HDF5_PROGRAMS_ROOT, each of which gives libtailrace_hdf5-MAJOR.MINOR.so. Calls are
+# exported as that HDF5 has them: by its version nodes (Debian's), or without any (self-built).
 
-set(TAILRACE_HDF5_PROGRAMS OFF)
-if(NOT TARGET tailrace_hdf5_parallel)
-  message(STATUS "No libtailrace_hdf5: there is no parallel HDF5 (libhdf5-openmpi-dev)")
-  return()
-endif()
+set(TAILRACE_HDF5_PROGRAMS_ROOT "" CACHE STRING
+    "Prefixes of further parallel HDF5s whose programs are to be served; a list")
 
-tailrace_object_library(tailrace_container_parallel ${container_sources})
-target_link_libraries(tailrace_container_parallel PUBLIC tailrace_hdf5_parallel)
-tailrace_join_sources(tailrace_container_parallel "/hdf5/[a-i][^/]*$")
-set_target_properties(tailrace_container_parallel PROPERTIES EXCLUDE_FROM_ALL ON)
+# For the tests: targets of what serves, and beside each the HDF5 that its programs have and the end
+# of its names.
+set(TAILRACE_HDF5_PROGRAMS "")
 
-if(NOT BUILD_SHARED_LIBS)
-  return()
+if(TARGET tailrace_hdf5_parallel)
+  tailrace_object_library(tailrace_container_parallel ${container_sources})
+  target_link_libraries(tailrace_container_parallel PUBLIC tailrace_hdf5_parallel)
+  tailrace_join_sources(tailrace_container_parallel "/hdf5/[a-i][^/]*$")
+  set_target_properties(tailrace_container_parallel PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()
-list(GET PARALLEL_HDF5_LIBRARIES -1 parallel_hdf5_library)
-execute_process(COMMAND "${CMAKE_OBJDUMP}" -T "${parallel_hdf5_library}"
-                OUTPUT_VARIABLE parallel_hdf5_symbols ERROR_QUIET)
-if(NOT parallel_hdf5_symbols MATCHES "HDF5_MPI_1\\.10\\.5 +H5Dget_chunk_info")
-  message(STATUS "No libtailrace_hdf5: the parallel HDF5 has no symbol versions of 1.10")
-  return()
-endif()
-set(TAILRACE_HDF5_PROGRAMS ON)
 
 file(GLOB hdf5_program_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontends/hdf5/*.cpp")
-tailrace_object_library(tailrace_hdf5_objects ${hdf5_program_sources})
-target_link_libraries(tailrace_hdf5_objects PUBLIC tailrace_hdf5_parallel)
-tailrace_join_sources(tailrace_hdf5_objects)
+set(hdf5_calls_source "${PROJECT_SOURCE_DIR}/frontends/hdf5/program_calls.cpp")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${hdf5_calls_source}")
+file(READ "${hdf5_calls_source}" hdf5_calls_text)
+string(REGEX MATCHALL "TAILRACE_CALL [a-z_]+ tailrace_H5[A-Za-z0-9_]+\\(" hdf5_calls
+       "${hdf5_calls_text}")
+list(TRANSFORM hdf5_calls REPLACE ".*tailrace_(H5[A-Za-z0-9_]+)\\(" "\\1")
 
-add_library(tailrace_hdf5_programs SHARED
-            $<TARGET_OBJECTS:tailrace_hdf5_objects> ${TAILRACE_ENGINE_OBJECTS}
-            $<TARGET_OBJECTS:tailrace_container_parallel> ${TAILRACE_TRZ_OBJECTS}
-            ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
-target_link_libraries(tailrace_hdf5_programs PRIVATE tailrace_requirements tailrace_hdf5_parallel)
-set(hdf5_calls_script "${PROJECT_SOURCE_DIR}/frontends/hdf5/hdf5_calls.map")
-set_target_properties(tailrace_hdf5_programs PROPERTIES
-                      OUTPUT_NAME tailrace_hdf5
-                      LINKER_LANGUAGE CXX
-                      LINK_DEPENDS "${hdf5_calls_script}")
-target_link_options(tailrace_hdf5_programs PRIVATE "-Wl,--version-script=${hdf5_calls_script}")
-if(NOT TAILRACE_SANITIZE)
-  # What it lacks it would lack in the program, and it is not linked into one.
-  target_link_options(tailrace_hdf5_programs PRIVATE "-Wl,-z,defs")
+# Write `folder`/hdf5_served_calls.inc, which names the calls that `library` has (real_hdf5.hpp), and
+# `folder`/hdf5_calls.map, which exports them.
+function(tailrace_write_hdf5_calls library folder)
+  execute_process(COMMAND "${CMAKE_OBJDUMP}" -T "${library}" OUTPUT_VARIABLE symbols ERROR_QUIET)
+  set(calls "")
+  set(nodes "")
+  foreach(name ${hdf5_calls})
+    if(symbols MATCHES " \\(?(HDF5[A-Za-z0-9_.]+)\\)? +${name}\n")
+      # Hidden, so that no call without a version is bound to it.
+      set(version "@${CMAKE_MATCH_1}")
+      list(APPEND nodes ${CMAKE_MATCH_1})
+    elseif(symbols MATCHES "[ \t]${name}\n")
+      set(version "@@TAILRACE_HDF5")
+      string(APPEND of_first_node " ${name};")
+    else()
+      continue()
+    endif()
+    string(APPEND calls "  CALL(${name}, \"${version}\") \\\n")
+    string(APPEND there "#define TAILRACE_WITH_${name}\n")
+  endforeach()
+  list(REMOVE_DUPLICATES nodes)
+  list(SORT nodes COMPARE NATURAL)
+  # The first node must not be HDF5's: a call without any version is given to the first node of the
+  # first library that has the name. Where HDF5 has no versions these are the calls that are meant;
+  # else they are for an HDF5 of the program's own (docs/adr/one-hdf5-preloaded.md).
+  set(script "TAILRACE_HDF5 { global: tailrace_hdf5_loaded;${of_first_node} local: *; };\n")
+  foreach(node ${nodes})
+    string(APPEND script "${node} { };\n")
+  endforeach()
+  file(CONFIGURE OUTPUT "${folder}/hdf5_calls.map" CONTENT "${script}" @ONLY)
+  file(CONFIGURE OUTPUT "${folder}/hdf5_served_calls.inc" @ONLY CONTENT
+       "// The calls of ${library}.\n${there}#define TAILRACE_HDF5_CALLS(CALL) \\\n${calls}\n")
+endfunction()
+
+# The library `target` for programs on the HDF5 of `hdf5`, with `container` compiled against it. Its
+# file, and the folder of its test programs, end in `suffix`.
+function(tailrace_add_hdf5_front target hdf5 container library suffix)
+  set(folder "${PROJECT_BINARY_DIR}/hdf5_calls${suffix}")
+  tailrace_write_hdf5_calls("${library}" "${folder}")
+  tailrace_object_library(${target}_objects ${hdf5_program_sources})
+  target_include_directories(${target}_objects PRIVATE "${folder}")
+  target_link_libraries(${target}_objects PUBLIC ${hdf5})
+  tailrace_join_sources(${target}_objects)
+  add_library(${target} SHARED
+              $<TARGET_OBJECTS:${target}_objects> ${TAILRACE_ENGINE_OBJECTS}
+              $<TARGET_OBJECTS:${container}> ${TAILRACE_TRZ_OBJECTS}
+              ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
+  target_link_libraries(${target} PRIVATE tailrace_requirements ${hdf5})
+  set_target_properties(${target} PROPERTIES
+                        OUTPUT_NAME tailrace_hdf5${suffix}
+                        LINKER_LANGUAGE CXX
+                        LINK_DEPENDS "${folder}/hdf5_calls.map")
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${folder}/hdf5_calls.map")
+  if(NOT TAILRACE_SANITIZE)
+    # What it lacks it would lack in the program, and it is not linked into one.
+    target_link_options(${target} PRIVATE "-Wl,-z,defs")
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set(TAILRACE_HDF5_PROGRAMS ${TAILRACE_HDF5_PROGRAMS} "${hdf5}|${suffix}" PARENT_SCOPE)
+endfunction()
+
+if(NOT BUILD_SHARED_LIBS OR NOT TAILRACE_MPI)
+  return()
 endif()
-
-install(TARGETS tailrace_hdf5_programs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET tailrace_hdf5_parallel)
+  list(GET PARALLEL_HDF5_LIBRARIES -1 parallel_hdf5_library)
+endif()
+if(parallel_hdf5_library MATCHES "\\.so$")
+  tailrace_add_hdf5_front(tailrace_hdf5_programs tailrace_hdf5_parallel tailrace_container_parallel
+                          "${parallel_hdf5_library}" "")
+else()
+  message(STATUS "No libtailrace_hdf5 for the system: it has no shared parallel "
+                 "HDF5 (libhdf5-openmpi-dev)")
+endif()
+foreach(root ${TAILRACE_HDF5_PROGRAMS_ROOT})
+  string(MAKE_C_IDENTIFIER "${root}" found)
+  tailrace_search_hdf5(${found} "${root}")
+  if(NOT ${found}_FOUND)
+    message(FATAL_ERROR "TAILRACE_HDF5_PROGRAMS_ROOT has ${root}, but hdf5.h, libhdf5 and "
+                        "libhdf5_hl are not there")
+  endif()
+  tailrace_read_hdf5_headers("${${found}_INCLUDE_DIRS}" is_parallel version)
+  list(GET ${found}_LIBRARIES -1 library)
+  if(NOT is_parallel OR NOT library MATCHES "\\.so$" OR version VERSION_LESS 1.10.8)
+    message(FATAL_ERROR "TAILRACE_HDF5_PROGRAMS_ROOT has ${root}, but HDF5 ${version} in ${library} "
+                        "is no parallel shared library of 1.10.8 or newer")
+  endif()
+  string(REGEX REPLACE "^([0-9]+\\.[0-9]+).*" "\\1" minor "${version}")
+  set(hdf5 tailrace_hdf5_parallel_${minor})
+  add_library(${hdf5} INTERFACE)
+  target_include_directories(${hdf5} SYSTEM INTERFACE ${${found}_INCLUDE_DIRS})
+  target_link_libraries(${hdf5} INTERFACE ${${found}_LIBRARIES})
+  tailrace_object_library(tailrace_container_${minor} ${container_sources})
+  target_link_libraries(tailrace_container_${minor} PUBLIC ${hdf5})
+  tailrace_join_sources(tailrace_container_${minor} "/hdf5/[a-i][^/]*$")
+  tailrace_add_hdf5_front(tailrace_hdf5_programs-${minor} ${hdf5} tailrace_container_${minor}
+                          "${library}" "-${minor}")
+endforeach()

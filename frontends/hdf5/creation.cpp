@@ -8,6 +8,7 @@
 
 #include "core/byte_stream.hpp"
 #include "hdf5/dataset_describe.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/real_hdf5.hpp"
@@ -174,18 +175,18 @@ struct CopyVisit {
   std::vector<std::pair<std::string, std::uint64_t>> found;
 };
 
-herr_t note_copy(hid_t, const char* name, const H5O_info_t* info, void* data) {
+herr_t note_copy(hid_t, const char* name, const ObjectInfo* info, void* data) {
   return called_by_hdf5([&] {
     auto& visit = *static_cast<CopyVisit*>(data);
     if (info->type != H5O_TYPE_DATASET) return 0;
     visit.found.emplace_back(std::string(name) == "." ? visit.path : visit.path + "/" + name,
-                             info->addr);
+                             object_address(*info));
     return 0;
   });
 }
 
 Status visit_datasets(hid_t object, CopyVisit& visit) {
-  if (H5Ovisit2(object, H5_INDEX_NAME, H5_ITER_INC, note_copy, &visit, H5O_INFO_BASIC) >= 0) {
+  if (visit_objects(object, note_copy, &visit) >= 0) {
     return Status();
   }
   return hdf5_failure(Code::internal, "the datasets below \"" + visit.path + "\"");

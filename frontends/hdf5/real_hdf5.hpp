@@ -1,56 +1,30 @@
-// The functions of the parallel HDF5 behind the ones that a program calls here, and their list.
+// The functions of the parallel HDF5 behind the ones that a program calls here, and whether that is
+// the HDF5 that this library was compiled for.
 //
 // All other functions are called by their names. These, too, reach HDF5 by their names within an
 // Hdf5Scope, which tells that a call is ours (adr/one-hdf5-preloaded.md); by this table they do
 // without one, so that HDF5 prints its errors as the program has asked it to.
+//
+// hdf5_served_calls.inc is written by CMake: TAILRACE_HDF5_CALLS(CALL) with CALL(name, version) for
+// each call that program_calls.cpp defines and the library has, and TAILRACE_WITH_<name> for each.
 
 #pragma once
 
 #include <hdf5.h>
+#include <hdf5_served_calls.inc>
 
-/// name, and the version node under which Debian's library exports it.
-#define TAILRACE_HDF5_CALLS(CALL)            \
-  CALL(H5Fcreate, "1.8.7")                   \
-  CALL(H5Fopen, "1.8.7")                     \
-  CALL(H5Fclose, "1.8.7")                    \
-  CALL(H5Fflush, "1.8.7")                    \
-  CALL(H5Fget_access_plist, "1.8.7")         \
-  CALL(H5Fget_name, "1.8.7")                 \
-  CALL(H5Fget_obj_count, "1.8.7")            \
-  CALL(H5Fget_obj_ids, "1.8.7")              \
-  CALL(H5Fget_vfd_handle, "1.8.7")           \
-  CALL(H5Fget_filesize, "1.8.7")             \
-  CALL(H5Fget_file_image, "1.8.9")           \
-  CALL(H5Fset_mpi_atomicity, "1.8.9")        \
-  CALL(H5Fget_mpi_atomicity, "1.8.9")        \
-  CALL(H5Fstart_swmr_write, "1.10.0")        \
-  CALL(H5Idec_ref, "1.8.7")                  \
-  CALL(H5close, "1.8.7")                     \
-  CALL(H5Dcreate1, "1.8.7")                  \
-  CALL(H5Dcreate2, "1.8.7")                  \
-  CALL(H5Dcreate_anon, "1.8.7")              \
-  CALL(H5Dwrite, "1.8.7")                    \
-  CALL(H5Dread, "1.8.7")                     \
-  CALL(H5Dset_extent, "1.8.7")               \
-  CALL(H5Dextend, "1.8.7")                   \
-  CALL(H5Dget_create_plist, "1.8.7")         \
-  CALL(H5Dget_storage_size, "1.8.7")         \
-  CALL(H5Dget_space_status, "1.8.7")         \
-  CALL(H5Dget_num_chunks, "1.10.5")          \
-  CALL(H5Dget_chunk_info, "1.10.5")          \
-  CALL(H5Dget_chunk_info_by_coord, "1.10.5") \
-  CALL(H5Dget_chunk_storage_size, "1.10.2")  \
-  CALL(H5Dwrite_chunk, "1.10.3")             \
-  CALL(H5Dread_chunk, "1.10.3")              \
-  CALL(H5Dflush, "1.10.0")                   \
-  CALL(H5Drefresh, "1.10.0")                 \
-  CALL(H5Oflush, "1.10.0")                   \
-  CALL(H5Orefresh, "1.10.0")                 \
-  CALL(H5Ocopy, "1.8.7")                     \
-  CALL(H5Odecr_refcount, "1.8.7")            \
-  CALL(H5Ldelete, "1.8.7")                   \
-  CALL(H5Ldelete_by_idx, "1.8.7")            \
-  CALL(H5Gunlink, "1.8.7")
+#include <string>
+
+// A serial HDF5 of the same name takes the parallel one's place in a serial program, and lacks
+// these. Such a program must start and run as if we were not there.
+#pragma weak H5Pset_fapl_mpio
+#pragma weak H5Pget_fapl_mpio
+#pragma weak H5Pget_dxpl_mpio
+#if H5_VERSION_GE(2, 0, 0)
+#pragma weak H5FD_MPIO_id_g
+#else
+#pragma weak H5FD_mpio_init
+#endif
 
 namespace tailrace::hdf5_programs {
 
@@ -61,7 +35,15 @@ struct RealHdf5 {
 };
 #undef TAILRACE_HDF5_POINTER
 
-/// Found once, in the library that has H5Pset_fapl_mpio. Thread-safe.
+/// Found once, in the library that our calls of HDF5 reach. What that lacks fails. Thread-safe.
 const RealHdf5& real_hdf5();
+
+/// Whether the process's HDF5 is parallel and of the version that this library was compiled for:
+/// else all calls are passed on as they are. Makes no call that HDF5s of other versions differ in.
+/// Alike on all ranks, as far as these run the same program. Thread-safe.
+bool hdf5_is_served();
+
+/// Why it is not served: names both versions.
+std::string why_not_served();
 
 }  // namespace tailrace::hdf5_programs

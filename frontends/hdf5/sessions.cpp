@@ -11,6 +11,7 @@
 
 #include "core/options.hpp"
 #include "exec/mpi_finalize.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/real_hdf5.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -20,10 +21,6 @@ namespace {
 std::vector<std::unique_ptr<Session>>& table() {
   static auto* const sessions = new std::vector<std::unique_ptr<Session>>;
   return *sessions;
-}
-
-bool basic_facts(hid_t object, H5O_info_t& info) {
-  return H5Oget_info2(object, &info, H5O_INFO_BASIC) >= 0;
 }
 
 std::string ratio_text(std::uint64_t before, std::uint64_t after) {
@@ -126,8 +123,8 @@ Session* session_of_path(const std::string& path) {
 Session* session_of(hid_t object) {
   if (!any_session() || object < 0) return nullptr;
   const Hdf5Scope scope;
-  H5O_info_t info;
-  if (!basic_facts(object, info)) return nullptr;
+  ObjectInfo info;
+  if (!get_object_info(object, info)) return nullptr;
   for (const std::unique_ptr<Session>& session : table()) {
     if (session->file_number == info.fileno) return session.get();
   }
@@ -138,11 +135,11 @@ std::optional<Target> target_of(hid_t dataset, bool& known) {
   known = true;
   if (!any_session() || dataset < 0) return std::nullopt;
   const Hdf5Scope scope;
-  H5O_info_t info;
-  if (!basic_facts(dataset, info)) return std::nullopt;
+  ObjectInfo info;
+  if (!get_object_info(dataset, info)) return std::nullopt;
   for (const std::unique_ptr<Session>& session : table()) {
     if (session->file_number != info.fileno) continue;
-    const std::optional<std::size_t> found = session->array->find(info.addr);
+    const std::optional<std::size_t> found = session->array->find(object_address(info));
     known = found.has_value();
     return Target{session.get(), found.value_or(0)};
   }
@@ -150,9 +147,9 @@ std::optional<Target> target_of(hid_t dataset, bool& known) {
 }
 
 std::optional<std::uint64_t> address_of_object(hid_t object) {
-  H5O_info_t info;
-  if (!basic_facts(object, info)) return std::nullopt;
-  return info.addr;
+  ObjectInfo info;
+  if (!get_object_info(object, info)) return std::nullopt;
+  return object_address(info);
 }
 
 std::string path_of_object(hid_t object) {
@@ -169,9 +166,9 @@ hid_t begin_session(std::unique_ptr<Session> session) {
   Status begun;
   {
     const Hdf5Scope scope;
-    H5O_info_t info;
+    ObjectInfo info;
     id = H5Freopen(session->file());
-    if (id >= 0 && basic_facts(id, info)) {
+    if (id >= 0 && get_object_info(id, info)) {
       session->file_number = info.fileno;
     } else {
       begun = hdf5_failure(Code::internal, "file \"" + session->name + "\"");
@@ -238,8 +235,8 @@ ErrorKind kind_of(std::string_view function, Code code) {
   if (function == "H5Fcreate") {
     return {H5E_FILE, code == Code::already_exists ? H5E_FILEEXISTS : H5E_CANTCREATE};
   }
-  if (function == "H5Dwrite") return {H5E_DATASET, H5E_WRITEERROR};
-  if (function == "H5Dread") return {H5E_DATASET, H5E_READERROR};
+  if (function == "H5Dwrite" || function == "H5Dwrite_multi") return {H5E_DATASET, H5E_WRITEERROR};
+  if (function == "H5Dread" || function == "H5Dread_multi") return {H5E_DATASET, H5E_READERROR};
   if (function.starts_with("H5F")) return {H5E_FILE, H5E_CANTFLUSH};
   if (code == Code::unsupported) return {H5E_DATASET, H5E_UNSUPPORTED};
   return {H5E_DATASET, H5E_CANTINIT};

@@ -22,6 +22,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -115,11 +116,19 @@ struct TransferCall {
   hid_t file_space = -1;
   hid_t transfer_list = -1;
 };
-/// Stage, or lay over what the file holds. Collective exactly if the transfer list says so.
-Status write_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
-                         const void* values);
-Status read_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
-                        void* values);
+/// One of the datasets of a call, which all are of one session and have one transfer list.
+struct TransferPart {
+  Target target;
+  hid_t dataset = -1;
+  TransferCall call;
+};
+/// Stage the values of each part. Collective exactly if the transfer list says so: then all ranks
+/// agree once, whatever the number of parts.
+Status write_elements_of(std::span<const TransferPart> parts, const void* const* values);
+/// What a read begins with. Collective exactly if the transfer list says so.
+Status prepare_to_read(Session& session, hid_t transfer_list);
+/// Lay own staged values over what the file holds. Not collective.
+Status read_elements_of(const TransferPart& part, void* values);
 
 // --- creation (creation.cpp)
 

@@ -236,17 +236,20 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
 
 }  // namespace
 
-Status write_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
-                         const void* values) {
-  DatasetArray& array = *target.session->array;
-  const std::string what = "dataset \"" + array.path_of(target.dataset) + "\"";
+Status write_elements_of(std::span<const TransferPart> parts, const void* const* values) {
+  DatasetArray& array = *parts.front().target.session->array;
   bool collective = false;
   {
     const Hdf5Scope scope;
-    collective = is_collective(call.transfer_list);
+    collective = is_collective(parts.front().call.transfer_list);
   }
   if (collective) array.begin_collective_put();
-  Status staged = stage(target, dataset, call, values).within(what);
+  Status staged;
+  for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
+    const TransferPart& part = parts[i];
+    staged = stage(part.target, part.dataset, part.call, values[i])
+                 .within("dataset \"" + array.path_of(part.target.dataset) + "\"");
+  }
   if (!collective) return staged;
   // The others wait for this rank, whatever has become of its part.
   if (!staged.ok()) array.fail(staged);
@@ -254,17 +257,18 @@ Status write_elements_of(const Target& target, hid_t dataset, const TransferCall
   return staged.ok() ? settled : staged;
 }
 
-Status read_elements_of(const Target& target, hid_t dataset, const TransferCall& call,
-                        void* values) {
-  DatasetArray& array = *target.session->array;
+Status prepare_to_read(Session& session, hid_t transfer_list) {
   bool collective = false;
   {
     const Hdf5Scope scope;
-    collective = is_collective(call.transfer_list);
+    collective = is_collective(transfer_list);
   }
-  if (collective) TAILRACE_TRY(array.sync_to_read());
-  return fetch(target, dataset, call, values)
-      .within("dataset \"" + array.path_of(target.dataset) + "\"");
+  return collective ? session.array->sync_to_read() : Status();
+}
+
+Status read_elements_of(const TransferPart& part, void* values) {
+  return fetch(part.target, part.dataset, part.call, values)
+      .within("dataset \"" + part.target.session->array->path_of(part.target.dataset) + "\"");
 }
 
 }  // namespace tailrace::hdf5_programs

@@ -1,4 +1,5 @@
-// What differs between HDF5 1.10, 1.12/1.14 and 2.x in the calls of the input readers.
+// What differs between HDF5 1.10, 1.12/1.14 and 2.x in the calls of those who read files and of
+// programs' sessions.
 //
 // 1.12 replaced object addresses by tokens and gave several functions a new number; everything that
 // needs a version check for reading and carrying over stands here.
@@ -16,8 +17,10 @@ namespace tailrace {
 
 #if H5_VERSION_GE(1, 12, 0)
 using LinkInfo = H5L_info2_t;
+using ObjectInfo = H5O_info2_t;
 #else
 using LinkInfo = H5L_info_t;
+using ObjectInfo = H5O_info_t;
 #endif
 
 /// Identifies an object within its file.
@@ -49,6 +52,44 @@ inline bool get_object_facts(hid_t object, ObjectFacts& facts) {
   facts.n_links = info.rc;
   facts.n_attributes = info.num_attrs;
   return true;
+}
+
+/// What an object's header says first: its kind, the file it is in (one number for all ids of a
+/// file), where it lies. @returns false if HDF5 failed.
+inline bool get_object_info(hid_t object, ObjectInfo& info) {
+#if H5_VERSION_GE(1, 12, 0)
+  return H5Oget_info3(object, &info, H5O_INFO_BASIC) >= 0;
+#elif H5_VERSION_GE(1, 10, 3)
+  return H5Oget_info2(object, &info, H5O_INFO_BASIC) >= 0;
+#else
+  return H5Oget_info(object, &info) >= 0;
+#endif
+}
+
+/// The address of an object's header. A token of HDF5's own files is that, little end first.
+inline std::uint64_t object_address(const ObjectInfo& info) {
+#if H5_VERSION_GE(1, 12, 0)
+  std::uint64_t address = 0;
+  for (std::size_t i = 0; i < sizeof(address); ++i) {
+    address |= std::uint64_t{info.token.__data[i]} << (8 * i);
+  }
+  return address;
+#else
+  return info.addr;
+#endif
+}
+
+/// Visit an object and all below it, by their names.
+inline herr_t visit_objects(hid_t object,
+                            herr_t (*visit)(hid_t, const char*, const ObjectInfo*, void*),
+                            void* data) {
+#if H5_VERSION_GE(1, 12, 0)
+  return H5Ovisit3(object, H5_INDEX_NAME, H5_ITER_INC, visit, data, H5O_INFO_BASIC);
+#elif H5_VERSION_GE(1, 10, 3)
+  return H5Ovisit2(object, H5_INDEX_NAME, H5_ITER_INC, visit, data, H5O_INFO_BASIC);
+#else
+  return H5Ovisit(object, H5_INDEX_NAME, H5_ITER_INC, visit, data);
+#endif
 }
 
 /// Bytes of a dataset's chunk index; 0 if nothing was ever written. HDF5 looks at its head alone.

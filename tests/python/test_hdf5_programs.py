@@ -1,10 +1,13 @@
 """Programs on parallel HDF5, unmodified, with our library preloaded: the same values as without.
 
-The programs are tests/hdf5_programs: a C program of patterns of calls, built against the
-parallel HDF5 of the system, and one on h5py's parallel build (Debian: python3-h5py-mpi), which the
-system's own Python runs. What they leave is compared by stock serial h5py.
+The programs are tests/hdf5_programs: C programs of patterns of calls, built against the parallel
+HDF5 of the system, which has symbol versions, and against those that the build was given
+(TAILRACE_HDF5_PROGRAMS_ROOT; scripts/build-hdf5, scripts/ci-full hdf5), which have none; and one on
+h5py's parallel build (Debian: python3-h5py-mpi), which the system's own Python runs. What they
+leave is compared by stock serial h5py.
 """
 
+import itertools
 import os
 import pathlib
 import subprocess
@@ -24,9 +27,18 @@ def built(*parts):
     return path
 
 
-def run(words, ranks, ours, code=0, **more):
+# The end of the names of all that belongs to an HDF5: none for the system's.
+BUILD = pathlib.Path(os.environ.get("TAILRACE", HERE.parents[1] / "build/bin/tailrace")).parents[1]
+OTHERS = sorted(path.stem.removeprefix("libtailrace_hdf5")
+                for path in BUILD.glob("lib/libtailrace_hdf5-*.so"))
+FRONTS = pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
+OTHER_FRONTS = pytest.mark.parametrize("front", OTHERS, ids=lambda end: f"hdf5{end}")
+LATER = [end for end in OTHERS if [int(part) for part in end[1:].split(".")] >= [1, 14]]
+
+
+def run(words, ranks, ours, code=0, front="", **more):
     """Run a program as it is, or with our library preloaded. @returns what it said on stderr."""
-    library = built("lib", "libtailrace_hdf5.so")
+    library = built("lib", f"libtailrace_hdf5{front}.so")
     preloaded = ["env", f"LD_PRELOAD={library}"] if ours else []
     words = [launcher(), "-n", str(ranks), *preloaded, *map(str, words)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120,
@@ -36,16 +48,14 @@ def run(words, ranks, ours, code=0, **more):
     return done.stderr
 
 
-def patterns(names, folder, ranks, ours=True, **more):
+def patterns(names, folder, ranks, ours=True, front="", program="write_patterns", **more):
     folder.mkdir(exist_ok=True)
-    words = [built("bin", "hdf5_programs", "write_patterns"), folder, *names]
-    return run(words, ranks, ours, **more)
+    words = [built("bin", f"hdf5_programs{front}", program), folder, *names]
+    return run(words, ranks, ours, front=front, **more)
 
 
 def flushes(pattern, folder, ranks, ours=True, **more):
-    folder.mkdir(exist_ok=True)
-    return run([built("bin", "hdf5_programs", "write_flushes"), folder, pattern], ranks, ours,
-               **more)
+    return patterns([pattern], folder, ranks, ours, program="write_flushes", **more)
 
 
 def contents(path):
@@ -93,13 +103,20 @@ NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads
          "grows", "overlaps", "lives", "left_open"]
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda n: f"{n}_ranks")
+@pytest.fixture(scope="module", params=[(front, n) for front in ["", *OTHERS] for n in (1, 2, 4)],
+                ids=lambda chosen: f"hdf5{chosen[0]}-{chosen[1]}_ranks")
 def both(request, tmp_path_factory):
     """All patterns by one run of the program, plain and with ours: the folders, what was said."""
+    front, ranks = request.param
     folder = tmp_path_factory.mktemp("patterns")
-    patterns(NAMES, folder / "plain", request.param, ours=False)
-    said = patterns(NAMES, folder / "ours", request.param)
+    patterns(NAMES, folder / "plain", ranks, ours=False, front=front)
+    said = patterns(NAMES, folder / "ours", ranks, front=front)
     return folder / "plain", folder / "ours", said
+
+
+def test_there_is_an_hdf5_without_versions():
+    if not OTHERS:
+        pytest.skip("no HDF5 was given by TAILRACE_HDF5_PROGRAMS_ROOT: scripts/ci-full hdf5")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,11 +161,12 @@ def test_what_was_written_is_there(both):
     assert "left_open.h5: closed by MPI_Finalize; H5Fclose was not called" in said
 
 
+@FRONTS
 @pytest.mark.parametrize("ranks_per_node", ["1", "2"])
-def test_several_nodes_write_the_same(ranks_per_node, tmp_path):
+def test_several_nodes_write_the_same(ranks_per_node, front, tmp_path):
     names = ["chunks", "selections", "append", "grows", "overlaps"]
-    patterns(names, tmp_path / "one", 4)
-    patterns(names, tmp_path / "more", 4, TAILRACE_RANKS_PER_NODE=ranks_per_node)
+    patterns(names, tmp_path / "one", 4, front=front)
+    patterns(names, tmp_path / "more", 4, front=front, TAILRACE_RANKS_PER_NODE=ranks_per_node)
     for name in names:
         same(tmp_path / "more" / f"{name}.h5", tmp_path / "one" / f"{name}.h5")
 
@@ -166,12 +184,13 @@ def test_how_datasets_are_stored(both):
     assert "62 (small: /colours, ...)" in said and "1 (elements of 40 bytes: /particles)" in said
 
 
+@FRONTS
 @pytest.mark.parametrize("options, bound", [
     ("bound=abs=1e-2", 1e-2), ("codec=trz,bound=rel=1e-4", 1.75),
     ("*/f64: codec=trz,bound=abs=1e-2; */f32: codec=deflate,level=9", 1e-2),
 ])
-def test_options_by_dataset(options, bound, tmp_path):
-    patterns(["blocks"], tmp_path, 2, TAILRACE_OPTIONS=options)
+def test_options_by_dataset(options, bound, front, tmp_path):
+    patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_OPTIONS=options)
     with h5py.File(tmp_path / "blocks.h5") as file:
         assert filters_of(file["fields/f64"]) == [481]
         assert filters_of(file["fields/i32_big"])[-1] == 1  # integers stay exact
@@ -190,10 +209,11 @@ def test_options_that_nobody_knows_fail_the_create(tmp_path):
     assert "codek" in said and list(tmp_path.iterdir()) == []
 
 
+@FRONTS
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_the_last_flush_stands(ranks, tmp_path):
+def test_the_last_flush_stands(ranks, front, tmp_path):
     path = tmp_path / "killed.h5"
-    patterns(["killed"], tmp_path, ranks, code=None)
+    patterns(["killed"], tmp_path, ranks, front=front, code=None)
     with h5py.File(path) as file:
         assert list(file) == ["flushed"]
         np.testing.assert_array_equal(file["flushed"][()].ravel(), row_values(0, 8000))
@@ -223,15 +243,66 @@ def test_a_limit_on_file_sizes_is_an_error_of_the_flush(ranks, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["limited.h5"]
 
 
+@FRONTS
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_what_is_not_served_is_an_error_of_the_call(ranks, tmp_path):
-    patterns(["refused"], tmp_path, ranks)
+def test_what_is_not_served_is_an_error_of_the_call(ranks, front, tmp_path):
+    patterns(["refused"], tmp_path, ranks, front=front)
     with h5py.File(tmp_path / "refused.h5") as file:
         np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5000))
 
 
-def test_switched_off(tmp_path):
-    said = patterns(["blocks"], tmp_path, 2, TAILRACE_HDF5="off")
+@pytest.mark.parametrize("front", LATER, ids=lambda end: f"hdf5{end}")
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_calls_of_1_14(ranks, front, tmp_path):
+    names = ["multi", "async"]
+    patterns(names, tmp_path / "plain", ranks, ours=False, front=front, program="write_later_calls")
+    said = patterns([*names, "refused_later"], tmp_path / "ours", ranks, front=front,
+                    program="write_later_calls")
+    for name in names:
+        assert f"ours/{name}.h5: " in said
+        same(tmp_path / "ours" / f"{name}.h5", tmp_path / "plain" / f"{name}.h5")
+    expected = row_values(0, 5400).reshape(60, 90)
+    for i in range(4):
+        path = tmp_path / "ours" / ("refused_later.h5" + ("" if i < 2 else ".second"))
+        with h5py.File(path) as file:
+            values = (expected + 1000 * i).astype(file[f"field_{i}"].dtype)
+            np.testing.assert_array_equal(file[f"field_{i}"][()], values)
+
+
+@pytest.mark.parametrize("preloaded, program_of", list(itertools.permutations(["", *OTHERS], 2)),
+                         ids=lambda end: f"hdf5{end}")
+def test_another_hdf5_is_left_alone(preloaded, program_of, tmp_path):
+    """The library for one HDF5 before a program on another: a plain run's file, and one line if
+    neither has versions that keep the calls apart."""
+    words = [built("bin", f"hdf5_programs{program_of}", "write_patterns"), tmp_path, "blocks"]
+    said = run(words, 2, True, front=preloaded)
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert file["fields/f64"].chunks is None
+        np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
+    if preloaded and program_of:
+        assert said.count("tailrace: ") == 1
+        assert f"serves parallel HDF5 {preloaded[1:]}." in said
+        assert f"calls reach HDF5 {program_of[1:]}." in said
+    else:
+        assert said == ""
+
+
+@OTHER_FRONTS
+def test_both_libraries_before_both_programs(front, tmp_path):
+    """Each serves its own."""
+    both_libraries = [str(built("lib", f"libtailrace_hdf5{end}.so")) for end in ("", front)]
+    for order in (both_libraries, both_libraries[::-1]):
+        for end in ("", front):
+            words = ["env", f"LD_PRELOAD={':'.join(order)}",
+                     built("bin", f"hdf5_programs{end}", "write_patterns"), tmp_path, "blocks"]
+            assert "blocks.h5: " in run(words, 2, False, front=end)
+            with h5py.File(tmp_path / "blocks.h5") as file:
+                assert filters_of(file["fields/f64"]) == [2, 1]
+
+
+@FRONTS
+def test_switched_off(front, tmp_path):
+    said = patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_HDF5="off")
     assert said == ""
     with h5py.File(tmp_path / "blocks.h5") as file:
         assert file["fields/f64"].chunks is None

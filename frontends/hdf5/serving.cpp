@@ -1,0 +1,407 @@
+// See serving.hpp.
+
+#include "hdf5/serving.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "array/array_file.hpp"
+#include "exec/comm_factory.hpp"
+#include "hdf5/live_datasets.hpp"
+#include "hdf5_filter/own_filters.hpp"
+
+namespace tailrace::hdf5_programs {
+
+// --- files
+
+namespace {
+
+/// Say once, from rank 0, that the program has an HDF5 of another kind.
+void say_not_served() {
+  static const bool said = [] {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", why_not_served().c_str());
+    return true;
+  }();
+  static_cast<void>(said);
+}
+
+/// Whether a list's files are HDF5's own, and no connector's that a program has chosen.
+bool is_native([[maybe_unused]] hid_t access_list) {
+#if H5_VERSION_GE(1, 12, 0)
+  const Hdf5Id native(H5VLget_connector_id_by_name("native"));
+  hid_t chosen = H5I_INVALID_HID;
+  if (H5Pget_vol_id(access_list, &chosen) < 0) return false;
+  const Hdf5Id held(chosen);
+  return chosen == native.get();
+#else
+  return true;
+#endif
+}
+
+/// The communicator of a list that opens files by MPI-IO; MPI_COMM_NULL: it does not.
+MPI_Comm communicator_of(hid_t access_list) {
+  if (access_list == H5P_DEFAULT || switched_off()) return MPI_COMM_NULL;
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  if (initialised == 0) return MPI_COMM_NULL;
+  if (!hdf5_is_served()) {
+    say_not_served();
+    return MPI_COMM_NULL;
+  }
+  const Hdf5Scope scope;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Info info = MPI_INFO_NULL;
+  if (H5Pget_driver(access_list) != H5FD_MPIO || !is_native(access_list)) return MPI_COMM_NULL;
+  if (H5Pget_fapl_mpio(access_list, &comm, &info) < 0) return MPI_COMM_NULL;
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  return comm;
+}
+
+/// A file with a block of the user's before HDF5's is left to HDF5.
+bool has_user_block(hid_t creation_list) {
+  if (creation_list == H5P_DEFAULT) return false;
+  const Hdf5Scope scope;
+  hsize_t n_bytes = 0;
+  return H5Pget_userblock(creation_list, &n_bytes) >= 0 && n_bytes > 0;
+}
+
+struct OpenCall {
+  const char* name = nullptr;
+  bool create = false;
+  bool replace = false;
+  hid_t creation_list = H5P_DEFAULT;
+  hid_t access_list = H5P_DEFAULT;
+};
+
+/// Errors are alike on all ranks.
+Result<std::unique_ptr<Session>> open_file(const OpenCall& call, MPI_Comm comm) {
+  const Hdf5Scope scope;  // Also for what ends here when something fails.
+  auto session = std::make_unique<Session>();
+  session->name = call.name;
+  session->path = path_of_name(call.name);
+  // The program may change its folder before the file has its name.
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(call.name, error);
+  const std::string path = error ? std::string(call.name) : absolute.string();
+  TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
+  ArrayFileOptions options;
+  TAILRACE_TRY(read_array_options(*ranks, options));
+  TAILRACE_TRY(hdf5::register_own_filters());
+  // Copying a list that has a communicator duplicates that: all ranks do so here, together, and
+  // what each rank does by itself is done with a list that has none.
+  session->access_list = Hdf5Id(H5Pcopy(call.access_list));
+  const Hdf5Id without_mpi(H5Pcopy(call.access_list));
+  // HDF5 1.14 keeps the communicator in the list, whatever the driver: this one is each rank's own.
+  if (!session->access_list.valid() ||
+      H5Pset_fapl_mpio(without_mpi.get(), MPI_COMM_SELF, MPI_INFO_NULL) < 0 ||
+      H5Pset_fapl_sec2(without_mpi.get()) < 0) {
+    return hdf5_failure(Code::invalid_argument, "the file access list");
+  }
+  options.file.replace = call.replace;
+  options.file.hdf5_access_list = without_mpi.get();
+  options.file.hdf5_creation_list = call.creation_list;
+  if (call.create) {
+    TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), path, options));
+    return session;
+  }
+  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), path, options));
+  TAILRACE_TRY(enter_datasets(*session));
+  return session;
+}
+
+hid_t open_session(const char* function, const OpenCall& call, MPI_Comm comm) {
+  Result<std::unique_ptr<Session>> session = open_file(call, comm);
+  MPI_Comm_free(&comm);
+  if (!session.ok()) return fail(function, session.status());
+  return begin_session(std::move(*session));
+}
+
+/// Another id of a file that a session has open.
+hid_t open_again(const Session& session) {
+  const Hdf5Scope scope;
+  return H5Freopen(session.file());
+}
+
+}  // namespace
+
+hid_t create_file(const char* name, unsigned flags, hid_t creation_list, hid_t access_list,
+                  const ByHdf5<hid_t>& by_hdf5) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (name != nullptr && !Hdf5Scope::held()) comm = communicator_of(access_list);
+  if (comm == MPI_COMM_NULL) return by_hdf5();
+  if (has_user_block(creation_list)) {
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    if (rank == 0) {
+      std::fprintf(stderr, "tailrace: %s has a user block: written by HDF5 alone\n", name);
+    }
+    MPI_Comm_free(&comm);
+    return by_hdf5();
+  }
+  if (session_of_path(path_of_name(name)) != nullptr) {
+    MPI_Comm_free(&comm);
+    return fail("H5Fcreate", Status(Code::already_exists,
+                                    "file \"" + std::string(name) + "\" is open in this program"));
+  }
+  OpenCall call;
+  call.name = name;
+  call.create = true;
+  call.replace = (flags & H5F_ACC_TRUNC) != 0;
+  call.creation_list = creation_list;
+  call.access_list = access_list;
+  return open_session("H5Fcreate", call, comm);
+}
+
+hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
+                   const ByHdf5<hid_t>& by_hdf5) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (name != nullptr && !Hdf5Scope::held()) comm = communicator_of(access_list);
+  if (comm == MPI_COMM_NULL) return by_hdf5();
+  const Session* open = session_of_path(path_of_name(name));
+  if (open != nullptr || (flags & H5F_ACC_RDWR) == 0) {
+    MPI_Comm_free(&comm);
+    if (open != nullptr) return open_again(*open);
+    // HDF5 reads it alone, also what our own codecs have written.
+    static const bool entered = hdf5::register_own_filters().ok();
+    (void)entered;
+    return by_hdf5();
+  }
+  OpenCall call;
+  call.name = name;
+  call.access_list = access_list;
+  return open_session("H5Fopen", call, comm);
+}
+
+herr_t close_file(const char* function, Session& session, hid_t id) {
+  // One id of several: no other rank need have had it.
+  if (n_ids_of_program(session, H5F_OBJ_FILE) > 1) return real().H5Fclose(id);
+  const herr_t closed = real().H5Fclose(id);
+  std::uint64_t left[2] = {closed < 0 ? 1U : 0U, 0};
+  {
+    const KeptErrors kept;
+    left[1] = n_ids_of_program(session, H5F_OBJ_ALL);
+  }
+  session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
+  if (left[0] != 0) return closed;
+  const Status done = left[1] == 0 ? end_session(session) : session.array->flush();
+  return done.ok() ? 0 : fail(function, done);
+}
+
+bool is_last_reference(hid_t id) {
+  const Hdf5Scope scope;
+  return H5Iget_type(id) == H5I_FILE && H5Iget_ref(id) == 1;
+}
+
+herr_t flush_session(const char* function, Session& session) {
+  const Status flushed = session.array->flush();
+  return flushed.ok() ? 0 : fail(function, flushed);
+}
+
+int refuse(const char* function, const std::string& what) {
+  return fail(function, Status(Code::unsupported, std::string(function) +
+                                                      " is not served for compressed files: " +
+                                                      what + " (docs/hdf5.md; TAILRACE_HDF5=off)"));
+}
+
+ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
+  const Hdf5Scope scope;
+  const ssize_t n = H5Fget_obj_count(file, types);
+  if (n < 0) return n;
+  ids.resize(static_cast<std::size_t>(n));
+  if (n > 0 && H5Fget_obj_ids(file, types, ids.size(), ids.data()) < 0) return -1;
+  std::erase_if(ids, [](hid_t id) {
+    return std::ranges::any_of(all_sessions(),
+                               [&](const Session* session) { return session->file() == id; });
+  });
+  return static_cast<ssize_t>(ids.size());
+}
+
+// --- datasets
+
+herr_t fail_unknown(const char* function) {
+  return fail(function,
+              Status(Code::unsupported,
+                     "the dataset came into the file by a call that is not understood here "
+                     "(docs/hdf5.md; TAILRACE_HDF5=off)"));
+}
+
+herr_t set_extents(const char* function, const Target& target, hid_t dataset,
+                   const std::vector<hsize_t>& extents) {
+  DatasetArray& array = *target.session->array;
+  const std::string what = "dataset \"" + array.path_of(target.dataset) + "\"";
+  const Result<DatasetArray::Facts> facts = array.facts(target.dataset);
+  if (!facts.ok()) return fail(function, facts.status());
+  bool shrinks = false;
+  for (std::size_t d = 0; d < extents.size() && d < facts->shape->size(); ++d) {
+    shrinks = shrinks || extents[d] < (*facts->shape)[d];
+  }
+  // HDF5 cuts the chunks that it knows; so all that is staged must be in them.
+  const bool cuts = shrinks && array.holds_values(target.dataset);
+  if (cuts && !array.hdf5_can_cut(target.dataset)) {
+    return refuse(function, what + " has been flushed, and HDF5 would encode its chunks anew");
+  }
+  const Shape shape(extents.begin(), extents.end());
+  Status done;
+  if (cuts) {
+    if (const Status flushed = array.flush(); !flushed.ok()) return fail(function, flushed);
+    done = array.before_cut(target.dataset, shape);
+  }
+  const herr_t set = real().H5Dset_extent(dataset, extents.data());
+  // Whatever has failed on this rank: what all must know alike goes on, and the others wait in the
+  // flush.
+  const auto go_on = [&](const Status& next) {
+    if (done.ok()) done = next;
+  };
+  if (set >= 0) go_on(array.set_shape(target.dataset, shape));
+  if (cuts) {
+    // What HDF5 has made of the chunks at the edge is in its cache.
+    if (set >= 0) go_on(flush_elements(dataset));
+    if (set >= 0) go_on(array.after_cut(target.dataset));
+    if (!done.ok()) array.fail(done);
+    go_on(array.flush());
+  }
+  if (set < 0) return set;
+  return done.ok() ? 0 : fail(function, done);
+}
+
+bool extents_of(hid_t dataset, const hsize_t* given, bool only_larger,
+                std::vector<hsize_t>& extents) {
+  const Hdf5Scope scope;
+  const Hdf5Id space(H5Dget_space(dataset));
+  const int rank = space.valid() ? H5Sget_simple_extent_ndims(space.get()) : -1;
+  if (rank <= 0 || given == nullptr) return false;
+  extents.resize(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    extents[d] = only_larger ? std::max(extents[d], given[d]) : given[d];
+  }
+  return true;
+}
+
+std::optional<Target> served_dataset(hid_t dataset, bool& known) {
+  known = true;
+  return served() ? target_of(dataset, known) : std::nullopt;
+}
+
+namespace {
+
+herr_t write_datasets(const char* function, std::span<const TransferPart> parts,
+                      const void* const* values) {
+  const Status written = write_elements_of(parts, values);
+  return written.ok() ? 0 : fail(function, written);
+}
+
+bool is_virtual(hid_t dataset) {
+  const Hdf5Scope scope;
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  return list.valid() && H5Pget_layout(list.get()) == H5D_VIRTUAL;
+}
+
+herr_t read_datasets(const char* function, std::span<const TransferPart> parts,
+                     void* const* values) {
+  Session& session = *parts.front().target.session;
+  const Status prepared = prepare_to_read(session, parts.front().call.transfer_list);
+  if (!prepared.ok()) return fail(function, prepared);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [target, dataset, call] = parts[i];
+    const Result<DatasetArray::Facts> facts = session.array->facts(target.dataset);
+    if (facts.ok() && !facts->by_value && !is_virtual(dataset)) {
+      // Nobody has written such values here: every rank has what the file held when it was opened.
+      const herr_t read = real().H5Dread(dataset, call.memory_type, call.memory_space,
+                                         call.file_space, H5P_DEFAULT, values[i]);
+      if (read < 0) return read;
+      continue;
+    }
+    const Status read = read_elements_of(parts[i], values[i]);
+    if (!read.ok()) return fail(function, read);
+  }
+  return 0;
+}
+
+template <class Values, class Serve>
+herr_t serve_many(const MultiCall& call, Values* values, Serve serve,
+                  const ByHdf5<herr_t>& by_hdf5) {
+  const bool complete = call.datasets != nullptr && call.memory_types != nullptr &&
+                        call.memory_spaces != nullptr && call.file_spaces != nullptr &&
+                        values != nullptr;
+  if (!served() || call.n == 0 || !complete) return by_hdf5();
+  std::vector<TransferPart> parts;
+  for (std::size_t i = 0; i < call.n; ++i) {
+    bool known = true;
+    const std::optional<Target> target = target_of(call.datasets[i], known);
+    if (!target) continue;
+    if (!known) return fail_unknown(call.function);
+    parts.push_back(
+        {*target,
+         call.datasets[i],
+         {call.memory_types[i], call.memory_spaces[i], call.file_spaces[i], call.transfer_list}});
+  }
+  if (parts.empty()) return by_hdf5();
+  const auto elsewhere = [&](const TransferPart& part) {
+    return part.target.session != parts.front().target.session;
+  };
+  if (parts.size() < call.n || std::ranges::any_of(parts, elsewhere)) {
+    return fail(call.function,
+                Status(Code::invalid_argument, "the datasets of one call are of several files"));
+  }
+  return serve(call.function, parts, values);
+}
+
+}  // namespace
+
+herr_t write_dataset(const TransferPart& part, const void* values) {
+  return write_datasets("H5Dwrite", {&part, 1}, &values);
+}
+
+herr_t read_dataset(const TransferPart& part, void* values) {
+  return read_datasets("H5Dread", {&part, 1}, &values);
+}
+
+herr_t write_many(const MultiCall& call, const void* const* values, const ByHdf5<herr_t>& by_hdf5) {
+  return serve_many(call, values, write_datasets, by_hdf5);
+}
+
+herr_t read_many(const MultiCall& call, void* const* values, const ByHdf5<herr_t>& by_hdf5) {
+  return serve_many(call, values, read_datasets, by_hdf5);
+}
+
+herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_name,
+                   hid_t copy_list, hid_t link_list) {
+  Session* const source = served_session(from);
+  Session* const target = served_session(to);
+  if (target == nullptr) {
+    return refuse("H5Ocopy", "the values are not on every rank, the copy would be");
+  }
+  for (Session* session : {source, target != source ? target : nullptr}) {
+    if (session == nullptr) continue;
+    if (const herr_t flushed = flush_session("H5Ocopy", *session); flushed < 0) return flushed;
+  }
+  const herr_t copied = real().H5Ocopy(from, from_name, to, to_name, copy_list, link_list);
+  if (copied >= 0) {
+    const Status entered = enter_copies(*target, to, to_name);
+    if (!entered.ok()) target->array->fail(entered);
+  }
+  if (copied >= 0) return flush_session("H5Ocopy", *target);
+  const KeptErrors kept;  // Other ranks wait for this one all the same.
+  static_cast<void>(target->array->flush());
+  return copied;
+}
+
+void note_deletion(hid_t location) {
+  if (Session* session = served_session(location); session != nullptr) {
+    session->array->look_for_deleted();
+  }
+}
+
+hsize_t plain_bytes(const Target& target) {
+  const Result<DatasetArray::Facts> facts = target.session->array->facts(target.dataset);
+  return facts.ok() ? n_elements(*facts->shape) * facts->element_bytes : 0;
+}
+
+}  // namespace tailrace::hdf5_programs
