@@ -292,7 +292,7 @@ Bytes encoded_type(DType dtype) {
 
 std::optional<DType> decoded_type(const Bytes& type) {
   const Hdf5Scope scope;
-  const Hdf5Id decoded(H5Tdecode(type.data()));
+  const Hdf5Id decoded(decode_type(type.data(), type.size()));
   if (!decoded.valid()) return std::nullopt;
   for (const DType dtype : {DType::f32, DType::f64, DType::i8, DType::i16, DType::i32, DType::i64,
                             DType::u8, DType::u16, DType::u32, DType::u64}) {
@@ -433,7 +433,7 @@ Described describe(hid_t type, int depth) {
 
 std::string describe_type(const Bytes& type) {
   const Hdf5Scope scope;
-  const Hdf5Id decoded(H5Tdecode(type.data()));
+  const Hdf5Id decoded(decode_type(type.data(), type.size()));
   if (!decoded.valid()) return "";
   const Described described = describe(decoded.get(), 0);
   return described ? described->dump(-1, ' ', false, Json::error_handler_t::replace) : "";

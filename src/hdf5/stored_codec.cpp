@@ -6,6 +6,7 @@
 
 #include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/plugin_known.hpp"
@@ -75,7 +76,7 @@ class Hdf5ChunkCodec final : public Codec {
     static std::uint64_t n_created = 0;
     const std::string name = "tailrace_chunk_in_memory_" + std::to_string(n_created++);
     file_ = Hdf5Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, memory.get()));
-    const Hdf5Id decoded(H5Tdecode(form_.type.data()));
+    const Hdf5Id decoded(decode_type(form_.type.data(), form_.type.size()));
     type_ = Hdf5Id(H5Tcopy(decoded.get()));
     if (!file_.valid() || !type_.valid()) return hdf5_failure(Code::internal, "file in memory");
     if (H5Tget_size(type_.get()) != form_.element_bytes) {

@@ -161,7 +161,7 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
     if (H5Tcommitted(type.get()) > 0) return copier_->type_for_output(type.get()).release();
   }
   Hdf5Id& type = types_[like.type];
-  if (!type.valid()) type = Hdf5Id(H5Tdecode(like.type.data()));
+  if (!type.valid()) type = Hdf5Id(decode_type(like.type.data(), like.type.size()));
   if (!type.valid()) return hdf5_failure(Code::corrupt, quoted(like.path) + ": its type");
   H5Iinc_ref(type.get());
   return type.get();
