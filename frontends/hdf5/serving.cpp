@@ -3,6 +3,9 @@
 #include "hdf5/serving.hpp"
 
 #include <mpi.h>
+#if H5_VERSION_GE(1, 14, 0)
+#include <H5VLconnector_passthru.h>
+#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -20,12 +23,12 @@ namespace tailrace::hdf5_programs {
 
 namespace {
 
-/// Say once, from rank 0, that the program has an HDF5 of another kind.
-void say_not_served() {
-  static const bool said = [] {
+/// Say once, from rank 0, why no file is served.
+void say_not_served(const std::string& why) {
+  static const bool said = [&] {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", why_not_served().c_str());
+    if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", why.c_str());
     return true;
   }();
   static_cast<void>(said);
@@ -38,7 +41,13 @@ bool is_native([[maybe_unused]] hid_t access_list) {
   hid_t chosen = H5I_INVALID_HID;
   if (H5Pget_vol_id(access_list, &chosen) < 0) return false;
   const Hdf5Id held(chosen);
+#if H5_VERSION_GE(1, 14, 0)
+  // HDF5 2 gives a new id of the same connector each time.
+  int differs = 1;
+  return H5VLcmp_connector_cls(&differs, chosen, native.get()) >= 0 && differs == 0;
+#else
   return chosen == native.get();
+#endif
 #else
   return true;
 #endif
@@ -51,13 +60,17 @@ MPI_Comm communicator_of(hid_t access_list) {
   MPI_Initialized(&initialised);
   if (initialised == 0) return MPI_COMM_NULL;
   if (!hdf5_is_served()) {
-    say_not_served();
+    say_not_served(why_not_served());
     return MPI_COMM_NULL;
   }
   const Hdf5Scope scope;
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Info info = MPI_INFO_NULL;
-  if (H5Pget_driver(access_list) != H5FD_MPIO || !is_native(access_list)) return MPI_COMM_NULL;
+  if (H5Pget_driver(access_list) != H5FD_MPIO) return MPI_COMM_NULL;
+  if (!is_native(access_list)) {
+    say_not_served("the program's VOL connector writes its files alone (docs/hdf5.md)");
+    return MPI_COMM_NULL;
+  }
   if (H5Pget_fapl_mpio(access_list, &comm, &info) < 0) return MPI_COMM_NULL;
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   return comm;
