@@ -94,6 +94,14 @@ def filters_of(dataset):
     return [list_there.get_filter(i)[0] for i in range(list_there.get_nfilters())]
 
 
+def by_deflate(path):
+    """The same file as stock h5py can read it, which does not know trz."""
+    decoded = path.with_suffix(".deflate.h5")
+    subprocess.run([program(), "repack", path, "-o", decoded, "--codec", "deflate"], check=True,
+                   capture_output=True, env=ENVIRONMENT)
+    return decoded
+
+
 def row_values(first, n):
     i = np.arange(first, first + n)
     return 1.5 * i + (i % 7) * 0.001
@@ -184,6 +192,37 @@ def test_how_datasets_are_stored(both):
     assert "62 (small: /colours, ...)" in said and "1 (elements of 40 bytes: /particles)" in said
 
 
+def plotfile_values(level):
+    """By box, component and cell: tests/hdf5_programs/write_plotfile.cpp."""
+    box, component, z, y, x = np.indices((7, 4, 16, 16, 16))
+    wave = np.sin(0.07 * (x + 16 * box)) * np.cos(0.11 * y + level) + 0.01 * z
+    return (1e3 ** component * (1.5 + wave)).ravel()
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
+    words = [built("bin", f"hdf5_programs{front}", "write_plotfile")]
+    run([*words, tmp_path / "plain.h5"], ranks, False, front=front)
+    said = run([*words, tmp_path / "ours.h5"], ranks, True, front=front)
+    assert said.count("ours.h5: ") == 3
+    same(tmp_path / "ours.h5", tmp_path / "plain.h5")
+    with h5py.File(tmp_path / "ours.h5") as file:
+        for level in range(3):
+            values = file[f"level_{level}/data:datatype=0"]
+            assert filters_of(values) == [2, 1]
+            np.testing.assert_allclose(values[()], plotfile_values(level), rtol=1e-14)
+    options = "level_1/data*: codec=trz,bound=abs=1e-1"
+    run([*words, tmp_path / "lossy.h5"], ranks, True, front=front, TAILRACE_OPTIONS=options)
+    with h5py.File(tmp_path / "lossy.h5") as file:
+        assert filters_of(file["level_1/data:datatype=0"]) == [481]
+    with h5py.File(by_deflate(tmp_path / "lossy.h5")) as file:
+        for level in range(3):
+            values = file[f"level_{level}/data:datatype=0"][()]
+            error = np.abs(values - plotfile_values(level)).max()
+            assert error <= 1e-5 if level != 1 else 0 < error <= 1e-1 + 1e-5
+
+
 @FRONTS
 @pytest.mark.parametrize("options, bound", [
     ("bound=abs=1e-2", 1e-2), ("codec=trz,bound=rel=1e-4", 1.75),
@@ -195,11 +234,8 @@ def test_options_by_dataset(options, bound, front, tmp_path):
         assert filters_of(file["fields/f64"]) == [481]
         assert filters_of(file["fields/i32_big"])[-1] == 1  # integers stay exact
         assert file["fields/f64"].attrs["tailrace_absolute_bound"] <= bound
-    exported = tmp_path / "exact.h5"
-    subprocess.run([program(), "repack", tmp_path / "blocks.h5", "-o", exported, "--codec",
-                    "deflate"], check=True, capture_output=True, env=ENVIRONMENT)
     expected = row_values(0, 97 * 120).reshape(97, 120)
-    with h5py.File(exported) as file:
+    with h5py.File(by_deflate(tmp_path / "blocks.h5")) as file:
         assert 0 < np.abs(file["fields/f64"][()] - expected).max() <= bound
         np.testing.assert_array_equal(file["fields/i32_big"][()], expected.astype("i4"))
 
@@ -285,6 +321,16 @@ def test_another_hdf5_is_left_alone(preloaded, program_of, tmp_path):
         assert f"calls reach HDF5 {program_of[1:]}." in said
     else:
         assert said == ""
+
+
+@pytest.mark.parametrize("front", LATER, ids=lambda end: f"hdf5{end}")
+def test_a_connector_of_the_program_is_left_alone(front, tmp_path):
+    said = patterns(["blocks"], tmp_path, 2, front=front,
+                    HDF5_VOL_CONNECTOR="pass_through under_vol=0;under_info={}")
+    assert said.count("tailrace: ") == 1 and "VOL connector writes its files alone" in said
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert file["fields/f64"].chunks is None
+        np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
 
 
 @OTHER_FRONTS

@@ -1,0 +1,203 @@
+// A plotfile as codes on AMReX leave it through HDF5, with that library's pattern of calls: rank 0
+// creates the file alone, without MPI; all ranks open it again by MPI-IO, once for each level, with
+// collective metadata and an alignment; each level has a group with attributes, its boxes as
+// compounds that rank 0 alone writes, and one dataset of doubles, allocated early, in which each
+// box has all its cells of the first component, then of the second, and so on. Each rank writes its
+// boxes as one hyperslab: levels in turn collectively and independently.
+//
+//   write_plotfile FILE
+
+#include <hdf5.h>
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int n_levels = 3;
+constexpr int n_components = 4;
+constexpr int n_boxes = 7;   // Of a level; ranks have unlike numbers of them, perhaps none.
+constexpr int n_cells = 16;  // Of a box, along each side.
+constexpr hsize_t box_values = hsize_t{n_components} * n_cells * n_cells * n_cells;
+
+int rank = 0;
+int n_ranks = 1;
+
+/// Every call must succeed, or the program says which one and ends the job.
+hid_t checked(hid_t result, const char* what) {
+  if (result < 0) {
+    std::fprintf(stderr, "rank %d: %s failed\n", rank, what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return result;
+}
+#define CHECKED(call) checked(call, #call)
+
+struct Box {
+  int low[3];
+  int high[3];
+};
+
+hid_t box_type() {
+  static const char* const names[6] = {"lo_i", "lo_j", "lo_k", "hi_i", "hi_j", "hi_k"};
+  const hid_t type = CHECKED(H5Tcreate(H5T_COMPOUND, sizeof(Box)));
+  for (int i = 0; i < 6; ++i) {
+    CHECKED(H5Tinsert(type, names[i], static_cast<size_t>(i) * sizeof(int), H5T_NATIVE_INT));
+  }
+  return type;
+}
+
+Box box_of(int level, int index) {
+  Box box{};
+  for (int d = 0; d < 3; ++d) {
+    box.low[d] = n_cells * (d == 0 ? index : level);
+    box.high[d] = box.low[d] + n_cells - 1;
+  }
+  return box;
+}
+
+void write_attribute(hid_t object, const std::string& name, hid_t type, const void* value) {
+  const hid_t space = CHECKED(H5Screate(H5S_SCALAR));
+  const hid_t attribute =
+      CHECKED(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT));
+  CHECKED(H5Awrite(attribute, type, value));
+  CHECKED(H5Aclose(attribute));
+  CHECKED(H5Sclose(space));
+}
+
+void write_text(hid_t object, const std::string& name, const std::string& text) {
+  const hid_t type = CHECKED(H5Tcopy(H5T_C_S1));
+  CHECKED(H5Tset_size(type, text.size() + 1));
+  write_attribute(object, name, type, text.c_str());
+  CHECKED(H5Tclose(type));
+}
+
+/// The variables differ by orders of magnitude, as densities, energies and fractions do.
+double value_at(int level, int box, int component, int cell) {
+  const int x = cell % n_cells + n_cells * box;
+  const int y = cell / n_cells % n_cells;
+  const int z = cell / n_cells / n_cells;
+  const double wave = std::sin(0.07 * x) * std::cos(0.11 * y + level) + 0.01 * z;
+  return std::pow(1e3, component) * (1.5 + wave);
+}
+
+/// The header, by rank 0 alone.
+void create_serially(const char* path) {
+  const hid_t file = CHECKED(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  write_text(file, "version_name", "HyperCLaw-V1.1");
+  write_text(file, "plotfile_type", "VanillaHDF5");
+  write_attribute(file, "num_components", H5T_NATIVE_INT, &n_components);
+  write_attribute(file, "num_levels", H5T_NATIVE_INT, &n_levels);
+  for (int i = 0; i < n_components; ++i) {
+    write_text(file, "component_" + std::to_string(i), "variable " + std::to_string(i));
+  }
+  const int dimensions = 3;
+  const hid_t global =
+      CHECKED(H5Gcreate2(file, "Chombo_global", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  write_attribute(global, "SpaceDim", H5T_NATIVE_INT, &dimensions);
+  CHECKED(H5Gclose(global));
+  CHECKED(H5Fclose(file));
+}
+
+/// One that rank 0 alone has the values of.
+void write_by_root(hid_t group, const char* name, hid_t type, hsize_t n, const void* values) {
+  const hid_t space = CHECKED(H5Screate_simple(1, &n, nullptr));
+  const hid_t dataset =
+      CHECKED(H5Dcreate2(group, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  if (rank == 0) {
+    CHECKED(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+  }
+  CHECKED(H5Dclose(dataset));
+  CHECKED(H5Sclose(space));
+}
+
+void write_values(hid_t group, int level) {
+  const int first = n_boxes * rank / n_ranks;
+  const hsize_t n = static_cast<hsize_t>(n_boxes * (rank + 1) / n_ranks - first);
+  std::vector<double> values;
+  for (int box = first; box < first + static_cast<int>(n); ++box) {
+    for (int component = 0; component < n_components; ++component) {
+      for (int cell = 0; cell < n_cells * n_cells * n_cells; ++cell) {
+        values.push_back(value_at(level, box, component, cell));
+      }
+    }
+  }
+  const hsize_t n_all = n_boxes * box_values;
+  const hid_t space = CHECKED(H5Screate_simple(1, &n_all, nullptr));
+  const hid_t creation = CHECKED(H5Pcreate(H5P_DATASET_CREATE));
+  CHECKED(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY));
+  CHECKED(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER));
+  const hid_t dataset = CHECKED(H5Dcreate2(group, "data:datatype=0", H5T_NATIVE_DOUBLE, space,
+                                           H5P_DEFAULT, creation, H5P_DEFAULT));
+  const hsize_t start = static_cast<hsize_t>(first) * box_values;
+  const hsize_t count = n * box_values;
+  const hid_t memory = CHECKED(H5Screate_simple(1, count > 0 ? &count : &box_values, nullptr));
+  if (count > 0) {
+    CHECKED(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &count, nullptr));
+  } else {
+    CHECKED(H5Sselect_none(space));
+    CHECKED(H5Sselect_none(memory));
+  }
+  const hid_t transfer = CHECKED(H5Pcreate(H5P_DATASET_XFER));
+  CHECKED(
+      H5Pset_dxpl_mpio(transfer, level % 2 == 0 ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT));
+  CHECKED(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, transfer, values.data()));
+  CHECKED(H5Pclose(transfer));
+  CHECKED(H5Sclose(memory));
+  CHECKED(H5Dclose(dataset));
+  CHECKED(H5Pclose(creation));
+  CHECKED(H5Sclose(space));
+}
+
+void write_level(hid_t file, int level) {
+  const hid_t group = CHECKED(H5Gcreate2(file, ("level_" + std::to_string(level)).c_str(),
+                                         H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  const double cell_size = 1.0 / n_cells / (1 << level);
+  const int ratio = 2;
+  write_attribute(group, "dx", H5T_NATIVE_DOUBLE, &cell_size);
+  write_attribute(group, "ref_ratio", H5T_NATIVE_INT, &ratio);
+  const hid_t type = box_type();
+  const Box domain = box_of(level, n_boxes);
+  write_attribute(group, "prob_domain", type, &domain);
+  std::vector<Box> boxes;
+  std::vector<long long> offsets{0};
+  for (int box = 0; box < n_boxes; ++box) {
+    boxes.push_back(box_of(level, box));
+    offsets.push_back(offsets.back() + static_cast<long long>(box_values));
+  }
+  write_by_root(group, "boxes", type, boxes.size(), boxes.data());
+  write_by_root(group, "data:offsets=0", H5T_NATIVE_LLONG, offsets.size(), offsets.data());
+  CHECKED(H5Tclose(type));
+  write_values(group, level);
+  CHECKED(H5Gclose(group));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+  if (argc != 2) {
+    std::fprintf(stderr, "write_plotfile FILE\n");
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  if (rank == 0) create_serially(argv[1]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int level = 0; level < n_levels; ++level) {
+    const hid_t access = CHECKED(H5Pcreate(H5P_FILE_ACCESS));
+    CHECKED(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL));
+    CHECKED(H5Pset_all_coll_metadata_ops(access, true));
+    CHECKED(H5Pset_coll_metadata_write(access, true));
+    CHECKED(H5Pset_alignment(access, 65536, 65536));
+    const hid_t file = CHECKED(H5Fopen(argv[1], H5F_ACC_RDWR, access));
+    write_level(file, level);
+    CHECKED(H5Fclose(file));
+    CHECKED(H5Pclose(access));
+  }
+  MPI_Finalize();
+  return 0;
+}
