@@ -58,13 +58,17 @@ function(tailrace_write_hdf5_calls library folder)
   foreach(node ${nodes})
     string(APPEND script "${node} { };\n")
   endforeach()
+  if(nodes)
+    string(APPEND there "#define TAILRACE_HDF5_HAS_VERSIONS\n")
+  endif()
   file(CONFIGURE OUTPUT "${folder}/hdf5_calls.map" CONTENT "${script}" @ONLY)
   file(CONFIGURE OUTPUT "${folder}/hdf5_served_calls.inc" @ONLY CONTENT
        "// The calls of ${library}.\n${there}#define TAILRACE_HDF5_CALLS(CALL) \\\n${calls}\n")
 endfunction()
 
-# The library `target` for programs on the HDF5 of `hdf5`, with `container` compiled against it. Its
-# file, and the folder of its test programs, end in `suffix`.
+# The library `target` for programs on the HDF5 of `hdf5`, which is preloaded, and the one that it
+# loads, with `container` compiled against that HDF5. Their files, and the folder of their test
+# programs, end in `suffix`.
 function(tailrace_add_hdf5_front target hdf5 container library suffix)
   set(folder "${PROJECT_BINARY_DIR}/hdf5_calls${suffix}")
   tailrace_write_hdf5_calls("${library}" "${folder}")
@@ -72,21 +76,41 @@ function(tailrace_add_hdf5_front target hdf5 container library suffix)
   target_include_directories(${target}_objects PRIVATE "${folder}")
   target_link_libraries(${target}_objects PUBLIC ${hdf5})
   tailrace_join_sources(${target}_objects)
-  add_library(${target} SHARED
+  set(serving_script "${PROJECT_BINARY_DIR}/hdf5_serving.map")
+  file(CONFIGURE OUTPUT "${serving_script}" @ONLY
+       CONTENT "{ global: tailrace_hdf5_serving; local: *; };\n")
+  add_library(${target}_serving SHARED
               $<TARGET_OBJECTS:${target}_objects> ${TAILRACE_ENGINE_OBJECTS}
               $<TARGET_OBJECTS:${container}> ${TAILRACE_TRZ_OBJECTS}
               ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
-  target_link_libraries(${target} PRIVATE tailrace_requirements ${hdf5})
+  target_link_libraries(${target}_serving PRIVATE tailrace_requirements ${hdf5})
+  set_target_properties(${target}_serving PROPERTIES
+                        OUTPUT_NAME tailrace_hdf5_serving${suffix}
+                        LINKER_LANGUAGE CXX
+                        LINK_DEPENDS "${serving_script}")
+  target_link_options(${target}_serving PRIVATE "-Wl,--version-script=${serving_script}")
+
+  # HDF5's headers alone: it must not bring an HDF5 along.
+  add_library(${target} SHARED
+              "${PROJECT_SOURCE_DIR}/frontends/hdf5/preload/preloaded_calls.cpp")
+  add_dependencies(${target} ${target}_serving)
+  target_include_directories(${target} PRIVATE "${folder}")
+  target_include_directories(${target} SYSTEM PRIVATE
+                             $<TARGET_PROPERTY:${hdf5},INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(
+    ${target} PRIVATE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1
+    TAILRACE_SERVING_LIBRARY="$<TARGET_FILE_NAME:${target}_serving>")
+  target_link_libraries(${target} PRIVATE tailrace_flags MPI::MPI_C ${CMAKE_DL_LIBS})
   set_target_properties(${target} PROPERTIES
                         OUTPUT_NAME tailrace_hdf5${suffix}
-                        LINKER_LANGUAGE CXX
                         LINK_DEPENDS "${folder}/hdf5_calls.map")
   target_link_options(${target} PRIVATE "-Wl,--version-script=${folder}/hdf5_calls.map")
   if(NOT TAILRACE_SANITIZE)
-    # What it lacks it would lack in the program, and it is not linked into one.
+    # What they lack they would lack in the program, and they are not linked into one.
     target_link_options(${target} PRIVATE "-Wl,-z,defs")
+    target_link_options(${target}_serving PRIVATE "-Wl,-z,defs")
   endif()
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ${target} ${target}_serving LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set(TAILRACE_HDF5_PROGRAMS ${TAILRACE_HDF5_PROGRAMS} "${hdf5}|${suffix}" PARENT_SCOPE)
 endfunction()
 

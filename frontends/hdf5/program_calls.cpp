@@ -1,7 +1,7 @@
 // The calls of a program: those that concern a session are served, all others handed on.
 //
-// Each is defined under a name of ours and exported under HDF5's, as that library has it: by its
-// version node, or without one (cmake/TailraceHdf5Programs.cmake, which reads this file for the
+// Each is defined under a name of ours; the preloaded library has them under HDF5's, and comes here
+// by a table (preload/preloaded_calls.cpp; cmake/TailraceHdf5Programs.cmake reads this file for the
 // names). Serving starts outside of any Hdf5Scope: what is handed on prints its errors as the
 // program wants it. The _async calls of HDF5 1.14 are served at once, and leave nothing to wait
 // for.
@@ -13,6 +13,7 @@
 
 #include "hdf5/real_hdf5.hpp"
 #include "hdf5/serving.hpp"
+#include "hdf5/serving_library.hpp"
 #include "hdf5/sessions.hpp"
 
 // HDF5 gives these names further arguments where a program calls them; here they are functions.
@@ -38,12 +39,7 @@ using ours::real;
 using ours::Session;
 using ours::Target;
 
-// By the version node of that library, so that calls for another HDF5 do not come here. For one
-// without versions: by our first node, which calls without a version reach, and others do not.
-#define TAILRACE_HDF5_BIND(name, version) __asm__(".symver tailrace_" #name "," #name version);
-TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
-
-#define TAILRACE_CALL __attribute__((visibility("default"), used))
+#define TAILRACE_CALL __attribute__((used))
 
 /// A call on an object: `ours_call` with `session`, or HDF5's own.
 #define TAILRACE_SERVE_OBJECT(object, real_call, ours_call) \
@@ -62,9 +58,6 @@ TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
 // HDF5's names, with one of ours before them.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
-
-// The only one that has a name of its own, so that one can ask whether the library is there.
-TAILRACE_CALL int tailrace_hdf5_loaded(void) { return 1; }
 
 TAILRACE_CALL hid_t tailrace_H5Fcreate(const char* name, unsigned flags, hid_t creation_list,
                                        hid_t access_list) {
@@ -493,6 +486,15 @@ TAILRACE_CALL herr_t tailrace_H5Ldelete_by_idx_async(TAILRACE_CALLER, hid_t loca
                                        events);
 }
 #endif
+
+__attribute__((visibility("default"), used)) const ours::ServingLibrary* tailrace_hdf5_serving(
+    void) {
+#define TAILRACE_HDF5_ENTRY(name, version) reinterpret_cast<ours::Hdf5Call>(&tailrace_##name),
+  static const ours::Hdf5Call calls[] = {TAILRACE_HDF5_CALLS(TAILRACE_HDF5_ENTRY)};
+  static const ours::ServingLibrary serving{calls,
+                                            reinterpret_cast<const void*>(&H5get_libversion)};
+  return &serving;
+}
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)

@@ -1,5 +1,4 @@
-// The functions of the parallel HDF5 behind the ones that a program calls here, and whether that is
-// the HDF5 that this library was compiled for.
+// The functions of the parallel HDF5 behind the ones that a program calls here.
 //
 // All other functions are called by their names. These, too, reach HDF5 by their names within an
 // Hdf5Scope, which tells that a call is ours (adr/one-hdf5-preloaded.md); by this table they do
@@ -13,18 +12,7 @@
 #include <hdf5.h>
 #include <hdf5_served_calls.inc>
 
-#include <string>
-
-// A serial HDF5 of the same name takes the parallel one's place in a serial program, and lacks
-// these. Such a program must start and run as if we were not there.
-#pragma weak H5Pset_fapl_mpio
-#pragma weak H5Pget_fapl_mpio
-#pragma weak H5Pget_dxpl_mpio
-#if H5_VERSION_GE(2, 0, 0)
-#pragma weak H5FD_MPIO_id_g
-#else
-#pragma weak H5FD_mpio_init
-#endif
+#include "core/status.hpp"
 
 namespace tailrace::hdf5_programs {
 
@@ -38,12 +26,8 @@ struct RealHdf5 {
 /// Found once, in the library that our calls of HDF5 reach. What that lacks fails. Thread-safe.
 const RealHdf5& real_hdf5();
 
-/// Whether the process's HDF5 is parallel and of the version that this library was compiled for:
-/// else all calls are passed on as they are. Makes no call that HDF5s of other versions differ in.
-/// Alike on all ranks, as far as these run the same program. Thread-safe.
-bool hdf5_is_served();
-
-/// Why it is not served: names both versions.
-std::string why_not_served();
+/// Whether our calls reach one HDF5, of the version that this library was compiled for. The one
+/// that is preloaded has asked that HDF5 alone. Thread-safe.
+const Status& hdf5_is_served();
 
 }  // namespace tailrace::hdf5_programs

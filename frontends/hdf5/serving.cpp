@@ -59,8 +59,8 @@ MPI_Comm communicator_of(hid_t access_list) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (initialised == 0) return MPI_COMM_NULL;
-  if (!hdf5_is_served()) {
-    say_not_served(why_not_served());
+  if (!hdf5_is_served().ok()) {
+    say_not_served("files are written by HDF5 alone: " + hdf5_is_served().message());
     return MPI_COMM_NULL;
   }
   const Hdf5Scope scope;

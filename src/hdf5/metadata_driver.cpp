@@ -38,13 +38,6 @@
 
 #include "hdf5/commit_order.hpp"
 
-#ifdef H5_HAVE_PARALLEL
-// A serial HDF5 of the same name, which takes the parallel one's place in a serial program, lacks
-// them; such a program never comes here, but must start (frontends/hdf5).
-#pragma weak H5Pset_all_coll_metadata_ops
-#pragma weak H5Pset_coll_metadata_write
-#endif
-
 namespace tailrace {
 namespace {
 

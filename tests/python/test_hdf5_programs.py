@@ -11,6 +11,7 @@ import itertools
 import os
 import pathlib
 import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -360,6 +361,20 @@ def test_serial_programs_are_left_alone(both):
     done = subprocess.run(["h5dump", "-H", both[1] / "blocks.h5"], capture_output=True, text=True,
                           env={**ENVIRONMENT, "LD_PRELOAD": str(library)}, check=True)
     assert "i32_big" in done.stdout and done.stderr == ""
+
+
+@FRONTS
+def test_modules_with_an_hdf5_of_their_own_are_left_alone(front, tmp_path):
+    """Such as the h5py of this Python: it keeps its HDF5 to itself, out of the order of search."""
+    library = built("lib", f"libtailrace_hdf5{front}.so")
+    script = ("import h5py, sys\n"
+              "with h5py.File(sys.argv[1], 'w') as file: file['a'] = [1, 2]\n"
+              "print(h5py.version.hdf5_version)")
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "own.h5"], capture_output=True,
+                          text=True, env={**ENVIRONMENT, "LD_PRELOAD": str(library)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, h5py.version.hdf5_version + "\n", "")
+    with h5py.File(tmp_path / "own.h5") as file:
+        assert list(file["a"]) == [1, 2]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -1,0 +1,332 @@
+// The library that is preloaded: HDF5's calls under HDF5's names, and no HDF5 and no engine.
+//
+//   call ──> which HDF5 is the caller's? ──> served, once it has opened a file by MPI: ours
+//                                        └─> else: that HDF5's own
+//
+// What a preloaded library needs comes before all that a program loads later and keeps to itself,
+// as Python's modules do with HDF5s of their own. So the library that serves, which needs an HDF5,
+// is loaded when an HDF5 that it was compiled for creates or opens a file, and out of others' sight
+// (docs/adr/one-hdf5-preloaded.md). Whose a call is: that of the HDF5 that the caller would have
+// reached without us, which is the first in the order of search for all, or, if none is there, the
+// first that the caller's own file needs.
+//
+// Each name is bound (ifunc) to a function with HDF5's own parameters, made from its type.
+
+#include <dlfcn.h>
+#include <hdf5.h>
+#include <link.h>
+#include <mpi.h>
+#include <hdf5_served_calls.inc>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hdf5/serving_library.hpp"
+
+namespace tailrace::hdf5_programs {
+namespace {
+
+#define TAILRACE_HDF5_INDEX(name, version) index_of_##name,
+enum CallIndex : std::size_t { TAILRACE_HDF5_CALLS(TAILRACE_HDF5_INDEX) n_calls };
+#undef TAILRACE_HDF5_INDEX
+#define TAILRACE_HDF5_NAME(name, version) #name,
+constexpr std::array<const char*, n_calls> call_names{TAILRACE_HDF5_CALLS(TAILRACE_HDF5_NAME)};
+#undef TAILRACE_HDF5_NAME
+
+#define TAILRACE_HDF5_VERSION(name, version) version,
+[[maybe_unused]] constexpr const char* first_version =
+    std::array<const char*, n_calls>{TAILRACE_HDF5_CALLS(TAILRACE_HDF5_VERSION)}[0];
+#undef TAILRACE_HDF5_VERSION
+
+// Calls with a version can be for the parallel HDF5 alone; those without reach the first of all.
+#ifdef TAILRACE_HDF5_HAS_VERSIONS
+constexpr const char* known_function = "H5Pset_fapl_mpio";
+#else
+constexpr const char* known_function = "H5get_libversion";
+#endif
+
+using Library = void*;
+
+/// The file that holds an address, loaded already.
+Library library_of(const void* address) {
+  Dl_info found{};
+  if (address == nullptr || dladdr(address, &found) == 0) return nullptr;
+  return dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+/// Where this library lies. Asked when it is loaded: the name may be relative to the folder that
+/// the program began in.
+std::string own_folder() {
+  static const std::string folder = [] {
+    Dl_info here{};
+    if (dladdr(reinterpret_cast<void*>(&own_folder), &here) == 0) return std::string();
+    char* const path = realpath(here.dli_fname, nullptr);
+    const std::string file = path != nullptr ? path : here.dli_fname;
+    std::free(path);
+    return file.substr(0, file.rfind('/') + 1);
+  }();
+  return folder;
+}
+[[maybe_unused]] const bool folder_is_known = !own_folder().empty();
+
+bool wanted_off() {
+  const char* const setting = std::getenv("TAILRACE_HDF5");
+  return setting != nullptr && std::string_view(setting) == "off";
+}
+
+/// Not if MPI has not begun, or is over: then no file is opened by it.
+bool mpi_runs() {
+  int initialised = 0;
+  int finalised = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  return initialised != 0 && finalised == 0;
+}
+
+void say(const std::string& what) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", what.c_str());
+}
+
+std::string version_text(unsigned major, unsigned minor, unsigned release) {
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
+
+/// One HDF5 of the process, never destroyed.
+class Hdf5 {
+ public:
+  explicit Hdf5(Library library) : library_(library) {}
+
+  /// Its own function; null: it has none.
+  Hdf5Call own(std::size_t index) {
+    Hdf5Call call = own_[index].load(std::memory_order_acquire);
+    if (call == nullptr && library_ != nullptr) {
+      call = reinterpret_cast<Hdf5Call>(dlsym(library_, call_names[index]));
+      own_[index].store(call, std::memory_order_release);
+    }
+    return call;
+  }
+  /// The calls that serve it; null: none do.
+  const Hdf5Call* serving() const { return serving_.load(std::memory_order_acquire); }
+  /// It opens a file: see whether it can be served, the first time that MPI runs.
+  void begin_serving() {
+    if (asked_.load(std::memory_order_acquire) || !mpi_runs()) return;
+    const std::lock_guard lock(asking_);
+    if (asked_.load(std::memory_order_acquire)) return;
+    if (library_ != nullptr && !wanted_off() && is_ours()) load();
+    asked_.store(true, std::memory_order_release);
+  }
+
+ private:
+  bool is_ours() {
+    using Version = herr_t (*)(unsigned*, unsigned*, unsigned*);
+    const auto version = reinterpret_cast<Version>(dlsym(library_, "H5get_libversion"));
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned release = 0;
+    if (version == nullptr || dlsym(library_, "H5Pset_fapl_mpio") == nullptr) return false;
+    version(&major, &minor, &release);
+    if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR) return true;
+    Dl_info found{};
+    dladdr(reinterpret_cast<void*>(version), &found);
+    say("this libtailrace_hdf5 serves parallel HDF5 " +
+        version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
+        ", but the program's calls reach HDF5 " + version_text(major, minor, release) + " in " +
+        (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
+        ", which therefore writes its files alone (docs/hdf5.md)");
+    return false;
+  }
+
+  /// The serving library lies beside this one.
+  void load() {
+    const std::string path = own_folder() + TAILRACE_SERVING_LIBRARY;
+    void* const loaded = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    const auto serving = reinterpret_cast<decltype(&tailrace_hdf5_serving)>(
+        loaded != nullptr ? dlsym(loaded, "tailrace_hdf5_serving") : nullptr);
+    if (serving == nullptr) {
+      // Other ranks may have it, and would wait for this one for ever.
+      const char* const why = dlerror();
+      std::fprintf(stderr, "tailrace: %s\n", why != nullptr ? why : path.c_str());
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    } else if (library_of(serving()->hdf5) != library_) {
+      say("files are written by HDF5 alone: " + path + " reaches another HDF5 than the program");
+    } else {
+      serving_.store(serving()->calls, std::memory_order_release);
+    }
+  }
+
+  Library library_;
+  std::array<std::atomic<Hdf5Call>, n_calls> own_{};
+  std::atomic<const Hdf5Call*> serving_ = nullptr;
+  std::atomic<bool> asked_ = false;
+  std::mutex asking_;
+};
+
+/// A file of the process that has called: where its code lies, and its HDF5.
+struct Caller {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = UINTPTR_MAX;
+  Hdf5* hdf5 = nullptr;
+};
+
+/// All callers so far. Entries are added under a lock and never change, so that reading takes none.
+class Callers {
+ public:
+  Hdf5& hdf5_of(const void* address) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    if (const Caller* known = find(at)) return *known->hdf5;
+    // Before the lock: the dynamic linker has its own.
+    Caller caller = place_of(at);
+    const void* function = dlsym(RTLD_NEXT, known_function);
+    if (function == nullptr) {
+      const Library file = library_of(address);
+      if (file != nullptr) function = dlsym(file, known_function);
+    }
+    // A function that ends by a call may leave its own caller's address, whose file need not know
+    // any HDF5: then the next one decides anew.
+    const bool certain = function != nullptr;
+    const Library library = library_of(certain ? function : function_of_any());
+    static_cast<void>(dlerror());  // What was not found is no failure of the program's.
+    const std::lock_guard lock(adding_);
+    caller.hdf5 = &known_hdf5(library);
+    const std::size_t n = n_.load(std::memory_order_relaxed);
+    if (certain && n < callers_.size() && find(at) == nullptr) {
+      callers_[n] = caller;
+      n_.store(n + 1, std::memory_order_release);
+    }
+    return *caller.hdf5;
+  }
+
+ private:
+  const Caller* find(std::uintptr_t at) const {
+    const std::size_t n = n_.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (at >= callers_[i].begin && at < callers_[i].end) return &callers_[i];
+    }
+    return nullptr;
+  }
+
+  static Caller place_of(std::uintptr_t at) {
+    struct Search {
+      std::uintptr_t at;
+      Caller found;
+    } search{at, {at, at + 1, nullptr}};
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void* into) {
+          auto& wanted = *static_cast<Search*>(into);
+          for (int i = 0; i < object->dlpi_phnum; ++i) {
+            const auto& part = object->dlpi_phdr[i];
+            const std::uintptr_t begin = object->dlpi_addr + part.p_vaddr;
+            if (part.p_type != PT_LOAD || wanted.at < begin || wanted.at >= begin + part.p_memsz) {
+              continue;
+            }
+            wanted.found = {begin, begin + part.p_memsz, nullptr};
+            return 1;
+          }
+          return 0;
+        },
+        &search);
+    return search.found;
+  }
+
+  /// The function of the first file loaded that is an HDF5 with these calls.
+  static const void* function_of_any() {
+    std::vector<std::string> files;
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void* into) {
+          static_cast<std::vector<std::string>*>(into)->emplace_back(object->dlpi_name);
+          return 0;
+        },
+        &files);
+    for (const std::string& file : files) {
+      const Library library =
+          file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+      const void* const function = library != nullptr ? dlsym(library, known_function) : nullptr;
+      if (function != nullptr && library_of(function) == library && has_node(library)) {
+        return function;
+      }
+    }
+    return nullptr;
+  }
+
+  static bool has_node([[maybe_unused]] Library library) {
+#ifdef TAILRACE_HDF5_HAS_VERSIONS
+    return dlvsym(library, call_names[0], first_version + 1) != nullptr;  // Behind its "@".
+#else
+    return true;
+#endif
+  }
+
+  Hdf5& known_hdf5(Library library) {
+    for (std::size_t i = 0; i < n_libraries_; ++i) {
+      if (libraries_[i] == library) return *hdf5s_[i];
+    }
+    auto* const added = new Hdf5(library);
+    if (n_libraries_ < libraries_.size()) {
+      libraries_[n_libraries_] = library;
+      hdf5s_[n_libraries_++] = added;
+    }
+    return *added;
+  }
+
+  std::array<Caller, 256> callers_{};
+  std::atomic<std::size_t> n_ = 0;
+  std::array<Library, 32> libraries_{};
+  std::array<Hdf5*, 32> hdf5s_{};
+  std::size_t n_libraries_ = 0;
+  std::mutex adding_;
+};
+
+Callers& callers() {
+  static auto* const all = new Callers;
+  return *all;
+}
+
+constexpr bool opens(std::string_view name) {
+  return name.starts_with("H5Fcreate") || name.starts_with("H5Fopen");
+}
+
+template <class Function, std::size_t index>
+struct Preloaded;
+template <class Returned, class... Given, std::size_t index>
+struct Preloaded<Returned(Given...), index> {
+  static Returned call(Given... given) {
+    Hdf5& hdf5 = callers().hdf5_of(__builtin_return_address(0));
+    if constexpr (opens(call_names[index])) hdf5.begin_serving();
+    const Hdf5Call* const serving = hdf5.serving();
+    const Hdf5Call found = serving != nullptr ? serving[index] : hdf5.own(index);
+    if (found == nullptr) {
+      std::fprintf(stderr, "tailrace: the HDF5 of this program has no %s\n", call_names[index]);
+      return static_cast<Returned>(-1);
+    }
+    return reinterpret_cast<Returned (*)(Given...)>(found)(given...);
+  }
+};
+
+}  // namespace
+}  // namespace tailrace::hdf5_programs
+
+// By the version node of that library, so that calls for another HDF5 do not come here. For one
+// without versions: by our first node, which calls without a version reach, and others do not.
+#define TAILRACE_HDF5_BIND(name, version)                                         \
+  extern "C" {                                                                    \
+  __attribute__((used)) static decltype(&::name) tailrace_find_##name() {         \
+    using namespace tailrace::hdf5_programs;                                      \
+    return &Preloaded<decltype(::name), index_of_##name>::call;                   \
+  }                                                                               \
+  __attribute__((ifunc("tailrace_find_" #name),                                   \
+                 visibility("default"))) extern decltype(::name) tailrace_##name; \
+  }                                                                               \
+  __asm__(".symver tailrace_" #name "," #name version);
+TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
+
+/// The only one that has a name of its own, so that one can ask whether the library is there.
+extern "C" __attribute__((visibility("default"), used)) int tailrace_hdf5_loaded(void) { return 1; }
