@@ -116,6 +116,22 @@ TAILRACE_CALL herr_t tailrace_H5Drefresh(hid_t dataset) {
   TAILRACE_SERVE_OBJECT(dataset, H5Drefresh(dataset), herr_t{0});
 }
 
+// A new file has its name from the first flush on.
+TAILRACE_CALL htri_t tailrace_H5Fis_hdf5(const char* name) {
+  return ours::is_open_here(name) ? htri_t{1} : real().H5Fis_hdf5(name);
+}
+#ifdef TAILRACE_WITH_H5Fis_accessible
+TAILRACE_CALL htri_t tailrace_H5Fis_accessible(const char* name, hid_t access_list) {
+  return ours::is_open_here(name) ? htri_t{1} : real().H5Fis_accessible(name, access_list);
+}
+#endif
+#ifdef TAILRACE_WITH_H5Fdelete
+TAILRACE_CALL herr_t tailrace_H5Fdelete(const char* name, hid_t access_list) {
+  if (!ours::is_open_here(name)) return real().H5Fdelete(name, access_list);
+  return guarded("H5Fdelete", [&] { return ours::refuse("H5Fdelete", "the file is open"); });
+}
+#endif
+
 TAILRACE_CALL hid_t tailrace_H5Fget_access_plist(hid_t file) {
   TAILRACE_SERVE_OBJECT(file, H5Fget_access_plist(file), H5Pcopy(session->access_list.get()));
 }
@@ -265,6 +281,11 @@ TAILRACE_CALL herr_t tailrace_H5Dget_space_status(hid_t dataset, H5D_space_statu
                          ours::refuse(name, "its chunks are Tailrace's until the file is closed"))
 TAILRACE_CALL herr_t tailrace_H5Dget_num_chunks(hid_t dataset, hid_t space, hsize_t* n_chunks) {
   TAILRACE_REFUSE_DATASET(H5Dget_num_chunks(dataset, space, n_chunks), "H5Dget_num_chunks");
+}
+TAILRACE_CALL haddr_t tailrace_H5Dget_offset(hid_t dataset) {
+  TAILRACE_SERVE_DATASET(
+      H5Dget_offset(dataset),
+      static_cast<haddr_t>(ours::refuse("H5Dget_offset", "no rank but 0 knows where values lie")));
 }
 TAILRACE_CALL herr_t tailrace_H5Dget_chunk_info(hid_t dataset, hid_t space, hsize_t index,
                                                 hsize_t* offset, unsigned* filter_mask,

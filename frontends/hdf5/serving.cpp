@@ -206,6 +206,10 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
   return done.ok() ? 0 : fail(function, done);
 }
 
+bool is_open_here(const char* name) {
+  return name != nullptr && served() && session_of_path(path_of_name(name)) != nullptr;
+}
+
 bool is_last_reference(hid_t id) {
   const Hdf5Scope scope;
   return H5Iget_type(id) == H5I_FILE && H5Iget_ref(id) == 1;

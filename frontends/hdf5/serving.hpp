@@ -39,6 +39,8 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
 /// has any left, the end of the session. Collective.
 herr_t close_file(const char* function, Session& session, hid_t id);
 bool is_last_reference(hid_t id);
+/// Whether a session has the file of this name open.
+bool is_open_here(const char* name);
 /// Collective.
 herr_t flush_session(const char* function, Session& session);
 /// Ids of ours are left out of what HDF5 lists. @returns how many there are of the program's, or -1

@@ -698,6 +698,13 @@ static void refused(const char* path) {
   CHECK(H5Fset_mpi_atomicity(file, 1) < 0);
   hsize_t n_bytes = 0;
   CHECK(H5Fget_filesize(file, &n_bytes) < 0);
+  CHECK(H5Dget_offset(dataset) == HADDR_UNDEF);
+  CHECK(H5Fis_hdf5(path) > 0);
+  CHECK(H5Fis_hdf5("/nowhere") <= 0);
+#if H5_VERSION_GE(1, 12, 0)
+  CHECK(H5Fis_accessible(path, H5P_DEFAULT) > 0);
+  CHECK(H5Fdelete(path, H5P_DEFAULT) < 0);
+#endif
   DO(H5Eset_auto2(H5E_DEFAULT, printer, data));
   /* A file is not closed under its objects' feet. */
   hid_t again = H5Freopen(file);
