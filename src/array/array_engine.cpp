@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "hdf5/chunk_index_reader.hpp"
+
 namespace tailrace {
 
 namespace {
@@ -39,6 +41,22 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
     options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
   }
   return Status();
+}
+
+Status ArrayEngine::open_output(std::vector<std::string>& sharing) {
+  TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+  Status unshared;
+  if (comm_->is_root()) {
+    sharing = datasets_that_share_chunks(output_.path());
+    if (!sharing.empty() && output_.file().reuses_space()) {
+      unshared = Status(Code::unsupported,
+                        "file \"" + path_ + "\": chunks of dataset \"" + sharing.front() +
+                            "\" lie where others do, too, and the file does not say that such "
+                            "places are kept (an earlier concat --dedup did not): nothing can be "
+                            "changed in it; repack it first");
+    }
+  }
+  return comm_->agree(unshared);
 }
 
 Status ArrayEngine::check_open() const {

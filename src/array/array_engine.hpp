@@ -83,6 +83,10 @@ class ArrayEngine {
 
   /// Compare the options, and `more`, on all ranks.
   Status agree_on_options(const std::string& more = "");
+  /// Open the existing file to change it. Refuses one whose chunks share places where HDF5 would
+  /// hand out the place of one that is replaced; else names those that share in `sharing`, on rank
+  /// 0. Collective. Cost: rank 0 looks at all chunk indexes (datasets_that_share_chunks()).
+  Status open_output(std::vector<std::string>& sharing);
   Status check_writable() const;
   Status check_open() const;
   Status note(const Status& failure);

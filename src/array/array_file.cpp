@@ -328,7 +328,8 @@ Status NetcdfArrayFile::start_open(Access access) {
   }
   if (writable_) {
     TAILRACE_TRY(agree_on_options());
-    TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+    std::vector<std::string> sharing;  // Each of their chunks gets a new place when it changes.
+    TAILRACE_TRY(open_output(sharing));
   }
   TAILRACE_TRY(open_shared_reader());
   TAILRACE_TRY(reader_->model_status());

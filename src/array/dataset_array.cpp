@@ -133,7 +133,8 @@ Status DatasetArray::start(bool create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   } else {
     if (comm_->is_root()) preserve_at_root();
-    TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+    TAILRACE_TRY(open_output(sharing_));
+    share_sharing();
     if (comm_->is_root()) {
       const Result<std::uint64_t> n_bytes = output_.storage().file_bytes();
       opened_bytes_ = n_bytes.ok() ? *n_bytes : UINT64_MAX;
@@ -157,6 +158,16 @@ void DatasetArray::preserve_at_root() {
     preserving_ = preserving.get();
     return std::unique_ptr<Storage>(std::move(preserving));
   };
+}
+
+/// Tell all ranks which datasets share chunks. Collective: one broadcast.
+void DatasetArray::share_sharing() {
+  ByteWriter writer;
+  for (const std::string& path : sharing_) writer.add_text(path);
+  Bytes bytes = writer.take();
+  comm_->broadcast(bytes, 0);
+  sharing_.clear();
+  for (ByteReader reader(bytes); !reader.at_end();) sharing_.push_back(reader.take_text());
 }
 
 /// Collective: one broadcast, where the file was opened.
@@ -488,7 +499,14 @@ Status DatasetArray::load_places(const ArrayFlush& flush) {
   return Status();
 }
 
+/// Whether chunks of an opened file's dataset lie where others do, too.
+bool DatasetArray::shares_chunks(std::size_t v) const {
+  return live_[v].origin == Origin::opened &&
+         std::ranges::find(sharing_, variables_[v].definition.path) != sharing_.end();
+}
+
 bool DatasetArray::hdf5_can_cut(std::size_t v) const {
+  if (shares_chunks(v)) return false;
   const ArrayVariable& variable = variables_[v];
   if (variable.storage != ArrayStorage::chunked) return true;
   // What is at the edge is encoded again, and values that had lost digits would lose more.
@@ -537,6 +555,12 @@ Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::b
   TAILRACE_TRY(adopt(v));
   TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
+  // HDF5 itself writes a chunk of the same length where it lies.
+  if (variables_[v].storage == ArrayStorage::by_hdf5 && shares_chunks(v)) {
+    return note(Status(Code::unsupported,
+                       quoted(v) + ": its chunks lie where others do, too (concat --dedup), and "
+                                   "HDF5 would change them all; repack the file first"));
+  }
   TAILRACE_TRY(note(variables_[v].log.put(slab, values, call_epoch_).within(quoted(v))));
   put_bytes_ += values.size();
   return Status();

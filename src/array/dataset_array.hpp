@@ -175,6 +175,8 @@ class DatasetArray final : private ArrayEngine {
   Status start(bool create);
   Status start_private(bool create);
   void preserve_at_root();
+  void share_sharing();
+  bool shares_chunks(std::size_t dataset) const;
   void share_preserved();
   Result<FieldDefinition> define_new(const Definition& definition) const;
   Status resolve_new(FieldState& field, const Definition& definition);
@@ -216,6 +218,7 @@ class DatasetArray final : private ArrayEngine {
 
   // Of a file that was opened: what the other ranks go on seeing of it.
   bool opened_ = false;
+  std::vector<std::string> sharing_;         ///< Datasets of which chunks lie where others do, too.
   PreservingStorage* preserving_ = nullptr;  ///< Rank 0.
   std::uint64_t opened_bytes_ = 0;
   DirtyBytes preserved_;

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "hdf5/chunk_index_reader.hpp"
+
 namespace tailrace {
 namespace {
 
-/// dedup looks at chunks of at most so many encoded bytes, and remembers so many in all.
-constexpr std::uint64_t shared_bytes_max = 4U << 10;
+/// dedup remembers chunks of so many bytes in all.
 constexpr std::uint64_t remembered_bytes_max = 32U << 20;
 
 /// How often a waiting main thread looks after the tail.
@@ -73,7 +74,7 @@ void ConcatWriteLane::write(Chunk chunk) {
 
 bool ConcatWriteLane::has_twin(const Chunk& chunk) {
   const std::uint64_t n_bytes = chunk.bytes.n_bytes();
-  if (!settings_.dedup || chunk.alone || n_bytes > shared_bytes_max) return false;
+  if (!settings_.dedup || chunk.alone || n_bytes > shared_chunk_bytes_max) return false;
   std::string bytes(reinterpret_cast<const char*>(chunk.bytes.data()), n_bytes);
   const auto known = stored_.find(bytes);
   if (known != stored_.end()) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -136,6 +137,33 @@ Result<std::unique_ptr<ChunkIndexReader>> ChunkIndexReader::open(const std::stri
   auto reader = std::make_unique<ReaderOverDriver>();
   TAILRACE_TRY(reader->start(path, truncated));
   return std::unique_ptr<ChunkIndexReader>(std::move(reader));
+}
+
+std::vector<std::string> datasets_that_share_chunks(const std::string& path) {
+  const Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(path);
+  if (!reader.ok()) return {};
+  const Result<std::vector<std::string>> datasets = (*reader)->dataset_paths();
+  if (!datasets.ok()) return {};
+  std::vector<std::pair<std::uint64_t, std::size_t>> places;  // Address, dataset.
+  for (std::size_t d = 0; d < datasets->size(); ++d) {
+    const Result<std::vector<StoredChunk>> chunks = (*reader)->read((*datasets)[d]);
+    for (std::size_t i = 0; chunks.ok() && i < chunks->size(); ++i) {
+      const Extent& extent = (*chunks)[i].extent;
+      const bool small = extent.encoded_bytes <= shared_chunk_bytes_max;
+      if (small && extent.encoded_bytes > 0) places.emplace_back(extent.address, d);
+    }
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<bool> shares(datasets->size(), false);
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    if (places[i].first != places[i - 1].first) continue;
+    shares[places[i].second] = shares[places[i - 1].second] = true;
+  }
+  std::vector<std::string> found;
+  for (std::size_t d = 0; d < shares.size(); ++d) {
+    if (shares[d]) found.push_back((*datasets)[d]);
+  }
+  return found;
 }
 
 Result<std::vector<StoredChunk>> read_chunk_index(const std::string& path,

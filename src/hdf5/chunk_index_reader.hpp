@@ -59,6 +59,15 @@ class ChunkIndexReader {
 Result<std::vector<StoredChunk>> read_chunk_index(const std::string& path,
                                                   const std::string& dataset_path);
 
+/// Chunks of at most so many encoded bytes can have one place for several (`concat --dedup`).
+inline constexpr std::uint64_t shared_chunk_bytes_max = 4U << 10;
+
+/// The paths of those datasets of a file of which chunks lie where others do, too, of the same or
+/// of other datasets. Datasets that cannot be read are left out. Not collective; takes the HDF5
+/// lock. Cost: as ChunkIndexReader::read() of all datasets, and 16 bytes for each chunk of at most
+/// shared_chunk_bytes_max.
+std::vector<std::string> datasets_that_share_chunks(const std::string& path);
+
 // --- ChunkList: where the stored chunks of one dataset lie, in 12 bytes a chunk.
 //
 // A rank that concatenates thousands of files keeps the addresses of millions of small chunks.

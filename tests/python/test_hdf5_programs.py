@@ -377,15 +377,63 @@ def test_modules_with_an_hdf5_of_their_own_are_left_alone(front, tmp_path):
         assert list(file["a"]) == [1, 2]
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_h5py_parallel(ranks, tmp_path):
+def h5py_of_mpi():
+    """The environment of a Python whose h5py is a parallel build."""
     asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
                            capture_output=True, env={**os.environ, "PYTHONPATH": ""})
     if asked.returncode != 0:
         pytest.skip("no h5py of a parallel build (python3-h5py-mpi)")
-    words = ["/usr/bin/python3", HERE / "write_h5py.py"]
     clean = {"PYTHONPATH": "", "PYTHONHOME": "", "HDF5_PLUGIN_PATH": ""}
-    clean = {key: value for key, value in clean.items() if key in os.environ}
+    return {key: value for key, value in clean.items() if key in os.environ}
+
+
+CHANGES = """
+import sys, h5py, numpy as np
+from mpi4py import MPI
+with h5py.File(sys.argv[1], "r+", driver="mpio", comm=MPI.COMM_WORLD) as file:
+    if len(sys.argv) > 3:
+        file[sys.argv[2]].resize(int(sys.argv[3]), 0)
+    elif MPI.COMM_WORLD.rank == 0:
+        file[sys.argv[2]][:20] = np.full(20, 3, file[sys.argv[2]].dtype)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_datasets_that_share_chunks_do_not_change_one_another(ranks, tmp_path):
+    """A file of concat --dedup: numbers get places of their own; compounds and cuts are refused,
+    which HDF5 would write where they lie."""
+    environment = h5py_of_mpi()
+    pair = np.dtype([("x", "i4"), ("y", "f8")])
+    for name in ("in0.h5", "in1.h5"):
+        with h5py.File(tmp_path / name, "w") as file:
+            for variable, dtype in (("a", "i8"), ("b", "i8"), ("p", pair), ("q", pair)):
+                file.create_dataset(variable, data=np.full(40, 7, dtype), maxshape=(None,),
+                                    chunks=(20,), compression="gzip")
+    path = tmp_path / "out.h5"
+    subprocess.run([program(), "concat", "-o", path, "--dedup", "--chunk", "20x", "-q",
+                    tmp_path / "in0.h5", tmp_path / "in1.h5"], check=True, env=ENVIRONMENT)
+    with h5py.File(path) as file:
+        for one, other in ("ab", "pq"):
+            assert file[one].id.get_chunk_info(0) == file[other].id.get_chunk_info(0)
+    words = ["/usr/bin/python3", "-c", CHANGES, path]
+    run([*words, "a"], ranks, ours=True, **environment)
+    said = run([*words, "p"], ranks, ours=True, code=None, **environment)
+    assert 'dataset "/p": its chunks lie where others do, too' in said
+    said = run([*words, "b", 30], ranks, ours=True, code=None, **environment)
+    assert "HDF5 would encode its chunks anew" in said
+    with h5py.File(path) as file:
+        expected = np.full(80, 7)
+        np.testing.assert_array_equal(file["b"], expected)
+        expected[:20] = 3
+        np.testing.assert_array_equal(file["a"], expected)
+        for name in "pq":
+            np.testing.assert_array_equal(file[name], np.full(80, 7, pair))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_h5py_parallel(ranks, tmp_path):
+    clean = h5py_of_mpi()
+    words = ["/usr/bin/python3", HERE / "write_h5py.py"]
     run([*words, tmp_path / "plain.h5"], ranks, ours=False, **clean)
     said = run([*words, tmp_path / "ours.h5"], ranks, ours=True, **clean)
     assert said.count("ours.h5") == 2

@@ -4,6 +4,7 @@ import concurrent.futures
 import gc
 import os
 import pickle
+import struct
 import subprocess
 import sys
 
@@ -245,6 +246,35 @@ def test_without_a_bound_nothing_is_lost(path):
         file.create_variable("u", ("t", "y", "x"), data=FIELD)
     with tailrace.open(path) as file:
         assert np.array_equal(file["u"][...], FIELD)
+
+
+def test_a_file_that_shares_chunks_without_saying_so_is_not_changed(tmp_path):
+    """As earlier versions of concat --dedup made them: HDF5 would hand out the place of a chunk
+    that is replaced, or write over it, while others lie there."""
+    path = tmp_path / "out.h5"
+    with h5py.File(path, "w") as file:
+        for name in "ab":
+            file.create_dataset(name, data=np.full(100, 7), maxshape=(None,), chunks=(128,),
+                                compression="gzip")
+    (tmp_path / "unshared.h5").write_bytes(path.read_bytes())
+    with tailrace.open(tmp_path / "unshared.h5", "a") as file:
+        file["a"][:] = np.arange(100)
+    (tmp_path / "unshared.h5").unlink()
+    with h5py.File(path) as file:
+        first, second = (file[name].id.get_chunk_info(0).byte_offset for name in "ab")
+    content = path.read_bytes().replace(struct.pack("<Q", second), struct.pack("<Q", first))
+    path.write_bytes(content)
+    with pytest.raises(NotImplementedError, match='dataset "/a" lie where others do'):
+        tailrace.open(path, "a")
+    assert path.read_bytes() == content
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.h5"]
+    with tailrace.open(path) as file:
+        assert np.array_equal(file["b"][...], np.full(100, 7))
+    numbers("repack", path, "-o", tmp_path / "new.h5")
+    with tailrace.open(tmp_path / "new.h5", "a") as file:
+        file["a"][:] = np.arange(100)
+    with h5py.File(tmp_path / "new.h5") as file:
+        assert np.array_equal(file["b"], np.full(100, 7)) and np.array_equal(file["a"], range(100))
 
 
 @pytest.mark.parametrize("wrong, kind, words", [
