@@ -368,6 +368,8 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
 std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t address,
                                        Origin origin) {
   const std::size_t added = variables_.size();
+  // Where no memory is left, none of them has been entered.
+  if (live_.size() == live_.capacity()) live_.reserve(2 * added + 8);
   variables_.emplace_back(memory_, std::size_t{1});
   variables_.back().definition.path = path;
   live_.emplace_back();

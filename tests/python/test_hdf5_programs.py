@@ -268,6 +268,27 @@ def test_steps_that_are_flushed(ranks, tmp_path):
     assert len(contents(tmp_path / "ours" / "flushes.h5")) == 1 + 3 + 2 * 5
 
 
+@pytest.mark.parametrize("older, fault", [(True, "memory:1:12:1:1"), (False, "memory:5:12:-1:1")])
+def test_without_memory_all_ranks_hear_of_it(older, fault, tmp_path):
+    """From some request on, on rank 1 while the file is opened, or on both where a dataset is
+    created: one error, nobody waits, and what could not be created is not there."""
+    folder = tmp_path / "out"
+    if older:
+        flushes("flushes", folder, 1, FLUSHES="2")
+    folder.mkdir(exist_ok=True)
+    libraries = [built("lib", "libcampaign_recorder.so"), built("lib", "libtailrace_hdf5.so")]
+    said = flushes("flushes", folder, 2, ours=False, code=None, CAMPAIGN_FOLDER=str(folder),
+                   CAMPAIGN_LOG=str(tmp_path / "log"), CAMPAIGN_FAULT=fault, CAMPAIGN_MEMORY="1",
+                   LD_PRELOAD=":".join(map(str, libraries)))
+    lines = [line for line in said.splitlines() if line.startswith("campaign error: ")]
+    assert len(lines) == 2 and len(set(lines)) == 1, said
+    assert "still open" not in said
+    path = folder / "flushes.h5"
+    if path.exists():
+        found = contents(path)
+        assert all(len(item) != 5 or item[4].any() for item in found.values())
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_limit_on_file_sizes_is_an_error_of_the_flush(ranks, tmp_path):
     """RLIMIT_FSIZE (`ulimit -f`): no rank dies by SIGXFSZ, and the last flush stands."""
