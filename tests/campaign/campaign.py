@@ -173,8 +173,8 @@ class Campaign:
 
     def chosen(self):
         for job in jobs.all_jobs():
-            there = self.programs.records.exists() or not isinstance(job, jobs.Records)
-            if there and any(fnmatch.fnmatch(job.name, p) for p in self.arguments.jobs):
+            asked = any(fnmatch.fnmatch(job.name, p) for p in self.arguments.jobs)
+            if asked and job.is_built(self.programs):
                 yield job
 
     def record(self, job, folder, fault=""):
@@ -342,9 +342,9 @@ class Campaign:
         if done.returncode == 0 and not job.marks:
             committed = 1
         problem = ""
-        # A program on PnetCDF gets a number; the library says its reason besides, and once more
-        # where MPI_Finalize closes what the program leaves open.
-        own = ["campaign error:"] + ["tailrace"] * (not isinstance(job, jobs.Records))
+        # A program on PnetCDF gets a number, one on HDF5 an error stack; the library says its
+        # reason besides, and once more where MPI_Finalize closes what the program leaves open.
+        own = ["campaign error:"] + ["tailrace"] * (not job.is_program)
         said = [line for line in done.stderr.splitlines() if line.startswith(tuple(own))]
         hit = {c.kind for c in calls if str(c.error) == action and c.group == group}
         if action in ("4", "short", "stop") and hit <= {"w"} and done.returncode != 0:

@@ -97,6 +97,17 @@ def records_expected(n_steps):
     return Expectation(levels, {"/a": 1, "/b": 1})
 
 
+def flushes_expected(n_steps):
+    expected = records_expected(n_steps)
+    expected.levels["/few"] = {entry(10.0 * s + np.arange(10)): s + 1 for s in range(n_steps)}
+    expected.since["/few"] = 1
+    for step in range(n_steps):
+        path = f"/step_{step}/c"
+        expected.levels[path] = {entry(mixed(WIDTH, step, 0)): 1 << 30}
+        expected.since[path] = step + 1
+    return expected
+
+
 class Programs:
     """Where the build has put what the campaign runs."""
 
@@ -107,6 +118,8 @@ class Programs:
         self.records = build / "bin" / "campaign_records"
         self.judge = build / "bin" / "campaign_judge"
         self.recorder = build / "lib" / "libcampaign_recorder.so"
+        self.flushes = build / "bin" / "hdf5_programs" / "write_flushes"
+        self.hdf5_front = build / "lib" / "libtailrace_hdf5.so"
 
     def missing(self):
         return [path for path in (self.tailrace, self.writer, self.judge, self.recorder)
@@ -124,9 +137,16 @@ class Job:
     keeps_partial = False  # an unfinished file stays, to go on with
     ours = True            # else: what HDF5 itself makes of the same
     may_fail = False       # its exit status tells of the file
+    is_program = False     # of somebody else's interface: it tells of failures, the library besides
 
     def __init__(self, name, ranks=1, nodes=0):
         self.name, self.ranks, self.nodes = name, ranks, nodes
+
+    def is_built(self, programs):
+        return True
+
+    def preloaded(self, programs):
+        return [programs.recorder]
 
     def prepare(self, programs, folder):
         """Fill the folder; set self.expectation."""
@@ -136,8 +156,8 @@ class Job:
 
     def run(self, programs, folder, log, fault="", timeout=60):
         """Run under the recorder. The completed process, or None if it had not ended in time."""
-        more = {"LD_PRELOAD": programs.recorder, "CAMPAIGN_FOLDER": folder / "out",
-                "CAMPAIGN_LOG": log}
+        more = {"LD_PRELOAD": ":".join(map(str, self.preloaded(programs))),
+                "CAMPAIGN_FOLDER": folder / "out", "CAMPAIGN_LOG": log}
         if fault:
             more["CAMPAIGN_FAULT"] = fault
             if fault.startswith("memory") or fault.startswith("count"):
@@ -223,10 +243,14 @@ class Records(Job):
     """Records through the PnetCDF front end, so array files."""
 
     name_of_file = "run.nc"
+    is_program = True
 
     def __init__(self, name, first=0, n_steps=5, **more):
         super().__init__(name, **more)
         self.first, self.n_steps = first, n_steps
+
+    def is_built(self, programs):
+        return programs.records.exists()
 
     def prepare(self, programs, folder):
         if self.first:
@@ -236,6 +260,40 @@ class Records(Job):
 
     def words(self, programs, folder):
         return [programs.records, folder / "out" / self.name_of_file, self.n_steps, self.first]
+
+
+class Hdf5Program(Job):
+    """A program on parallel HDF5 with libtailrace_hdf5 preloaded: after a crash the last H5Fflush
+    stands (docs/hdf5.md)."""
+
+    name_of_file = "flushes.h5"
+    is_program = True
+
+    def __init__(self, name, first=0, n_steps=5, options="threads=1", **more):
+        super().__init__(name, **more)
+        self.first, self.n_steps, self.options = first, n_steps, options
+        self.journal = "journal=on" in options
+
+    def is_built(self, programs):
+        return programs.flushes.exists() and programs.hdf5_front.exists()
+
+    def preloaded(self, programs):
+        # The recorder comes first: ours is to reach the system by it.
+        return [programs.recorder, programs.hdf5_front]
+
+    def program_words(self, programs, folder, n_steps):
+        return ["env", f"FLUSHES={n_steps}", f"TAILRACE_OPTIONS={self.options}",
+                programs.flushes, folder / "out", "flushes"]
+
+    def prepare(self, programs, folder):
+        if self.first:
+            words = ["env", f"LD_PRELOAD={programs.hdf5_front}",
+                     *self.program_words(programs, folder, self.first)]
+            subprocess.run(list(map(str, words)), check=True, env=environment(folder))
+        self.expectation = flushes_expected(self.n_steps)
+
+    def words(self, programs, folder):
+        return self.program_words(programs, folder, self.n_steps)
 
 
 class Command(Job):
@@ -365,6 +423,11 @@ def all_jobs():
         Steps("layout dense, 3 ranks", options="layout=dense", ranks=3),
         Records("records"), Records("records, 2 ranks", ranks=2),
         Records("records, 4 ranks", ranks=4), Records("records, added to", first=2, ranks=2),
+        Hdf5Program("HDF5 program"), Hdf5Program("HDF5 program, 2 ranks", ranks=2),
+        Hdf5Program("HDF5 program, 3 ranks", ranks=3),
+        Hdf5Program("HDF5 program, 4 ranks on 2 nodes", ranks=4, nodes=2),
+        Hdf5Program("HDF5 program, added to", first=2, ranks=2),
+        Hdf5Program("HDF5 program, journal, 2 ranks", options="threads=1,journal=on", ranks=2),
         Command("repack, 2 ranks", "repack IN0 -o OUT -q", ranks=2),
         Command("export", "export IN0 -o OUT -q"),
         Command("concat", "concat -o OUT IN0 IN1 IN2 -q"),
