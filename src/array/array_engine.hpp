@@ -122,9 +122,17 @@ class ArrayEngine {
   Status stage_rest(ArrayFlush& flush);
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
   Status write_plain(ArrayFlush& flush);
-  Status write_contiguous(std::size_t variable, std::uint64_t phase);
-  std::size_t first_in_phase(const StagingLog& log, std::uint64_t phase) const;
-  std::uint64_t next_phase(const ArrayFlush& flush, std::uint64_t least);
+  /// Elements of an entry of a contiguous variable, that were put in one phase.
+  struct PhasePart {
+    std::uint64_t phase = 0;
+    std::size_t variable = 0;
+    std::size_t entry = 0;
+    std::uint64_t first = 0;  ///< Of the entry's dense array, up to `end`.
+    std::uint64_t end = 0;
+  };
+  std::vector<PhasePart> phase_parts(const ArrayFlush& flush) const;
+  Status write_contiguous(const PhasePart& part);
+  Status write_contiguous(std::size_t variable, const Slab& slab, const std::byte* values);
   Status publish(ArrayFlush& flush);
   void share_errors(ArrayFlush& flush);
   void take_moves(ArrayFlush& flush);

@@ -133,8 +133,7 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
       const auto claim =
           std::ranges::lower_bound(claims, key.chunk_index, {}, &ChunkClaim::chunk_index);
       held_bytes += claim->n_elements * variables_[flush.chunked[key.field]].log.element_bytes();
-      held_bytes += flush.patches[key.field]->n_slabs(key.chunk_index) *
-                    StagingLog::entry_bytes(flush.fields[key.field].grid.shape.size());
+      held_bytes += flush.patches[key.field]->entry_bytes(key.chunk_index);
     }
     std::uint64_t too_many = held_bytes > memory_.cap_bytes() / 2 ? 1 : 0;
     // What stays staged is laid aside now, while nothing is written: afterwards a full disk could
@@ -466,91 +465,99 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
     if (variables_[v].storage == ArrayStorage::contiguous) ++n_plain;
   }
   if (n_plain == 0) return Status();
-  // In rounds, so that what any rank has put later stays.
+  // In rounds, so that what any rank has put later stays; each begins with an allreduce, which also
+  // ends the writes of the one before.
+  const std::vector<PhasePart> parts = phase_parts(flush);
   Status mine;
-  for (std::uint64_t phase = next_phase(flush, 0); phase != UINT64_MAX;
-       phase = next_phase(flush, phase + 1)) {
-    for (const std::size_t v : flush.variables) {
-      if (variables_[v].storage != ArrayStorage::contiguous || !mine.ok()) continue;
-      mine = write_contiguous(v, phase);
+  for (std::size_t at = 0;;) {
+    std::uint64_t phase = at < parts.size() ? parts[at].phase : UINT64_MAX;
+    comm_->allreduce(std::span<std::uint64_t>(&phase, 1), Reduction::min);
+    if (phase == UINT64_MAX) break;
+    for (; at < parts.size() && parts[at].phase == phase; ++at) {
+      if (mine.ok()) mine = write_contiguous(parts[at]);
     }
   }
   return comm_->agree(mine);
 }
 
-/// The first entry of a phase, or of one behind it.
-std::size_t ArrayEngine::first_in_phase(const StagingLog& log, std::uint64_t phase) const {
-  std::size_t first = 0;
-  std::size_t end = log.n_entries();
-  while (first < end) {
-    const std::size_t middle = first + (end - first) / 2;
-    if (phase_of(log.epoch(middle)) < phase) {
-      first = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return first;
-}
-
-/// The first phase from `least` on in which any rank has put into a contiguous variable; UINT64_MAX
-/// if there is none. Collective: one allreduce, which also ends the writes of the phase before.
-std::uint64_t ArrayEngine::next_phase(const ArrayFlush& flush, std::uint64_t least) {
-  std::uint64_t next = UINT64_MAX;
+/// What this rank has put into contiguous variables, by phases; within one as it was put.
+std::vector<ArrayEngine::PhasePart> ArrayEngine::phase_parts(const ArrayFlush& flush) const {
+  std::vector<PhasePart> parts;
   for (const std::size_t v : flush.variables) {
     const StagingLog& log = variables_[v].log;
     if (variables_[v].storage != ArrayStorage::contiguous) continue;
-    const std::size_t e = first_in_phase(log, least);
-    if (e < log.n_entries()) next = std::min(next, phase_of(log.epoch(e)));
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      std::uint64_t first = 0;
+      for (std::size_t r = 0; r < log.n_runs(e); ++r) {
+        const StagedRun run = log.run(e, r);
+        const std::uint64_t phase = phase_of(run.epoch);
+        if (first > 0 && parts.back().phase == phase) {
+          parts.back().end = run.end;
+        } else {
+          parts.push_back({phase, v, e, first, run.end});
+        }
+        first = run.end;
+      }
+    }
   }
-  comm_->allreduce(std::span<std::uint64_t>(&next, 1), Reduction::min);
-  return next;
+  std::ranges::stable_sort(parts, {}, &PhasePart::phase);
+  return parts;
 }
 
 /// Write what this rank has put into a contiguous variable in one phase. Not collective.
-Status ArrayEngine::write_contiguous(std::size_t v, std::uint64_t phase) {
+Status ArrayEngine::write_contiguous(const PhasePart& part) {
+  const StagingLog& log = variables_[part.variable].log;
+  const Slab slab = log.slab(part.entry);
+  const std::byte* values = log.values(part.entry) + part.first * log.element_bytes();
+  Status written;
+  if (part.end - part.first == slab.n_elements()) {
+    written = write_contiguous(part.variable, slab, values);
+  } else {
+    for_each_box_of_run({slab.start, slab.count}, part.first, part.end, [&](const Box& box) {
+      if (written.ok()) written = write_contiguous(part.variable, Slab::of(box), values);
+      values += box.n_elements() * log.element_bytes();
+    });
+  }
+  return written.within(quoted(part.variable));
+}
+
+Status ArrayEngine::write_contiguous(std::size_t v, const Slab& slab, const std::byte* values) {
   const ArrayVariable& variable = variables_[v];
-  const StagingLog& log = variable.log;
-  const std::size_t element = log.element_bytes();
+  const std::size_t element = variable.log.element_bytes();
   const Shape& shape = variable.definition.shape;
   std::vector<std::byte> swapped;
   Status written;
-  const auto write = [&](std::uint64_t first, std::span<const std::byte> values) {
+  const auto write = [&](std::uint64_t first, std::span<const std::byte> row) {
     if (!written.ok()) return;
     if (variable.swapped) {
-      swapped.assign(values.begin(), values.end());
+      swapped.assign(row.begin(), row.end());
       swap_elements(swapped, element);
-      values = swapped;
+      row = swapped;
     }
-    written = output_.storage().write_at(variable.address + first * element, values);
+    written = output_.storage().write_at(variable.address + first * element, row);
   };
-  for (std::size_t e = first_in_phase(log, phase); e < log.n_entries() && written.ok(); ++e) {
-    if (phase_of(log.epoch(e)) != phase) break;
-    const Slab slab = log.slab(e);
-    // Dimensions behind `outer` form one run of the file.
-    std::size_t outer = slab.rank();
-    std::uint64_t run = 1;
-    while (outer > 0) {
-      const bool dense = slab.stride_of(outer - 1) == 1 || slab.count[outer - 1] == 1;
-      if (!dense) break;
-      run *= slab.count[outer - 1];
-      --outer;
-      if (slab.count[outer] != shape[outer]) break;
-    }
-    Box rows{Shape(outer, 0),
-             Shape(slab.count.begin(), slab.count.begin() + static_cast<std::ptrdiff_t>(outer))};
-    const std::byte* values = log.values(e);
-    for_each_position(rows, [&](const Shape& at) {
-      std::uint64_t first = 0;
-      for (std::size_t d = 0; d < shape.size(); ++d) {
-        const std::uint64_t steps = d < outer ? at[d] * slab.stride_of(d) : 0;
-        first = first * shape[d] + slab.start[d] + steps;
-      }
-      write(first, {values, run * element});
-      values += run * element;
-    });
+  // Dimensions behind `outer` form one run of the file.
+  std::size_t outer = slab.rank();
+  std::uint64_t run = 1;
+  while (outer > 0) {
+    const bool dense = slab.stride_of(outer - 1) == 1 || slab.count[outer - 1] == 1;
+    if (!dense) break;
+    run *= slab.count[outer - 1];
+    --outer;
+    if (slab.count[outer] != shape[outer]) break;
   }
-  return written.within(quoted(v));
+  const Box rows{Shape(outer, 0), Shape(slab.count.begin(),
+                                        slab.count.begin() + static_cast<std::ptrdiff_t>(outer))};
+  for_each_position(rows, [&](const Shape& at) {
+    std::uint64_t first = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::uint64_t steps = d < outer ? at[d] * slab.stride_of(d) : 0;
+      first = first * shape[d] + slab.start[d] + steps;
+    }
+    write(first, {values, run * element});
+    values += run * element;
+  });
+  return written;
 }
 
 // --- Publishing a flush: from the ranks' lists of written chunks to a committed file.

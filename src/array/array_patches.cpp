@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "describe/input_bytes.hpp"
@@ -135,16 +136,20 @@ Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const Ch
 
 namespace {
 
-/// Set `n` bits from `first` on.
-void set_bits(std::vector<std::uint64_t>& bits, std::uint64_t first, std::uint64_t n) {
+/// Set `n` bits from `first` on. @returns whether any was set before
+bool set_bits(std::vector<std::uint64_t>& bits, std::uint64_t first, std::uint64_t n) {
+  bool any = false;
   while (n > 0) {
     const std::uint64_t at = first % 64;
     const std::uint64_t here = std::min<std::uint64_t>(64 - at, n);
     const std::uint64_t ones = here == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
-    bits[first / 64] |= ones << at;
+    std::uint64_t& word = bits[first / 64];
+    any = any || (word & (ones << at)) != 0;
+    word |= ones << at;
     first += here;
     n -= here;
   }
+  return any;
 }
 
 /// The first position from `at` on whose bit is `value`; `end` if there is none before it.
@@ -158,24 +163,136 @@ std::uint64_t find_bit(const std::vector<std::uint64_t>& bits, bool value, std::
   return end;
 }
 
-/// Call `visit(first, n)` for the rows of `part` within the dense array over `box`.
+/// Call visit(first, n, stride, from) for the rows of a part of a slab: where their elements lie in
+/// the dense array over `box`, and where the first lies in the dense array of the slab's `counts`.
 template <class Visit>
-void for_each_row(const Slab& part, const Box& box, Visit&& visit) {
+void for_each_row(const SlabPart& part, const Shape& counts, const Box& box, Visit&& visit) {
   const std::size_t rank = box.rank();
-  if (part.empty()) return;
-  if (rank == 0) return visit(std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1});
-  Box outer{Shape(rank - 1, 0), Shape(part.count.begin(), part.count.end() - 1)};
+  const Slab& slab = part.slab;
+  if (slab.empty()) return;
+  if (rank == 0) {
+    return visit(std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1}, std::uint64_t{0});
+  }
+  const std::size_t last = rank - 1;
+  Box outer{Shape(last, 0), Shape(slab.count.begin(), slab.count.end() - 1)};
   for_each_position(outer, [&](const Shape& at) {
     std::uint64_t first = 0;
-    for (std::size_t d = 0; d + 1 < rank; ++d) {
-      first = first * box.count[d] + part.start[d] + at[d] * part.stride_of(d) - box.start[d];
+    std::uint64_t from = 0;
+    for (std::size_t d = 0; d < last; ++d) {
+      first = first * box.count[d] + slab.start[d] + at[d] * slab.stride_of(d) - box.start[d];
+      from = from * counts[d] + part.first[d] + at[d];
     }
-    first = first * box.count[rank - 1] + part.start[rank - 1] - box.start[rank - 1];
-    visit(first, part.count[rank - 1], part.stride_of(rank - 1));
+    first = first * box.count[last] + slab.start[last] - box.start[last];
+    from = from * counts[last] + part.first[last];
+    const std::uint64_t stride = slab.count[last] == 1 ? 1 : slab.stride_of(last);
+    visit(first, slab.count[last], stride, from);
   });
 }
 
+/// Copy `n` elements to places `stride` apart.
+void lay_row(std::uint64_t n, const std::byte* from, std::byte* to, std::uint64_t stride,
+             std::size_t element) {
+  if (stride == 1) {
+    std::memcpy(to, from, n * element);
+    return;
+  }
+  for (std::uint64_t i = 0; i < n; ++i) {
+    std::memcpy(to + i * stride * element, from + i * element, element);
+  }
+}
+
+/// What a message of pieces is made of.
+enum class PieceKind : std::uint8_t {
+  part,    ///< Of a slab: where, runs of epochs, values.
+  remains  ///< Of all that a rank has put, later ones over earlier: runs of elements, values.
+};
+struct RemainingRun {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::uint64_t epoch = 0;
+};
+
+/// The owner's own puts go before those of equal epoch of whatever rank.
+constexpr int own_rank = std::numeric_limits<int>::max();
+
 }  // namespace
+
+// --- the order of a chunk's elements
+
+std::uint32_t ChunkOrder::number_of(const Origin& origin) {
+  if (!origins_.empty() && origins_.back() == origin) {
+    return static_cast<std::uint32_t>(origins_.size() - 1);
+  }
+  if (origins_.size() >= most_origins_) drop_unseen();
+  origins_.push_back(origin);
+  return static_cast<std::uint32_t>(origins_.size() - 1);
+}
+
+void ChunkOrder::drop_unseen() {
+  std::vector<std::uint32_t> numbers(origins_.size(), nobody_yet);
+  for (const std::uint32_t number : of_element_) {
+    if (number != nobody_yet) numbers[number] = 0;
+  }
+  std::uint32_t n = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] == nobody_yet) continue;
+    origins_[n] = origins_[i];
+    numbers[i] = n++;
+  }
+  origins_.resize(n);
+  for (std::uint32_t& number : of_element_) {
+    if (number != nobody_yet) number = numbers[number];
+  }
+  // Half of the room is free now, or the room doubles: so this comes seldom.
+  if (2 * origins_.size() > most_origins_) most_origins_ *= 2;
+}
+
+void ChunkOrder::lay(std::uint64_t first, std::uint64_t n, std::uint64_t stride,
+                     const std::byte* from, std::size_t element_bytes, std::uint64_t epoch,
+                     int rank, std::byte* values) {
+  const Origin origin{epoch, rank};
+  const std::uint32_t number = number_of(origin);
+  // Neighbours have one origin as a rule: to compare it once is enough.
+  std::uint32_t compared = nobody_yet;
+  bool later = true;
+  for (std::uint64_t i = 0; i < n;) {
+    const std::uint64_t begin = i;
+    for (; i < n; ++i) {
+      std::uint32_t& there = of_element_[first + i * stride];
+      if (there != compared) {
+        compared = there;
+        later = there == nobody_yet || origin >= origins_[there];
+      }
+      if (!later) break;
+      there = number;
+    }
+    if (i > begin) {
+      lay_row(i - begin, from + begin * element_bytes,
+              values + (first + begin * stride) * element_bytes, stride, element_bytes);
+    }
+    if (i < n) ++i;
+  }
+}
+
+void ChunkOrder::for_each_run(const std::function<void(std::uint64_t first, std::uint64_t end,
+                                                       std::uint64_t epoch)>& visit) const {
+  const std::uint64_t n = of_element_.size();
+  for (std::uint64_t first = 0; first < n;) {
+    const std::uint32_t number = of_element_[first];
+    if (number == nobody_yet) {
+      ++first;
+      continue;
+    }
+    const std::uint64_t epoch = origins_[number].epoch;
+    std::uint64_t end = first + 1;
+    while (end < n && of_element_[end] != nobody_yet &&
+           (of_element_[end] == number || origins_[of_element_[end]].epoch == epoch)) {
+      ++end;
+    }
+    visit(first, end, epoch);
+    first = end;
+  }
+}
 
 PatchedChunks::PatchedChunks(Variable variable, const StagingLog& log, Storage& storage)
     : variable_(std::move(variable)), log_(log), storage_(storage) {
@@ -221,89 +338,292 @@ std::optional<std::uint64_t> PatchedChunks::fixed_address(std::uint64_t chunk_in
   return before == before_.end() ? std::nullopt : std::optional(before->second.address);
 }
 
-/// What the file holds, encoded and decoded (or before that, pieces of others), and the bitmap.
+/// What the file holds, encoded and decoded; or before that pieces of others, the message that is
+/// one too many, and the order of the elements. The bitmap goes with both.
 std::uint64_t PatchedChunks::extra_bytes() const {
-  const std::uint64_t raw = chunk_elements() * variable_.element_bytes;
-  const std::uint64_t pieces = variable_.alone ? 0 : raw;
-  return raw + variable_.codec->encoded_bytes_max(raw) + chunk_elements() / 8 + 8 + pieces;
+  const std::uint64_t raw = chunk_bytes();
+  const std::uint64_t before = raw + variable_.codec->encoded_bytes_max(raw);
+  const std::uint64_t pieces =
+      variable_.alone ? 0 : 2 * raw + chunk_elements() * ChunkOrder::bytes_per_element;
+  return std::max(before, pieces) + chunk_elements() / 8 + 8;
 }
 
-std::vector<Bytes> PatchedChunks::take_pieces(std::uint64_t chunk_index) {
+std::uint64_t PatchedChunks::peak_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return peak_bytes_;
+}
+
+PatchedChunks::Patched PatchedChunks::take_patched(std::uint64_t chunk_index) {
   const std::scoped_lock lock(mutex_);
   const auto found = patched_.find(chunk_index);
   if (found == patched_.end()) return {};
-  std::vector<Bytes> pieces = std::move(found->second.pieces);
+  Patched patched = std::move(found->second);
   patched_.erase(found);
-  return pieces;
+  held_bytes_ -= std::exchange(patched.counted_bytes, 0);
+  return patched;
 }
 
-// --- pieces
+void PatchedChunks::count_held(Patched& patched) {
+  std::uint64_t n_bytes = patched.piece_bytes;
+  if (patched.order != nullptr) n_bytes += patched.order->held_bytes();
+  const std::scoped_lock lock(mutex_);
+  held_bytes_ += n_bytes - std::exchange(patched.counted_bytes, n_bytes);
+  peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+}
+
+// --- pieces, as a holder
+
+/// Of which epochs the elements of a part of an entry are, by runs of the part's dense array.
+std::vector<StagedRun> PatchedChunks::runs_of(std::size_t entry, const SlabPart& part) const {
+  const std::size_t n_runs = log_.n_runs(entry);
+  if (n_runs == 1) return {{part.slab.n_elements(), log_.run(entry, 0).epoch}};
+  const Slab whole = log_.slab(entry);
+  std::vector<StagedRun> runs;
+  std::uint64_t n_taken = 0;
+  for_each_row(part, whole.count, Box{whole.start, whole.count},
+               [&](std::uint64_t, std::uint64_t n, std::uint64_t, std::uint64_t from) {
+                 std::size_t r = log_.run_at(entry, from);
+                 for (const std::uint64_t until = from + n; from < until; ++r) {
+                   const StagedRun run = log_.run(entry, r);
+                   const std::uint64_t end = std::min(run.end, until);
+                   n_taken += end - from;
+                   from = end;
+                   if (!runs.empty() && runs.back().epoch == run.epoch) {
+                     runs.back().end = n_taken;
+                   } else {
+                     runs.push_back({n_taken, run.epoch});
+                   }
+                 }
+               });
+  return runs;
+}
+
+std::uint64_t PatchedChunks::entry_bytes(std::uint64_t chunk_index) const {
+  const Box clipped = variable_.grid.clipped_box(chunk_index);
+  std::uint64_t n_bytes = 0;
+  for (const Link& link : links_of(chunk_index)) {
+    const SlabPart part = part_within(log_.slab(link.entry), clipped);
+    n_bytes += StagingLog::entry_bytes(clipped.rank()) +
+               (runs_of(link.entry, part).size() - 1) * sizeof(StagedRun);
+  }
+  return n_bytes;
+}
+
+void PatchedChunks::add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const {
+  const std::vector<StagedRun> runs = runs_of(entry, part);
+  const Box within{part.first, part.slab.count};
+  const Box whole{Shape(part.slab.rank(), 0), log_.slab(entry).count};
+  writer.add(PieceKind::part);
+  writer.add(part.slab);
+  writer.add(static_cast<std::uint64_t>(runs.size()));
+  writer.add_bytes(std::as_bytes(std::span(runs)));
+  std::byte* to = writer.extend(within.n_elements() * variable_.element_bytes);
+  copy_box(within, whole, log_.values(entry), within, to, variable_.element_bytes);
+}
+
+/// What is left of this rank's puts of a chunk, where they overlap.
+void PatchedChunks::add_remains(ByteWriter& writer, std::uint64_t chunk_index) const {
+  const std::size_t element = variable_.element_bytes;
+  Buffer values(chunk_bytes());
+  TAILRACE_CHECK(values.allocated());
+  ChunkOrder order(chunk_elements());
+  for_each_own_row(chunk_index, [&](const Row& row) {
+    order.lay(row.first, row.n, row.stride, row.values, element, row.epoch, own_rank,
+              values.data());
+  });
+  std::vector<RemainingRun> runs;
+  order.for_each_run([&](std::uint64_t first, std::uint64_t end, std::uint64_t epoch) {
+    runs.push_back({first, end, epoch});
+  });
+  writer.add(PieceKind::remains);
+  writer.add(static_cast<std::uint64_t>(runs.size()));
+  writer.add_bytes(std::as_bytes(std::span(runs)));
+  for (const RemainingRun& run : runs) {
+    const std::uint64_t n_bytes = (run.end - run.first) * element;
+    writer.add_bytes({values.data() + run.first * element, n_bytes});
+  }
+}
 
 void PatchedChunks::add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const {
   const Box clipped = variable_.grid.clipped_box(chunk_index);
+  std::vector<std::pair<std::size_t, SlabPart>> parts;
+  std::uint64_t n_put = 0;
+  for (const Link& link : links_of(chunk_index)) {
+    parts.emplace_back(link.entry, part_within(log_.slab(link.entry), clipped));
+    n_put += parts.back().second.slab.n_elements();
+  }
+  if (n_put > clipped.n_elements()) return add_remains(writer, chunk_index);
+  for (const auto& [entry, part] : parts) add_part(writer, entry, part);
+}
+
+Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) const {
+  const Box clipped = variable_.grid.clipped_box(chunk_index);
+  const std::size_t element = variable_.element_bytes;
   for (const Link& link : links_of(chunk_index)) {
     const Slab slab = log_.slab(link.entry);
     const SlabPart part = part_within(slab, clipped);
     const Box within{part.first, part.slab.count};
-    const Box whole{Shape(slab.rank(), 0), slab.count};
-    writer.add(part.slab);
-    writer.add(log_.epoch(link.entry));
-    std::byte* to = writer.extend(within.n_elements() * variable_.element_bytes);
-    copy_box(within, whole, log_.values(link.entry), within, to, variable_.element_bytes);
-  }
-}
-
-Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) const {
-  ByteWriter writer;
-  add_pieces(chunk_index, writer);
-  const Bytes pieces = writer.take();
-  ByteReader reader(pieces);
-  while (!reader.at_end()) {
-    const Slab slab = reader.take_slab();
-    const auto epoch = reader.take<std::uint64_t>();
-    const auto part = reader.take_bytes(slab.n_elements() * variable_.element_bytes);
-    TAILRACE_TRY(to.put(slab, part, epoch));
+    std::vector<std::byte> values(within.n_elements() * element);
+    copy_box(within, {Shape(slab.rank(), 0), slab.count}, log_.values(link.entry), within,
+             values.data(), element);
+    const std::vector<StagedRun> runs = runs_of(link.entry, part);
+    if (runs.size() == 1) {
+      TAILRACE_TRY(to.put(part.slab, values, runs.front().epoch));
+      continue;
+    }
+    Status put;
+    std::uint64_t first = 0;
+    std::span<const std::byte> rest(values);
+    for (const StagedRun& run : runs) {
+      const Box box{part.slab.start, part.slab.count};
+      for_each_box_of_run(box, std::exchange(first, run.end), run.end, [&](const Box& piece) {
+        const std::uint64_t n_bytes = piece.n_elements() * element;
+        if (put.ok()) put = to.put(Slab::of(piece), rest.first(n_bytes), run.epoch);
+        rest = rest.subspan(n_bytes);
+      });
+    }
+    TAILRACE_TRY(put);
   }
   return Status();
 }
 
-void PatchedChunks::lay_pieces(std::uint64_t chunk_index, std::span<const std::byte> pieces,
-                               Buffer&) {
-  const std::scoped_lock lock(mutex_);
-  patched_[chunk_index].pieces.emplace_back(pieces.begin(), pieces.end());
+// --- pieces, as the owner
+
+void PatchedChunks::for_each_own_row(std::uint64_t chunk_index, const RowVisit& visit) const {
+  const Box chunk = variable_.grid.full_box(chunk_index);
+  const Box clipped = variable_.grid.clipped_box(chunk_index);
+  for (const Link& link : links_of(chunk_index)) {
+    const Slab slab = log_.slab(link.entry);
+    const SlabPart part = part_within(slab, clipped);
+    const std::byte* values = log_.values(link.entry);
+    const std::size_t n_runs = log_.n_runs(link.entry);
+    StagedRun run = log_.run(link.entry, 0);
+    for_each_row(
+        part, slab.count, chunk,
+        [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride, std::uint64_t from) {
+          while (n > 0) {
+            if (n_runs > 1) run = log_.run(link.entry, log_.run_at(link.entry, from));
+            const std::uint64_t here = n_runs == 1 ? n : std::min(n, run.end - from);
+            visit({first, here, stride, values + from * variable_.element_bytes, run.epoch});
+            first += here * stride;
+            from += here;
+            n -= here;
+          }
+        });
+  }
+}
+
+void PatchedChunks::for_each_row_sent(std::uint64_t chunk_index, std::span<const std::byte> pieces,
+                                      const RowVisit& visit) const {
+  const Box chunk = variable_.grid.full_box(chunk_index);
+  const std::size_t element = variable_.element_bytes;
+  ByteReader reader(pieces);
+  while (!reader.at_end()) {
+    const auto kind = reader.take<PieceKind>();
+    if (kind == PieceKind::remains) {
+      std::vector<RemainingRun> runs(reader.take<std::uint64_t>());
+      for (RemainingRun& run : runs) run = reader.take<RemainingRun>();
+      for (const RemainingRun& run : runs) {
+        const std::uint64_t n = run.end - run.first;
+        visit({run.first, n, 1, reader.take_bytes(n * element).data(), run.epoch});
+      }
+      continue;
+    }
+    SlabPart part;
+    part.slab = reader.take_slab();
+    part.first.assign(part.slab.rank(), 0);
+    std::vector<StagedRun> runs(reader.take<std::uint64_t>());
+    for (StagedRun& run : runs) run = reader.take<StagedRun>();
+    const std::byte* values = reader.take_bytes(part.slab.n_elements() * element).data();
+    std::size_t r = 0;
+    for_each_row(
+        part, part.slab.count, chunk,
+        [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride, std::uint64_t from) {
+          while (n > 0) {
+            while (runs[r].end <= from) ++r;
+            const std::uint64_t here = std::min(n, runs[r].end - from);
+            visit({first, here, stride, values + from * element, runs[r].epoch});
+            first += here * stride;
+            from += here;
+            n -= here;
+          }
+        });
+  }
+}
+
+void PatchedChunks::lay_in_order(std::uint64_t chunk_index, const Pieces& pieces, ChunkOrder& order,
+                                 Buffer& values) const {
+  for_each_row_sent(chunk_index, pieces.bytes, [&](const Row& row) {
+    order.lay(row.first, row.n, row.stride, row.values, variable_.element_bytes, row.epoch,
+              pieces.rank, values.data());
+  });
+}
+
+/// Lay all that has waited, now that there is too much of it, or that it overlaps.
+void PatchedChunks::lay_waiting(std::uint64_t chunk_index, Patched& patched, Buffer& values) const {
+  if (patched.order == nullptr) patched.order = std::make_unique<ChunkOrder>(chunk_elements());
+  for (const Pieces& pieces : patched.pieces) {
+    lay_in_order(chunk_index, pieces, *patched.order, values);
+  }
+  patched.pieces.clear();
+  patched.piece_bytes = 0;
+}
+
+/// Only the main thread sees a chunk before all its pieces are there.
+void PatchedChunks::lay_pieces(std::uint64_t chunk_index, int peer,
+                               std::span<const std::byte> pieces, Buffer& values) {
+  Patched* patched = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    patched = &patched_[chunk_index];
+  }
+  Pieces come{peer, Bytes(pieces.begin(), pieces.end())};
+  patched->piece_bytes += come.bytes.size();
+  patched->pieces.push_back(std::move(come));
+  if (patched->order != nullptr || patched->piece_bytes > chunk_bytes()) {
+    lay_waiting(chunk_index, *patched, values);
+  }
+  count_held(*patched);
+}
+
+/// Lay everybody's pieces, of which no two share an element. @returns false if two do
+bool PatchedChunks::lay_apart(std::uint64_t chunk_index, const Patched& patched, Buffer& values,
+                              Bitmap& put) const {
+  bool apart = true;
+  const auto lay = [&](const Row& row) {
+    if (!apart) return;
+    const std::size_t element = variable_.element_bytes;
+    lay_row(row.n, row.values, values.data() + row.first * element, row.stride, element);
+    bool again = false;
+    if (row.stride == 1) {
+      again = set_bits(put, row.first, row.n);
+    } else {
+      for (std::uint64_t i = 0; i < row.n; ++i) {
+        again = set_bits(put, row.first + i * row.stride, 1) || again;
+      }
+    }
+    // Alone, a rank's puts are laid in their order.
+    apart = !again || patched.pieces.empty();
+  };
+  for (const Pieces& pieces : patched.pieces) for_each_row_sent(chunk_index, pieces.bytes, lay);
+  for_each_own_row(chunk_index, lay);
+  return apart;
 }
 
 /// Lay everybody's slabs over each other. @returns which elements were put
-PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index,
-                                             const std::vector<Bytes>& from_others,
+PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index, Patched patched,
                                              Buffer& values) const {
-  std::vector<Piece> pieces;
-  for (const Bytes& of_rank : from_others) {
-    ByteReader reader(of_rank);
-    while (!reader.at_end()) {
-      Piece piece;
-      piece.slab = reader.take_slab();
-      piece.epoch = reader.take<std::uint64_t>();
-      piece.values = reader.take_bytes(piece.slab.n_elements() * variable_.element_bytes).data();
-      pieces.push_back(std::move(piece));
-    }
-  }
-  for (const Link& link : links_of(chunk_index)) {
-    pieces.push_back({log_.epoch(link.entry), log_.slab(link.entry), log_.values(link.entry)});
-  }
-  // A rank's own are in order already, and stay so where epochs are alike.
-  std::ranges::stable_sort(pieces, {}, &Piece::epoch);
-  const Box chunk = variable_.grid.full_box(chunk_index);
-  const Box clipped = variable_.grid.clipped_box(chunk_index);
   Bitmap put((chunk_elements() + 63) / 64);
-  for (const Piece& piece : pieces) {
-    const SlabPart part = part_within(piece.slab, clipped);
-    scatter_part(part, piece.slab, piece.values, chunk, values.data(), variable_.element_bytes);
-    for_each_row(part.slab, chunk, [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride) {
-      if (stride == 1 || n == 1) return set_bits(put, first, n);
-      for (std::uint64_t i = 0; i < n; ++i) set_bits(put, first + i * stride, 1);
-    });
-  }
+  if (patched.order == nullptr && lay_apart(chunk_index, patched, values, put)) return put;
+  lay_waiting(chunk_index, patched, values);
+  for_each_own_row(chunk_index, [&](const Row& row) {
+    patched.order->lay(row.first, row.n, row.stride, row.values, variable_.element_bytes, row.epoch,
+                       own_rank, values.data());
+  });
+  std::ranges::fill(put, 0);
+  patched.order->for_each_run([&](std::uint64_t first, std::uint64_t end, std::uint64_t) {
+    set_bits(put, first, end - first);
+  });
   return put;
 }
 
@@ -312,7 +632,7 @@ PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index,
 Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_index, Buffer& values) {
   const Box chunk = variable_.grid.full_box(chunk_index);
   const Box clipped = variable_.grid.clipped_box(chunk_index);
-  const Bitmap put = lay_all(chunk_index, take_pieces(chunk_index), values);
+  const Bitmap put = lay_all(chunk_index, take_patched(chunk_index), values);
   Completed completed;
   const auto before = before_.find(chunk_index);
   if (before == before_.end()) {
@@ -321,9 +641,10 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
     return completed;
   }
   bool kept = false;
-  for_each_row(Slab::of(clipped), chunk, [&](std::uint64_t first, std::uint64_t n, std::uint64_t) {
-    kept = kept || find_bit(put, false, first, first + n) < first + n;
-  });
+  for_each_row(part_within(Slab::of(clipped), clipped), clipped.count, chunk,
+               [&](std::uint64_t first, std::uint64_t n, std::uint64_t, std::uint64_t) {
+                 kept = kept || find_bit(put, false, first, first + n) < first + n;
+               });
   if (!kept && clipped == chunk) return completed;
   const std::size_t swapped = variable_.swapped ? variable_.element_bytes : 1;
   Result<Buffer> old = read_stored_values(storage_, *variable_.codec, before->second,

@@ -3,9 +3,13 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -81,14 +85,55 @@ class ChunkPlaces {
 Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
                                   std::uint64_t raw_bytes, std::size_t swapped_bytes = 1);
 
+// --- ChunkOrder: who has put each element of a chunk last, so far.
+
+class ChunkOrder {
+ public:
+  explicit ChunkOrder(std::uint64_t n_elements)
+      : of_element_(n_elements, nobody_yet),
+        most_origins_(std::max<std::uint64_t>(n_elements / 16, 64)) {}
+
+  /// Lay `n` elements, `stride` apart in the chunk from `first` on, whose values are `from`, over
+  /// `values`, wherever nobody has put later: of a later epoch, or of the same and a rank that goes
+  /// before. What one rank puts twice comes in its order.
+  void lay(std::uint64_t first, std::uint64_t n, std::uint64_t stride, const std::byte* from,
+           std::size_t element_bytes, std::uint64_t epoch, int rank, std::byte* values);
+  /// Call visit(first, end, epoch) for the runs of elements of one epoch that somebody has put.
+  void for_each_run(const std::function<void(std::uint64_t first, std::uint64_t end,
+                                             std::uint64_t epoch)>& visit) const;
+  std::uint64_t held_bytes() const {
+    return of_element_.size() * sizeof(std::uint32_t) + origins_.capacity() * sizeof(Origin);
+  }
+  /// What an element takes: more only where each few were put by a call of their own.
+  static constexpr std::uint64_t bytes_per_element = sizeof(std::uint32_t) + 1;
+
+ private:
+  static constexpr std::uint32_t nobody_yet = UINT32_MAX;
+  struct Origin {
+    std::uint64_t epoch = 0;
+    int rank = 0;
+    auto operator<=>(const Origin&) const = default;  // NOLINT(modernize-use-nullptr)
+  };
+  std::uint32_t number_of(const Origin& origin);
+  void drop_unseen();
+
+  std::vector<std::uint32_t> of_element_;
+  std::vector<Origin> origins_;
+  std::size_t most_origins_;  ///< With so many, those go of which no element is left.
+};
+
 // --- PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
 // staged.
 //
 // The owner of a chunk lays what other ranks send and what it has staged itself over each other, in
-// the order of their epochs, marks in a bitmap which elements were put, and fills the rest by the
-// chunk as the file has it, or by the fill value. Pieces come in any order, so they wait for all. A
-// chunk in which decoded values of a lossy codec remain is stored raw, so that values keep their
-// bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
+// the order of their epochs (of equal ones its own last, before it those of higher ranks), marks in
+// a bitmap which elements were put, and fills the rest by the chunk as the file has it, or by the
+// fill value. Pieces come in any order. As long as they take no more than the chunk they wait for
+// all; once there are more, they are laid at once, and a ChunkOrder tells which elements later ones
+// may still take: so many ranks that put the same elements cost their chunk's owner no more memory
+// than two. A rank whose own puts overlap so much sends what is left of them. A chunk in which
+// decoded values of a lossy codec remain is stored raw, so that values keep their bound however
+// often their neighbours are rewritten (array_file.hpp, invariant 3).
 
 class PatchedChunks final : public ChunkPatches {
  public:
@@ -109,8 +154,8 @@ class PatchedChunks final : public ChunkPatches {
   std::vector<ChunkClaim> claims() const;
   /// As the owner: what the file holds of a chunk.
   void set_before(std::uint64_t chunk_index, const ChunkPlace& place);
-  /// How many of this rank's slabs have elements of a chunk.
-  std::size_t n_slabs(std::uint64_t chunk_index) const { return links_of(chunk_index).size(); }
+  /// What this rank's slabs of a chunk would take in a log of their own, beside their values.
+  std::uint64_t entry_bytes(std::uint64_t chunk_index) const;
   /// Whether an unfiltered chunk is rewritten where it lies, so that the index stays as it is.
   bool stays_in_place(std::uint64_t chunk_index) const {
     return fixed_address(chunk_index).has_value();
@@ -119,9 +164,11 @@ class PatchedChunks final : public ChunkPatches {
   Status copy_staged(std::uint64_t chunk_index, StagingLog& to) const;
   /// Chunks that were completed by what the file holds. Thread-safe.
   std::uint64_t n_merged() const { return n_merged_; }
+  /// The most that pieces of others, and the order of elements, have taken at once. Thread-safe.
+  std::uint64_t peak_bytes() const;
 
   void add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const override;
-  void lay_pieces(std::uint64_t chunk_index, std::span<const std::byte> pieces,
+  void lay_pieces(std::uint64_t chunk_index, int peer, std::span<const std::byte> pieces,
                   Buffer& values) override;
   Result<Completed> complete(std::uint64_t chunk_index, Buffer& values) override;
   std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const override;
@@ -130,26 +177,48 @@ class PatchedChunks final : public ChunkPatches {
  private:
   /// One bit per element of a whole chunk, row-major.
   using Bitmap = std::vector<std::uint64_t>;
-  /// A chunk under way: what other ranks have sent.
-  struct Patched {
-    std::vector<Bytes> pieces;
+  struct Pieces {
+    int rank = 0;
+    Bytes bytes;
   };
-  /// A slab of a chunk, whosever it is.
-  struct Piece {
-    std::uint64_t epoch = 0;
-    Slab slab;
-    const std::byte* values = nullptr;
+  /// A chunk under way: what other ranks have sent, or what has been made of it.
+  struct Patched {
+    std::vector<Pieces> pieces;
+    std::uint64_t piece_bytes = 0;
+    std::unique_ptr<ChunkOrder> order;
+    std::uint64_t counted_bytes = 0;
   };
   struct Link {
     std::uint64_t chunk_index = 0;
     std::size_t entry = 0;
   };
+  /// Elements of a chunk that were put together: `n` from `first` on, `stride` apart.
+  struct Row {
+    std::uint64_t first = 0;
+    std::uint64_t n = 0;
+    std::uint64_t stride = 1;
+    const std::byte* values = nullptr;
+    std::uint64_t epoch = 0;
+  };
+  using RowVisit = std::function<void(const Row& row)>;
 
   std::span<const Link> links_of(std::uint64_t chunk_index) const;
   std::uint64_t chunk_elements() const { return n_elements(variable_.grid.chunk_shape); }
-  std::vector<Bytes> take_pieces(std::uint64_t chunk_index);
-  Bitmap lay_all(std::uint64_t chunk_index, const std::vector<Bytes>& from_others,
-                 Buffer& values) const;
+  std::uint64_t chunk_bytes() const { return chunk_elements() * variable_.element_bytes; }
+  std::vector<StagedRun> runs_of(std::size_t entry, const SlabPart& part) const;
+  void add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const;
+  void add_remains(ByteWriter& writer, std::uint64_t chunk_index) const;
+  void for_each_own_row(std::uint64_t chunk_index, const RowVisit& visit) const;
+  void for_each_row_sent(std::uint64_t chunk_index, std::span<const std::byte> pieces,
+                         const RowVisit& visit) const;
+  void lay_in_order(std::uint64_t chunk_index, const Pieces& pieces, ChunkOrder& order,
+                    Buffer& values) const;
+  void lay_waiting(std::uint64_t chunk_index, Patched& patched, Buffer& values) const;
+  void count_held(Patched& patched);
+  Patched take_patched(std::uint64_t chunk_index);
+  Bitmap lay_all(std::uint64_t chunk_index, Patched patched, Buffer& values) const;
+  bool lay_apart(std::uint64_t chunk_index, const Patched& patched, Buffer& values,
+                 Bitmap& put) const;
   void fill_unput(const Bitmap& put, Buffer& values) const;
   void to_other_order(Buffer& values) const;
 
@@ -160,8 +229,10 @@ class PatchedChunks final : public ChunkPatches {
   std::map<std::uint64_t, ChunkPlace> before_;
   std::atomic<std::uint64_t> n_merged_{0};
 
-  std::mutex mutex_;  ///< Guards what follows.
+  mutable std::mutex mutex_;  ///< Guards what follows, but a chunk whose pieces still come.
   std::map<std::uint64_t, Patched> patched_;
+  std::uint64_t held_bytes_ = 0;
+  std::uint64_t peak_bytes_ = 0;
 };
 
 }  // namespace tailrace

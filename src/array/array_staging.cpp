@@ -23,6 +23,20 @@ constexpr std::uint64_t kFirstBlockBytes = 16U << 10;
 constexpr std::uint64_t kLargestBlockBytes = 4U << 20;
 constexpr std::uint64_t kPageBytes = 64U << 10;  // a multiple of every page size in use
 
+/// Fewer entries in a block are not worth sorting.
+constexpr std::size_t kLeastToSort = 16;
+/// Where sorting comes to nothing, up to 2 to this power blocks are left as they are.
+constexpr std::uint32_t kMostInVain = 5;
+/// Candidates that are looked at for one entry, before it is left as it is: where very many puts
+/// overlap, sorting must not take time in the square of their number.
+constexpr std::size_t kMostLooks = 1024;
+/// Entries that are looked at one by one before an index is made, and that may still be joined.
+constexpr std::size_t kMostScanned = 64;
+constexpr std::size_t kStillOpen = 8;
+
+constexpr unsigned kRunCountBits = 24;  // entries of several puts lie in blocks of 4 MiB at most
+static_assert(kLargestBlockBytes < 1U << kRunCountBits);
+
 /// Whether box b, put right behind box a in memory, makes one row-major box with it; along which
 /// dimension.
 std::optional<std::size_t> joint(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b,
@@ -207,38 +221,158 @@ void StagingMemory::release(const Block& block) {
 
 // --- the log
 
+namespace {
+
+/// Visit the boxes of the elements [first, end), counted from `fixed` dimensions on, whose
+/// positions stand in `at`.
+void visit_boxes(Box& at, const Box& box, std::size_t fixed, std::uint64_t first, std::uint64_t end,
+                 const std::function<void(const Box&)>& visit) {
+  if (first == end) return;
+  if (fixed == box.rank()) return visit(at);
+  std::uint64_t inner = 1;
+  for (std::size_t d = fixed + 1; d < box.rank(); ++d) inner *= box.count[d];
+  const auto rows = [&](std::uint64_t row, std::uint64_t n, auto&& below) {
+    if (n == 0) return;
+    at.start[fixed] = box.start[fixed] + row;
+    at.count[fixed] = n;
+    below();
+  };
+  std::uint64_t row = first / inner;
+  const std::uint64_t last = end / inner;
+  if (first % inner != 0) {
+    const std::uint64_t until = std::min(end, (row + 1) * inner);
+    rows(row, 1,
+         [&] { visit_boxes(at, box, fixed + 1, first % inner, until - row * inner, visit); });
+    if (until == end) return;
+    ++row;
+  }
+  rows(row, last - row, [&] {
+    for (std::size_t d = fixed + 1; d < box.rank(); ++d) {
+      at.start[d] = box.start[d];
+      at.count[d] = box.count[d];
+    }
+    visit(at);
+  });
+  if (end % inner == 0) return;
+  rows(last, 1, [&] { visit_boxes(at, box, fixed + 1, 0, end % inner, visit); });
+}
+
+}  // namespace
+
+void for_each_box_of_run(const Box& box, std::uint64_t first, std::uint64_t end,
+                         const std::function<void(const Box&)>& visit) {
+  Box at = box;
+  visit_boxes(at, box, 0, first, end, visit);
+}
+
 void StagingLog::swap(StagingLog& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(element_bytes_, other.element_bytes_);
   std::swap(heads_, other.heads_);
   std::swap(words_, other.words_);
+  std::swap(runs_, other.runs_);
   std::swap(blocks_, other.blocks_);
+  std::swap(first_in_block_, other.first_in_block_);
+  std::swap(next_block_bytes_, other.next_block_bytes_);
+  std::swap(n_unsorted_, other.n_unsorted_);
+  std::swap(n_in_vain_, other.n_in_vain_);
   std::swap(value_bytes_, other.value_bytes_);
+  std::swap(index_, other.index_);
   std::swap(counted_overhead_bytes_, other.counted_overhead_bytes_);
 }
 
 void StagingLog::clear() {
   if (memory_ == nullptr) return;
   for (const StagingMemory::Block& block : blocks_) memory_->release(block);
-  memory_->add_overhead(-static_cast<std::int64_t>(counted_overhead_bytes_));
-  counted_overhead_bytes_ = value_bytes_ = 0;
   std::vector<Head>().swap(heads_);
   std::vector<std::uint64_t>().swap(words_);
+  std::deque<StagedRun>().swap(runs_);
   blocks_.clear();
+  first_in_block_ = 0;
+  next_block_bytes_ = 0;
+  n_unsorted_ = n_in_vain_ = 0;
+  value_bytes_ = 0;
+  index_ = BoxIndex();
+  count_overhead();
+}
+
+void StagingLog::count_overhead() const {
+  const std::uint64_t overhead = heads_.capacity() * sizeof(Head) +
+                                 words_.capacity() * sizeof(std::uint64_t) +
+                                 runs_.size() * sizeof(StagedRun) + index_.held_bytes();
+  if (overhead == counted_overhead_bytes_) return;
+  memory_->add_overhead(static_cast<std::int64_t>(overhead - counted_overhead_bytes_));
+  counted_overhead_bytes_ = overhead;
 }
 
 std::span<std::uint64_t> StagingLog::words(const Head& head) {
-  return std::span(words_).subspan(head.first_word,
-                                   (head.strided ? std::size_t{3} : 2) * head.rank);
+  return std::span(words_).subspan(head.first_word(), head.n_words());
+}
+
+std::span<const std::uint64_t> StagingLog::words(const Head& head) const {
+  return std::span(words_).subspan(head.first_word(), head.n_words());
+}
+
+std::uint64_t StagingLog::n_elements(const Head& head) const {
+  std::uint64_t n = 1;
+  for (const std::uint64_t count : words(head).subspan(head.rank, head.rank)) n *= count;
+  return n;
+}
+
+void StagingLog::bounding_words(const Head& head, std::span<std::uint64_t> box) const {
+  const std::span<const std::uint64_t> there = words(head);
+  const std::size_t rank = head.rank;
+  std::copy_n(there.begin(), 2 * rank, box.begin());
+  if (!head.strided) return;
+  for (std::size_t d = 0; d < rank; ++d) {
+    box[rank + d] = (there[rank + d] - 1) * there[2 * rank + d] + 1;
+  }
 }
 
 Slab StagingLog::slab(std::size_t entry) const {
   const Head& head = heads_[entry];
-  const auto first = words_.begin() + static_cast<std::ptrdiff_t>(head.first_word);
+  const auto first = words(head).begin();
   const std::ptrdiff_t rank = head.rank;
   Slab slab{Shape(first, first + rank), Shape(first + rank, first + 2 * rank), {}};
   if (head.strided) slab.stride.assign(first + 2 * rank, first + 3 * rank);
   return slab;
+}
+
+StagingLog::RunRange StagingLog::range_of(const Head& head) {
+  if (!head.has_runs) return {};
+  return {head.epoch >> kRunCountBits, head.epoch & ((1U << kRunCountBits) - 1)};
+}
+
+StagedRun StagingLog::run(std::size_t entry, std::size_t which) const {
+  const Head& head = heads_[entry];
+  if (!head.has_runs) return {n_elements(head), head.epoch};
+  return runs_[range_of(head).first + which];
+}
+
+std::size_t StagingLog::run_at(std::size_t entry, std::uint64_t element) const {
+  const RunRange range = range_of(heads_[entry]);
+  if (range.n == 1) return 0;
+  const auto first = runs_.begin() + static_cast<std::ptrdiff_t>(range.first);
+  const auto found =
+      std::upper_bound(first, first + static_cast<std::ptrdiff_t>(range.n), element,
+                       [](std::uint64_t at, const StagedRun& run) { return at < run.end; });
+  return static_cast<std::size_t>(found - first);
+}
+
+void StagingLog::for_each_piece(std::size_t entry, const PieceVisit& visit) const {
+  const Slab whole = slab(entry);
+  if (!heads_[entry].has_runs) return visit(whole, heads_[entry].epoch, values(entry));
+  const Box box{whole.start, whole.count};
+  const std::byte* from = values(entry);
+  std::uint64_t first = 0;
+  for (std::size_t r = 0; r < n_runs(entry); ++r) {
+    const StagedRun here = run(entry, r);
+    for_each_box_of_run(box, first, here.end, [&](const Box& part) {
+      visit(Slab::of(part), here.epoch, from);
+      from += part.n_elements() * element_bytes_;
+    });
+    first = here.end;
+  }
 }
 
 /// Memory behind what was staged last, so that the two can be joined; else in a block of its own.
@@ -247,12 +381,13 @@ Result<std::byte*> StagingLog::room_for(std::uint64_t n_bytes) {
     StagingMemory::Block& block = blocks_.back();
     return block.data + std::exchange(block.used_bytes, block.used_bytes + n_bytes);
   }
-  const std::uint64_t grown = blocks_.empty()
-                                  ? kFirstBlockBytes
-                                  : std::min(2 * blocks_.back().capacity_bytes, kLargestBlockBytes);
-  TAILRACE_TAKE(StagingMemory::Block block, memory_->allocate(std::max(n_bytes, grown)));
+  if (!blocks_.empty()) sort_last_block();
+  const std::uint64_t most = std::max(n_bytes, std::max(next_block_bytes_, kFirstBlockBytes));
+  TAILRACE_TAKE(StagingMemory::Block block, memory_->allocate(most));
+  next_block_bytes_ = std::min(2 * most, kLargestBlockBytes);
   block.used_bytes = n_bytes;
   blocks_.push_back(block);
+  first_in_block_ = heads_.size();
   return block.data;
 }
 
@@ -261,18 +396,19 @@ Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std:
   TAILRACE_TAKE(auto* room, room_for(values.size()));
   std::memcpy(room, values.data(), values.size());
   value_bytes_ += values.size();
-  const auto rank = static_cast<std::uint16_t>(slab.rank());
-  Head head{room, values.size(), epoch, rank, !slab.dense(), words_.size()};
+  Head head;
+  head.values = room;
+  head.epoch = epoch;
+  head.set_first_word(words_.size());
+  head.rank = static_cast<std::uint8_t>(slab.rank());
+  head.strided = !slab.dense();
   words_.insert(words_.end(), slab.start.begin(), slab.start.end());
   words_.insert(words_.end(), slab.count.begin(), slab.count.end());
   if (head.strided) words_.insert(words_.end(), slab.stride.begin(), slab.stride.end());
   heads_.push_back(head);
   while (join_last()) {
   }
-  const std::uint64_t overhead =
-      heads_.capacity() * sizeof(Head) + words_.capacity() * sizeof(std::uint64_t);
-  memory_->add_overhead(static_cast<std::int64_t>(overhead - counted_overhead_bytes_));
-  counted_overhead_bytes_ = overhead;
+  count_overhead();
   return Status();
 }
 
@@ -281,14 +417,17 @@ bool StagingLog::overwrite_last(const Slab& slab, std::span<const std::byte> val
                                 std::uint64_t epoch) {
   if (heads_.empty()) return false;
   Head& last = heads_.back();
-  if (last.n_bytes != values.size() || last.strided == slab.dense()) return false;
+  if (last.strided == slab.dense()) return false;
   const std::span<const std::uint64_t> there = words(last);
   const auto same = [&](const Shape& shape, std::size_t part) {
-    return std::equal(shape.begin(), shape.end(), there.begin() + std::ptrdiff_t(part * last.rank));
+    return std::equal(shape.begin(), shape.end(),
+                      there.begin() + static_cast<std::ptrdiff_t>(part * last.rank));
   };
   if (!same(slab.start, 0) || !same(slab.count, 1)) return false;
   if (last.strided && !same(slab.stride, 2)) return false;
   std::memcpy(last.values, values.data(), values.size());
+  if (last.has_runs) runs_.resize(range_of(last).first);
+  last.has_runs = false;
   last.epoch = epoch;
   return true;
 }
@@ -316,27 +455,254 @@ std::vector<Box> StagingLog::boxes() const {
 
 /// Make one entry of the last two, if they are one box in one run of memory.
 bool StagingLog::join_last() {
-  if (heads_.size() < 2) return false;
+  if (heads_.size() < first_in_block_ + 2) return false;
   Head& before = heads_[heads_.size() - 2];
   const Head last = heads_.back();
-  if (before.epoch != last.epoch || before.strided || last.strided) return false;
-  if (before.values + before.n_bytes != last.values) return false;
+  if (before.strided || last.strided) return false;
+  const std::uint64_t n_before = n_elements(before);
+  if (before.values + n_before * element_bytes_ != last.values) return false;
   const std::span<std::uint64_t> to = words(before);
   const std::optional<std::size_t> d = joint(to, words(last), last.rank);
   if (!d) return false;
+  if (!last.has_runs) {
+    add_run(before, n_before, {n_before + n_elements(last), last.epoch});
+  } else {
+    const auto first = runs_.begin() + static_cast<std::ptrdiff_t>(range_of(last).first);
+    const std::vector<StagedRun> runs(first, runs_.end());
+    runs_.resize(range_of(last).first);
+    std::uint64_t end = n_before;
+    for (const StagedRun& run : runs) {
+      add_run(before, std::exchange(end, n_before + run.end), {n_before + run.end, run.epoch});
+    }
+  }
   to[last.rank + *d] += words(last)[last.rank + *d];
-  before.n_bytes += last.n_bytes;
-  words_.resize(last.first_word);
+  words_.resize(last.first_word());
   heads_.pop_back();
+  index_.forget_from(heads_.size() - 1);
   return true;
 }
 
+/// One more run behind the `n_before` elements of the entry whose runs are the last.
+void StagingLog::add_run(Head& head, std::uint64_t n_before, StagedRun run) {
+  if (!head.has_runs) {
+    if (head.epoch == run.epoch) return;
+    runs_.push_back({n_before, head.epoch});
+    head.epoch = (std::uint64_t{runs_.size() - 1} << kRunCountBits) + 1;
+    head.has_runs = true;
+  }
+  if (runs_.back().epoch == run.epoch) {
+    runs_.back().end = run.end;
+    return;
+  }
+  runs_.push_back(run);
+  ++head.epoch;
+}
+
 void StagingLog::lay_over(const Slab& wanted, std::span<std::byte> values) const {
-  for (std::size_t e = 0; e < heads_.size(); ++e) {
+  if (heads_.empty()) return;
+  const std::size_t rank = wanted.rank();
+  if (heads_.size() > index_.n_boxes() + kMostScanned) {
+    index_.extend(
+        heads_.size() - kStillOpen, rank,
+        [&](std::size_t e, std::span<std::uint64_t> box) { bounding_words(heads_[e], box); });
+    count_overhead();
+  }
+  const Box around = wanted.bounding_box();
+  std::vector<std::uint64_t> box = around.start;
+  box.insert(box.end(), around.count.begin(), around.count.end());
+  std::vector<std::uint64_t> other(2 * rank);
+  std::vector<std::size_t> touched;
+  const auto look = [&](std::size_t e) {
+    bounding_words(heads_[e], other);
+    if (boxes_touch(box, other)) touched.push_back(e);
+    return true;
+  };
+  index_.visit(box, look);
+  std::ranges::sort(touched);
+  for (std::size_t e = index_.n_boxes(); e < heads_.size(); ++e) look(e);
+  for (const std::size_t e : touched) {
     const Slab from = slab(e);
     Overlay overlay(from, wanted);
     if (overlay.match()) overlay.copy(heads_[e].values, values.data(), element_bytes_);
   }
+}
+
+// --- A block that is full is sorted.
+
+/// The entries of the last block.
+struct StagingLog::Batch {
+  static constexpr std::size_t no_next = SIZE_MAX;
+
+  std::size_t first = 0;  ///< Its first entry in the log; all that follows counts from there.
+  std::size_t rank = 0;
+  std::vector<std::size_t> alive;   ///< Those that no later one covers.
+  std::vector<bool> lone;           ///< By entry: dense, and touches no other that is alive.
+  std::vector<std::size_t> chains;  ///< The first of each chain of lone entries that continue
+  std::vector<std::size_t> next;    ///< each other, and by entry the one behind it.
+};
+
+/// Merge what continues each other, drop what is covered, and copy the rest to a block of its size:
+/// if that makes few entries of many. Nothing is lost if there is no memory for it.
+void StagingLog::sort_last_block() {
+  Batch batch;
+  batch.first = first_in_block_;
+  const std::size_t n = heads_.size() - first_in_block_;
+  if (n < kLeastToSort || n_unsorted_ > 0) {
+    if (n_unsorted_ > 0) --n_unsorted_;
+    return;
+  }
+  batch.rank = heads_.back().rank;
+  drop_covered(batch);
+  find_lone(batch);
+  chain_neighbours(batch);
+  const auto n_lone = static_cast<std::size_t>(std::ranges::count(batch.lone, true));
+  const std::size_t n_left = batch.alive.size() - n_lone + batch.chains.size();
+  if (n_left > n / 2) {
+    n_in_vain_ = std::min(n_in_vain_ + 1, kMostInVain);
+    n_unsorted_ = 1U << n_in_vain_;
+    return;
+  }
+  n_in_vain_ = 0;
+  std::uint64_t n_bytes = 0;
+  for (const std::size_t i : batch.alive) {
+    n_bytes += n_elements(heads_[batch.first + i]) * element_bytes_;
+  }
+  const Result<StagingMemory::Block> block = memory_->allocate(n_bytes);
+  if (block.ok()) rewrite_last_block(batch, *block);
+}
+
+void StagingLog::drop_covered(Batch& batch) const {
+  const std::size_t n = heads_.size() - batch.first;
+  BoxIndex index;
+  index.extend(n, batch.rank, [&](std::size_t i, std::span<std::uint64_t> box) {
+    bounding_words(heads_[batch.first + i], box);
+  });
+  std::vector<std::uint64_t> box(2 * batch.rank);
+  for (std::size_t i = 0; i < n; ++i) {
+    bounding_words(heads_[batch.first + i], box);
+    bool covered = false;
+    std::size_t n_looks = 0;
+    index.visit(box, [&](std::size_t other) {
+      const Head& later = heads_[batch.first + other];
+      covered = other > i && !later.strided && box_holds(words(later), box);
+      return !covered && ++n_looks < kMostLooks;
+    });
+    if (!covered) batch.alive.push_back(i);
+  }
+}
+
+void StagingLog::find_lone(Batch& batch) const {
+  BoxIndex index;
+  index.extend(batch.alive.size(), batch.rank, [&](std::size_t i, std::span<std::uint64_t> box) {
+    bounding_words(heads_[batch.first + batch.alive[i]], box);
+  });
+  batch.lone.assign(heads_.size() - batch.first, false);
+  std::vector<std::uint64_t> box(2 * batch.rank);
+  std::vector<std::uint64_t> there(2 * batch.rank);
+  for (const std::size_t i : batch.alive) {
+    const Head& head = heads_[batch.first + i];
+    if (head.strided) continue;
+    bounding_words(head, box);
+    bool lone = true;
+    std::size_t n_looks = 0;
+    index.visit(box, [&](std::size_t other) {
+      if (batch.alive[other] == i) return true;
+      bounding_words(heads_[batch.first + batch.alive[other]], there);
+      lone = !boxes_touch(box, there) && ++n_looks < kMostLooks;
+      return lone;
+    });
+    batch.lone[i] = lone;
+  }
+}
+
+/// Along the last dimension first: elements become rows, rows planes. Chains touch nothing else of
+/// the block, so that they may stand anywhere in it.
+void StagingLog::chain_neighbours(Batch& batch) const {
+  struct Chain {
+    std::vector<std::uint64_t> box;
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  std::vector<Chain> chains;
+  for (const std::size_t i : batch.alive) {
+    if (!batch.lone[i]) continue;
+    const std::span<const std::uint64_t> box = words(heads_[batch.first + i]);
+    chains.push_back({{box.begin(), box.end()}, i, i});
+  }
+  batch.next.assign(batch.lone.size(), Batch::no_next);
+  const std::size_t rank = batch.rank;
+  for (std::size_t d = rank; d-- > 0;) {
+    // By all but the position along d, then by that: neighbours along d come to stand side by side.
+    std::ranges::sort(chains, [&](const Chain& a, const Chain& b) {
+      for (std::size_t w = 0; w < 2 * rank; ++w) {
+        if (w % rank != d && a.box[w] != b.box[w]) return a.box[w] < b.box[w];
+      }
+      return a.box[d] < b.box[d];
+    });
+    std::vector<Chain> joined;
+    for (Chain& chain : chains) {
+      if (!joined.empty() && joint(joined.back().box, chain.box, rank) == d) {
+        joined.back().box[rank + d] += chain.box[rank + d];
+        batch.next[std::exchange(joined.back().last, chain.last)] = chain.first;
+      } else {
+        joined.push_back(std::move(chain));
+      }
+    }
+    chains = std::move(joined);
+  }
+  for (const Chain& chain : chains) batch.chains.push_back(chain.first);
+}
+
+void StagingLog::rewrite_last_block(const Batch& batch, const StagingMemory::Block& block) {
+  const std::vector<Head> heads(heads_.begin() + static_cast<std::ptrdiff_t>(batch.first),
+                                heads_.end());
+  const std::size_t first_word = heads.front().first_word();
+  const std::vector<std::uint64_t> words(words_.begin() + static_cast<std::ptrdiff_t>(first_word),
+                                         words_.end());
+  std::size_t first_run = runs_.size();
+  for (const Head& head : heads) {
+    if (head.has_runs) first_run = std::min(first_run, range_of(head).first);
+  }
+  const std::vector<StagedRun> runs(runs_.begin() + static_cast<std::ptrdiff_t>(first_run),
+                                    runs_.end());
+  std::vector<std::uint64_t> n_elements_of;
+  n_elements_of.reserve(heads.size());
+  for (const Head& head : heads) n_elements_of.push_back(n_elements(head));
+  heads_.resize(batch.first);
+  words_.resize(first_word);
+  runs_.resize(first_run);
+  index_.forget_from(batch.first);
+  std::byte* to = block.data;
+  const auto add = [&](std::size_t i) {
+    Head head = heads[i];
+    const std::uint64_t n_bytes = n_elements_of[i] * element_bytes_;
+    std::memcpy(to, head.values, n_bytes);
+    head.values = std::exchange(to, to + n_bytes);
+    head.set_first_word(words_.size());
+    const auto from =
+        words.begin() + static_cast<std::ptrdiff_t>(heads[i].first_word() - first_word);
+    words_.insert(words_.end(), from, from + static_cast<std::ptrdiff_t>(head.n_words()));
+    if (head.has_runs) {
+      const RunRange range = range_of(head);
+      head.epoch = (std::uint64_t{runs_.size()} << kRunCountBits) + range.n;
+      const auto run = runs.begin() + static_cast<std::ptrdiff_t>(range.first - first_run);
+      runs_.insert(runs_.end(), run, run + static_cast<std::ptrdiff_t>(range.n));
+    }
+    heads_.push_back(head);
+    while (join_last()) {
+    }
+  };
+  for (std::size_t i : batch.chains) {
+    for (; i != Batch::no_next; i = batch.next[i]) add(i);
+  }
+  for (const std::size_t i : batch.alive) {
+    if (!batch.lone[i]) add(i);
+  }
+  value_bytes_ -= blocks_.back().used_bytes;
+  memory_->release(blocks_.back());
+  blocks_.back() = block;
+  blocks_.back().used_bytes = static_cast<std::uint64_t>(to - block.data);
+  value_bytes_ += blocks_.back().used_bytes;
 }
 
 }  // namespace tailrace

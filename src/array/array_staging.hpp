@@ -3,19 +3,28 @@
 // Values are copied once, into blocks of memory; beyond a cap into an unlinked file, mapped, of
 // which the kernel keeps in memory what it likes. A put that continues the one before it (the next
 // row, the next element) is merged with it, so that a variable written row by row, or element by
-// element in row-major order, ends as a few boxes. Later entries win where they overlap. Between
-// ranks the epoch says which is later: it grows with every collective call of the file, and puts of
-// different epochs are not merged.
-// Cost of a put: the copy, and 32 + 16 bytes per dimension (24 if strided) where it was not merged.
+// element in row-major order, ends as a few boxes. Where several such streams alternate, a block
+// that is full is sorted: what continues each other in it is merged, and what a later put of it
+// covers is dropped. Later entries win where they overlap. Between ranks the epoch says which is
+// later; an entry of puts of several epochs keeps them, by runs of its elements.
+// Cost of a put: the copy (twice where a block is sorted), and 16 bytes where it was merged with
+// puts of other epochs, 24 + 16 per dimension (24 if strided) where it was not merged. A look at
+// the staged values of a slab costs O(log entries + those that touch it).
+//
+// Invariant 1: of two puts that overlap, the later one lies in a later entry, or the earlier one is
+// nowhere any more. Invariant 2: where puts of one rank overlap, their epochs ascend.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "array/box_index.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
 
@@ -64,6 +73,16 @@ class StagingMemory {
   std::uint64_t spill_end_ = 0;
 };
 
+/// Elements of a dense array that were put in one epoch: those up to `end`, behind the run before.
+struct StagedRun {
+  std::uint64_t end = 0;
+  std::uint64_t epoch = 0;
+};
+
+/// Call `visit` for boxes that make up the elements [first, end) of `box`, row-major, in order.
+void for_each_box_of_run(const Box& box, std::uint64_t first, std::uint64_t end,
+                         const std::function<void(const Box&)>& visit);
+
 class StagingLog {
  public:
   StagingLog(StagingMemory& memory, std::size_t element_bytes)
@@ -76,9 +95,8 @@ class StagingLog {
   }
 
   /// Stage the values of one slab that has elements. @error as of StagingMemory::allocate
-  /// @param epoch  not less than that of the put before.
   Status put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch = 0);
-  /// What an entry takes beside its values, at most.
+  /// What an entry of one put takes beside its values, at most.
   static std::uint64_t entry_bytes(std::size_t rank) {
     return sizeof(Head) + 3 * rank * sizeof(std::uint64_t);
   }
@@ -88,41 +106,87 @@ class StagingLog {
   bool empty() const { return heads_.empty(); }
   std::size_t n_entries() const { return heads_.size(); }
   Slab slab(std::size_t entry) const;
-  /// The bounding boxes of the entries, of which those that continue each other are one, whatever
-  /// their epochs: how the variable is being put.
+  /// The bounding boxes of the entries, of which those that continue each other are one: how the
+  /// variable is being put.
   std::vector<Box> boxes() const;
   const std::byte* values(std::size_t entry) const { return heads_[entry].values; }
   bool strided(std::size_t entry) const { return heads_[entry].strided; }
-  std::uint64_t epoch(std::size_t entry) const { return heads_[entry].epoch; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::uint64_t value_bytes() const { return value_bytes_; }
 
+  /// Of which epochs an entry's elements are: run by run of its dense array; at least one.
+  std::size_t n_runs(std::size_t entry) const { return range_of(heads_[entry]).n; }
+  StagedRun run(std::size_t entry, std::size_t which) const;
+  /// The run in which an element of the dense array lies. Cost: O(log runs).
+  std::size_t run_at(std::size_t entry, std::uint64_t element) const;
+  /// Call visit(slab, epoch, values) for the parts of an entry that are of one epoch each.
+  using PieceVisit =
+      std::function<void(const Slab& slab, std::uint64_t epoch, const std::byte* values)>;
+  void for_each_piece(std::size_t entry, const PieceVisit& visit) const;
+
   /// Lay the staged elements of `wanted` over `values`, its dense array. Not collective.
-  /// Cost: O(entries + elements laid).
+  /// Cost: O(log entries + entries that touch it + elements laid); beyond a few entries, and what
+  /// was put since it was last asked, also their sorting.
   void lay_over(const Slab& wanted, std::span<std::byte> values) const;
 
  private:
   struct Head {
     std::byte* values = nullptr;
-    std::uint64_t n_bytes = 0;
+    /// Of all its elements; of an entry of several runs, where these stand: first * 2^24 + number.
     std::uint64_t epoch = 0;
-    std::uint16_t rank = 0;
-    bool strided = false;
-    std::size_t first_word = 0;  ///< starts, counts and, if strided, strides.
+    std::uint32_t first_word_low = 0;  ///< Of starts, counts and, if strided, strides.
+    std::uint16_t first_word_high = 0;
+    std::uint8_t rank = 0;
+    bool strided : 1 = false;
+    bool has_runs : 1 = false;
+
+    std::size_t first_word() const {
+      return (std::size_t{first_word_high} << 32U) + first_word_low;
+    }
+    void set_first_word(std::size_t word) {
+      first_word_low = static_cast<std::uint32_t>(word);
+      first_word_high = static_cast<std::uint16_t>(word >> 32U);
+    }
+    std::size_t n_words() const { return (strided ? std::size_t{3} : 2) * rank; }
   };
+  static_assert(sizeof(Head) == 24);
+  struct RunRange {
+    std::size_t first = 0;
+    std::size_t n = 1;
+  };
+  struct Batch;
+
   void swap(StagingLog& other) noexcept;
   std::span<std::uint64_t> words(const Head& head);
+  std::span<const std::uint64_t> words(const Head& head) const;
+  std::uint64_t n_elements(const Head& head) const;
+  void bounding_words(const Head& head, std::span<std::uint64_t> box) const;
+  static RunRange range_of(const Head& head);
+  void add_run(Head& head, std::uint64_t n_before, StagedRun run);
+  void count_overhead() const;
   Result<std::byte*> room_for(std::uint64_t n_bytes);
   bool overwrite_last(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch);
   bool join_last();
+  void sort_last_block();
+  void drop_covered(Batch& batch) const;
+  void find_lone(Batch& batch) const;
+  void chain_neighbours(Batch& batch) const;
+  void rewrite_last_block(const Batch& batch, const StagingMemory::Block& block);
 
   StagingMemory* memory_ = nullptr;
   std::size_t element_bytes_ = 1;
   std::vector<Head> heads_;
   std::vector<std::uint64_t> words_;
+  std::deque<StagedRun> runs_;  ///< In the order of the entries.
   std::vector<StagingMemory::Block> blocks_;
+  std::size_t first_in_block_ = 0;      ///< The first entry whose values lie in the last block.
+  std::uint64_t next_block_bytes_ = 0;  ///< 0: the first.
+  std::uint32_t n_unsorted_ = 0;        ///< Full blocks to leave as they are, since sorting has
+  std::uint32_t n_in_vain_ = 0;         ///< come to nothing so many times in a row.
   std::uint64_t value_bytes_ = 0;
-  std::uint64_t counted_overhead_bytes_ = 0;
+  // Made when values are looked at.
+  mutable BoxIndex index_;
+  mutable std::uint64_t counted_overhead_bytes_ = 0;
 };
 
 }  // namespace tailrace

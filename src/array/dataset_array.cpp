@@ -26,9 +26,14 @@ namespace {
 /// Below this a dataset is not worth chunks of its own: rank 0 writes it with HDF5.
 constexpr std::uint64_t least_bytes_in_chunks = 16384;
 
-/// A chunk that several ranks share takes six times its bytes to lay together and encode, of the
-/// half of memory that staging leaves, and twice that where it is verified.
+/// A chunk that several ranks share takes six to seven times its bytes to lay together and encode,
+/// of the half of memory that staging leaves; nine times, where elements are single bytes.
 constexpr std::uint64_t chunks_per_memory = 16;
+
+bool fits(const Shape& chunk_shape, std::uint64_t element_bytes, std::uint64_t memory_bytes) {
+  const std::uint64_t most = memory_bytes / chunks_per_memory;
+  return n_elements(chunk_shape) <= most / std::max<std::uint64_t>(element_bytes, 2);
+}
 
 /// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
 /// days. Beyond either, order is lost.
@@ -322,8 +327,8 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     plan.why = "elements of " + std::to_string(definition.element_bytes) + " bytes";
   } else if (definition.shape.empty() || (!own_chunks && n_bytes < least_bytes_in_chunks)) {
     plan.why = "small";
-  } else if (own_chunks && n_elements(definition.chunk_shape) * definition.element_bytes >
-                               options_.file.memory_bytes / chunks_per_memory) {
+  } else if (own_chunks &&
+             !fits(definition.chunk_shape, definition.element_bytes, options_.file.memory_bytes)) {
     plan.why = "chunks of more than a sixteenth of memory=";
   }
   if (!plan.why.empty()) return plan;
@@ -576,16 +581,20 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   const bool shrinks = !contains(whole_box(shape), whole_box(live.shape));
   live.shape = shape;
   if (!shrinks || variable.log.empty()) return Status();
-  StagingLog kept(memory_, variable.log.element_bytes());
-  for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
-    const Slab slab = variable.log.slab(e);
-    const SlabPart part = part_within(slab, whole_box(shape));
-    if (part.slab.empty()) continue;
-    std::vector<std::byte> values(part.slab.n_elements() * variable.log.element_bytes());
-    copy_box(box_of(part), box_of(slab), variable.log.values(e), box_of(part), values.data(),
-             variable.log.element_bytes());
-    TAILRACE_TRY(kept.put(part.slab, values, variable.log.epoch(e)));
+  const StagingLog& log = variable.log;
+  StagingLog kept(memory_, log.element_bytes());
+  Status put;
+  for (std::size_t e = 0; e < log.n_entries(); ++e) {
+    log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* staged) {
+      const SlabPart part = part_within(slab, whole_box(shape));
+      if (part.slab.empty() || !put.ok()) return;
+      std::vector<std::byte> values(part.slab.n_elements() * log.element_bytes());
+      copy_box(box_of(part), box_of(slab), staged, box_of(part), values.data(),
+               log.element_bytes());
+      put = kept.put(part.slab, values, epoch);
+    });
   }
+  TAILRACE_TRY(put);
   variable.log = std::move(kept);
   return Status();
 }
@@ -737,12 +746,14 @@ Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
     if (variable.storage != ArrayStorage::by_hdf5) continue;
-    for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
-      const Slab slab = variable.log.slab(e);
-      writer.add(static_cast<std::uint64_t>(v));
-      writer.add(variable.log.epoch(e));
-      writer.add(slab);
-      writer.add_bytes({variable.log.values(e), slab.n_elements() * variable.log.element_bytes()});
+    const StagingLog& log = variable.log;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+        writer.add(static_cast<std::uint64_t>(v));
+        writer.add(epoch);
+        writer.add(slab);
+        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
+      });
     }
   }
   return writer.take();

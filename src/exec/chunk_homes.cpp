@@ -247,7 +247,7 @@ void PieceExchange::take_pieces(int peer, ChunkKey key, std::span<const std::byt
   const FieldPlan& plan = plans_[key.field];
   const Box target = plan.values_box(key.chunk_index);
   if (plan.patches != nullptr) {
-    plan.patches->lay_pieces(key.chunk_index, values, *awaited.values);
+    plan.patches->lay_pieces(key.chunk_index, peer, values, *awaited.values);
   }
   ByteReader reader(values);
   for (const ChunkShare& remote : awaited.job->remote) {

@@ -63,8 +63,9 @@ class ChunkPatches {
   /// As a holder: add this rank's slabs of a chunk and their values to a message for its owner.
   /// Main thread.
   virtual void add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const = 0;
-  /// As the owner: lay another rank's pieces into the chunk's values. Main thread.
-  virtual void lay_pieces(std::uint64_t chunk_index, std::span<const std::byte> pieces,
+  /// As the owner: take another rank's pieces, and lay them into the chunk's values, now or when it
+  /// is completed. Main thread.
+  virtual void lay_pieces(std::uint64_t chunk_index, int peer, std::span<const std::byte> pieces,
                           Buffer& values) = 0;
   /// As the owner: lay this rank's own slabs, and fill what nobody has put by what the file holds.
   /// Once per chunk. Thread-safe. @error io_error, codec_failed  of what the file holds.
