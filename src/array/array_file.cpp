@@ -203,7 +203,7 @@ Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
     return note(Status(Code::unsupported, quoted(variable) + " does not hold texts"));
   }
   if (slab.empty()) return Status();
-  variables_[variable].texts.push_back({slab, {texts.begin(), texts.end()}});
+  variables_[variable].texts.push_back({slab, {texts.begin(), texts.end()}, epoch_});
   grow(variable, slab);
   return Status();
 }

@@ -630,7 +630,7 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
                              moved.filter_mask});
     }
   }
-  for (const Bytes& of_rank : plain) TAILRACE_TRY(write_plain_at_root(of_rank));
+  TAILRACE_TRY(write_plain_at_root(plain));
   TAILRACE_TRY(layout_->settle());
   return output_.commit_at_root();
 }
@@ -698,44 +698,71 @@ void ArrayEngine::take_moves(ArrayFlush& flush) {
 
 // --- what only HDF5 can write
 
-/// This rank's texts, then its staged values, of variables that rank 0 writes.
+/// This rank's texts and staged values of variables that rank 0 writes, with the epochs that order
+/// them.
 Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
+  const auto add = [&](std::size_t v, std::uint64_t epoch, const Slab& slab) {
+    writer.add(static_cast<std::uint64_t>(v));
+    writer.add(epoch);
+    writer.add(slab);
+  };
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
     for (const StagedTexts& staged : variable.texts) {
-      writer.add(static_cast<std::uint64_t>(v));
-      writer.add(staged.slab);
+      add(v, staged.epoch, staged.slab);
       for (const std::string& text : staged.texts) writer.add_text(text);
     }
     if (variable.storage != ArrayStorage::by_hdf5) continue;
-    for (std::size_t e = 0; e < variable.log.n_entries(); ++e) {
-      const Slab slab = variable.log.slab(e);
-      const std::size_t n_bytes = slab.n_elements() * variable.log.element_bytes();
-      writer.add(static_cast<std::uint64_t>(v));
-      writer.add(slab);
-      writer.add_bytes({variable.log.values(e), n_bytes});
+    const StagingLog& log = variable.log;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+        add(v, epoch, slab);
+        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
+      });
     }
   }
   return writer.take();
 }
 
-Status NetcdfArrayFile::write_plain_at_root(const Bytes& of_rank) {
-  ByteReader reader(of_rank);
-  while (!reader.at_end()) {
-    const auto v = static_cast<std::size_t>(reader.take<std::uint64_t>());
-    const Slab slab = reader.take_slab();
-    const ArrayVariable& variable = variables_[v];
+Status NetcdfArrayFile::write_plain_at_root(const std::vector<Bytes>& plain) {
+  struct Part {
+    std::size_t variable = 0;
+    std::uint64_t epoch = 0;
+    Slab slab;
+    std::vector<std::string> texts;
+    std::span<const std::byte> values;
+  };
+  std::vector<Part> parts;
+  for (const Bytes& of_rank : plain) {
+    ByteReader reader(of_rank);
+    while (!reader.at_end()) {
+      Part part;
+      part.variable = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.epoch = reader.take<std::uint64_t>();
+      part.slab = reader.take_slab();
+      const ArrayVariable& variable = variables_[part.variable];
+      if (variable.type == ModelType::text) {
+        part.texts.resize(part.slab.n_elements());
+        for (std::string& text : part.texts) text = reader.take_text();
+      } else {
+        part.values = reader.take_bytes(part.slab.n_elements() * variable.log.element_bytes());
+      }
+      parts.push_back(std::move(part));
+    }
+  }
+  // As they were put; those of equal epochs as the ranks follow each other.
+  std::ranges::stable_sort(parts, {}, &Part::epoch);
+  const std::int64_t file = output_.file().hdf5_id();
+  for (const Part& part : parts) {
+    const ArrayVariable& variable = variables_[part.variable];
+    const std::string& path = paths_[part.variable];
     if (variable.type == ModelType::text) {
-      std::vector<std::string> texts(slab.n_elements());
-      for (std::string& text : texts) text = reader.take_text();
-      TAILRACE_TRY(write_dataset_texts(output_.file().hdf5_id(), paths_[v], slab, texts));
+      TAILRACE_TRY(write_dataset_texts(file, path, part.slab, part.texts));
       continue;
     }
-    const auto values = reader.take_bytes(slab.n_elements() * variable.log.element_bytes());
-    TAILRACE_TRY(write_dataset_values(output_.file().hdf5_id(), paths_[v], slab,
-                                      *array_dtype(variable.type),
-                                      variable.type == ModelType::text_char, values));
+    TAILRACE_TRY(write_dataset_values(file, path, part.slab, *array_dtype(variable.type),
+                                      variable.type == ModelType::text_char, part.values));
   }
   return Status();
 }

@@ -32,6 +32,7 @@ enum class ArrayStorage : std::uint8_t {
 struct StagedTexts {
   Slab slab;
   std::vector<std::string> texts;
+  std::uint64_t epoch = 0;  ///< As of StagingLog::put.
 };
 
 struct ArrayVariable {

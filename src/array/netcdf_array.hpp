@@ -82,7 +82,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
                          const std::vector<Bytes>& plain) override;
   void published(const ArrayFlush& flush) override;
   Shape text_chunk_shape(std::size_t variable) const;
-  Status write_plain_at_root(const Bytes& of_rank);
+  Status write_plain_at_root(const std::vector<Bytes>& plain);
   Bytes pack_plain(const ArrayFlush& flush) const override;
   Status create_at_root(std::size_t variable);
 

@@ -225,6 +225,30 @@ TEST_P(ArrayFlushRanks, LaterPutsOfOtherRanksStay) {
   }
 }
 
+TEST_P(ArrayFlushRanks, LaterTextsOfOtherRanksStay) {
+  const TestFolder folder;
+  run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {
+    const int rank = comm->rank();
+    const int n_ranks = comm->n_ranks();
+    auto file = created(std::move(comm), folder / "texts.nc", array_options(""));
+    ASSERT_NE(file, nullptr);
+    EXPECT_OK(file->change_model(one_variable(ModelType::text, {6})));
+    for (int turn = 0; turn < 2 * n_ranks; ++turn) {  // the last is rank 0
+      const std::vector<std::string> words(5, "turn " + std::to_string(turn));
+      const Slab slab{{turn == 2 * n_ranks - 1 ? 1U : 0U}, {5}, {}};
+      if (n_ranks - 1 - turn % n_ranks == rank) EXPECT_OK(file->put_texts(0, slab, words));
+      EXPECT_OK(file->settle());
+    }
+    EXPECT_OK(file->flush());
+    const std::string last = "turn " + std::to_string(2 * n_ranks - 1);
+    const std::string before = "turn " + std::to_string(2 * n_ranks - 2);
+    const auto texts = file->get_texts(0, {{0}, {6}, {}});
+    ASSERT_TRUE(texts.ok()) << texts.status().message();
+    EXPECT_EQ(*texts, (std::vector<std::string>{before, last, last, last, last, last}));
+    EXPECT_OK(file->close());
+  });
+}
+
 TEST_P(ArrayFlushRanks, RecordsGrowAndTypesKeepTheirValues) {
   const TestFolder folder;
   const std::string path = folder / "records.nc";
