@@ -36,7 +36,9 @@ bool fits(const Shape& chunk_shape, std::uint64_t element_bytes, std::uint64_t m
 }
 
 /// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
-/// days. Beyond either, order is lost.
+/// days. Neither runs out in a long job: after half of the calls there is a flush of everything
+/// (settle()), and each call at which ranks meet begins the time anew, for the puts that follow it:
+/// a quarter of it before the call, for nodes whose clocks are behind.
 constexpr unsigned time_bits = 42;
 constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
 constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
@@ -132,8 +134,9 @@ Status DatasetArray::start(bool create) {
   }
   writable_ = true;
   opened_ = !create;
-  opened_time_ = comm_->is_root() ? time_now(*comm_) : 0;
-  comm_->allreduce(std::span<std::uint64_t>(&opened_time_, 1), Reduction::max);
+  std::uint64_t now = time_now(*comm_);
+  comm_->allreduce(std::span<std::uint64_t>(&now, 1), Reduction::max);
+  begin_time(now);
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   } else {
@@ -601,14 +604,21 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
 
 // --- flushes
 
+/// The latest of all ranks' clocks, when they met.
+void DatasetArray::begin_time(std::uint64_t latest) {
+  constexpr std::uint64_t kBefore = most_time / 4;
+  time_base_ = latest > kBefore ? latest - kBefore : 0;
+}
+
 /// Who has staged something. Collective: one allreduce.
 std::vector<bool> DatasetArray::agree_on_staged(bool& over_cap) {
-  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U};
+  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U, time_now(*comm_)};
   for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
   comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
   over_cap = facts[0] != 0;
+  begin_time(facts[1]);
   std::vector<bool> staged;
-  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[v + 1] != 0);
+  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[v + 2] != 0);
   return staged;
 }
 
@@ -659,7 +669,7 @@ std::uint64_t DatasetArray::now_epoch() const {
   const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
   if (comm_->n_ranks() == 1) return calls;
   const std::uint64_t now = time_now(*comm_);
-  return calls | std::min(now > opened_time_ ? now - opened_time_ : 0, most_time);
+  return calls | std::min(now > time_base_ ? now - time_base_ : 0, most_time);
 }
 
 std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> time_bits; }
@@ -668,6 +678,8 @@ Status DatasetArray::settle() {
   TAILRACE_TRY(begin_collective());
   bool over_cap = false;
   const std::vector<bool> staged = agree_on_staged(over_cap);
+  // What is held back keeps its epochs; before those run out, nothing is.
+  if (epoch_ - flushed_epoch_ > most_calls / 2) return flush_these(staged, false, false);
   return over_cap ? flush_these(staged, true, false) : Status();
 }
 

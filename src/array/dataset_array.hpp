@@ -182,6 +182,7 @@ class DatasetArray final : private ArrayEngine {
   Status resolve_new(FieldState& field, const Definition& definition);
   Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes) const;
+  void begin_time(std::uint64_t latest);
   Status adopt(std::size_t dataset);
   Status adopt_codec(std::size_t dataset, const StoredDataset& stored);
   std::vector<bool> agree_on_staged(bool& over_cap);
@@ -230,7 +231,7 @@ class DatasetArray final : private ArrayEngine {
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
   std::uint64_t call_epoch_ = 0;
   std::uint64_t flushed_epoch_ = 0;  ///< Collective calls before the last flush of everything.
-  std::uint64_t opened_time_ = 0;    ///< By rank 0's clock, which is its node's.
+  std::uint64_t time_base_ = 0;      ///< Of the time in epochs; the same on every rank.
   std::vector<CutPart> cut_parts_;   ///< This rank's share, from before_cut() to after_cut().
   bool deleted_ = false;  ///< Ever: a deleted dataset lives on as long as somebody has it open.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.

@@ -1,0 +1,102 @@
+// DatasetArray by several processes, its datasets made by HDF5 as a program makes them: order that
+// outlasts very many calls.
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "array/dataset_array.hpp"
+#include "exec/comm_factory.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "mpi/rank_support.hpp"
+#include "unit/array_support.hpp"
+
+namespace {
+
+using namespace tailrace;
+using namespace tailrace::test;
+
+std::unique_ptr<Comm> world_of_datasets() {
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  Result<std::unique_ptr<Comm>> made = make_mpi_comm(&comm, sizeof comm);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? std::move(*made) : nullptr;
+}
+
+std::uint64_t address_of(hid_t object) {
+  H5O_info_t info;
+  EXPECT_GE(H5Oget_info2(object, &info, H5O_INFO_BASIC), 0);
+  return info.addr;
+}
+
+/// A dataset of doubles as a program creates it. @returns its number
+std::size_t add_doubles(DatasetArray& array, const Shape& shape) {
+  DatasetArray::Definition definition;
+  definition.path = "/x";
+  definition.element_bytes = sizeof(double);
+  definition.number = DType::f64;
+  definition.shape = shape;
+  definition.fill.assign(sizeof(double), std::byte{0});
+  Result<DatasetArray::Plan> plan = array.plan_new(definition);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  std::uint64_t address = 0;
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+    EXPECT_OK(array.metadata().adapt_creation_list(list.get(), plan->form));
+    const std::vector<hsize_t> extents(shape.begin(), shape.end());
+    const Hdf5Id space(H5Screate_simple(static_cast<int>(shape.size()), extents.data(), nullptr));
+    const Hdf5Id made(H5Dcreate2(array.metadata().hdf5_id(), "x", H5T_NATIVE_DOUBLE, space.get(),
+                                 H5P_DEFAULT, list.get(), H5P_DEFAULT));
+    EXPECT_TRUE(made.valid());
+    address = address_of(made.get());
+  }
+  return array.add(definition, *plan, address);
+}
+
+Status put_doubles(DatasetArray& array, std::size_t dataset, const Slab& slab, double value) {
+  const std::vector<double> values(slab.n_elements(), value);
+  array.begin_write();
+  return array.put(dataset, slab, std::as_bytes(std::span(values)));
+}
+
+std::vector<double> get_doubles(DatasetArray& array, std::size_t dataset, const Slab& slab) {
+  std::vector<double> values(slab.n_elements());
+  EXPECT_OK(array.get(dataset, slab, std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+/// Four million collective calls used up what counts them, and order between ranks was lost. Now
+/// there is a flush in time, whatever is held back.
+TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
+  const bool several = api_test::n_ranks() > 1;
+  auto made = DatasetArray::create(world_of_datasets(), api_test::scratch("calls.h5"),
+                                   array_options("memory=8MB,codec=deflate"));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  DatasetArray& array = **made;
+  const std::size_t x = add_doubles(array, {64, 64});
+  const Slab all{{0, 0}, {64, 64}, {}};
+  for (int round = 1; round <= 2; ++round) {
+    if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{0, 0}, {60, 64}, {}}, round));
+    EXPECT_OK(array.settle());
+    EXPECT_EQ(array.report().n_flushes, several ? round - 1U : 0U);
+    for (int i = 0; i < (1 << 21) + 10; ++i) array.begin_collective_put();
+    EXPECT_OK(array.settle());
+    EXPECT_EQ(array.report().n_flushes, several ? static_cast<unsigned>(round) : 0U);
+  }
+  if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, all, 3));
+  array.begin_collective_put();
+  if (api_test::is_root()) EXPECT_OK(put_doubles(array, x, {{1, 0}, {2, 64}, {}}, 4));
+  EXPECT_OK(array.sync_to_read());
+  const std::vector<double> values = get_doubles(array, x, all);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(values[i], i / 64 == 1 || i / 64 == 2 ? 4 : 3) << i;
+  }
+  EXPECT_OK(array.close());
+}
+
+}  // namespace
