@@ -1,5 +1,5 @@
 // DatasetArray by several processes, its datasets made by HDF5 as a program makes them: order that
-// outlasts very many calls.
+// outlasts very many calls; chunks of opened files that are too large for all ranks, or tiny.
 
 #include <hdf5.h>
 
@@ -97,6 +97,148 @@ TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
     ASSERT_EQ(values[i], i / 64 == 1 || i / 64 == 2 ? 4 : 3) << i;
   }
   EXPECT_OK(array.close());
+}
+
+/// A file as other programs leave it, by rank 0: /x with chunks of this shape.
+void make_chunked(const std::string& path, const Shape& shape, const Shape& chunk, bool deflate) {
+  if (api_test::is_root()) {
+    const Hdf5Scope scope;
+    const Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+    const std::vector<hsize_t> chunks(chunk.begin(), chunk.end());
+    H5Pset_chunk(list.get(), static_cast<int>(chunks.size()), chunks.data());
+    if (deflate) H5Pset_deflate(list.get(), 1);
+    const std::vector<hsize_t> extents(shape.begin(), shape.end());
+    const std::vector<hsize_t> most(shape.size(), H5S_UNLIMITED);
+    const Hdf5Id space(
+        H5Screate_simple(static_cast<int>(extents.size()), extents.data(), most.data()));
+    const Hdf5Id dataset(H5Dcreate2(file.get(), "x", H5T_NATIVE_DOUBLE, space.get(), H5P_DEFAULT,
+                                    list.get(), H5P_DEFAULT));
+    EXPECT_TRUE(dataset.valid());
+    const std::vector<double> values(n_elements(shape), -1);
+    EXPECT_GE(
+        H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+        0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+std::unique_ptr<DatasetArray> opened_datasets(const std::string& path, const char* options) {
+  auto array = DatasetArray::open(world_of_datasets(), path, array_options(options));
+  EXPECT_TRUE(array.ok()) << array.status().message();
+  if (!array.ok()) return nullptr;
+  std::uint64_t address = 0;
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id dataset(H5Dopen2((*array)->metadata().hdf5_id(), "x", H5P_DEFAULT));
+    address = address_of(dataset.get());
+  }
+  EXPECT_EQ((*array)->add_existing("/x", address, DatasetArray::Origin::opened), 0U);
+  return std::move(*array);
+}
+
+/// Chunks that all ranks cannot lay together under memory= are rank 0's, as those of new datasets.
+TEST(DatasetArrayRanks, LargeChunksOfAnOpenedFileAreRankZeros) {
+  constexpr std::uint64_t kRows = 30;
+  constexpr std::uint64_t kColumns = 4096;
+  for (const bool deflate : {true, false}) {
+    const std::string path = api_test::scratch(deflate ? "deflated.h5" : "plain.h5");
+    make_chunked(path, {kRows, kColumns}, {24, kColumns}, deflate);  // chunks of 768 KiB
+    const auto me = static_cast<std::uint64_t>(api_test::rank());
+    const auto n = static_cast<std::uint64_t>(api_test::n_ranks());
+    for (int opening = 0; opening < 2; ++opening) {
+      auto array = opened_datasets(path, "memory=4MB");
+      ASSERT_NE(array, nullptr);
+      for (std::uint64_t row = me; row < kRows; row += n) {
+        if (row == 7) continue;
+        const auto value = static_cast<double>(opening * 100 + static_cast<int>(row));
+        // HDF5 would read, decode and encode a chunk for each of these.
+        for (std::uint64_t column = 0; column < kColumns; column += 64) {
+          EXPECT_OK(put_doubles(*array, 0, {{row, column}, {1, 64}, {}}, value));
+        }
+      }
+      EXPECT_OK(array->flush());
+      EXPECT_EQ(array->report().n_chunks, 0U);
+      for (std::uint64_t row = 0; row < kRows; ++row) {
+        const double value =
+            row == 7 ? -1 : static_cast<double>(opening * 100 + static_cast<int>(row));
+        EXPECT_EQ(get_doubles(*array, 0, {{row, 11}, {1, 2}, {}}), std::vector<double>(2, value));
+      }
+      EXPECT_OK(array->close());
+    }
+    // The same by an array file.
+    auto file =
+        opened(world_of_datasets(), path, ArrayFile::Access::write, array_options("memory=4MB"));
+    ASSERT_NE(file, nullptr);
+    if (api_test::is_last()) {
+      EXPECT_OK(
+          put_values(*file, 0, {{7, 0}, {1, kColumns}, {}}, std::vector<double>(kColumns, 7)));
+    }
+    EXPECT_OK(file->flush());
+    EXPECT_EQ(file->report().n_chunks, 0U);
+    EXPECT_EQ(get_values<double>(*file, 0, {{6, 5}, {2, 1}, {}}), (std::vector<double>{106, 7}));
+    EXPECT_OK(file->close());
+  }
+}
+
+/// What does not fit whoever writes it is an error of the flush, on all ranks, and takes no memory.
+TEST(DatasetArrayRanks, ChunksBeyondAllMemoryAreAnError) {
+  const std::string path = api_test::scratch("huge.h5");
+  if (api_test::is_root()) {
+    const Hdf5Scope scope;
+    const Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+    const hsize_t chunk = 400000000;  // 3.2 GB
+    H5Pset_chunk(list.get(), 1, &chunk);
+    H5Pset_deflate(list.get(), 1);
+    const hsize_t extent = 1000;
+    const hsize_t most = H5S_UNLIMITED;
+    const Hdf5Id space(H5Screate_simple(1, &extent, &most));
+    const Hdf5Id dataset(H5Dcreate2(file.get(), "x", H5T_NATIVE_DOUBLE, space.get(), H5P_DEFAULT,
+                                    list.get(), H5P_DEFAULT));
+    EXPECT_TRUE(dataset.valid());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  auto array = opened_datasets(path, "memory=64MB");
+  ASSERT_NE(array, nullptr);
+  if (api_test::is_last()) EXPECT_OK(put_doubles(*array, 0, {{10}, {5}, {}}, 1));
+  const Status flushed = array->flush();
+  EXPECT_EQ(flushed.code(), Code::out_of_memory);
+  EXPECT_NE(flushed.message().find("raise memory="), std::string::npos) << flushed.message();
+  EXPECT_FALSE(array->close().ok());
+  auto file =
+      opened(world_of_datasets(), path, ArrayFile::Access::write, array_options("memory=64MB"));
+  ASSERT_NE(file, nullptr);
+  if (api_test::is_root()) EXPECT_OK(put_values(*file, 0, {{3}, {1}, {}}, std::vector<double>{1}));
+  EXPECT_EQ(file->flush().code(), Code::out_of_memory);
+  EXPECT_OK(file->abort());
+}
+
+/// Very many chunks of one element and three: written and read, by both kinds of file.
+TEST(DatasetArrayRanks, TinyChunksOfAnOpenedFile) {
+  constexpr std::uint64_t kElements = 20000;
+  const auto me = static_cast<std::uint64_t>(api_test::rank());
+  const auto n = static_cast<std::uint64_t>(api_test::n_ranks());
+  for (const std::uint64_t chunk : {1U, 3U}) {
+    const std::string path = api_test::scratch(std::to_string(chunk) + ".h5");
+    make_chunked(path, {kElements}, {chunk}, chunk == 3);
+    auto array = opened_datasets(path, "memory=16MB");
+    ASSERT_NE(array, nullptr);
+    const Slab mine{{me}, {(kElements - 1 - me) / n + 1}, {n}};
+    EXPECT_OK(put_doubles(*array, 0, mine, static_cast<double>(me)));
+    EXPECT_OK(array->flush());
+    EXPECT_EQ(array->report().n_chunks, (kElements + chunk - 1) / chunk);
+    const std::vector<double> values = get_doubles(*array, 0, {{0}, {kElements}, {}});
+    for (std::uint64_t i = 0; i < kElements; ++i) ASSERT_EQ(values[i], static_cast<double>(i % n));
+    EXPECT_OK(array->close());
+    auto file = opened(world_of_datasets(), path, ArrayFile::Access::write, array_options(""));
+    ASSERT_NE(file, nullptr);
+    EXPECT_OK(put_values(*file, 0, mine, std::vector<double>(mine.n_elements(), 0.5)));
+    EXPECT_OK(file->flush());
+    EXPECT_EQ(get_values<double>(*file, 0, {{0}, {kElements}, {}}),
+              std::vector<double>(kElements, 0.5));
+    EXPECT_OK(file->close());
+  }
 }
 
 }  // namespace
