@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,7 +21,6 @@
 #include "array/array_patches.hpp"
 #include "array/array_staging.hpp"
 #include "array/array_variable.hpp"
-#include "core/byte_stream.hpp"
 #include "exec/executor.hpp"
 #include "output/output.hpp"
 
@@ -95,29 +93,6 @@ class ArrayEngine {
   Status begin_collective();
   double now_s() const;
 
-  /// Whether all ranks can lay chunks of this shape together, with the memory that the rank of
-  /// least has for it. The same everywhere.
-  bool fits(const Shape& chunk_shape, std::uint64_t element_bytes) const;
-  /// Whether chunks that a file has, and that do not fit, are rank 0's to write with HDF5, which
-  /// has room for one and runs these filters. A lossy one would take digits from what it keeps. The
-  /// same everywhere; what is neither is an error of the flush.
-  bool for_rank_0(const Shape& chunk_shape, std::uint64_t element_bytes, const Codec& codec) const;
-
-  /// A part of what rank 0 writes with HDF5, as some rank has put it.
-  struct PlainPart {
-    std::size_t variable = 0;
-    std::uint64_t epoch = 0;
-    Slab slab;
-    std::span<const std::byte> values;
-  };
-  /// This rank's staged values of a variable that rank 0 writes.
-  void add_plain(std::size_t variable, ByteWriter& writer) const;
-  PlainPart take_plain(ByteReader& reader) const;
-  /// Write parts by `write`, by variables and within one as they were put: each variable's are laid
-  /// together first, since HDF5 may have to read, decode and encode a chunk for each call.
-  using PlainWrite = std::function<Status(std::size_t variable, const StagingLog& laid)>;
-  Status write_plain_parts(std::vector<PlainPart> parts, const PlainWrite& write) const;
-
   // array_flush.cpp
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing);
   std::uint64_t n_threads() const;
@@ -131,9 +106,8 @@ class ArrayEngine {
   std::vector<ArrayVariable> variables_;
   ChunkPlaces places_;
   ArrayFileReport report_;
-  std::uint64_t put_bytes_ = 0;           ///< By this rank since the last flush.
-  std::uint64_t epoch_ = 0;               ///< Collective calls so far: says which puts are later.
-  std::uint64_t least_memory_bytes_ = 0;  ///< Of all ranks' memory=.
+  std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.
+  std::uint64_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
   bool writable_ = false;
   bool closed_ = false;
 

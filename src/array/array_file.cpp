@@ -404,12 +404,7 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
       if (found.ok()) chunks = std::move(*found);
     }
     TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
-    const bool chunked = variable.storage == ArrayStorage::chunked;
-    if (chunked && variable.own_codec == nullptr &&
-        for_rank_0(variable.resolved.chunk_shape, variable.log.element_bytes(),
-                   *variable.resolved.codec)) {
-      variable.storage = ArrayStorage::by_hdf5;
-    } else if (!chunked) {
+    if (variable.storage == ArrayStorage::contiguous) {
       variable.address = chunks.empty() ? 0 : chunks.front().extent.address;
       comm_->allreduce(std::span<std::uint64_t>(&variable.address, 1), Reduction::max);
       // Without space yet: HDF5 takes it when it writes.

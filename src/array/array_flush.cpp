@@ -701,64 +701,70 @@ void ArrayEngine::take_moves(ArrayFlush& flush) {
 /// This rank's texts and staged values of variables that rank 0 writes, with the epochs that order
 /// them.
 Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
-  ByteWriter texts;
-  ByteWriter values;
+  ByteWriter writer;
+  const auto add = [&](std::size_t v, std::uint64_t epoch, const Slab& slab) {
+    writer.add(static_cast<std::uint64_t>(v));
+    writer.add(epoch);
+    writer.add(slab);
+  };
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
     for (const StagedTexts& staged : variable.texts) {
-      texts.add(static_cast<std::uint64_t>(v));
-      texts.add(staged.epoch);
-      texts.add(staged.slab);
-      for (const std::string& text : staged.texts) texts.add_text(text);
+      add(v, staged.epoch, staged.slab);
+      for (const std::string& text : staged.texts) writer.add_text(text);
     }
-    if (variable.type == ModelType::text) continue;
-    if (variable.storage == ArrayStorage::by_hdf5) add_plain(v, values);
+    if (variable.storage != ArrayStorage::by_hdf5) continue;
+    const StagingLog& log = variable.log;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+        add(v, epoch, slab);
+        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
+      });
+    }
   }
-  ByteWriter writer;
-  writer.add(static_cast<std::uint64_t>(texts.bytes().size()));
-  writer.add_bytes(texts.bytes());
-  writer.add_bytes(values.bytes());
   return writer.take();
 }
 
 Status NetcdfArrayFile::write_plain_at_root(const std::vector<Bytes>& plain) {
-  struct Texts {
+  struct Part {
     std::size_t variable = 0;
     std::uint64_t epoch = 0;
     Slab slab;
     std::vector<std::string> texts;
+    std::span<const std::byte> values;
   };
-  std::vector<Texts> texts;
-  std::vector<PlainPart> parts;
+  std::vector<Part> parts;
   for (const Bytes& of_rank : plain) {
     ByteReader reader(of_rank);
-    ByteReader of_texts(reader.take_bytes(reader.take<std::uint64_t>()));
-    while (!of_texts.at_end()) {
-      Texts& part = texts.emplace_back();
-      part.variable = static_cast<std::size_t>(of_texts.take<std::uint64_t>());
-      part.epoch = of_texts.take<std::uint64_t>();
-      part.slab = of_texts.take_slab();
-      part.texts.resize(part.slab.n_elements());
-      for (std::string& text : part.texts) text = of_texts.take_text();
+    while (!reader.at_end()) {
+      Part part;
+      part.variable = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.epoch = reader.take<std::uint64_t>();
+      part.slab = reader.take_slab();
+      const ArrayVariable& variable = variables_[part.variable];
+      if (variable.type == ModelType::text) {
+        part.texts.resize(part.slab.n_elements());
+        for (std::string& text : part.texts) text = reader.take_text();
+      } else {
+        part.values = reader.take_bytes(part.slab.n_elements() * variable.log.element_bytes());
+      }
+      parts.push_back(std::move(part));
     }
-    while (!reader.at_end()) parts.push_back(take_plain(reader));
   }
   // As they were put; those of equal epochs as the ranks follow each other.
-  std::ranges::stable_sort(texts, {}, &Texts::epoch);
+  std::ranges::stable_sort(parts, {}, &Part::epoch);
   const std::int64_t file = output_.file().hdf5_id();
-  for (const Texts& part : texts) {
-    TAILRACE_TRY(write_dataset_texts(file, paths_[part.variable], part.slab, part.texts));
-  }
-  return write_plain_parts(std::move(parts), [&](std::size_t v, const StagingLog& laid) {
-    const ModelType type = variables_[v].type;
-    for (std::size_t e = 0; e < laid.n_entries(); ++e) {
-      const Slab slab = laid.slab(e);
-      TAILRACE_TRY(write_dataset_values(
-          file, paths_[v], slab, *array_dtype(type), type == ModelType::text_char,
-          {laid.values(e), slab.n_elements() * laid.element_bytes()}));
+  for (const Part& part : parts) {
+    const ArrayVariable& variable = variables_[part.variable];
+    const std::string& path = paths_[part.variable];
+    if (variable.type == ModelType::text) {
+      TAILRACE_TRY(write_dataset_texts(file, path, part.slab, part.texts));
+      continue;
     }
-    return Status();
-  });
+    TAILRACE_TRY(write_dataset_values(file, path, part.slab, *array_dtype(variable.type),
+                                      variable.type == ModelType::text_char, part.values));
+  }
+  return Status();
 }
 
 }  // namespace tailrace

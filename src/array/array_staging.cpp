@@ -391,11 +391,6 @@ Result<std::byte*> StagingLog::room_for(std::uint64_t n_bytes) {
   return block.data;
 }
 
-void StagingLog::tidy() {
-  n_unsorted_ = 0;
-  if (!blocks_.empty()) sort_last_block();
-}
-
 Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch) {
   if (overwrite_last(slab, values, epoch)) return Status();
   TAILRACE_TAKE(auto* room, room_for(values.size()));

@@ -96,8 +96,6 @@ class StagingLog {
 
   /// Stage the values of one slab that has elements. @error as of StagingMemory::allocate
   Status put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch = 0);
-  /// Sort the last block although it is not full: nothing more will be put, or not soon.
-  void tidy();
   /// What an entry of one put takes beside its values, at most.
   static std::uint64_t entry_bytes(std::size_t rank) {
     return sizeof(Head) + 3 * rank * sizeof(std::uint64_t);

@@ -26,6 +26,15 @@ namespace {
 /// Below this a dataset is not worth chunks of its own: rank 0 writes it with HDF5.
 constexpr std::uint64_t least_bytes_in_chunks = 16384;
 
+/// A chunk that several ranks share takes six to seven times its bytes to lay together and encode,
+/// of the half of memory that staging leaves; nine times, where elements are single bytes.
+constexpr std::uint64_t chunks_per_memory = 16;
+
+bool fits(const Shape& chunk_shape, std::uint64_t element_bytes, std::uint64_t memory_bytes) {
+  const std::uint64_t most = memory_bytes / chunks_per_memory;
+  return n_elements(chunk_shape) <= most / std::max<std::uint64_t>(element_bytes, 2);
+}
+
 /// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
 /// days. Neither runs out in a long job: after half of the calls there is a flush of everything
 /// (settle()), and each call at which ranks meet begins the time anew, for the puts that follow it:
@@ -321,7 +330,8 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     plan.why = "elements of " + std::to_string(definition.element_bytes) + " bytes";
   } else if (definition.shape.empty() || (!own_chunks && n_bytes < least_bytes_in_chunks)) {
     plan.why = "small";
-  } else if (own_chunks && !fits(definition.chunk_shape, definition.element_bytes)) {
+  } else if (own_chunks &&
+             !fits(definition.chunk_shape, definition.element_bytes, options_.file.memory_bytes)) {
     plan.why = "chunks of more than a sixteenth of memory=";
   }
   if (!plan.why.empty()) return plan;
@@ -435,10 +445,6 @@ Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
       return made.status();
     }
     resolved.codec = existing_codec(std::move(*made), 1);
-  }
-  if (for_rank_0(stored.storage.chunk_shape, variable.log.element_bytes(), *resolved.codec)) {
-    resolved = ResolvedField();
-    return Status();
   }
   TAILRACE_TAKE(resolved.layout, make_layout("claimed"));
   resolved.chunk_shape = stored.storage.chunk_shape;
@@ -750,7 +756,17 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
 Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   for (const std::size_t v : flush.variables) {
-    if (variables_[v].storage == ArrayStorage::by_hdf5) add_plain(v, writer);
+    const ArrayVariable& variable = variables_[v];
+    if (variable.storage != ArrayStorage::by_hdf5) continue;
+    const StagingLog& log = variable.log;
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+        writer.add(static_cast<std::uint64_t>(v));
+        writer.add(epoch);
+        writer.add(slab);
+        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
+      });
+    }
   }
   return writer.take();
 }
@@ -786,26 +802,45 @@ Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
 }
 
 Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
-  std::vector<PlainPart> parts;
+  struct Part {
+    std::size_t dataset = 0;
+    std::uint64_t epoch = 0;
+    Slab slab;
+    std::span<const std::byte> values;
+  };
+  std::vector<Part> parts;
   for (const Bytes& of_rank : plain) {
     ByteReader reader(of_rank);
-    while (!reader.at_end()) parts.push_back(take_plain(reader));
-  }
-  return write_plain_parts(std::move(parts), [&](std::size_t v, const StagingLog& laid) {
-    TAILRACE_TAKE(const bool alive, is_alive(v));
-    if (!alive) return Status();
-    TAILRACE_TAKE(const std::int64_t dataset,
-                  open_dataset_at(output_.file().hdf5_id(), live_[v].address));
-    Status written;
-    for (std::size_t e = 0; e < laid.n_entries() && written.ok(); ++e) {
-      const Slab slab = laid.slab(e);
-      written =
-          write_elements(dataset, slab, {laid.values(e), slab.n_elements() * laid.element_bytes()});
+    while (!reader.at_end()) {
+      Part part;
+      part.dataset = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.epoch = reader.take<std::uint64_t>();
+      part.slab = reader.take_slab();
+      const std::size_t element = variables_[part.dataset].log.element_bytes();
+      part.values = reader.take_bytes(part.slab.n_elements() * element);
+      parts.push_back(std::move(part));
     }
-    if (written.ok()) written = flush_elements(dataset);
-    close_hdf5_id(dataset);
-    return written;
+  }
+  // By dataset, and then as they were put.
+  std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
+    return std::pair(a.dataset, a.epoch) < std::pair(b.dataset, b.epoch);
   });
+  for (std::size_t i = 0; i < parts.size();) {
+    const std::size_t v = parts[i].dataset;
+    TAILRACE_TAKE(const bool alive, is_alive(v));
+    std::int64_t dataset = -1;
+    if (alive) {
+      TAILRACE_TAKE(dataset, open_dataset_at(output_.file().hdf5_id(), live_[v].address));
+    }
+    Status written;
+    for (; i < parts.size() && parts[i].dataset == v; ++i) {
+      if (alive && written.ok()) written = write_elements(dataset, parts[i].slab, parts[i].values);
+    }
+    if (alive && written.ok()) written = flush_elements(dataset);
+    if (alive) close_hdf5_id(dataset);
+    TAILRACE_TRY(written.within(quoted(v)));
+  }
+  return Status();
 }
 
 /// Tell in the headers of lossy datasets how their values were changed: at the end alone, since the
