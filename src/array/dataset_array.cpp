@@ -612,13 +612,16 @@ void DatasetArray::begin_time(std::uint64_t latest) {
 
 /// Who has staged something. Collective: one allreduce.
 std::vector<bool> DatasetArray::agree_on_staged(bool& over_cap) {
-  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U, time_now(*comm_)};
+  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U, time_now(*comm_),
+                                   epoch_ - flushed_epoch_};
+  const std::size_t first = facts.size();
   for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
   comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
   over_cap = facts[0] != 0;
   begin_time(facts[1]);
+  calls_since_flush_ = facts[2];
   std::vector<bool> staged;
-  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[v + 2] != 0);
+  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[first + v] != 0);
   return staged;
 }
 
@@ -679,7 +682,7 @@ Status DatasetArray::settle() {
   bool over_cap = false;
   const std::vector<bool> staged = agree_on_staged(over_cap);
   // What is held back keeps its epochs; before those run out, nothing is.
-  if (epoch_ - flushed_epoch_ > most_calls / 2) return flush_these(staged, false, false);
+  if (calls_since_flush_ > most_calls / 2) return flush_these(staged, false, false);
   return over_cap ? flush_these(staged, true, false) : Status();
 }
 

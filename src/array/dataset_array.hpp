@@ -230,9 +230,10 @@ class DatasetArray final : private ArrayEngine {
   std::map<std::uint64_t, std::size_t> by_address_;
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
   std::uint64_t call_epoch_ = 0;
-  std::uint64_t flushed_epoch_ = 0;  ///< Collective calls before the last flush of everything.
-  std::uint64_t time_base_ = 0;      ///< Of the time in epochs; the same on every rank.
-  std::vector<CutPart> cut_parts_;   ///< This rank's share, from before_cut() to after_cut().
+  std::uint64_t flushed_epoch_ = 0;      ///< Collective calls before the last flush of everything.
+  std::uint64_t calls_since_flush_ = 0;  ///< The most of any rank, as agreed on last.
+  std::uint64_t time_base_ = 0;          ///< Of the time in epochs; the same on every rank.
+  std::vector<CutPart> cut_parts_;       ///< This rank's share, from before_cut() to after_cut().
   bool deleted_ = false;  ///< Ever: a deleted dataset lives on as long as somebody has it open.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
   // Of the last flush; each is made when it is first asked.
