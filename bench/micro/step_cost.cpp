@@ -1,9 +1,10 @@
 // step_cost: what a steady step costs a program, beside its encoding and writing.
 //
-//   mpiexec -n 2 step_cost FILE [OPTIONS [FIELDS [VALUES [COMPUTE_MS [STEPS]]]]]
+//   mpiexec -n 2 step_cost FILE [OPTIONS [FIELDS [VALUES [COMPUTE_MS [STEPS [IDLE]]]]]]
 //
 // FIELDS (6) fields over time, of VALUES (131072) doubles a rank each, are put and end_step is
-// called, STEPS (60) times, with COMPUTE_MS (20) of busy computing and a barrier before each.
+// called, STEPS (60) times, with COMPUTE_MS (20) of busy computing and a barrier before each; for
+// the share IDLE (0) of that time the program waits instead, as if for a device, and says so.
 // OPTIONS are the file's ("mode=async,fsync=off"). Prints one line: the median, the 90th percentile
 // and the largest of end_step's time over the steps, of the slowest rank in each, in milliseconds;
 // and what one rank encoded and wrote in a step. The first five steps do not count: fields are
@@ -33,6 +34,7 @@ struct Arguments {
   std::uint64_t n_values = 131072;
   double compute_ms = 20;
   int n_steps = 60;
+  double idle_share = 0;
 };
 
 double ms_since(Clock::time_point start) {
@@ -78,7 +80,10 @@ void run(const Arguments& given, int rank, int n_ranks) {
   double encode_s = 0;
   double write_s = 0;
   for (int step = 0; step < given.n_steps + n_first; ++step) {
-    compute(given.compute_ms);
+    compute(given.compute_ms * (1 - given.idle_share));
+    const Clock::time_point idle_start = Clock::now();
+    const double idle_ms = given.compute_ms * given.idle_share;
+    if (idle_ms > 0) file.idle_until([&] { return ms_since(idle_start) >= idle_ms; });
     MPI_Barrier(MPI_COMM_WORLD);
     const Clock::time_point start = Clock::now();
     for (const auto& field : fields) {
@@ -107,7 +112,8 @@ void run(const Arguments& given, int rank, int n_ranks) {
 
 int main(int n_arguments, char** arguments) {
   if (n_arguments < 2) {
-    std::fprintf(stderr, "use: step_cost FILE [OPTIONS [FIELDS [VALUES [COMPUTE_MS [STEPS]]]]]\n");
+    std::fprintf(stderr,
+                 "use: step_cost FILE [OPTIONS [FIELDS [VALUES [COMPUTE_MS [STEPS [IDLE]]]]]]\n");
     return 2;
   }
   MPI_Init(&n_arguments, &arguments);
@@ -121,6 +127,7 @@ int main(int n_arguments, char** arguments) {
   if (n_arguments > 4) given.n_values = std::strtoull(arguments[4], nullptr, 10);
   if (n_arguments > 5) given.compute_ms = std::strtod(arguments[5], nullptr);
   if (n_arguments > 6) given.n_steps = std::max(std::atoi(arguments[6]), 1);
+  if (n_arguments > 7) given.idle_share = std::strtod(arguments[7], nullptr);
   try {
     run(given, rank, n_ranks);
   } catch (const tailrace::Error& error) {
