@@ -30,8 +30,10 @@ constexpr int kExchangeTag = 7001;  // and 7002: consecutive exchanges must not 
 constexpr int kPostTag = 7003;
 constexpr int kGatherTag = 7004;
 constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
-/// A broadcast's size and as much of it as fits travel in one message, and most have no more.
-constexpr std::size_t kBlockBytes = 4096;
+/// A broadcast's size and as much of it as fits travel in one message, and most have no more. MPIs
+/// send so much without asking the receiver first: Open MPI 4096 bytes within a node, headers and
+/// all. Asking made the sender wait for its receivers, 80 us on two ranks.
+constexpr std::size_t kBlockBytes = 3072;
 
 void merge_numbers(void* in, void* inout, int* n, MPI_Datatype*) {
   const auto* from = static_cast<const MixedNumber*>(in);
