@@ -85,6 +85,10 @@ class Codec {
   /// Not collective. Thread-safe.
   /// @error codec_failed  the filter refused a mandatory stage.  @error out_of_memory
   virtual Result<EncodedBytes> encode(Buffer values) const = 0;
+  /// The same of values that stay: their memory is the caller's, and is only read.
+  virtual Result<EncodedBytes> encode_from(std::span<const std::byte> values) const;
+  /// Whether encode_from() makes no copy of the values, so that it costs no more than encode().
+  virtual bool encodes_apart() const { return false; }
 
   /// Predict what encode() would make of a chunk that looks like `values` (as a rule the chunk
   /// itself; a part of it where the rest is elsewhere) without encoding it.

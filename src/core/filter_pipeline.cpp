@@ -94,21 +94,29 @@ class PipelineCodec final : public Codec {
     if (values.n_bytes() != chunk_bytes_) return wrong_length("encode", values.n_bytes());
     EncodedBytes encoded;
     encoded.buffer = std::move(values);
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      const std::uint64_t limit = stages_[i]->encoded_bytes_max(encoded.buffer.n_bytes());
-      const Status done = stages_[i]->encode(encoded.buffer);
-      if (done.ok() && encoded.buffer.n_bytes() > limit) {
-        return Status(Code::codec_failed,
-                      "codec " + traits_.name + ": " + std::to_string(encoded.buffer.n_bytes()) +
-                          " bytes came out, at most " + std::to_string(limit) + " were expected");
+    return encode_by_stages(0, std::move(encoded));
+  }
+
+  /// The first stage, if it is ours, reads the values where they are.
+  bool encodes_apart() const override {
+    return !stages_.empty() && stages_.front()->own() != nullptr;
+  }
+  Result<EncodedBytes> encode_from(ConstBytes values) const override {
+    if (!encodes_apart()) return Codec::encode_from(values);
+    if (values.size() != chunk_bytes_) return wrong_length("encode", values.size());
+    EncodedBytes encoded;
+    const Status done = stages_.front()->own()->encode_apart(values, encoded.buffer);
+    if (!done.ok()) {
+      if (!stages_.front()->optional() || done.code() != Code::codec_failed) {
+        return done.within("codec " + traits_.name);
       }
-      if (done.ok()) continue;
-      const bool skippable =
-          stages_[i]->optional() && encoded.buffer.allocated() && done.code() == Code::codec_failed;
-      if (!skippable) return done.within("codec " + traits_.name);
-      encoded.filter_mask |= 1U << i;
+      encoded.filter_mask = 1;
+      encoded.buffer = Buffer::copy_of(values);
+      if (!encoded.buffer.allocated()) {
+        return Status(Code::out_of_memory, "no memory for a chunk that is stored as it is");
+      }
     }
-    return encoded;
+    return encode_by_stages(1, std::move(encoded));
   }
 
   std::optional<Estimate> estimate(const StridedValues& values) const override {
@@ -157,6 +165,23 @@ class PipelineCodec final : public Codec {
  private:
   using Limits = std::array<std::uint64_t, filters_max>;
 
+  Result<EncodedBytes> encode_by_stages(std::size_t first, EncodedBytes encoded) const {
+    for (std::size_t i = first; i < stages_.size(); ++i) {
+      const std::uint64_t limit = stages_[i]->encoded_bytes_max(encoded.buffer.n_bytes());
+      const Status done = stages_[i]->encode(encoded.buffer);
+      if (done.ok() && encoded.buffer.n_bytes() > limit) {
+        return Status(Code::codec_failed,
+                      "codec " + traits_.name + ": " + std::to_string(encoded.buffer.n_bytes()) +
+                          " bytes came out, at most " + std::to_string(limit) + " were expected");
+      }
+      if (done.ok()) continue;
+      const bool skippable =
+          stages_[i]->optional() && encoded.buffer.allocated() && done.code() == Code::codec_failed;
+      if (!skippable) return done.within("codec " + traits_.name);
+      encoded.filter_mask |= 1U << i;
+    }
+    return encoded;
+  }
   static bool skips(std::uint32_t filter_mask, std::size_t stage) {
     return (filter_mask >> stage & 1U) != 0;
   }
@@ -193,6 +218,15 @@ Status wrong_room(std::size_t n_bytes, std::size_t n_room) {
 
 // --- codecs and stages that have no way of their own
 
+Result<EncodedBytes> Codec::encode_from(ConstBytes values) const {
+  Buffer copy = Buffer::copy_of(values);
+  if (!copy.allocated()) {
+    return Status(Code::out_of_memory,
+                  "no memory for a copy of " + std::to_string(values.size()) + " bytes");
+  }
+  return encode(std::move(copy));
+}
+
 Status Codec::decode_into(ConstBytes encoded, std::uint32_t filter_mask,
                           std::span<std::byte> values) const {
   EncodedBytes copy{Buffer::copy_of(encoded), filter_mask};
@@ -225,11 +259,17 @@ Result<std::size_t> FilterStage::decode_into(ConstBytes encoded, std::span<std::
 }
 
 Status OwnStage::encode(Buffer& bytes) const {
-  Buffer encoded(encoded_bytes_max(bytes.n_bytes()));
-  if (!encoded.allocated()) return no_memory(encoded_bytes_max(bytes.n_bytes()));
-  TAILRACE_TAKE(const auto n_bytes, encode_into(std::as_const(bytes).bytes(), encoded.bytes()));
-  encoded.set_n_bytes(n_bytes);
+  Buffer encoded;
+  TAILRACE_TRY(encode_apart(std::as_const(bytes).bytes(), encoded));
   bytes = std::move(encoded);
+  return Status();
+}
+
+Status OwnStage::encode_apart(ConstBytes values, Buffer& encoded) const {
+  encoded = Buffer(encoded_bytes_max(values.size()));
+  if (!encoded.allocated()) return no_memory(encoded_bytes_max(values.size()));
+  TAILRACE_TAKE(const auto n_bytes, encode_into(values, encoded.bytes()));
+  encoded.set_n_bytes(n_bytes);
   return Status();
 }
 

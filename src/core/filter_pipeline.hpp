@@ -23,6 +23,8 @@ namespace tailrace {
 /// H5Z_FLAG_OPTIONAL.
 inline constexpr std::uint32_t optional_filter = 1;
 
+class OwnStage;
+
 /// One filter. Stages are immutable after they are made; encode and decode are thread-safe.
 class FilterStage {
  public:
@@ -44,6 +46,8 @@ class FilterStage {
   }
   /// Whether decoded bytes may be others; true where nobody knows.
   virtual bool lossy() const { return false; }
+  /// This stage as one of ours; null: it is somebody else's.
+  virtual const OwnStage* own() const { return nullptr; }
 
   /// Replace `bytes` by their encoded form. On failure `bytes` is unchanged, or empty (its memory
   /// gone) where a callback has freed it. @error codec_failed, out_of_memory
@@ -77,6 +81,9 @@ class OwnStage : public FilterStage {
                                           std::span<std::byte> to) const = 0;
   Result<std::size_t> decode_into(std::span<const std::byte> encoded,
                                   std::span<std::byte> to) const override = 0;
+  const OwnStage* own() const final { return this; }
+  /// As encode(), from values that stay to a block of its own.
+  Status encode_apart(std::span<const std::byte> values, Buffer& encoded) const;
   Status encode(Buffer& bytes) const final;
   Status decode(Buffer& bytes, std::uint64_t most_bytes) const final;
 };

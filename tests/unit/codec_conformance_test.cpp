@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 
 #include "codec/verify.hpp"
@@ -86,6 +87,12 @@ void check_round_trip(const Candidate& candidate, const Codec& codec, const Samp
   Result<EncodedBytes> encoded = codec.encode(sample.buffer());
   ASSERT_TRUE(encoded.ok()) << encoded.status().message();
   EXPECT_LE(encoded->buffer.n_bytes(), encoded_bytes_max);
+  const Sample before = sample;
+  const Result<EncodedBytes> apart = codec.encode_from(sample.bytes);
+  ASSERT_TRUE(apart.ok()) << apart.status().message();
+  EXPECT_EQ(apart->filter_mask, encoded->filter_mask);
+  EXPECT_TRUE(std::ranges::equal(apart->buffer.bytes(), std::as_const(encoded->buffer).bytes()));
+  EXPECT_EQ(sample.bytes, before.bytes);
   Result<Buffer> decoded = codec.decode(std::move(*encoded));
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
   const double allowed = codec.lossy() ? bound : 0;
