@@ -75,21 +75,34 @@ Status Comm::agree(const Status& mine, const RankNumbers& along) {
 
 Status agree_on_text(Comm& comm, const std::string& what, const std::string& text,
                      const Status& mine, const RankNumbers& along) {
-  const auto nobody = static_cast<std::uint64_t>(comm.n_ranks());
-  std::uint64_t first_failed = mine.ok() ? nobody : static_cast<std::uint64_t>(comm.rank());
-  // Of the hash and of its complement the least: equal where all hashes are.
-  std::uint64_t hash = hash_text(text);
-  std::uint64_t complement = ~hash;
+  TextAgreement agreement(comm, what, text, mine);
   RankNumbers numbers = along;
-  numbers.add(Reduction::min, first_failed, hash, complement);
+  numbers.add_all(agreement.numbers());
   numbers.reduce(comm);
-  if (first_failed == nobody) {
-    if (hash == ~complement) return Status();
-    return comm.agree(compare_with_root(comm, what, text));
-  }
+  return agreement.conclude();
+}
 
-  const int speaker = static_cast<int>(first_failed);
-  return as_rank_says(comm, speaker, comm.named(mine));
+TextAgreement::TextAgreement(Comm& comm, std::string what, std::string text, Status mine)
+    : comm_(comm),
+      what_(std::move(what)),
+      text_(std::move(text)),
+      mine_(std::move(mine)),
+      first_failed_(static_cast<std::uint64_t>(mine_.ok() ? comm.n_ranks() : comm.rank())),
+      hash_(hash_text(text_)),
+      complement_(~hash_) {}
+
+RankNumbers TextAgreement::numbers() {
+  RankNumbers numbers;
+  numbers.add(Reduction::min, first_failed_, hash_, complement_);
+  return numbers;
+}
+
+Status TextAgreement::conclude() {
+  if (first_failed_ == static_cast<std::uint64_t>(comm_.n_ranks())) {
+    if (hash_ == ~complement_) return Status();
+    return comm_.agree(compare_with_root(comm_, what_, text_));
+  }
+  return as_rank_says(comm_, static_cast<int>(first_failed_), comm_.named(mine_));
 }
 
 Status Comm::named(const Status& mine) const {

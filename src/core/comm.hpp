@@ -244,6 +244,27 @@ class Comm {
 Status agree_on_text(Comm& comm, const std::string& what, const std::string& text,
                      const Status& mine = Status(), const RankNumbers& along = {});
 
+/// The same in parts, where the numbers that must be reduced for it travel with others.
+class TextAgreement {
+ public:
+  TextAgreement(Comm& comm, std::string what, std::string text, Status mine);
+  TextAgreement(const TextAgreement&) = delete;
+  TextAgreement& operator=(const TextAgreement&) = delete;
+  /// To be reduced over all ranks; they stand here.
+  RankNumbers numbers();
+  /// What they have come to. Collective, where not all agree: as above, less the allreduce.
+  Status conclude();
+
+ private:
+  Comm& comm_;
+  std::string what_;
+  std::string text_;
+  Status mine_;
+  std::uint64_t first_failed_;
+  std::uint64_t hash_;  ///< Of it and of its complement the least: equal where all hashes are.
+  std::uint64_t complement_;
+};
+
 /// What rank 0 has to say, on every rank: its Status, without its rank in the text, or what `say`
 /// has packed there; it is called on rank 0 only. Collective. Cost: one broadcast.
 Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say);

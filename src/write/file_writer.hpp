@@ -63,12 +63,12 @@ class FileWriter final : public Writer {
  private:
   void share_within_node();
   Result<StepReport> hand_over_step();
-  Result<std::optional<StepReport>> complete_flight();
+  Result<std::optional<StepReport>> complete_flight(const RankNumbers& along);
   void end_iteration(double now_s);
-  Status prepare_step(Step& step);
-  Status complete_step(Step& step);
+  Status prepare_step(Step& step, StepOpening& opening);
+  Status complete_step(Step& step, const RankNumbers& along);
   void keep_events(Step& step, const std::vector<WrittenChunk>& written);
-  Result<bool> repeats_last_step(Step& step);
+  void repeat_last_step(Step& step) const;
   Status settle_step(Step& step);
   Status hear_what_is_there(Status& mine);
   Status settle_codecs_and_owners(Step& step);

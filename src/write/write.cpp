@@ -4,7 +4,7 @@
 //
 //   put() -> Field -> Chunk -> Estimate -> Placement -> Plan -> Encoded -> Extent -> chunk index
 //
-//   repeats_last_step      all ranks mean the same fields; are they put as in the last step?
+//   StepOpening            all ranks mean the same; do they put as in the last step? (write_step)
 //   hear_what_is_there     over-time fields of an opened file go on       (field/continued_fields)
 //   choose_chunk_shapes    chunks that follow the decomposition           (field/field_state)
 //   inherit                what earlier steps' fields of the kind taught  (field/lineage)
@@ -26,7 +26,8 @@
 //   refuses all further work.
 // Cost of a step that repeats the last one's boxes, besides the data: one allreduce (it does so),
 //   one gather to rank 0 (of failures, the report's numbers, 40 bytes a chunk), one broadcast of
-//   what came of it; reserved places and shared books cost more. Any other step settles first: two
+//   what came of it; where steps are handed over the first goes with the last step's gather and
+//   broadcast. Reserved places and shared books cost more. Any other step settles first: two
 //   to six collectives more. One broadcast of what rank 0 has looked up (where the file was
 //   opened), one agreement on boxes, threads and ranges of values, two for a choice of codecs, one
 //   on codecs and owners, and where ranks share chunks two sparse exchanges.
@@ -122,22 +123,28 @@ Result<StepReport> FileWriter::end_step() {
   if (options_.mode != StepMode::sync) return hand_over_step();
   Step step;
   step.start_s = clock_.now_s();
-  Status done = prepare_step(step);
+  StepOpening opening(*comm_, record_, last_puts_);
+  opening.numbers().reduce(*comm_);
+  Status done = prepare_step(step, opening);
   if (done.ok()) {
     step.attributes = std::exchange(record_.attributes, {});
-    done = complete_step(step);
+    done = complete_step(step, {});
   }
   forget_step(!done.ok());
   if (!done.ok()) return done;
   return std::move(step.report);
 }
 
-Status FileWriter::prepare_step(Step& step) {
+/// @param opening  of which the ranks know the outcome.
+Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
-  const Result<bool> repeats = repeats_last_step(step);
-  if (!repeats.ok()) return repeats.status();
-  if (!*repeats) TAILRACE_TRY(settle_step(step));
+  TAILRACE_TAKE(const bool repeats, opening.repeats());
+  if (repeats) {
+    repeat_last_step(step);
+  } else {
+    TAILRACE_TRY(settle_step(step));
+  }
   const std::vector<FieldState*> active = step.active(record_);
   TAILRACE_TRY(plan(active, step));
   balance(step);
@@ -212,24 +219,15 @@ Status FileWriter::settle_codecs_and_owners(Step& step) {
   return Status();
 }
 
-/// Whether every rank puts the same boxes of the same fields as in the last step, which is how a
-/// simulation goes on: then all that settle_step would find is known. Refuses what a rank has said
-/// amiss, or differently from others. Collective: one agreement.
-Result<bool> FileWriter::repeats_last_step(Step& step) {
-  const std::optional<PutPattern> puts = repeatable_puts(record_);
-  std::uint64_t differs = puts && last_puts_ && *puts == *last_puts_ ? 0 : 1;
-  RankNumbers along;
-  along.add(Reduction::max, differs);
-  TAILRACE_TRY(agree_on_text(*comm_, "the definitions", record_.definitions_text(),
-                             record_.put_status, along));
-  if (differs != 0) return false;
+/// All that settle_step would find of a step that repeats the last one, as simulations go on.
+void FileWriter::repeat_last_step(Step& step) const {
   step.field_indices = last_field_indices_;
   step.ownership = last_ownership_;
   step.report.profile = profile_name();
-  return true;
 }
 
-Status FileWriter::complete_step(Step& step) {
+/// @param along  numbers of the ranks that are reduced with the step's.
+Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   const double start_s = clock_.now_s();
   const std::vector<FieldState*> active = step.active(record_);
   StepReport& report = step.report;
@@ -251,6 +249,7 @@ Status FileWriter::complete_step(Step& step) {
     sums.add_forecasts(step.plan, learn_sizes(active, *step.ownership, step.plan, done.written));
   }
   BookLessons books(active, sums.numbers);
+  sums.numbers.add_all(along);
   TAILRACE_TRY(publish(step, active, written, done.written, sums));
   sums.finish();
   if (options_.mode == StepMode::sync) report.step_s += sums.publish_s;

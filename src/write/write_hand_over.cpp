@@ -33,12 +33,14 @@ constexpr double kNapShare = 0.05;  ///< Of the idle time so far, between two lo
 Result<StepReport> FileWriter::hand_over_step() {
   const double start_s = clock_.now_s();
   end_iteration(start_s);
-  Result<std::optional<StepReport>> before = complete_flight();
+  StepOpening opening(*comm_, record_, last_puts_);
+  if (flight_ == nullptr) opening.numbers().reduce(*comm_);
+  Result<std::optional<StepReport>> before = complete_flight(opening.numbers());
   auto step = std::make_unique<Step>();
   Status done = before.status();
   if (done.ok()) {
     const double prepare_s = clock_.now_s();
-    done = prepare_step(*step);
+    done = prepare_step(*step, opening);
     if (done.ok()) step->executor->hand_over(options_.hold_promise);
     step->report.handover_s = clock_.now_s() - prepare_s;
   }
@@ -89,11 +91,12 @@ void FileWriter::keep_events(Step& step, const std::vector<WrittenChunk>& writte
                 events);
 }
 
-/// Commit the step that was handed over, if there is one. @returns its report.
-Result<std::optional<StepReport>> FileWriter::complete_flight() {
+/// Commit the step that was handed over, if there is one.
+/// @param along  numbers of the ranks that are reduced with its own. @returns its report.
+Result<std::optional<StepReport>> FileWriter::complete_flight(const RankNumbers& along) {
   if (flight_ == nullptr) return std::optional<StepReport>();
   const std::unique_ptr<Step> step = std::move(flight_);
-  const Status done = complete_step(*step);
+  const Status done = complete_step(*step, along);
   if (!done.ok()) return done;
   return std::optional<StepReport>(std::move(step->report));
 }
@@ -101,7 +104,7 @@ Result<std::optional<StepReport>> FileWriter::complete_flight() {
 Result<std::optional<StepReport>> FileWriter::wait() {
   if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
-  Result<std::optional<StepReport>> report = complete_flight();
+  Result<std::optional<StepReport>> report = complete_flight({});
   if (!report.ok()) {
     forget_step(true);
     TAILRACE_TRY(output_.finish_commit());  // of the step before, whose failure is the worse one

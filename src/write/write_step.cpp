@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "core/comm.hpp"
-
 namespace tailrace {
 
 /// Keep the first failure of this rank's calls, for end_step to share.
@@ -150,6 +148,24 @@ std::optional<PutPattern> repeatable_puts(const StepRecord& record) {
     }
   }
   return pattern;
+}
+
+StepOpening::StepOpening(Comm& comm, const StepRecord& record,
+                         const std::optional<PutPattern>& last_puts)
+    : definitions_(comm, "the definitions", record.definitions_text(), record.put_status) {
+  const std::optional<PutPattern> puts = repeatable_puts(record);
+  differs_ = puts && last_puts && *puts == *last_puts ? 0 : 1;
+}
+
+RankNumbers StepOpening::numbers() {
+  RankNumbers numbers = definitions_.numbers();
+  numbers.add(Reduction::max, differs_);
+  return numbers;
+}
+
+Result<bool> StepOpening::repeats() {
+  TAILRACE_TRY(definitions_.conclude());
+  return differs_ == 0;
 }
 
 void Step::count_delay(double seconds) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/comm.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/field.hpp"
@@ -62,6 +63,23 @@ struct PutPattern {
   std::vector<std::vector<Box>> boxes;     ///< Parallel to it.
 
   bool operator==(const PutPattern&) const = default;
+};
+
+/// What all ranks must know of each other before a step is begun: whether they mean the same, and
+/// whether they all repeat the last one.
+class StepOpening {
+ public:
+  /// @param last_puts  of this rank, in the last step that was settled.
+  StepOpening(Comm& comm, const StepRecord& record, const std::optional<PutPattern>& last_puts);
+  /// To be reduced over all ranks, with whatever they reduce next.
+  RankNumbers numbers();
+  /// What that has come to: whether the step repeats the last one. Collective, where ranks do not
+  /// agree; refuses what a rank has said amiss, or differently from others.
+  Result<bool> repeats();
+
+ private:
+  std::uint64_t differs_;
+  TextAgreement definitions_;
 };
 
 struct Step {
