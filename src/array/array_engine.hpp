@@ -106,8 +106,9 @@ class ArrayEngine {
   std::vector<ArrayVariable> variables_;
   ChunkPlaces places_;
   ArrayFileReport report_;
-  std::uint64_t put_bytes_ = 0;  ///< By this rank since the last flush.
-  std::uint64_t epoch_ = 0;      ///< Collective calls so far: says which puts are later.
+  std::uint64_t put_bytes_ = 0;            ///< By this rank since the last flush.
+  std::unique_ptr<LaneStock> lane_stock_;  ///< From the first flush on.
+  std::uint64_t epoch_ = 0;                ///< Collective calls so far: says which puts are later.
   bool writable_ = false;
   bool closed_ = false;
 

@@ -263,6 +263,7 @@ Status NetcdfArrayFile::abort() {
 /// Close what is open. After an abort, or a failed close, the file stays at its last flush.
 Status NetcdfArrayFile::finish(bool commit) {
   closed_ = true;
+  lane_stock_.reset();
   variables_.clear();
   layout_.reset();
   Status finished = writable_ ? output_.close(commit && !model_changed_) : Status();

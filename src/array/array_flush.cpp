@@ -175,7 +175,6 @@ Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
   const std::uint64_t alignment = std::max<std::uint64_t>(options_.file.alignment_bytes, 1);
   reserve_by_shape(*comm_, output_.tail(), alignment, flush.plans);
   ExecutorSettings settings;
-  settings.n_threads = n_threads();
   settings.memory_bytes = options_.file.memory_bytes - memory_.cap_bytes();
   settings.write_buffer_bytes = options_.file.write_buffer_bytes;
   settings.alignment_bytes = alignment;
@@ -184,9 +183,12 @@ Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
         reserve_places(*comm_, output_.tail(), flush.plans, flush.settled.ownership.jobs,
                        forecasts_of(flush), alignment);
   }
+  if (lane_stock_ == nullptr) {
+    lane_stock_ = std::make_unique<LaneStock>(n_threads(), Manners::equal);
+  }
   const LaneClock clock;
   Executor executor(*comm_, output_.tail(), output_.storage(), flush.plans, flush.settled.ownership,
-                    settings, clock);
+                    settings, *lane_stock_, clock);
   return comm_->agree(executor.run(flush.done));
 }
 

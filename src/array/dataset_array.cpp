@@ -713,6 +713,7 @@ Status DatasetArray::close() {
 
 Status DatasetArray::abort() {
   closed_ = true;
+  lane_stock_.reset();
   drop_readers();
   variables_.clear();
   private_file_.reset();

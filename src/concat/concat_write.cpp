@@ -31,10 +31,11 @@ ConcatWriteLane::ConcatWriteLane(Storage& storage, Tail& tail, const Settings& s
     : tail_(tail),
       settings_(settings),
       waiting_(2 * settings.write_buffer_bytes),
-      lane_(storage, tail, nullptr, {}, waiting_, lane_settings(settings), clock_, nullptr, [this] {
-        { const std::scoped_lock lock(mutex_); }  // Whoever is about to wait, waits.
-        moved_.notify_all();
-      }) {}
+      lane_(storage, tail, nullptr, {}, waiting_, lane_settings(settings), threads_, clock_,
+            nullptr, [this] {
+              { const std::scoped_lock lock(mutex_); }  // Whoever is about to wait, waits.
+              moved_.notify_all();
+            }) {}
 
 void ConcatWriteLane::push(Chunk chunk) {
   std::unique_lock lock(mutex_);

@@ -102,7 +102,8 @@ class ConcatWriteLane {
 
   LaneClock clock_;
   MemoryBudget waiting_;  ///< What the lane has to write.
-  IoLane lane_;           ///< Last, so that its thread ends first.
+  ThreadTeam threads_{2};
+  IoLane lane_;  ///< Last, so that its thread ends first.
 };
 
 }  // namespace tailrace

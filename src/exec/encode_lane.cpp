@@ -223,6 +223,7 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
 
 namespace {
 
+constexpr std::uint64_t kHeldBackMost = 16U << 20;  // about 2 ms of copying
 constexpr auto kMemoryNap = std::chrono::microseconds(200);
 
 /// Gather this rank's values into the chunk's buffer, pad the edges, encode.
@@ -247,7 +248,7 @@ Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk
 
 }  // namespace
 
-EncodeLane::EncodeLane(std::uint64_t n_threads, Tail& tail, std::span<const FieldPlan> plans,
+EncodeLane::EncodeLane(ThreadTeam& threads, Tail& tail, std::span<const FieldPlan> plans,
                        MemoryBudget& budget, std::int32_t rank, const LaneClock& clock,
                        Trace* trace, std::function<void(EncodedChunk)> encoded,
                        std::function<void()> activity)
@@ -259,24 +260,48 @@ EncodeLane::EncodeLane(std::uint64_t n_threads, Tail& tail, std::span<const Fiel
       trace_(trace),
       encoded_(std::move(encoded)),
       activity_(std::move(activity)),
-      tallies_(plans.size()) {
-  for (std::uint64_t i = 0; i < n_threads; ++i) {
-    std::thread thread = start_thread([this, i] { run(static_cast<std::int32_t>(i) + 1); });
-    if (!thread.joinable()) break;
-    threads_.push_back(std::move(thread));
-  }
-  n_threads_ = threads_.size();
+      tallies_(plans.size()),
+      threads_(threads),
+      n_threads_(threads.start_helpers()) {
+  at_work_.resize(n_threads_);
 }
 
 EncodeLane::~EncodeLane() { finish(); }
 
 void EncodeLane::push(StagedChunk chunk) {
-  {
-    const std::scoped_lock lock(mutex_);
-    waiting_bytes_ += chunk.budget_bytes;
-    waiting_.push_back(std::move(chunk));
+  const std::scoped_lock lock(mutex_);
+  waiting_bytes_ += chunk.budget_bytes;
+  waiting_.push_back(std::move(chunk));
+  if (held_back_ && waiting_bytes_ <= kHeldBackMost) return;
+  if (std::exchange(held_back_, false)) {
+    wake_all();
+  } else if (n_at_work_ < n_threads_) {
+    wake_one();
   }
-  wake_.notify_one();
+}
+
+void EncodeLane::hold_back() {
+  const std::scoped_lock lock(mutex_);
+  held_back_ = true;
+}
+
+void EncodeLane::let_go() {
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(held_back_, false)) wake_all();
+}
+
+/// As many threads as there are chunks for. Under the lock.
+void EncodeLane::wake_all() {
+  for (std::size_t n = waiting_.size(); n > 0 && n_at_work_ < n_threads_; --n) wake_one();
+}
+
+/// Call a thread that rests. Under the lock.
+void EncodeLane::wake_one() {
+  const auto resting = std::find(at_work_.begin(), at_work_.end(), false);
+  const auto lane_number = static_cast<std::int32_t>(resting - at_work_.begin()) + 1;
+  *resting = true;
+  ++n_at_work_;
+  (void)threads_.post([this, lane_number] { run(lane_number); });  // There is one: it rests.
 }
 
 EncodeLane::Waiting EncodeLane::waiting() const {
@@ -330,22 +355,20 @@ bool EncodeLane::encode_here(const LaneOutlook& outlook) {
 }
 
 void EncodeLane::finish() {
-  {
-    const std::scoped_lock lock(mutex_);
-    finishing_ = true;
-  }
-  wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  std::unique_lock lock(mutex_);
+  rested_.wait(lock, [this] { return n_at_work_ == 0; });
 }
 
 void EncodeLane::run(std::int32_t lane_number) {
   while (true) {
     StagedChunk chunk;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return !waiting_.empty() || finishing_; });
-      if (waiting_.empty()) return;
+      const std::scoped_lock lock(mutex_);
+      if (waiting_.empty()) {
+        at_work_[static_cast<std::size_t>(lane_number) - 1] = false;
+        if (--n_at_work_ == 0) rested_.notify_all();
+        return;
+      }
       chunk = std::move(waiting_.front());
       waiting_.pop_front();
       waiting_bytes_ -= chunk.budget_bytes;

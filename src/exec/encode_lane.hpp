@@ -8,7 +8,6 @@
 #include <functional>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "core/buffer.hpp"
@@ -19,6 +18,7 @@
 #include "exec/field_plan.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
+#include "exec/thread_team.hpp"
 #include "schedule/lane_rule.hpp"
 
 namespace tailrace {
@@ -60,9 +60,14 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan);
 
 // --- EncodeLane: the threads of a rank that turn staged chunks into encoded ones.
 //
+// The threads are a team's, which stays from step to step: they come when chunks do, and rest again
+// when none waits.
+//
 // Invariant 1: a chunk's budget shrinks to the bytes of its encoded form before it is handed on.
 // Invariant 2: after the first failure, here or elsewhere on the node, chunks are dropped unencoded
 // and their memory is given back, so that the queue always drains.
+// Invariant 3: while a chunk waits and nothing holds the lane back, as many threads are at work as
+// there are, or as chunks have come since the lane rested.
 
 /// A chunk whose foreign values have arrived; this rank's own are gathered by the encode thread.
 struct StagedChunk {
@@ -78,14 +83,19 @@ struct StagedChunk {
 class EncodeLane {
  public:
   /// `encoded` takes the finished chunks, `activity` is called after each; both from any thread.
-  /// Without threads, chunks wait for encode_here(): none were asked for, or the system refuses.
-  EncodeLane(std::uint64_t n_threads, Tail& tail, std::span<const FieldPlan> plans,
+  /// All helpers of `threads` encode. Without any, chunks wait for encode_here(): none were asked
+  /// for, or the system refuses.
+  EncodeLane(ThreadTeam& threads, Tail& tail, std::span<const FieldPlan> plans,
              MemoryBudget& budget, std::int32_t rank, const LaneClock& clock, Trace* trace,
              std::function<void(EncodedChunk)> encoded, std::function<void()> activity);
   ~EncodeLane();
 
   /// Hand a chunk over. Thread-safe.
   void push(StagedChunk chunk);
+  /// Leave the threads asleep for now: where cores are few they would take them from who hands
+  /// chunks over. Only until much waits: then there is enough to do for all.
+  void hold_back();
+  void let_go();
   /// Encode one of the waiting chunks on the calling thread, which is lane 0: the one that the lane
   /// rule picks for `outlook`. @returns false if nothing waits, fits, or has its memory.
   bool encode_here(const LaneOutlook& outlook);
@@ -99,7 +109,7 @@ class EncodeLane {
   Waiting waiting() const;
   /// Nothing waits and nothing is being encoded. Thread-safe.
   bool idle() const;
-  /// Wait until all is encoded or dropped, then end the threads.
+  /// Wait until all is encoded or dropped, and the threads rest.
   void finish();
   /// The first failure, if any. Thread-safe.
   Status status() const;
@@ -109,6 +119,8 @@ class EncodeLane {
   const BusyIntervals& busy() const { return busy_; }
 
  private:
+  void wake_one();
+  void wake_all();
   void run(std::int32_t lane_number);
   void take_extra(StagedChunk& chunk);
   void encode(StagedChunk chunk, std::int32_t lane_number);
@@ -128,16 +140,18 @@ class EncodeLane {
   std::function<void()> activity_;
 
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable rested_;  ///< No thread is at work.
   std::deque<StagedChunk> waiting_;
   std::uint64_t waiting_bytes_ = 0;  ///< Their budgets.
   std::size_t n_running_ = 0;
-  bool finishing_ = false;
+  bool held_back_ = false;
+  std::vector<bool> at_work_;  ///< By thread, whether it was called and has not gone to rest since.
+  std::size_t n_at_work_ = 0;
   Status status_;
   std::vector<FieldTally> tallies_;
   BusyIntervals busy_;
+  ThreadTeam& threads_;
   std::uint64_t n_threads_ = 0;
-  std::vector<std::thread> threads_;
 };
 
 }  // namespace tailrace

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/options.hpp"
-#include "exec/encode_lane.hpp"
 #include "exec/thread_team.hpp"
 
 namespace tailrace {
@@ -23,7 +22,7 @@ constexpr auto kIdleInterval = std::chrono::milliseconds(50);  // only the progr
 }  // namespace
 
 Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const FieldPlan> plans,
-                   const Ownership& ownership, const ExecutorSettings& settings,
+                   const Ownership& ownership, const ExecutorSettings& settings, LaneStock& stock,
                    const LaneClock& clock)
     : comm_(comm),
       tail_(tail),
@@ -37,12 +36,12 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
       io_lane_(storage, tail, &placer_, plans, budget_,
                {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank(), settings.regard,
                 settings.shared, settings.sync_behind, ownership.jobs.size()},
-               clock, settings.trace,
+               stock.writer, clock, settings.trace,
                [this] {
                  if (out_of_budget_ || encodes_here_ || n_encoding_ == 0) signal_activity();
                }),
       encode_lane_(
-          settings.n_threads, tail, plans, budget_, comm.rank(), clock, settings.trace,
+          stock.encoders, tail, plans, budget_, comm.rank(), clock, settings.trace,
           [this](EncodedChunk chunk) { take_encoded(std::move(chunk)); },
           [this] { chunk_encoded(); }) {
   pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed, [this](ChunkKey key) {
@@ -51,7 +50,6 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
     encode(std::move(staged->second));
     awaiting_pieces_.erase(staged);
   });
-  settings_.n_threads = encode_lane_.n_threads();
   TAILRACE_CHECK(settings.order.empty() || settings.order.size() == ownership.jobs.size());
   write_positions_.resize(settings.write_order.size());
   for (std::size_t p = 0; p < settings.write_order.size(); ++p) {
@@ -88,13 +86,16 @@ void Executor::hand_over(bool keep_puts) {
     const std::uint64_t extra_bytes = job_memory_bytes(job) - values_bytes(job);
     largest_extra_bytes_ = std::max(largest_extra_bytes_, extra_bytes);
   }
+  encode_lane_.hold_back();
   while (true) {
     const std::uint64_t seen = n_active();
     serve_and_stage();
     if (next_job_ == ownership_.jobs.size() && pieces_->settled()) break;
+    encode_lane_.let_go();  // What is waited for may take its time, or be the threads' to free.
     make_room(seen);
   }
   comm_.finish_posts();
+  encode_lane_.let_go();
   tail_.let_go();
 }
 
@@ -102,7 +103,7 @@ void Executor::hand_over(bool keep_puts) {
 void Executor::make_room(std::uint64_t seen) {
   const double start_s = clock_.now_s();
   const bool short_of_memory = out_of_budget_;
-  if (!short_of_memory || settings_.n_threads > 0 || !encode_here(unlimited_outlook())) {
+  if (!short_of_memory || encode_lane_.n_threads() > 0 || !encode_here(unlimited_outlook())) {
     wait_for_activity(seen);
   }
   if (short_of_memory) short_of_memory_s_ += clock_.now_s() - start_s;
@@ -118,7 +119,7 @@ bool Executor::encode_here(const LaneOutlook& outlook) {
 Status Executor::finish(ExecutorReport& report) {
   double next_progress_s = clock_.now_s();
   io_lane_.hurry();
-  encodes_here_ = settings_.n_threads == 0;
+  encodes_here_ = encode_lane_.n_threads() == 0;
   const double encoded_here_s = total_s(encoding_here_.merged());
   while (true) {
     const std::uint64_t seen = n_active();  // before looking, so that no signal is slept through
@@ -128,7 +129,7 @@ Status Executor::finish(ExecutorReport& report) {
       settings_.progress();
       next_progress_s = clock_.now_s() + 0.1;
     }
-    if (settings_.n_threads == 0 && encode_here(unlimited_outlook())) continue;
+    if (encode_lane_.n_threads() == 0 && encode_here(unlimited_outlook())) continue;
     wait_for_activity(seen);
   }
   encode_lane_.finish();
@@ -211,7 +212,7 @@ bool Executor::hold_next() {
   const std::uint64_t needed = job_memory_bytes(job);
   const bool by_puts = holding_ == Holding::puts && job.remote.empty();
   const std::uint64_t held = by_puts ? 0 : values_bytes(job);
-  const std::uint64_t kept_free = (settings_.n_threads + 1) * largest_extra_bytes_;
+  const std::uint64_t kept_free = (encode_lane_.n_threads() + 1) * largest_extra_bytes_;
   // A cap that is nearly too small: one chunk at a time, as in run().
   const bool alone = encode_lane_.idle() && awaiting_pieces_.empty();
   if (!take_budget(held, alone ? needed - held : kept_free)) return false;
@@ -234,7 +235,7 @@ void Executor::chunk_encoded() {
 /// Whether the encode threads have enough before them, with what is on its way.
 bool Executor::enough_staged(const EncodeLane::Waiting& to_come) const {
   const EncodeLane::Waiting waiting = encode_lane_.waiting();
-  const std::uint64_t n_wanted = 2 * std::max<std::uint64_t>(settings_.n_threads, 1);
+  const std::uint64_t n_wanted = 2 * std::max<std::uint64_t>(encode_lane_.n_threads(), 1);
   return waiting.n_chunks + to_come.n_chunks >= n_wanted &&
          waiting.budget_bytes + to_come.budget_bytes >= kStagedAheadBytes;
 }

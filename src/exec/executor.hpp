@@ -44,6 +44,7 @@
 #include "exec/lane_clock.hpp"
 #include "exec/placer.hpp"
 #include "exec/shared_writes.hpp"
+#include "exec/thread_team.hpp"
 
 namespace tailrace {
 
@@ -52,8 +53,17 @@ inline bool needs_rounds(const Layout& layout) {
   return layout.base_from() == BaseFrom::prefix && layout.sizes_needed() == SizesNeeded::actual;
 }
 
+/// What a file's lanes keep from step to step: their threads, which sleep in between.
+struct LaneStock {
+  /// @param n_encode_threads  0: the main thread encodes.
+  /// @param manners  of the threads: `waiting` where the main thread computes beside them.
+  LaneStock(std::uint64_t n_encode_threads, Manners manners)
+      : encoders(n_encode_threads + 1, manners), writer(2, manners) {}
+  ThreadTeam encoders;
+  ThreadTeam writer;
+};
+
 struct ExecutorSettings {
-  std::uint64_t n_threads = 1;
   std::uint64_t memory_bytes = 1ULL << 30;
   std::uint64_t write_buffer_bytes = 16U << 20;
   std::uint64_t alignment_bytes = 1;
@@ -93,7 +103,8 @@ struct ExecutorReport {
 class Executor {
  public:
   Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const FieldPlan> plans,
-           const Ownership& ownership, const ExecutorSettings& settings, const LaneClock& clock);
+           const Ownership& ownership, const ExecutorSettings& settings, LaneStock& stock,
+           const LaneClock& clock);
 
   /// Do all of this rank's jobs and serve the others. Collective.
   /// @returns this rank's own failure; the caller agrees. `report` is filled in any case.

@@ -16,8 +16,8 @@ constexpr auto kRegardNap = std::chrono::microseconds(500);  // an obstacle that
 }  // namespace
 
 IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const FieldPlan> plans,
-               MemoryBudget& budget, const Settings& settings, const LaneClock& clock, Trace* trace,
-               std::function<void()> activity)
+               MemoryBudget& budget, const Settings& settings, ThreadTeam& threads,
+               const LaneClock& clock, Trace* trace, std::function<void()> activity)
     : storage_(storage),
       tail_(tail),
       placer_(placer),
@@ -27,9 +27,20 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const Fie
       clock_(clock),
       trace_(trace),
       activity_(std::move(activity)),
-      thread_(start_thread([this] { run(); })) {}
+      threads_(threads),
+      has_thread_(threads.start_helpers() > 0) {
+  const std::scoped_lock lock(mutex_);
+  if (settings_.shared != nullptr) wake();
+}
 
 IoLane::~IoLane() { finish(); }
+
+/// Call the thread if it rests. Under the lock.
+void IoLane::wake() {
+  if (at_work_ || !has_thread_) return;
+  at_work_ = true;
+  (void)threads_.post([this] { run(); });  // There is one: it rests.
+}
 
 void IoLane::push(EncodedChunk chunk) {
   {
@@ -39,9 +50,10 @@ void IoLane::push(EncodedChunk chunk) {
       --place;
     }
     waiting_.insert(place, std::move(chunk));
+    wake();
   }
   wake_.notify_one();
-  if (!thread_.joinable()) write_waiting();
+  if (!has_thread_) write_waiting();
 }
 
 void IoLane::hurry() {
@@ -53,12 +65,10 @@ void IoLane::hurry() {
 }
 
 void IoLane::finish() {
-  {
-    const std::scoped_lock lock(mutex_);
-    finishing_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  finishing_ = true;
   wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  rested_.wait(lock, [this] { return !at_work_; });
 }
 
 bool IoLane::idle() const {
@@ -113,21 +123,22 @@ void IoLane::write_or_drop(std::vector<EncodedChunk>& batch) {
   activity_();
 }
 
-/// Wait for chunks and take those that can be one write; none once the lane is finished and empty.
+/// Take chunks that can be one write, as soon as the application leaves time for it; none once
+/// nothing waits, and so the thread is about to rest.
 std::vector<EncodedChunk> IoLane::take_batch() {
   std::unique_lock lock(mutex_);
   const auto something = [this] { return !waiting_.empty() || finishing_; };
   LaneOutlook outlook;
   std::optional<std::size_t> first;
   while (true) {
-    if (settings_.shared == nullptr) {
-      wake_.wait(lock, something);
-    } else {
-      while (!something()) {
-        if (!write_for_others(lock)) wake_.wait_for(lock, kSharedNap, something);
-      }
+    while (settings_.shared != nullptr && !something()) {
+      if (!write_for_others(lock)) wake_.wait_for(lock, kSharedNap, something);
     }
-    if (waiting_.empty()) return {};
+    if (waiting_.empty()) {
+      at_work_ = false;
+      rested_.notify_all();
+      return {};
+    }
     first = pick(outlook);
     if (first) break;
     wake_.wait_for(lock, kRegardNap);

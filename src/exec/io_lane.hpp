@@ -14,7 +14,9 @@
 // Where ranks of a node write for each other (exec/shared_writes.hpp), the lane takes what others
 // have given it while it has nothing of its own to write.
 //
-// Where the system refuses the lane its thread, whoever pushes writes what waits.
+// The thread is a team's, which stays from step to step: it comes when something waits, and rests
+// again when nothing does; where it may write for others, it stays until the step ends. Where the
+// system refuses it, whoever pushes writes what waits.
 //
 // Invariant 1: bytes are in the file before their chunk appears in written().
 // Invariant 2: after the first failed write nothing more is written; memory is still given back.
@@ -29,7 +31,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "core/buffer.hpp"
@@ -42,6 +43,7 @@
 #include "exec/lane_clock.hpp"
 #include "exec/placer.hpp"
 #include "exec/shared_writes.hpp"
+#include "exec/thread_team.hpp"
 #include "schedule/lane_rule.hpp"
 
 namespace tailrace {
@@ -131,10 +133,11 @@ class IoLane {
   };
 
   /// @param placer    of the arena; null where no chunk comes from there.
+  /// @param threads   of which one helper writes.
   /// @param activity  called after each write, from the lane's thread.
   IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const FieldPlan> plans,
-         MemoryBudget& budget, const Settings& settings, const LaneClock& clock, Trace* trace,
-         std::function<void()> activity);
+         MemoryBudget& budget, const Settings& settings, ThreadTeam& threads,
+         const LaneClock& clock, Trace* trace, std::function<void()> activity);
   ~IoLane();
 
   /// Hand a chunk over. Thread-safe.
@@ -143,7 +146,7 @@ class IoLane {
   void look_again() { wake_.notify_one(); }
   /// Somebody waits for the step: write without regard to the application from now on.
   void hurry();
-  /// Wait until all that was pushed is written (or dropped after a failure), then end the thread.
+  /// Wait until all that was pushed is written (or dropped after a failure) and the thread rests.
   void finish();
   /// An address at the file's tail. Thread-safe.
   std::uint64_t claim(std::uint64_t n_bytes);
@@ -168,6 +171,7 @@ class IoLane {
   double sync_s() const { return sync_s_; }
 
  private:
+  void wake();
   void run();
   void write_waiting();
   void write_or_drop(std::vector<EncodedChunk>& batch);
@@ -195,7 +199,9 @@ class IoLane {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable rested_;  ///< The thread is not at work.
   std::deque<EncodedChunk> waiting_;
+  bool at_work_ = false;  ///< The thread was called and has not gone to rest since.
   bool writing_ = false;
   bool hurried_ = false;
   bool finishing_ = false;
@@ -208,7 +214,8 @@ class IoLane {
   double sync_s_ = 0;
   std::atomic<std::uint64_t> n_given_{0};
   bool unsynced_ = false;  ///< Something was written since the last sync.
-  std::thread thread_;
+  ThreadTeam& threads_;
+  bool has_thread_ = false;
 };
 
 }  // namespace tailrace

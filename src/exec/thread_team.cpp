@@ -1,9 +1,12 @@
 // Helpers that sleep until a loop or a posted task is there.
 //
-// Invariant 1: loop_ is null when run() returns, and no helper is in the loop any more.
-// Invariant 2: every field of Loop but `next` is used under mutex_.
+// Invariant 1: current is null when run() returns, and no helper is in the loop any more.
+// Invariant 2: every field of Loop but `next` is used under the mutex.
 
 #include "exec/thread_team.hpp"
+
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,32 +26,51 @@ std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm) {
 }
 
 ThreadTeam::~ThreadTeam() {
+  end();
+  if (pid_ != 0) (void)shared_.release();  // As far as this copy knows, threads wait there.
+}
+
+void ThreadTeam::end() {
+  if (!has_helpers()) return;
   {
-    const std::scoped_lock lock(mutex_);
-    ending_ = true;
-    posted_.clear();
+    const std::scoped_lock lock(shared_->mutex);
+    shared_->ending = true;
+    shared_->posted.clear();
   }
-  wake_.notify_all();
-  for (std::thread& helper : helpers_) helper.join();
+  shared_->wake.notify_all();
+  for (std::thread& helper : shared_->helpers) helper.join();
+  shared_->helpers.clear();
+  shared_->ending = false;
+  pid_ = 0;
 }
 
-void ThreadTeam::start() {
-  if (!helpers_.empty()) return;
-  helpers_.reserve(n_threads_ - 1);
-  while (helpers_.size() + 1 < n_threads_) {
-    std::thread helper = start_thread([this] { help(); });
-    if (!helper.joinable()) break;
-    helpers_.push_back(std::move(helper));
-  }
-  n_threads_ = helpers_.size() + 1;
+bool ThreadTeam::has_helpers() const { return pid_ != 0 && pid_ == ::getpid(); }
+
+std::uint64_t ThreadTeam::start_helpers() {
+  refused_ = false;
+  return start() ? shared_->helpers.size() : 0;
 }
 
-void ThreadTeam::work(Loop& loop, std::size_t lane) {
+/// @returns whether there are helpers.
+bool ThreadTeam::start() {
+  if (pid_ != 0 && !has_helpers()) return false;
+  std::vector<std::thread>& helpers = shared_->helpers;
+  while (!refused_ && helpers.size() + 1 < n_threads_) {
+    std::thread helper = start_thread([shared = shared_.get()] { shared->help(); });
+    refused_ = !helper.joinable();
+    if (refused_) break;
+    helpers.push_back(std::move(helper));
+    pid_ = ::getpid();
+  }
+  return !helpers.empty();
+}
+
+void ThreadTeam::Shared::work(Loop& loop, std::size_t lane) {
   for (std::size_t i = loop.next++; i < loop.n_tasks; i = loop.next++) {
-    Status done = (*loop.task)(i, lane);
-    if (done.ok()) continue;
-    const std::scoped_lock lock(mutex_);
-    if (loop.failure.ok()) loop.failure = std::move(done);
+    Status failure = (*loop.task)(i, lane);
+    if (failure.ok()) continue;
+    const std::scoped_lock lock(mutex);
+    if (loop.failure.ok()) loop.failure = std::move(failure);
     loop.next = loop.n_tasks;
   }
 }
@@ -56,72 +78,93 @@ void ThreadTeam::work(Loop& loop, std::size_t lane) {
 Status ThreadTeam::run(std::size_t n_tasks, std::uint64_t n_lanes,
                        const std::function<Status(std::size_t, std::size_t)>& task) {
   const std::uint64_t n_wanted = std::min<std::uint64_t>({n_lanes, n_threads_, n_tasks});
-  if (n_wanted <= 1) {
+  if (n_wanted <= 1 || !start()) {
     for (std::size_t i = 0; i < n_tasks; ++i) TAILRACE_TRY(task(i, 0));
     return Status();
   }
-  start();
   Loop loop;
   loop.n_tasks = n_tasks;
   loop.task = &task;
   {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(shared_->mutex);
     loop.n_lanes_left = n_wanted - 1;
-    loop_ = &loop;
+    shared_->current = &loop;
   }
-  for (std::uint64_t i = 1; i < n_wanted; ++i) wake_.notify_one();
-  work(loop, 0);
-  std::unique_lock lock(mutex_);
-  loop_ = nullptr;  // Who has not joined yet stays away.
-  done_.wait(lock, [&] { return loop.n_at_work == 0; });
+  for (std::uint64_t i = 1; i < n_wanted; ++i) shared_->wake.notify_one();
+  shared_->work(loop, 0);
+  std::unique_lock lock(shared_->mutex);
+  shared_->current = nullptr;  // Who has not joined yet stays away.
+  shared_->done.wait(lock, [&] { return loop.n_at_work == 0; });
   return loop.failure;
 }
 
 bool ThreadTeam::post(std::function<void()> task) {
-  if (n_threads_ <= 1) return false;
-  start();
-  if (helpers_.empty()) return false;
+  if (n_threads_ <= 1 || !start()) return false;
   {
-    const std::scoped_lock lock(mutex_);
-    posted_.push_back(std::move(task));
+    const std::scoped_lock lock(shared_->mutex);
+    shared_->posted.push_back(std::move(task));
   }
-  wake_.notify_one();
+  shared_->wake.notify_one();
   return true;
 }
 
-void ThreadTeam::drop_posted() {
-  std::unique_lock lock(mutex_);
-  posted_.clear();
-  done_.wait(lock, [&] { return n_posted_running_ == 0; });
+void ThreadTeam::finish_posted() {
+  if (!has_helpers()) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->done.wait(lock,
+                     [&] { return shared_->posted.empty() && shared_->n_posted_running == 0; });
 }
 
-void ThreadTeam::help() {
-  std::unique_lock lock(mutex_);
+void ThreadTeam::drop_posted() {
+  if (!has_helpers()) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->posted.clear();
+  shared_->done.wait(lock, [&] { return shared_->n_posted_running == 0; });
+}
+
+namespace {
+
+/// Linux gives a core to an ordinary thread that wakes up, since that has slept: on full nodes an
+/// encode thread took it for a millisecond from the very thread that had woken it, within end_step.
+/// Who has chosen another policy for the process keeps it.
+void wait_for_turns() {
+#if defined(__linux__)
+  const sched_param none{};
+  if (::sched_getscheduler(0) == SCHED_OTHER) (void)::sched_setscheduler(0, SCHED_BATCH, &none);
+#endif
+}
+
+}  // namespace
+
+void ThreadTeam::Shared::help() {
+  if (manners == Manners::waiting) wait_for_turns();
+  std::unique_lock lock(mutex);
   while (true) {
-    const auto loop_waits = [&] { return loop_ != nullptr && loop_->n_lanes_left > 0; };
-    wake_.wait(lock, [&] { return ending_ || loop_waits() || !posted_.empty(); });
+    const auto loop_waits = [&] { return current != nullptr && current->n_lanes_left > 0; };
+    wake.wait(lock, [&] { return ending || loop_waits() || !posted.empty(); });
     if (loop_waits()) {
-      Loop& loop = *loop_;
-      --loop.n_lanes_left;
-      const std::size_t lane = loop.n_lanes_taken++;
-      ++loop.n_at_work;
+      Loop& joined = *current;
+      --joined.n_lanes_left;
+      const std::size_t lane = joined.n_lanes_taken++;
+      ++joined.n_at_work;
       lock.unlock();
-      work(loop, lane);
+      work(joined, lane);
       lock.lock();
-      --loop.n_at_work;
-      done_.notify_all();
+      --joined.n_at_work;
+      done.notify_all();
       continue;
     }
-    if (ending_) return;
-    if (posted_.empty()) continue;
-    const std::function<void()> task = std::move(posted_.front());
-    posted_.pop_front();
-    ++n_posted_running_;
+    if (ending) return;
+    if (posted.empty()) continue;
+    std::function<void()> task = std::move(posted.front());
+    posted.pop_front();
+    ++n_posted_running;
     lock.unlock();
     task();
+    task = nullptr;  // What it holds is gone, too, for who waits for its end.
     lock.lock();
-    --n_posted_running_;
-    done_.notify_all();
+    --n_posted_running;
+    done.notify_all();
   }
 }
 

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "exec/comm_factory.hpp"
@@ -184,7 +183,8 @@ void Output::drop_claims() {
 
 // --- committing
 
-void Output::wait_for_metadata() const {
+void Output::wait_for_metadata() {
+  let_commit_go();
   if (metadata_taken_.valid()) metadata_taken_.wait();
 }
 
@@ -258,18 +258,27 @@ Status Output::start_commit_at_root(
       return Status(Code::out_of_memory, "no memory is left for the metadata");
     }
   };
-  try {
-    commit_ = std::async(std::launch::async, commit);
-  } catch (const std::system_error&) {  // No thread is to be had: it is done now.
-    commit_ = std::async(std::launch::deferred, commit);
-    commit_.wait();
-  }
+  commit_work_ = commit;
   return Status();
 }
 
+void Output::let_commit_go() {
+  if (!commit_work_) return;
+  commit_begun_ = true;
+  const auto commit = [this, work = std::exchange(commit_work_, nullptr)] { commit_ = work(); };
+  if (!committer_.post(commit)) commit();  // No thread is to be had: it is done now.
+}
+
+/// @returns whether there was one.
+bool Output::wait_for_commit() {
+  let_commit_go();
+  committer_.finish_posted();
+  return std::exchange(commit_begun_, false);
+}
+
 Status Output::finish_commit_at_root() {
-  if (!commit_.valid()) return Status();
-  const Status written = commit_.get();
+  if (!wait_for_commit()) return Status();
+  const Status written = std::exchange(commit_, Status());
   const Status finished = metadata_taken_.get() ? file_->finish_commit() : Status();
   in_place_ = in_place_ || (written.ok() && finished.ok());
   return written.ok() ? finished : written;
@@ -296,7 +305,6 @@ void Output::remove_temporary() {
 
 /// Forget all that would be waited for, written or removed: the parent does that.
 void Output::leave_to_parent() {
-  if (commit_.valid()) (void)new std::future<Status>(std::move(commit_));
   (void)file_.release();
   (void)tail_.release();
   (void)storage_.release();
@@ -316,6 +324,7 @@ Status Output::close(bool keep) {
     file_.reset();
     remove_temporary();
   }
+  committer_.end();
   storage_.reset();
   finished = comm_->agree(finished);
   refresh_file_on_nodes(*comm_, path_);  // Who reads it next sees all nodes' bytes.
@@ -325,7 +334,8 @@ Status Output::close(bool keep) {
 }
 
 void Output::leave() {
-  if (commit_.valid()) commit_.wait();
+  (void)wait_for_commit();
+  committer_.end();
   file_.reset();
   storage_.reset();
 }
@@ -333,7 +343,8 @@ void Output::leave() {
 void Output::abandon() {
   if (comm_ == nullptr || !is_open()) return;
   if (in_forked_child()) return leave_to_parent();
-  if (commit_.valid()) commit_.wait();
+  (void)wait_for_commit();
+  committer_.end();
   if (tail_ != nullptr) tail_->abandon();
   file_.reset();
   if (comm_->is_root()) remove_temporary();

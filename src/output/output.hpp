@@ -31,6 +31,7 @@
 #include "core/options.hpp"
 #include "core/status.hpp"
 #include "core/storage.hpp"
+#include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/writer_lock.hpp"
@@ -112,10 +113,14 @@ class Output {
   /// The same in two parts: while the program computes, a thread calls `publish`, takes the
   /// metadata out of HDF5 and writes it; the latter within `around`. Where the program may not use
   /// HDF5 meanwhile, or space for metadata needs MPI, or not `beside`, all but the writing is done
-  /// at once. Rank 0 only, then all ranks call commit_is_pending().
+  /// at once. Rank 0 only, then all ranks call commit_is_pending(). The thread begins with
+  /// let_commit_go(), or as soon as somebody waits for what it does.
   Status start_commit_at_root(
       const Publish& publish, bool beside,
       const std::function<Status(const std::function<Status()>& write)>& around);
+  /// Now: the calling thread has nothing more to do for which the other one would take its core.
+  /// Not collective; any rank.
+  void let_commit_go();
   void commit_is_pending() { commit_pending_ = true; }
   bool pending() const { return commit_pending_; }
   /// Learn how that went. Collective: one agreement, if a commit is pending.
@@ -151,7 +156,8 @@ class Output {
   Status clear_left_over(LeftOver left_over) const;
 
   void leave_to_parent();
-  void wait_for_metadata() const;
+  void wait_for_metadata();
+  bool wait_for_commit();
   Hdf5File::Allocate allocator();
 
   Comm* comm_ = nullptr;
@@ -176,7 +182,10 @@ class Output {
   bool in_place_ = false;
   bool commit_pending_ = false;
   std::shared_future<bool> metadata_taken_;  ///< Out of HDF5, and whether it was: rank 0 only.
-  std::future<Status> commit_;  ///< Rank 0 only; last: its thread uses what stands above.
+  std::function<Status()> commit_work_;      ///< Of a commit that the thread has not begun.
+  bool commit_begun_ = false;  ///< And not heard of yet. Rank 0 only, as what follows.
+  Status commit_;              ///< How it went, once the thread has nothing to do.
+  ThreadTeam committer_{2, Manners::waiting};  ///< Last: its thread uses what stands above.
 };
 
 }  // namespace tailrace

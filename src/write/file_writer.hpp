@@ -119,6 +119,7 @@ class FileWriter final : public Writer {
   MetadataCallback before_datasets_;
   MetadataCallback after_datasets_;
 
+  std::unique_ptr<LaneStock> lane_stock_;  ///< From the first step on.
   std::unique_ptr<Step> flight_;  ///< Handed over; last, since its threads use what stands above.
 };
 

@@ -314,8 +314,12 @@ void FileWriter::balance(Step& step) {
 }
 
 std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
+  if (lane_stock_ == nullptr) {
+    const bool beside = options_.mode != StepMode::sync;
+    lane_stock_ =
+        std::make_unique<LaneStock>(n_threads(), beside ? Manners::waiting : Manners::equal);
+  }
   ExecutorSettings settings;
-  settings.n_threads = n_threads();
   settings.memory_bytes = options_.memory_bytes;
   settings.write_buffer_bytes = options_.write_buffer_bytes;
   settings.alignment_bytes = options_.alignment_bytes;
@@ -347,7 +351,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
     output_.tail().expect(bytes_to_claim(step.plan, *step.ownership));
   }
   return std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), step.plan.fields,
-                                    *step.ownership, settings, clock_);
+                                    *step.ownership, settings, *lane_stock_, clock_);
 }
 
 /// What this rank's chunks are going to take of the file's end, by their history, or else as in the
@@ -503,6 +507,7 @@ Status FileWriter::close() {
   const Status traced = output_.in_forked_child() ? Status() : write_trace();
   if (ended.ok()) ended = traced;
   closed_ = true;
+  if (flight_ == nullptr) lane_stock_.reset();  // Else this is a forked child's copy.
   const Status finished = output_.close(true);
   return ended.ok() ? finished : ended;
 }

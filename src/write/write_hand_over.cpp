@@ -44,6 +44,7 @@ Result<StepReport> FileWriter::hand_over_step() {
     if (done.ok()) step->executor->hand_over(options_.hold_promise);
     step->report.handover_s = clock_.now_s() - prepare_s;
   }
+  output_.let_commit_go();
   const double end_s = clock_.now_s();
   step->report.step_s = end_s - start_s;
   const double own_step_s = step->report.step_s;

@@ -227,21 +227,20 @@ Outcome write_step(int n_ranks, const std::vector<std::string>& layouts, double 
     }
     const Ownership ownership = settle(*comm, plans);
     ExecutorSettings settings;
-    settings.n_threads = 2;
     settings.alignment_bytes = alignment;
     settings.write_buffer_bytes = 10000;
     const auto forecasts = forecasts_of(plans, ownership.jobs, wrong_by);
     settings.reservations =
         reserve_places(*comm, *tail, plans, ownership.jobs, forecasts, alignment);
     if (reversed) {
-      settings.n_threads = 1;
       settings.order.resize(ownership.jobs.size());
       std::iota(settings.order.rbegin(), settings.order.rend(), 0);
     }
     const LaneClock clock;
     ExecutorReport report;
+    LaneStock stock(reversed ? 1 : 2, Manners::equal);
     {
-      Executor executor(*comm, *tail, *storage, plans, ownership, settings, clock);
+      Executor executor(*comm, *tail, *storage, plans, ownership, settings, stock, clock);
       const Status done = executor.run(report);
       ASSERT_TRUE(done.ok()) << done.message();
     }

@@ -1,10 +1,15 @@
 // ThreadTeam: each task once, failures stop a loop, posted work is done or dropped.
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "container_support.hpp"
@@ -61,6 +66,69 @@ TEST(ThreadTeam, PostedWorkIsDoneBesideLoopsAndDroppedAtTheEnd) {
   ASSERT_TRUE(team.post([&] { done = true; }));
   while (!done) std::this_thread::yield();
   EXPECT_EQ(n_posted, n_done);
+}
+
+/// Who waits for the end of what was posted finds it done, and nothing of it left.
+TEST(ThreadTeam, PostedWorkIsFinishedAndGone) {
+  ThreadTeam team(3);
+  ASSERT_EQ(team.start_helpers(), 2U);
+  for (int i = 0; i < 200; ++i) {
+    auto done = std::make_shared<std::atomic<int>>(0);
+    for (int t = 0; t < 5; ++t) {
+      ASSERT_TRUE(team.post([done] { ++*done; }));
+    }
+    team.finish_posted();
+    EXPECT_EQ(*done, 5);
+    EXPECT_EQ(done.use_count(), 1);
+    if (i % 50 == 0) team.end();
+  }
+}
+
+#if defined(__linux__)
+/// Such helpers take no core from who wakes them, unless the program has another policy anyway.
+TEST(ThreadTeam, HelpersMayHaveToWaitForTheirTurn) {
+  if (::sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "another policy";
+  for (const auto& [manners, policy] :
+       {std::pair(Manners::equal, SCHED_OTHER), std::pair(Manners::waiting, SCHED_BATCH)}) {
+    ThreadTeam team(2, manners);
+    int found = -1;
+    ASSERT_TRUE(team.post([&] { found = ::sched_getscheduler(0); }));
+    team.finish_posted();
+    EXPECT_EQ(found, policy);
+  }
+  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+}
+#endif
+
+/// A forked process has none of the team's threads: it does all itself, and its end waits for none.
+TEST(ThreadTeam, AForkedChildHasNoHelpers) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer cannot follow a fork of several threads";
+#endif
+  auto team = std::make_unique<ThreadTeam>(3);
+  ASSERT_EQ(team->start_helpers(), 2U);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    int n_done = 0;
+    const Status run = team->run(10, 3, [&](std::size_t, std::size_t) {
+      ++n_done;
+      return Status();
+    });
+    const bool posted = team->post([] {});
+    team->finish_posted();
+    team->drop_posted();
+    const std::uint64_t n_helpers = team->start_helpers();
+    team.reset();
+    ::_exit(run.ok() && n_done == 10 && !posted && n_helpers == 0 ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  std::atomic<bool> done{false};
+  ASSERT_TRUE(team->post([&] { done = true; }));
+  team->finish_posted();
+  EXPECT_TRUE(done);
 }
 
 }  // namespace
