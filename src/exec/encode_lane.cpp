@@ -93,8 +93,10 @@ ChunkComparison compare(const FieldPlan& plan, std::span<const std::byte> origin
 
 }  // namespace
 
-Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job) {
-  Buffer values(plan.values_box(job.chunk_index).n_elements() * plan.element_bytes());
+Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job, MemoryBudget* budget) {
+  const std::uint64_t n_bytes =
+      plan.values_box(job.chunk_index).n_elements() * plan.element_bytes();
+  Buffer values = budget == nullptr ? Buffer(n_bytes) : budget->new_block(n_bytes);
   if (!values.allocated()) {
     return at_chunk(plan, job.chunk_index,
                     Status(Code::out_of_memory,
@@ -156,20 +158,18 @@ std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& 
   return {put.values + first * plan.element_bytes(), part.n_elements() * plan.element_bytes()};
 }
 
-Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values) {
+Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index,
+                                  Buffer& values) {
   ChunkOutcome outcome;
   if (!plan.verify && !may_refuse(plan)) {
-    Result<EncodedBytes> encoded = plan.codec->encode(std::move(values));
+    Result<EncodedBytes> encoded = plan.codec->encodes_apart()
+                                       ? plan.codec->encode_from(std::as_const(values).bytes())
+                                       : plan.codec->encode(std::move(values));
     if (!encoded.ok()) return at_chunk(plan, chunk_index, encoded.status());
     outcome.encoded = std::move(*encoded);
     return outcome;
   }
-
-  Buffer input = Buffer::copy_of(values.bytes());
-  if (!input.allocated()) {
-    return at_chunk(plan, chunk_index, Status(Code::out_of_memory, "no memory to verify a chunk"));
-  }
-  Result<EncodedBytes> encoded = plan.codec->encode(std::move(input));
+  Result<EncodedBytes> encoded = plan.codec->encode_from(std::as_const(values).bytes());
   Status verdict = encoded.status();
   const auto verify_start = std::chrono::steady_clock::now();
   if (verdict.ok() && plan.verify) {
@@ -227,9 +227,10 @@ constexpr std::uint64_t kHeldBackMost = 16U << 20;  // about 2 ms of copying
 constexpr auto kMemoryNap = std::chrono::microseconds(200);
 
 /// Gather this rank's values into the chunk's buffer, pad the edges, encode.
-Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk) {
+Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk,
+                                       MemoryBudget& budget) {
   if (!chunk.values.allocated()) {
-    Result<Buffer> values = make_chunk_buffer(plan, *chunk.job);
+    Result<Buffer> values = make_chunk_buffer(plan, *chunk.job, &budget);
     if (!values.ok()) return values.status();
     chunk.values = std::move(*values);
   }
@@ -239,11 +240,11 @@ Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk
     if (!completed.ok()) return completed.status();
     if (completed->fresh) pad_edges(plan, *chunk.job, chunk.values);
     if (completed->store_raw) return store_raw(plan, std::move(chunk.values));
-    return encode_chunk(plan, chunk_index, std::move(chunk.values));
+    return encode_chunk(plan, chunk_index, chunk.values);
   }
   if (!chunk.gathered) gather_local_parts(plan, *chunk.job, chunk.values);
   pad_edges(plan, *chunk.job, chunk.values);
-  return encode_chunk(plan, chunk.job->chunk_index, std::move(chunk.values));
+  return encode_chunk(plan, chunk.job->chunk_index, chunk.values);
 }
 
 }  // namespace
@@ -417,13 +418,15 @@ Status EncodeLane::encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_numb
     hand_on(chunk, std::move(written_from_place), ChunkOutcome(), 0);
     return Status();
   }
-  Result<ChunkOutcome> outcome = gather_and_encode(plan, chunk);
+  Result<ChunkOutcome> outcome = gather_and_encode(plan, chunk, budget_);
+  if (chunk.values.allocated()) budget_.keep(std::move(chunk.values));
   if (!outcome.ok()) return outcome.status();
   const double end_s = clock_.now_s();
   record(chunk, lane_number, start_s, end_s, outcome->verify_s);
 
   EncodedChunk encoded;
   encoded.bytes = std::move(outcome->encoded.buffer);
+  encoded.is_values = outcome->stored_raw || plan.codec->filters().empty();
   hand_on(chunk, std::move(encoded), *outcome, end_s - start_s - outcome->verify_s);
   return Status();
 }

@@ -26,9 +26,11 @@ namespace tailrace {
 // --- One chunk's way through the CPU lane: gather its values, encode, check, fall back where
 // needed.
 
-/// An uninitialised buffer for the values of one chunk, filled where no rank's part will be:
-/// holes and, for growing datasets, the pad get the fill value. @error out_of_memory
-Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job);
+/// A buffer for the values of one chunk, filled where no rank's part will be: holes and, for
+/// growing datasets, the pad get the fill value; else uninitialised.
+/// @param budget  of which it is a block; null: a block of its own. @error out_of_memory
+Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job,
+                                 MemoryBudget* budget = nullptr);
 
 /// Copy this rank's parts of the chunk into its buffer. @param values  as of make_chunk_buffer.
 void gather_local_parts(const FieldPlan& plan, const ChunkJob& job, Buffer& values);
@@ -48,9 +50,11 @@ struct ChunkOutcome {
   double verify_s = 0;
 };
 
-/// Encode a complete chunk, and verify it if the plan says so. Not collective. Thread-safe.
+/// Encode a complete chunk, and verify it if the plan says so. The values stay where the codec or a
+/// check of it has no use for their memory, else `values` is empty afterwards. Not collective.
+/// Thread-safe.
 /// @error codec_failed, bound_broken  with fall_back_to_raw off; the text names field and chunk.
-Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer values);
+Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer& values);
 
 /// The chunk with every filter skipped: HDF5 stores and reads it as it is, so each value is exact.
 ChunkOutcome store_raw(const FieldPlan& plan, Buffer values);

@@ -31,7 +31,9 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
       settings_(settings),
       clock_(clock),
       window_bytes_(settings.shared == nullptr ? 0 : settings.shared->own_bytes()),
-      budget_(settings.memory_bytes - std::min(settings.memory_bytes, window_bytes_)),
+      budget_(settings.memory_bytes - std::min(settings.memory_bytes, window_bytes_),
+              &stock.blocks),
+      blocks_(stock.blocks),
       placer_(plans, ownership.jobs, settings.reservations, settings.alignment_bytes),
       io_lane_(storage, tail, &placer_, plans, budget_,
                {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank(), settings.regard,
@@ -141,6 +143,7 @@ Status Executor::finish(ExecutorReport& report) {
     if (!synced.ok()) fail(synced);
   }
   comm_.finish_posts();
+  blocks_.end_step();
   if (settings_.progress) settings_.progress();
 
   const auto encode = encode_lane_.busy().merged();
@@ -274,7 +277,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     encode(std::move(staged));
     return;
   }
-  Result<Buffer> values = make_chunk_buffer(plan, job);
+  Result<Buffer> values = make_chunk_buffer(plan, job, &budget_);
   Status prepared = values.status();
   if (prepared.ok() && pulled) prepared = pull(job, *values);
   if (!prepared.ok()) {

@@ -37,6 +37,7 @@
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "core/trace.hpp"
+#include "exec/block_keep.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/encode_lane.hpp"
 #include "exec/field_plan.hpp"
@@ -53,7 +54,7 @@ inline bool needs_rounds(const Layout& layout) {
   return layout.base_from() == BaseFrom::prefix && layout.sizes_needed() == SizesNeeded::actual;
 }
 
-/// What a file's lanes keep from step to step: their threads, which sleep in between.
+/// What a file's lanes keep from step to step: their threads, which sleep in between, and memory.
 struct LaneStock {
   /// @param n_encode_threads  0: the main thread encodes.
   /// @param manners  of the threads: `waiting` where the main thread computes beside them.
@@ -61,6 +62,7 @@ struct LaneStock {
       : encoders(n_encode_threads + 1, manners), writer(2, manners) {}
   ThreadTeam encoders;
   ThreadTeam writer;
+  BlockKeep blocks;
 };
 
 struct ExecutorSettings {
@@ -168,6 +170,7 @@ class Executor {
   const LaneClock& clock_;
   std::uint64_t window_bytes_ = 0;  ///< Held for gifts as long as the file is open.
   MemoryBudget budget_;
+  BlockKeep& blocks_;
 
   std::mutex mutex_;  ///< Guards n_active_ and held_.
   std::condition_variable activity_;

@@ -106,6 +106,7 @@ void IoLane::write_or_drop(std::vector<EncodedChunk>& batch) {
   Status written = status();
   if (written.ok() && !tail_.failure_raised()) written = write_batch(batch);
   for (EncodedChunk& chunk : batch) {
+    if (chunk.is_values) budget_.keep(std::move(chunk.bytes));
     chunk.bytes = Buffer();
     budget_.give_back(chunk.budget_bytes);
   }

@@ -38,6 +38,7 @@
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "core/trace.hpp"
+#include "exec/block_keep.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/lane_clock.hpp"
@@ -47,45 +48,6 @@
 #include "schedule/lane_rule.hpp"
 
 namespace tailrace {
-
-class MemoryBudget {
- public:
-  explicit MemoryBudget(std::uint64_t cap_bytes) : cap_bytes_(cap_bytes) {}
-
-  /// Take `n_bytes` if they fit under the cap and leave `keep_free_bytes` of it. Thread-safe.
-  bool try_take(std::uint64_t n_bytes, std::uint64_t keep_free_bytes = 0) {
-    const std::scoped_lock lock(mutex_);
-    if (held_bytes_ + n_bytes + keep_free_bytes > cap_bytes_) return false;
-    held_bytes_ += n_bytes;
-    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
-    return true;
-  }
-  /// Take `n_bytes` even beyond the cap. Thread-safe.
-  void take(std::uint64_t n_bytes) {
-    const std::scoped_lock lock(mutex_);
-    held_bytes_ += n_bytes;
-    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
-  }
-  void give_back(std::uint64_t n_bytes) {
-    const std::scoped_lock lock(mutex_);
-    held_bytes_ -= n_bytes;
-  }
-  std::uint64_t held_bytes() const {
-    const std::scoped_lock lock(mutex_);
-    return held_bytes_;
-  }
-  std::uint64_t peak_bytes() const {
-    const std::scoped_lock lock(mutex_);
-    return peak_bytes_;
-  }
-  std::uint64_t cap_bytes() const { return cap_bytes_; }
-
- private:
-  mutable std::mutex mutex_;
-  std::uint64_t cap_bytes_;
-  std::uint64_t held_bytes_ = 0;
-  std::uint64_t peak_bytes_ = 0;
-};
 
 /// Where an encoded chunk's address comes from.
 enum class AddressFrom : std::uint8_t {
@@ -102,6 +64,7 @@ struct EncodedChunk {
   double held_since_s = 0;         ///< Layout dense: when it began to wait for its round's sums.
   std::size_t write_position = 0;  ///< In the plan's order of writes; equals go as they come.
   Buffer bytes;
+  bool is_values = false;               ///< `bytes` is the block that the values came in.
   std::span<const std::byte> borrowed;  ///< Instead of `bytes`: the caller's own memory.
   std::uint64_t budget_bytes = 0;       ///< To be given back once written.
 

@@ -1,6 +1,8 @@
-// What lanes keep from step to step: the same threads. Counted by those that the system knows of.
+// What lanes keep from step to step: the same threads, and the same memory for values, under the
+// cap. Counted by the threads that the system knows of, and by the pages that it had to give.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,10 +13,62 @@
 #include "container_support.hpp"
 #include "core/option_table.hpp"
 #include "engine_support.hpp"
+#include "exec/block_keep.hpp"
 #include "exec/comm_factory.hpp"
 
 namespace tailrace::test {
 namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+
+TEST(BlockKeep, GivesAgainWhatFits) {
+  BlockKeep blocks;
+  Buffer first = blocks.take(kMiB);
+  const std::byte* const place = first.data();
+  blocks.give(std::move(first));
+  EXPECT_EQ(blocks.kept_bytes(), kMiB);
+  EXPECT_FALSE(blocks.take(2 * kMiB).data() == place);  // too small
+  EXPECT_FALSE(blocks.take(kMiB / 2).data() == place);  // a waste
+  const Buffer again = blocks.take(kMiB - 100);
+  EXPECT_EQ(again.data(), place);
+  EXPECT_EQ(again.n_bytes(), kMiB - 100);
+  EXPECT_EQ(blocks.kept_bytes(), 0U);
+  blocks.give(Buffer(1000));  // malloc keeps such
+  EXPECT_EQ(blocks.kept_bytes(), 0U);
+}
+
+TEST(BlockKeep, ForgetsWhatAStepHadNoUseFor) {
+  BlockKeep blocks;
+  blocks.give(Buffer(kMiB));
+  blocks.give(Buffer(4 * kMiB));
+  blocks.end_step();
+  for (int step = 0; step < 3; ++step) {
+    Buffer used = blocks.take(kMiB);
+    blocks.give(std::move(used));
+    blocks.end_step();
+    EXPECT_EQ(blocks.kept_bytes(), kMiB);
+  }
+  blocks.end_step();
+  EXPECT_EQ(blocks.kept_bytes(), 0U);
+}
+
+TEST(MemoryBudget, KeptBlocksGiveWay) {
+  BlockKeep blocks;
+  MemoryBudget budget(4 * kMiB, &blocks);
+  ASSERT_TRUE(budget.try_take(3 * kMiB));
+  for (int i = 0; i < 2; ++i) budget.keep(Buffer(kMiB));  // the second one is too many
+  EXPECT_EQ(blocks.kept_bytes(), kMiB);
+  budget.give_back(3 * kMiB);
+  for (int i = 0; i < 2; ++i) budget.keep(Buffer(kMiB));
+  EXPECT_EQ(blocks.kept_bytes(), 3 * kMiB);
+  EXPECT_FALSE(budget.try_take(kMiB, 4 * kMiB));
+  EXPECT_EQ(blocks.kept_bytes(), 3 * kMiB);
+  ASSERT_TRUE(budget.try_take(2 * kMiB));
+  EXPECT_EQ(blocks.kept_bytes(), 2 * kMiB);
+  ASSERT_TRUE(budget.try_take(2 * kMiB));
+  EXPECT_EQ(blocks.kept_bytes(), 0U);
+  EXPECT_EQ(budget.peak_bytes(), 4 * kMiB);
+}
 
 /// The threads that this process has, by their numbers, which are not used twice in a while.
 std::set<std::string> thread_numbers() {
@@ -23,6 +77,13 @@ std::set<std::string> thread_numbers() {
     numbers.insert(entry.path().filename().string());
   }
   return numbers;
+}
+
+/// Pages that the calling thread has touched for the first time.
+std::uint64_t n_page_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<std::uint64_t>(usage.ru_minflt);
 }
 
 class LaneStockOfAWriter : public testing::TestWithParam<const char*> {
@@ -64,6 +125,27 @@ TEST_P(LaneStockOfAWriter, ThreadsStayUntilItIsClosed) {
   EXPECT_EQ(thread_numbers(), first);
   ASSERT_DONE(writer_->close());
   EXPECT_EQ(thread_numbers().size(), before.size());
+}
+
+/// A step is 3 MiB of values, 768 pages: handing it over touches none of them for the first time.
+TEST_P(LaneStockOfAWriter, ValuesAreTakenIntoMemoryThatWasThereBefore) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep freed memory from being used again";
+#endif
+  for (const char* codec : {",codec=trz", ",codec=none", ",codec=deflate"}) {
+    create(codec);
+    // What is still waiting for its write when the next step is taken has no block to give yet.
+    const auto settled_step = [&] {
+      step();
+      ASSERT_DONE(writer_->wait().status());
+    };
+    for (int i = 0; i < 4; ++i) settled_step();
+    const std::uint64_t n_before = n_page_faults();
+    for (int i = 0; i < 10; ++i) settled_step();
+    EXPECT_LT(n_page_faults() - n_before, 10U * 200) << codec;
+    ASSERT_DONE(writer_->close());
+    std::filesystem::remove(folder_ / "out.h5");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LaneStockOfAWriter,

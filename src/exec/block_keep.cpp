@@ -1,0 +1,104 @@
+// Blocks by size, and the cap over all.
+
+#include "exec/block_keep.hpp"
+
+#include <iterator>
+
+namespace tailrace {
+namespace {
+
+/// malloc takes blocks of this size from the system one by one (M_MMAP_THRESHOLD of glibc).
+constexpr std::uint64_t kLeastBytes = 128U << 10;
+
+}  // namespace
+
+Buffer BlockKeep::take(std::uint64_t n_bytes) {
+  if (n_bytes < kLeastBytes) return Buffer(n_bytes);
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto fits = blocks_.lower_bound(n_bytes);
+    if (fits != blocks_.end() && fits->first <= n_bytes + n_bytes / 4) {
+      const auto last = std::prev(blocks_.upper_bound(fits->first));
+      Buffer block = std::move(last->second.block);
+      kept_bytes_ -= last->first;
+      blocks_.erase(last);
+      block.set_n_bytes(n_bytes);
+      return block;
+    }
+    ++n_new_;
+  }
+  return Buffer(n_bytes);
+}
+
+void BlockKeep::give(Buffer block) {
+  const std::uint64_t n_bytes = block.capacity();
+  if (n_bytes < kLeastBytes) return;
+  const std::scoped_lock lock(mutex_);
+  kept_bytes_ += n_bytes;
+  blocks_.emplace(n_bytes, Kept{std::move(block), step_});
+}
+
+BlockKeep::Blocks::iterator BlockKeep::drop(Blocks::iterator place) {
+  kept_bytes_ -= place->first;
+  return blocks_.erase(place);
+}
+
+void BlockKeep::shrink_to(std::uint64_t n_bytes) {
+  const std::scoped_lock lock(mutex_);
+  while (kept_bytes_ > n_bytes) drop(blocks_.begin());
+}
+
+void BlockKeep::end_step() {
+  const std::scoped_lock lock(mutex_);
+  for (auto place = blocks_.begin(); place != blocks_.end();) {
+    place = place->second.step < step_ ? drop(place) : std::next(place);
+  }
+  ++step_;
+}
+
+std::uint64_t BlockKeep::kept_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return kept_bytes_;
+}
+
+std::uint64_t BlockKeep::n_new() const {
+  const std::scoped_lock lock(mutex_);
+  return n_new_;
+}
+
+// --- The budget; its mutex is taken before that of the blocks.
+
+bool MemoryBudget::try_take(std::uint64_t n_bytes, std::uint64_t keep_free_bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (held_bytes_ + n_bytes + keep_free_bytes > cap_bytes_) return false;
+  add(n_bytes);
+  return true;
+}
+
+void MemoryBudget::take(std::uint64_t n_bytes) {
+  const std::scoped_lock lock(mutex_);
+  add(n_bytes);
+}
+
+/// Under the lock.
+void MemoryBudget::add(std::uint64_t n_bytes) {
+  held_bytes_ += n_bytes;
+  const std::uint64_t room_bytes = cap_bytes_ - std::min(cap_bytes_, held_bytes_);
+  if (kept_bytes() > room_bytes) blocks_->shrink_to(room_bytes);
+  peak_bytes_ = std::max(peak_bytes_, held_bytes_ + kept_bytes());
+}
+
+void MemoryBudget::give_back(std::uint64_t n_bytes) {
+  const std::scoped_lock lock(mutex_);
+  held_bytes_ -= n_bytes;
+}
+
+void MemoryBudget::keep(Buffer block) {
+  if (blocks_ == nullptr || !block.allocated()) return;
+  const std::scoped_lock lock(mutex_);
+  if (held_bytes_ + kept_bytes() + block.capacity() > cap_bytes_) return;
+  blocks_->give(std::move(block));
+  peak_bytes_ = std::max(peak_bytes_, held_bytes_ + kept_bytes());
+}
+
+}  // namespace tailrace
