@@ -168,7 +168,10 @@ Status ConcatPublisher::publish(std::uint64_t place) {
 }
 
 Status ConcatPublisher::commit_on_the_way(bool complete) {
-  if (output_ == nullptr || complete) return Status();
+  // The last datasets, too, are committed under the word that the file is unfinished, if it has
+  // one: a kill in the commit that takes it away must not find any of them missing.
+  tells_progress_ = tells_progress_ || settings_.mode == Mode::resume || !complete;
+  if (output_ == nullptr || !tells_progress_) return Status();
   TAILRACE_TRY(
       write_progress(*file_, {settings_.request_digest, n_published_, folded(settings_.versions)}));
   return file_->commit();

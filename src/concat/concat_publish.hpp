@@ -56,7 +56,8 @@ class ConcatPublisher {
   void take(std::span<const Bytes> gathered);
   /// Publish the datasets that end at `place` or before.
   Status publish(std::uint64_t place);
-  /// Commit what is published; not if the file is `complete`, which finish() commits.
+  /// Commit what is published; not if the file is `complete` and was never committed before, which
+  /// finish() commits.
   Status commit_on_the_way(bool complete);
   /// Links, attributes, scales; the last commit; close. @returns remarks.
   Result<std::vector<std::string>> finish();
@@ -75,6 +76,7 @@ class ConcatPublisher {
   std::vector<ForeignRows> foreign_;
   std::vector<WrittenPlace> entries_;
   std::size_t n_published_ = 0;
+  bool tells_progress_ = false;  ///< The file says that it is unfinished, and how far it has come.
 };
 
 }  // namespace tailrace
