@@ -164,28 +164,36 @@ std::uint64_t find_bit(const std::vector<std::uint64_t>& bits, bool value, std::
 }
 
 /// Call visit(first, n, stride, from) for the rows of a part of a slab: where their elements lie in
-/// the dense array over `box`, and where the first lies in the dense array of the slab's `counts`.
+/// the dense array over `box`, and where the first lies in the dense array of the slab's `counts`,
+/// in which they are one run. Dimensions that the part has whole in both arrays belong to its rows.
 template <class Visit>
 void for_each_row(const SlabPart& part, const Shape& counts, const Box& box, Visit&& visit) {
   const std::size_t rank = box.rank();
   const Slab& slab = part.slab;
   if (slab.empty()) return;
-  if (rank == 0) {
-    return visit(std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1}, std::uint64_t{0});
+  const auto dense = [&](std::size_t d) { return slab.stride_of(d) == 1 || slab.count[d] == 1; };
+  std::size_t n_outer = rank;
+  std::uint64_t n = 1;
+  std::uint64_t stride = 1;
+  for (bool whole = true; n_outer > 0 && whole; --n_outer) {
+    const std::size_t d = n_outer - 1;
+    if (!dense(d) && n > 1) break;  // rows that are apart from each other
+    if (!dense(d)) stride = slab.stride_of(d);
+    n *= slab.count[d];
+    whole = stride == 1 && slab.count[d] == box.count[d] && slab.count[d] == counts[d];
   }
-  const std::size_t last = rank - 1;
-  Box outer{Shape(last, 0), Shape(slab.count.begin(), slab.count.end() - 1)};
+  const Box outer{
+      Shape(n_outer, 0),
+      Shape(slab.count.begin(), slab.count.begin() + static_cast<std::ptrdiff_t>(n_outer))};
   for_each_position(outer, [&](const Shape& at) {
     std::uint64_t first = 0;
     std::uint64_t from = 0;
-    for (std::size_t d = 0; d < last; ++d) {
-      first = first * box.count[d] + slab.start[d] + at[d] * slab.stride_of(d) - box.start[d];
-      from = from * counts[d] + part.first[d] + at[d];
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::uint64_t step = d < n_outer ? at[d] : 0;
+      first = first * box.count[d] + slab.start[d] + step * slab.stride_of(d) - box.start[d];
+      from = from * counts[d] + part.first[d] + step;
     }
-    first = first * box.count[last] + slab.start[last] - box.start[last];
-    from = from * counts[last] + part.first[last];
-    const std::uint64_t stride = slab.count[last] == 1 ? 1 : slab.stride_of(last);
-    visit(first, slab.count[last], stride, from);
+    visit(first, n, stride, from);
   });
 }
 
