@@ -347,13 +347,15 @@ std::optional<std::uint64_t> PatchedChunks::fixed_address(std::uint64_t chunk_in
 }
 
 /// What the file holds, encoded and decoded; or before that pieces of others, the message that is
-/// one too many, and the order of the elements. The bitmap goes with both.
+/// one too many, and the order of the elements. The bitmap goes with both. The order counts up to a
+/// chunk's bytes only: elements of one byte take five in it, and where other ranks' pieces do not
+/// overlap there is none, so that no chunk is refused for its sake.
 std::uint64_t PatchedChunks::extra_bytes() const {
   const std::uint64_t raw = chunk_bytes();
   const std::uint64_t before = raw + variable_.codec->encoded_bytes_max(raw);
   const std::uint64_t pieces =
       variable_.alone ? 0 : 2 * raw + chunk_elements() * ChunkOrder::bytes_per_element;
-  return std::max(before, pieces) + chunk_elements() / 8 + 8;
+  return std::min(std::max(before, pieces), before + raw) + chunk_elements() / 8 + 8;
 }
 
 std::uint64_t PatchedChunks::peak_bytes() const {

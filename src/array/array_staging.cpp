@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "core/file_limit.hpp"
@@ -542,8 +544,19 @@ struct StagingLog::Batch {
 };
 
 /// Merge what continues each other, drop what is covered, and copy the rest to a block of its size:
-/// if that makes few entries of many. Nothing is lost if there is no memory for it.
+/// if that makes few entries of many. Without memory for it the block stays as it is.
 void StagingLog::sort_last_block() {
+  const std::size_t n_before = heads_.size();
+  std::optional<StagingMemory::Block> block;
+  try {
+    sort_last_block_into(block);
+  } catch (const std::bad_alloc&) {
+    if (heads_.size() != n_before) throw;
+    if (block) memory_->release(*block);
+  }
+}
+
+void StagingLog::sort_last_block_into(std::optional<StagingMemory::Block>& block) {
   Batch batch;
   batch.first = first_in_block_;
   const std::size_t n = heads_.size() - first_in_block_;
@@ -567,8 +580,10 @@ void StagingLog::sort_last_block() {
   for (const std::size_t i : batch.alive) {
     n_bytes += n_elements(heads_[batch.first + i]) * element_bytes_;
   }
-  const Result<StagingMemory::Block> block = memory_->allocate(n_bytes);
-  if (block.ok()) rewrite_last_block(batch, *block);
+  const Result<StagingMemory::Block> allocated = memory_->allocate(n_bytes);
+  if (!allocated.ok()) return;
+  block = *allocated;
+  rewrite_last_block(batch, *block);
 }
 
 void StagingLog::drop_covered(Batch& batch) const {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -168,6 +169,7 @@ class StagingLog {
   bool overwrite_last(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch);
   bool join_last();
   void sort_last_block();
+  void sort_last_block_into(std::optional<StagingMemory::Block>& block);
   void drop_covered(Batch& batch) const;
   void find_lone(Batch& batch) const;
   void chain_neighbours(Batch& batch) const;
