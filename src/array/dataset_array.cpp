@@ -1,10 +1,9 @@
-// The datasets of a program's own HDF5 file: how new ones are stored, what is staged, what a flush
-// does to rank 0's file. dataset_array_read.cpp tells of reading.
+// The datasets of a program's own HDF5 file: how new ones are stored, how those that are there, and
+// what is staged. dataset_array_flush.cpp tells of flushes, dataset_array_read.cpp of reading.
 
 #include "array/dataset_array.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -35,24 +34,6 @@ bool fits(const Shape& chunk_shape, std::uint64_t element_bytes, std::uint64_t m
   return n_elements(chunk_shape) <= most / std::max<std::uint64_t>(element_bytes, 2);
 }
 
-/// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
-/// days. Neither runs out in a long job: after half of the calls there is a flush of everything
-/// (settle()), and each call at which ranks meet begins the time anew, for the puts that follow it:
-/// a quarter of it before the call, for nodes whose clocks are behind.
-constexpr unsigned time_bits = 42;
-constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
-constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
-
-/// By the clock that the ranks have in common: their node's, or that of the day, which the nodes of
-/// a cluster keep alike to within a millisecond or so.
-std::uint64_t time_now(const Comm& comm) {
-  const std::chrono::nanoseconds now =
-      comm.place().empty()
-          ? std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch())
-          : std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch());
-  return static_cast<std::uint64_t>(now / std::chrono::nanoseconds(256));
-}
-
 /// The type by which codecs handle elements that are no numbers of this machine's.
 DType dtype_of_bytes(std::size_t element_bytes) {
   switch (element_bytes) {
@@ -66,18 +47,6 @@ DType dtype_of_bytes(std::size_t element_bytes) {
 bool has_dtype(std::size_t element_bytes) {
   return element_bytes == 1 || element_bytes == 2 || element_bytes == 4 || element_bytes == 8;
 }
-
-/// A codec whose header was written before the values were known that decide its bound. Readers
-/// need nothing but the chunk and the header's shape to decode it (codec/trz/client_data.hpp).
-class LateCodec final : public CodecOver {
- public:
-  LateCodec(std::shared_ptr<const Codec> codec, std::vector<FilterSpec> header)
-      : CodecOver(std::move(codec)), header_(std::move(header)) {}
-  const std::vector<FilterSpec>& filters() const override { return header_; }
-
- private:
-  std::vector<FilterSpec> header_;
-};
 
 double fill_number(DType dtype, const std::vector<std::byte>& element) {
   return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
@@ -134,7 +103,7 @@ Status DatasetArray::start(bool create) {
   }
   writable_ = true;
   opened_ = !create;
-  std::uint64_t now = time_now(*comm_);
+  std::uint64_t now = time_now();
   comm_->allreduce(std::span<std::uint64_t>(&now, 1), Reduction::max);
   begin_time(now);
   if (create) {
@@ -600,311 +569,6 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   TAILRACE_TRY(put);
   variable.log = std::move(kept);
   return Status();
-}
-
-// --- flushes
-
-/// The latest of all ranks' clocks, when they met.
-void DatasetArray::begin_time(std::uint64_t latest) {
-  constexpr std::uint64_t kBefore = most_time / 4;
-  time_base_ = latest > kBefore ? latest - kBefore : 0;
-}
-
-/// Who has staged something. Collective: one allreduce.
-std::vector<bool> DatasetArray::agree_on_staged(bool& over_cap) {
-  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U, time_now(*comm_),
-                                   epoch_ - flushed_epoch_};
-  const std::size_t first = facts.size();
-  for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
-  comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
-  over_cap = facts[0] != 0;
-  begin_time(facts[1]);
-  calls_since_flush_ = facts[2];
-  std::vector<bool> staged;
-  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[first + v] != 0);
-  return staged;
-}
-
-/// Look at the datasets that this rank has not looked at yet. One that the program has deleted
-/// since another rank has staged values of it is no more to be found, or another lies there: what
-/// was staged goes nowhere then, on all ranks. Errors are agreed.
-Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
-  std::vector<std::uint64_t> there(staged.size(), 1);
-  std::optional<std::set<std::uint64_t>> alive;
-  Status mine;
-  for (std::size_t v = 0; v < staged.size() && mine.ok(); ++v) {
-    if (!staged[v] || variables_[v].in_file()) continue;
-    if (deleted_ && !live_[v].dead && !alive) {
-      Result<std::set<std::uint64_t>> found = live_dataset_addresses(metadata().hdf5_id());
-      mine = found.status();
-      if (found.ok()) alive = std::move(*found);
-    }
-    if (live_[v].dead || (alive && !alive->contains(live_[v].address))) {
-      there[v] = 0;
-    } else if (mine.ok()) {
-      mine = adopt(v);
-    }
-  }
-  TAILRACE_TRY(comm_->agree(mine));
-  comm_->allreduce(std::span<std::uint64_t>(there), Reduction::min);
-  for (std::size_t v = 0; v < staged.size(); ++v) {
-    if (there[v] != 0) continue;
-    staged[v] = false;
-    live_[v].dead = true;
-    variables_[v].log.clear();
-  }
-  return Status();
-}
-
-Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing) {
-  TAILRACE_TRY(adopt_staged(staged));
-  model_changed_ = true;  // Nobody tells what the program has changed.
-  return flush_variables(staged, hold_back, closing);
-}
-
-void DatasetArray::begin_collective_put() {
-  if (comm_->n_ranks() > 1) ++epoch_;
-}
-
-/// What is put now is later than what other ranks have put before, since a program may see to that
-/// order by messages of its own.
-std::uint64_t DatasetArray::now_epoch() const {
-  const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
-  if (comm_->n_ranks() == 1) return calls;
-  const std::uint64_t now = time_now(*comm_);
-  return calls | std::min(now > time_base_ ? now - time_base_ : 0, most_time);
-}
-
-std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> time_bits; }
-
-Status DatasetArray::settle() {
-  TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  const std::vector<bool> staged = agree_on_staged(over_cap);
-  // What is held back keeps its epochs; before those run out, nothing is.
-  if (calls_since_flush_ > most_calls / 2) return flush_these(staged, false, false);
-  return over_cap ? flush_these(staged, true, false) : Status();
-}
-
-Status DatasetArray::sync_to_read() {
-  TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  const std::vector<bool> staged = agree_on_staged(over_cap);
-  return any_of(staged) ? flush_these(staged, false, false) : Status();
-}
-
-Status DatasetArray::flush() {
-  TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  return flush_these(agree_on_staged(over_cap), false, false);
-}
-
-Status DatasetArray::close() {
-  TAILRACE_TRY(check_open());
-  Status ended = begin_collective();
-  if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
-    bool over_cap = false;
-    const Status flushed = flush_these(agree_on_staged(over_cap), false, true);
-    if (ended.ok()) ended = flushed;
-  }
-  const Status finished = abort();
-  return ended.ok() ? finished : ended;
-}
-
-Status DatasetArray::abort() {
-  closed_ = true;
-  lane_stock_.reset();
-  drop_readers();
-  variables_.clear();
-  private_file_.reset();
-  return output_.close(!model_changed_);
-}
-
-/// Of bounds that are relative to the values: those of the first flush decide. Errors are agreed.
-Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
-  std::vector<std::size_t> open;
-  std::vector<FieldState> fields;
-  for (const std::size_t v : flush.variables) {
-    if (!live_[v].bound_open) continue;
-    open.push_back(v);
-    FieldState& field = fields.emplace_back();
-    field.definition = variables_[v].definition;
-    field.definition.shape = live_[v].shape;
-    field.resolved.chunk_shape = variables_[v].resolved.chunk_shape;
-    const StagingLog& log = variables_[v].log;
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      const Slab slab = log.slab(e);
-      field.puts.push_back({{slab.start, slab.count}, log.values(e), nullptr, Buffer()});
-    }
-  }
-  if (open.empty()) return Status();
-  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
-  TAILRACE_TRY(comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr)));
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    ResolvedField& resolved = variables_[open[i]].resolved;
-    ResolvedField& now = fields[i].resolved;
-    live_[open[i]].bound_open = false;
-    const std::vector<FilterSpec> header = resolved.codec->filters();
-    const std::vector<FilterSpec>& made = now.codec->filters();
-    // All values alike: there is nothing to lose, and the exact form stays.
-    if (made.size() != 1 || header.size() != 1 || made[0].filter_id != header[0].filter_id)
-      continue;
-    resolved.absolute_bound = now.absolute_bound;
-    resolved.verify = now.verify;
-    resolved.codec = std::make_unique<LateCodec>(std::move(now.codec), header);
-  }
-  return Status();
-}
-
-/// This rank's staged values of what rank 0 writes with HDF5, with the epochs that order them.
-Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
-  ByteWriter writer;
-  for (const std::size_t v : flush.variables) {
-    const ArrayVariable& variable = variables_[v];
-    if (variable.storage != ArrayStorage::by_hdf5) continue;
-    const StagingLog& log = variable.log;
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
-        writer.add(static_cast<std::uint64_t>(v));
-        writer.add(epoch);
-        writer.add(slab);
-        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
-      });
-    }
-  }
-  return writer.take();
-}
-
-/// Whether what the address of a dataset means to rank 0 is still that dataset.
-Result<bool> DatasetArray::is_alive(std::size_t v) {
-  if (live_[v].dead) return false;
-  if (!deleted_) return true;
-  if (!alive_) {
-    TAILRACE_TAKE(alive_, live_dataset_addresses(output_.file().hdf5_id()));
-  }
-  return alive_->contains(live_[v].address);
-}
-
-Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
-                                    std::span<const WrittenChunk> chunks) {
-  const std::size_t v = flush.chunked[f];
-  TAILRACE_TAKE(const bool alive, is_alive(v));
-  if (chunks.empty() || !alive) return Status();
-  Hdf5File& file = output_.file();
-  TAILRACE_TAKE(const std::int64_t dataset,
-                open_dataset_at(file.hdf5_id(), live_[v].address).within(quoted(v)));
-  const ArrayVariable& variable = variables_[v];
-  const Status inserted = file.insert_chunks_into(dataset, variable.definition.path,
-                                                  variable.grid(), chunk_records(chunks));
-  close_hdf5_id(dataset);
-  TAILRACE_TRY(inserted);
-  for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
-    flush.moved.push_back({f, moved.chunk_index, moved.extent.address, moved.extent.encoded_bytes,
-                           moved.filter_mask});
-  }
-  return Status();
-}
-
-Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
-  struct Part {
-    std::size_t dataset = 0;
-    std::uint64_t epoch = 0;
-    Slab slab;
-    std::span<const std::byte> values;
-  };
-  std::vector<Part> parts;
-  for (const Bytes& of_rank : plain) {
-    ByteReader reader(of_rank);
-    while (!reader.at_end()) {
-      Part part;
-      part.dataset = static_cast<std::size_t>(reader.take<std::uint64_t>());
-      part.epoch = reader.take<std::uint64_t>();
-      part.slab = reader.take_slab();
-      const std::size_t element = variables_[part.dataset].log.element_bytes();
-      part.values = reader.take_bytes(part.slab.n_elements() * element);
-      parts.push_back(std::move(part));
-    }
-  }
-  // By dataset, and then as they were put.
-  std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
-    return std::pair(a.dataset, a.epoch) < std::pair(b.dataset, b.epoch);
-  });
-  for (std::size_t i = 0; i < parts.size();) {
-    const std::size_t v = parts[i].dataset;
-    TAILRACE_TAKE(const bool alive, is_alive(v));
-    std::int64_t dataset = -1;
-    if (alive) {
-      TAILRACE_TAKE(dataset, open_dataset_at(output_.file().hdf5_id(), live_[v].address));
-    }
-    Status written;
-    for (; i < parts.size() && parts[i].dataset == v; ++i) {
-      if (alive && written.ok()) written = write_elements(dataset, parts[i].slab, parts[i].values);
-    }
-    if (alive && written.ok()) written = flush_elements(dataset);
-    if (alive) close_hdf5_id(dataset);
-    TAILRACE_TRY(written.within(quoted(v)));
-  }
-  return Status();
-}
-
-/// Tell in the headers of lossy datasets how their values were changed: at the end alone, since the
-/// program would meet these attributes on rank 0 and nowhere else.
-Status DatasetArray::describe_at_root() {
-  for (std::size_t v = 0; v < variables_.size(); ++v) {
-    const ArrayVariable& variable = variables_[v];
-    const bool ours = variable.storage == ArrayStorage::chunked && live_[v].created;
-    if (!ours || !variable.resolved.codec->lossy() || live_[v].described) continue;
-    TAILRACE_TAKE(const bool alive, is_alive(v));
-    if (!alive) continue;
-    const std::vector<NamedAttribute> attributes =
-        provenance(variable.definition, variable.resolved, variable.max_error);
-    TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)
-                     .within(quoted(v)));
-    live_[v].described = true;
-  }
-  return Status();
-}
-
-Status DatasetArray::publish_at_root(ArrayFlush& flush,
-                                     const std::vector<std::vector<WrittenChunk>>& chunks,
-                                     const std::vector<Bytes>& plain) {
-  alive_.reset();
-  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
-    TAILRACE_TRY(insert_at_root(flush, f, chunks[f]));
-  }
-  TAILRACE_TRY(write_plain_at_root(plain));
-  if (flush.closing) TAILRACE_TRY(describe_at_root());
-  alive_.reset();
-  if (preserving_ != nullptr) preserving_->remember(opened_bytes_);
-  const Status committed = output_.commit_at_root();
-  if (preserving_ != nullptr) preserved_ = preserving_->take();
-  return committed;
-}
-
-/// All ranks learn where rank 0's file has the datasets that are new.
-void DatasetArray::published(const ArrayFlush& flush) {
-  share_preserved();
-  ByteWriter writer;
-  for (std::size_t v = n_published_; v < live_.size(); ++v) writer.add(live_[v].address);
-  if (!writer.empty()) {
-    Bytes bytes = writer.take();
-    comm_->broadcast(bytes, 0);
-    ByteReader reader(bytes);
-    for (std::size_t v = n_published_; v < live_.size(); ++v) {
-      live_[v].file_address = reader.take<std::uint64_t>();
-    }
-  }
-  n_published_ = live_.size();
-  for (Live& live : live_) {
-    live.file_shape = live.shape;
-    live.chunks.reset();
-    live.cut_to.reset();
-  }
-  for (const std::size_t v : flush.variables) live_[v].flushed = true;
-  if (!flush.hold_back) {  // Nothing is staged any more.
-    flushed_epoch_ = epoch_;
-    call_epoch_ = 0;
-  }
 }
 
 }  // namespace tailrace

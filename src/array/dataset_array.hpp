@@ -185,6 +185,7 @@ class DatasetArray final : private ArrayEngine {
   void begin_time(std::uint64_t latest);
   Status adopt(std::size_t dataset);
   Status adopt_codec(std::size_t dataset, const StoredDataset& stored);
+  std::uint64_t time_now() const;
   std::vector<bool> agree_on_staged(bool& over_cap);
   Status adopt_staged(std::vector<bool>& staged);
   Status flush_these(std::vector<bool> staged, bool hold_back, bool closing);
