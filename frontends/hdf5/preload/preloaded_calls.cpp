@@ -10,7 +10,9 @@
 // reached without us, which is the first in the order of search for all, or, if none is there, the
 // first that the caller's own file needs.
 //
-// Each name is bound (ifunc) to a function with HDF5's own parameters, made from its type.
+// The types of parameters are those of HDF5's functions; CMake writes how many there are, as C++
+// cannot make functions of C by a list of types. Not by ifunc: libraries that are bound at once are
+// bound before this one.
 
 #include <dlfcn.h>
 #include <hdf5.h>
@@ -26,6 +28,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "hdf5/serving_library.hpp"
@@ -298,8 +301,10 @@ template <class Function, std::size_t index>
 struct Preloaded;
 template <class Returned, class... Given, std::size_t index>
 struct Preloaded<Returned(Given...), index> {
-  static Returned call(Given... given) {
-    Hdf5& hdf5 = callers().hdf5_of(__builtin_return_address(0));
+  using Parameters = std::tuple<Given...>;
+
+  static Returned call(const void* caller, Given... given) {
+    Hdf5& hdf5 = callers().hdf5_of(caller);
     if constexpr (opens(call_names[index])) hdf5.begin_serving();
     const Hdf5Call* const serving = hdf5.serving();
     const Hdf5Call found = serving != nullptr ? serving[index] : hdf5.own(index);
@@ -314,17 +319,20 @@ struct Preloaded<Returned(Given...), index> {
 }  // namespace
 }  // namespace tailrace::hdf5_programs
 
+#define TAILRACE_PRELOADED(name) \
+  tailrace::hdf5_programs::Preloaded<decltype(::name), tailrace::hdf5_programs::index_of_##name>
+#define TAILRACE_PARAMETER(name, i) \
+  std::tuple_element_t<i, TAILRACE_PRELOADED(name)::Parameters> given_##i
+#define TAILRACE_BEHIND(...) __VA_OPT__(, ) __VA_ARGS__
+
 // By the version node of that library, so that calls for another HDF5 do not come here. For one
 // without versions: by our first node, which calls without a version reach, and others do not.
-#define TAILRACE_HDF5_BIND(name, version)                                         \
-  extern "C" {                                                                    \
-  __attribute__((used)) static decltype(&::name) tailrace_find_##name() {         \
-    using namespace tailrace::hdf5_programs;                                      \
-    return &Preloaded<decltype(::name), index_of_##name>::call;                   \
-  }                                                                               \
-  __attribute__((ifunc("tailrace_find_" #name),                                   \
-                 visibility("default"))) extern decltype(::name) tailrace_##name; \
-  }                                                                               \
+#define TAILRACE_HDF5_BIND(name, version)                                               \
+  extern "C" __attribute__((visibility("default"), used)) auto tailrace_##name(         \
+      TAILRACE_PARAMETERS_##name) {                                                     \
+    return TAILRACE_PRELOADED(name)::call(__builtin_return_address(0)                   \
+                                              TAILRACE_BEHIND(TAILRACE_VALUES_##name)); \
+  }                                                                                     \
   __asm__(".symver tailrace_" #name "," #name version);
 TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
 
