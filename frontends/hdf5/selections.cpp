@@ -144,6 +144,9 @@ Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape) {
     if (slabs.front().empty()) slabs.clear();
     return slabs;
   }
+#if H5_VERSION_GE(1, 14, 0)
+  if (space == H5S_PLIST) return bad_selection("is in the transfer list, which is not served");
+#endif
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
   if (kind == H5S_NO_CLASS) return bad_selection("is none");
   if (kind == H5S_NULL || H5Sget_select_npoints(space) == 0) return slabs;

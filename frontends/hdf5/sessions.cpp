@@ -245,6 +245,8 @@ ErrorKind kind_of(std::string_view function, Code code) {
 }  // namespace
 
 int fail(const char* function, const Status& status) {
+  constexpr std::string_view ours = "tailrace_";  // By __func__.
+  if (std::string_view(function).starts_with(ours)) function += ours.size();
   H5E_auto2_t printer = nullptr;
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &printer, &data);

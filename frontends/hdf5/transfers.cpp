@@ -76,6 +76,9 @@ Status select_memory(const TransferCall& call, Transfer& transfer) {
   hid_t space = call.memory_space;
   // HDF5's rule: "all" of memory is an array like the dataset, selected as the file is.
   if (space == H5S_ALL) space = call.file_space;
+#if H5_VERSION_GE(1, 14, 0)
+  if (space == H5S_BLOCK) return Status();  // One run of as many elements as in the file.
+#endif
   if (space == H5S_ALL) return Status();
   const hssize_t n = H5Sget_select_npoints(space);
   if (n < 0) return bad_call("the selection in memory is none");

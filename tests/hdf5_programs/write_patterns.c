@@ -660,6 +660,13 @@ static void left_open(const char* path) {
   write_rows(dataset, first, first_row(80, rank + 1) - first, 100, H5P_DEFAULT);
 }
 
+/* The innermost entry of the error stack. */
+static herr_t note_error(unsigned n, const H5E_error2_t* error, void* last) {
+  (void)n;
+  *(H5E_error2_t*)last = *error;
+  return 0;
+}
+
 /* Asks for what is not served: every rank hears so, and the file is none the worse. */
 static void refused(const char* path) {
   const hsize_t extents[2] = {50, 100};
@@ -684,6 +691,10 @@ static void refused(const char* path) {
   hid_t memory = space_of(1, &one, NULL);
   hid_t row_memory;
   CHECK(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, H5S_ALL, H5P_DEFAULT, &value) < 0);
+  H5E_error2_t error;
+  DO(H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note_error, &error));
+  CHECK(error.maj_num == H5E_DATASET && error.min_num == H5E_WRITEERROR);
+  CHECK(strcmp(error.func_name, "H5Dwrite") == 0);
   /* A collective write that fails on one rank fails on all, and waits for nobody. */
   hid_t collective = collective_list();
   hid_t rows = rows_of(dataset, (hsize_t)rank, 1, &row_memory);
@@ -699,6 +710,8 @@ static void refused(const char* path) {
   hsize_t n_bytes = 0;
   CHECK(H5Fget_filesize(file, &n_bytes) < 0);
   CHECK(H5Dget_offset(dataset) == HADDR_UNDEF);
+  DO(H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note_error, &error));
+  CHECK(error.min_num == H5E_UNSUPPORTED && strcmp(error.func_name, "H5Dget_offset") == 0);
   CHECK(H5Fis_hdf5(path) > 0);
   CHECK(H5Fis_hdf5("/nowhere") <= 0);
 #if H5_VERSION_GE(1, 12, 0)
