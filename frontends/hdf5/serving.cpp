@@ -23,11 +23,11 @@ namespace tailrace::hdf5_programs {
 
 namespace {
 
-/// Say once, from rank 0, why no file is served.
-void say_not_served(const std::string& why) {
+/// Say once, from rank 0 of a file's communicator, why no file is served.
+void say_not_served(MPI_Comm comm, const std::string& why) {
   static const bool said = [&] {
     int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_rank(comm, &rank);
     if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", why.c_str());
     return true;
   }();
@@ -59,21 +59,22 @@ MPI_Comm communicator_of(hid_t access_list) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (initialised == 0) return MPI_COMM_NULL;
-  if (!hdf5_is_served().ok()) {
-    say_not_served("files are written by HDF5 alone: " + hdf5_is_served().message());
-    return MPI_COMM_NULL;
-  }
   const Hdf5Scope scope;
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Info info = MPI_INFO_NULL;
   if (H5Pget_driver(access_list) != H5FD_MPIO) return MPI_COMM_NULL;
-  if (!is_native(access_list)) {
-    say_not_served("the program's VOL connector writes its files alone (docs/hdf5.md)");
-    return MPI_COMM_NULL;
-  }
   if (H5Pget_fapl_mpio(access_list, &comm, &info) < 0) return MPI_COMM_NULL;
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-  return comm;
+  std::string why;
+  if (!hdf5_is_served().ok()) {
+    why = "files are written by HDF5 alone: " + hdf5_is_served().message();
+  } else if (!is_native(access_list)) {
+    why = "the program's VOL connector writes its files alone (docs/hdf5.md)";
+  }
+  if (why.empty()) return comm;
+  say_not_served(comm, why);
+  MPI_Comm_free(&comm);
+  return MPI_COMM_NULL;
 }
 
 /// A file with a block of the user's before HDF5's is left to HDF5.
@@ -320,18 +321,30 @@ bool is_virtual(hid_t dataset) {
   return list.valid() && H5Pget_layout(list.get()) == H5D_VIRTUAL;
 }
 
+/// Nobody has written such values here: every rank has what the file held when it was opened.
+bool is_as_opened(const TransferPart& part) {
+  const Result<DatasetArray::Facts> facts = part.target.session->array->facts(part.target.dataset);
+  return facts.ok() && !facts->by_value && !is_virtual(part.dataset);
+}
+
+herr_t read_as_opened(const TransferPart& part, void* values) {
+  const TransferCall& call = part.call;
+  return real().H5Dread(part.dataset, call.memory_type, call.memory_space, call.file_space,
+                        H5P_DEFAULT, values);
+}
+
 herr_t read_datasets(const char* function, std::span<const TransferPart> parts,
                      void* const* values) {
+  // One of these alone concerns no other rank; of several, other ranks may have others.
+  if (parts.size() == 1 && is_as_opened(parts.front())) {
+    return read_as_opened(parts.front(), values[0]);
+  }
   Session& session = *parts.front().target.session;
   const Status prepared = prepare_to_read(session, parts.front().call.transfer_list);
   if (!prepared.ok()) return fail(function, prepared);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto& [target, dataset, call] = parts[i];
-    const Result<DatasetArray::Facts> facts = session.array->facts(target.dataset);
-    if (facts.ok() && !facts->by_value && !is_virtual(dataset)) {
-      // Nobody has written such values here: every rank has what the file held when it was opened.
-      const herr_t read = real().H5Dread(dataset, call.memory_type, call.memory_space,
-                                         call.file_space, H5P_DEFAULT, values[i]);
+    if (is_as_opened(parts[i])) {
+      const herr_t read = read_as_opened(parts[i], values[i]);
       if (read < 0) return read;
       continue;
     }

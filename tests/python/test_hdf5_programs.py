@@ -369,6 +369,13 @@ def test_both_libraries_before_both_programs(front, tmp_path):
 
 
 @FRONTS
+def test_a_program_that_is_bound_at_once(front, tmp_path):
+    """The dynamic linker has nothing to say of that."""
+    said = patterns(["blocks"], tmp_path, 2, front=front, LD_BIND_NOW="1")
+    assert said.startswith("tailrace: ") and len(said.splitlines()) == 1
+
+
+@FRONTS
 def test_switched_off(front, tmp_path):
     said = patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_HDF5="off")
     assert said == ""

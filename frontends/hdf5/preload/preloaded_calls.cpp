@@ -93,12 +93,6 @@ bool mpi_runs() {
   return initialised != 0 && finalised == 0;
 }
 
-void say(const std::string& what) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", what.c_str());
-}
-
 std::string version_text(unsigned major, unsigned minor, unsigned release) {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
@@ -119,32 +113,37 @@ class Hdf5 {
   }
   /// The calls that serve it; null: none do.
   const Hdf5Call* serving() const { return serving_.load(std::memory_order_acquire); }
-  /// It opens a file: see whether it can be served, the first time that MPI runs.
-  void begin_serving() {
-    if (asked_.load(std::memory_order_acquire) || !mpi_runs()) return;
+  /// It opens a file by this access list: see whether it can be served, the first time that MPI
+  /// runs. Collective where it cannot, over the list's communicator, as opening the file is.
+  void begin_serving(hid_t access_list) {
+    if (serving() != nullptr || library_ == nullptr || wanted_off() || !mpi_runs()) return;
     const std::lock_guard lock(asking_);
-    if (asked_.load(std::memory_order_acquire)) return;
-    if (library_ != nullptr && !wanted_off() && is_ours()) load();
-    asked_.store(true, std::memory_order_release);
+    if (!asked_ && function<hid_t (*)()>("H5Pset_fapl_mpio") != nullptr && is_ours()) load();
+    asked_ = true;
+    if (!why_not_.empty()) say_why_not(access_list);
   }
 
  private:
+  template <class Function>
+  Function function(const char* name) const {
+    return reinterpret_cast<Function>(dlsym(library_, name));
+  }
+
   bool is_ours() {
-    using Version = herr_t (*)(unsigned*, unsigned*, unsigned*);
-    const auto version = reinterpret_cast<Version>(dlsym(library_, "H5get_libversion"));
+    const auto version = function<herr_t (*)(unsigned*, unsigned*, unsigned*)>("H5get_libversion");
     unsigned major = 0;
     unsigned minor = 0;
     unsigned release = 0;
-    if (version == nullptr || dlsym(library_, "H5Pset_fapl_mpio") == nullptr) return false;
+    if (version == nullptr) return false;
     version(&major, &minor, &release);
     if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR) return true;
     Dl_info found{};
     dladdr(reinterpret_cast<void*>(version), &found);
-    say("this libtailrace_hdf5 serves parallel HDF5 " +
-        version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
-        ", but the program's calls reach HDF5 " + version_text(major, minor, release) + " in " +
-        (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
-        ", which therefore writes its files alone (docs/hdf5.md)");
+    why_not_ = "this libtailrace_hdf5 serves parallel HDF5 " +
+               version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
+               ", but the program's calls reach HDF5 " + version_text(major, minor, release) +
+               " in " + (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
+               ", which therefore writes its files alone (docs/hdf5.md)";
     return false;
   }
 
@@ -160,17 +159,50 @@ class Hdf5 {
       std::fprintf(stderr, "tailrace: %s\n", why != nullptr ? why : path.c_str());
       MPI_Abort(MPI_COMM_WORLD, 1);
     } else if (library_of(serving()->hdf5) != library_) {
-      say("files are written by HDF5 alone: " + path + " reaches another HDF5 than the program");
+      why_not_ = "files are written by HDF5 alone: " + path +
+                 " reaches another HDF5 than the program (docs/hdf5.md)";
     } else {
       serving_.store(serving()->calls, std::memory_order_release);
     }
   }
 
+  /// Once, by rank 0 of the first communicator that opens a file. By the functions of that HDF5,
+  /// which are the same in all versions. To ask for the communicator takes all ranks, so all do,
+  /// whether they have said it or not.
+  void say_why_not(hid_t access_list) {
+    const auto driver_of = function<hid_t (*)(hid_t)>("H5Pget_driver");
+    const auto mpi_of = function<herr_t (*)(hid_t, MPI_Comm*, MPI_Info*)>("H5Pget_fapl_mpio");
+    const auto mpi_driver = function<hid_t (*)()>("H5FD_mpio_init");
+    // Of HDF5 2; a program that looks at such a variable has its own copy of it.
+    const auto* mpi_driver_there = static_cast<const hid_t*>(dlsym(RTLD_DEFAULT, "H5FD_MPIO_id_g"));
+    if (mpi_driver_there == nullptr) {
+      mpi_driver_there = function<const hid_t*>("H5FD_MPIO_id_g");
+    }
+    if (access_list == H5P_DEFAULT || driver_of == nullptr || mpi_of == nullptr) return;
+    if (mpi_driver == nullptr && mpi_driver_there == nullptr) return;
+    const hid_t wanted = mpi_driver != nullptr ? mpi_driver() : *mpi_driver_there;
+    // HDF5 1.8 has ids of 32 bits.
+    if (static_cast<std::int32_t>(driver_of(access_list)) != static_cast<std::int32_t>(wanted)) {
+      return;
+    }
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Info info = MPI_INFO_NULL;
+    if (mpi_of(access_list, &comm, &info) < 0 || comm == MPI_COMM_NULL) return;
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    if (rank == 0 && !said_) std::fprintf(stderr, "tailrace: %s\n", why_not_.c_str());
+    said_ = true;
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+    MPI_Comm_free(&comm);
+  }
+
   Library library_;
   std::array<std::atomic<Hdf5Call>, n_calls> own_{};
   std::atomic<const Hdf5Call*> serving_ = nullptr;
-  std::atomic<bool> asked_ = false;
-  std::mutex asking_;
+  std::mutex asking_;  ///< What follows is under this.
+  bool asked_ = false;
+  std::string why_not_;
+  bool said_ = false;
 };
 
 /// A file of the process that has called: where its code lies, and its HDF5.
@@ -293,8 +325,13 @@ Callers& callers() {
   return *all;
 }
 
-constexpr bool opens(std::string_view name) {
-  return name.starts_with("H5Fcreate") || name.starts_with("H5Fopen");
+/// Where a call that opens a file has its access list; -1: it opens none. The asynchronous ones
+/// have three parameters more at the begin.
+constexpr int access_list_at(std::string_view name) {
+  if (name == "H5Fcreate") return 3;
+  if (name == "H5Fcreate_async") return 6;
+  if (name == "H5Fopen") return 2;
+  return name == "H5Fopen_async" ? 5 : -1;
 }
 
 template <class Function, std::size_t index>
@@ -305,7 +342,8 @@ struct Preloaded<Returned(Given...), index> {
 
   static Returned call(const void* caller, Given... given) {
     Hdf5& hdf5 = callers().hdf5_of(caller);
-    if constexpr (opens(call_names[index])) hdf5.begin_serving();
+    constexpr int at = access_list_at(call_names[index]);
+    if constexpr (at >= 0) hdf5.begin_serving(std::get<at>(std::tie(given...)));
     const Hdf5Call* const serving = hdf5.serving();
     const Hdf5Call found = serving != nullptr ? serving[index] : hdf5.own(index);
     if (found == nullptr) {
