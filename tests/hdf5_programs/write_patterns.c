@@ -667,9 +667,44 @@ static herr_t note_error(unsigned n, const H5E_error2_t* error, void* last) {
   return 0;
 }
 
+/* Text of variable length that a file had: who reads it asks no other rank, whatever the list. */
+static void read_words(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.words", path);
+  hid_t text = H5Tcopy(H5T_C_S1);
+  DO(H5Tset_size(text, H5T_VARIABLE));
+  if (rank == 0) {
+    const char* word = "word";
+    hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    DO(file);
+    hid_t scalar = H5Screate(H5S_SCALAR);
+    hid_t words = create(file, "words", text, scalar, H5P_DEFAULT);
+    DO(H5Dwrite(words, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, &word));
+    DO(H5Sclose(scalar));
+    DO(H5Dclose(words));
+    DO(H5Fclose(file));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  hid_t file = open_file(name, H5F_ACC_RDWR);
+  hid_t words = H5Dopen2(file, "words", H5P_DEFAULT);
+  DO(words);
+  if (rank == n_ranks - 1) {
+    char* read = NULL;
+    hid_t collective = collective_list();
+    DO(H5Dread(words, text, H5S_ALL, H5S_ALL, collective, &read));
+    CHECK(strcmp(read, "word") == 0);
+    DO(H5free_memory(read));
+    DO(H5Pclose(collective));
+  }
+  DO(H5Dclose(words));
+  DO(H5Fclose(file));
+  DO(H5Tclose(text));
+}
+
 /* Asks for what is not served: every rank hears so, and the file is none the worse. */
 static void refused(const char* path) {
   const hsize_t extents[2] = {50, 100};
+  read_words(path);
   hid_t file = create_file(path);
   hid_t space = space_of(2, extents, NULL);
   hid_t dataset = create(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
