@@ -172,8 +172,15 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 /// Collective.
 Status prepare_options(Comm& comm, ArrayFileOptions& options) {
   TAILRACE_TRY(read_array_options(comm, options));
-  TAILRACE_TRY(hdf5::register_own_filters());
-  return Status();
+  return comm.agree(hdf5::register_own_filters());
+}
+
+/// Rank 0's words are out before another rank hears of the failure, since programs abort then.
+/// Collective.
+int refuse_options(const Status& failure, Comm& comm) {
+  const int code = report_failure(failure, comm);
+  comm.barrier();
+  return code;
 }
 
 int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
@@ -187,7 +194,7 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
   if (const Status settings = prepare_options(**ranks, options); !settings.ok()) {
-    return report_failure(settings, comm);
+    return refuse_options(settings, **ranks);
   }
   options.file.replace = (mode & NC_NOCLOBBER) == 0;
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
@@ -207,7 +214,7 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
   if (const Status settings = prepare_options(**ranks, options); !settings.ok()) {
-    return report_failure(settings, comm);
+    return refuse_options(settings, **ranks);
   }
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
   file->create_mode = mode;
