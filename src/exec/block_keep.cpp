@@ -3,6 +3,7 @@
 #include "exec/block_keep.hpp"
 
 #include <iterator>
+#include <new>
 
 namespace tailrace {
 namespace {
@@ -16,13 +17,13 @@ Buffer BlockKeep::take(std::uint64_t n_bytes) {
   if (n_bytes < kLeastBytes) return Buffer(n_bytes);
   {
     const std::scoped_lock lock(mutex_);
-    const auto fits = blocks_.lower_bound(n_bytes);
-    if (fits != blocks_.end() && fits->first <= n_bytes + n_bytes / 4) {
-      const auto last = std::prev(blocks_.upper_bound(fits->first));
+    const auto behind = blocks_.upper_bound(n_bytes);
+    if (behind != blocks_.begin() && std::prev(behind)->first == n_bytes) {
+      const auto last = std::prev(behind);
       Buffer block = std::move(last->second.block);
       kept_bytes_ -= last->first;
       blocks_.erase(last);
-      block.set_n_bytes(n_bytes);
+      block.set_n_bytes(n_bytes);  // It may have been filled in part.
       return block;
     }
     ++n_new_;
@@ -34,8 +35,12 @@ void BlockKeep::give(Buffer block) {
   const std::uint64_t n_bytes = block.capacity();
   if (n_bytes < kLeastBytes) return;
   const std::scoped_lock lock(mutex_);
-  kept_bytes_ += n_bytes;
-  blocks_.emplace(n_bytes, Kept{std::move(block), step_});
+  try {
+    blocks_.emplace(n_bytes, Kept{std::move(block), step_});
+    kept_bytes_ += n_bytes;
+  } catch (const std::bad_alloc&) {
+    // It is freed then. Threads that write call this, where nobody would catch it.
+  }
 }
 
 BlockKeep::Blocks::iterator BlockKeep::drop(Blocks::iterator place) {

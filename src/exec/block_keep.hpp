@@ -23,8 +23,8 @@ namespace tailrace {
 /// Thread-safe.
 class BlockKeep {
  public:
-  /// A block of `n_bytes`, uninitialised: a kept one that is at most a quarter larger, of several
-  /// the one that was given back last; or a new one. Unallocated if memory is short.
+  /// A block of `n_bytes`, uninitialised: a kept one of that size, of several the one that was
+  /// given back last; or a new one. Unallocated if memory is short.
   Buffer take(std::uint64_t n_bytes);
   /// Keep a block; a small one is freed, since malloc keeps such itself.
   void give(Buffer block);

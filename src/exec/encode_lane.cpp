@@ -300,9 +300,8 @@ void EncodeLane::wake_all() {
 void EncodeLane::wake_one() {
   const auto resting = std::find(at_work_.begin(), at_work_.end(), false);
   const auto lane_number = static_cast<std::int32_t>(resting - at_work_.begin()) + 1;
-  *resting = true;
-  ++n_at_work_;
-  (void)threads_.post([this, lane_number] { run(lane_number); });  // There is one: it rests.
+  *resting = threads_.post([this, lane_number] { run(lane_number); });  // There is one: it rests.
+  if (*resting) ++n_at_work_;
 }
 
 EncodeLane::Waiting EncodeLane::waiting() const {

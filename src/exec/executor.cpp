@@ -79,7 +79,7 @@ void Executor::serve_and_stage() {
   advance_round();
 }
 
-void Executor::hand_over(bool keep_puts) {
+void Executor::hand_over(bool keep_puts, const std::function<void()>& before_waiting) {
   start_s_ = clock_.now_s();
   TAILRACE_CHECK(round_ == Round::none);
   holding_ = keep_puts ? Holding::puts : Holding::values;
@@ -94,6 +94,7 @@ void Executor::hand_over(bool keep_puts) {
     serve_and_stage();
     if (next_job_ == ownership_.jobs.size() && pieces_->settled()) break;
     encode_lane_.let_go();  // What is waited for may take its time, or be the threads' to free.
+    before_waiting();
     make_room(seen);
   }
   comm_.finish_posts();

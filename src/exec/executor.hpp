@@ -115,7 +115,8 @@ class Executor {
   /// Take all chunks' values and serve the other ranks; when it returns, the step needs neither the
   /// callers' values (but under `keep_puts`) nor MPI (but for tail extents, see attend()) until
   /// finish(). Waits for memory if that is short. Collective in effect: it answers requests.
-  void hand_over(bool keep_puts);
+  /// @param before_waiting  is called each time before it waits, for others or for memory.
+  void hand_over(bool keep_puts, const std::function<void()>& before_waiting);
   /// Encode a chunk on the calling (main) thread. @returns false if none fits, or is left.
   bool encode_here(const LaneOutlook& outlook);
   /// Let what needs the main thread move. Never waits. Main thread only.

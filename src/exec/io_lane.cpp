@@ -38,19 +38,18 @@ IoLane::~IoLane() { finish(); }
 /// Call the thread if it rests. Under the lock.
 void IoLane::wake() {
   if (at_work_ || !has_thread_) return;
-  at_work_ = true;
-  (void)threads_.post([this] { run(); });  // There is one: it rests.
+  at_work_ = threads_.post([this] { run(); });  // There is one: it rests.
 }
 
 void IoLane::push(EncodedChunk chunk) {
   {
     const std::scoped_lock lock(mutex_);
+    wake();  // Before the chunk is there: without memory for the call it is nobody's.
     auto place = waiting_.end();
     while (place != waiting_.begin() && std::prev(place)->write_position > chunk.write_position) {
       --place;
     }
     waiting_.insert(place, std::move(chunk));
-    wake();
   }
   wake_.notify_one();
   if (!has_thread_) write_waiting();

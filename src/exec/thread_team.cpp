@@ -55,6 +55,7 @@ std::uint64_t ThreadTeam::start_helpers() {
 bool ThreadTeam::start() {
   if (pid_ != 0 && !has_helpers()) return false;
   std::vector<std::thread>& helpers = shared_->helpers;
+  helpers.reserve(n_threads_ - 1);
   while (!refused_ && helpers.size() + 1 < n_threads_) {
     std::thread helper = start_thread([shared = shared_.get()] { shared->help(); });
     refused_ = !helper.joinable();

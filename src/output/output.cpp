@@ -263,22 +263,28 @@ Status Output::start_commit_at_root(
 }
 
 void Output::let_commit_go() {
-  if (!commit_work_) return;
+  if (!commit_work_ || commit_begun_) return;
   commit_begun_ = true;
-  const auto commit = [this, work = std::exchange(commit_work_, nullptr)] { commit_ = work(); };
-  if (!committer_.post(commit)) commit();  // No thread is to be had: it is done now.
+  const auto commit = [this] { *commit_ = commit_work_(); };
+  bool posted = false;
+  try {
+    posted = committer_.post(commit);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!posted) commit();  // No thread is to be had, or no memory for the call: it is done now.
 }
 
 /// @returns whether there was one.
 bool Output::wait_for_commit() {
   let_commit_go();
   committer_.finish_posted();
+  commit_work_ = nullptr;
   return std::exchange(commit_begun_, false);
 }
 
 Status Output::finish_commit_at_root() {
   if (!wait_for_commit()) return Status();
-  const Status written = std::exchange(commit_, Status());
+  const Status written = std::exchange(*commit_, Status());
   const Status finished = metadata_taken_.get() ? file_->finish_commit() : Status();
   in_place_ = in_place_ || (written.ok() && finished.ok());
   return written.ok() ? finished : written;
@@ -308,6 +314,7 @@ void Output::leave_to_parent() {
   (void)file_.release();
   (void)tail_.release();
   (void)storage_.release();
+  (void)commit_.release();
 }
 
 Status Output::close(bool keep) {

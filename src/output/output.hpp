@@ -184,7 +184,8 @@ class Output {
   std::shared_future<bool> metadata_taken_;  ///< Out of HDF5, and whether it was: rank 0 only.
   std::function<Status()> commit_work_;      ///< Of a commit that the thread has not begun.
   bool commit_begun_ = false;  ///< And not heard of yet. Rank 0 only, as what follows.
-  Status commit_;              ///< How it went, once the thread has nothing to do.
+  /// How it went, once the thread has nothing to do.
+  std::unique_ptr<Status> commit_ = std::make_unique<Status>();
   ThreadTeam committer_{2, Manners::waiting};  ///< Last: its thread uses what stands above.
 };
 

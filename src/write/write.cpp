@@ -515,7 +515,10 @@ Status FileWriter::close() {
 /// Without close() this rank may be alone here, so nothing collective happens.
 FileWriter::~FileWriter() {
   const bool of_parent = output_.in_forked_child();
-  if (of_parent) (void)flight_.release();  // its threads are the parent's
+  if (of_parent) {  // Its threads are the parent's, and may have been at work on these.
+    (void)flight_.release();
+    (void)lane_stock_.release();
+  }
   if (closed_ && !of_parent) return;
   if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop what is left
   flight_.reset();

@@ -41,7 +41,8 @@ Result<StepReport> FileWriter::hand_over_step() {
   if (done.ok()) {
     const double prepare_s = clock_.now_s();
     done = prepare_step(*step, opening);
-    if (done.ok()) step->executor->hand_over(options_.hold_promise);
+    const auto commit_last_step = [&] { output_.let_commit_go(); };
+    if (done.ok()) step->executor->hand_over(options_.hold_promise, commit_last_step);
     step->report.handover_s = clock_.now_s() - prepare_s;
   }
   output_.let_commit_go();
