@@ -55,6 +55,9 @@ Status Output::claim(Comm& comm, const std::string& path) {
   TAILRACE_TRY(as_rank_0_says(comm, claimed));
   comm.broadcast(resolved, 0);
   path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
+  // The job before may have ended a moment ago on other nodes. Who reads the file does so behind an
+  // agreement that follows.
+  refresh_file_on_nodes(comm, path_);
   return Status();
 }
 
@@ -138,6 +141,7 @@ Status Output::resume(Comm& comm, const std::string& path, const FileOptions& op
 }
 
 Status Output::open_at(const std::string& path) {
+  if (path != path_) refresh_file_on_nodes(*comm_, path);
   TAILRACE_TRY(comm_->agree(open_storage(path, false)));
   TAILRACE_TRY(check_one_file(*comm_, path_, &lock_));
   TAILRACE_TRY(make_tail());
