@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "exec/comm_factory.hpp"
+#include "mpi/comm_of_all.hpp"
 #include "mpi/rank_support.hpp"
 #include "unit/array_support.hpp"
 
@@ -14,13 +14,6 @@ namespace {
 
 using namespace tailrace;
 using namespace tailrace::test;
-
-std::unique_ptr<Comm> world() {
-  const MPI_Comm comm = MPI_COMM_WORLD;
-  Result<std::unique_ptr<Comm>> made = make_mpi_comm(&comm, sizeof comm);
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return made.ok() ? std::move(*made) : nullptr;
-}
 
 struct Case {
   Shape lengths;  ///< 0: unlimited.
@@ -63,9 +56,9 @@ void run_case(const Case& what, const std::string& path, unsigned seed) {
   ReferenceArray<double> reference(shape, kFill);
   double next = 1;
   for (int opening = 0; opening < 3; ++opening) {
-    auto file = opening == 0
-                    ? created(world(), path, array_options(what.options))
-                    : opened(world(), path, ArrayFile::Access::write, array_options(what.options));
+    auto file = opening == 0 ? created(api_test::comm_of_all(), path, array_options(what.options))
+                             : opened(api_test::comm_of_all(), path, ArrayFile::Access::write,
+                                      array_options(what.options));
     ASSERT_NE(file, nullptr);
     if (opening == 0) {
       EXPECT_OK(file->change_model(one_variable(ModelType::f64, what.lengths)));
@@ -85,7 +78,7 @@ void run_case(const Case& what, const std::string& path, unsigned seed) {
     put_some(*file, shape, random, next, reference);
     EXPECT_OK(file->close());
   }
-  auto file = opened(world(), path, ArrayFile::Access::read, array_options(""));
+  auto file = opened(api_test::comm_of_all(), path, ArrayFile::Access::read, array_options(""));
   ASSERT_NE(file, nullptr);
   check_all(*file, shape, reference);
   EXPECT_OK(file->close());
@@ -112,7 +105,8 @@ TEST(ArrayFile, RowByRowBeyondTheCap) {
   const std::string path = api_test::scratch("rows.nc");
   const auto me = static_cast<std::uint64_t>(api_test::rank());
   const auto n = static_cast<std::uint64_t>(api_test::n_ranks());
-  auto file = created(world(), path, array_options("memory=4MB,codec=deflate,chunk=16x1024"));
+  auto file = created(api_test::comm_of_all(), path,
+                      array_options("memory=4MB,codec=deflate,chunk=16x1024"));
   ASSERT_NE(file, nullptr);
   EXPECT_OK(file->change_model(one_variable(ModelType::f32, {0, kColumns})));
   for (std::uint64_t row = 0; row < kRows; ++row) {
@@ -124,7 +118,7 @@ TEST(ArrayFile, RowByRowBeyondTheCap) {
   }
   EXPECT_OK(file->close());
   EXPECT_EQ(file->report().n_chunks, kRows / 16 * 4);
-  file = opened(world(), path, ArrayFile::Access::read, array_options(""));
+  file = opened(api_test::comm_of_all(), path, ArrayFile::Access::read, array_options(""));
   ASSERT_NE(file, nullptr);
   const std::vector<float> column = get_values<float>(*file, 0, {{0, 77 + me}, {kRows, 1}, {}});
   for (std::uint64_t row = 0; row < kRows; ++row) EXPECT_EQ(column[row], static_cast<float>(row));

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "exec/comm_factory.hpp"
+#include "comm_of_all.hpp"
 #include "rank_support.hpp"
 
 namespace {
@@ -14,17 +14,10 @@ namespace {
 using namespace api_test;
 using namespace tailrace;
 
-std::unique_ptr<Comm> comm_of_all() {
-  const MPI_Comm everybody = MPI_COMM_WORLD;
-  auto made = make_mpi_comm(&everybody, sizeof everybody);
-  EXPECT_TRUE(made.ok());
-  return std::move(*made);
-}
-
 TEST(MpiComm, NumbersBeyondTheLargestWithASignAreTheLargest) {
   constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   constexpr std::uint64_t kBeyond = std::uint64_t{1} << 63;
-  const std::unique_ptr<Comm> comm = comm_of_all();
+  const std::unique_ptr<Comm> comm = api_test::comm_of_all();
   const auto me = static_cast<std::uint64_t>(rank());
   const std::uint64_t mine = rank() == n_ranks() - 1 ? kNone : me;
   std::array<std::uint64_t, 3> least = {mine, kBeyond + me, kNone};

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "array/dataset_array.hpp"
-#include "exec/comm_factory.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "mpi/comm_of_all.hpp"
 #include "mpi/rank_support.hpp"
 #include "unit/array_support.hpp"
 
@@ -19,13 +19,6 @@ namespace {
 
 using namespace tailrace;
 using namespace tailrace::test;
-
-std::unique_ptr<Comm> world_of_datasets() {
-  const MPI_Comm comm = MPI_COMM_WORLD;
-  Result<std::unique_ptr<Comm>> made = make_mpi_comm(&comm, sizeof comm);
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return made.ok() ? std::move(*made) : nullptr;
-}
 
 std::uint64_t address_of(hid_t object) {
   H5O_info_t info;
@@ -74,7 +67,7 @@ std::vector<double> get_doubles(DatasetArray& array, std::size_t dataset, const 
 /// there is a flush in time, whatever is held back.
 TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
   const bool several = api_test::n_ranks() > 1;
-  auto made = DatasetArray::create(world_of_datasets(), api_test::scratch("calls.h5"),
+  auto made = DatasetArray::create(api_test::comm_of_all(), api_test::scratch("calls.h5"),
                                    array_options("memory=8MB,codec=deflate"));
   ASSERT_TRUE(made.ok()) << made.status().message();
   DatasetArray& array = **made;

@@ -11,8 +11,8 @@
 #include <random>
 #include <thread>
 
+#include "comm_of_all.hpp"
 #include "core/option_table.hpp"
-#include "exec/comm_factory.hpp"
 #include "rank_support.hpp"
 #include "unit/engine_support.hpp"
 
@@ -23,13 +23,6 @@ using namespace tailrace;
 
 constexpr std::uint64_t kRows = 256;  // of each rank
 constexpr std::uint64_t kColumns = 512;
-
-std::unique_ptr<Comm> nodes_world() {
-  const MPI_Comm everybody = MPI_COMM_WORLD;
-  auto made = make_mpi_comm(&everybody, sizeof everybody);
-  EXPECT_TRUE(made.ok());
-  return std::move(*made);
-}
 
 Shape shape() { return {kRows * static_cast<std::uint64_t>(n_ranks()), kColumns}; }
 
@@ -66,7 +59,7 @@ struct Output {
   Output(const std::string& path, const std::string& text) {
     FileOptions options;
     EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
-    auto made = Writer::create(nodes_world(), path, options);
+    auto made = Writer::create(api_test::comm_of_all(), path, options);
     EXPECT_TRUE(made.ok()) << made.status().message();
     writer = std::move(*made);
     FieldDefinition definition{"/u", DType::u32, shape(), options.field_defaults, false};

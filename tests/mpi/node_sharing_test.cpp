@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "exec/comm_factory.hpp"
+#include "comm_of_all.hpp"
 #include "rank_support.hpp"
 
 namespace {
@@ -21,13 +21,6 @@ using tailrace::WrittenChunk;
 
 constexpr std::uint64_t kRoomBytes = 20000;
 constexpr std::uint64_t kChunks = 200;
-
-std::unique_ptr<Comm> sharing_world() {
-  const MPI_Comm everybody = MPI_COMM_WORLD;
-  auto made = tailrace::make_mpi_comm(&everybody, sizeof everybody);
-  EXPECT_TRUE(made.ok());
-  return std::move(*made);
-}
 
 /// The same new file on all ranks. Collective.
 std::unique_ptr<tailrace::Storage> open_on_all(Comm& comm, const std::string& path) {
@@ -49,7 +42,7 @@ std::vector<std::byte> chunk_bytes(int donor, std::uint64_t chunk_index) {
 }
 
 TEST(NodeWindow, EveryRankOfANodeSeesEverySegment) {
-  const auto comm = sharing_world();
+  const auto comm = api_test::comm_of_all();
   for (const std::uint64_t n_bytes : {std::uint64_t{8}, std::uint64_t{100'001}}) {
     auto made = comm->create_node_window(n_bytes);
     ASSERT_TRUE(made.ok()) << made.status().message();
@@ -177,7 +170,7 @@ struct OneRank {
 
 TEST(SharedWrites, OthersWriteMyChunksToTheFile) {
   const std::string path = scratch();
-  const auto comm = sharing_world();
+  const auto comm = api_test::comm_of_all();
   const auto storage = open_on_all(*comm, path);
   auto tail = comm->create_tail(0);
   ASSERT_TRUE(tail.ok());
@@ -200,7 +193,7 @@ TEST(SharedWrites, OthersWriteMyChunksToTheFile) {
 
 TEST(SharedWrites, ABrokenRankFailsItsDonorsStepAndAllLeaveIt) {
   const std::string path = scratch();
-  const auto comm = sharing_world();
+  const auto comm = api_test::comm_of_all();
   const auto storage = open_on_all(*comm, path);
   auto tail = comm->create_tail(0);
   auto shared = SharedWrites::create(*comm, kRoomBytes);
@@ -215,7 +208,7 @@ TEST(SharedWrites, ABrokenRankFailsItsDonorsStepAndAllLeaveIt) {
 }
 
 TEST(SharedWrites, ARankThatGaveUpIsNotWaitedFor) {
-  const auto comm = sharing_world();
+  const auto comm = api_test::comm_of_all();
   auto shared = SharedWrites::create(*comm, kRoomBytes);
   comm->barrier();
   ASSERT_TRUE(shared.ok());

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "comm_of_all.hpp"
 #include "core/option_table.hpp"
-#include "exec/comm_factory.hpp"
 #include "rank_support.hpp"
 #include "read/read.hpp"
 #include "write/write.hpp"
@@ -21,13 +21,6 @@ namespace {
 
 using namespace api_test;
 using namespace tailrace;
-
-std::unique_ptr<Comm> world_of_nodes() {
-  const MPI_Comm everybody = MPI_COMM_WORLD;
-  auto made = make_mpi_comm(&everybody, sizeof everybody);
-  EXPECT_TRUE(made.ok());
-  return std::move(*made);
-}
 
 struct Claim {
   std::uint64_t address = 0;
@@ -75,7 +68,7 @@ std::vector<Claim> gathered(Comm& comm, const std::vector<Claim>& mine) {
 constexpr std::uint64_t kStart = 1000;
 
 TEST(SeveralNodes, ClaimsFollowEachOtherWithoutAGap) {
-  const auto comm = world_of_nodes();
+  const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok()) << tail.status().message();
   for (int step = 0; step < 3; ++step) {
@@ -96,7 +89,7 @@ TEST(SeveralNodes, ClaimsFollowEachOtherWithoutAGap) {
 
 /// What is had ahead is used first; what is too much of it is the only gap.
 TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
-  const auto comm = world_of_nodes();
+  const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
   constexpr std::uint64_t n_bytes = 100'000;
@@ -119,7 +112,7 @@ TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
 
 /// Claims that wait when the program goes on to calls of its own, in which rank 0 serves nobody.
 TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
-  const auto comm = world_of_nodes();
+  const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
   for (int step = 0; step < 3; ++step) {
@@ -146,7 +139,7 @@ TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
 }
 
 TEST(SeveralNodes, AFailureReachesTheOtherNodesWithinTheStep) {
-  const auto comm = world_of_nodes();
+  const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
   for (int failing = 0; failing < n_ranks(); ++failing) {
@@ -205,14 +198,14 @@ void expect_refused(const Status& status) {
 }
 
 TEST(SeveralNodes, AFileThatOneNodeHasForItselfIsRefused) {
-  const auto comm = world_of_nodes();
+  const auto comm = api_test::comm_of_all();
   if (comm->place().empty()) GTEST_SKIP() << "a single node";
   const OtherFolders folders(*comm, {"new.h5.partial", "old.h5"});
   write_empty_file("old.h5");
   FileOptions options;
-  expect_refused(Writer::create(world_of_nodes(), "new.h5", options).status());
-  expect_refused(Writer::open(world_of_nodes(), "old.h5", options).status());
-  expect_refused(Reader::open(world_of_nodes(), "old.h5", ReadOptions()).status());
+  expect_refused(Writer::create(api_test::comm_of_all(), "new.h5", options).status());
+  expect_refused(Writer::open(api_test::comm_of_all(), "old.h5", options).status());
+  expect_refused(Reader::open(api_test::comm_of_all(), "old.h5", ReadOptions()).status());
   if (folders.other) {
     EXPECT_EQ(std::filesystem::file_size("new.h5.partial"), 11U);
   } else {  // Nothing is left of what was refused.
@@ -223,7 +216,7 @@ TEST(SeveralNodes, AFileThatOneNodeHasForItselfIsRefused) {
 
 /// As where a client learns late what another one has written.
 TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
-  const auto comm = world_of_nodes();
+  const auto comm = api_test::comm_of_all();
   if (comm->place().empty()) GTEST_SKIP() << "a single node";
   const OtherFolders folders(*comm, {"late.h5"});
   write_empty_file("late.h5");
@@ -234,7 +227,7 @@ TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
     std::filesystem::copy_file("../one/late.h5", fresh);
     std::filesystem::rename(fresh, "late.h5");
   });
-  auto reader = Reader::open(world_of_nodes(), "late.h5", ReadOptions());
+  auto reader = Reader::open(api_test::comm_of_all(), "late.h5", ReadOptions());
   EXPECT_TRUE(reader.ok()) << reader.status().message();
   if (reader.ok()) {
     EXPECT_TRUE((*reader)->close().ok());
