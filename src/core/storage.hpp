@@ -38,11 +38,18 @@ class Storage {
   /// its end meanwhile.
   virtual Status extend(std::uint64_t n_bytes) = 0;
 
+  /// Take away what lies behind the first `n_bytes`, of the file that is open.
+  virtual Status cut(std::uint64_t n_bytes);
+
   /// Make all completed writes durable (fdatasync).
   virtual Status sync() = 0;
 
   virtual const std::string& path() const = 0;
 };
+
+inline Status Storage::cut(std::uint64_t /*n_bytes*/) {
+  return Status(Code::unsupported, "\"" + path() + "\" cannot be cut");
+}
 
 inline Status Storage::write_pieces_at(std::uint64_t address,
                                        std::span<const std::span<const std::byte>> pieces) {

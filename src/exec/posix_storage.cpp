@@ -129,6 +129,11 @@ class PosixStorage final : public Storage {
 
   Status extend(std::uint64_t n_bytes) override { return extend_file(descriptor_, n_bytes, path_); }
 
+  Status cut(std::uint64_t n_bytes) override {
+    if (::ftruncate(descriptor_, static_cast<off_t>(n_bytes)) == 0) return Status();
+    return status_from_errno(errno, "cutting \"" + path_ + "\"");
+  }
+
   Status sync() override {
     if (::fdatasync(descriptor_) != 0) return status_from_errno(errno, "sync of \"" + path_ + "\"");
     return Status();

@@ -9,17 +9,39 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <random>
+#include <stdexcept>
 #include <string_view>
 #include <thread>
+#include <utility>
+
+#include "core/byte_stream.hpp"
+#include "hdf5/file_names.hpp"
+#include "hdf5/writer_lock.hpp"
 
 namespace tailrace {
 namespace {
 
-constexpr int looks = 50;
-constexpr std::chrono::milliseconds between_looks{100};
+/// How long to wait before each further look. A client that keeps for a second what it knows of a
+/// file begins that second anew whenever it is asked: it must be left alone for longer.
+constexpr std::array<std::chrono::milliseconds, 7> before_looks = {
+    std::chrono::milliseconds(0),    std::chrono::milliseconds(100),
+    std::chrono::milliseconds(200),  std::chrono::milliseconds(1200),
+    std::chrono::milliseconds(1200), std::chrono::milliseconds(1200),
+    std::chrono::milliseconds(1200)};
 constexpr std::uint64_t end_bytes = 4096;
+
+/// Whole pages behind what is written next, of which clients keep what they have read.
+constexpr std::uint64_t mark_alignment = 65536;
+
+/// What rank 0 writes into the file to be found by others.
+struct Mark {
+  std::uint64_t address = 0;
+  std::array<std::uint32_t, 8> words{};
+};
 
 std::string bytes_at(int fd, std::uint64_t address, std::uint64_t n_bytes) {
   std::array<char, end_bytes> bytes{};
@@ -27,9 +49,30 @@ std::string bytes_at(int fd, std::uint64_t address, std::uint64_t n_bytes) {
   return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
 }
 
+/// See refresh_file(). @returns false  the file has been replaced: its name leads elsewhere, and
+/// this client learns it late.
+bool ask_server(const std::string& path, std::uint64_t n_bytes) {
+  const Result<RegularFile> file = open_regular(path, O_RDONLY);
+  if (!file.ok()) return true;
+  // GlusterFS answers the question from its memory but after a sync. It gives a write the time at
+  // which it was asked for, so that one which comes late changes the bytes and no time by which the
+  // kernel could tell that what it keeps is old.
+  const int fd = file->at.fd();
+  struct statx facts {};
+  (void)::fdatasync(fd);
+  const int flags = AT_EMPTY_PATH | AT_STATX_FORCE_SYNC;
+  const bool told = ::statx(fd, "", flags, STATX_BASIC_STATS, &facts) == 0;
+  if (!told && (errno == ENOENT || errno == ESTALE)) return false;
+  const auto length = static_cast<off_t>(std::min<std::uint64_t>(n_bytes, INT64_MAX));
+  const auto last = static_cast<off_t>(facts.stx_size) - length;
+  (void)::posix_fadvise(fd, 0, length, POSIX_FADV_DONTNEED);
+  (void)::posix_fadvise(fd, std::max<off_t>(last, 0), length, POSIX_FADV_DONTNEED);
+  return true;
+}
+
 /// The length and both ends of a file; why it cannot be opened, if so.
 std::string ends_of(const std::string& path) {
-  refresh_file(path, end_bytes);
+  ask_server(path, end_bytes);
   const Result<RegularFile> file = open_regular(path, O_RDONLY);
   if (!file.ok()) return file.status().message();
   const std::uint64_t n_bytes = file->n_bytes;
@@ -43,68 +86,124 @@ std::string first_words(const std::string& seen) {
   return seen.substr(0, seen.find_first_of(":\n"));
 }
 
-/// Some network file systems ask their server about the names of a folder when it is opened.
-void refresh_folder(const std::string& path) {
+/// Some network file systems ask their server about the names of a folder when it is opened (NFS);
+/// others learn only from its list that another file has a name that they know (GlusterFS).
+void refresh_name(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  if (DIR* listing = ::opendir(folder.c_str()); listing != nullptr) ::closedir(listing);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  DIR* const listing = ::opendir(folder.c_str());
+  if (listing == nullptr) return;
+  const dirent* entry = ::readdir(listing);
+  while (entry != nullptr && entry->d_name != name) entry = ::readdir(listing);
+  ::closedir(listing);
 }
 
-Status look_for(const std::string& expected, const std::string& path, bool written) {
-  const std::string name = written ? lock_path_of(path) : path;
+/// Call `look` until it says yes, for some seconds.
+bool look_again_and_again(const std::string& path, const std::function<bool()>& look) {
+  if (look()) return true;
+  return std::any_of(before_looks.begin(), before_looks.end(), [&](const auto& before_look) {
+    std::this_thread::sleep_for(before_look);
+    refresh_name(path);
+    return look();
+  });
+}
+
+Status not_one_file(const std::string& path, const std::string& seen) {
+  return Status(Code::io_error, "\"" + path + "\" is not rank 0's file here" + seen +
+                                    "; is the shared file system mounted?");
+}
+
+Status look_for(const std::string& expected, const std::string& path) {
   std::string seen;
-  for (int look = 0; look < looks; ++look) {
-    if (look > 0) std::this_thread::sleep_for(between_looks);
-    if (look > 0) refresh_folder(name);
-    seen = ends_of(name);
-    if (seen == expected) return Status();
+  const auto look = [&] { return (seen = ends_of(path)) == expected; };
+  if (look_again_and_again(path, look)) return Status();
+  return not_one_file(path, ": rank 0 sees " + first_words(expected) + ", this node " +
+                                first_words(seen) + ", or other contents");
+}
+
+bool has_mark(Storage& storage, const Mark& mark) {
+  std::array<std::uint32_t, 8> words{};
+  return storage.read_at(mark.address, std::as_writable_bytes(std::span(words))).ok() &&
+         words == mark.words;
+}
+
+Status look_for(const Mark& mark, const std::string& path, const std::unique_ptr<Storage>& storage,
+                const std::function<Status()>& open_again) {
+  if (has_mark(*storage, mark)) return Status();
+  Status opened;
+  const auto look = [&] {
+    opened = open_again();
+    ask_server(path, 0);
+    return opened.ok() && has_mark(*storage, mark);
+  };
+  if (look_again_and_again(path, look)) return Status();
+  return opened.ok() ? not_one_file(path, "") : opened;
+}
+
+/// Write a mark behind the file's end, for `words` to tell. Rank 0.
+Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
+  Mark mark;
+  try {
+    std::random_device random;
+    for (std::uint32_t& word : mark.words) word = random() | 1U;  // No zeros, as holes have.
+  } catch (const std::runtime_error&) {
+    return Status(Code::io_error, "the system has no random numbers");
   }
-  return Status(Code::io_error, "\"" + path + "\" is not rank 0's file here: of \"" + name +
-                                    "\" rank 0 sees " + first_words(expected) + ", this node " +
-                                    first_words(seen) +
-                                    ", or other contents; is the shared file system mounted?");
+  mark.address = (end / mark_alignment + 1) * mark_alignment;
+  TAILRACE_TRY(storage.write_at(mark.address, std::as_bytes(std::span(mark.words))));
+  TAILRACE_TRY(storage.sync());
+  words.add(mark);
+  return Status();
 }
 
 }  // namespace
 
 void refresh_file(const std::string& path, std::uint64_t n_bytes) {
-  const Result<RegularFile> file = open_regular(path, O_RDONLY);
-  if (!file.ok()) return;
-  // GlusterFS answers the question from its memory but after a sync. It gives a write the time at
-  // which it was asked for, so that one which comes late changes the bytes and no time by which the
-  // kernel could tell that what it keeps is old.
-  struct statx facts {};
-  (void)::fdatasync(file->at.fd());
-  (void)::statx(file->at.fd(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &facts);
-  const auto length = static_cast<off_t>(std::min<std::uint64_t>(n_bytes, INT64_MAX));
-  const auto last = static_cast<off_t>(facts.stx_size) - length;
-  (void)::posix_fadvise(file->at.fd(), 0, length, POSIX_FADV_DONTNEED);
-  (void)::posix_fadvise(file->at.fd(), std::max<off_t>(last, 0), length, POSIX_FADV_DONTNEED);
+  look_again_and_again(path, [&] { return ask_server(path, n_bytes); });
 }
 
 void refresh_file_on_nodes(const Comm& comm, const std::string& path) {
   if (!comm.place().empty() && comm.leads_node()) refresh_file(path, UINT64_MAX);
 }
 
-Status check_one_file(Comm& comm, const std::string& path, const WriterLock* lock) {
+Status check_one_file(Comm& comm, const std::string& path) {
   if (comm.place().empty()) return Status();  // a single node
   Bytes told;
-  Status mine;
-  if (comm.is_root()) {
-    const bool held = lock != nullptr && lock->held();
-    if (held) mine = lock->sync();  // Others may see it only then.
-    // 'f' is also for a file in a folder that cannot have a lock file.
-    std::string text = held ? "l" + ends_of(lock_path_of(path)) : "f" + ends_of(path);
-    if (lock == nullptr && !writer_of(path).empty()) text.clear();
+  if (comm.is_root() && writer_of(path).empty()) {
+    const std::string text = ends_of(path);
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
     told = {bytes, bytes + text.size()};
   }
   comm.broadcast(told, 0);
-  const std::string text(reinterpret_cast<const char*>(told.data()), told.size());
-  if (!comm.is_root() && comm.leads_node() && !text.empty()) {
-    mine = look_for(text.substr(1), path, text[0] == 'l');
+  Status mine;
+  if (!comm.is_root() && comm.leads_node() && !told.empty()) {
+    mine = look_for({reinterpret_cast<const char*>(told.data()), told.size()}, path);
   }
   return comm.agree(mine);
+}
+
+Status check_one_output(Comm& comm, const std::string& path,
+                        const std::unique_ptr<Storage>& storage, std::uint64_t end,
+                        const std::function<Status()>& open_again) {
+  if (comm.place().empty()) return Status();  // a single node
+  std::uint64_t n_bytes = UINT64_MAX;         // Of the file without the mark, at rank 0.
+  const Result<Bytes> told = hear_rank_0(comm, [&](ByteWriter& words) -> Status {
+    TAILRACE_TAKE(n_bytes, storage->file_bytes());
+    return write_mark(*storage, std::max(n_bytes, end), words);
+  });
+  Status seen = told.status();
+  if (told.ok()) {
+    const auto mark = ByteReader(*told).take<Mark>();
+    seen = comm.agree(comm.is_root() ? Status() : look_for(mark, path, storage, open_again));
+  }
+  if (n_bytes != UINT64_MAX) {
+    const Status cut = storage->cut(n_bytes);
+    if (seen.ok()) seen = cut;
+  }
+  TAILRACE_TRY(as_rank_0_says(comm, seen));
+  refresh_file_on_nodes(comm, path);  // The mark is to be forgotten.
+  return Status();
 }
 
 }  // namespace tailrace

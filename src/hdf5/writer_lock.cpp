@@ -161,10 +161,6 @@ Status WriterLock::take(const std::string& path) {
   return Status(Code::io_error, what + " changes hands without end");
 }
 
-Status WriterLock::sync() const {
-  return ::fsync(lock_.fd()) == 0 ? Status() : status_from_errno(errno, "\"" + lock_path_ + "\"");
-}
-
 void WriterLock::release() {
   if (lock_.open() && holder_pid_ == ::getpid()) ::unlink(lock_path_.c_str());
   lock_.close();

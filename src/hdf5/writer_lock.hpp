@@ -34,9 +34,6 @@ class WriterLock {
   Status take(const std::string& path);
   /// Let others write. Nothing happens if it is not held, nor in a process that was forked since.
   void release();
-  bool held() const { return lock_.open(); }
-  /// See to it that other nodes can read the lock file. @error io_error
-  Status sync() const;
   /// Of whom a dead job's lock was taken over; empty: of nobody.
   const std::string& taken_over_from() const { return taken_over_from_; }
 

@@ -93,6 +93,13 @@ Status Output::open_storage(const std::string& path, bool create) {
   return storage.status();
 }
 
+/// All ranks have opened what rank 0 has; those that have not do so now. Collective.
+Status Output::check_one_output(const std::string& path) {
+  const std::uint64_t end = comm_->is_root() ? std::max(committed_end_, tail_->end_at_root()) : 0;
+  const auto open_again = [&] { return open_storage(path, false); };
+  return tailrace::check_one_output(*comm_, path, storage_, end, open_again);
+}
+
 Status Output::make_tail() {
   Result<std::unique_ptr<Tail>> tail = comm_->create_tail(0);
   if (tail.ok()) tail_ = std::move(*tail);
@@ -112,7 +119,6 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
   TAILRACE_TRY(comm.agree(opened));
   if (!comm.is_root()) opened = open_storage(temporary_path(), false);
   TAILRACE_TRY(comm.agree(opened));
-  TAILRACE_TRY(check_one_file(comm, path_, &lock_));
   TAILRACE_TRY(make_tail());
   Status created;
   if (comm.is_root()) {
@@ -122,6 +128,7 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
     if (file.ok()) file_ = std::move(*file);
   }
   TAILRACE_TRY(comm.agree(created));
+  TAILRACE_TRY(check_one_output(temporary_path()));
   committed_end_ = tail_->end();
   data_end_ = committed_end_ - metadata_->n_bytes;
   return Status();
@@ -143,7 +150,6 @@ Status Output::resume(Comm& comm, const std::string& path, const FileOptions& op
 Status Output::open_at(const std::string& path) {
   if (path != path_) refresh_file_on_nodes(*comm_, path);
   TAILRACE_TRY(comm_->agree(open_storage(path, false)));
-  TAILRACE_TRY(check_one_file(*comm_, path_, &lock_));
   TAILRACE_TRY(make_tail());
   Status opened;
   if (comm_->is_root()) {
@@ -153,6 +159,7 @@ Status Output::open_at(const std::string& path) {
     if (file.ok()) file_ = std::move(*file);
   }
   TAILRACE_TRY(comm_->agree(opened));
+  TAILRACE_TRY(check_one_output(path));
   tail_->reset(committed_end_);
   data_end_ = committed_end_ - metadata_->n_bytes;
   return Status();
@@ -352,7 +359,7 @@ void Output::leave() {
 }
 
 void Output::abandon() {
-  if (comm_ == nullptr || !is_open()) return;
+  if (comm_ == nullptr || (!is_open() && tail_ == nullptr)) return;
   if (in_forked_child()) return leave_to_parent();
   (void)wait_for_commit();
   committer_.end();

@@ -151,6 +151,7 @@ class Output {
 
  private:
   Status open_storage(const std::string& path, bool create);
+  Status check_one_output(const std::string& path);
   Status make_tail();
   Status open_at(const std::string& path);
   Status clear_left_over(LeftOver left_over) const;

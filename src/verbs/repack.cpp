@@ -167,8 +167,8 @@ Status Repack::prepare() {
   reading.follow_external = request_.follow_external;
   reading.memory_bytes = std::clamp(request_.options.memory_bytes / memory_over_reading,
                                     reading_bytes_min, reading_bytes_max);
-  TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
   TAILRACE_TRY(check_one_file(comm_, request_.input));
+  TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
   reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
   if (comm_.is_root()) report_.remarks = input_->remarks();

@@ -479,14 +479,14 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   ReadOptions options;
   options.n_threads = threads_of_each(0, ranks.comm);
   options.follow_external = request.follow_external;
+  TAILRACE_TRY(check_one_file(ranks.comm, request.original));
+  TAILRACE_TRY(check_one_file(ranks.comm, request.compressed));
   TAILRACE_TAKE(auto original,
                 ranks.settle(open_input(request.original, request.raw_format, options)));
   for (const std::string& remark : original->remarks()) ranks.say(remark);
   // What was written is judged as others will read it.
   options.by_hdf5 = true;
   TAILRACE_TAKE(auto compressed, ranks.settle(open_input_file(request.compressed, {}, options)));
-  TAILRACE_TRY(check_one_file(ranks.comm, request.original));
-  TAILRACE_TRY(check_one_file(ranks.comm, request.compressed));
   TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
   const bool nothing = pairing.tasks.empty() && pairing.objects.empty() && !pairing.of_classic;
   if (nothing && pairing.problems.empty()) {

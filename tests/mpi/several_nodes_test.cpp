@@ -8,11 +8,14 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "comm_of_all.hpp"
 #include "core/option_table.hpp"
+#include "exec/comm_factory.hpp"
+#include "output/output.hpp"
 #include "rank_support.hpp"
 #include "read/read.hpp"
 #include "write/write.hpp"
@@ -214,6 +217,41 @@ TEST(SeveralNodes, AFileThatOneNodeHasForItselfIsRefused) {
   }
 }
 
+/// Some clients of shared file systems take the temporary name for the file that had it before,
+/// which now is the one to be replaced: a rank elsewhere would write its chunks into that.
+TEST(SeveralNodes, AFileIsReplacedAtOnce) {
+  const std::string path = scratch();
+  constexpr std::uint64_t n_turns = 6;
+  constexpr std::uint64_t n_own = 1000;
+  const auto n_all = n_own * static_cast<std::uint64_t>(n_ranks());
+  for (std::uint64_t turn = 1; turn <= n_turns; ++turn) {
+    FileOptions options;
+    ASSERT_TRUE(apply_file_options("replace=on,codec=deflate,chunk=100", options).ok());
+    auto writer = Writer::create(api_test::comm_of_all(), path, options);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    const auto field =
+        (*writer)->define_field({"/u", DType::u32, Shape{n_all}, options.field_defaults, false});
+    ASSERT_TRUE(field.ok()) << field.status().message();
+    // More of them in each turn, lest chunks of equal places and sizes hide whose file has them.
+    std::vector<std::uint32_t> mine(n_own);
+    std::mt19937 random(static_cast<unsigned>(1000 * turn) + static_cast<unsigned>(rank()));
+    for (std::uint32_t& value : mine)
+      value = static_cast<std::uint32_t>(random() % (1ULL << (2 * turn)));
+    const Box box({n_own * static_cast<std::uint64_t>(rank())}, {n_own});
+    ASSERT_TRUE((*writer)->put(*field, box, mine.data(), true).ok());
+    ASSERT_TRUE((*writer)->end_step().ok());
+    ASSERT_TRUE((*writer)->close().ok());
+    if (turn + 1 < n_turns) continue;  // the next one comes at once
+    auto reader = Reader::open(api_test::comm_of_all(), path, ReadOptions());
+    ASSERT_TRUE(reader.ok()) << reader.status().message();
+    std::vector<std::uint32_t> read(n_own);
+    const Status got = (*reader)->read(0, Slab::of(box), std::as_writable_bytes(std::span(read)));
+    EXPECT_TRUE(got.ok()) << got.message();
+    EXPECT_TRUE(read == mine) << "turn " << turn;
+    EXPECT_TRUE((*reader)->close().ok());
+  }
+}
+
 /// As where a client learns late what another one has written.
 TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
   const auto comm = api_test::comm_of_all();
@@ -233,6 +271,44 @@ TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
     EXPECT_TRUE((*reader)->close().ok());
   }
   late.join();
+}
+
+/// As where a client remembers which file a name led to before: what is written there is lost, or
+/// spoils the file of another job. A new file, then one that is opened.
+TEST(SeveralNodes, AFileThatANameLedToBeforeIsNotWritten) {
+  const auto comm = api_test::comm_of_all();
+  if (comm->place().empty()) GTEST_SKIP() << "a single node";
+  const std::string path = scratch_folder() + "/new.h5";
+  const std::string before = path + ".before" + std::to_string(rank());
+  std::ofstream(before) << "the file of another job";
+  int n_opened = 0;
+  FileOptions options;
+  options.open_storage = [&](const std::string& name, bool create) {
+    const bool late = !create && !is_root() && ++n_opened <= 2;
+    return open_posix_storage(late ? before : name, create, false);
+  };
+  for (const bool create : {true, false}) {
+    tailrace::Output output;
+    n_opened = 0;
+    const Status opened =
+        create ? output.create(*comm, path, options) : output.open(*comm, path, options);
+    ASSERT_TRUE(opened.ok()) << opened.message();
+    EXPECT_EQ(n_opened, is_root() ? 0 : 3);
+    const auto mine = static_cast<std::uint64_t>(rank());
+    const std::uint64_t at = 100'000 + 8 * mine;
+    EXPECT_TRUE(output.storage().write_at(at, std::as_bytes(std::span(&mine, 1))).ok());
+    comm->barrier();
+    if (is_root()) {
+      std::vector<std::uint64_t> all(static_cast<std::size_t>(n_ranks()));
+      EXPECT_TRUE(output.storage().read_at(100'000, std::as_writable_bytes(std::span(all))).ok());
+      for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], i);
+      EXPECT_EQ(output.storage().file_bytes().value(), 100'000 + 8 * all.size());
+      EXPECT_TRUE(output.commit_at_root().ok());
+    }
+    output.committed();
+    EXPECT_TRUE(output.close(true).ok());
+  }
+  EXPECT_EQ(std::filesystem::file_size(before), 23U);
 }
 
 }  // namespace

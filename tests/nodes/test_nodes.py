@@ -66,6 +66,22 @@ def test_repack(layout, ranks, source, tmp_path):
         assert report["slack_bytes"] <= encoded / 100
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_jobs_that_replace_one_file_in_turn(ranks, source, tmp_path):
+    """A node remembers that the temporary name led to what is the output now, and would write it."""
+    other = tmp_path / "other.h5"
+    with h5py.File(source) as before, h5py.File(other, "w") as file:
+        for name in before:
+            file.create_dataset(name, data=before[name][()] + 1, chunks=before[name].chunks)
+    target = tmp_path / "out.h5"
+    for turn in range(4):
+        given = (source, other)[turn % 2]
+        tailrace("repack", given, "-o", target, "--codec", "deflate", "--layout", "dense",
+                 "--force", ranks=ranks)
+        time.sleep(1.2)
+        check(given, target)
+
+
 @pytest.mark.parametrize("turn", range(4))
 def test_append_with_claims_between_nodes(turn, tmp_path):
     """Ranks of rank 0's node and of others claim while rank 0 waits for its lane."""
