@@ -2,12 +2,15 @@
 
 #pragma once
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -47,7 +50,58 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-/// A book with a code for everything; the seeds (trz_seeds.cpp) use the same.
+/// Memory that is kept from run to run, of which the sanitizer allows the first bytes alone: new
+/// memory each time, which stays out of use for a while once it is freed, costs more than the
+/// decoding of a small chunk. One user at a time.
+class Room {
+ public:
+  /// Exactly so many bytes, with what they held before.
+  std::span<std::byte> bytes(std::size_t n_bytes) {
+    if (n_bytes > n_held_) {
+      __asan_unpoison_memory_region(held_.get(), n_held_);
+      n_held_ = n_allowed_ = n_bytes + n_bytes / 2;
+      held_ = std::make_unique_for_overwrite<std::byte[]>(n_held_);
+    }
+    if (n_bytes < n_allowed_) {
+      __asan_poison_memory_region(held_.get() + n_bytes, n_allowed_ - n_bytes);
+    } else {
+      __asan_unpoison_memory_region(held_.get(), n_bytes);
+    }
+    n_allowed_ = n_bytes;
+    return {held_.get(), n_bytes};
+  }
+  std::span<std::byte> copy_of(std::span<const std::uint8_t> from) {
+    const std::span<std::byte> to = bytes(from.size());
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    return to;
+  }
+  std::span<std::byte> filled(std::size_t n_bytes, unsigned char with) {
+    const std::span<std::byte> to = bytes(n_bytes);
+    if (n_bytes > 0) std::memset(to.data(), with, n_bytes);
+    return to;
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> held_;
+  std::size_t n_held_ = 0;
+  std::size_t n_allowed_ = 0;
+};
+
+/// How often something was done, said at the end: a run may do nothing, or it twice.
+class Count {
+ public:
+  explicit Count(const char* what) : what_(what) {}
+  ~Count() { std::fprintf(stderr, "count %s: %llu\n", what_, n_); }
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+  void one_more() { ++n_; }
+
+ private:
+  const char* what_;
+  unsigned long long n_ = 0;
+};
+
+/// A book with a code for everything; the seeds (codec_seeds.cpp) use the same.
 inline const trz::Book& shared_book() {
   static const trz::Book book = [] {
     trz::BookHistograms histograms;

@@ -24,7 +24,7 @@
 
 #include "describe/concat_input.hpp"
 #include "exec/comm_factory.hpp"
-#include "fuzz/fuzz_support.hpp"
+#include "fuzz/input_support.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/recover.hpp"
@@ -38,42 +38,9 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t n, std::
 
 namespace {
 
-constexpr std::uint64_t kFieldsMax = 16;
-constexpr std::uint64_t kExtentMax = 16;  ///< Of the boxes that are read.
-
-/// A folder of this process in memory.
-const std::string& folder() {
-  static const std::string name = [] {
-    std::string text = "/dev/shm/tailrace-fuzz-XXXXXX";
-    FUZZ_CHECK(::mkdtemp(text.data()) != nullptr);
-    FUZZ_CHECK(hdf5::register_own_filters().ok());
-    return text;
-  }();
-  return name;
-}
-
-/// The first and the last values of a shape.
-std::array<Box, 2> corners(const Shape& shape) {
-  std::array<Box, 2> boxes{whole_box(shape), whole_box(shape)};
-  std::uint64_t n_left = 65536;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::uint64_t n = std::min({shape[d], kExtentMax, n_left});
-    n_left = std::max<std::uint64_t>(n_left / std::max<std::uint64_t>(n, 1), 1);
-    boxes[0].count[d] = boxes[1].count[d] = n;
-    boxes[1].start[d] = shape[d] - n;
-  }
-  return boxes;
-}
-
-void read_fields(InputFile& input) {
-  for (std::size_t f = 0; f < std::min<std::size_t>(input.fields().size(), kFieldsMax); ++f) {
-    const StoredDataset& field = input.fields()[f];
-    for (const Box& box : corners(field.shape)) {
-      std::vector<std::byte> values(box.n_elements() * field.value_bytes());
-      (void)input.read(f, box, values);
-    }
-  }
-}
+using fuzz::corners;
+using fuzz::folder;
+using fuzz::kFieldsMax;
 
 void carry_over(InputFile& input) {
   const std::string path = folder() + "/out.h5";
@@ -166,7 +133,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
   if ((ways & 1U) == 0) {
     Result<std::unique_ptr<InputFile>> input = open_input_file(path, {}, options);
     if (input.ok()) {
-      read_fields(**input);
+      fuzz::read_fields(**input);
       if ((ways & 2U) == 0) carry_over(**input);
     }
   } else if ((ways & 2U) == 0) {

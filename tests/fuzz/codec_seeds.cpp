@@ -1,15 +1,19 @@
 // Writes the fuzzers' seeds: small valid chunks of every kind, made when the fuzzing starts, so
 // that no corpus of bytes has to be kept (and kept up with the format) in the repository.
 //
-//   trz_seeds FOLDER    writes FOLDER/{decode,round_trip,filter}/NNNN
+//   codec_seeds FOLDER
+//
+// writes FOLDER/{trz_decode,trz_round_trip,trz_filter,filter_pipeline,xor_decode}/NNNN.
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/trz/client_data.hpp"
+#include "codec/xor/xor_chunk.hpp"
 #include "fuzz/fuzz_support.hpp"
 #include "support/trz_cases.hpp"
 
@@ -72,7 +76,7 @@ Seed round_trip_seed(const trz_cases::Case& chunk) {
   return seed;
 }
 
-Seed filter_seed(const trz_cases::Case& chunk, std::span<const std::byte> encoded, bool reverse) {
+std::vector<std::uint32_t> words_of(const trz_cases::Case& chunk) {
   trz::FilterRequest request;
   request.kind = chunk.type.kind;
   request.bound = chunk.type.bound;
@@ -81,12 +85,74 @@ Seed filter_seed(const trz_cases::Case& chunk, std::span<const std::byte> encode
   filter_chunk.dtype = chunk.type.dtype;
   filter_chunk.shape = chunk.type.shape;
   filter_chunk.fill_value = chunk.type.fill_value;
-  const std::vector<std::uint32_t> words = trz::client_words(request, filter_chunk);
+  return trz::client_words(request, filter_chunk);
+}
+
+Seed filter_seed(const trz_cases::Case& chunk, std::span<const std::byte> encoded, bool reverse) {
+  const std::vector<std::uint32_t> words = words_of(chunk);
   Seed seed;
   seed.number(static_cast<std::uint8_t>(reverse ? 1 : 0));
   seed.number(static_cast<std::uint8_t>(words.size()));
   for (const std::uint32_t word : words) seed.number(word);
   seed.bytes(reverse ? encoded : std::span<const std::byte>(chunk.values));
+  return seed;
+}
+
+/// A filter's place in the list of filter_pipeline_fuzzer.cpp, and its client data.
+using Filter = std::pair<std::uint8_t, std::vector<std::uint32_t>>;
+
+/// Filters of ours over one chunk, which is encoded there and left whole, or damaged.
+Seed pipeline_seed(const trz_cases::Case& chunk, std::uint64_t index) {
+  const auto element_bytes = static_cast<std::uint32_t>(dtype_bytes(chunk.type.dtype));
+  const neighbour_xor::ChunkType as_words = {
+      .element_bytes = element_bytes, .shape = chunk.type.shape, .dimension = 0};
+  const Filter deflate{0, {4}};
+  const Filter shuffle{1, {element_bytes}};
+  const Filter checksum{2, {}};
+  const Filter of_trz{3, words_of(chunk)};
+  const Filter of_xor{4, neighbour_xor::client_words(as_words)};
+  const std::vector<Filter> pipelines[] = {
+      {of_trz}, {of_xor}, {shuffle, deflate}, {of_trz, checksum}, {shuffle, deflate, checksum}, {}};
+  const std::vector<Filter>& filters = pipelines[index % std::size(pipelines)];
+  Seed seed;
+  const auto byte = [&seed](auto value) { seed.number(static_cast<std::uint8_t>(value)); };
+  byte(element_bytes - 1);
+  byte(chunk.type.shape.size() - 1);
+  for (const std::uint64_t extent : chunk.type.shape) {
+    seed.number(static_cast<std::uint16_t>(extent));
+  }
+  byte(filters.size());
+  for (const auto& [place, words] : filters) {
+    byte(place);
+    byte(0);
+    byte(words.size());
+    for (const std::uint32_t word : words) seed.number(word);
+  }
+  byte(0);
+  byte(3);
+  for (int i = 0; i < 3; ++i) {
+    seed.number(static_cast<std::uint16_t>(index * 7 + 11 * i));
+    byte(index % 4);
+  }
+  seed.bytes(std::span(chunk.values).first(std::min<std::size_t>(chunk.values.size(), 512)));
+  return seed;
+}
+
+/// A chunk of as many values as xor_decode_fuzzer.cpp can ask for.
+Seed xor_seed(const trz_cases::Case& chunk, std::uint64_t index) {
+  const std::size_t width = index % 4;
+  const std::size_t step = index % 16 < 4 ? 23 : 1;
+  const std::size_t n = std::min<std::size_t>(chunk.values.size() / (step << width), 255);
+  const neighbour_xor::ChunkType type = {
+      .element_bytes = std::size_t{1} << width, .shape = {n * step}, .dimension = 0};
+  const auto values = std::span<const std::byte>(chunk.values).first(n * (step << width));
+  std::vector<std::byte> encoded(neighbour_xor::encoded_bytes_max(values.size()));
+  const Result<std::size_t> n_bytes =
+      neighbour_xor::encode(type, values, encoded, neighbour_xor::Build::plain);
+  Seed seed;
+  seed.number(static_cast<std::uint8_t>(width | (step > 1 ? 0x80U : 0U)));
+  seed.number(static_cast<std::uint8_t>(n));
+  seed.bytes(std::span<const std::byte>(encoded).first(n_bytes.ok() ? *n_bytes : 0));
   return seed;
 }
 
@@ -106,10 +172,13 @@ int main(int n_arguments, char** arguments) {
         trz::encode(chunk.type, chunk.settings, chunk.values, encoded, workspace);
     if (!n.ok()) return 1;
     const auto bytes = std::span<const std::byte>(encoded).first(*n);
-    good = decode_seed(chunk, bytes).write(folder / "decode", k) &&
-           round_trip_seed(chunk).write(folder / "round_trip", k);
+    good = decode_seed(chunk, bytes).write(folder / "trz_decode", k) &&
+           round_trip_seed(chunk).write(folder / "trz_round_trip", k) &&
+           xor_seed(chunk, k).write(folder / "xor_decode", k);
     if (chunk.type.shape.empty() || chunk.type.book != nullptr) continue;
-    good = good && filter_seed(chunk, bytes, k % 4 != 0).write(folder / "filter", k);
+    good = good && filter_seed(chunk, bytes, k % 4 != 0).write(folder / "trz_filter", k);
+    if (chunk.type.shape.size() > 4 || k % 8 == 0) continue;
+    good = good && pipeline_seed(chunk, k).write(folder / "filter_pipeline", k);
   }
   return good ? 0 : 1;
 }

@@ -1,0 +1,33 @@
+// Fuzzer: any bytes as a netCDF classic or .npy file, by our own readers of them: heads, fields,
+// boxes of values. The rest of what becomes of such files takes HDF5 and is input_file's, which is
+// slower by far. A head that begins with neither's magic is taken for the one or the other's.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "describe/input_bytes.hpp"
+#include "describe/input_flat.hpp"
+#include "describe/input_netcdf_classic.hpp"
+#include "fuzz/input_support.hpp"
+
+using namespace tailrace;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_bytes) {
+  if (n_bytes < 8) return 0;
+  static fuzz::FileInMemory file("in");
+  static fuzz::Count n_opened("files opened");
+  std::vector<std::uint8_t> bytes(data, data + n_bytes);
+  const bool classic = (bytes[0] & 1) != 0 && bytes[0] != 0x93;
+  std::memcpy(bytes.data(), classic ? "CDF" : "\x93NUMPY", classic ? 3 : 6);
+  file.write(bytes);
+  Result<std::shared_ptr<InputBytes>> opened = InputBytes::open(file.path(), true);
+  FUZZ_CHECK(opened.ok());
+  Result<std::unique_ptr<InputFile>> input =
+      classic ? open_netcdf_classic_input(std::move(*opened)) : open_npy_input(std::move(*opened));
+  if (!input.ok()) return 0;
+  n_opened.one_more();
+  static_cast<void>((*input)->objects());
+  fuzz::read_fields(**input);
+  return 0;
+}
