@@ -232,12 +232,8 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   }
   // Nobody may see it any more once it has no name: flushes must look.
   if (call.name == nullptr) session.array->look_for_deleted();
-  Status entered;
-  try {
-    entered = enter_new(session, call, definition, *plan, created);
-  } catch (const std::bad_alloc&) {
-    entered = Status(Code::out_of_memory, "no memory is left");
-  }
+  const Status entered =
+      local_part([&] { return enter_new(session, call, definition, *plan, created); });
   if (entered.ok()) return created;
   // What the program hears to have failed is not there, and holds no file open.
   session.array->look_for_deleted();
@@ -274,18 +270,15 @@ Status enter_datasets(Session& session) {
     return Status();
   });
   TAILRACE_TRY(heard.status());
-  Status entered;
-  try {
+  return array.comm().agree(local_part([&] {
     ByteReader reader(*heard);
     while (!reader.at_end()) {
       const std::string path = reader.take_text();
       const auto address = reader.take<std::uint64_t>();
       array.add_existing(path, address, DatasetArray::Origin::opened);
     }
-  } catch (const std::bad_alloc&) {  // The others must hear of it: they would wait at the end.
-    entered = Status(Code::out_of_memory, "no memory is left for the list of datasets");
-  }
-  return array.comm().agree(entered);
+    return Status();
+  }));
 }
 
 }  // namespace tailrace::hdf5_programs

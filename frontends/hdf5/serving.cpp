@@ -268,7 +268,7 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   Status done;
   if (cuts) {
     if (const Status flushed = array.flush(); !flushed.ok()) return fail(function, flushed);
-    done = array.before_cut(target.dataset, shape);
+    done = local_part([&] { return array.before_cut(target.dataset, shape); });
   }
   const herr_t set = real().H5Dset_extent(dataset, extents.data());
   // Whatever has failed on this rank: what all must know alike goes on, and the others wait in the
@@ -276,13 +276,14 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   const auto go_on = [&](const Status& next) {
     if (done.ok()) done = next;
   };
-  if (set >= 0) go_on(array.set_shape(target.dataset, shape));
+  if (set >= 0) go_on(local_part([&] { return array.set_shape(target.dataset, shape); }));
   if (cuts) {
     // What HDF5 has made of the chunks at the edge is in its cache.
     if (set >= 0) go_on(flush_elements(dataset));
-    if (set >= 0) go_on(array.after_cut(target.dataset));
+    if (set >= 0) go_on(local_part([&] { return array.after_cut(target.dataset); }));
     if (!done.ok()) array.fail(done);
-    go_on(array.flush());
+    const Status flushed = array.flush();
+    if (!flushed.ok()) done = flushed;  // The failure that all ranks have.
   }
   if (set < 0) return set;
   return done.ok() ? 0 : fail(function, done);
@@ -414,7 +415,7 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
   }
   const herr_t copied = real().H5Ocopy(from, from_name, to, to_name, copy_list, link_list);
   if (copied >= 0) {
-    const Status entered = enter_copies(*target, to, to_name);
+    const Status entered = local_part([&] { return enter_copies(*target, to, to_name); });
     if (!entered.ok()) target->array->fail(entered);
   }
   if (copied >= 0) return flush_session("H5Ocopy", *target);

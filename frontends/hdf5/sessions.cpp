@@ -199,7 +199,12 @@ Status end_session(Session& session) {
     session.creation_lists.clear();
   }
   const Status ended = session.array->close();
-  if (speaks) report(session, root_bytes);
+  if (speaks) {  // The session ends, whether or not there is memory for a line.
+    (void)local_part([&] {
+      report(session, root_bytes);
+      return Status();
+    });
+  }
   const Hdf5Scope scope;
   std::erase_if(table(), [&](const auto& held) { return held.get() == &session; });
   return ended;

@@ -17,10 +17,10 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,7 +101,7 @@ template <class Call>
 auto guarded(const char* function, Call&& call) noexcept -> decltype(call()) {
   try {
     return call();
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     return static_cast<decltype(call())>(
         fail(function, Status(Code::out_of_memory, "no memory is left")));
   }

@@ -250,14 +250,15 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
   Status staged;
   for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
     const TransferPart& part = parts[i];
-    staged = stage(part.target, part.dataset, part.call, values[i])
-                 .within("dataset \"" + array.path_of(part.target.dataset) + "\"");
+    staged = local_part([&] {
+               return stage(part.target, part.dataset, part.call, values[i]);
+             }).within("dataset \"" + array.path_of(part.target.dataset) + "\"");
   }
   if (!collective) return staged;
   // The others wait for this rank, whatever has become of its part.
   if (!staged.ok()) array.fail(staged);
   const Status settled = array.settle();
-  return staged.ok() ? settled : staged;
+  return settled.ok() ? staged : settled;  // The one that all ranks have.
 }
 
 Status prepare_to_read(Session& session, hid_t transfer_list) {

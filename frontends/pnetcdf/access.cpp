@@ -10,10 +10,12 @@
 namespace tailrace::pnetcdf {
 namespace {
 
+int first_of(int a, int b) { return a != NC_NOERR ? a : b; }
+
 int run_alone(OpenFile& file, bool put, const std::vector<Transfer*>& transfers) {
   int status = NC_NOERR;
   for (Transfer* transfer : transfers) {
-    const int one = put ? transfer->put(file) : transfer->get(file);
+    const int one = prepare_safely([&] { return put ? transfer->put(file) : transfer->get(file); });
     if (status == NC_NOERR) status = one;
   }
   return status;
@@ -21,8 +23,12 @@ int run_alone(OpenFile& file, bool put, const std::vector<Transfer*>& transfers)
 
 int get_together(OpenFile& file, const std::vector<Transfer*>& transfers) {
   std::vector<ReadRequest> requests;
-  for (Transfer* transfer : transfers) transfer->add_requests(requests);
-  int status = report_failure(file.array->get_all(requests), file.array->comm());
+  const int added = prepare_safely([&] {
+    for (Transfer* transfer : transfers) transfer->add_requests(requests);
+    return NC_NOERR;
+  });
+  if (added != NC_NOERR) requests.clear();
+  int status = first_of(added, report_failure(file.array->get_all(requests), file.array->comm()));
   if (status != NC_NOERR) return status;
   for (Transfer* transfer : transfers) {
     const int one = transfer->finish(file);
@@ -30,8 +36,6 @@ int get_together(OpenFile& file, const std::vector<Transfer*>& transfers) {
   }
   return status;
 }
-
-int first_of(int a, int b) { return a != NC_NOERR ? a : b; }
 
 int next_request_number(const OpenFile& file, bool put) {
   int number = put ? 0 : 1;  // PnetCDF's: puts are even
@@ -186,7 +190,9 @@ int wait_for(OpenFile& file, bool collective, int n, int* ids, int* statuses) {
   int first = take_requests(file, n, ids, statuses, all, taken, places);
   auto place = places.begin();
   for (PendingRequest& request : taken) {
-    if (request.put) note(request.transfer.put(file), *place, first);
+    if (request.put) {
+      note(prepare_safely([&] { return request.transfer.put(file); }), *place, first);
+    }
     release(file, request);
     ++place;
   }
@@ -204,10 +210,14 @@ int wait_for(OpenFile& file, bool collective, int n, int* ids, int* statuses) {
   }
   if (!any_gets(file, taken)) return first;
   std::vector<ReadRequest> slabs;
-  for (PendingRequest& request : taken) {
-    if (!request.put) request.transfer.add_requests(slabs);
-  }
-  const int read = report_failure(file.array->get_all(slabs), file.array->comm());
+  const int added = prepare_safely([&] {
+    for (PendingRequest& request : taken) {
+      if (!request.put) request.transfer.add_requests(slabs);
+    }
+    return NC_NOERR;
+  });
+  if (added != NC_NOERR) slabs.clear();
+  const int read = first_of(added, report_failure(file.array->get_all(slabs), file.array->comm()));
   place = places.begin();
   for (PendingRequest& request : taken) {
     if (!request.put) {

@@ -48,11 +48,7 @@ int take_request(OpenFile& file, bool put, bool buffered, int status, Transfer t
 template <class Prepare>
 int prepare_safely(Prepare&& prepare) {
   // A rank that is short of memory still takes part in what follows.
-  try {
-    return prepare();
-  } catch (const std::bad_alloc&) {
-    return NC_ENOMEM;
-  }
+  return guarded(prepare);
 }
 
 /// One put or get, now, of a Place, PlaceList or a Filetype. With direction.collective, collective

@@ -18,10 +18,10 @@
 #include <pnetcdf.h>
 
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <list>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,7 +133,7 @@ template <class Call>
 int guarded(Call&& call) noexcept {
   try {
     return call();
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // bad_alloc, or a length that no memory has.
     return NC_ENOMEM;
   }
 }

@@ -39,6 +39,8 @@ struct ArrayFlush {
   std::vector<StagingLog> rest;  ///< What is held back; empty: nothing.
   PatchOwnership settled;
   ExecutorReport done;
+  std::vector<WrittenChunk> fresh;  ///< Of this rank's chunks those that the index has not yet.
+  Bytes plain;                      ///< As of pack_plain().
   std::vector<bool> larger_error;   ///< Than any flush of the variable has had before.
   std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; the same everywhere.
   bool closing = false;
@@ -115,7 +117,8 @@ class ArrayEngine {
  private:
   Status write_variables(ArrayFlush& flush);
   Status settle_chunks(ArrayFlush& flush);
-  Status settle_owners(ArrayFlush& flush, bool hold_back);
+  Status settle_owners(ArrayFlush& flush, const Status& mine, bool hold_back);
+  Status pack(ArrayFlush& flush) const;
   Status encode_chunks(ArrayFlush& flush);
   FieldPlan plan_of(std::size_t variable, PatchedChunks& patches) const;
   std::vector<JobForecast> forecasts_of(const ArrayFlush& flush) const;

@@ -90,9 +90,22 @@ Status ArrayEngine::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(settle_chunks(flush));
   TAILRACE_TRY(encode_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
+  Status mine = local_part([&] { return pack(flush); });
   // Other nodes may have to complete these chunks in a later flush.
-  if (!options_.file.sync && comm_->place().empty()) return Status();
-  return comm_->agree(output_.storage().sync());
+  const bool syncs = options_.file.sync || !comm_->place().empty();
+  if (mine.ok() && syncs) mine = output_.storage().sync();
+  return comm_->agree(mine);
+}
+
+/// What this rank has for rank 0: before the last agreement, as it takes memory.
+Status ArrayEngine::pack(ArrayFlush& flush) const {
+  for (const WrittenChunk& chunk : flush.done.written) {
+    const PatchedChunks& patches = *flush.patches[static_cast<std::size_t>(chunk.field)];
+    // What stays where it is stands in the index already.
+    if (!patches.stays_in_place(chunk.chunk_index)) flush.fresh.push_back(chunk);
+  }
+  flush.plain = pack_plain(flush);
+  return Status();
 }
 
 FieldPlan ArrayEngine::plan_of(std::size_t variable, PatchedChunks& patches) const {
@@ -102,29 +115,35 @@ FieldPlan ArrayEngine::plan_of(std::size_t variable, PatchedChunks& patches) con
   return plan;
 }
 
-Status ArrayEngine::settle_owners(ArrayFlush& flush, bool hold_back) {
+Status ArrayEngine::settle_owners(ArrayFlush& flush, const Status& mine, bool hold_back) {
   Result<PatchOwnership> settled = places_.settle(*comm_, flush.fields, hold_back);
   if (settled.ok()) flush.settled = std::move(*settled);
-  return comm_->agree(settled.status());
+  return comm_->agree(mine.ok() ? settled.status() : mine);
 }
 
 /// Find the chunks that are touched, and who writes them.
 Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
   refresh_file_on_nodes(*comm_, output_.in_place() ? output_.path() : output_.temporary_path());
+  Status mine;
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
     if (variable.storage != ArrayStorage::chunked) continue;
     variable.definition.shape = shape_of(v);
     const ChunkGrid grid = variable.grid();
     flush.chunked.push_back(v);
-    flush.patches.push_back(std::make_unique<PatchedChunks>(
-        PatchedChunks::Variable{variable.definition.path, grid, variable.log.element_bytes(),
-                                variable.fill, variable.resolved.codec.get(), variable.swapped,
-                                comm_->n_ranks() == 1},
-        variable.log, output_.storage()));
-    flush.fields.push_back({v, grid, flush.patches.back()->claims(), variable.growing});
+    flush.fields.push_back({v, grid, {}, variable.growing});
+    if (!mine.ok()) continue;
+    mine = local_part([&] {
+      flush.patches.push_back(std::make_unique<PatchedChunks>(
+          PatchedChunks::Variable{variable.definition.path, grid, variable.log.element_bytes(),
+                                  variable.fill, variable.resolved.codec.get(), variable.swapped,
+                                  comm_->n_ranks() == 1},
+          variable.log, output_.storage()));
+      flush.fields.back().claims = flush.patches.back()->claims();
+      return Status();
+    });
   }
-  TAILRACE_TRY(settle_owners(flush, flush.hold_back));
+  TAILRACE_TRY(settle_owners(flush, mine, flush.hold_back));
   if (flush.hold_back) {
     // Holding back must make room, or the next settle() comes as soon as this one.
     std::uint64_t held_bytes = 0;
@@ -138,11 +157,11 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
     std::uint64_t too_many = held_bytes > memory_.cap_bytes() / 2 ? 1 : 0;
     // What stays staged is laid aside now, while nothing is written: afterwards a full disk could
     // leave values staged that the file has already, and that others have overwritten since.
-    if (too_many == 0 && !stage_rest(flush).ok()) too_many = 1;
+    if (too_many == 0 && !local_part([&] { return stage_rest(flush); }).ok()) too_many = 1;
     comm_->allreduce(std::span<std::uint64_t>(&too_many, 1), Reduction::max);
     if (too_many != 0) {
       flush.rest.clear();
-      TAILRACE_TRY(settle_owners(flush, false));
+      TAILRACE_TRY(settle_owners(flush, Status(), false));
     }
   }
   const PatchOwnership& settled = flush.settled;
@@ -460,8 +479,10 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
     const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
     const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
-    TAILRACE_TRY(comm_->agree(write_fill(output_.storage(), address, std::min(rank * share, n),
-                                         std::min((rank + 1) * share, n), variable.fill)));
+    TAILRACE_TRY(comm_->agree(local_part([&] {
+      return write_fill(output_.storage(), address, std::min(rank * share, n),
+                        std::min((rank + 1) * share, n), variable.fill);
+    })));
   }
   for (const std::size_t v : flush.variables) {
     if (variables_[v].storage == ArrayStorage::contiguous) ++n_plain;
@@ -469,14 +490,17 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
   if (n_plain == 0) return Status();
   // In rounds, so that what any rank has put later stays; each begins with an allreduce, which also
   // ends the writes of the one before.
-  const std::vector<PhasePart> parts = phase_parts(flush);
-  Status mine;
+  std::vector<PhasePart> parts;
+  Status mine = local_part([&] {
+    parts = phase_parts(flush);
+    return Status();
+  });
   for (std::size_t at = 0;;) {
     std::uint64_t phase = at < parts.size() ? parts[at].phase : UINT64_MAX;
     comm_->allreduce(std::span<std::uint64_t>(&phase, 1), Reduction::min);
     if (phase == UINT64_MAX) break;
     for (; at < parts.size() && parts[at].phase == phase; ++at) {
-      if (mine.ok()) mine = write_contiguous(parts[at]);
+      if (mine.ok()) mine = local_part([&] { return write_contiguous(parts[at]); });
     }
   }
   return comm_->agree(mine);
@@ -587,16 +611,10 @@ void ArrayEngine::share_errors(ArrayFlush& flush) {
 Status ArrayEngine::publish(ArrayFlush& flush) {
   prepare_publish();
   share_errors(flush);
-  // What stays where it is stands in the index already.
-  std::vector<WrittenChunk> fresh;
-  for (const WrittenChunk& chunk : flush.done.written) {
-    const PatchedChunks& patches = *flush.patches[static_cast<std::size_t>(chunk.field)];
-    if (!patches.stays_in_place(chunk.chunk_index)) fresh.push_back(chunk);
-  }
-  const auto chunks = gather_written(*comm_, fresh, flush.chunked.size());
-  const std::vector<Bytes> plain = comm_->gather(pack_plain(flush), 0);
+  const auto chunks = gather_written(*comm_, flush.fresh, flush.chunked.size());
+  const std::vector<Bytes> plain = comm_->gather(std::exchange(flush.plain, {}), 0);
   Status mine;
-  if (comm_->is_root()) mine = publish_at_root(flush, chunks, plain);
+  if (comm_->is_root()) mine = local_part([&] { return publish_at_root(flush, chunks, plain); });
   TAILRACE_TRY(comm_->agree(mine));
   output_.committed();
   model_changed_ = false;

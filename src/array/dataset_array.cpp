@@ -117,7 +117,8 @@ Status DatasetArray::start(bool create) {
       opened_bytes_ = n_bytes.ok() ? *n_bytes : UINT64_MAX;
     }
   }
-  return comm_->agree(comm_->is_root() ? Status() : start_private(create));
+  return comm_->agree(comm_->is_root() ? Status()
+                                       : local_part([&] { return start_private(create); }));
 }
 
 /// What rank 0 overwrites of a file that was opened the others must go on seeing as it was: their

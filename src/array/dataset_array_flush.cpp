@@ -86,7 +86,7 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
     if (live_[v].dead || (alive && !alive->contains(live_[v].address))) {
       there[v] = 0;
     } else if (mine.ok()) {
-      mine = adopt(v);
+      mine = local_part([&] { return adopt(v); });
     }
   }
   TAILRACE_TRY(comm_->agree(mine));

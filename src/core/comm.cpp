@@ -25,7 +25,7 @@ Result<Bytes> hear(Comm& comm, int speaker, const std::function<Status(ByteWrite
   Bytes said;
   if (comm.rank() == speaker) {
     ByteWriter words;
-    const Status status = say(words);
+    const Status status = local_part([&] { return say(words); });
     ByteWriter all;
     all.add_status(status);
     if (status.ok()) all.add_bytes(words.bytes());

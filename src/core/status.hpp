@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +84,19 @@ class [[nodiscard]] Result {
  private:
   std::variant<T, Status> held_;
 };
+
+/// What a rank does by itself between two meetings of all ranks: without memory it fails as it does
+/// otherwise, and goes on to the next meeting, where the others wait.
+template <class Work>
+Status local_part(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory is left");
+  } catch (const std::length_error&) {  // More than any memory has.
+    return Status(Code::out_of_memory, "no memory has room for it");
+  }
+}
 
 /// Map an errno to a Status: ENOSPC and EDQUOT become no_space, ENOENT not_found, the rest
 /// io_error.

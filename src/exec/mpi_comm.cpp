@@ -171,8 +171,12 @@ class MpiComm final : public Comm {
   /// behind the root, and sends it up with its own, the sizes of all first.
   std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
     std::vector<std::uint64_t> sizes = {bytes.size()};
-    Bytes all(bytes.begin(), bytes.end());
     const int here = (rank_ - root + n_ranks_) % n_ranks_;
+    if ((here & 1) != 0) {  // Half of the ranks have none below them, and need no memory.
+      send_up((here - 1 + root) % n_ranks_, sizes, bytes);
+      return {};
+    }
+    Bytes all(bytes.begin(), bytes.end());
     for (int step = 1; step < n_ranks_; step *= 2) {
       if ((here & step) != 0) {
         send_up((here - step + root) % n_ranks_, sizes, all);

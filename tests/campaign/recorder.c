@@ -39,7 +39,8 @@
 #define HOOK __attribute__((visibility("default")))
 enum Class { IO, THREAD, MAP, MEMORY, NOTE };
 static const char* const class_names[] = {"io", "thread", "map", "memory"};
-static const size_t memory_least_bytes = 4096; /* Smaller requests are not made to fail. */
+/* Smaller requests are not made to fail, nor those of less than CAMPAIGN_MEMORY bytes. */
+static const size_t memory_least_bytes = 4096;
 
 /* As record.py reads it. Behind it lie n_bytes: what was written, or names with a 0 behind each. */
 struct Record {
@@ -439,6 +440,7 @@ HOOK void* mmap64(void* wanted, size_t n, int protection, int flags, int fd, off
 /* Whether this request for memory is to fail. */
 static int refused(size_t n, const void* caller) {
   if (n < memory_least_bytes || getenv("CAMPAIGN_MEMORY") == NULL || !begun()) return 0;
+  if (n < strtoul(getenv("CAMPAIGN_MEMORY"), NULL, 10)) return 0;
   if (!is_ours(caller)) return 0;
   const int verdict = judge_call('a', MEMORY);
   note('a', MEMORY, verdict, 0, 0, NULL, 0, 0);

@@ -1,7 +1,7 @@
 /* A program that writes through parallel HDF5 and flushes, for what becomes of it in a crash and of
  * calls that fail: tests/campaign and tests/python/test_hdf5_programs.py run it.
  *
- *   write_flushes FOLDER flushes|limited
+ *   write_flushes FOLDER flushes|limited|large
  */
 
 #define _GNU_SOURCE
@@ -215,6 +215,54 @@ static void limited(const char* path) {
   failed |= H5Fclose(file) >= 0;
 }
 
+/* Say of a call whether it failed, and how; all ranks go on alike. */
+static void tell(const char* call, herr_t done) {
+  if (done >= 0) return;
+  failed = 1;
+  fprintf(stderr, "%s: %s\n", call, last_error());
+}
+
+/* Collective calls for which each rank needs a MiB and more by itself: values that are converted,
+ * gathered, cut off in the midst of chunks, written by rank 0, copied. */
+static void large(const char* path) {
+  enum { ROWS = 512, COLUMNS = 512 };
+  const hsize_t extents[2] = {ROWS, COLUMNS};
+  const hsize_t chunk[2] = {200, COLUMNS};
+  const hsize_t start[2] = {first_of(ROWS, rank), 0};
+  const hsize_t count[2] = {first_of(ROWS, rank + 1) - start[0], COLUMNS};
+  hid_t access_list = mpio_list();
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
+  H5Pclose(access_list);
+  hid_t collective = collective_list();
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(list, 2, chunk);
+  hid_t space = H5Screate_simple(2, extents, NULL);
+  hid_t memory = H5Screate_simple(2, count, NULL);
+  hid_t cut = create(file, "cut", H5T_NATIVE_FLOAT, space, list);
+  /* Elements of three bytes: not for chunks of ours. */
+  hid_t three = H5Tcreate(H5T_OPAQUE, 3);
+  hid_t plain = create(file, "plain", three, space, H5P_DEFAULT);
+  double* values = calloc(ROWS * COLUMNS, sizeof(double));
+  for (int i = 0; i < ROWS * COLUMNS; ++i) values[i] = i + ROWS * COLUMNS * rank;
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
+  tell("H5Dwrite", H5Dwrite(cut, H5T_NATIVE_DOUBLE, memory, space, collective, values));
+  tell("H5Dwrite", H5Dwrite(plain, three, memory, space, collective, values));
+  tell("H5Fflush", H5Fflush(file, H5F_SCOPE_GLOBAL));
+  const hsize_t fewer[2] = {ROWS - 150, COLUMNS - 7};
+  tell("H5Dset_extent", H5Dset_extent(cut, fewer));
+  tell("H5Dwrite", H5Dwrite(plain, three, memory, space, collective, values));
+  tell("H5Fflush", H5Fflush(file, H5F_SCOPE_GLOBAL));
+  free(values);
+  H5Dclose(cut);
+  H5Dclose(plain);
+  H5Tclose(three);
+  H5Sclose(memory);
+  H5Sclose(space);
+  H5Pclose(list);
+  H5Pclose(collective);
+  tell("H5Fclose", H5Fclose(file));
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -226,8 +274,10 @@ int main(int argc, char** argv) {
     flushes(path);
   } else if (argc == 3 && strcmp(argv[2], "limited") == 0) {
     limited(path);
+  } else if (argc == 3 && strcmp(argv[2], "large") == 0) {
+    large(path);
   } else {
-    fprintf(stderr, "write_flushes FOLDER flushes|limited\n");
+    fprintf(stderr, "write_flushes FOLDER flushes|limited|large\n");
     failed = 3;
   }
   MPI_Finalize();

@@ -289,6 +289,25 @@ def test_without_memory_all_ranks_hear_of_it(older, fault, tmp_path):
         assert all(len(item) != 5 or item[4].any() for item in found.values())
 
 
+@pytest.mark.parametrize("request_of", [1, 4, 7, 10, 11, 12, 16, 18])
+def test_a_rank_alone_without_memory_leaves_nobody_waiting(request_of, tmp_path):
+    """The n-th time that rank 1 asks for a block of 128 KiB it gets none: for values that are
+    staged, converted, encoded, packed for rank 0, cut. A call fails on both ranks alike, or on
+    none (where it can do without), and nobody waits for the other."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    libraries = [built("lib", "libcampaign_recorder.so"), built("lib", "libtailrace_hdf5.so")]
+    said = flushes("large", folder, 2, ours=False, code=None, CAMPAIGN_FOLDER=str(folder),
+                   CAMPAIGN_LOG=str(tmp_path / "log"), CAMPAIGN_MEMORY=str(1 << 17),
+                   CAMPAIGN_FAULT=f"memory:{request_of}:12:1:0",
+                   LD_PRELOAD=":".join(map(str, libraries)))
+    lines = [line for line in said.splitlines() if line.startswith("H5")]
+    assert all(lines.count(line) == 2 for line in lines), said
+    assert all("memory" in line for line in lines)
+    with h5py.File(folder / "large.h5") as file:
+        assert set(file) <= {"cut", "plain"}
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_limit_on_file_sizes_is_an_error_of_the_flush(ranks, tmp_path):
     """RLIMIT_FSIZE (`ulimit -f`): no rank dies by SIGXFSZ, and the last flush stands."""
@@ -296,6 +315,7 @@ def test_a_limit_on_file_sizes_is_an_error_of_the_flush(ranks, tmp_path):
     lines = [line for line in said.splitlines() if line.startswith("H5Fflush: ")]
     assert len(lines) == ranks and len(set(lines)) == 1
     assert "File too large" in lines[0] and "limited.h5" in lines[0]
+    assert ".partial" not in said  # It has its name.
     with h5py.File(tmp_path / "limited.h5") as file:
         np.testing.assert_array_equal(file["flushed"][()].ravel(), np.arange(200000.0))
     assert [path.name for path in tmp_path.iterdir()] == ["limited.h5"]
