@@ -44,7 +44,10 @@ class Storage {
   /// Make all completed writes durable (fdatasync).
   virtual Status sync() = 0;
 
+  /// For messages: the name that the file has now.
   virtual const std::string& path() const = 0;
+  /// It has got another one, for good: once. Any thread, while others write.
+  virtual void set_path(const std::string& path) { static_cast<void>(path); }
 };
 
 inline Status Storage::cut(std::uint64_t /*n_bytes*/) {

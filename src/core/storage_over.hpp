@@ -25,6 +25,7 @@ class StorageOver : public Storage {
   Status cut(std::uint64_t n_bytes) override { return inner_->cut(n_bytes); }
   Status sync() override { return inner_->sync(); }
   const std::string& path() const override { return inner_->path(); }
+  void set_path(const std::string& path) override { inner_->set_path(path); }
 
  protected:
   std::unique_ptr<Storage> inner_;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -109,9 +110,9 @@ class PosixStorage final : public Storage {
       const ssize_t n =
           ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return status_from_errno(errno, "read of \"" + path_ + "\"");
+      if (n < 0) return status_from_errno(errno, "read of \"" + path() + "\"");
       if (n == 0) {
-        return Status(Code::corrupt, "\"" + path_ + "\" ends at byte " + std::to_string(address) +
+        return Status(Code::corrupt, "\"" + path() + "\" ends at byte " + std::to_string(address) +
                                          ", " + std::to_string(bytes.size()) + " bytes too early");
       }
       bytes = bytes.subspan(static_cast<std::size_t>(n));
@@ -123,11 +124,13 @@ class PosixStorage final : public Storage {
   Result<std::uint64_t> file_bytes() override {
     struct stat facts {};
     if (::fstat(descriptor_, &facts) != 0)
-      return status_from_errno(errno, "stat of \"" + path_ + "\"");
+      return status_from_errno(errno, "stat of \"" + path() + "\"");
     return static_cast<std::uint64_t>(facts.st_size);
   }
 
-  Status extend(std::uint64_t n_bytes) override { return extend_file(descriptor_, n_bytes, path_); }
+  Status extend(std::uint64_t n_bytes) override {
+    return extend_file(descriptor_, n_bytes, path());
+  }
 
   Status cut(std::uint64_t n_bytes) override {
     if (::ftruncate(descriptor_, static_cast<off_t>(n_bytes)) == 0) return Status();
@@ -135,16 +138,22 @@ class PosixStorage final : public Storage {
   }
 
   Status sync() override {
-    if (::fdatasync(descriptor_) != 0) return status_from_errno(errno, "sync of \"" + path_ + "\"");
+    if (::fdatasync(descriptor_) != 0)
+      return status_from_errno(errno, "sync of \"" + path() + "\"");
     return Status();
   }
 
-  const std::string& path() const override { return path_; }
+  const std::string& path() const override { return renamed_ ? new_path_ : path_; }
+  void set_path(const std::string& path) override {
+    if (renamed_ || path == path_) return;
+    new_path_ = path;
+    renamed_ = true;
+  }
 
  private:
   Status write_failed(std::uint64_t address) const {
     return status_from_errno(errno,
-                             "write of \"" + path_ + "\" at byte " + std::to_string(address));
+                             "write of \"" + path() + "\" at byte " + std::to_string(address));
   }
 
   /// One pwritev per IOV_MAX pieces; goes on after short writes and signals.
@@ -227,6 +236,8 @@ class PosixStorage final : public Storage {
   }
 
   std::string path_;
+  std::string new_path_;  ///< Does not change any more once renamed_ is seen.
+  std::atomic<bool> renamed_ = false;
   int descriptor_;
   int direct_descriptor_;
   std::mutex bounce_mutex_;

@@ -64,7 +64,7 @@ constexpr std::uint64_t guard_bytes_min = std::uint64_t{1} << 20;
 class Hdf5FileOnDriver final : public Hdf5File {
  public:
   Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings, bool existing)
-      : settings_(settings), path_(storage.path()) {
+      : settings_(settings), storage_(storage), path_(storage.path()) {
     MetadataDriver::Settings driver;
     driver.existing = existing;
     driver.sync = settings.sync;
@@ -129,8 +129,9 @@ class Hdf5FileOnDriver final : public Hdf5File {
   const void* guard_of(std::uint64_t n_bytes);
 
   Settings settings_;
-  std::string path_;
-  StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
+  Storage& storage_;
+  const std::string path_;  ///< As HDF5 knows it: the name that the file began with.
+  StubFilters stubs_;       // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
   Hdf5Id utf8_links_;  // Made with the first exact dataset.
@@ -215,7 +216,7 @@ Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
   ObjectFacts facts;
   if (!root.valid() || H5Gget_info(root.get(), &links) < 0 ||
       !get_object_facts(root.get(), facts)) {
-    return hdf5_failure(Code::internal, quoted("file", path_) + ": its root group");
+    return hdf5_failure(Code::internal, quoted("file", storage_.path()) + ": its root group");
   }
   if (!driver_->only_created() || links.nlinks > 0 || facts.n_attributes > 0) return Status();
   std::shared_ptr<MetadataDriver> anew = driver_->anew();
@@ -547,7 +548,7 @@ Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
   const Hdf5Scope scope;
   TAILRACE_TRY(driver_->failure());
   if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
-    return hdf5_failure(Code::internal, quoted("file", path_));
+    return hdf5_failure(Code::internal, quoted("file", storage_.path()));
   }
   return driver_->prepare();
 }
@@ -561,7 +562,7 @@ Status Hdf5FileOnDriver::close_hdf5() {
   open_.clear();
   if (H5Fclose(file_.get()) < 0) {
     // HDF5 keeps the file and closes it when the process ends; the driver has to be there then.
-    const Status failure = hdf5_failure(Code::internal, quoted("file", path_));
+    const Status failure = hdf5_failure(Code::internal, quoted("file", storage_.path()));
     driver_->detach();
     (void)new std::shared_ptr<MetadataDriver>(driver_);
     file_.forget();

@@ -153,7 +153,10 @@ bool is_raw(H5FD_mem_t type) { return type == H5FD_MEM_DRAW || type == H5FD_MEM_
 }  // namespace
 
 MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings settings)
-    : storage_(&storage), allocate_(std::move(allocate)), settings_(std::move(settings)) {
+    : storage_(&storage),
+      name_(storage.path()),
+      allocate_(std::move(allocate)),
+      settings_(std::move(settings)) {
   settings_.extent_bytes = std::max<std::uint64_t>(1, settings_.extent_bytes);
   creating_ = !settings_.existing;
 }

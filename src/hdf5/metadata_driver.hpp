@@ -48,7 +48,7 @@ class MetadataDriver {
 
   /// Whether this is the name that HDF5 was given for the file.
   bool is_named(const char* name) const {
-    return storage_ != nullptr && name != nullptr && storage_->path() == name;
+    return storage_ != nullptr && name != nullptr && name_ == name;
   }
 
   /// Call once H5Fcreate has succeeded: from now on the file has an end.
@@ -137,6 +137,7 @@ class MetadataDriver {
   Status fail(Status status);
 
   Storage* storage_;
+  std::string name_;  ///< That the file began with, and that HDF5 was given.
   Allocate allocate_;
   Settings settings_;
   Phase phase_ = Phase::opening;

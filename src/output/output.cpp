@@ -223,6 +223,7 @@ Status Output::put_in_place() {
   const AtName at_name = options_.replace ? AtName::replaced : AtName::nothing;
   TAILRACE_TRY(give_name(temporary_path(), path_, at_name, options_.sync));
   if (file_ != nullptr) file_->set_path(path_);
+  if (storage_ != nullptr) storage_->set_path(path_);
   return remove_journal(journal_path_of(path_));  // of the file that stood here before
 }
 
@@ -263,11 +264,7 @@ Status Output::start_commit_at_root(
     work = [taken, write] { return write(taken); };
   }
   const auto commit = [work]() -> Status {
-    try {
-      return work();
-    } catch (const std::bad_alloc&) {  // Nobody catches it where the thread's end is waited for.
-      return Status(Code::out_of_memory, "no memory is left for the metadata");
-    }
+    return local_part(work);  // Nobody catches it where the thread's end is waited for.
   };
   commit_work_ = commit;
   return Status();
@@ -301,8 +298,13 @@ Status Output::finish_commit_at_root() {
   return written.ok() ? finished : written;
 }
 
+void Output::committed() {
+  if (!in_place_) storage_->set_path(path_);
+  in_place_ = true;
+}
+
 void Output::commit_is_finished() {
-  in_place_ = in_place_ || commit_pending_;
+  if (commit_pending_) committed();
   commit_pending_ = false;
 }
 

@@ -106,7 +106,7 @@ class Output {
   /// then call committed().
   Status commit_at_root();
   /// All ranks agreed that a commit went well. Not collective.
-  void committed() { in_place_ = true; }
+  void committed();
 
   /// What is to be committed: changes of the file by HDF5.
   using Publish = std::function<Status(Hdf5File& file)>;

@@ -333,6 +333,30 @@ TEST(Output, ALimitOnFileSizesIsAnError) {
   }
 }
 
+/// After the first commit a new file has its name, and failures say that one.
+TEST(Output, AFailureAfterTheFirstCommitNamesTheFileAsItIs) {
+  for (const char* mode : {"mode=sync", "mode=async", "mode=in_situ", "mode=sync,journal=on"}) {
+    const TestFolder folder;
+    const std::string path = folder / "out.h5";
+    const pid_t child = ::fork();
+    if (child == 0) {
+      auto writer = create(path, mode);
+      if (!writer.ok() || !write_step(**writer, "/first").ok()) ::_exit(2);
+      if (!(*writer)->wait().ok()) ::_exit(3);
+      const rlim_t here = fs::file_size(path);
+      const rlimit most{here, here};
+      if (::setrlimit(RLIMIT_FSIZE, &most) != 0) ::_exit(4);
+      Status status = write_step(**writer, "/more");
+      if (const Status closed = (*writer)->close(); status.ok()) status = closed;
+      if (status.message().find("out.h5") == std::string::npos) ::_exit(5);
+      ::_exit(status.message().find(partial_suffix) == std::string::npos ? 0 : 6);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << mode << ": exit code " << WEXITSTATUS(status);
+  }
+}
+
 /// From before recover looks at a file until it has put it right, nobody else writes it.
 TEST(Output, RecoverHoldsTheLockWhileItWorks) {
   const TestFolder folder;
