@@ -24,7 +24,7 @@
 
 #include "describe/concat_input.hpp"
 #include "exec/comm_factory.hpp"
-#include "fuzz/input_support.hpp"
+#include "fuzz/fuzz_files.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/recover.hpp"

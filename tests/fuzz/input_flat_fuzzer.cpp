@@ -9,7 +9,7 @@
 #include "describe/input_bytes.hpp"
 #include "describe/input_flat.hpp"
 #include "describe/input_netcdf_classic.hpp"
-#include "fuzz/input_support.hpp"
+#include "fuzz/fuzz_files.hpp"
 
 using namespace tailrace;
 

@@ -10,7 +10,7 @@
 
 #include "codec/trz/client_data.hpp"
 #include "codec/xor/xor_chunk.hpp"
-#include "fuzz/input_support.hpp"
+#include "fuzz/fuzz_files.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/superblock.hpp"
 #include "hdf5/writer_lock.hpp"
