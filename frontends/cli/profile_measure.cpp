@@ -10,13 +10,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "codec/verify.hpp"
 #include "core/buffer.hpp"
 #include "core/codec_registry.hpp"
+#include "exec/field_plan.hpp"
 #include "exec/lane_clock.hpp"
 #include "layout/chunk_shape.hpp"
 #include "measure/machine_identity.hpp"
@@ -129,6 +132,13 @@ constexpr double kSmallBudgetS = 30;      // below this, small chunks of generat
 constexpr double kOnePointS = 0.05;       // repeats of one point may take about this long
 constexpr std::size_t kRepeatsMax = 9;
 constexpr std::size_t kCommitsMax = 5;
+// What a step costs beside its bytes takes about as long whatever the budget is: half a second.
+constexpr double kMessagesS = 0.25;
+constexpr std::uint64_t kRecords = 1U << 16;     // in all
+constexpr std::uint64_t kFewChunks = 1;          // of a rank
+constexpr std::uint64_t kManyChunks = 1U << 13;  // in all
+constexpr std::uint64_t kMoreDatasets = 16;
+constexpr std::uint64_t kChunkValues = 16;
 // In an order in which the first few already span the bit rates.
 constexpr std::array<double, 5> kRelativeBounds = {1e-3, 1e-5, 1e-2, 1e-6, 1e-4};
 
@@ -327,7 +337,112 @@ class ProfileRun {
     TAILRACE_TAKE(profile().sync_latency_s,
                   measure_sync_latency(comm_, plan_.folder, kSyncShare * plan_.budget_s));
     TAILRACE_TAKE(profile().claim_latency_s, measure_claim_latency(comm_));
-    return measure_commits();
+    TAILRACE_TRY(measure_commits());
+    return measure_step_costs();
+  }
+
+  // --- what a step costs beside its bytes
+  // -----------------------------------------------------------------------------------------
+
+  Status measure_step_costs() {
+    show(0.98, "steps");
+    StepConstants& step = profile().step;
+    const MeasuredMessages messages = measure_messages(comm_, kMessagesS);
+    if (!messages.points.empty()) {
+      TAILRACE_TAKE(step.messages, fit_messages(messages.points, messages.overhead_s));
+      profile().message_points = messages.points;
+    }
+    TAILRACE_TAKE(step.copy_bytes_per_s, measure_copy(comm_));
+    step.number_s = measure_number_merge();
+    step.record_s = measure_records();
+    TAILRACE_TRY(measure_metadata());
+    // Numbers of rank 0's: what it saves is what all show.
+    std::array<double, 2> of_root = {comm_.is_root() ? step.number_s : 0,
+                                     comm_.is_root() ? step.record_s : 0};
+    comm_.allreduce(of_root, Reduction::max);
+    step.number_s = of_root[0];
+    step.record_s = of_root[1];
+    profile().step_measured = true;
+    return Status();
+  }
+
+  /// Seconds of rank 0's core a chunk to take in all ranks' records.
+  double measure_records() {
+    const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
+    const std::vector<WrittenChunk> mine(std::max<std::uint64_t>(kRecords / n_ranks, 1));
+    const auto bytes = std::as_bytes(std::span(mine));
+    double least_s = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < kCommitsMax; ++i) {
+      comm_.barrier();
+      const double start_s = thread_cpu_s();  // What else the node does does not count.
+      (void)comm_.gather(bytes, 0);
+      least_s = std::min(least_s, thread_cpu_s() - start_s);
+    }
+    return least_s / static_cast<double>(mine.size() * n_ranks);
+  }
+
+  /// Steps of few and of many datasets and chunks, told apart; nothing is synced but in the last.
+  Status measure_metadata() {
+    TAILRACE_TAKE(const double one_s, measure_steps(1, kFewChunks, false));
+    TAILRACE_TAKE(const double datasets_s, measure_steps(1 + kMoreDatasets, kFewChunks, false));
+    TAILRACE_TAKE(const double chunks_s, measure_steps(1, kManyChunks, false));
+    TAILRACE_TAKE(profile().step.commit_s, measure_steps(1, kFewChunks, true));
+    profile().step.dataset_s = std::max(datasets_s - one_s, 0.0) / double{kMoreDatasets};
+    const auto n_ranks = static_cast<double>(comm_.n_ranks());
+    const double n_more = (std::ceil(double{kManyChunks} / n_ranks) - double{kFewChunks}) * n_ranks;
+    profile().step.index_s = std::max(chunks_s - one_s, 0.0) / std::max(n_more, 1.0);
+    return Status();
+  }
+
+  /// Seconds of index and commit at rank 0 in steps of so many datasets, each of at least
+  /// so many chunks in all, and `kFewChunks` of each rank.
+  Result<double> measure_steps(std::uint64_t n_datasets, std::uint64_t n_chunks, bool sync) {
+    const std::string path = scratch_path();
+    Result<double> seconds = 0.0;
+    const Status done = comm_.agree(write_steps(path, n_datasets, n_chunks, sync, seconds));
+    if (session_.speaks()) {
+      std::error_code error;
+      std::filesystem::remove(path, error);
+    }
+    TAILRACE_TRY(done);
+    return seconds;
+  }
+
+  Status write_steps(const std::string& path, std::uint64_t n_datasets, std::uint64_t n_chunks,
+                     bool sync, Result<double>& seconds) {
+    const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
+    const std::uint64_t n_own =
+        std::max<std::uint64_t>((n_chunks + n_ranks - 1) / n_ranks, kFewChunks);
+    FileOptions options;
+    options.n_threads = 1;
+    options.sync = sync;
+    options.field_defaults.codec = plain_codec;
+    options.field_defaults.over_time = true;
+    options.field_defaults.chunk_shape = Shape{kChunkValues};
+    TAILRACE_TAKE(auto writer, Writer::create(session_.mpi.world(), path, options));
+    FieldDefinition definition;
+    definition.shape = {n_own * kChunkValues * n_ranks};
+    definition.options = options.field_defaults;
+    const std::vector<float> values(n_own * kChunkValues, 1.0F);
+    const std::uint64_t start = values.size() * static_cast<std::uint64_t>(comm_.rank());
+    std::vector<std::size_t> fields;
+    for (std::uint64_t f = 0; f < n_datasets; ++f) {
+      definition.path = fmt::format("/u{}", f);
+      const Result<std::size_t> field = writer->define_field(definition);
+      if (!field.ok()) break;  // Which end_step will tell.
+      fields.push_back(*field);
+    }
+    std::vector<double> step_s;
+    for (std::size_t i = 0; i <= kCommitsMax; ++i) {
+      for (const std::size_t field : fields) {
+        (void)writer->put(field, {{start}, {values.size()}}, values.data());
+      }
+      TAILRACE_TAKE(const StepReport report, writer->end_step());
+      if (i > 0) step_s.push_back(report.index_s + report.commit_s);  // The first one creates.
+    }
+    // Work of a core: the least, since others may want it. Syncs: as they come.
+    seconds = sync ? median_of(std::move(step_s)) : *std::ranges::min_element(step_s);
+    return writer->close();
   }
 
   /// Median seconds of a file that holds next to nothing.

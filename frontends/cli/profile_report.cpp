@@ -131,6 +131,27 @@ std::string latencies(const MachineProfile& profile) {
   return text + "\n";
 }
 
+/// What a step costs beside its bytes.
+std::string step_text(const MachineProfile& profile) {
+  const StepConstants& step = profile.step;
+  const bool known = !profile.message_points.empty();
+  return wrapped(fmt::format(
+                     "messages{}: latency {}, overhead {}, {} a MB; a collective waits {} more",
+                     known ? "" : " (typical)", latency_text(step.messages.latency_s),
+                     latency_text(step.messages.overhead_s),
+                     latency_text(step.messages.byte_s * 1e6), latency_text(step.messages.wait_s)),
+                 0) +
+         "\n" +
+         wrapped(fmt::format("a step{}: values copied at {} MB/s; at rank 0: {} a number, {} a "
+                             "record, {} a chunk in the index, {} a dataset, {} a commit",
+                             profile.step_measured ? "" : " (typical)",
+                             mb_text(step.copy_bytes_per_s), latency_text(step.number_s),
+                             latency_text(step.record_s), latency_text(step.index_s),
+                             latency_text(step.dataset_s), latency_text(step.commit_s)),
+                 0) +
+         "\n";
+}
+
 // --- the chart
 // ------------------------------------------------------------------------------------
 
@@ -209,7 +230,8 @@ chart::Panel storage_panel(const BandwidthModel& model, const std::vector<Bandwi
 
 std::string profile_tables(const MachineProfile& profile) {
   return heading(profile) + "\n" + curves_table(profile, true) + "\n" +
-         curves_table(profile, false) + "\n" + rooflines_table(profile) + "\n" + latencies(profile);
+         curves_table(profile, false) + "\n" + rooflines_table(profile) + "\n" +
+         latencies(profile) + step_text(profile);
 }
 
 nlohmann::ordered_json profile_json(const MachineProfile& profile, const std::string& file,

@@ -14,11 +14,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/byte_stream.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
 
@@ -337,6 +339,132 @@ Result<double> measure_claim_latency(Comm& comm) {
   const std::uint64_t end = tail->end();
   TAILRACE_CHECK(end >= kClaims * (1U << 20) * static_cast<std::uint64_t>(comm.n_ranks()));
   return mean_s / comm.n_ranks();
+}
+
+// --- messages, copies, numbers
+// -----------------------------------------------------------------------
+
+namespace {
+
+constexpr std::array<std::uint64_t, 4> kMessageBytes = {16, 4096, 65536, 1U << 20};
+constexpr std::array<std::uint64_t, 2> kReducedBytes = {64, 4096};
+constexpr std::array<std::uint64_t, 2> kGatheredBytes = {64, 16384};
+constexpr std::size_t kCallsMax = 200;
+constexpr std::size_t kLeastCalls = 5;
+constexpr std::size_t kCallsInARow = 8;
+constexpr std::uint64_t kCopyBytes = 64U << 20;
+constexpr std::uint64_t kCopyChunkBytes = 8U << 20;
+
+Bytes next_message(Comm& comm) {
+  while (true) {
+    if (std::optional<Message> message = comm.poll()) return std::move(message->payload);
+  }
+}
+
+/// Median seconds of one of several calls in a row, of the slowest rank: a first one brings the
+/// ranks together, which leave a barrier as their naps end. Every rank calls as often: rank 0 says
+/// when it is enough.
+template <class Call>
+double median_call_s(Comm& comm, double budget_s, Call&& call) {
+  std::vector<double> seconds;
+  const LaneClock whole;
+  for (std::size_t i = 0; i < kCallsMax; ++i) {
+    call();
+    const LaneClock clock;
+    for (std::size_t in_a_row = 0; in_a_row < kCallsInARow; ++in_a_row) call();
+    std::array<double, 2> now = {clock.now_s() / double{kCallsInARow},
+                                 comm.is_root() ? whole.now_s() : 0};
+    comm.allreduce(now, Reduction::max);
+    if (i > 0) seconds.push_back(now[0]);  // The first one warms up.
+    if (seconds.size() >= kLeastCalls && now[1] > budget_s) break;
+  }
+  return std::max(median_of(std::move(seconds)), 1e-9);
+}
+
+}  // namespace
+
+MeasuredMessages measure_messages(Comm& comm, double budget_s) {
+  MeasuredMessages found;
+  if (comm.n_ranks() < 2) return found;
+  using Kind = MessagePoint::Kind;
+  const double part_s =
+      budget_s / double{kMessageBytes.size() + kReducedBytes.size() + kGatheredBytes.size()};
+  const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
+  const int last = comm.n_ranks() - 1;
+  std::vector<double> send_s;
+  for (const std::uint64_t n_bytes : kMessageBytes) {
+    const Bytes payload(n_bytes, std::byte{1});
+    const double there_and_back_s = median_call_s(comm, part_s, [&] {
+      if (!comm.is_root() && comm.rank() != last) return;
+      if (!comm.is_root()) comm.post({0, next_message(comm)});
+      if (comm.is_root()) {
+        const LaneClock clock;
+        comm.post({last, payload});
+        if (n_bytes == kMessageBytes.front()) send_s.push_back(clock.now_s());
+        (void)next_message(comm);
+      }
+      comm.finish_posts();
+    });
+    found.points.push_back({Kind::message, 2, static_cast<double>(n_bytes), there_and_back_s / 2});
+  }
+  std::vector<MixedNumber> numbers;
+  const auto reduce = [&] { comm.allreduce(std::span<MixedNumber>(numbers)); };
+  double last_reduced_s = 0;
+  for (const std::uint64_t n_bytes : kReducedBytes) {
+    numbers.resize(n_bytes / sizeof(MixedNumber));
+    last_reduced_s = median_call_s(comm, part_s, reduce);
+    found.points.push_back(
+        {Kind::allreduce, n_ranks, static_cast<double>(n_bytes), last_reduced_s});
+  }
+  // Who only sends is through at once: what a gather takes is seen where all wait for its end.
+  for (const std::uint64_t n_bytes : kGatheredBytes) {
+    const Bytes mine(n_bytes);
+    const double both_s = median_call_s(comm, part_s, [&] {
+      (void)comm.gather(mine, 0);
+      reduce();
+    });
+    found.points.push_back({Kind::gather, n_ranks, static_cast<double>(n_bytes),
+                            std::max(both_s - last_reduced_s, 1e-9)});
+  }
+  found.overhead_s = median_of(std::move(send_s));
+  comm.allreduce(std::span<double>(&found.overhead_s, 1), Reduction::max);
+  return found;
+}
+
+Result<double> measure_copy(Comm& comm) {
+  Buffer from(kCopyBytes);
+  Buffer into(kCopyBytes);
+  const bool ready = from.allocated() && into.allocated();
+  TAILRACE_TRY(comm.agree(ready ? Status() : Status(Code::out_of_memory, "no memory to copy")));
+  std::memset(from.data(), 1, kCopyBytes);
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i <= kLeastCalls; ++i) {
+    comm.barrier();
+    const double start_s = thread_cpu_s();  // What else the node does does not count.
+    for (std::uint64_t at = 0; at < kCopyBytes; at += kCopyChunkBytes) {
+      std::memcpy(into.data() + at, from.data() + at, kCopyChunkBytes);
+    }
+    if (i > 0) seconds.push_back(thread_cpu_s() - start_s);  // The first has the memory made.
+  }
+  double bytes_per_s = static_cast<double>(kCopyBytes) / std::max(median_of(seconds), 1e-9);
+  comm.allreduce(std::span<double>(&bytes_per_s, 1), Reduction::sum);
+  return bytes_per_s / comm.n_ranks();
+}
+
+double measure_number_merge() {
+  constexpr std::size_t n_numbers = 128;
+  constexpr std::size_t n_merges = 2000;
+  std::vector<double> values(n_numbers, 1);
+  RankNumbers numbers;
+  numbers.add_all(Reduction::sum, values);
+  ByteWriter others;
+  numbers.pack(others);
+  const double start_s = thread_cpu_s();
+  for (std::size_t i = 0; i < n_merges; ++i) {
+    ByteReader reader(others.bytes());
+    numbers.merge(reader);
+  }
+  return std::max(thread_cpu_s() - start_s, 1e-9) / double{n_numbers * n_merges};
 }
 
 }  // namespace tailrace

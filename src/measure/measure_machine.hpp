@@ -76,4 +76,22 @@ Result<double> measure_sync_latency(Comm& comm, const std::string& folder, doubl
 /// @error as of Comm::create_tail
 Result<double> measure_claim_latency(Comm& comm);
 
+// --- What a step costs beside its encoding and writing, as far as no file is needed for it.
+
+/// Messages there and back between rank 0 and the last rank, nobody else sending; then the
+/// collectives that a step makes, by all ranks. Nothing on a single rank.
+struct MeasuredMessages {
+  double overhead_s = 0;  ///< Of a small message, for who sends it.
+  std::vector<MessagePoint> points;
+};
+/// Medians; the same on every rank. Collective. Takes about `budget_s`.
+MeasuredMessages measure_messages(Comm& comm, double budget_s);
+
+/// Bytes per second of one rank that copies its values into memory that it has used before, all
+/// ranks at once: the mean of their medians. Collective. @error out_of_memory
+Result<double> measure_copy(Comm& comm);
+
+/// Seconds that one number of another rank's report costs rank 0. Not collective.
+double measure_number_merge();
+
 }  // namespace tailrace

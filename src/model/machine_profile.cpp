@@ -31,6 +31,10 @@ constexpr double kTypicalClaimLatencyS = 1e-6;
 constexpr double kTypicalSyncLatencyS = 5e-3;
 constexpr double kTypicalCommitS = 20e-3;
 
+// Messages: L, o and G as ATLAHS (Shen et al. 2025; github.com/spcl/atlahs, demo/ai_nccl/README.md)
+// replays what runs on Alps (CSCS, HPE Slingshot 11 at 200 Gbit/s, 2,688 nodes).
+constexpr MessageCosts kPublishedMessages = {3.7e-6, 0.2e-6, 0.04e-9, 50e-6};
+
 ThroughputCurve curve_of(const SpeedFit& fit) {
   ThroughputCurve curve;
   curve.least_bytes_per_s = fit[0] * kMB;
@@ -68,6 +72,10 @@ void compare(std::vector<std::string>& sentences, std::string_view what, std::st
 }
 
 }  // namespace
+
+StepConstants typical_step_constants() {
+  return {kPublishedMessages, 5e9, 7e-9, 0.1e-6, 0.8e-6, 40e-6, 20e-3};
+}
 
 const CodecProfile* MachineProfile::find(std::string_view codec) const {
   for (;;) {
@@ -232,6 +240,12 @@ class Entries {
     Entries inner(*found, place_ + "." + key, *problem_);
     walk(inner);
   }
+  /// The same for one that older versions did not write; `known` says whether there is one.
+  template <class Walk>
+  void optional_object(const char* key, bool& known, Walk&& walk) {
+    if (out_ == nullptr) known = in_->is_object() && in_->contains(key);
+    if (known) object(key, walk);
+  }
   /// A list of objects; `walk` gets the Entries and the item.
   template <class Item, class Walk>
   void list(const char* key, std::vector<Item>& items, Walk&& walk) {
@@ -252,6 +266,10 @@ class Entries {
       Entries inner((*found)[i], fmt::format("{}.{}[{}]", place_, key, i), *problem_);
       walk(inner, items.emplace_back());
     }
+  }
+  /// Coming in: an entry of the right type says what it must not.
+  void refuse(const char* key, const char* expected) {
+    if (out_ == nullptr && problem_->ok()) wrong(key, expected, (*in_)[key]);
   }
 
  private:
@@ -326,6 +344,40 @@ void walk_bandwidth(Entries& entries, const char* key, BandwidthModel& model,
   model = BandwidthModel::of(std::move(rooflines));
 }
 
+constexpr const char* kMessageKinds[] = {"message", "allreduce", "gather"};
+
+void walk_message(Entries& e, MessagePoint& point) {
+  std::string kind = kMessageKinds[static_cast<std::size_t>(point.kind)];
+  e.text("kind", kind);
+  const auto* found = std::ranges::find(kMessageKinds, kind);
+  if (found == std::end(kMessageKinds)) {
+    e.refuse("kind", "must be message, allreduce or gather");
+  } else {
+    point.kind = static_cast<MessagePoint::Kind>(found - std::begin(kMessageKinds));
+  }
+  e.count("ranks", point.n_ranks);
+  e.number("bytes", point.n_bytes, Kind::not_negative);
+  e.number("seconds", point.seconds, Kind::positive);
+}
+
+void walk_step(Entries& e, MachineProfile& profile) {
+  StepConstants& step = profile.step;
+  bool has_messages = !profile.message_points.empty();
+  e.optional_object("messages", has_messages, [&](Entries& m) {
+    m.number("latency_s", step.messages.latency_s, Kind::not_negative);
+    m.number("overhead_s", step.messages.overhead_s, Kind::not_negative);
+    m.number("byte_s", step.messages.byte_s, Kind::not_negative);
+    m.number("wait_s", step.messages.wait_s, Kind::not_negative);
+    m.list("points", profile.message_points, walk_message);
+  });
+  e.number("copy_bytes_per_s", step.copy_bytes_per_s, Kind::positive);
+  e.number("number_s", step.number_s, Kind::not_negative);
+  e.number("record_s", step.record_s, Kind::not_negative);
+  e.number("index_s", step.index_s, Kind::not_negative);
+  e.number("dataset_s", step.dataset_s, Kind::not_negative);
+  e.number("commit_s", step.commit_s, Kind::not_negative);
+}
+
 void walk_profile(Entries& e, MachineProfile& profile) {
   e.text("tailrace_version", profile.tailrace_version);
   e.text("date", profile.date);
@@ -346,6 +398,7 @@ void walk_profile(Entries& e, MachineProfile& profile) {
     l.number("sync_bytes_per_s", profile.sync_bytes_per_s, Kind::not_negative);
     l.number("commit_s", profile.commit_s, Kind::not_negative);
   });
+  e.optional_object("step", profile.step_measured, [&](Entries& s) { walk_step(s, profile); });
   e.list("codecs", profile.codecs, [](Entries& c, CodecProfile& codec) {
     c.text("codec", codec.codec);
     walk_curve(c, "encode", codec.encode, codec.encode_points);

@@ -24,6 +24,20 @@ struct CodecProfile {
   std::vector<ThroughputPoint> decode_points;
 };
 
+/// What a step costs beside its encoding and writing (docs/simulate.md).
+struct StepConstants {
+  MessageCosts messages;
+  double copy_bytes_per_s = 0;  ///< Of one rank at a hand-over, its node's ranks copying, too.
+  double number_s = 0;          ///< Rank 0: a number of another rank's report.
+  double record_s = 0;          ///< Rank 0: a chunk's record, taken in.
+  double index_s = 0;           ///< Rank 0: a chunk put in order, into the index, the commit.
+  double dataset_s = 0;         ///< Rank 0: a dataset that grows by a step.
+  double commit_s = 0;          ///< Rank 0: the commit of a step, whatever is in it; synced.
+};
+
+/// Messages as published for a large machine, the rest as measured where we develop.
+StepConstants typical_step_constants();
+
 struct MachineProfile {
   std::string tailrace_version;
   std::string host;
@@ -39,13 +53,17 @@ struct MachineProfile {
   BandwidthModel read;
   std::vector<BandwidthPoint> write_points;
   std::vector<BandwidthPoint> read_points;
-  double claim_latency_s = 0;        ///< Median of one claim at the tail.
-  double sync_latency_s = 0;         ///< fdatasync after one small write, median.
-  double sync_bytes_per_s = 0;       ///< fdatasync of large writes; 0: not told from latency.
-  double commit_s = 0;               ///< Metadata of a small file: create, write, sync, rename.
-  std::uint64_t block_bytes = 4096;  ///< Of the file system (st_blksize).
-  std::uint64_t stripe_bytes = 0;    ///< Of a striped one; 0: none, or not known.
-  bool built_in = false;             ///< Nobody has measured: typical values.
+  double claim_latency_s = 0;   ///< Median of one claim at the tail.
+  double sync_latency_s = 0;    ///< fdatasync after one small write, median.
+  double sync_bytes_per_s = 0;  ///< fdatasync of large writes; 0: not told from latency.
+  double commit_s = 0;          ///< Metadata of a small file: create, write, sync, rename.
+  /// Typical where it was not measured: by older versions; `messages` on a single rank, too.
+  StepConstants step = typical_step_constants();
+  bool step_measured = false;
+  std::vector<MessagePoint> message_points;  ///< None: not measured.
+  std::uint64_t block_bytes = 4096;          ///< Of the file system (st_blksize).
+  std::uint64_t stripe_bytes = 0;            ///< Of a striped one; 0: none, or not known.
+  bool built_in = false;                     ///< Nobody has measured: typical values.
 
   /// Null if this codec was not measured. Settings that are not in the profile are dropped from the
   /// last to the first, down to the codec's bare name.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -358,6 +359,79 @@ double BandwidthModel::bytes_per_s(double bytes_per_rank, std::uint64_t n_ranks)
 double BandwidthModel::seconds(double bytes_per_rank, std::uint64_t n_ranks) const {
   if (bytes_per_rank <= 0 || n_ranks == 0 || !known()) return 0;
   return bytes_per_rank * static_cast<double>(n_ranks) / bytes_per_s(bytes_per_rank, n_ranks);
+}
+
+// --- messages
+// ----------------------------------------------------------------------------------------
+
+namespace {
+
+/// Levels of a binomial tree over so many ranks.
+double tree_depth(std::uint64_t n_ranks) {
+  return n_ranks > 1 ? static_cast<double>(std::bit_width(n_ranks - 1)) : 0;
+}
+
+double others(std::uint64_t n_ranks) { return n_ranks > 1 ? static_cast<double>(n_ranks - 1) : 0; }
+
+}  // namespace
+
+double MessageCosts::allreduce_s(std::uint64_t n_ranks, double n_bytes) const {
+  return n_ranks > 1 ? wait_s + tree_depth(n_ranks) * message_s(n_bytes) : 0;
+}
+
+double MessageCosts::gather_s(std::uint64_t n_ranks, double n_bytes) const {
+  constexpr double size_bytes = 8;
+  if (n_ranks < 2) return 0;
+  // Two messages a level; what comes in at the last one in all is everybody else's.
+  return wait_s + 2 * tree_depth(n_ranks) * message_s(0) +
+         others(n_ranks) * (n_bytes + size_bytes) * byte_s;
+}
+
+double MessageCosts::allgather_s(std::uint64_t n_ranks, double n_bytes) const {
+  return tree_depth(n_ranks) * message_s(0) + others(n_ranks) * n_bytes * byte_s;
+}
+
+Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double overhead_s) {
+  // t = m + n G over the messages, each weighed by 1 / t: two linear equations for m and G.
+  double w = 0;
+  double wn = 0;
+  double wnn = 0;
+  double wt = 0;
+  double wnt = 0;
+  for (const MessagePoint& point : points) {
+    if (!(point.seconds > 0) || !std::isfinite(point.seconds) || !(point.n_bytes >= 0)) {
+      return Status(Code::invalid_argument, "messages: a time must be above 0 and finite");
+    }
+    if (point.kind != MessagePoint::Kind::message) continue;
+    const double weight = 1 / (point.seconds * point.seconds);
+    w += weight;
+    wn += weight * point.n_bytes;
+    wnn += weight * point.n_bytes * point.n_bytes;
+    wt += weight * point.seconds;
+    wnt += weight * point.n_bytes * point.seconds;
+  }
+  if (w == 0) return Status(Code::invalid_argument, "messages: there is none to fit");
+  const double determinant = w * wnn - wn * wn;  // 0, but for rounding, of one size alone
+  MessageCosts costs;
+  if (determinant > 1e-9 * w * wnn) costs.byte_s = std::max((w * wnt - wn * wt) / determinant, 0.0);
+  const double empty_s = std::max((wt - costs.byte_s * wn) / w, 0.0);
+  costs.overhead_s = std::clamp(overhead_s, 0.0, empty_s / 2);
+  costs.latency_s = empty_s - 2 * costs.overhead_s;
+  std::vector<double> beyond_s;
+  for (const MessagePoint& point : points) {
+    if (point.kind == MessagePoint::Kind::message || point.n_ranks < 2) continue;
+    const double modelled_s = point.kind == MessagePoint::Kind::gather
+                                  ? costs.gather_s(point.n_ranks, point.n_bytes)
+                                  : costs.allreduce_s(point.n_ranks, point.n_bytes);
+    beyond_s.push_back(point.seconds - modelled_s);
+  }
+  if (!beyond_s.empty()) {
+    // The middle one: a single call that the machine has held up says nothing.
+    const auto middle = beyond_s.begin() + static_cast<std::ptrdiff_t>(beyond_s.size() / 2);
+    std::nth_element(beyond_s.begin(), middle, beyond_s.end());
+    costs.wait_s = std::max(*middle, 0.0);
+  }
+  return costs;
 }
 
 }  // namespace tailrace

@@ -1,9 +1,11 @@
-// Curves of speed, fitted to measured points: codecs (Throughput) and storage (Roofline).
+// Curves of speed, fitted to measured points: codecs (Throughput), storage (Roofline), messages and
+// collectives (MessageCosts).
 
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/status.hpp"
@@ -106,5 +108,42 @@ class BandwidthModel {
  private:
   std::vector<Roofline> rooflines_;  ///< By n_ranks, ascending.
 };
+
+// --- MessageCosts: what ranks pay to hear of each other.
+//
+// Source: LogGP (Alexandrov et al. 1995): a message takes o + L + n G + o. Collectives are the
+// binomial trees, or the recursive doubling, of that many levels. Where we differ: whoever waits
+// for a collective of ours naps (exec/mpi_parts.hpp), and hears of its end later by `wait_s`, once
+// for each call, however many levels it has.
+
+/// A measured point: seconds of one message between two ranks, or of a collective of `n_ranks`.
+struct MessagePoint {
+  enum class Kind : std::uint8_t { message, allreduce, gather };
+  Kind kind = Kind::message;
+  std::uint64_t n_ranks = 2;
+  double n_bytes = 0;  ///< Of the message; of each rank.
+  double seconds = 0;
+};
+
+struct MessageCosts {
+  double latency_s = 0;   ///< L
+  double overhead_s = 0;  ///< o: of who sends, and of who receives.
+  double byte_s = 0;      ///< G
+  double wait_s = 0;      ///< Of each collective, until the sleeper has heard of it.
+
+  double message_s(double n_bytes) const { return latency_s + 2 * overhead_s + n_bytes * byte_s; }
+  /// Numbers of `n_bytes` reduced, or bytes broadcast: a message a level.
+  double allreduce_s(std::uint64_t n_ranks, double n_bytes) const;
+  /// Every rank's bytes at one: along a tree, sizes first, as MpiComm does it.
+  double gather_s(std::uint64_t n_ranks, double n_bytes) const;
+  /// Every rank's bytes at every one. Without `wait_s`: not ours.
+  double allgather_s(std::uint64_t n_ranks, double n_bytes) const;
+};
+
+/// L + 2 o and G by least relative squares over the messages, `overhead_s` being known; wait_s is
+/// the median of what collectives took beyond their messages, 0 if they took less.
+/// Not collective. @error invalid_argument  no message among the points, or one that is not
+/// positive and finite.
+Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double overhead_s);
 
 }  // namespace tailrace

@@ -46,6 +46,16 @@ def test_measures_codecs_and_storage_and_leaves_one_file(tmp_path, ranks):
     assert profile["latency"]["sync_s"] > 0 and profile["latency"]["claim_s"] > 0
     assert profile["latency"]["commit_s"] > 0
     assert profile["machine"]["block_bytes"] > 0
+    step = profile["step"]
+    assert ("messages" in step) == (ranks > 1)
+    if ranks > 1:
+        kinds = [point["kind"] for point in step["messages"]["points"]]
+        assert kinds == ["message"] * 4 + ["allreduce"] * 2 + ["gather"] * 2
+        assert "messages:" in done.stdout
+    else:
+        assert "messages (typical):" in done.stdout
+    assert step["copy_bytes_per_s"] > 0 and step["number_s"] > 0 and step["commit_s"] > 0
+    assert all(step[cost] >= 0 for cost in ("record_s", "index_s", "dataset_s"))
 
 
 def test_shows_what_was_saved_and_that_it_fits(tmp_path):

@@ -83,6 +83,66 @@ TEST(MachineProfile, TextIsShortLinesAndPassesOverWhatItDoesNotKnow) {
   EXPECT_TRUE(parse_profile(newer).ok());
 }
 
+TEST(MachineProfile, KeepsWhatAStepCosts) {
+  MachineProfile profile = measured_profile();
+  profile.step_measured = true;
+  profile.message_points = {{MessagePoint::Kind::message, 2, 16, 2e-6},
+                            {MessagePoint::Kind::gather, 8, 4096, 5e-5}};
+  profile.step = {{1e-6, 2e-7, 1e-10, 3e-5}, 6e9, 4e-9, 1e-7, 5e-7, 6e-5, 0.02};
+  const std::string text = profile_text(profile);
+  const Result<MachineProfile> back = parse_profile(text);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(profile_text(*back), text);
+  EXPECT_TRUE(back->step_measured);
+  EXPECT_EQ(back->message_points.size(), 2U);
+  EXPECT_EQ(back->message_points[1].kind, MessagePoint::Kind::gather);
+  EXPECT_DOUBLE_EQ(back->step.messages.wait_s, 3e-5);
+  EXPECT_DOUBLE_EQ(back->step.commit_s, 0.02);
+  const Result<MachineProfile> odd = parse_profile(changed(text, "\"gather\"", "\"scatter\""));
+  EXPECT_THAT(odd.status().message(), HasSubstr("must be message, allreduce or gather"));
+
+  // By one rank: no messages. By an older version: nothing of it.
+  profile.message_points.clear();
+  const Result<MachineProfile> alone = parse_profile(profile_text(profile));
+  ASSERT_TRUE(alone.ok()) << alone.status().message();
+  EXPECT_DOUBLE_EQ(alone->step.messages.latency_s, typical_step_constants().messages.latency_s);
+  EXPECT_DOUBLE_EQ(alone->step.index_s, 5e-7);
+  const Result<MachineProfile> older = parse_profile(profile_text(measured_profile()));
+  ASSERT_TRUE(older.ok());
+  EXPECT_FALSE(older->step_measured);
+  EXPECT_DOUBLE_EQ(older->step.index_s, typical_step_constants().index_s);
+}
+
+TEST(MessageCosts, AreFoundFromPointsOfWhichTheyAreTrue) {
+  const MessageCosts truth = {
+      .latency_s = 2e-6, .overhead_s = 5e-7, .byte_s = 1e-9, .wait_s = 4e-5};
+  using Kind = MessagePoint::Kind;
+  std::vector<MessagePoint> points;
+  for (const double bytes : {16.0, 4096.0, 1048576.0}) {
+    points.push_back({Kind::message, 2, bytes, truth.message_s(bytes)});
+  }
+  points.push_back({Kind::allreduce, 8, 64, truth.allreduce_s(8, 64)});
+  points.push_back({Kind::gather, 8, 4096, truth.gather_s(8, 4096)});
+  const Result<MessageCosts> found = fit_messages(points, truth.overhead_s);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_NEAR(found->latency_s, truth.latency_s, 1e-12);
+  EXPECT_NEAR(found->byte_s, truth.byte_s, 1e-15);
+  EXPECT_NEAR(found->wait_s, truth.wait_s, 1e-10);
+  EXPECT_EQ(found->overhead_s, truth.overhead_s);
+  // Three levels; the root takes in what seven others have, with 8 bytes of its size each.
+  EXPECT_NEAR(truth.allreduce_s(8, 64), 4e-5 + 3 * (3e-6 + 64e-9), 1e-12);
+  EXPECT_NEAR(truth.gather_s(8, 4096), 4e-5 + 6 * 3e-6 + 7 * 4104e-9, 1e-12);
+  EXPECT_EQ(truth.allreduce_s(1, 64), 0);
+  // One size says nothing of bytes, and a sender is not longer at it than the message.
+  const std::vector<MessagePoint> one = {{Kind::message, 2, 16, 1e-6}};
+  const Result<MessageCosts> least = fit_messages(one, 1);
+  ASSERT_TRUE(least.ok());
+  EXPECT_EQ(least->byte_s, 0);
+  EXPECT_NEAR(least->message_s(1e6), 1e-6, 1e-15);
+  EXPECT_EQ(least->latency_s, 0);
+  EXPECT_FALSE(fit_messages({}, 0).ok());
+}
+
 TEST(MachineProfile, RefusesBrokenTextAndSaysWhere) {
   const std::string text = profile_text(measured_profile());
   const auto message = [](const std::string& broken) {

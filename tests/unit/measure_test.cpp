@@ -128,6 +128,30 @@ TEST(MeasureLatency, IsPositiveAndTheSameOnAllRanks) {
   EXPECT_THAT(folder.files(), IsEmpty());
 }
 
+TEST(MeasureMessages, HaveTheSamePointsOnAllRanks) {
+  for (const int n_ranks : {1, 3}) {
+    test::run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+      const MeasuredMessages found = measure_messages(*comm, 0.01);
+      ASSERT_EQ(found.points.size(), n_ranks == 1 ? 0U : 8U);
+      EXPECT_GE(found.overhead_s, 0);
+      for (const MessagePoint& point : found.points) {
+        EXPECT_GT(point.seconds, 0);
+        std::array<double, 2> limits = {point.seconds, -point.seconds};
+        comm->allreduce(limits, Reduction::max);
+        EXPECT_EQ(limits[0], -limits[1]);
+        const bool pair = point.kind == MessagePoint::Kind::message;
+        EXPECT_EQ(point.n_ranks, pair ? 2U : static_cast<unsigned>(n_ranks));
+      }
+      const bool fits = fit_messages(found.points, found.overhead_s).ok();
+      EXPECT_EQ(fits, n_ranks > 1);
+      const Result<double> copied = measure_copy(*comm);
+      ASSERT_TRUE(copied.ok());
+      EXPECT_GT(*copied, 0);
+      EXPECT_GT(measure_number_merge(), 0);
+    });
+  }
+}
+
 TEST(MeasureTrip, GivesTheBitRateOverAllRanks) {
   test::run_ranks(2, [&](std::unique_ptr<Comm> comm) {
     CodecRequest request;
