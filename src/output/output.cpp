@@ -258,7 +258,7 @@ Status Output::start_commit_at_root(
     });
   };
   std::function<Status()> work = [take, write] { return write(take()); };
-  if (!beside || !Hdf5File::can_be_used_beside() || tail_->needs_service()) {
+  if (!beside || !Hdf5File::can_be_used_beside()) {
     const Taken taken = take();
     if (!taken.ok()) return taken.status();
     work = [taken, write] { return write(taken); };

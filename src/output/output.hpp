@@ -111,10 +111,11 @@ class Output {
   /// What is to be committed: changes of the file by HDF5.
   using Publish = std::function<Status(Hdf5File& file)>;
   /// The same in two parts: while the program computes, a thread calls `publish`, takes the
-  /// metadata out of HDF5 and writes it; the latter within `around`. Where the program may not use
-  /// HDF5 meanwhile, or space for metadata needs MPI, or not `beside`, all but the writing is done
-  /// at once. Rank 0 only, then all ranks call commit_is_pending(). The thread begins with
-  /// let_commit_go(), or as soon as somebody waits for what it does.
+  /// metadata out of HDF5 and writes it; the latter within `around`. Space for it is an atomic add:
+  /// the file's end lies on rank 0's node. Where the program may not use HDF5 meanwhile, or not
+  /// `beside`, all but the writing is done at once. Rank 0 only, then all ranks call
+  /// commit_is_pending(). The thread begins with let_commit_go(), or as soon as somebody waits for
+  /// what it does.
   Status start_commit_at_root(
       const Publish& publish, bool beside,
       const std::function<Status(const std::function<Status()>& write)>& around);

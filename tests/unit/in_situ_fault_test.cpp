@@ -9,6 +9,7 @@
 #include <atomic>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "container_support.hpp"
@@ -16,6 +17,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "in_situ_support.hpp"
 #include "output/output.hpp"
+#include "thread_comm.hpp"
 
 namespace tailrace::test {
 namespace {
@@ -261,33 +263,38 @@ TEST_P(HandOverFault, ACommitInTheBackground) {
   expect_steps(path_, "/u", {0});
 }
 
-/// Rank 0's application is not kept while metadata is made: HDF5 is held up by somebody else here.
+/// Rank 0's application is not kept while metadata is made, on one node or several: HDF5 is held up
+/// by somebody else here.
 TEST_P(HandOverFault, HDF5IsHeldUpInTheBackground) {
   if (!Hdf5File::can_be_used_beside()) GTEST_SKIP() << "this HDF5 is for one thread alone";
-  run_in_situ(n_ranks(), path_, options(), nullptr, [&](InSituRank& rank) {
-    ASSERT_TRUE(rank.end_step(0).ok());
-    ASSERT_TRUE(rank.writer->wait().ok());
-    ASSERT_TRUE(rank.end_step(1).ok());
-    std::atomic<bool> held = false;
-    std::atomic<bool> returned = false;
-    std::thread holder;
-    if (rank.comm->is_root()) {
-      holder = std::thread([&] {
-        const Hdf5Scope scope;
-        held = true;
-        EXPECT_TRUE(happens([&] { return returned.load(); }));
-      });
-      EXPECT_TRUE(happens([&] { return held.load(); }));
-    }
-    rank.comm->barrier();
-    const auto second = rank.end_step(2);
-    returned = true;
-    if (holder.joinable()) holder.join();
-    ASSERT_TRUE(second.ok()) << second.status().message();
-    EXPECT_TRUE(second->completed);
-    EXPECT_TRUE(rank.writer->close().ok());
-  });
-  expect_steps(path_, "/u", {0, 1, 2});
+  for (const bool several_nodes : {false, true}) {
+    std::optional<TailsWantService> nodes;
+    if (several_nodes) nodes.emplace();
+    run_in_situ(n_ranks(), path_, options() + ",replace=on", nullptr, [&](InSituRank& rank) {
+      ASSERT_TRUE(rank.end_step(0).ok());
+      ASSERT_TRUE(rank.writer->wait().ok());
+      ASSERT_TRUE(rank.end_step(1).ok());
+      std::atomic<bool> held = false;
+      std::atomic<bool> returned = false;
+      std::thread holder;
+      if (rank.comm->is_root()) {
+        holder = std::thread([&] {
+          const Hdf5Scope scope;
+          held = true;
+          EXPECT_TRUE(happens([&] { return returned.load(); }));
+        });
+        EXPECT_TRUE(happens([&] { return held.load(); }));
+      }
+      rank.comm->barrier();
+      const auto second = rank.end_step(2);
+      returned = true;
+      if (holder.joinable()) holder.join();
+      ASSERT_TRUE(second.ok()) << second.status().message();
+      EXPECT_TRUE(second->completed);
+      EXPECT_TRUE(rank.writer->close().ok());
+    });
+    expect_steps(path_, "/u", {0, 1, 2});
+  }
 }
 
 /// Metadata that cannot be made beside the program, and then a step that fails before it is

@@ -54,8 +54,11 @@ struct Hub {
   std::shared_ptr<WindowState> window;
 };
 
+std::atomic<bool> tails_want_service = false;
+
 class ThreadTail final : public Tail {
  public:
+  bool needs_service() const override { return wants_service_; }
   ThreadTail(std::shared_ptr<Hub> hub, std::shared_ptr<TailState> state, int rank)
       : hub_(std::move(hub)), state_(std::move(state)), rank_(rank) {}
   std::uint64_t claim(std::uint64_t n_bytes) override { return state_->end.fetch_add(n_bytes); }
@@ -84,6 +87,7 @@ class ThreadTail final : public Tail {
   std::shared_ptr<Hub> hub_;
   std::shared_ptr<TailState> state_;
   int rank_;
+  bool wants_service_ = tails_want_service;
 };
 
 class ThreadNodeWindow final : public NodeWindow {
@@ -250,6 +254,9 @@ class ThreadComm final : public Comm {
 };
 
 }  // namespace
+
+TailsWantService::TailsWantService() { tails_want_service = true; }
+TailsWantService::~TailsWantService() { tails_want_service = false; }
 
 void run_ranks(int n_ranks, const std::function<void(std::unique_ptr<Comm>)>& body) {
   const auto hub = std::make_shared<Hub>(n_ranks);

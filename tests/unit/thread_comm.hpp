@@ -13,4 +13,13 @@ namespace tailrace::test {
 /// Run `body` on `n_ranks` threads at once, each with its own Comm of one group, and join them.
 void run_ranks(int n_ranks, const std::function<void(std::unique_ptr<Comm>)>& body);
 
+/// Tails that are made while this lives want service, as where ranks span several nodes.
+class TailsWantService {
+ public:
+  TailsWantService();
+  ~TailsWantService();
+  TailsWantService(const TailsWantService&) = delete;
+  TailsWantService& operator=(const TailsWantService&) = delete;
+};
+
 }  // namespace tailrace::test
