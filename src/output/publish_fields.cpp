@@ -21,8 +21,7 @@ namespace {
 AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
 AttributeValue number_value(double number) { return {std::vector<double>{number}}; }
 
-DatasetDefinition dataset_definition(const FieldState& field,
-                                     std::span<const WrittenChunk> chunks) {
+DatasetDefinition dataset_definition(const FieldState& field) {
   const FieldDefinition& definition = field.definition;
   const ResolvedField& resolved = field.resolved;
   DatasetDefinition dataset;
@@ -32,9 +31,7 @@ DatasetDefinition dataset_definition(const FieldState& field,
   dataset.extendable = definition.extendable || definition.options.over_time;
   dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
-  if (resolved.layout->contiguous()) {
-    dataset.contiguous_address = chunks.empty() ? 0 : chunks.front().address;
-  } else {
+  if (!resolved.layout->contiguous()) {
     dataset.chunk_shape = definition.with_entries(1, resolved.chunk_shape);
     dataset.filters = resolved.codec->filters();
   }
@@ -83,9 +80,9 @@ void sort_by_index(ChunksByPlan& by_plan) {
 }
 
 /// Rank 0's part, from all ranks' messages to its answer.
-Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, StepEnd& end,
-                      const std::function<Status(const ChunksByPlan&)>& publish) {
-  ChunksByPlan by_plan(end.n_plans);
+Bytes publish_at_root(const Comm& comm, std::vector<Bytes> messages, StepEnd& end,
+                      const std::function<Status(GatheredChunks&&)>& publish) {
+  GatheredChunks chunks(end.n_plans);
   Status done;
   for (std::size_t r = 0; r < messages.size(); ++r) {
     ByteReader reader(messages[r]);
@@ -97,13 +94,11 @@ Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, Step
     } else {
       end.numbers.merge(reader);
     }
-    sort_in(reader.rest(), by_plan);
+    const std::size_t first_byte = messages[r].size() - reader.rest().size();
+    chunks.add(std::move(messages[r]), first_byte);
   }
   end.published = done.ok();
-  if (done.ok()) {
-    sort_by_index(by_plan);
-    done = comm.named(publish(by_plan));
-  }
+  if (done.ok()) done = comm.named(publish(std::move(chunks)));
   ByteWriter answer;
   answer.add(end.published);
   answer.add_status(done);
@@ -113,6 +108,20 @@ Bytes publish_at_root(const Comm& comm, const std::vector<Bytes>& messages, Step
 }
 
 }  // namespace
+
+void GatheredChunks::add(Bytes message, std::size_t first_byte) {
+  parts_.push_back({std::move(message), first_byte});
+}
+
+ChunksByPlan GatheredChunks::take_sorted() {
+  ChunksByPlan by_plan(n_plans_);
+  for (Part& part : parts_) {
+    sort_in(std::span(part.message).subspan(part.first_byte), by_plan);
+    part.message = Bytes();  // There may be many.
+  }
+  sort_by_index(by_plan);
+  return by_plan;
+}
 
 ChunksByPlan gather_written(Comm& comm, const std::vector<WrittenChunk>& mine,
                             std::size_t n_plans) {
@@ -125,16 +134,16 @@ ChunksByPlan gather_written(Comm& comm, const std::vector<WrittenChunk>& mine,
 }
 
 Status publish_together(Comm& comm, StepEnd& end,
-                        const std::function<Status(const ChunksByPlan&)>& publish) {
+                        const std::function<Status(GatheredChunks&&)>& publish) {
   ByteWriter mine;
   mine.add_status(comm.named(end.own));
   if (end.own.ok()) {
     end.numbers.pack(mine);
     mine.add_bytes(std::as_bytes(end.written));
   }
-  const std::vector<Bytes> messages = comm.gather(mine.bytes(), 0);
+  std::vector<Bytes> messages = comm.gather(mine.bytes(), 0);
   Bytes answer;
-  if (comm.is_root()) answer = publish_at_root(comm, messages, end, publish);
+  if (comm.is_root()) answer = publish_at_root(comm, std::move(messages), end, publish);
   comm.broadcast(answer, 0);
   ByteReader reader(answer);
   end.published = reader.take<bool>();
@@ -179,14 +188,11 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
   return attributes;
 }
 
-Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const WrittenChunk> chunks) {
+Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   const bool first_step = field.life != FieldLife::in_file;
   Hdf5File::DatasetUpdate update;
-  update.dataset = dataset_definition(field, chunks);
+  update.dataset = dataset_definition(field);
   update.is_new = first_step && !field.continued;
-  if (!field.resolved.layout->contiguous()) {
-    update.records = chunk_records(chunks, field.n_entries * field.grid().n_chunks());
-  }
   const double max_error = field.learned.max_error;
   if (first_step) {
     update.attributes = provenance(field.definition, field.resolved, max_error);
@@ -195,6 +201,15 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const Writt
     update.attributes = {max_error_attribute(max_error)};
   }
   return update;
+}
+
+void list_chunks(Hdf5File::DatasetUpdate& update, std::span<const WrittenChunk> chunks,
+                 std::uint64_t n_before) {
+  if (update.dataset.chunk_shape.empty()) {
+    update.dataset.contiguous_address = chunks.empty() ? 0 : chunks.front().address;
+  } else {
+    update.records = chunk_records(chunks, n_before);
+  }
 }
 
 Status publish_groups(Hdf5File& file, std::span<const Hdf5File::DatasetUpdate> updates) {

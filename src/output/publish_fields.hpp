@@ -29,6 +29,25 @@ std::vector<std::vector<WrittenChunk>> gather_written(Comm& comm,
                                                       const std::vector<WrittenChunk>& mine,
                                                       std::size_t n_plans);
 
+/// All ranks' written chunks as they have come in: to be put in order by who has the time for it,
+/// since all ranks wait for rank 0's answer.
+class GatheredChunks {
+ public:
+  explicit GatheredChunks(std::size_t n_plans) : n_plans_(n_plans) {}
+  /// A rank's message, with its chunks from `first_byte` on.
+  void add(Bytes message, std::size_t first_byte);
+  /// Per plan, sorted by chunk index. Once. Cost: O(chunks log chunks). Any thread.
+  std::vector<std::vector<WrittenChunk>> take_sorted();
+
+ private:
+  struct Part {
+    Bytes message;
+    std::size_t first_byte;
+  };
+  std::size_t n_plans_;
+  std::vector<Part> parts_;
+};
+
 /// What all ranks bring to the end of a step, and what comes of it.
 struct StepEnd {
   Status own;                             ///< What kept this rank from doing its part.
@@ -40,12 +59,11 @@ struct StepEnd {
 };
 
 /// Publish a step: every rank's failure, numbers and chunks go to rank 0; if none has failed, it
-/// calls `publish` with all chunks (as gather_written() gives them), the numbers being all ranks';
-/// what came of it, and the numbers, go to all. Collective; the same Status on every rank: of the
+/// calls `publish` with all chunks, the numbers being all ranks'; what came of it, and the numbers,
+/// go to all. Collective; the same Status on every rank: of the
 /// lowest rank that failed. Cost: a gather of 40 bytes a chunk and 8 a number, and a broadcast.
-Status publish_together(
-    Comm& comm, StepEnd& end,
-    const std::function<Status(const std::vector<std::vector<WrittenChunk>>&)>& publish);
+Status publish_together(Comm& comm, StepEnd& end,
+                        const std::function<Status(GatheredChunks&& chunks)>& publish);
 
 /// Chunks as the index of a dataset takes them whose entries before have `n_before` chunks.
 std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,
@@ -57,9 +75,12 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
 /// That of the largest error.
 NamedAttribute max_error_attribute(double max_error);
 
-/// What a step brings of one field's dataset: created or grown, chunk index, tailrace_* attributes.
-/// @param chunks  sorted by chunk_index.
-Hdf5File::DatasetUpdate update_of(const FieldState& field, std::span<const WrittenChunk> chunks);
+/// What a step brings of one field's dataset, but for its chunks: created or grown, tailrace_*
+/// attributes.
+Hdf5File::DatasetUpdate update_of(const FieldState& field);
+/// The chunks of it, sorted by chunk index, in a dataset whose entries before have `n_before`.
+void list_chunks(Hdf5File::DatasetUpdate& update, std::span<const WrittenChunk> chunks,
+                 std::uint64_t n_before);
 
 /// Make the groups of new datasets, where these are many. Rank 0 only.
 Status publish_groups(Hdf5File& file, std::span<const Hdf5File::DatasetUpdate> updates);

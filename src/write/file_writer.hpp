@@ -81,7 +81,7 @@ class FileWriter final : public Writer {
   Status publish(Step& step, std::span<FieldState* const> active, const Status& own,
                  const std::vector<WrittenChunk>& written, StepSums& sums);
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,
-                         const std::vector<std::vector<WrittenChunk>>& chunks, StepReport& report);
+                         GatheredChunks&& chunks, StepReport& report);
   Status write_trace();
   std::uint64_t bytes_to_claim(const StepPlan& plan, const Ownership& ownership) const;
   void trace_plan_of(const Step& step, double start_s);

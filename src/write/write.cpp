@@ -405,12 +405,12 @@ std::uint64_t FileWriter::n_threads() const {
 Status FileWriter::publish(Step& step, std::span<FieldState* const> active, const Status& own,
                            const std::vector<WrittenChunk>& written, StepSums& sums) {
   StepEnd end{own, sums.numbers, sums.of_root, written, active.size()};
-  const Status published = publish_together(*comm_, end, [&](const auto& chunks) {
+  const Status published = publish_together(*comm_, end, [&](GatheredChunks&& chunks) {
     const double start_s = clock_.now_s();
     TAILRACE_TRY(output_.finish_commit_at_root());
     sums.taken_bytes = output_.keep_claims_at_root();
     sums.keep_max_errors();
-    TAILRACE_TRY(publish_at_root(step, active, chunks, step.report));
+    TAILRACE_TRY(publish_at_root(step, active, std::move(chunks), step.report));
     sums.publish_s = clock_.now_s() - start_s;
     return Status();
   });
@@ -431,12 +431,18 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
 }
 
 Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const> active,
-                                   const std::vector<std::vector<WrittenChunk>>& chunks,
-                                   StepReport& report) {
+                                   GatheredChunks&& chunks, StepReport& report) {
   const double start_s = clock_.now_s();
-  const auto updates = std::make_shared<std::vector<Hdf5File::DatasetUpdate>>();
-  for (std::size_t p = 0; p < active.size(); ++p) {
-    updates->push_back(update_of(*active[p], chunks[p]));
+  struct Updates {
+    std::vector<Hdf5File::DatasetUpdate> of_datasets;
+    std::vector<std::uint64_t> n_before;  ///< Chunks of their entries before.
+    GatheredChunks chunks;
+  };
+  const auto updates = std::make_shared<Updates>(Updates{{}, {}, std::move(chunks)});
+  for (const FieldState* field : active) {
+    updates->of_datasets.push_back(update_of(*field));
+    const bool has_chunks = !updates->of_datasets.back().dataset.chunk_shape.empty();
+    updates->n_before.push_back(has_chunks ? field->n_entries * field->grid().n_chunks() : 0);
   }
   const bool at_once = options_.mode == StepMode::sync;
   // All that it needs it takes along: the next step may be recorded meanwhile.
@@ -444,8 +450,14 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
                         before = before_datasets_, after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
     if (before) TAILRACE_TRY(before(file));
-    TAILRACE_TRY(publish_groups(file, *updates));
-    for (const auto& update : *updates) TAILRACE_TRY(file.update_dataset(update));
+    const std::vector<std::vector<WrittenChunk>> by_plan = updates->chunks.take_sorted();
+    TAILRACE_TRY(publish_groups(file, updates->of_datasets));
+    for (std::size_t p = 0; p < by_plan.size(); ++p) {
+      Hdf5File::DatasetUpdate& update = updates->of_datasets[p];
+      list_chunks(update, by_plan[p], updates->n_before[p]);
+      TAILRACE_TRY(file.update_dataset(update));
+      update.records = {};  // There may be many.
+    }
     TAILRACE_TRY(publish_attributes(file, attributes));
     if (after) TAILRACE_TRY(after(file));
     trace_root(TraceEvent::Kind::index, at_once ? 0 : commit_lane_number, publish_start_s,
