@@ -53,6 +53,8 @@ struct SimulateArguments {
   std::optional<double> margin;  ///< Nothing: 1, recordings as the product.
   std::string io_collisions;     ///< wait, share; empty: wait, recordings share.
   bool shift_forecast = false;
+  std::string step_costs;  ///< on, off; empty: on, but for recordings and figures.
+  std::string metadata = "beside";
 
   bool no_noise = false;
   bool unsynchronized = false;
@@ -112,6 +114,8 @@ OverheadSpread overhead_spread(const VirtualModeResult& mode);
 /// What was simulated, as sentences; `wall_s` is what it took.
 std::string simulate_heading(const SimulatePlan& plan, double wall_s);
 std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& result);
+/// What a step costs beside its bytes, by mode; empty where nothing was counted.
+std::string step_table(const SimulatePlan& plan, const VirtualRunResult& result);
 nlohmann::ordered_json simulate_json(const SimulatePlan& plan, const VirtualRunResult& result);
 /// What was simulated, as JSON; of runs and of figures.
 nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan);

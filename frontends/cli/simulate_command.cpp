@@ -99,6 +99,10 @@ void add_costs(CLI::App* sub, SimulateArguments& simulate) {
               "Of encode throughput. Default 0.05; recordings 0.");
   costs.later("--noise-write", simulate.noise_words, &VirtualNoise::write, "SIGMA",
               "Of I/O throughput. Default 0.05; recordings 0.");
+  costs("--step-costs", simulate.step_costs, "on|off",
+        "What a step costs beside its bytes, as --profile says: messages between ranks, index and "
+        "commit at rank 0, copies, claims. off: nothing, as in the paper. Default on; recordings "
+        "and figures off.");
   costs.flag("--no-noise", simulate.no_noise, "Everything comes as forecast.");
 }
 
@@ -130,6 +134,10 @@ void add_output(CLI::App* sub, SimulateArguments& simulate) {
          "An obstacle of the I/O lane that comes during a write. wait: until the write has ended, "
          "as in the paper. share: both go on, as in the product, which keeps no margin there. "
          "Default wait; recordings share.");
+  output("--metadata", simulate.metadata, "beside|within",
+         "Who makes the metadata of a step that is handed over. beside: a thread of rank 0, while "
+         "the application computes. within: rank 0 in end_step, all others waiting, as where HDF5 "
+         "is not built for threads. Default beside.");
   output.flag("--shift-forecast", simulate.shift_forecast,
               "What the application has waited for output moves the forecast of its later "
               "obstacles. Default: it does not.");
@@ -180,7 +188,8 @@ Status make_run(const SimulateArguments& arguments, SimulatePlan plan, Outputs& 
   const LaneClock clock;
   TAILRACE_TAKE(const VirtualRunResult result, run_plan(plan));
   if (prints_tables(arguments, outputs)) {
-    fmt::print("{}\n{}", simulate_heading(plan, clock.now_s()), simulate_table(plan, result));
+    fmt::print("{}\n{}{}", simulate_heading(plan, clock.now_s()), simulate_table(plan, result),
+               step_table(plan, result));
   }
   if (outputs.json.wanted()) {
     TAILRACE_TRY(outputs.json.finish(json_text(simulate_json(plan, result))));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 
 #include "core/options.hpp"
@@ -63,6 +64,21 @@ Status understand_recording(const SimulateArguments& arguments, SimulatePlan& pl
   return Status();
 }
 
+Status understand_step_costs(const SimulateArguments& arguments, SimulatePlan& plan) {
+  std::string asked = arguments.step_costs;
+  if (asked.empty()) asked = plan.recording != nullptr || arguments.figure != 0 ? "off" : "on";
+  if (asked != "on" && asked != "off") {
+    return Status(Code::invalid_argument, "--step-costs " + asked + ": must be on or off");
+  }
+  if (arguments.metadata != "beside" && arguments.metadata != "within") {
+    return Status(Code::invalid_argument,
+                  "--metadata " + arguments.metadata + ": must be beside or within");
+  }
+  if (asked == "on") plan.run.step_constants = plan.profile.step;
+  plan.run.step_shape.metadata_beside = arguments.metadata == "beside";
+  return Status();
+}
+
 Status understand_costs(const SimulateArguments& arguments, SimulatePlan& plan) {
   TAILRACE_TRY(load_profile(arguments, plan));
   TAILRACE_TRY(parse_size("--bandwidth", arguments.bandwidth, plan.bandwidth));
@@ -90,6 +106,7 @@ Status understand_costs(const SimulateArguments& arguments, SimulatePlan& plan) 
     return Status(Code::invalid_argument,
                   fmt::format("--codec {}: is not in {}", arguments.codec, plan.profile_name));
   }
+  TAILRACE_TRY(understand_step_costs(arguments, plan));
   VirtualNoise& noise = plan.story.noise;
   if (arguments.no_noise || plan.recording != nullptr) noise = {0, 0, 0, 0};
   for (const auto& say : arguments.noise_words) say(noise);
@@ -167,6 +184,24 @@ std::function<double(double)> storage_of(const SimulatePlan& plan) {
   };
 }
 
+/// What a step of this workload consists of. A recording does not tell how many datasets it had.
+void shape_step(SimulatePlan& plan) {
+  VirtualStepShape& shape = plan.run.step_shape;
+  if (plan.recording != nullptr) {
+    const std::vector<std::uint64_t>& raw_bytes = plan.recording->ranks.front().front().raw_bytes;
+    shape.n_chunks = static_cast<double>(raw_bytes.size());
+    shape.raw_bytes =
+        static_cast<double>(std::accumulate(raw_bytes.begin(), raw_bytes.end(), std::uint64_t{0}));
+    return;
+  }
+  const VirtualApplication& application = plan.application;
+  const std::uint64_t chunks_of_field =
+      (application.field_bytes + application.chunk_bytes - 1) / application.chunk_bytes;
+  shape.n_datasets = static_cast<double>(application.n_fields);
+  shape.n_chunks = shape.n_datasets * static_cast<double>(chunks_of_field);
+  shape.raw_bytes = shape.n_datasets * static_cast<double>(application.field_bytes);
+}
+
 }  // namespace
 
 Scheduler scheduler_of(const SimulatePlan& plan) {
@@ -192,6 +227,7 @@ Result<VirtualRunResult> run_plan(SimulatePlan plan) {
   plan.run.node.scheduler = scheduler_of(plan);
   plan.run.node.write_s = storage_of(plan);
   plan.story.costs.write_s = plan.run.node.write_s;
+  shape_step(plan);
   TAILRACE_TAKE(const auto workload,
                 plan.recording != nullptr
                     ? recorded_workload(plan.recording, plan.n_ranks, plan.ranks_per_node,

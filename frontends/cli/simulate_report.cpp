@@ -53,6 +53,7 @@ VirtualIteration mean_of(const VirtualModeResult& mode) {
     mean.n_delayed[1] += one.n_delayed[1];
     mean.n_writes += one.n_writes;
     mean.written_bytes += one.written_bytes;
+    mean.step = one.step;  // Of each the same, but for the number of writes.
   }
   const auto n = static_cast<double>(std::max<std::size_t>(mode.iterations.size(), 1));
   mean.total_s /= n;
@@ -156,6 +157,53 @@ std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& res
   return table.text();
 }
 
+namespace {
+
+nlohmann::ordered_json step_json(const VirtualIteration& iteration) {
+  const VirtualStepCosts& step = iteration.step;
+  return {{"agree_s", step.agree_s},   {"gather_s", step.gather_s},   {"index_s", step.index_s},
+          {"commit_s", step.commit_s}, {"copy_s", step.copy_s},       {"claims_s", step.claims_s},
+          {"beside", step.beside},     {"waited_s", iteration.step_s}};
+}
+
+}  // namespace
+
+std::string step_table(const SimulatePlan& plan, const VirtualRunResult& result) {
+  if (!plan.run.step_constants) return "";
+  const auto ms = [](double seconds) {
+    if (seconds <= 0) return std::string("-");
+    const double value = seconds * 1e3;
+    if (value < 1) return fmt::format("{:.2g}", value);
+    return value < 99.95 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+  };
+  TextTable table("a step, ms|>agree|>gather|>index|>commit|>copy|>claims|>waited|>share");
+  for (const VirtualModeResult& mode : result.modes) {
+    const VirtualStepCosts step = mean_of(mode).step;
+    const auto beside = [&](double seconds) {
+      return step.beside && seconds > 0 ? "(" + ms(seconds) + ")" : ms(seconds);
+    };
+    double waited_s = 0;
+    for (const VirtualIteration& one : mode.iterations) waited_s += one.step_s;
+    const auto n = static_cast<double>(std::max<std::size_t>(mode.iterations.size(), 1));
+    table.add_row({std::string(virtual_mode_name(mode.mode)), ms(step.agree_s), ms(step.gather_s),
+                   beside(step.index_s), beside(step.commit_s), ms(step.copy_s), ms(step.claims_s),
+                   ms(waited_s / n),
+                   percent_text(mode.computation_s > 0 ? waited_s / mode.computation_s : 0)});
+  }
+  const StepConstants& constants = *plan.run.step_constants;
+  const bool known = plan.profile.step_measured;
+  std::string constants_text = plan.profile_name + (known ? "" : " (typical values)");
+  if (known && plan.profile.message_points.empty()) {
+    constants_text += ", messages by typical values";
+  }
+  return "\n" + table.text() +
+         fmt::format(
+             "  share: of the computation, waited for; in brackets: beside it, by rank 0\n"
+             "  by {}:\n  a message {:.3g} us and {:.3g} us a MB\n",
+             constants_text, constants.messages.message_s(0) * 1e6,
+             constants.messages.byte_s * 1e12);
+}
+
 nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan) {
   const VirtualNoise& noise = plan.story.noise;
   return {{"ranks", plan.n_ranks},
@@ -178,6 +226,8 @@ nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan) {
             {"ratio", noise.ratio},
             {"encode", noise.encode},
             {"write", noise.write}}},
+          {"step_costs", plan.run.step_constants ? plan.profile_name : "off"},
+          {"metadata", plan.run.step_shape.metadata_beside ? "beside" : "within"},
           {"synchronized", plan.run.synchronized},
           {"seed", plan.story.seed}};
 }
@@ -212,6 +262,7 @@ nlohmann::ordered_json simulate_json(const SimulatePlan& plan, const VirtualRunR
                                      {"write_s", one.write_s},
                                      {"written_bytes", one.written_bytes},
                                      {"peak_bytes", one.peak_bytes}});
+      if (plan.run.step_constants) entry["iterations"].back()["step"] = step_json(one);
     }
     document["modes"].push_back(std::move(entry));
   }
@@ -221,15 +272,22 @@ nlohmann::ordered_json simulate_json(const SimulatePlan& plan, const VirtualRunR
 std::string simulate_csv(const SimulatePlan& plan, const VirtualRunResult& result) {
   std::string text =
       "simulated,ranks,mode,iteration,computation_s,total_s,exposed_s,delay_s,back_pressure_s,"
-      "late_main,late_io,longest_delay_s,writes,written_bytes\n";
+      "late_main,late_io,longest_delay_s,writes,written_bytes,agree_s,gather_s,index_s,commit_s,"
+      "copy_s,claims_s,step_s\n";
   for (const VirtualModeResult& mode : result.modes) {
     for (std::size_t i = 0; i < mode.iterations.size(); ++i) {
       const VirtualIteration& one = mode.iterations[i];
       text +=
-          fmt::format("yes,{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{},{},{:.9g},{},{}\n",
+          fmt::format("yes,{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{},{},{:.9g},{},{}",
                       plan.n_ranks, virtual_mode_name(mode.mode), i, one.computation_s, one.total_s,
                       one.exposed_s, one.delay_s, one.back_pressure_s, one.n_delayed[0],
                       one.n_delayed[1], one.longest_delay_s, one.n_writes, one.written_bytes);
+      const VirtualStepCosts& step = one.step;
+      for (const double seconds : {step.agree_s, step.gather_s, step.index_s, step.commit_s,
+                                   step.copy_s, step.claims_s, one.step_s}) {
+        text += fmt::format(",{:.9g}", seconds);
+      }
+      text += "\n";
     }
   }
   return text;

@@ -38,7 +38,8 @@ enum class VirtualMode : std::uint8_t {
   sync_encoded,   ///< Encoded and written after the iteration, both at once.
   async_raw,      ///< Written in the background, whatever the application does there.
   async_encoded,  ///< Encoded on threads and cores of our own; written likewise.
-  in_situ         ///< Encoded and written in the idle time of both lanes, by a plan.
+  in_situ,        ///< Encoded and written in the idle time of both lanes, by a plan.
+  hdf5_filters  ///< HDF5's collective writes with filters: after the iteration, encode then write.
 };
 
 struct VirtualModeEntry {

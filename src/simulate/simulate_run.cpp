@@ -130,6 +130,112 @@ class NodeRun {
   std::vector<double> computation_s_;         ///< By rank.
 };
 
+// --- the costs of a step
+
+constexpr double record_bytes = 40;    // exec/field_plan's WrittenChunk
+constexpr double number_bytes = 8;     // of a report, on its way to rank 0
+constexpr double reduced_bytes = 16;   // MixedNumber
+constexpr double answer_bytes = 3072;  // of a broadcast, at least: MpiComm's block
+constexpr double letter_bytes = 16;    // MpiTail's
+/// write_report's sums: of each field, of the step; and of what was forecast in mode in_situ.
+constexpr double numbers_of_field = 8;
+constexpr double numbers_of_step = 21;
+constexpr double forecasts_of_field = 2;
+constexpr double forecasts_of_step = 2;
+/// That all ranks have the same definitions, no failure, and repeat the last step.
+constexpr double opening_numbers = 5;
+
+VirtualStepCosts costs_of_filters(const VirtualStepShape& shape, const StepConstants& constants) {
+  const MessageCosts& messages = constants.messages;
+  const auto n_ranks = static_cast<double>(shape.n_ranks);
+  VirtualStepCosts costs;
+  costs.index_s = n_ranks * shape.n_chunks * constants.index_s;  // on every rank, sorted before
+  costs.commit_s = constants.commit_s + shape.n_datasets * constants.dataset_s;
+  if (shape.n_ranks < 2) return costs;
+  // Of a dataset: whether the I/O can be collective, how many chunks, whether any must be read, a
+  // barrier behind modifications, MPI-IO's two file views; nobody naps.
+  constexpr double n_small = 6;
+  costs.agree_s = shape.n_datasets * n_small *
+                  (messages.allreduce_s(shape.n_ranks, number_bytes) - messages.wait_s);
+  // Numbers of chunks; entries to be dealt, placed and inserted; MPI-IO's offsets.
+  const double n_own = shape.n_chunks / shape.n_datasets;
+  for (const double n_bytes : {8.0, 36 * n_own, 40 * n_own, 29 * n_own, 16.0}) {
+    costs.gather_s += shape.n_datasets * messages.allgather_s(shape.n_ranks, n_bytes);
+  }
+  return costs;
+}
+
+}  // namespace
+
+double VirtualStepCosts::exposed_s(double iteration_s) const {
+  const double at_root_s = index_s + commit_s;
+  // The next step waits for what a thread has not done by then.
+  const double waited_s = beside ? std::max(at_root_s - iteration_s, 0.0) : at_root_s;
+  return agree_s + gather_s + copy_s + claims_s + waited_s;
+}
+
+VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
+                            const StepConstants& constants) {
+  if (mode == VirtualMode::hdf5_filters) return costs_of_filters(shape, constants);
+  const MessageCosts& messages = constants.messages;
+  const bool raw = mode == VirtualMode::sync_raw || mode == VirtualMode::async_raw;
+  const bool sync = mode == VirtualMode::sync_raw || mode == VirtualMode::sync_encoded;
+  const bool balances = mode == VirtualMode::in_situ && shape.balances;
+  // What is not compressed is contiguous: it has no chunks to list.
+  const double n_chunks = raw ? 0 : shape.n_chunks;
+  const double n_all_chunks = static_cast<double>(shape.n_ranks) * n_chunks;
+  VirtualStepCosts costs;
+  costs.beside = !sync && shape.metadata_beside;
+  costs.index_s = n_all_chunks * constants.index_s;
+  costs.commit_s = constants.commit_s + shape.n_datasets * constants.dataset_s;
+  if (!sync && shape.hold_copy && constants.copy_bytes_per_s > 0) {
+    costs.copy_s = shape.raw_bytes / constants.copy_bytes_per_s;
+  }
+
+  costs.agree_s = messages.allreduce_s(shape.n_ranks, answer_bytes);
+  if (sync) costs.agree_s += messages.allreduce_s(shape.n_ranks, opening_numbers * reduced_bytes);
+  // A nonblocking consensus: a message that is answered, a barrier.
+  if (balances) costs.agree_s += 2 * messages.message_s(0) + messages.allreduce_s(shape.n_ranks, 0);
+
+  double n_numbers = numbers_of_step + shape.n_datasets * numbers_of_field;
+  if (!sync) n_numbers += opening_numbers;
+  if (mode == VirtualMode::in_situ) {
+    n_numbers += forecasts_of_step + shape.n_datasets * forecasts_of_field;
+  }
+  const double n_others = static_cast<double>(shape.n_ranks) - 1;
+  costs.gather_s =
+      messages.gather_s(shape.n_ranks, number_bytes * n_numbers + record_bytes * n_chunks) +
+      n_others * n_numbers * constants.number_s + n_all_chunks * constants.record_s;
+
+  if (raw || shape.n_nodes < 2) return costs;  // On one node a claim is an atomic add.
+  const double n_other_nodes = static_cast<double>(shape.n_nodes) - 1;
+  const double asked_s = 2 * messages.message_s(letter_bytes) + messages.wait_s;
+  if (sync) {
+    // Each write asks, and rank 0 answers every node.
+    costs.claims_s = shape.n_writes * std::max(asked_s, 2 * n_other_nodes * messages.overhead_s);
+  } else {
+    // Each node asks once, is answered, and says that it is through.
+    costs.claims_s = asked_s + 3 * n_other_nodes * messages.overhead_s;
+  }
+  return costs;
+}
+
+namespace {
+
+void add_step(const VirtualRunSettings& settings, const VirtualWorkload& workload,
+              VirtualModeResult& result, VirtualIteration& iteration) {
+  VirtualStepShape shape = settings.step_shape;
+  shape.n_ranks = workload.n_ranks;
+  shape.n_nodes = workload.n_nodes();
+  shape.n_writes = static_cast<double>(iteration.n_writes) / static_cast<double>(workload.n_ranks);
+  shape.balances = settings.node.balance != BalanceRule::off && workload.ranks_per_node > 1;
+  shape.hold_copy = settings.node.hold_copy;
+  iteration.step = step_costs(result.mode, shape, *settings.step_constants);
+  iteration.step_s = iteration.step.exposed_s(iteration.total_s);
+  iteration.total_s += iteration.step_s;
+  if (!settings.synchronized) result.run_s += iteration.step_s;
+}
+
 VirtualModeResult add_up(std::span<const BlockPart> parts, std::size_t m,
                          const VirtualWorkload& workload, const VirtualRunSettings& settings) {
   VirtualModeResult result;
@@ -149,6 +255,7 @@ VirtualModeResult add_up(std::span<const BlockPart> parts, std::size_t m,
                         &iteration.encode_s, &iteration.write_s}) {
       *sum /= n_ranks;
     }
+    if (settings.step_constants) add_step(settings, workload, result, iteration);
     if (!settings.synchronized) continue;
     result.run_s += iteration.total_s;
     result.computation_s += iteration.computation_s;

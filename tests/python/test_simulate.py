@@ -10,7 +10,8 @@ from cli_tools import numbers, own_lines, tailrace
 
 SMALL = ["--ranks", "8", "--iterations", "3", "--field-bytes", "16MiB", "--fields", "3",
          "--iteration-time", "0.4", "--chunk", "2MiB", "--bandwidth", "25MB/s"]
-MODES = ["sync-raw", "sync-encoded", "async-raw", "async-encoded", "in-situ"]
+BYTES_ALONE = ["--step-costs", "off"]
+MODES = ["sync-raw", "sync-encoded", "async-raw", "async-encoded", "in-situ", "hdf5-filters"]
 
 
 def simulate(*words, **keywords):
@@ -60,14 +61,37 @@ def test_is_the_same_again_and_with_threads():
 
 def test_synchronous_raw_output_takes_bytes_over_bandwidth():
     # 3 fields of 16 MiB at 25 MB/s, iterations of 0.4 s; nothing else.
-    found = overheads("--modes", "sync-raw", "--no-noise")
+    found = overheads("--modes", "sync-raw", "--no-noise", *BYTES_ALONE)
     assert found["sync-raw"] == pytest.approx(3 * 16 * 2**20 / 25e6 / 0.4, rel=1e-9)
 
 
 def test_storage_that_all_share_limits_each():
-    alone = overheads("--modes", "sync-raw", "--no-noise")["sync-raw"]
-    shared = overheads("--modes", "sync-raw", "--no-noise", "--total-bandwidth", "100MB/s")
+    words = ["--modes", "sync-raw", "--no-noise", *BYTES_ALONE]
+    alone = overheads(*words)["sync-raw"]
+    shared = overheads(*words, "--total-bandwidth", "100MB/s")
     assert shared["sync-raw"] == pytest.approx(2 * alone, rel=1e-9)
+
+
+def test_a_step_costs_more_than_its_bytes():
+    without = numbers("simulate", *SMALL, *BYTES_ALONE)["modes"]
+    document = numbers("simulate", *SMALL, "--hold", "copy")
+    assert "built-in" in document["settings"]["step_costs"]
+    for plain, mode in zip(without, document["modes"], strict=True):
+        for before, after in zip(plain["iterations"], mode["iterations"], strict=True):
+            assert "step" not in before
+            step = after["step"]
+            waited = sum(step[part] for part in ("agree_s", "gather_s", "copy_s", "claims_s"))
+            if not step["beside"]:
+                waited += step["index_s"] + step["commit_s"]
+            assert step["waited_s"] == pytest.approx(waited, rel=1e-9)
+            assert after["total_s"] == pytest.approx(before["total_s"] + waited, rel=1e-9)
+            assert (step["copy_s"] > 0) == (mode["mode"] in ("async-raw", "async-encoded",
+                                                             "in-situ"))
+    text = simulate().stdout.split("a step, ms")[1]
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "typical values" in text
+    within = overheads("--metadata", "within")
+    assert within["in-situ"] > overheads()["in-situ"]
 
 
 def test_a_recording_without_surprises_has_no_overhead_in_situ(tmp_path):
@@ -94,7 +118,7 @@ def test_writes_trace_plot_and_csv(tmp_path):
     assert n_encoded == 2 * 3 * 8
     assert "<svg" in (tmp_path / "p.svg").read_text()
     rows = list(csv.DictReader((tmp_path / "c.csv").open()))
-    assert len(rows) == 5 * 3 and all(row["simulated"] == "yes" for row in rows)
+    assert len(rows) == 6 * 3 and all(row["simulated"] == "yes" for row in rows)
 
 
 @pytest.mark.parametrize("figure,panels,series", [(3, 2, 5), (7, 1, 5)])
@@ -118,6 +142,8 @@ def test_figures_are_computed_and_drawn(tmp_path, figure, panels, series):
     (["--modes", "in-situ,later"], "later"),
     (["--scheduler", "none"], "--scheduler"),
     (["--hold", "on"], "copy or promise"),
+    (["--step-costs", "some"], "on or off"),
+    (["--metadata", "late"], "beside or within"),
     (["--memory", "1kB"], "cap on memory"),
     (["--main-busy", "1.5"], "busy share"),
     (["--noise-ratio", "7"], "must be in [0, 1]"),

@@ -59,7 +59,7 @@ TEST(SimulateRun, DoesNotDependOnThreads) {
   settings.n_threads = 3;
   const auto together = simulate_run(*workload, settings);
   ASSERT_TRUE(alone.ok() && together.ok());
-  ASSERT_EQ(alone->modes.size(), 5U);
+  ASSERT_EQ(alone->modes.size(), 6U);
   for (std::size_t m = 0; m < alone->modes.size(); ++m) {
     EXPECT_EQ(alone->modes[m].run_s, together->modes[m].run_s);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -126,6 +126,140 @@ TEST(SimulateRun, ARecordingWithoutSurprisesRunsAsPlanned) {
     EXPECT_EQ(iteration.n_written, 4U);
     EXPECT_EQ(iteration.n_delayed[0] + iteration.n_delayed[1], 0U);
   }
+}
+
+// --- what a step costs beside its bytes
+
+/// Powers of two, so that sums are exact: a message of 16 s and 1/8 s a byte.
+StepConstants simple_constants() {
+  StepConstants constants;
+  constants.messages = {.latency_s = 8, .overhead_s = 4, .byte_s = 0.125, .wait_s = 2};
+  constants.copy_bytes_per_s = 4;
+  constants.number_s = 0.5;
+  constants.record_s = 0.25;
+  constants.index_s = 64;
+  constants.dataset_s = 128;
+  constants.commit_s = 1024;
+  return constants;
+}
+
+/// Eight ranks on four nodes, two datasets of four chunks a rank in all.
+VirtualStepShape simple_shape() {
+  VirtualStepShape shape;
+  shape.n_ranks = 8;
+  shape.n_nodes = 4;
+  shape.n_datasets = 2;
+  shape.n_chunks = 4;
+  shape.raw_bytes = 1000;
+  shape.n_writes = 2;
+  shape.hold_copy = true;
+  return shape;
+}
+
+TEST(StepCosts, OfASynchronousStep) {
+  const VirtualStepCosts costs =
+      step_costs(VirtualMode::sync_encoded, simple_shape(), simple_constants());
+  // Three levels: a broadcast of 3072 bytes; a reduction of five numbers of 16.
+  EXPECT_EQ(costs.agree_s, 2 + 3 * (16 + 3072 * 0.125) + 2 + 3 * (16 + 80 * 0.125));
+  // 21 + 2 x 8 numbers and 4 records of 40 bytes a rank, its size before them; two messages a
+  // level.
+  const double own_bytes = 37 * 8 + 4 * 40;
+  EXPECT_EQ(costs.gather_s,
+            2 + 2 * 3 * 16 + 7 * (own_bytes + 8) * 0.125 + 7 * 37 * 0.5 + 32 * 0.25);
+  EXPECT_EQ(costs.index_s, 32 * 64);
+  EXPECT_EQ(costs.commit_s, 1024 + 2 * 128);
+  EXPECT_EQ(costs.copy_s, 0);
+  // Two writes, each a question and its answer of 16 bytes; rank 0 needs 3 x 8 s to answer all.
+  EXPECT_EQ(costs.claims_s, 2 * (2 * 18 + 2));
+  EXPECT_FALSE(costs.beside);
+  EXPECT_EQ(costs.exposed_s(1e9),
+            costs.agree_s + costs.gather_s + costs.index_s + costs.commit_s + costs.claims_s);
+}
+
+TEST(StepCosts, OfAStepThatIsHandedOver) {
+  VirtualStepShape shape = simple_shape();
+  shape.balances = true;
+  const VirtualStepCosts async = step_costs(VirtualMode::async_encoded, shape, simple_constants());
+  const VirtualStepCosts in_situ = step_costs(VirtualMode::in_situ, shape, simple_constants());
+  EXPECT_EQ(async.agree_s, 2 + 3 * (16 + 3072 * 0.125));
+  // Loads of the node's ranks: a message, its answer, a barrier.
+  EXPECT_EQ(in_situ.agree_s, async.agree_s + 2 * 16 + 2 + 3 * 16);
+  // The opening's five numbers; in situ what was forecast of two fields besides.
+  EXPECT_EQ(async.gather_s, 2 + 96 + 7 * (42 * 8 + 160 + 8) * 0.125 + 7 * 42 * 0.5 + 8);
+  EXPECT_EQ(in_situ.gather_s, 2 + 96 + 7 * (48 * 8 + 160 + 8) * 0.125 + 7 * 48 * 0.5 + 8);
+  EXPECT_EQ(async.copy_s, 250);
+  // One question a node; rank 0 takes in three, answers three, and hears that three are through.
+  EXPECT_EQ(async.claims_s, 2 * 18 + 2 + 9 * 4);
+  // Rank 0's thread needs 2048 + 1280 s: what the iteration has no time for is waited for.
+  EXPECT_TRUE(async.beside);
+  const double waited_s = async.agree_s + async.gather_s + async.copy_s + async.claims_s;
+  EXPECT_EQ(async.exposed_s(4000), waited_s);
+  EXPECT_EQ(async.exposed_s(3000), waited_s + 328);
+  shape.metadata_beside = false;
+  EXPECT_EQ(step_costs(VirtualMode::async_encoded, shape, simple_constants()).exposed_s(4000),
+            waited_s + 3328);
+}
+
+TEST(StepCosts, OfWhatIsNotCompressedAndOfOneRank) {
+  const VirtualStepCosts raw =
+      step_costs(VirtualMode::async_raw, simple_shape(), simple_constants());
+  EXPECT_EQ(raw.index_s, 0);
+  EXPECT_EQ(raw.claims_s, 0);
+  EXPECT_EQ(raw.copy_s, 250);
+  VirtualStepShape alone = simple_shape();
+  alone.n_ranks = alone.n_nodes = 1;
+  for (const VirtualModeEntry& entry : virtual_mode_registry()) {
+    const VirtualStepCosts costs = step_costs(entry.mode, alone, simple_constants());
+    EXPECT_EQ(costs.agree_s + costs.claims_s, 0) << entry.name;
+    EXPECT_EQ(costs.commit_s, 1280) << entry.name;
+  }
+}
+
+TEST(StepCosts, OfFiltersWithinHDF5) {
+  const VirtualStepCosts costs =
+      step_costs(VirtualMode::hdf5_filters, simple_shape(), simple_constants());
+  EXPECT_EQ(costs.agree_s, 2 * 6 * 3 * (16 + 8 * 0.125));
+  // Five gathers to all for each dataset of two chunks a rank.
+  EXPECT_EQ(costs.gather_s, 2 * (5 * 3 * 16 + 7 * (8 + 2 * (36 + 40 + 29) + 16) * 0.125));
+  EXPECT_EQ(costs.index_s, 32 * 64);
+  EXPECT_FALSE(costs.beside);
+}
+
+TEST(SimulateRun, StepsThatCostNothingChangeNothing) {
+  const VirtualStorySettings story = story_of(20e6);
+  const auto workload = generated_workload(virtual_applications().front(), 9, 4, 3, story);
+  ASSERT_TRUE(workload.ok());
+  for (const bool synchronized : {true, false}) {
+    VirtualRunSettings settings = all_modes(story);
+    settings.synchronized = synchronized;
+    const auto without = simulate_run(*workload, settings);
+    settings.step_constants = StepConstants();
+    const auto with_nothing = simulate_run(*workload, settings);
+    settings.step_constants->commit_s = 2;
+    const auto with_commits = simulate_run(*workload, settings);
+    ASSERT_TRUE(without.ok() && with_nothing.ok() && with_commits.ok());
+    for (std::size_t m = 0; m < without->modes.size(); ++m) {
+      const VirtualModeResult& one = without->modes[m];
+      EXPECT_EQ(one.run_s, with_nothing->modes[m].run_s);
+      EXPECT_EQ(one.iterations[2].total_s, with_nothing->modes[m].iterations[2].total_s);
+      // Two seconds of each iteration are waited for, or pass beside it.
+      const bool beside = with_commits->modes[m].iterations[0].step.beside;
+      EXPECT_NEAR(with_commits->modes[m].run_s, one.run_s + (beside ? 0 : 6), 1e-9);
+      EXPECT_EQ(one.computation_s, with_commits->modes[m].computation_s);
+    }
+  }
+}
+
+TEST(SimulateRun, FiltersWithinHDF5EncodeAndThenWrite) {
+  const auto recording = std::make_shared<const Recording>(steady_recording(2));
+  const VirtualStorySettings story{{0, 0, 0, 0}, {}, 1, false, 1};
+  const auto workload = recorded_workload(recording, 2, 2, 1, story);
+  ASSERT_TRUE(workload.ok());
+  VirtualRunSettings settings;
+  settings.modes = {VirtualMode::hdf5_filters};
+  const auto result = simulate_run(*workload, settings);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_NEAR(result->modes[0].run_s, 5 + 1.25 + 0.375, 1e-12);
 }
 
 TEST(SimulateRecording, ComesBackAsItWas) {
