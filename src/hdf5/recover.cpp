@@ -125,14 +125,15 @@ class Recovery {
 
   Result<RecoverReport> run() {
     const bool there = file_exists(path_);
-    const bool partial_there = file_exists(partial_);
+    // A client may know the file by the name that it had (GlusterFS, on other nodes).
+    const bool partial_there = file_exists(partial_) && !same_file(path_, partial_);
     if (!there && !partial_there) {
       return Status(Code::not_found,
                     "file " + quoted(path_) + " is not there, nor is " + quoted(partial_));
     }
     std::vector<std::unique_ptr<OpenFile>> locked;  // Until all is done, so that no job begins.
     for (const std::string& name : {path_, partial_}) {
-      if (!file_exists(name)) continue;
+      if (name == path_ ? !there : !partial_there) continue;
       locked.push_back(std::make_unique<OpenFile>(name, false));
       TAILRACE_TRY(locked.back()->opened());
       if (locked.back()->lock()) continue;
