@@ -33,10 +33,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "hdf5/commit_order.hpp"
+#include "hdf5/file_names.hpp"
+#include "hdf5/one_file.hpp"
 
 namespace tailrace {
 namespace {
@@ -396,6 +399,15 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
   // A new file has a temporary name until its first commit is complete: nothing to protect.
   CommitSettings how{settings_.sync, settings_.journal,
                      creating_ ? std::string() : settings_.journal_path};
+  // What is moved may be another node's, which has synced it: of the page in which this node's own
+  // last chunk ends, the kernel here keeps what it was, zeros behind that end.
+  if (!copies_.empty() && settings_.sync) {
+    const std::string& path = storage_->path();  // It may have got its name since.
+    refresh_file(path, UINT64_MAX);
+    if (path.ends_with(partial_suffix)) {
+      refresh_file(path.substr(0, path.size() - std::strlen(partial_suffix)), UINT64_MAX);
+    }
+  }
   Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
   if (!plan.ok()) return fail(plan.status());
   if (!creating_) {
