@@ -5,10 +5,8 @@
 //
 // Steps FIRST to STEPS-1; a FIRST above 0 opens the file. Fields a and b of 32 x 64 floats, in a
 // group for each step or growing; element i of field f in step s is
-// ((i + 1000003 s + 7919 f) 2654435761 mod 2^32) >> 16 (workloads.py has the same). Every rank says
+// ((i + 1000003 s + 7919 f) 2654435761 mod 2^32) >> 16 (jobs.py has the same). Every rank says
 // its error, as one line, and returns 1.
-
-#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +16,8 @@
 #include <tailrace/tailrace.hpp>
 #include <vector>
 
+#include "mark.h"
+
 #ifdef CAMPAIGN_MPI
 #include <mpi.h>
 #endif
@@ -26,12 +26,6 @@ namespace {
 
 constexpr std::uint64_t n_rows = 32;
 constexpr std::uint64_t n_columns = 64;
-
-void mark(std::uint64_t n_committed) {
-  using Mark = void(std::uint64_t);
-  static auto* const note = reinterpret_cast<Mark*>(::dlsym(RTLD_DEFAULT, "campaign_mark"));
-  if (note != nullptr) note(n_committed);
-}
 
 /// This rank's rows of field `f` in a step.
 struct Part {
@@ -77,16 +71,16 @@ void run(char** words, const tailrace::Comm& comm, std::uint64_t rank, std::uint
     }
     together = true;
     const tailrace::StepReport report = file.end_step();
-    if (report.completed) mark(first + report.step_index + (sync ? 1 : 0));
+    if (report.completed) campaign_note(first + report.step_index + (sync ? 1 : 0));
     { auto scope = file.compute(); }
     file.idle(0.001);
     if (step % 4 == 3) {
       file.wait();
-      mark(step + 1);
+      campaign_note(step + 1);
     }
   }
   file.close();
-  mark(n_steps);
+  campaign_note(n_steps);
 }
 
 int try_run(char** words, const tailrace::Comm& comm, int rank, int n_ranks) {

@@ -5,7 +5,6 @@
  */
 
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <hdf5.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -15,6 +14,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "../campaign/mark.h"
 
 static int rank;
 static int n_ranks;
@@ -114,10 +115,8 @@ static int write_step(hid_t file, const hid_t datasets[3], int step, hid_t colle
 static void flushes(const char* path) {
   const char* wanted = getenv("FLUSHES");
   const int n_steps = wanted != NULL ? atoi(wanted) : 5;
-  const int more = access(path, F_OK) == 0;
-  void (*mark)(uint64_t);
-  *(void**)&mark = dlsym(RTLD_DEFAULT, "campaign_mark");
-  MPI_Barrier(MPI_COMM_WORLD); /* Everybody has looked. */
+  int more = access(path, F_OK) == 0; /* Other nodes may know an older folder. */
+  MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
   hid_t access_list = mpio_list();
   hid_t file = more ? H5Fopen(path, H5F_ACC_RDWR, access_list)
                     : H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
@@ -161,8 +160,8 @@ static void flushes(const char* path) {
     } else if (!good) {
       fprintf(stderr, "campaign error: a call has failed\n");
       told = 1;
-    } else if (mark != NULL) {
-      mark((uint64_t)step + 1);
+    } else {
+      campaign_note((uint64_t)step + 1);
     }
   }
   for (int i = 0; i < 3; ++i) {
