@@ -8,8 +8,8 @@ At the head of a cluster (tests/nodes/cluster; scripts/nodes-test --kills, --rep
 "kills" takes a job of tests/campaign and an event: a rank is killed, a node, the client of a node's
 file system or a brick of the store; a node's ranks are stopped; a file system is unmounted. The job
 must end within 30 s of it; one whose ranks are stopped for good, within 30 s of the end of its
-limit, which is the launcher's business. Then the head, which ran no rank, reads the file with h5py a
-second later; another node reads it with stock HDF5 before and after `tailrace recover --apply`; the
+limit, which is the launcher's business. Then the head, which ran no rank, reads the file with h5py
+a second later; another node reads it with stock HDF5 before and after `tailrace recover --apply`; the
 next run must succeed, and the head read what that leaves. What was committed is known from the
 ranks' own word (tests/campaign/mark.h).
 
@@ -532,8 +532,8 @@ class Kills:
 
 def table(rows):
     """Lines of numbers for each event, for docs/reliability.md."""
-    lines = ["| file system | event | runs | ended with an error / went on | longest, s | hangs / of "
-             "mpiexec alone | wrong or lost |", "|---|---|---|---|---|---|---|"]
+    lines = ["| file system | event | runs | ended with an error / went on | longest, s | hangs / "
+             "of mpiexec alone | wrong or lost |", "|---|---|---|---|---|---|---|"]
     for fs, event in sorted({(row["fs"], row["event"]) for row in rows}):
         here = [row for row in rows if (row["fs"], row["event"]) == (fs, event)]
         failed = sum(row["status"] != 0 for row in here)
