@@ -9,9 +9,9 @@ At the head of a cluster (tests/nodes/cluster; scripts/nodes-test --kills, --rep
 file system or a brick of the store; a node's ranks are stopped; a file system is unmounted. The job
 must end within 30 s of it; one whose ranks are stopped for good, within 30 s of the end of its
 limit, which is the launcher's business. Then the head, which ran no rank, reads the file with h5py
-a second later; another node reads it with stock HDF5 before and after `tailrace recover --apply`; the
-next run must succeed, and the head read what that leaves. What was committed is known from the
-ranks' own word (tests/campaign/mark.h).
+a second later; another node reads it with stock HDF5 before and after `tailrace recover --apply`;
+the next run must succeed, and the head read what that leaves. What was committed is known from
+the ranks' own word (tests/campaign/mark.h).
 
 "repeats": `concat -a` again and again, and one run of cosmo in_situ with as many steps.
 
