@@ -71,6 +71,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
     driver.journal = settings.journal;
     driver.journal_path = journal_path_of(path_);
     driver.extent_bytes = settings.metadata_extent_bytes;
+    driver.on_nodes = settings.on_nodes;
     driver_ = std::make_shared<MetadataDriver>(storage, std::move(allocate), driver);
   }
   ~Hdf5FileOnDriver() override {

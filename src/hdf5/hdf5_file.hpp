@@ -77,6 +77,7 @@ class Hdf5File {
     /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
     /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
     std::uint64_t metadata_extent_bytes = 1;
+    bool on_nodes = false;  ///< Other nodes write chunks into the file.
     /// Lists (HDF5's ids) whose properties the file is to have, but for those that the driver and a
     /// safe commit need: a program's own, where it makes the metadata. -1: ours.
     std::int64_t creation_list_id = -1;

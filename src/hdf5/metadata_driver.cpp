@@ -33,12 +33,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "hdf5/commit_order.hpp"
-#include "hdf5/file_names.hpp"
 #include "hdf5/one_file.hpp"
 
 namespace tailrace {
@@ -401,13 +399,7 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
                      creating_ ? std::string() : settings_.journal_path};
   // What is moved may be another node's, which has synced it: of the page in which this node's own
   // last chunk ends, the kernel here keeps what it was, zeros behind that end.
-  if (!copies_.empty() && settings_.sync) {
-    const std::string& path = storage_->path();  // It may have got its name since.
-    refresh_file(path, UINT64_MAX);
-    if (path.ends_with(partial_suffix)) {
-      refresh_file(path.substr(0, path.size() - std::strlen(partial_suffix)), UINT64_MAX);
-    }
-  }
+  if (settings_.on_nodes && !copies_.empty()) refresh_file(storage_->path(), UINT64_MAX);
   Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
   if (!plan.ok()) return fail(plan.status());
   if (!creating_) {

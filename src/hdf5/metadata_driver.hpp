@@ -36,6 +36,7 @@ class MetadataDriver {
     std::string journal_path;
     /// Space for metadata is taken in multiples of this; 1: exactly what HDF5 asks for.
     std::uint64_t extent_bytes = 1;
+    bool on_nodes = false;  ///< Other nodes write the file, too.
   };
 
   MetadataDriver(Storage& storage, Allocate allocate, Settings settings);

@@ -93,6 +93,12 @@ Status Output::open_storage(const std::string& path, bool create) {
   return storage.status();
 }
 
+Hdf5File::Settings Output::settings() const {
+  Hdf5File::Settings settings = metadata_settings(options_);
+  settings.on_nodes = !comm_->place().empty();
+  return settings;
+}
+
 /// All ranks have opened what rank 0 has; those that have not do so now. Collective.
 Status Output::check_one_output(const std::string& path) {
   const std::uint64_t end = comm_->is_root() ? std::max(committed_end_, tail_->end_at_root()) : 0;
@@ -122,8 +128,7 @@ Status Output::create(Comm& comm, const std::string& path, const FileOptions& op
   TAILRACE_TRY(make_tail());
   Status created;
   if (comm.is_root()) {
-    Result<std::unique_ptr<Hdf5File>> file =
-        Hdf5File::create(*storage_, allocator(), metadata_settings(options));
+    Result<std::unique_ptr<Hdf5File>> file = Hdf5File::create(*storage_, allocator(), settings());
     created = file.status();
     if (file.ok()) file_ = std::move(*file);
   }
@@ -154,7 +159,7 @@ Status Output::open_at(const std::string& path) {
   Status opened;
   if (comm_->is_root()) {
     Result<std::unique_ptr<Hdf5File>> file =
-        Hdf5File::open(*storage_, allocator(), metadata_settings(options_), committed_end_);
+        Hdf5File::open(*storage_, allocator(), settings(), committed_end_);
     opened = file.status();
     if (file.ok()) file_ = std::move(*file);
   }

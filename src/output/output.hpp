@@ -152,6 +152,7 @@ class Output {
 
  private:
   Status open_storage(const std::string& path, bool create);
+  Hdf5File::Settings settings() const;
   Status check_one_output(const std::string& path);
   Status make_tail();
   Status open_at(const std::string& path);
