@@ -125,8 +125,12 @@ class Recovery {
 
   Result<RecoverReport> run() {
     const bool there = file_exists(path_);
-    // A client may know the file by the name that it had (GlusterFS, on other nodes).
-    const bool partial_there = file_exists(partial_) && !same_file(path_, partial_);
+    // A client may know the file by the name that it had (GlusterFS, on other nodes), though it has
+    // but one; two are left by a job that died while it gave the file its name.
+    struct stat facts {};
+    const bool renamed =
+        same_file(path_, partial_) && ::stat(path_.c_str(), &facts) == 0 && facts.st_nlink == 1;
+    const bool partial_there = file_exists(partial_) && !renamed;
     if (!there && !partial_there) {
       return Status(Code::not_found,
                     "file " + quoted(path_) + " is not there, nor is " + quoted(partial_));
