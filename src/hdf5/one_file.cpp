@@ -195,7 +195,8 @@ Status check_one_output(Comm& comm, const std::string& path,
   Status seen = told.status();
   if (told.ok()) {
     const auto mark = ByteReader(*told).take<Mark>();
-    seen = comm.agree(comm.is_root() ? Status() : look_for(mark, path, storage, open_again));
+    const auto look = [&] { return look_for(mark, path, storage, open_again); };
+    seen = comm.agree(comm.is_root() ? Status() : local_part(look));
   }
   if (n_bytes != UINT64_MAX) {
     const Status cut = storage->cut(n_bytes);

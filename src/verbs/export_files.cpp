@@ -2,14 +2,11 @@
 
 #include "verbs/export_files.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -18,9 +15,10 @@
 
 #include "array/array_file.hpp"
 #include "core/codec_registry.hpp"
-#include "core/file_limit.hpp"
 #include "core/slab.hpp"
+#include "exec/comm_factory.hpp"
 #include "hdf5/file_names.hpp"
+#include "hdf5/one_file.hpp"
 #include "read/read.hpp"
 
 namespace tailrace::verbs {
@@ -201,28 +199,6 @@ bool leaves_out(const StoredDataset& dataset, const ExportRequest& request,
   return true;
 }
 
-/// An output file that this rank writes parts of.
-class PlainOutput {
- public:
-  /// @param create  a new file, never through a link.
-  Status open(const std::string& path, bool create) {
-    const int flags = O_WRONLY | O_CLOEXEC | (create ? O_CREAT | O_EXCL | O_NOFOLLOW : 0);
-    at_.reset(::open(path.c_str(), flags, 0666));
-    return at_.open() ? Status() : status_from_errno(errno, "cannot create " + path);
-  }
-  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) const {
-    return write_fully(at_.fd(), bytes.data(), bytes.size(), address, "writing");
-  }
-  Status set_bytes(std::uint64_t n_bytes) const {
-    const FileLimitScope scope;
-    if (::ftruncate(at_.fd(), static_cast<off_t>(n_bytes)) == 0) return Status();
-    return status_from_errno(errno, "extending");
-  }
-
- private:
-  Descriptor at_;
-};
-
 /// Exports the datasets of one reader. All members are collective.
 class PlainExport {
  public:
@@ -315,10 +291,9 @@ class PlainExport {
     if (request_.replace && ::lstat(partial.c_str(), &left) == 0 && S_ISREG(left.st_mode)) {
       std::remove(partial.c_str());  // Of an export that was killed.
     }
-    PlainOutput output;
-    TAILRACE_TRY(output.open(partial, true));
-    TAILRACE_TRY(output.write_at(0, std::as_bytes(std::span(head))));
-    return output.set_bytes(head.size() + slab.n_elements() * dataset.value_bytes());
+    TAILRACE_TAKE(const auto output, open_posix_storage(partial, true, false));
+    TAILRACE_TRY(output->write_at(0, std::as_bytes(std::span(head))));
+    return output->extend(head.size() + slab.n_elements() * dataset.value_bytes());
   }
 
   Status write(std::size_t number, const std::string& name) {
@@ -353,8 +328,15 @@ class PlainExport {
     const std::uint64_t unit =
         chunk_shape.empty() ? 1 : std::max<std::uint64_t>(1, chunk_shape[0] / slab.stride_of(0));
     const RowRounds rounds(slab, dataset.value_bytes(), unit, piece_bytes_, ranks_.comm);
-    PlainOutput output;
-    Status mine = output.open(path, false);
+    std::unique_ptr<Storage> output;
+    const auto open = [&] {
+      Result<std::unique_ptr<Storage>> opened = open_posix_storage(path, false, false);
+      if (opened.ok()) output = std::move(*opened);
+      return opened.status();
+    };
+    TAILRACE_TRY(ranks_.comm.agree(open()));
+    TAILRACE_TRY(check_one_output(ranks_.comm, path, output, 0, open));
+    Status mine;
     std::vector<std::byte> values;
     for (std::uint64_t round = 0; round < rounds.n_rounds(); ++round) {
       std::vector<ReadRequest> requests;
@@ -365,11 +347,10 @@ class PlainExport {
       }
       TAILRACE_TRY(reader_.read_all(requests));
       if (!requests.empty() && mine.ok()) {
-        mine = output.write_at(head_bytes + piece->first_row * rounds.row_bytes(), values)
-                   .within(path);
+        mine = output->write_at(head_bytes + piece->first_row * rounds.row_bytes(), values);
       }
     }
-    return ranks_.comm.agree(mine);
+    return ranks_.comm.agree(mine.ok() ? output->sync() : mine);
   }
 
   const VerbRanks& ranks_;
