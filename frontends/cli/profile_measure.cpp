@@ -136,7 +136,7 @@ constexpr std::size_t kCommitsMax = 5;
 constexpr double kMessagesS = 0.25;
 constexpr std::uint64_t kRecords = 1U << 16;     // in all
 constexpr std::uint64_t kFewChunks = 1;          // of a rank
-constexpr std::uint64_t kManyChunks = 1U << 13;  // in all
+constexpr std::uint64_t kManyChunks = 1U << 13;  // in all, but for very many ranks
 constexpr std::uint64_t kMoreDatasets = 16;
 constexpr std::uint64_t kChunkValues = 16;
 // In an order in which the first few already span the bit rates.
@@ -385,21 +385,22 @@ class ProfileRun {
   Status measure_metadata() {
     TAILRACE_TAKE(const double one_s, measure_steps(1, kFewChunks, false));
     TAILRACE_TAKE(const double datasets_s, measure_steps(1 + kMoreDatasets, kFewChunks, false));
-    TAILRACE_TAKE(const double chunks_s, measure_steps(1, kManyChunks, false));
+    const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
+    const std::uint64_t n_own = std::max((kManyChunks + n_ranks - 1) / n_ranks, 2 * kFewChunks);
+    TAILRACE_TAKE(const double chunks_s, measure_steps(1, n_own, false));
     TAILRACE_TAKE(profile().step.commit_s, measure_steps(1, kFewChunks, true));
     profile().step.dataset_s = std::max(datasets_s - one_s, 0.0) / double{kMoreDatasets};
-    const auto n_ranks = static_cast<double>(comm_.n_ranks());
-    const double n_more = (std::ceil(double{kManyChunks} / n_ranks) - double{kFewChunks}) * n_ranks;
-    profile().step.index_s = std::max(chunks_s - one_s, 0.0) / std::max(n_more, 1.0);
+    const auto n_more = static_cast<double>((n_own - kFewChunks) * n_ranks);
+    profile().step.index_s = std::max(chunks_s - one_s, 0.0) / n_more;
     return Status();
   }
 
-  /// Seconds of index and commit at rank 0 in steps of so many datasets, each of at least
-  /// so many chunks in all, and `kFewChunks` of each rank.
-  Result<double> measure_steps(std::uint64_t n_datasets, std::uint64_t n_chunks, bool sync) {
+  /// Seconds of index and commit at rank 0 in steps of so many datasets, each of `n_own` chunks of
+  /// each rank.
+  Result<double> measure_steps(std::uint64_t n_datasets, std::uint64_t n_own, bool sync) {
     const std::string path = scratch_path();
     Result<double> seconds = 0.0;
-    const Status done = comm_.agree(write_steps(path, n_datasets, n_chunks, sync, seconds));
+    const Status done = comm_.agree(write_steps(path, n_datasets, n_own, sync, seconds));
     if (session_.speaks()) {
       std::error_code error;
       std::filesystem::remove(path, error);
@@ -408,11 +409,9 @@ class ProfileRun {
     return seconds;
   }
 
-  Status write_steps(const std::string& path, std::uint64_t n_datasets, std::uint64_t n_chunks,
+  Status write_steps(const std::string& path, std::uint64_t n_datasets, std::uint64_t n_own,
                      bool sync, Result<double>& seconds) {
     const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
-    const std::uint64_t n_own =
-        std::max<std::uint64_t>((n_chunks + n_ranks - 1) / n_ranks, kFewChunks);
     FileOptions options;
     options.n_threads = 1;
     options.sync = sync;

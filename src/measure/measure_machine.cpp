@@ -349,6 +349,7 @@ namespace {
 constexpr std::array<std::uint64_t, 4> kMessageBytes = {16, 4096, 65536, 1U << 20};
 constexpr std::array<std::uint64_t, 2> kReducedBytes = {64, 4096};
 constexpr std::array<std::uint64_t, 2> kGatheredBytes = {64, 16384};
+constexpr std::uint64_t kGatheredInAll = 4U << 20;
 constexpr std::size_t kCallsMax = 200;
 constexpr std::size_t kLeastCalls = 5;
 constexpr std::size_t kCallsInARow = 8;
@@ -417,7 +418,10 @@ MeasuredMessages measure_messages(Comm& comm, double budget_s) {
         {Kind::allreduce, n_ranks, static_cast<double>(n_bytes), last_reduced_s});
   }
   // Who only sends is through at once: what a gather takes is seen where all wait for its end.
-  for (const std::uint64_t n_bytes : kGatheredBytes) {
+  for (const std::uint64_t most_bytes : kGatheredBytes) {
+    // Of very many ranks less, for rank 0's sake.
+    const std::uint64_t n_bytes =
+        std::min(most_bytes, std::max(kGatheredInAll / n_ranks, 2 * kGatheredBytes.front()));
     const Bytes mine(n_bytes);
     const double both_s = median_call_s(comm, part_s, [&] {
       (void)comm.gather(mine, 0);
@@ -432,21 +436,25 @@ MeasuredMessages measure_messages(Comm& comm, double budget_s) {
 }
 
 Result<double> measure_copy(Comm& comm) {
-  Buffer from(kCopyBytes);
-  Buffer into(kCopyBytes);
+  // The node's memory is all its ranks'.
+  const auto n_on_node = static_cast<std::uint64_t>(comm.n_ranks_on_node());
+  const std::uint64_t n_bytes = std::max(2 * kCopyBytes / (1 + n_on_node), kCopyBytes / 8) /
+                                kCopyChunkBytes * kCopyChunkBytes;
+  Buffer from(n_bytes);
+  Buffer into(n_bytes);
   const bool ready = from.allocated() && into.allocated();
   TAILRACE_TRY(comm.agree(ready ? Status() : Status(Code::out_of_memory, "no memory to copy")));
-  std::memset(from.data(), 1, kCopyBytes);
+  std::memset(from.data(), 1, n_bytes);
   std::vector<double> seconds;
   for (std::size_t i = 0; i <= kLeastCalls; ++i) {
     comm.barrier();
     const double start_s = thread_cpu_s();  // What else the node does does not count.
-    for (std::uint64_t at = 0; at < kCopyBytes; at += kCopyChunkBytes) {
+    for (std::uint64_t at = 0; at < n_bytes; at += kCopyChunkBytes) {
       std::memcpy(into.data() + at, from.data() + at, kCopyChunkBytes);
     }
     if (i > 0) seconds.push_back(thread_cpu_s() - start_s);  // The first has the memory made.
   }
-  double bytes_per_s = static_cast<double>(kCopyBytes) / std::max(median_of(seconds), 1e-9);
+  double bytes_per_s = static_cast<double>(n_bytes) / std::max(median_of(seconds), 1e-9);
   comm.allreduce(std::span<double>(&bytes_per_s, 1), Reduction::sum);
   return bytes_per_s / comm.n_ranks();
 }
