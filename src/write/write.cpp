@@ -183,7 +183,11 @@ Status FileWriter::hear_what_is_there(Status& mine) {
     return look_up_existing(output_.file(), path_, appended_, record_.fields);
   };
   if (!appended_) {
-    if (comm_->is_root()) mine = look();
+    const auto makes_dataset = [](const FieldState& field) { return field.makes_dataset(); };
+    const auto& fields = record_.fields;
+    // Else nothing is asked, and the metadata of the step before may still be in the making.
+    const bool asked = std::any_of(fields.begin(), fields.end(), makes_dataset);
+    if (comm_->is_root() && asked) mine = look();
     return Status();
   }
   const Result<Bytes> said = hear_rank_0(*comm_, [&](ByteWriter& words) {
