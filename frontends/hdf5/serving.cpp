@@ -8,13 +8,13 @@
 #endif
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
 #include "array/array_file.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/live_datasets.hpp"
+#include "hdf5/opening.hpp"
 #include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -22,17 +22,6 @@ namespace tailrace::hdf5_programs {
 // --- files
 
 namespace {
-
-/// Say once, from rank 0 of a file's communicator, why no file is served.
-void say_not_served(MPI_Comm comm, const std::string& why) {
-  static const bool said = [&] {
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    if (rank == 0) std::fprintf(stderr, "tailrace: %s\n", why.c_str());
-    return true;
-  }();
-  static_cast<void>(said);
-}
 
 /// Whether a list's files are HDF5's own, and no connector's that a program has chosen.
 bool is_native([[maybe_unused]] hid_t access_list) {
@@ -55,26 +44,18 @@ bool is_native([[maybe_unused]] hid_t access_list) {
 
 /// The communicator of a list that opens files by MPI-IO; MPI_COMM_NULL: it does not.
 MPI_Comm communicator_of(hid_t access_list) {
-  if (access_list == H5P_DEFAULT || switched_off()) return MPI_COMM_NULL;
   int initialised = 0;
+  int finalised = 0;
   MPI_Initialized(&initialised);
-  if (initialised == 0) return MPI_COMM_NULL;
+  MPI_Finalized(&finalised);
+  if (access_list == H5P_DEFAULT || initialised == 0 || finalised != 0) return MPI_COMM_NULL;
   const Hdf5Scope scope;
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Info info = MPI_INFO_NULL;
   if (H5Pget_driver(access_list) != H5FD_MPIO) return MPI_COMM_NULL;
   if (H5Pget_fapl_mpio(access_list, &comm, &info) < 0) return MPI_COMM_NULL;
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-  std::string why;
-  if (!hdf5_is_served().ok()) {
-    why = "files are written by HDF5 alone: " + hdf5_is_served().message();
-  } else if (!is_native(access_list)) {
-    why = "the program's VOL connector writes its files alone (docs/hdf5.md)";
-  }
-  if (why.empty()) return comm;
-  say_not_served(comm, why);
-  MPI_Comm_free(&comm);
-  return MPI_COMM_NULL;
+  return comm;
 }
 
 /// A file with a block of the user's before HDF5's is left to HDF5.
@@ -85,55 +66,81 @@ bool has_user_block(hid_t creation_list) {
   return H5Pget_userblock(creation_list, &n_bytes) >= 0 && n_bytes > 0;
 }
 
+/// A call that creates or opens a file, and what this rank has prepared for it.
 struct OpenCall {
+  const char* function = nullptr;
   const char* name = nullptr;
+  unsigned flags = 0;
   bool create = false;
-  bool replace = false;
   hid_t creation_list = H5P_DEFAULT;
   hid_t access_list = H5P_DEFAULT;
+  std::unique_ptr<Session> session;  ///< New, with its names,
+  std::string path;                  ///< and where the file will be,
+  const Session* here = nullptr;     ///< or who has it open already.
 };
 
-/// Errors are alike on all ranks.
-Result<std::unique_ptr<Session>> open_file(const OpenCall& call, MPI_Comm comm) {
-  const Hdf5Scope scope;  // Also for what ends here when something fails.
-  auto session = std::make_unique<Session>();
-  session->name = call.name;
-  session->path = path_of_name(call.name);
+/// What this rank would do. Not collective; may run out of memory.
+void prepare(OpenCall& call, Vote& vote) {
+  const auto by_hdf5 = [&](const std::string& why, bool silently = false) {
+    vote.say(Opening::by_hdf5, why, silently);
+  };
+  if (call.name == nullptr) return by_hdf5("a file without a name", true);
+  if (!hdf5_is_served().ok()) return by_hdf5(hdf5_is_served().message());
+  const Hdf5Scope scope;
+  // HDF5 reads alone, also what our own codecs have written.
+  const Status entered = hdf5::register_own_filters();
+  if (!is_native(call.access_list)) {
+    return by_hdf5("the program has chosen a VOL connector (docs/hdf5.md)");
+  }
+  if (call.create && has_user_block(call.creation_list)) {
+    return by_hdf5(std::string(call.name) + " has a user block");
+  }
+  call.session = std::make_unique<Session>();
+  call.session->name = call.name;
+  call.session->path = path_of_name(call.name);
+  call.here = session_of_path(call.session->path);
+  if (call.here != nullptr) {
+    vote.opening = call.create ? Opening::is_open : Opening::again;
+    return;
+  }
+  if (!call.create && (call.flags & H5F_ACC_RDWR) == 0) {
+    return by_hdf5("it is opened only for reading", true);
+  }
+  if (!entered.ok()) return vote.say(Opening::fails, entered.message());
   // The program may change its folder before the file has its name.
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(call.name, error);
-  const std::string path = error ? std::string(call.name) : absolute.string();
+  call.path = error ? std::string(call.name) : absolute.string();
+  vote.opening = call.create ? Opening::create : Opening::open;
+}
+
+/// Errors are alike on all ranks.
+Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
+  const Hdf5Scope scope;  // Also for what ends here when something fails.
+  std::unique_ptr<Session> session = std::move(call.session);
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
   TAILRACE_TRY(read_array_options(*ranks, options));
-  TAILRACE_TRY(hdf5::register_own_filters());
   // Copying a list that has a communicator duplicates that: all ranks do so here, together, and
   // what each rank does by itself is done with a list that has none.
   session->access_list = Hdf5Id(H5Pcopy(call.access_list));
   const Hdf5Id without_mpi(H5Pcopy(call.access_list));
   // HDF5 1.14 keeps the communicator in the list, whatever the driver: this one is each rank's own.
-  if (!session->access_list.valid() ||
-      H5Pset_fapl_mpio(without_mpi.get(), MPI_COMM_SELF, MPI_INFO_NULL) < 0 ||
-      H5Pset_fapl_sec2(without_mpi.get()) < 0) {
-    return hdf5_failure(Code::invalid_argument, "the file access list");
-  }
-  options.file.replace = call.replace;
+  const bool copied = session->access_list.valid() &&
+                      H5Pset_fapl_mpio(without_mpi.get(), MPI_COMM_SELF, MPI_INFO_NULL) >= 0 &&
+                      H5Pset_fapl_sec2(without_mpi.get()) >= 0;
+  TAILRACE_TRY(ranks->agree(copied ? Status()
+                                   : hdf5_failure(Code::invalid_argument, "the file access list")));
+  options.file.replace = (call.flags & H5F_ACC_TRUNC) != 0;
   options.file.hdf5_access_list = without_mpi.get();
   options.file.hdf5_creation_list = call.creation_list;
   if (call.create) {
-    TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), path, options));
+    TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), call.path, options));
     return session;
   }
-  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), path, options));
+  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), call.path, options));
   TAILRACE_TRY(enter_datasets(*session));
   return session;
-}
-
-hid_t open_session(const char* function, const OpenCall& call, MPI_Comm comm) {
-  Result<std::unique_ptr<Session>> session = open_file(call, comm);
-  MPI_Comm_free(&comm);
-  if (!session.ok()) return fail(function, session.status());
-  return begin_session(std::move(*session));
 }
 
 /// Another id of a file that a session has open.
@@ -142,54 +149,62 @@ hid_t open_again(const Session& session) {
   return H5Freopen(session.file());
 }
 
+/// Collective over the ranks of the list, whatever each of them makes of it.
+hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
+  const MPI_Comm comm = Hdf5Scope::held() ? MPI_COMM_NULL : communicator_of(call.access_list);
+  if (comm == MPI_COMM_NULL) return by_hdf5();
+  struct Held {
+    MPI_Comm comm;
+    ~Held() { MPI_Comm_free(&comm); }
+  } held{comm};
+  Vote vote;
+  try {
+    prepare(call, vote);
+  } catch (const std::bad_alloc&) {
+    vote.say(Opening::fails, "no memory is left");
+  }
+  agree_on_opening(comm, vote);
+  switch (vote.opening) {
+    case Opening::again: return open_again(*call.here);
+    case Opening::is_open:
+      return fail(call.function, Status(Code::already_exists, "file \"" + std::string(call.name) +
+                                                                  "\" is open in this program"));
+    case Opening::fails:
+      return fail(call.function, Status(Code::disagreement,
+                                        "file \"" + std::string(call.name) + "\": " + vote.why));
+    case Opening::by_hdf5: break;
+    case Opening::create:
+    case Opening::open: {
+      Result<std::unique_ptr<Session>> session = open_file(call, comm);
+      if (!session.ok()) return fail(call.function, session.status());
+      return begin_session(call.function, std::move(*session));
+    }
+  }
+  return by_hdf5();
+}
+
 }  // namespace
 
 hid_t create_file(const char* name, unsigned flags, hid_t creation_list, hid_t access_list,
                   const ByHdf5<hid_t>& by_hdf5) {
-  MPI_Comm comm = MPI_COMM_NULL;
-  if (name != nullptr && !Hdf5Scope::held()) comm = communicator_of(access_list);
-  if (comm == MPI_COMM_NULL) return by_hdf5();
-  if (has_user_block(creation_list)) {
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    if (rank == 0) {
-      std::fprintf(stderr, "tailrace: %s has a user block: written by HDF5 alone\n", name);
-    }
-    MPI_Comm_free(&comm);
-    return by_hdf5();
-  }
-  if (session_of_path(path_of_name(name)) != nullptr) {
-    MPI_Comm_free(&comm);
-    return fail("H5Fcreate", Status(Code::already_exists,
-                                    "file \"" + std::string(name) + "\" is open in this program"));
-  }
   OpenCall call;
+  call.function = "H5Fcreate";
   call.name = name;
+  call.flags = flags;
   call.create = true;
-  call.replace = (flags & H5F_ACC_TRUNC) != 0;
   call.creation_list = creation_list;
   call.access_list = access_list;
-  return open_session("H5Fcreate", call, comm);
+  return open_agreed(std::move(call), by_hdf5);
 }
 
 hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
                    const ByHdf5<hid_t>& by_hdf5) {
-  MPI_Comm comm = MPI_COMM_NULL;
-  if (name != nullptr && !Hdf5Scope::held()) comm = communicator_of(access_list);
-  if (comm == MPI_COMM_NULL) return by_hdf5();
-  const Session* open = session_of_path(path_of_name(name));
-  if (open != nullptr || (flags & H5F_ACC_RDWR) == 0) {
-    MPI_Comm_free(&comm);
-    if (open != nullptr) return open_again(*open);
-    // HDF5 reads it alone, also what our own codecs have written.
-    static const bool entered = hdf5::register_own_filters().ok();
-    (void)entered;
-    return by_hdf5();
-  }
   OpenCall call;
+  call.function = "H5Fopen";
   call.name = name;
+  call.flags = flags;
   call.access_list = access_list;
-  return open_session("H5Fopen", call, comm);
+  return open_agreed(std::move(call), by_hdf5);
 }
 
 herr_t close_file(const char* function, Session& session, hid_t id) {

@@ -91,14 +91,6 @@ void say_what_is_lost() {
 
 }  // namespace
 
-bool switched_off() {
-  static const bool off = [] {
-    const char* setting = std::getenv("TAILRACE_HDF5");
-    return setting != nullptr && std::string_view(setting) == "off";
-  }();
-  return off;
-}
-
 bool any_session() { return !table().empty(); }
 
 std::vector<Session*> all_sessions() {
@@ -161,25 +153,34 @@ std::string path_of_object(hid_t object) {
   return path;
 }
 
-hid_t begin_session(std::unique_ptr<Session> session) {
-  hid_t id = H5I_INVALID_HID;
+hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
   Status begun;
   {
     const Hdf5Scope scope;
-    ObjectInfo info;
-    id = H5Freopen(session->file());
-    if (id >= 0 && get_object_info(id, info)) {
-      session->file_number = info.fileno;
-    } else {
-      begun = hdf5_failure(Code::internal, "file \"" + session->name + "\"");
+    Hdf5Id id(H5Freopen(session->file()));
+    ObjectInfo info{};
+    std::string remark;
+    try {
+      if (!id.valid() || !get_object_info(id.get(), info)) {
+        begun = hdf5_failure(Code::internal, "file \"" + session->name + "\"");
+      }
+      remark = session->array->remark();
+      table().reserve(table().size() + 1);
+    } catch (const std::bad_alloc&) {
+      begun = Status(Code::out_of_memory, "no memory is left");
     }
+    session->file_number = info.fileno;
+    begun = session->array->comm().agree(begun);
+    if (begun.ok()) {
+      if (!remark.empty()) std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
+      table().push_back(std::move(session));
+      close_at_finalize<end_in_finalize, say_what_is_lost>();
+      return id.release();
+    }
+    id.reset();
+    session.reset();
   }
-  if (!begun.ok()) return fail("H5Fopen", begun);
-  const std::string remark = session->array->remark();
-  if (!remark.empty()) std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
-  table().push_back(std::move(session));
-  close_at_finalize<end_in_finalize, say_what_is_lost>();
-  return id;
+  return fail(function, begun);
 }
 
 std::uint64_t n_ids_of_program(const Session& session, unsigned types) {

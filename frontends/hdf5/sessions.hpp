@@ -67,17 +67,15 @@ std::vector<Session*> all_sessions();
 /// Whether there is any: else every call is HDF5's.
 bool any_session();
 
-/// Begin a session, once the file is open. @returns an id of the file for the program
-hid_t begin_session(std::unique_ptr<Session> session);
+/// Begin a session, once the file is open. Collective: on all ranks, or on none. @returns an id of
+/// the file for the program
+hid_t begin_session(const char* function, std::unique_ptr<Session> session);
 /// Flush, close, forget. Collective over the session's ranks. The program has no ids of it left.
 Status end_session(Session& session);
 /// The same where the program may have ids left, which are closed. @returns what came of it
 Status end_session_by_force(Session& session);
 /// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
-
-/// TAILRACE_HDF5=off.
-bool switched_off();
 
 /// Put a failure on HDF5's error stack and let the program's printer, if any, show it. @returns -1
 int fail(const char* function, const Status& status);

@@ -767,12 +767,44 @@ static void refused(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* What a rank has open alone is not opened with others, who know nothing of it. */
+static void opened_by_one(const char* path) {
+  hid_t shared = create_file(path);
+  DO(H5Fclose(shared));
+  hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+  DO(H5Pset_fapl_mpio(list, MPI_COMM_SELF, MPI_INFO_NULL));
+  const int alone = n_ranks - 1;
+  hid_t own = rank == alone ? H5Fopen(path, H5F_ACC_RDWR, list) : 0;
+  DO(own);
+  DO(H5Pclose(list));
+  list = mpio_list();
+  H5E_auto2_t printer;
+  void* data;
+  DO(H5Eget_auto2(H5E_DEFAULT, &printer, &data));
+  DO(H5Eset_auto2(H5E_DEFAULT, NULL, NULL));
+  CHECK(H5Fopen(path, H5F_ACC_RDWR, list) < 0);
+  CHECK(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list) < 0);
+  H5E_error2_t error;
+  DO(H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note_error, &error));
+  CHECK(error.maj_num == H5E_FILE && error.min_num == H5E_CANTCREATE);
+  DO(H5Eset_auto2(H5E_DEFAULT, printer, data));
+  DO(H5Pclose(list));
+  if (rank == alone) {
+    write_attribute(own, "by", rank);
+    DO(H5Fclose(own));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  shared = open_file(path, H5F_ACC_RDWR);
+  DO(H5Aexists(shared, "by"));
+  DO(H5Fclose(shared));
+}
+
 int main(int argc, char** argv) {
   static const Pattern patterns[] = {
       {"blocks", blocks},       {"chunks", chunks},     {"selections", selections},
       {"grows", grows},         {"small", small},       {"append", append},
       {"prepared", prepared},   {"overlaps", overlaps}, {"lives", lives},
       {"reads", reads},         {"changes", changes},   {"killed", killed},
-      {"left_open", left_open}, {"refused", refused}};
+      {"left_open", left_open}, {"refused", refused},   {"opened_by_one", opened_by_one}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

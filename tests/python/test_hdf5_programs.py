@@ -10,6 +10,7 @@ leave is compared by stock serial h5py.
 import itertools
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -369,7 +370,7 @@ def test_another_hdf5_is_left_alone(preloaded, program_of, tmp_path):
 def test_a_connector_of_the_program_is_left_alone(front, tmp_path):
     said = patterns(["blocks"], tmp_path, 2, front=front,
                     HDF5_VOL_CONNECTOR="pass_through under_vol=0;under_info={}")
-    assert said.count("tailrace: ") == 1 and "VOL connector writes its files alone" in said
+    assert said.count("tailrace: ") == 1 and "has chosen a VOL connector" in said
     with h5py.File(tmp_path / "blocks.h5") as file:
         assert file["fields/f64"].chunks is None
         np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
@@ -401,6 +402,44 @@ def test_switched_off(front, tmp_path):
     assert said == ""
     with h5py.File(tmp_path / "blocks.h5") as file:
         assert file["fields/f64"].chunks is None
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+@pytest.mark.parametrize("lacking", ["off", "library"])
+def test_where_one_rank_serves_nothing_no_rank_does(lacking, first, ranks, front, tmp_path):
+    """Another environment on one node, or a library that lacks what it loads: nobody waits, the
+    file is plain HDF5's."""
+    library = built("lib", f"libtailrace_hdf5{front}.so")
+    words = [built("bin", f"hdf5_programs{front}", "write_patterns"), tmp_path, "blocks", "append"]
+    there = ["env", f"LD_PRELOAD={library}", *words]
+    if lacking == "off":
+        other = ["env", "TAILRACE_HDF5=off", f"LD_PRELOAD={library}", *words]
+    else:
+        alone = tmp_path / "lib" / library.name
+        alone.parent.mkdir()
+        shutil.copy(library, alone)
+        other = ["env", f"LD_PRELOAD={alone}", *words]
+    most = [str(ranks - 1), *there]
+    parts = ["1", *other, ":", "-n", *most] if first else [*most, ":", "-n", "1", *other]
+    done = subprocess.run([launcher(), "-n", *map(str, parts)], capture_output=True, text=True,
+                          timeout=120, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("tailrace: ") == 1
+    assert f"files are written by HDF5 alone: rank {0 if first else ranks - 1}: " in done.stderr
+    assert ("TAILRACE_HDF5=off" if lacking == "off" else "_serving") in done.stderr
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert file["fields/f64"].chunks is None
+        np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_file_that_one_rank_has_open(ranks, front, tmp_path):
+    patterns(["opened_by_one"], tmp_path, ranks, front=front)
+    with h5py.File(tmp_path / "opened_by_one.h5") as file:
+        assert file.attrs["by"] == ranks - 1
 
 
 def test_serial_programs_are_left_alone(both):

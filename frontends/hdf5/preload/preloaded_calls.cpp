@@ -26,11 +26,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "hdf5/opening.hpp"
 #include "hdf5/serving_library.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -114,19 +116,35 @@ class Hdf5 {
   /// The calls that serve it; null: none do.
   const Hdf5Call* serving() const { return serving_.load(std::memory_order_acquire); }
   /// It opens a file by this access list: see whether it can be served, the first time that MPI
-  /// runs. Collective where it cannot, over the list's communicator, as opening the file is.
-  void begin_serving(hid_t access_list) {
-    if (serving() != nullptr || library_ == nullptr || wanted_off() || !mpi_runs()) return;
-    const std::lock_guard lock(asking_);
-    if (!asked_ && function<hid_t (*)()>("H5Pset_fapl_mpio") != nullptr && is_ours()) load();
-    asked_ = true;
-    if (!why_not_.empty()) say_why_not(access_list);
+  /// runs. Where it cannot, all ranks that open the file hear of it, over the list's communicator.
+  /// @returns false  where the call must fail, on all ranks
+  bool begin_serving(hid_t access_list) {
+    if (serving() != nullptr || library_ == nullptr || !mpi_runs()) return true;
+    {
+      const std::lock_guard lock(asking_);
+      if (!asked_) ask();
+      asked_ = true;
+    }
+    return serving() != nullptr || leave_to_hdf5(access_list);
   }
 
  private:
   template <class Function>
   Function function(const char* name) const {
     return reinterpret_cast<Function>(dlsym(library_, name));
+  }
+
+  void ask() {
+    if (wanted_off()) {
+      vote_.say(Opening::by_hdf5, "TAILRACE_HDF5=off", true);
+      return;
+    }
+    if (function<hid_t (*)()>("H5Pset_fapl_mpio") == nullptr) return;
+    try {
+      if (is_ours()) load();
+    } catch (const std::bad_alloc&) {
+      vote_.say(Opening::by_hdf5, "no memory is left to load " TAILRACE_SERVING_LIBRARY);
+    }
   }
 
   bool is_ours() {
@@ -139,11 +157,12 @@ class Hdf5 {
     if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR) return true;
     Dl_info found{};
     dladdr(reinterpret_cast<void*>(version), &found);
-    why_not_ = "this libtailrace_hdf5 serves parallel HDF5 " +
-               version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
-               ", but the program's calls reach HDF5 " + version_text(major, minor, release) +
-               " in " + (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
-               ", which therefore writes its files alone (docs/hdf5.md)";
+    vote_.say(Opening::by_hdf5,
+              "this libtailrace_hdf5 serves parallel HDF5 " +
+                  version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
+                  ", but the program's calls reach HDF5 " + version_text(major, minor, release) +
+                  " in " + (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
+                  " (docs/hdf5.md)");
     return false;
   }
 
@@ -154,22 +173,19 @@ class Hdf5 {
     const auto serving = reinterpret_cast<decltype(&tailrace_hdf5_serving)>(
         loaded != nullptr ? dlsym(loaded, "tailrace_hdf5_serving") : nullptr);
     if (serving == nullptr) {
-      // Other ranks may have it, and would wait for this one for ever.
       const char* const why = dlerror();
-      std::fprintf(stderr, "tailrace: %s\n", why != nullptr ? why : path.c_str());
-      MPI_Abort(MPI_COMM_WORLD, 1);
+      vote_.say(Opening::by_hdf5, why != nullptr ? std::string_view(why) : path);
     } else if (library_of(serving()->hdf5) != library_) {
-      why_not_ = "files are written by HDF5 alone: " + path +
-                 " reaches another HDF5 than the program (docs/hdf5.md)";
+      vote_.say(Opening::by_hdf5, path + " reaches another HDF5 than the program (docs/hdf5.md)");
     } else {
       serving_.store(serving()->calls, std::memory_order_release);
     }
   }
 
-  /// Once, by rank 0 of the first communicator that opens a file. By the functions of that HDF5,
-  /// which are the same in all versions. To ask for the communicator takes all ranks, so all do,
-  /// whether they have said it or not.
-  void say_why_not(hid_t access_list) {
+  /// Other ranks may have what this one lacks, and would wait for it. By the functions of that
+  /// HDF5, which are the same in all versions. To ask for the communicator takes all ranks, so all
+  /// do.
+  bool leave_to_hdf5(hid_t access_list) const {
     const auto driver_of = function<hid_t (*)(hid_t)>("H5Pget_driver");
     const auto mpi_of = function<herr_t (*)(hid_t, MPI_Comm*, MPI_Info*)>("H5Pget_fapl_mpio");
     const auto mpi_driver = function<hid_t (*)()>("H5FD_mpio_init");
@@ -178,31 +194,32 @@ class Hdf5 {
     if (mpi_driver_there == nullptr) {
       mpi_driver_there = function<const hid_t*>("H5FD_MPIO_id_g");
     }
-    if (access_list == H5P_DEFAULT || driver_of == nullptr || mpi_of == nullptr) return;
-    if (mpi_driver == nullptr && mpi_driver_there == nullptr) return;
+    if (access_list == H5P_DEFAULT || driver_of == nullptr || mpi_of == nullptr) return true;
+    if (mpi_driver == nullptr && mpi_driver_there == nullptr) return true;
     const hid_t wanted = mpi_driver != nullptr ? mpi_driver() : *mpi_driver_there;
     // HDF5 1.8 has ids of 32 bits.
     if (static_cast<std::int32_t>(driver_of(access_list)) != static_cast<std::int32_t>(wanted)) {
-      return;
+      return true;
     }
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
-    if (mpi_of(access_list, &comm, &info) < 0 || comm == MPI_COMM_NULL) return;
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    if (rank == 0 && !said_) std::fprintf(stderr, "tailrace: %s\n", why_not_.c_str());
-    said_ = true;
+    if (mpi_of(access_list, &comm, &info) < 0 || comm == MPI_COMM_NULL) return true;
+    Vote vote = vote_;
+    agree_on_opening(comm, vote);
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     MPI_Comm_free(&comm);
+    if (vote.opening == Opening::by_hdf5) return true;
+    // No HDF5 of ours, whose error stack it could be on.
+    std::fprintf(stderr, "tailrace: a file cannot be opened: %s\n", vote.why);
+    return false;
   }
 
   Library library_;
   std::array<std::atomic<Hdf5Call>, n_calls> own_{};
   std::atomic<const Hdf5Call*> serving_ = nullptr;
-  std::mutex asking_;  ///< What follows is under this.
-  bool asked_ = false;
-  std::string why_not_;
-  bool said_ = false;
+  std::mutex asking_;
+  bool asked_ = false;  ///< Under that; what follows stays as it is from then on.
+  Vote vote_;           ///< Where nothing is served.
 };
 
 /// A file of the process that has called: where its code lies, and its HDF5.
@@ -343,7 +360,9 @@ struct Preloaded<Returned(Given...), index> {
   static Returned call(const void* caller, Given... given) {
     Hdf5& hdf5 = callers().hdf5_of(caller);
     constexpr int at = access_list_at(call_names[index]);
-    if constexpr (at >= 0) hdf5.begin_serving(std::get<at>(std::tie(given...)));
+    if constexpr (at >= 0) {
+      if (!hdf5.begin_serving(std::get<at>(std::tie(given...)))) return static_cast<Returned>(-1);
+    }
     const Hdf5Call* const serving = hdf5.serving();
     const Hdf5Call found = serving != nullptr ? serving[index] : hdf5.own(index);
     if (found == nullptr) {
