@@ -19,6 +19,9 @@ namespace {
 
 using Definition = DatasetArray::Definition;
 
+/// Values that are in files of their own: each rank's HDF5 writes them there.
+constexpr const char* outside_of_file = "external, by each rank";
+
 /// Where a new dataset will be found, without "." and doubled "/".
 std::string path_of_new(hid_t location, const char* name) {
   if (name == nullptr) return "/(unnamed)";
@@ -62,11 +65,11 @@ bool read_layout(hid_t list, Definition& definition) {
     definition.only_by_root = "compact";
   } else if (layout == H5D_VIRTUAL) {
     definition.only_by_root = "virtual";
-    definition.by_value = false;
+    definition.by_value = definition.addresses = false;
   } else if (layout != H5D_CONTIGUOUS) {
     return false;
   } else if (H5Pget_external_count(list) != 0) {
-    definition.only_by_root = "external";
+    definition.only_by_root = outside_of_file;
   }
   return true;
 }
@@ -77,6 +80,7 @@ bool read_call(const CreateCall& call, Definition& definition) {
   definition.element_bytes = H5Tget_size(call.type);
   if (definition.element_bytes == 0) return false;
   definition.by_value = hdf5_type_is_by_value(call.type);
+  definition.addresses = !definition.by_value;
   if (!definition.by_value) definition.only_by_root = "variable length or references";
   definition.number = number_of(call.type);
   definition.fill.assign(definition.element_bytes, std::byte{0});
@@ -164,9 +168,15 @@ Status enter_new(Session& session, const CreateCall& call, const Definition& def
   Hdf5Id& list = session.creation_lists[added];
   list = Hdf5Id(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE)
                                                   : H5Pcopy(call.creation_list));
-  if (!plan.in_chunks) session.by_root[plan.why].push_back(definition.path);
+  const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
+  if (plan.why == outside_of_file || in_heap) session.by_rank.insert(added);
   // On all ranks now, while the header is there.
-  return session.array->facts(added).status();
+  TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(added));
+  if (facts.by_root) {
+    session.by_root[plan.in_chunks ? "filters that are not there" : plan.why].push_back(
+        definition.path);
+  }
+  return Status();
 }
 
 struct CopyVisit {
@@ -241,6 +251,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
     const Hdf5Scope scope;
     const Hdf5Id closed(created);
     if (call.name != nullptr) H5Ldelete(call.location, call.name, H5P_DEFAULT);
+    list.reset();  // Here: it would empty HDF5's error stack.
   }
   return fail("H5Dcreate", entered.within("dataset \"" + definition.path + "\""));
 }

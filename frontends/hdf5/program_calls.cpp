@@ -185,14 +185,25 @@ TAILRACE_CALL herr_t tailrace_H5Fstart_swmr_write(hid_t file) {
   TAILRACE_SERVE_OBJECT(file, H5Fstart_swmr_write(file),
                         ours::refuse("H5Fstart_swmr_write", "readers see flushes only"));
 }
+#ifdef TAILRACE_WITH_H5Fincrement_filesize
+TAILRACE_CALL herr_t tailrace_H5Fincrement_filesize(hid_t file, hsize_t n_bytes) {
+  TAILRACE_SERVE_OBJECT(file, H5Fincrement_filesize(file, n_bytes),
+                        ours::refuse("H5Fincrement_filesize", "no rank has the whole file"));
+}
+#endif
+#ifdef TAILRACE_WITH_H5Fformat_convert
+TAILRACE_CALL herr_t tailrace_H5Fformat_convert(hid_t file) {
+  TAILRACE_SERVE_OBJECT(file, H5Fformat_convert(file),
+                        ours::refuse("H5Fformat_convert", "the file is of HDF5 1.10's format"));
+}
+#endif
 TAILRACE_CALL herr_t tailrace_H5Fset_mpi_atomicity(hid_t file, hbool_t atomic) {
-  TAILRACE_SERVE_OBJECT(
-      file, H5Fset_mpi_atomicity(file, atomic),
-      atomic ? ours::refuse("H5Fset_mpi_atomicity", "others' values are seen after a flush") : 0);
+  TAILRACE_SERVE_OBJECT(file, H5Fset_mpi_atomicity(file, atomic),
+                        ours::set_atomicity(*session, atomic));
 }
 TAILRACE_CALL herr_t tailrace_H5Fget_mpi_atomicity(hid_t file, hbool_t* atomic) {
   TAILRACE_SERVE_OBJECT(file, H5Fget_mpi_atomicity(file, atomic),
-                        atomic == nullptr ? -1 : (*atomic = false, 0));
+                        atomic == nullptr ? -1 : (*atomic = session->atomic, 0));
 }
 
 TAILRACE_CALL hid_t tailrace_H5Dcreate2(hid_t location, const char* name, hid_t type, hid_t space,
@@ -302,21 +313,24 @@ TAILRACE_CALL herr_t tailrace_H5Dget_chunk_info_by_coord(hid_t dataset, const hs
 }
 TAILRACE_CALL herr_t tailrace_H5Dget_chunk_storage_size(hid_t dataset, const hsize_t* offset,
                                                         hsize_t* n_bytes) {
-  TAILRACE_REFUSE_DATASET(H5Dget_chunk_storage_size(dataset, offset, n_bytes),
-                          "H5Dget_chunk_storage_size");
+  TAILRACE_SERVE_DATASET(H5Dget_chunk_storage_size(dataset, offset, n_bytes),
+                         ours::read_chunk("H5Dget_chunk_storage_size", *target, dataset, offset,
+                                          nullptr, nullptr, n_bytes));
 }
 TAILRACE_CALL herr_t tailrace_H5Dwrite_chunk(hid_t dataset, hid_t transfer_list, uint32_t filters,
                                              const hsize_t* offset, size_t n_bytes,
                                              const void* values) {
-  TAILRACE_REFUSE_DATASET(H5Dwrite_chunk(dataset, transfer_list, filters, offset, n_bytes, values),
-                          "H5Dwrite_chunk");
+  TAILRACE_SERVE_DATASET(H5Dwrite_chunk(dataset, transfer_list, filters, offset, n_bytes, values),
+                         ours::write_chunk(*target, dataset, offset, filters,
+                                           {static_cast<const std::byte*>(values), n_bytes}));
 }
 #ifdef TAILRACE_WITH_H5Dread_chunk
 TAILRACE_CALL herr_t tailrace_H5Dread_chunk(hid_t dataset, hid_t transfer_list,
                                             const hsize_t* offset, uint32_t* filters,
                                             void* values) {
-  TAILRACE_REFUSE_DATASET(H5Dread_chunk(dataset, transfer_list, offset, filters, values),
-                          "H5Dread_chunk");
+  TAILRACE_SERVE_DATASET(
+      H5Dread_chunk(dataset, transfer_list, offset, filters, values),
+      ours::read_chunk("H5Dread_chunk", *target, dataset, offset, filters, values, nullptr));
 }
 #endif
 #ifdef TAILRACE_WITH_H5Dread_chunk1

@@ -236,6 +236,14 @@ herr_t flush_session(const char* function, Session& session) {
   return flushed.ok() ? 0 : fail(function, flushed);
 }
 
+herr_t set_atomicity(Session& session, bool atomic) {
+  if (atomic && session.array->comm().n_ranks() > 1) {
+    return refuse("H5Fset_mpi_atomicity", "others' values are seen after a flush");
+  }
+  session.atomic = atomic;
+  return 0;
+}
+
 int refuse(const char* function, const std::string& what) {
   return fail(function, Status(Code::unsupported, std::string(function) +
                                                       " is not served for compressed files: " +
@@ -340,7 +348,7 @@ bool is_virtual(hid_t dataset) {
 /// Nobody has written such values here: every rank has what the file held when it was opened.
 bool is_as_opened(const TransferPart& part) {
   const Result<DatasetArray::Facts> facts = part.target.session->array->facts(part.target.dataset);
-  return facts.ok() && !facts->by_value && !is_virtual(part.dataset);
+  return facts.ok() && !facts->by_value && !facts->addresses && !is_virtual(part.dataset);
 }
 
 herr_t read_as_opened(const TransferPart& part, void* values) {
@@ -407,6 +415,32 @@ herr_t write_dataset(const TransferPart& part, const void* values) {
 
 herr_t read_dataset(const TransferPart& part, void* values) {
   return read_datasets("H5Dread", {&part, 1}, &values);
+}
+
+herr_t write_chunk(const Target& target, hid_t dataset, const hsize_t* offset, uint32_t filter_mask,
+                   std::span<const std::byte> bytes) {
+  if (bytes.data() == nullptr) {
+    return fail("H5Dwrite_chunk", Status(Code::invalid_argument, "no bytes are given"));
+  }
+  const Status written = write_chunk_of(target, dataset, offset, filter_mask, bytes);
+  return written.ok() ? 0
+                      : fail("H5Dwrite_chunk",
+                             written.within("dataset \"" +
+                                            target.session->array->path_of(target.dataset) + "\""));
+}
+
+herr_t read_chunk(const char* function, const Target& target, hid_t dataset, const hsize_t* offset,
+                  uint32_t* filter_mask, void* bytes, hsize_t* n_bytes) {
+  const Result<EncodedChunk> chunk = read_chunk_of(target, dataset, offset);
+  if (!chunk.ok()) {
+    return fail(function,
+                chunk.status().within("dataset \"" +
+                                      target.session->array->path_of(target.dataset) + "\""));
+  }
+  if (filter_mask != nullptr) *filter_mask = chunk->filter_mask;
+  if (n_bytes != nullptr) *n_bytes = chunk->bytes.size();
+  if (bytes != nullptr) std::ranges::copy(chunk->bytes, static_cast<std::byte*>(bytes));
+  return 0;
 }
 
 herr_t write_many(const MultiCall& call, const void* const* values, const ByHdf5<herr_t>& by_hdf5) {

@@ -46,6 +46,9 @@ herr_t flush_session(const char* function, Session& session);
 /// Ids of ours are left out of what HDF5 lists. @returns how many there are of the program's, or -1
 ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids);
 
+/// One rank sees at once what it has written; of several none would see others' before a flush.
+herr_t set_atomicity(Session& session, bool atomic);
+
 /// What a program asks that a session has no answer to. @returns -1
 int refuse(const char* function, const std::string& what);
 herr_t fail_unknown(const char* function);
@@ -61,6 +64,13 @@ bool extents_of(hid_t dataset, const hsize_t* given, bool only_larger,
 /// Collective exactly if the transfer list says so.
 herr_t write_dataset(const TransferPart& part, const void* values);
 herr_t read_dataset(const TransferPart& part, void* values);
+
+/// Not collective.
+herr_t write_chunk(const Target& target, hid_t dataset, const hsize_t* offset, uint32_t filter_mask,
+                   std::span<const std::byte> bytes);
+/// A chunk's bytes, its size, its mask, of which the program wants some.
+herr_t read_chunk(const char* function, const Target& target, hid_t dataset, const hsize_t* offset,
+                  uint32_t* filter_mask, void* bytes, hsize_t* n_bytes);
 
 /// A call on several datasets, entry by entry.
 struct MultiCall {

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,10 @@ struct Session {
   /// By dataset number: what the program asked for, and the type of its elements.
   std::map<std::size_t, Hdf5Id> creation_lists;
   std::map<std::size_t, Hdf5Id> types;
+  /// Datasets whose values a rank's HDF5 writes at once: external ones, and on rank 0 what goes to
+  /// its file's heap.
+  std::set<std::size_t> by_rank;
+  bool atomic = false;
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
   std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
 
@@ -127,6 +132,16 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
 Status prepare_to_read(Session& session, hid_t transfer_list);
 /// Lay own staged values over what the file holds. Not collective.
 Status read_elements_of(const TransferPart& part, void* values);
+
+/// A chunk as the program's own filters encode it, which the file's need not be. `offset` has as
+/// many numbers as the dataset has dimensions. Not collective.
+struct EncodedChunk {
+  std::uint32_t filter_mask = 0;
+  std::vector<std::byte> bytes;
+};
+Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset,
+                      std::uint32_t filter_mask, std::span<const std::byte> bytes);
+Result<EncodedChunk> read_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset);
 
 // --- creation (creation.cpp)
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/real_hdf5.hpp"
 #include "hdf5/selections.hpp"
 #include "hdf5/sessions.hpp"
 
@@ -102,6 +103,11 @@ Result<Transfer> understand(const Target& target, hid_t dataset, const TransferC
   TAILRACE_TAKE(transfer.slabs, slabs_of(call.file_space, *facts.shape));
   for (const Slab& slab : transfer.slabs) transfer.n += slab.n_elements();
   TAILRACE_TRY(select_memory(call, transfer));
+  if (transfer.n > 0 && !facts.by_value && facts.addresses) {
+    return Status(Code::unsupported,
+                  "elements of variable length and references refer to rank 0's file, which alone "
+                  "can write and read them; TAILRACE_HDF5=off writes the file with HDF5 alone");
+  }
   if (transfer.n > 0 && !facts.by_value) {
     return Status(Code::unsupported,
                   "elements of variable length, references and virtual datasets are not served "
@@ -165,6 +171,12 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
   TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
   if (transfer.n == 0) return Status();
   if (values == nullptr) return Status(Code::invalid_argument, "no values are given");
+  if (target.session->by_rank.contains(target.dataset)) {
+    return H5Dwrite(dataset, call.memory_type, call.memory_space, call.file_space, H5P_DEFAULT,
+                    values) >= 0
+               ? Status()
+               : hdf5_failure(Code::io_error, "its values");
+  }
   std::vector<std::byte> room;
   TAILRACE_TAKE(const std::byte* from, gathered(call, transfer, values, room));
   std::vector<std::byte> converted;
@@ -206,6 +218,12 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
   TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
   if (transfer.n == 0) return Status();
   if (values == nullptr) return Status(Code::invalid_argument, "there is no room for the values");
+  if (target.session->by_rank.contains(target.dataset)) {
+    return H5Dread(dataset, call.memory_type, call.memory_space, call.file_space, H5P_DEFAULT,
+                   values) >= 0
+               ? Status()
+               : hdf5_failure(Code::io_error, "its values");
+  }
   auto* to = static_cast<std::byte*>(values);
   if (transfer.same && transfer.whole_memory) {
     return get_elements(target, transfer, to + transfer.first * transfer.memory_bytes);
@@ -237,7 +255,119 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
   return Status();
 }
 
+// --- chunks
+
+/// A dataset of one chunk, in memory, stored as the program has asked: so HDF5 itself runs whatever
+/// filters these are.
+struct OneChunk {
+  Hdf5Id file;
+  Hdf5Id dataset;
+  hid_t type = -1;
+  Slab slab;      ///< Of the program's dataset: less at its edge.
+  Hdf5Id part;    ///< The same in the chunk,
+  Hdf5Id memory;  ///< and dense in memory.
+  std::vector<std::byte> elements;
+};
+
+Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* offset) {
+  OneChunk one;
+  Session& session = *target.session;
+  TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(target.dataset));
+  if (!facts.by_value) return bad_call("its elements are no values");
+  const auto asked = session.creation_lists.find(target.dataset);
+  const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second.get())
+                                                          : H5Dget_create_plist(dataset));
+  if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED) return bad_call("has no chunks");
+  std::vector<hsize_t> extents(facts.shape->size());
+  const auto rank = static_cast<int>(extents.size());
+  if (offset == nullptr || H5Pget_chunk(list.get(), rank, extents.data()) != rank) {
+    return bad_call("the place of the chunk");
+  }
+  std::vector<hsize_t> count = extents;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    if (offset[d] % extents[d] != 0 || offset[d] >= (*facts.shape)[d]) {
+      return Status(Code::invalid_argument, "there is no chunk at this place");
+    }
+    count[d] = std::min<hsize_t>(count[d], (*facts.shape)[d] - offset[d]);
+  }
+  one.slab.start.assign(offset, offset + extents.size());
+  one.slab.count.assign(count.begin(), count.end());
+  TAILRACE_TAKE(one.type, type_of(target, dataset));
+  one.elements.resize(one.slab.n_elements() * facts.element_bytes);
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  const Hdf5Id space(H5Screate_simple(rank, extents.data(), nullptr));
+  H5Pset_fapl_core(access.get(), 1U << 16, 0);
+  one.file = Hdf5Id(H5Fcreate("(one chunk)", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
+  one.dataset = Hdf5Id(H5Dcreate2(one.file.get(), "chunk", one.type, space.get(), H5P_DEFAULT,
+                                  list.get(), H5P_DEFAULT));
+  const std::vector<hsize_t> first(extents.size());
+  one.part = Hdf5Id(H5Scopy(space.get()));
+  one.memory = Hdf5Id(H5Screate_simple(rank, count.data(), nullptr));
+  if (!one.dataset.valid() || !one.memory.valid() ||
+      H5Sselect_hyperslab(one.part.get(), H5S_SELECT_SET, first.data(), nullptr, count.data(),
+                          nullptr) < 0) {
+    return bad_call("the chunk");
+  }
+  return one;
+}
+
 }  // namespace
+
+Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset,
+                      std::uint32_t filter_mask, std::span<const std::byte> bytes) {
+  const Hdf5Scope scope;
+  DatasetArray& array = *target.session->array;
+  TAILRACE_TAKE(OneChunk one, one_chunk(target, dataset, offset));
+  const std::vector<hsize_t> first(one.slab.rank());
+  // HDF5 itself would read behind the end of one that is short.
+  const Hdf5Id list(H5Dget_create_plist(one.dataset.get()));
+  const Hdf5Id space(H5Dget_space(one.dataset.get()));
+  const int n_filters = H5Pget_nfilters(list.get());
+  const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << std::max(n_filters, 0)) - 1);
+  const auto n = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get()));
+  if ((filter_mask & all) == all && bytes.size() != n * H5Tget_size(one.type)) {
+    return Status(Code::invalid_argument, "the chunk has " + std::to_string(bytes.size()) +
+                                              " bytes, expected " +
+                                              std::to_string(n * H5Tget_size(one.type)));
+  }
+  bool done = H5Dwrite_chunk(one.dataset.get(), H5P_DEFAULT, filter_mask, first.data(),
+                             bytes.size(), bytes.data()) >= 0;
+  // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+  one.dataset = Hdf5Id();
+  one.dataset = Hdf5Id(H5Dopen2(one.file.get(), "chunk", H5P_DEFAULT));
+  done = done && H5Dread(one.dataset.get(), one.type, one.memory.get(), one.part.get(), H5P_DEFAULT,
+                         one.elements.data()) >= 0;
+  if (!done) {
+    return bad_call("the chunk's bytes");
+  }
+  array.begin_write();
+  TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));
+  if (facts.by_root) target.session->root_bytes += one.elements.size();
+  return array.put(target.dataset, one.slab, one.elements);
+}
+
+Result<EncodedChunk> read_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset) {
+  const Hdf5Scope scope;
+  TAILRACE_TAKE(OneChunk one, one_chunk(target, dataset, offset));
+  TAILRACE_TRY(target.session->array->get(target.dataset, one.slab, one.elements));
+  const std::vector<hsize_t> first(one.slab.rank());
+  EncodedChunk chunk;
+  hsize_t n_bytes = 0;
+  if (H5Dwrite(one.dataset.get(), one.type, one.memory.get(), one.part.get(), H5P_DEFAULT,
+               one.elements.data()) < 0 ||
+      H5Dflush(one.dataset.get()) < 0 ||
+      H5Dget_chunk_storage_size(one.dataset.get(), first.data(), &n_bytes) < 0) {
+    return bad_call("the chunk cannot be encoded");
+  }
+  chunk.bytes.resize(n_bytes);
+#ifdef TAILRACE_WITH_H5Dread_chunk
+  if (H5Dread_chunk(one.dataset.get(), H5P_DEFAULT, first.data(), &chunk.filter_mask,
+                    chunk.bytes.data()) < 0) {
+    return bad_call("the chunk cannot be encoded");
+  }
+#endif
+  return chunk;
+}
 
 Status write_elements_of(std::span<const TransferPart> parts, const void* const* values) {
   DatasetArray& array = *parts.front().target.session->array;

@@ -329,7 +329,8 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   Live& live = live_[added];
   live.created = true;
   live.shape = definition.shape;
-  live.by_value = definition.by_value;
+  live.addresses = definition.addresses;
+  live.by_value = definition.by_value || (definition.addresses && comm_->is_root());
   variable.definition.path = definition.path;
   variable.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
   variable.fill = definition.fill;
@@ -410,6 +411,11 @@ Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
   if (resolved.codec == nullptr) {
     Result<std::unique_ptr<Codec>> made =
         make_stored_codec(stored, stored.storage, options_.file.plugin_path);
+    // HDF5 leaves a filter out that it does not have, if the program lets it.
+    if (!made.ok() && live_[v].origin == Origin::created) {
+      comm_->decide(quoted(v), "filters that are not there");
+      return Status();
+    }
     if (!made.ok()) {
       variable.storage = ArrayStorage::undecided;
       return made.status();
@@ -434,7 +440,7 @@ Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
 Result<DatasetArray::Facts> DatasetArray::facts(std::size_t v) {
   TAILRACE_TRY(adopt(v));
   return Facts{variables_[v].log.element_bytes(), &live_[v].shape, live_[v].by_value,
-               variables_[v].storage == ArrayStorage::by_hdf5};
+               variables_[v].storage == ArrayStorage::by_hdf5, live_[v].addresses};
 }
 
 namespace {

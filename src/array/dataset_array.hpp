@@ -47,7 +47,8 @@ class DatasetArray final : private ArrayEngine {
     std::vector<std::byte> fill;  ///< One element.
     bool fill_given = false;      ///< By the program; else zeros.
     Shape chunk_shape;            ///< The program's own; empty: ours to choose.
-    bool by_value = true;         ///< Elements are their bytes; else values will be refused.
+    bool by_value = true;         ///< Elements are their bytes; else values will be refused,
+    bool addresses = false;       ///< but on rank 0, whose file they refer to.
     std::string only_by_root;     ///< Why rank 0 must write it with HDF5; empty: it need not.
     bool own_filters = false;     ///< The program has set filters; they stay unless options say so.
   };
@@ -99,8 +100,9 @@ class DatasetArray final : private ArrayEngine {
   struct Facts {
     std::size_t element_bytes = 1;
     const Shape* shape = nullptr;
-    bool by_value = true;  ///< Elements are their bytes; else values are refused.
-    bool by_root = false;  ///< Rank 0 writes it with HDF5.
+    bool by_value = true;    ///< Elements are their bytes; else values are refused.
+    bool by_root = false;    ///< Rank 0 writes it with HDF5.
+    bool addresses = false;  ///< They refer to rank 0's file; it may have written them.
   };
   Result<Facts> facts(std::size_t dataset);
   const std::string& path_of(std::size_t dataset) const {
@@ -152,6 +154,7 @@ class DatasetArray final : private ArrayEngine {
     bool created = false;  ///< By a plan of ours.
     bool dead = false;     ///< Its address is another dataset's now.
     bool by_value = true;
+    bool addresses = false;
     bool flushed = false;
     bool described = false;   ///< Its attributes tell how it was stored.
     bool bound_open = false;  ///< The values of the first flush decide it.

@@ -241,20 +241,20 @@ std::string virtual_source(hid_t list, std::size_t mapping) {
   return name;
 }
 
-bool hdf5_type_is_by_value(hid_t type) {
+bool hdf5_type_is_by_value(hid_t type, bool with_addresses) {
   switch (H5Tget_class(type)) {
-    case H5T_VLEN:
-    case H5T_REFERENCE: return false;
+    case H5T_VLEN: return false;
+    case H5T_REFERENCE: return with_addresses && H5Tequal(type, H5T_STD_REF_OBJ) > 0;
     case H5T_STRING: return H5Tis_variable_str(type) <= 0;
     case H5T_ARRAY: {
       const Hdf5Id super(H5Tget_super(type));
-      return super.valid() && hdf5_type_is_by_value(super.get());
+      return super.valid() && hdf5_type_is_by_value(super.get(), with_addresses);
     }
     case H5T_COMPOUND: {
       const int n_members = H5Tget_nmembers(type);
       for (int i = 0; i < n_members; ++i) {
         const Hdf5Id member(H5Tget_member_type(type, unsigned(i)));
-        if (!member.valid() || !hdf5_type_is_by_value(member.get())) return false;
+        if (!member.valid() || !hdf5_type_is_by_value(member.get(), with_addresses)) return false;
       }
       return true;
     }

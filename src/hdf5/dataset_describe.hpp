@@ -54,8 +54,9 @@ class DatasetDescriber {
 /// The file that a mapping of a virtual dataset names; "." is the file itself.
 std::string virtual_source(hid_t list, std::size_t mapping);
 
-/// Whether elements of this type hold all there is to them: no variable length, no references.
-bool hdf5_type_is_by_value(hid_t type);
+/// Whether elements of this type hold all there is to them: no variable length, no references, but
+/// for those to objects where they may be. Those are addresses in the file.
+bool hdf5_type_is_by_value(hid_t type, bool with_addresses = false);
 
 /// A type in a few words: "f32", "u16 big-endian", "string of 16 bytes".
 std::string hdf5_type_text(hid_t type);

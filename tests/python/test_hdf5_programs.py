@@ -330,6 +330,35 @@ def test_what_is_not_served_is_an_error_of_the_call(ranks, front, tmp_path):
         np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5000))
 
 
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_what_hdf5_itself_must_write(ranks, front, tmp_path):
+    names = ["of_rank_0", "external", "direct_chunks", "no_filter"]
+    said = patterns(names, tmp_path, ranks, front=front, program="write_specials")
+    expected = row_values(0, 50 * 100).reshape(50, 100)
+    with h5py.File(tmp_path / "of_rank_0.h5") as file:
+        words = [b"one", b"changed after a flush", b"three, which is longer"]
+        assert list(file["texts"]) == words
+        assert file[file["links"][0]].name == "/values" and file[file["links"][1]].name == "/group"
+        assert not file["links"][2]
+        np.testing.assert_array_equal(file[file["links"][0]], expected)
+    with h5py.File(tmp_path / "no_filter.h5") as file:
+        np.testing.assert_array_equal(file["values"], expected)
+        assert filters_of(file["values"]) == [256]
+    assert "filters that are not there: /values" in said
+    for rank in range(ranks):
+        expected[50 * rank // ranks] = -rank - 1
+    with h5py.File(tmp_path / "external.h5") as file:
+        np.testing.assert_array_equal(file["values"], expected)
+    raw = np.fromfile(tmp_path / "external.h5.values")
+    np.testing.assert_array_equal(raw.reshape(50, 100), expected)
+    with h5py.File(tmp_path / "direct_chunks.h5") as file:
+        for name in ("bare", "masked", "copied"):
+            np.testing.assert_array_equal(file[name][()].ravel(), row_values(0, 58 * 50))
+        assert filters_of(file["bare"]) == [2, 1]
+        assert file["copied"].id.get_storage_size() < file["copied"].nbytes / 2
+
+
 @pytest.mark.parametrize("front", LATER, ids=lambda end: f"hdf5{end}")
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_calls_of_1_14(ranks, front, tmp_path):

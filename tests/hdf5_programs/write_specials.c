@@ -1,0 +1,172 @@
+/* What HDF5 itself must write, of a file that is served: elements of variable length and references
+ * by rank 0, external files by each rank, chunks that the program has encoded, filters that are not
+ * there. test_hdf5_programs.py looks at what is left.
+ */
+
+#include "parallel_patterns.h"
+
+static H5E_auto2_t printer;
+static void* printer_data;
+
+static void be_silent(void) {
+  DO(H5Eget_auto2(H5E_DEFAULT, &printer, &printer_data));
+  DO(H5Eset_auto2(H5E_DEFAULT, NULL, NULL));
+}
+static void be_loud(void) { DO(H5Eset_auto2(H5E_DEFAULT, printer, printer_data)); }
+
+static hid_t write_values(hid_t file, const char* name, hid_t list) {
+  const hsize_t extents[2] = {50, 100};
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, name, H5T_NATIVE_DOUBLE, space, list);
+  const hsize_t first = first_row(50, rank);
+  write_rows(dataset, first, first_row(50, rank + 1) - first, 100, H5P_DEFAULT);
+  DO(H5Sclose(space));
+  return dataset;
+}
+
+/* The others write nothing, and are refused if they try. */
+static void of_rank_0(const char* path) {
+  hid_t file = create_file(path);
+  hid_t values = write_values(file, "values", H5P_DEFAULT);
+  hid_t group = H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  const hsize_t n = 3;
+  hid_t space = space_of(1, &n, NULL);
+  hid_t text = H5Tcopy(H5T_C_S1);
+  DO(H5Tset_size(text, H5T_VARIABLE));
+  hid_t texts = create(file, "texts", text, space, H5P_DEFAULT);
+  hid_t links = create(file, "links", H5T_STD_REF_OBJ, space, H5P_DEFAULT);
+  hid_t selected = H5Scopy(space);
+  if (rank != 0) DO(H5Sselect_none(selected));
+  const char* words[3] = {"one", "two", "three, which is longer"};
+  hid_t collective = collective_list();
+  DO(H5Dwrite(texts, text, selected, selected, collective, words));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  hobj_ref_t targets[3] = {0, 0, 0};
+  if (rank == 0) {
+    words[1] = "changed after a flush";
+    DO(H5Dwrite(texts, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, words));
+    DO(H5Rcreate(&targets[0], file, "values", H5R_OBJECT, -1));
+    DO(H5Rcreate(&targets[1], file, "/group", H5R_OBJECT, -1));
+    DO(H5Dwrite(links, H5T_STD_REF_OBJ, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets));
+    char* read[3];
+    DO(H5Dread(texts, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, read));
+    CHECK(strcmp(read[0], "one") == 0 && strcmp(read[1], words[1]) == 0);
+    DO(H5Dvlen_reclaim(text, space, H5P_DEFAULT, read));
+    hobj_ref_t found[3];
+    DO(H5Dread(links, H5T_STD_REF_OBJ, H5S_ALL, H5S_ALL, H5P_DEFAULT, found));
+    CHECK(memcmp(found, targets, sizeof(found)) == 0);
+  } else {
+    be_silent();
+    CHECK(H5Dwrite(texts, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, words) < 0);
+    CHECK(H5Dread(links, H5T_STD_REF_OBJ, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets) < 0);
+    be_loud();
+  }
+  DO(H5Pclose(collective));
+  DO(H5Sclose(selected));
+  DO(H5Sclose(space));
+  DO(H5Tclose(text));
+  DO(H5Dclose(texts));
+  DO(H5Dclose(links));
+  DO(H5Gclose(group));
+  DO(H5Dclose(values));
+  DO(H5Fclose(file));
+}
+
+static void external(const char* path) {
+  char outside[4200];
+  snprintf(outside, sizeof(outside), "%s.values", path);
+  if (rank == 0) remove(outside);
+  MPI_Barrier(MPI_COMM_WORLD);
+  hid_t file = create_file(path);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_external(list, outside, 0, H5F_UNLIMITED));
+  hid_t dataset = write_values(file, "values", list);
+  hid_t memory;
+  hid_t rows = rows_of(dataset, first_row(50, rank), 1, &memory);
+  hid_t collective = collective_list();
+  double row[100];
+  for (int i = 0; i < 100; ++i) row[i] = -(double)rank - 1;
+  DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, rows, collective, row));
+  /* It is there at once. */
+  double read[100];
+  FILE* raw = fopen(outside, "rb");
+  CHECK(raw != NULL);
+  CHECK(fseek(raw, (long)(first_row(50, rank) * 100 * sizeof(double)), SEEK_SET) == 0);
+  CHECK(fread(read, sizeof(double), 100, raw) == 100);
+  CHECK(memcmp(read, row, sizeof(row)) == 0);
+  fclose(raw);
+  DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, rows, collective, read));
+  CHECK(memcmp(read, row, sizeof(row)) == 0);
+  DO(H5Pclose(collective));
+  DO(H5Sclose(rows));
+  DO(H5Sclose(memory));
+  DO(H5Dclose(dataset));
+  DO(H5Pclose(list));
+  DO(H5Fclose(file));
+}
+
+/* Ten chunks of six rows, the last with four alone: dealt among the ranks. */
+static void direct_chunks(const char* path) {
+  const hsize_t extents[2] = {58, 50};
+  const hsize_t chunk[2] = {6, 50};
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t plain = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(plain, 2, chunk));
+  hid_t filtered = H5Pcopy(plain);
+  DO(H5Pset_shuffle(filtered));
+  DO(H5Pset_deflate(filtered, 6));
+  hid_t bare = create(file, "bare", H5T_NATIVE_DOUBLE, space, plain);
+  hid_t masked = create(file, "masked", H5T_NATIVE_DOUBLE, space, filtered);
+  hid_t copied = create(file, "copied", H5T_NATIVE_DOUBLE, space, filtered);
+  double values[300];
+  unsigned char encoded[4000];
+  for (int i = rank; i < 10; i += n_ranks) {
+    const hsize_t offset[2] = {(hsize_t)i * 6, 0};
+    hsize_t n_bytes = 0;
+    uint32_t mask = 7;
+    for (int j = 0; j < 300; ++j) values[j] = value_at((hsize_t)(i * 300 + j));
+    DO(H5Dwrite_chunk(bare, H5P_DEFAULT, 0, offset, sizeof(values), values));
+    DO(H5Dwrite_chunk(masked, H5P_DEFAULT, 3, offset, sizeof(values), values));
+    DO(H5Dget_chunk_storage_size(masked, offset, &n_bytes));
+    CHECK(n_bytes > 0 && n_bytes < sizeof(values));
+    DO(H5Dread_chunk(masked, H5P_DEFAULT, offset, &mask, encoded));
+    CHECK(mask == 0);
+    DO(H5Dwrite_chunk(copied, H5P_DEFAULT, mask, offset, n_bytes, encoded));
+    be_silent();
+    const hsize_t between[2] = {offset[0] + 1, 0};
+    CHECK(H5Dwrite_chunk(bare, H5P_DEFAULT, 0, between, sizeof(values), values) < 0);
+    CHECK(H5Dwrite_chunk(bare, H5P_DEFAULT, 0, offset, 100, values) < 0);
+    CHECK(H5Dwrite_chunk(copied, H5P_DEFAULT, 0, offset, 100, encoded + 50) < 0);
+    be_loud();
+  }
+  DO(H5Dclose(bare));
+  DO(H5Dclose(masked));
+  DO(H5Dclose(copied));
+  DO(H5Pclose(plain));
+  DO(H5Pclose(filtered));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
+/* HDF5 leaves it out, and says so in each chunk's mask. */
+static void no_filter(const char* path) {
+  const hsize_t chunk[2] = {10, 100};
+  hid_t file = create_file(path);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 2, chunk));
+  DO(H5Pset_filter(list, 256, H5Z_FLAG_OPTIONAL, 0, NULL));
+  hid_t dataset = write_values(file, "values", list);
+  DO(H5Dclose(dataset));
+  DO(H5Pclose(list));
+  DO(H5Fclose(file));
+}
+
+int main(int argc, char** argv) {
+  static const Pattern patterns[] = {{"of_rank_0", of_rank_0},
+                                     {"external", external},
+                                     {"direct_chunks", direct_chunks},
+                                     {"no_filter", no_filter}};
+  return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
+}
