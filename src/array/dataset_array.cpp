@@ -12,6 +12,7 @@
 #include "core/codec_registry.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
+#include "exec/encode_lane.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/chunk_shape.hpp"
@@ -32,6 +33,19 @@ constexpr std::uint64_t chunks_per_memory = 16;
 bool fits(const Shape& chunk_shape, std::uint64_t element_bytes, std::uint64_t memory_bytes) {
   const std::uint64_t most = memory_bytes / chunks_per_memory;
   return n_elements(chunk_shape) <= most / std::max<std::uint64_t>(element_bytes, 2);
+}
+
+/// What a chunk may take at most while it is laid together (PatchedChunks::extra_bytes) and
+/// encoded: with some codecs more than that.
+std::uint64_t most_memory_bytes(const FieldState& field) {
+  FieldPlan plan;
+  plan.dtype = field.definition.dtype;
+  plan.grid = ChunkGrid{field.definition.shape, field.resolved.chunk_shape};
+  plan.codec = field.resolved.codec.get();
+  plan.verify = field.definition.options.verify == Verify::on;
+  const std::uint64_t raw = plan.chunk_bytes();
+  const std::uint64_t patched = 2 * raw + plan.codec->encoded_bytes_max(raw);
+  return encode_memory_bytes(plan) + patched + n_elements(plan.grid.chunk_shape) / 8 + 8;
 }
 
 /// The type by which codecs handle elements that are no numbers of this machine's.
@@ -314,6 +328,12 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     return plan;
   }
   TAILRACE_TRY(resolve_new(*plan.field, definition));
+  if (own_chunks &&
+      most_memory_bytes(*plan.field) > options_.file.memory_bytes - memory_.cap_bytes()) {
+    plan = Plan();
+    plan.why = "chunks that memory= has no room to encode";
+    return plan;
+  }
   plan.form.kind = StoredForm::Kind::chunked;
   plan.form.chunk_shape = plan.field->resolved.chunk_shape;
   plan.form.filters = plan.field->resolved.codec->filters();
