@@ -353,8 +353,9 @@ Status Output::close(bool keep) {
   storage_.reset();
   finished = comm_->agree(finished);
   refresh_file_on_nodes(*comm_, path_);  // Who reads it next sees all nodes' bytes.
-  tail_.reset();
+  // Before what the ranks free together: whose close() has returned can open the file again alone.
   lock_.release();
+  tail_.reset();
   return finished;
 }
 
