@@ -345,10 +345,19 @@ bool is_virtual(hid_t dataset) {
   return list.valid() && H5Pget_layout(list.get()) == H5D_VIRTUAL;
 }
 
-/// Nobody has written such values here: every rank has what the file held when it was opened.
-bool is_as_opened(const TransferPart& part) {
+/// Rank 0 alone has such values, if any: other ranks' calls have none of it, and none waits.
+bool is_of_rank_0(const TransferPart& part) {
   const Result<DatasetArray::Facts> facts = part.target.session->array->facts(part.target.dataset);
-  return facts.ok() && !facts->by_value && !facts->addresses && !is_virtual(part.dataset);
+  return facts.ok() && facts->addresses;
+}
+
+/// Nobody has written such values here: every rank has what the file held when it was opened; or
+/// HDF5 has copied what rank 0 had written.
+bool is_as_opened(const TransferPart& part) {
+  DatasetArray& array = *part.target.session->array;
+  const Result<DatasetArray::Facts> facts = array.facts(part.target.dataset);
+  if (!facts.ok() || facts->by_value || is_virtual(part.dataset)) return false;
+  return !facts->addresses || array.comm().is_root();
 }
 
 herr_t read_as_opened(const TransferPart& part, void* values) {
@@ -363,9 +372,11 @@ herr_t read_datasets(const char* function, std::span<const TransferPart> parts,
   if (parts.size() == 1 && is_as_opened(parts.front())) {
     return read_as_opened(parts.front(), values[0]);
   }
-  Session& session = *parts.front().target.session;
-  const Status prepared = prepare_to_read(session, parts.front().call.transfer_list);
-  if (!prepared.ok()) return fail(function, prepared);
+  if (parts.size() > 1 || !is_of_rank_0(parts.front())) {
+    Session& session = *parts.front().target.session;
+    const Status prepared = prepare_to_read(session, parts.front().call.transfer_list);
+    if (!prepared.ok()) return fail(function, prepared);
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (is_as_opened(parts[i])) {
       const herr_t read = read_as_opened(parts[i], values[i]);

@@ -404,6 +404,9 @@ Status DatasetArray::adopt(std::size_t v) {
   if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
   live.shape = live.file_shape = stored.shape;
   live.by_value = stored.by_value && !stored.foreign;
+  // Its values may be those that rank 0 alone has written.
+  live.addresses = !stored.by_value && live.origin == Origin::copied &&
+                   std::ranges::any_of(live_, &Live::addresses);
   variable.storage = ArrayStorage::by_hdf5;
   variables_[v] = std::move(variable);
   if (!live.by_value || !has_dtype(stored.element_bytes)) return Status();

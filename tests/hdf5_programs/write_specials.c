@@ -62,6 +62,19 @@ static void of_rank_0(const char* path) {
     CHECK(H5Dread(links, H5T_STD_REF_OBJ, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets) < 0);
     be_loud();
   }
+  /* Of a copy other ranks do not have the values, either. */
+  DO(H5Ocopy(file, "texts", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
+  hid_t copy = H5Dopen2(file, "copy", H5P_DEFAULT);
+  DO(copy);
+  char* copied[3] = {NULL, NULL, NULL};
+  be_silent();
+  CHECK((H5Dread(copy, text, H5S_ALL, H5S_ALL, collective, copied) < 0) == (rank != 0));
+  be_loud();
+  if (rank == 0) {
+    CHECK(strcmp(copied[1], words[1]) == 0);
+    DO(H5Dvlen_reclaim(text, space, H5P_DEFAULT, copied));
+  }
+  DO(H5Dclose(copy));
   DO(H5Pclose(collective));
   DO(H5Sclose(selected));
   DO(H5Sclose(space));

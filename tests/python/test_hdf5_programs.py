@@ -338,7 +338,7 @@ def test_what_hdf5_itself_must_write(ranks, front, tmp_path):
     expected = row_values(0, 50 * 100).reshape(50, 100)
     with h5py.File(tmp_path / "of_rank_0.h5") as file:
         words = [b"one", b"changed after a flush", b"three, which is longer"]
-        assert list(file["texts"]) == words
+        assert list(file["texts"]) == words and list(file["copy"]) == words
         assert file[file["links"][0]].name == "/values" and file[file["links"][1]].name == "/group"
         assert not file["links"][2]
         np.testing.assert_array_equal(file[file["links"][0]], expected)
