@@ -173,7 +173,7 @@ Status enter_new(Session& session, const CreateCall& call, const Definition& def
   // On all ranks now, while the header is there.
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(added));
   if (facts.by_root) {
-    session.by_root[plan.in_chunks ? "filters that are not there" : plan.why].push_back(
+    session.by_root[plan.in_chunks ? "filters not there, or not for edges" : plan.why].push_back(
         definition.path);
   }
   return Status();

@@ -155,7 +155,10 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
   if (comm == MPI_COMM_NULL) return by_hdf5();
   struct Held {
     MPI_Comm comm;
-    ~Held() { MPI_Comm_free(&comm); }
+    void release() {
+      if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+    }
+    ~Held() { release(); }
   } held{comm};
   Vote vote;
   try {
@@ -164,6 +167,8 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
     vote.say(Opening::fails, "no memory is left");
   }
   agree_on_opening(comm, vote);
+  // Collective, too: ranks that serve nothing do it here.
+  if (vote.opening != Opening::create && vote.opening != Opening::open) held.release();
   switch (vote.opening) {
     case Opening::again: return open_again(*call.here);
     case Opening::is_open:
@@ -300,6 +305,7 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
     if (done.ok()) done = next;
   };
   if (set >= 0) go_on(local_part([&] { return array.set_shape(target.dataset, shape); }));
+  if (set >= 0 && target.session->by_rank.contains(target.dataset)) go_on(flush_elements(dataset));
   if (cuts) {
     // What HDF5 has made of the chunks at the edge is in its cache.
     if (set >= 0) go_on(flush_elements(dataset));
@@ -362,8 +368,17 @@ bool is_as_opened(const TransferPart& part) {
 
 herr_t read_as_opened(const TransferPart& part, void* values) {
   const TransferCall& call = part.call;
-  return real().H5Dread(part.dataset, call.memory_type, call.memory_space, call.file_space,
-                        H5P_DEFAULT, values);
+  Hdf5Id list;
+  {
+    const Hdf5Scope scope;
+    list = list_without_mpi(call.transfer_list);
+  }
+  const herr_t read =
+      real().H5Dread(part.dataset, call.memory_type, call.memory_space, call.file_space,
+                     list.valid() ? list.get() : H5P_DEFAULT, values);
+  const KeptErrors kept;
+  list.reset();
+  return read;
 }
 
 herr_t read_datasets(const char* function, std::span<const TransferPart> parts,

@@ -133,6 +133,10 @@ Status prepare_to_read(Session& session, hid_t transfer_list);
 /// Lay own staged values over what the file holds. Not collective.
 Status read_elements_of(const TransferPart& part, void* values);
 
+/// The program's transfer list for HDF5's own transfers in files without MPI; not valid: the
+/// default.
+Hdf5Id list_without_mpi(hid_t transfer_list);
+
 /// A chunk as the program's own filters encode it, which the file's need not be. `offset` has as
 /// many numbers as the dataset has dimensions. Not collective.
 struct EncodedChunk {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/live_datasets.hpp"
 #include "hdf5/real_hdf5.hpp"
 #include "hdf5/selections.hpp"
 #include "hdf5/sessions.hpp"
@@ -172,10 +173,13 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
   if (transfer.n == 0) return Status();
   if (values == nullptr) return Status(Code::invalid_argument, "no values are given");
   if (target.session->by_rank.contains(target.dataset)) {
-    return H5Dwrite(dataset, call.memory_type, call.memory_space, call.file_space, H5P_DEFAULT,
-                    values) >= 0
-               ? Status()
-               : hdf5_failure(Code::io_error, "its values");
+    const Hdf5Id list = list_without_mpi(call.transfer_list);
+    if (H5Dwrite(dataset, call.memory_type, call.memory_space, call.file_space,
+                 list.valid() ? list.get() : H5P_DEFAULT, values) < 0) {
+      return hdf5_failure(Code::io_error, "its values");
+    }
+    // Commits flush what the session's id of the file has, and not what hangs on the program's.
+    return flush_elements(dataset);
   }
   std::vector<std::byte> room;
   TAILRACE_TAKE(const std::byte* from, gathered(call, transfer, values, room));
@@ -219,8 +223,9 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
   if (transfer.n == 0) return Status();
   if (values == nullptr) return Status(Code::invalid_argument, "there is no room for the values");
   if (target.session->by_rank.contains(target.dataset)) {
-    return H5Dread(dataset, call.memory_type, call.memory_space, call.file_space, H5P_DEFAULT,
-                   values) >= 0
+    const Hdf5Id list = list_without_mpi(call.transfer_list);
+    return H5Dread(dataset, call.memory_type, call.memory_space, call.file_space,
+                   list.valid() ? list.get() : H5P_DEFAULT, values) >= 0
                ? Status()
                : hdf5_failure(Code::io_error, "its values");
   }
@@ -273,7 +278,9 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
   OneChunk one;
   Session& session = *target.session;
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(target.dataset));
-  if (!facts.by_value) return bad_call("its elements are no values");
+  if (!facts.by_value || facts.addresses || session.by_rank.contains(target.dataset)) {
+    return Status(Code::unsupported, "its elements are no values, or external");
+  }
   const auto asked = session.creation_lists.find(target.dataset);
   const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second.get())
                                                           : H5Dget_create_plist(dataset));
@@ -289,6 +296,11 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
       return Status(Code::invalid_argument, "there is no chunk at this place");
     }
     count[d] = std::min<hsize_t>(count[d], (*facts.shape)[d] - offset[d]);
+  }
+  unsigned options = 0;
+  if (count != extents && H5Pget_chunk_opts(list.get(), &options) >= 0 &&
+      (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0) {
+    H5Premove_filter(list.get(), H5Z_FILTER_ALL);
   }
   one.slab.start.assign(offset, offset + extents.size());
   one.slab.count.assign(count.begin(), count.end());
@@ -313,6 +325,13 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
 
 }  // namespace
 
+Hdf5Id list_without_mpi(hid_t transfer_list) {
+  if (transfer_list == H5P_DEFAULT) return Hdf5Id();
+  Hdf5Id list(H5Pcopy(transfer_list));
+  if (list.valid()) H5Pset_dxpl_mpio(list.get(), H5FD_MPIO_INDEPENDENT);
+  return list;
+}
+
 Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset,
                       std::uint32_t filter_mask, std::span<const std::byte> bytes) {
   const Hdf5Scope scope;
@@ -330,14 +349,15 @@ Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset
                                               " bytes, expected " +
                                               std::to_string(n * H5Tget_size(one.type)));
   }
-  bool done = H5Dwrite_chunk(one.dataset.get(), H5P_DEFAULT, filter_mask, first.data(),
-                             bytes.size(), bytes.data()) >= 0;
+  if (H5Dwrite_chunk(one.dataset.get(), H5P_DEFAULT, filter_mask, first.data(), bytes.size(),
+                     bytes.data()) < 0) {
+    return bad_call("the chunk's bytes");
+  }
   // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
   one.dataset = Hdf5Id();
   one.dataset = Hdf5Id(H5Dopen2(one.file.get(), "chunk", H5P_DEFAULT));
-  done = done && H5Dread(one.dataset.get(), one.type, one.memory.get(), one.part.get(), H5P_DEFAULT,
-                         one.elements.data()) >= 0;
-  if (!done) {
+  if (H5Dread(one.dataset.get(), one.type, one.memory.get(), one.part.get(), H5P_DEFAULT,
+              one.elements.data()) < 0) {
     return bad_call("the chunk's bytes");
   }
   array.begin_write();

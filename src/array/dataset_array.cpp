@@ -375,6 +375,10 @@ std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t ad
   live_.back().address = address;
   live_.back().origin = origin;
   if (origin == Origin::opened) live_.back().file_address = address;
+  // Its values may be those that rank 0 alone has written; its header will say.
+  live_.back().addresses =
+      origin == Origin::copied &&
+      std::ranges::any_of(live_, [](const Live& live) { return live.created && live.addresses; });
   const auto [at, fresh] = by_address_.try_emplace(address, added);
   if (!fresh) live_[std::exchange(at->second, added)].dead = true;
   comm_->decide("dataset " + std::to_string(added), path);
@@ -404,9 +408,7 @@ Status DatasetArray::adopt(std::size_t v) {
   if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
   live.shape = live.file_shape = stored.shape;
   live.by_value = stored.by_value && !stored.foreign;
-  // Its values may be those that rank 0 alone has written.
-  live.addresses = !stored.by_value && live.origin == Origin::copied &&
-                   std::ranges::any_of(live_, &Live::addresses);
+  live.addresses = live.addresses && !stored.by_value;
   variable.storage = ArrayStorage::by_hdf5;
   variables_[v] = std::move(variable);
   if (!live.by_value || !has_dtype(stored.element_bytes)) return Status();

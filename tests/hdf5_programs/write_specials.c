@@ -3,6 +3,8 @@
  * there. test_hdf5_programs.py looks at what is left.
  */
 
+#include <unistd.h>
+
 #include "parallel_patterns.h"
 
 static H5E_auto2_t printer;
@@ -84,6 +86,34 @@ static void of_rank_0(const char* path) {
   DO(H5Gclose(group));
   DO(H5Dclose(values));
   DO(H5Fclose(file));
+}
+
+/* Texts that are kept open, changed between flushes, and never closed. */
+static void killed_texts(const char* path) {
+  hid_t file = create_file(path);
+  const hsize_t n = 40;
+  const hsize_t chunk = 7;
+  hid_t space = space_of(1, &n, NULL);
+  hid_t text = H5Tcopy(H5T_C_S1);
+  DO(H5Tset_size(text, H5T_VARIABLE));
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 1, &chunk));
+  hid_t texts[2] = {create(file, "whole", text, space, H5P_DEFAULT),
+                    create(file, "chunks", text, space, list)};
+  for (int round = 0; round < 3; ++round) {
+    char words[40][64];
+    const char* given[40];
+    for (int i = 0; i < 40; ++i) {
+      snprintf(words[i], sizeof(words[i]), "%*d of round %d", 10 * round + 1, i, round);
+      given[i] = words[i];
+    }
+    for (int k = 0; k < 2 && rank == 0; ++k) {
+      DO(H5Dwrite(texts[k], text, H5S_ALL, H5S_ALL, H5P_DEFAULT, given));
+    }
+    if (round < 2) DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(9);
 }
 
 static void external(const char* path) {
@@ -179,6 +209,7 @@ static void no_filter(const char* path) {
 int main(int argc, char** argv) {
   static const Pattern patterns[] = {{"of_rank_0", of_rank_0},
                                      {"external", external},
+                                     {"killed_texts", killed_texts},
                                      {"direct_chunks", direct_chunks},
                                      {"no_filter", no_filter}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
