@@ -120,7 +120,13 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   std::unique_ptr<Session> session = std::move(call.session);
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
-  TAILRACE_TRY(read_array_options(*ranks, options));
+  // What fails on one rank alone must not keep it from what all ranks do here.
+  Status prepared;
+  try {
+    prepared = read_array_options(*ranks, options);
+  } catch (const std::bad_alloc&) {
+    prepared = Status(Code::out_of_memory, "no memory is left");
+  }
   // Copying a list that has a communicator duplicates that: all ranks do so here, together, and
   // what each rank does by itself is done with a list that has none.
   session->access_list = Hdf5Id(H5Pcopy(call.access_list));
@@ -129,8 +135,10 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   const bool copied = session->access_list.valid() &&
                       H5Pset_fapl_mpio(without_mpi.get(), MPI_COMM_SELF, MPI_INFO_NULL) >= 0 &&
                       H5Pset_fapl_sec2(without_mpi.get()) >= 0;
-  TAILRACE_TRY(ranks->agree(copied ? Status()
-                                   : hdf5_failure(Code::invalid_argument, "the file access list")));
+  if (prepared.ok() && !copied) {
+    prepared = hdf5_failure(Code::invalid_argument, "the file access list");
+  }
+  TAILRACE_TRY(ranks->agree(prepared));
   options.file.replace = (call.flags & H5F_ACC_TRUNC) != 0;
   options.file.hdf5_access_list = without_mpi.get();
   options.file.hdf5_creation_list = call.creation_list;
