@@ -367,7 +367,7 @@ void Output::leave() {
 }
 
 void Output::abandon() {
-  if (comm_ == nullptr || (!is_open() && tail_ == nullptr)) return;
+  if (comm_ == nullptr || !is_open()) return;
   if (in_forked_child()) return leave_to_parent();
   (void)wait_for_commit();
   committer_.end();

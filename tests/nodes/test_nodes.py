@@ -68,7 +68,7 @@ def test_repack(layout, ranks, source, tmp_path):
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_jobs_that_replace_one_file_in_turn(ranks, source, tmp_path):
-    """A node remembers that the temporary name led to what is the output now, and would write it."""
+    """A node remembers what the temporary name led to: the output as it is now."""
     other = tmp_path / "other.h5"
     with h5py.File(source) as before, h5py.File(other, "w") as file:
         for name in before:
