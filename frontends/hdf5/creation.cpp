@@ -246,7 +246,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
       local_part([&] { return enter_new(session, call, definition, *plan, created); });
   if (entered.ok()) return created;
   // What the program hears to have failed is not there, and holds no file open.
-  session.array->look_for_deleted();
+  session.array->give_up(definition.path);
   {
     const Hdf5Scope scope;
     const Hdf5Id closed(created);

@@ -304,20 +304,25 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   Status done;
   if (cuts) {
     if (const Status flushed = array.flush(); !flushed.ok()) return fail(function, flushed);
-    done = local_part([&] { return array.before_cut(target.dataset, shape); });
+    const Status kept = array.before_cut(target.dataset, shape);
+    if (!kept.ok()) return fail(function, kept);
   }
   const herr_t set = real().H5Dset_extent(dataset, extents.data());
-  // Whatever has failed on this rank: what all must know alike goes on, and the others wait in the
-  // flush.
+  // Whatever has failed on this rank, the others wait in the flush.
   const auto go_on = [&](const Status& next) {
     if (done.ok()) done = next;
   };
-  if (set >= 0) go_on(local_part([&] { return array.set_shape(target.dataset, shape); }));
+  // Once HDF5 has the new extents, there is no way back for a rank that fails.
+  const auto follow = [&](const Status& followed) {
+    if (!followed.ok()) array.lose(followed);
+    go_on(followed);
+  };
+  if (set >= 0) follow(local_part([&] { return array.set_shape(target.dataset, shape); }));
   if (set >= 0 && target.session->by_rank.contains(target.dataset)) go_on(flush_elements(dataset));
   if (cuts) {
     // What HDF5 has made of the chunks at the edge is in its cache.
     if (set >= 0) go_on(flush_elements(dataset));
-    if (set >= 0) go_on(local_part([&] { return array.after_cut(target.dataset); }));
+    if (set >= 0) follow(local_part([&] { return array.after_cut(target.dataset); }));
     if (!done.ok()) array.fail(done);
     const Status flushed = array.flush();
     if (!flushed.ok()) done = flushed;  // The failure that all ranks have.

@@ -4,6 +4,7 @@
 #include "array/array_engine.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "hdf5/chunk_index_reader.hpp"
@@ -76,15 +77,40 @@ Status ArrayEngine::note(const Status& failure) {
   return failure;
 }
 
+void ArrayEngine::note_change(std::string_view what, std::string_view change) {
+  const std::hash<std::string_view> hash;  // Takes no memory.
+  for (const std::string_view text : {what, change}) {
+    changes_ = (changes_ ^ hash(text)) * 0x100000001B3U;
+  }
+  comm_->decide(what, change);
+}
+
+void ArrayEngine::lose(const Status& failure) {
+  if (lost_.ok()) lost_ = failure;
+}
+
 /// What every collective call begins with: whether some rank's put has failed since the last one.
-/// What is put from now on is later than what any rank has put before.
+/// What is put from now on is later than what any rank has put before. Where ranks have come to
+/// differ, flushes would mix up their variables: there is none any more.
 Status ArrayEngine::begin_collective() {
   if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
   Status mine = check_writable();
   if (mine.ok()) mine = output_.broken();
+  const bool goes_on = mine.ok();
+  if (mine.ok()) mine = lost_;
   if (mine.ok()) mine = std::exchange(put_status_, Status());
   put_status_ = Status();
-  return comm_->agree(mine);
+  std::uint64_t lost = lost_.ok() ? 0 : 1;
+  std::uint64_t changes = changes_;
+  std::uint64_t complement = ~changes_;
+  RankNumbers along;
+  along.add(Reduction::max, lost);
+  along.add(Reduction::min, changes, complement);
+  Status agreed = comm_->agree(mine, along);
+  if (!goes_on || (lost == 0 && changes == ~complement)) return agreed;
+  // The same everywhere, behind whichever failure was the first to be heard of.
+  if (agreed.ok()) agreed = Status(Code::disagreement, "ranks have made different changes");
+  return output_.break_off(agreed, "the file stays at its last flush");
 }
 
 }  // namespace tailrace

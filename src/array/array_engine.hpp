@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "array/array_file.hpp"
@@ -93,6 +94,11 @@ class ArrayEngine {
   Status check_open() const;
   Status note(const Status& failure);
   Status begin_collective();
+  /// Note a change that every rank makes by itself and alike. A rank that has failed to make it has
+  /// other changes than the rest for good: the next collective call breaks off, on all ranks.
+  void note_change(std::string_view what, std::string_view change);
+  /// This rank cannot go on as the others do: the next collective call breaks off, on all ranks.
+  void lose(const Status& failure);
   double now_s() const;
 
   // array_flush.cpp
@@ -142,6 +148,8 @@ class ArrayEngine {
   void take_moves(ArrayFlush& flush);
 
   std::chrono::steady_clock::time_point born_ = std::chrono::steady_clock::now();
+  std::uint64_t changes_ = 0;  ///< A hash of all of them.
+  Status lost_;                ///< Why this rank cannot go on; ok as a rule.
   Status put_status_;  ///< The first failed put of this rank since the last collective call.
 };
 

@@ -44,11 +44,14 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
                                            bool hold_back) {
   const ChunkDealing dealing = deal(comm, fields);
   ChunkMail claims(dealing);
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    for (const ChunkClaim& claim : fields[f].claims) {
-      claims.add({{f, claim.chunk_index}, nobody, {}, {{comm.rank(), claim.n_elements, {}}}});
+  const Status listed = local_part([&] {  // The others wait in the exchange; then all fail.
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      for (const ChunkClaim& claim : fields[f].claims) {
+        claims.add({{f, claim.chunk_index}, nobody, {}, {{comm.rank(), claim.n_elements, {}}}});
+      }
     }
-  }
+    return Status();
+  });
   Result<std::vector<ChunkRecord>> told =
       ask_homes(comm, std::move(claims), [&](ChunkRecord& chunk) {
         const PatchedField& field = fields[chunk.key.field];
@@ -61,6 +64,7 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
         if (place != known.end()) chunk.place = place->second;
         return true;
       });
+  TAILRACE_TRY(listed);
   if (!told.ok()) return told.status();
   PatchOwnership settled;
   for (ChunkRecord& chunk : *told) {
@@ -81,13 +85,17 @@ Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField
                                         std::span<const WrittenChunk> written) {
   const ChunkDealing dealing = deal(comm, fields);
   ChunkMail news(dealing);
-  for (const WrittenChunk& chunk : written) {
-    news.add({{chunk.field, chunk.chunk_index},
-              comm.rank(),
-              {chunk.address, chunk.encoded_bytes, static_cast<std::uint32_t>(chunk.filter_mask)},
-              {}});
-  }
+  const Status listed = local_part([&] {  // The others wait in the exchange; then all break off.
+    for (const WrittenChunk& chunk : written) {
+      news.add({{chunk.field, chunk.chunk_index},
+                comm.rank(),
+                {chunk.address, chunk.encoded_bytes, static_cast<std::uint32_t>(chunk.filter_mask)},
+                {}});
+    }
+    return Status();
+  });
   TAILRACE_TAKE(const std::vector<ChunkRecord> heard, news.exchange(comm));
+  TAILRACE_TRY(listed);
   std::uint64_t lost_bytes = 0;
   for (const ChunkRecord& chunk : heard) {
     ChunkPlace& known = places(fields[chunk.key.field].variable)[dealing.number_of(chunk.key)];
@@ -100,12 +108,16 @@ Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField
 Status ChunkPlaces::load(Comm& comm, const PatchedField& field,
                          std::span<const StoredChunk> chunks) {
   std::vector<WrittenChunk> known;
-  known.reserve(chunks.size());
-  for (const StoredChunk& chunk : chunks) {
-    known.push_back({0, chunk.chunk_index, chunk.extent.address, chunk.extent.encoded_bytes,
-                     chunk.filter_mask});
-  }
-  return keep(comm, std::span(&field, 1), known).status();
+  const Status listed = local_part([&] {
+    known.reserve(chunks.size());
+    for (const StoredChunk& chunk : chunks) {
+      known.push_back({0, chunk.chunk_index, chunk.extent.address, chunk.extent.encoded_bytes,
+                       chunk.filter_mask});
+    }
+    return Status();
+  });
+  const Status kept = keep(comm, std::span(&field, 1), known).status();
+  return listed.ok() ? kept : listed;
 }
 
 Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,

@@ -357,9 +357,9 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   variable.tells_max_error = false;
   variable.storage = ArrayStorage::by_hdf5;
   if (!plan.in_chunks) return added;
-  variable.storage = ArrayStorage::chunked;
   variable.definition = plan.field->definition;
   variable.resolved = std::move(plan.field->resolved);
+  variable.storage = ArrayStorage::chunked;
   live.bound_open = variable.definition.options.bound.needs_range();
   return added;
 }
@@ -367,10 +367,11 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
 std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t address,
                                        Origin origin) {
   const std::size_t added = variables_.size();
-  // Where no memory is left, none of them has been entered.
+  // Where no memory is left, neither has it.
   if (live_.size() == live_.capacity()) live_.reserve(2 * added + 8);
-  variables_.emplace_back(memory_, std::size_t{1});
-  variables_.back().definition.path = path;
+  ArrayVariable variable(memory_, std::size_t{1});
+  variable.definition.path = path;
+  variables_.push_back(std::move(variable));
   live_.emplace_back();
   live_.back().address = address;
   live_.back().origin = origin;
@@ -381,7 +382,7 @@ std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t ad
       std::ranges::any_of(live_, [](const Live& live) { return live.created && live.addresses; });
   const auto [at, fresh] = by_address_.try_emplace(address, added);
   if (!fresh) live_[std::exchange(at->second, added)].dead = true;
-  comm_->decide("dataset " + std::to_string(added), path);
+  note_change("dataset " + std::to_string(added), path);
   return added;
 }
 
@@ -398,35 +399,39 @@ Status DatasetArray::adopt(std::size_t v) {
   if (variables_[v].in_file()) return Status();
   TAILRACE_TAKE(StoredDataset stored,
                 describe_dataset_at(metadata().hdf5_id(), live_[v].address).within(quoted(v)));
-  Live& live = live_[v];
-  const std::string path = variables_[v].definition.path;
+  // Another flush may find memory for it: until then the dataset stays as unknown as it was.
   ArrayVariable variable(memory_, static_cast<std::size_t>(stored.element_bytes));
-  variable.definition.path = path;
+  variable.definition.path = variables_[v].definition.path;
   variable.growing = growing_of(stored.shape, stored.chunked());
   variable.tells_max_error = false;
   variable.fill.assign(variable.log.element_bytes(), std::byte{0});
   if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
-  live.shape = live.file_shape = stored.shape;
-  live.by_value = stored.by_value && !stored.foreign;
-  live.addresses = live.addresses && !stored.by_value;
-  variable.storage = ArrayStorage::by_hdf5;
-  variables_[v] = std::move(variable);
-  if (!live.by_value || !has_dtype(stored.element_bytes)) return Status();
+  Shape file_shape = stored.shape;
+  Live& live = live_[v];
+  const bool by_value = stored.by_value && !stored.foreign;
+  const bool by_ranks = by_value && has_dtype(stored.element_bytes);
   // What HDF5 has copied has space on rank 0 alone.
   const bool opened = live.origin == Origin::opened;
-  if (opened && stored.storage.kind == StoredForm::Kind::contiguous &&
+  variable.storage = ArrayStorage::by_hdf5;
+  if (by_ranks && opened && stored.storage.kind == StoredForm::Kind::contiguous &&
       stored.contiguous.encoded_bytes > 0) {
-    variables_[v].storage = ArrayStorage::contiguous;
-    variables_[v].address = stored.contiguous.address;
-    variables_[v].definition.shape = stored.shape;
-  } else if (stored.chunked() && !stored.plain_edges) {
-    return adopt_codec(v, stored).within(quoted(v));
+    variable.storage = ArrayStorage::contiguous;
+    variable.address = stored.contiguous.address;
+    variable.definition.shape = stored.shape;
+  } else if (by_ranks && stored.chunked() && !stored.plain_edges) {
+    const bool created = live.origin == Origin::created;
+    TAILRACE_TRY(adopt_codec(stored, created, variable).within(quoted(v)));
   }
+  variables_[v] = std::move(variable);
+  live.by_value = by_value;
+  live.addresses = live.addresses && !stored.by_value;
+  live.file_shape = std::move(file_shape);
+  live.shape = std::move(stored.shape);
   return Status();
 }
 
-Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
-  ArrayVariable& variable = variables_[v];
+Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created,
+                                 ArrayVariable& variable) const {
   ResolvedField& resolved = variable.resolved;
   const bool plain = stored.dtype && stored.plain_number && !stored.swapped;
   if (plain) {
@@ -437,14 +442,11 @@ Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
     Result<std::unique_ptr<Codec>> made =
         make_stored_codec(stored, stored.storage, options_.file.plugin_path);
     // HDF5 leaves a filter out that it does not have, if the program lets it.
-    if (!made.ok() && live_[v].origin == Origin::created) {
-      comm_->decide(quoted(v), "filters that are not there");
+    if (!made.ok() && created) {
+      comm_->decide(variable.definition.path, "filters that are not there");
       return Status();
     }
-    if (!made.ok()) {
-      variable.storage = ArrayStorage::undecided;
-      return made.status();
-    }
+    TAILRACE_TRY(made.status());
     resolved.codec = existing_codec(std::move(*made), 1);
   }
   TAILRACE_TAKE(resolved.layout, make_layout("claimed"));
@@ -458,7 +460,7 @@ Status DatasetArray::adopt_codec(std::size_t v, const StoredDataset& stored) {
     definition.options.fill_value = fill_number(*stored.dtype, variable.fill);
   }
   variable.storage = ArrayStorage::chunked;
-  variable.places_known = live_[v].origin == Origin::created;
+  variable.places_known = created;
   return Status();
 }
 
@@ -532,21 +534,29 @@ bool DatasetArray::hdf5_can_cut(std::size_t v) const {
 Status DatasetArray::before_cut(std::size_t v, const Shape& shape) {
   cut_parts_.clear();
   if (variables_[v].storage != ArrayStorage::chunked) return Status();
-  const ChunkGrid grid{live_[v].shape, variables_[v].resolved.chunk_shape};
-  live_[v].cut_to = least_of(live_[v].shape, shape);
-  const Box left = whole_box(*live_[v].cut_to);
-  const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
-  Status read;
-  for_each_position(grid.touched(left), [&](const Shape& coordinates) {
-    const std::uint64_t chunk_index = grid.index_of(coordinates);
-    if (!read.ok() || is_whole(grid, chunk_index, *live_[v].cut_to)) return;
-    if (chunk_index % n_ranks != static_cast<std::uint64_t>(comm_->rank())) return;
-    CutPart part{Slab::of(intersect(grid.clipped_box(chunk_index), left)), {}};
-    part.values.resize(part.slab.n_elements() * variables_[v].log.element_bytes());
-    read = get(v, part.slab, part.values);
-    cut_parts_.push_back(std::move(part));
+  const Status mine = local_part([&] {
+    const ChunkGrid grid{live_[v].shape, variables_[v].resolved.chunk_shape};
+    live_[v].cut_to = least_of(live_[v].shape, shape);
+    const Box left = whole_box(*live_[v].cut_to);
+    const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
+    Status read;
+    for_each_position(grid.touched(left), [&](const Shape& coordinates) {
+      const std::uint64_t chunk_index = grid.index_of(coordinates);
+      if (!read.ok() || is_whole(grid, chunk_index, *live_[v].cut_to)) return;
+      if (chunk_index % n_ranks != static_cast<std::uint64_t>(comm_->rank())) return;
+      CutPart part{Slab::of(intersect(grid.clipped_box(chunk_index), left)), {}};
+      part.values.resize(part.slab.n_elements() * variables_[v].log.element_bytes());
+      read = get(v, part.slab, part.values);
+      if (read.ok()) cut_parts_.push_back(std::move(part));
+    });
+    return read;
   });
-  return read;
+  const Status kept = comm_->agree(mine);
+  if (!kept.ok()) {
+    live_[v].cut_to.reset();
+    cut_parts_.clear();
+  }
+  return kept;
 }
 
 Status DatasetArray::after_cut(std::size_t v) {
@@ -579,12 +589,15 @@ Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::b
 
 Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   TAILRACE_TRY(adopt(v));
-  Live& live = live_[v];
   ArrayVariable& variable = variables_[v];
-  comm_->decide(quoted(v), "extents " + shape_text(shape));
-  const bool shrinks = !contains(whole_box(shape), whole_box(live.shape));
-  live.shape = shape;
-  if (!shrinks || variable.log.empty()) return Status();
+  const std::string extents = "extents " + shape_text(shape);
+  const auto change = [&] {  // Last: who fails before it has not changed anything.
+    live_[v].shape = shape;
+    note_change(quoted(v), extents);
+    return Status();
+  };
+  const bool shrinks = !contains(whole_box(shape), whole_box(live_[v].shape));
+  if (!shrinks || variable.log.empty()) return change();
   const StagingLog& log = variable.log;
   StagingLog kept(memory_, log.element_bytes());
   Status put;
@@ -600,7 +613,7 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   }
   TAILRACE_TRY(put);
   variable.log = std::move(kept);
-  return Status();
+  return change();
 }
 
 }  // namespace tailrace

@@ -93,6 +93,12 @@ class DatasetArray final : private ArrayEngine {
   std::size_t add_existing(const std::string& path, std::uint64_t address, Origin origin);
   /// The dataset at an address of this rank's file.
   std::optional<std::size_t> find(std::uint64_t address) const;
+  /// The program has heard that a dataset could not be created; on all ranks, or the next
+  /// collective call breaks off. Nobody may see it any more.
+  void give_up(const std::string& path) {
+    look_for_deleted();
+    note_change("given up", path);
+  }
   /// The program may have deleted datasets: flushes look which of them are still there.
   void look_for_deleted() { deleted_ = true; }
 
@@ -115,6 +121,8 @@ class DatasetArray final : private ArrayEngine {
   Status put(std::size_t dataset, const Slab& slab, std::span<const std::byte> values);
   /// Keep a failure of this rank, which the next collective call returns on all.
   void fail(const Status& failure) { static_cast<void>(note(failure)); }
+  /// The same where this rank lacks more than values: there is no flush any more.
+  void lose(const Status& failure) { ArrayEngine::lose(failure); }
   /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
   Status get(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
@@ -129,8 +137,9 @@ class DatasetArray final : private ArrayEngine {
   /// HDF5 is about to cut a dataset's extents; a flush has been. It encodes the chunks at the new
   /// edge anew, and may leave the filter mask of a chunk that was stored raw, if the length is the
   /// same by chance. So this keeps what they hold, and after_cut() stages it again, for a flush
-  /// that must follow at once. Not collective, alike everywhere.
+  /// that must follow at once. Errors are agreed: then nothing may be cut. Collective.
   Status before_cut(std::size_t dataset, const Shape& shape);
+  /// Not collective. On failure this rank has lost what it kept.
   Status after_cut(std::size_t dataset);
 
   /// What a collective write begins with: it is later than all writes before it, whosever they
@@ -187,7 +196,7 @@ class DatasetArray final : private ArrayEngine {
                            std::uint64_t target_bytes) const;
   void begin_time(std::uint64_t latest);
   Status adopt(std::size_t dataset);
-  Status adopt_codec(std::size_t dataset, const StoredDataset& stored);
+  Status adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable) const;
   std::uint64_t time_now() const;
   std::vector<bool> agree_on_staged(bool& over_cap);
   Status adopt_staged(std::vector<bool>& staged);

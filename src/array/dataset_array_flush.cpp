@@ -79,9 +79,10 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
   for (std::size_t v = 0; v < staged.size() && mine.ok(); ++v) {
     if (!staged[v] || variables_[v].in_file()) continue;
     if (deleted_ && !live_[v].dead && !alive) {
-      Result<std::set<std::uint64_t>> found = live_dataset_addresses(metadata().hdf5_id());
-      mine = found.status();
-      if (found.ok()) alive = std::move(*found);
+      mine = local_part([&] {
+        TAILRACE_TAKE(alive, live_dataset_addresses(metadata().hdf5_id()));
+        return Status();
+      });
     }
     if (live_[v].dead || (alive && !alive->contains(live_[v].address))) {
       there[v] = 0;
