@@ -1,7 +1,7 @@
 /* A program that writes through parallel HDF5 and flushes, for what becomes of it in a crash and of
  * calls that fail: tests/campaign and tests/python/test_hdf5_programs.py run it.
  *
- *   write_flushes FOLDER flushes|limited|large
+ *   write_flushes FOLDER flushes|limited|large|copies
  */
 
 #define _GNU_SOURCE
@@ -262,6 +262,49 @@ static void large(const char* path) {
   tell("H5Fclose", H5Fclose(file));
 }
 
+/* Many datasets, flushed and then copied: a list that each rank makes by itself becomes twice as
+ * long. What follows is to find it the same on all ranks. */
+static void copies(const char* path) {
+  enum { DATASETS = 40 };
+  const hsize_t extents[2] = {8, WIDTH};
+  const hsize_t chunk[2] = {4, PIECE};
+  float values[WIDTH];
+  char name[32];
+  hid_t access_list = mpio_list();
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
+  H5Pclose(access_list);
+  hid_t collective = collective_list();
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(list, 2, chunk);
+  hid_t space = H5Screate_simple(2, extents, NULL);
+  hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t first = H5I_INVALID_HID;
+  for (int i = 0; i < DATASETS; ++i) {
+    snprintf(name, sizeof(name), "d%d", i);
+    hid_t dataset = create(group, name, H5T_NATIVE_FLOAT, space, list);
+    int all_have = dataset >= 0;
+    MPI_Allreduce(MPI_IN_PLACE, &all_have, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!all_have) {
+      if (dataset >= 0) H5Dclose(dataset);
+      break;
+    }
+    for (int k = 0; k < WIDTH; ++k) values[k] = (float)(i + 1);
+    if (i == 0) tell("H5Dwrite", write_part(dataset, 0, H5T_NATIVE_FLOAT, collective, values));
+    if (i == 0) first = dataset;
+    if (i > 0) H5Dclose(dataset);
+  }
+  tell("H5Fflush", H5Fflush(file, H5F_SCOPE_GLOBAL));
+  tell("H5Ocopy", H5Ocopy(file, "g", file, "h", H5P_DEFAULT, H5P_DEFAULT));
+  tell("H5Dwrite", write_part(first, 1, H5T_NATIVE_FLOAT, collective, values));
+  tell("H5Fflush", H5Fflush(file, H5F_SCOPE_GLOBAL));
+  H5Dclose(first);
+  H5Gclose(group);
+  H5Sclose(space);
+  H5Pclose(list);
+  H5Pclose(collective);
+  tell("H5Fclose", H5Fclose(file));
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -275,8 +318,10 @@ int main(int argc, char** argv) {
     limited(path);
   } else if (argc == 3 && strcmp(argv[2], "large") == 0) {
     large(path);
+  } else if (argc == 3 && strcmp(argv[2], "copies") == 0) {
+    copies(path);
   } else {
-    fprintf(stderr, "write_flushes FOLDER flushes|limited|large\n");
+    fprintf(stderr, "write_flushes FOLDER flushes|limited|large|copies\n");
     failed = 3;
   }
   MPI_Finalize();
