@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -95,6 +96,8 @@ Status local_part(Work&& work) {
     return Status(Code::out_of_memory, "no memory is left");
   } catch (const std::length_error&) {  // More than any memory has.
     return Status(Code::out_of_memory, "no memory has room for it");
+  } catch (const std::exception& unexpected) {
+    return Status(Code::internal, unexpected.what());
   }
 }
 
