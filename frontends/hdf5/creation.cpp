@@ -246,13 +246,13 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
       local_part([&] { return enter_new(session, call, definition, *plan, created); });
   if (entered.ok()) return created;
   // What the program hears to have failed is not there, and holds no file open.
-  session.array->give_up(definition.path);
   {
     const Hdf5Scope scope;
     const Hdf5Id closed(created);
     if (call.name != nullptr) H5Ldelete(call.location, call.name, H5P_DEFAULT);
     list.reset();  // Here: it would empty HDF5's error stack.
   }
+  session.array->give_up(definition.path);
   return fail("H5Dcreate", entered.within("dataset \"" + definition.path + "\""));
 }
 

@@ -289,11 +289,15 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
                    const std::vector<hsize_t>& extents) {
   DatasetArray& array = *target.session->array;
   const std::string what = "dataset \"" + array.path_of(target.dataset) + "\"";
-  const Result<DatasetArray::Facts> facts = array.facts(target.dataset);
-  if (!facts.ok()) return fail(function, facts.status());
-  bool shrinks = false;
-  for (std::size_t d = 0; d < extents.size() && d < facts->shape->size(); ++d) {
-    shrinks = shrinks || extents[d] < (*facts->shape)[d];
+  std::vector<hsize_t> larger;
+  const bool shrinks = extents_of(dataset, extents.data(), true, larger) && larger != extents;
+  const Status known = local_part([&] { return array.facts(target.dataset).status(); });
+  if (!known.ok()) {
+    if (known.code() != Code::out_of_memory) return fail(function, known);
+    // Of this rank alone: the others go on, and hear of it in their next flush.
+    array.lose(known);
+    if (shrinks && array.holds_values(target.dataset)) (void)array.flush();
+    return fail(function, known);
   }
   // HDF5 cuts the chunks that it knows; so all that is staged must be in them.
   const bool cuts = shrinks && array.holds_values(target.dataset);
@@ -323,6 +327,7 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
     // What HDF5 has made of the chunks at the edge is in its cache.
     if (set >= 0) go_on(flush_elements(dataset));
     if (set >= 0) follow(local_part([&] { return array.after_cut(target.dataset); }));
+    if (set < 0) array.undo_cut(target.dataset);
     if (!done.ok()) array.fail(done);
     const Status flushed = array.flush();
     if (!flushed.ok()) done = flushed;  // The failure that all ranks have.

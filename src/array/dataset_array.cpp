@@ -553,8 +553,7 @@ Status DatasetArray::before_cut(std::size_t v, const Shape& shape) {
   });
   const Status kept = comm_->agree(mine);
   if (!kept.ok()) {
-    live_[v].cut_to.reset();
-    cut_parts_.clear();
+    undo_cut(v);
   }
   return kept;
 }
@@ -592,6 +591,7 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   ArrayVariable& variable = variables_[v];
   const std::string extents = "extents " + shape_text(shape);
   const auto change = [&] {  // Last: who fails before it has not changed anything.
+    if (live_[v].shape == shape) return Status();
     live_[v].shape = shape;
     note_change(quoted(v), extents);
     return Status();

@@ -141,6 +141,11 @@ class DatasetArray final : private ArrayEngine {
   Status before_cut(std::size_t dataset, const Shape& shape);
   /// Not collective. On failure this rank has lost what it kept.
   Status after_cut(std::size_t dataset);
+  /// Or nothing was cut: HDF5 refuses such extents. Not collective.
+  void undo_cut(std::size_t dataset) {
+    live_[dataset].cut_to.reset();
+    cut_parts_.clear();
+  }
 
   /// What a collective write begins with: it is later than all writes before it, whosever they
   /// were. Not collective by itself: all ranks count alike.

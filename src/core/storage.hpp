@@ -38,8 +38,9 @@ class Storage {
   /// its end meanwhile.
   virtual Status extend(std::uint64_t n_bytes) = 0;
 
-  /// Take away what lies behind the first `n_bytes`, of the file that is open.
-  virtual Status cut(std::uint64_t n_bytes);
+  /// Give the open file this length: what is beyond goes, what is new is zeros, and takes no space
+  /// where the file system has holes. Only where no other rank writes.
+  virtual Status resize(std::uint64_t n_bytes);
 
   /// Make all completed writes durable (fdatasync).
   virtual Status sync() = 0;
@@ -50,8 +51,8 @@ class Storage {
   virtual void set_path(const std::string& path) { static_cast<void>(path); }
 };
 
-inline Status Storage::cut(std::uint64_t /*n_bytes*/) {
-  return Status(Code::unsupported, "\"" + path() + "\" cannot be cut");
+inline Status Storage::resize(std::uint64_t /*n_bytes*/) {
+  return Status(Code::unsupported, "\"" + path() + "\" cannot be given another length");
 }
 
 inline Status Storage::write_pieces_at(std::uint64_t address,

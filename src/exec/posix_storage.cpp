@@ -132,9 +132,10 @@ class PosixStorage final : public Storage {
     return extend_file(descriptor_, n_bytes, path());
   }
 
-  Status cut(std::uint64_t n_bytes) override {
+  Status resize(std::uint64_t n_bytes) override {
+    const FileLimitScope scope;
     if (::ftruncate(descriptor_, static_cast<off_t>(n_bytes)) == 0) return Status();
-    return status_from_errno(errno, "cutting \"" + path_ + "\"");
+    return status_from_errno(errno, "resizing \"" + path_ + "\"");
   }
 
   Status sync() override {

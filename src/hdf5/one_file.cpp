@@ -199,7 +199,7 @@ Status check_one_output(Comm& comm, const std::string& path,
     seen = comm.agree(comm.is_root() ? Status() : local_part(look));
   }
   if (n_bytes != UINT64_MAX) {
-    const Status cut = storage->cut(n_bytes);
+    const Status cut = storage->resize(n_bytes);
     if (seen.ok()) seen = cut;
   }
   TAILRACE_TRY(as_rank_0_says(comm, seen));

@@ -291,9 +291,10 @@ class PlainExport {
     if (request_.replace && ::lstat(partial.c_str(), &left) == 0 && S_ISREG(left.st_mode)) {
       std::remove(partial.c_str());  // Of an export that was killed.
     }
-    TAILRACE_TAKE(const auto output, open_posix_storage(partial, true, false));
-    TAILRACE_TRY(output->write_at(0, std::as_bytes(std::span(head))));
-    return output->extend(head.size() + slab.n_elements() * dataset.value_bytes());
+    const Result<std::unique_ptr<Storage>> output = open_posix_storage(partial, true, false);
+    if (!output.ok()) return output.status().within("cannot create " + partial);
+    TAILRACE_TRY((*output)->write_at(0, std::as_bytes(std::span(head))));
+    return (*output)->resize(head.size() + slab.n_elements() * dataset.value_bytes());
   }
 
   Status write(std::size_t number, const std::string& name) {
@@ -334,7 +335,7 @@ class PlainExport {
       if (opened.ok()) output = std::move(*opened);
       return opened.status();
     };
-    TAILRACE_TRY(ranks_.comm.agree(open()));
+    TAILRACE_TRY(ranks_.comm.agree(local_part(open)));
     TAILRACE_TRY(check_one_output(ranks_.comm, path, output, 0, open));
     Status mine;
     std::vector<std::byte> values;
