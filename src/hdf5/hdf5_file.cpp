@@ -131,8 +131,8 @@ class Hdf5FileOnDriver final : public Hdf5File {
 
   Settings settings_;
   Storage& storage_;
-  std::string path_;  ///< As HDF5 knows it: the name that the file began with.
-  StubFilters stubs_;       // Outlives the file below: HDF5 refuses to drop a class in use.
+  std::string path_;   ///< As HDF5 knows it: the name that the file began with.
+  StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
   Hdf5Id utf8_links_;  // Made with the first exact dataset.
