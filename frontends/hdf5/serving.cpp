@@ -121,12 +121,7 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
   // What fails on one rank alone must not keep it from what all ranks do here.
-  Status prepared;
-  try {
-    prepared = read_array_options(*ranks, options);
-  } catch (const std::bad_alloc&) {
-    prepared = Status(Code::out_of_memory, "no memory is left");
-  }
+  Status prepared = local_part([&] { return read_array_options(*ranks, options); });
   // Copying a list that has a communicator duplicates that: all ranks do so here, together, and
   // what each rank does by itself is done with a list that has none.
   session->access_list = Hdf5Id(H5Pcopy(call.access_list));

@@ -552,9 +552,7 @@ Status DatasetArray::before_cut(std::size_t v, const Shape& shape) {
     return read;
   });
   const Status kept = comm_->agree(mine);
-  if (!kept.ok()) {
-    undo_cut(v);
-  }
+  if (!kept.ok()) undo_cut(v);
   return kept;
 }
 
