@@ -23,6 +23,13 @@
 
 namespace tailrace::test {
 
+// A hang ends the tests. Under the sanitizers what takes long takes ten times that.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::chrono::seconds hang_limit(800);
+#else
+constexpr std::chrono::seconds hang_limit(100);
+#endif
+
 /// Ends the program if the ranks do not come back: a thread that hangs cannot be joined.
 class Watchdog {
  public:
@@ -208,7 +215,7 @@ struct ConcatRun {
 /// or none.
 inline ConcatRun run_concat(int n_ranks, const ConcatRequest& request,
                             std::vector<StorageProbe>* probes = nullptr) {
-  const Watchdog watchdog(std::chrono::seconds(100));
+  const Watchdog watchdog(hang_limit);
   std::vector<ConcatRun> runs(static_cast<std::size_t>(n_ranks));
   run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
     const auto rank = static_cast<std::size_t>(comm->rank());

@@ -410,7 +410,7 @@ TEST(ConcatResume, LeavesNoSpaceUnused) {
   const auto inputs = make_inputs(folder, {30000, 20000, 10000}, 16);
   for (const int n_ranks : {1, 3}) {
     ConcatRequest request = small_request(inputs, output);
-    request.chunk_rows = 64;
+    request.chunk_rows = 512;
     request.options.memory_bytes = 512U << 10;
     request.commit_interval_s = 0;
     request.options.replace = true;
@@ -434,8 +434,8 @@ TEST(ConcatResume, LeavesNoSpaceUnused) {
     const ConcatRun last = run_concat(n_ranks, request);
     ASSERT_TRUE(last.status.ok()) << text_of(last.status);
     expect_concatenation(output, inputs);
-    // A hundredth of it, and what metadata that were written again have left.
-    EXPECT_LE(std::filesystem::file_size(output), n_bytes + n_bytes / 100 + 3 * (16U << 10));
+    // What metadata that were written again may have left; one dataset's values are more.
+    EXPECT_LE(std::filesystem::file_size(output), n_bytes + (16U << 10));
     std::filesystem::remove(output);
   }
 }
