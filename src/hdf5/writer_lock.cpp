@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -67,7 +68,17 @@ struct Holder {
       if (word == "since") words >> holder.since;
       if (word == "start") words >> holder.start;
     }
-    return holder;
+    // Anybody may have written it: a pid becomes a path, all of it a message.
+    return holder.is_told() ? holder : Holder();
+  }
+  bool is_told() const {
+    const auto are_digits = [](const std::string& text) {
+      return text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const auto are_shown = [](const std::string& text) {
+      return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+    };
+    return are_digits(pid) && are_digits(start) && are_shown(host) && are_shown(since);
   }
   std::string text() const {
     return "Written by Tailrace just now, or by a job that was killed:\nhost " + host +

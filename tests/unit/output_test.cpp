@@ -3,7 +3,9 @@
 
 #include "output/output.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -149,6 +151,24 @@ TEST(Output, ADeadJobsLockIsTakenOver) {
   WriterLock lock;
   ASSERT_DONE(lock.take(path));
   EXPECT_NE(lock.taken_over_from().find("elsewhere"), std::string::npos);
+}
+
+/// Others can write into the folder: what a lock file says is not taken as it comes.
+TEST(Output, ALockFileThatSaysAnythingIsNotBelieved) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const Descriptor held(::open(lock_path_of(path).c_str(), O_RDWR | O_CREAT, 0666));
+  ASSERT_EQ(::flock(held.fd(), LOCK_EX), 0);
+  for (const std::string text : {"host here\nprocess ../../7\nsince then\nstart 1\n",
+                                 "host \x1b[2J\nprocess 7\nsince then\nstart 1\n",
+                                 "host here\nprocess 7\nsince then\nstart one\n"}) {
+    std::ofstream(lock_path_of(path)) << text;
+    EXPECT_EQ(writer_of(path), "another job");
+    WriterLock lock;
+    EXPECT_EQ(lock.take(path).message(), "\"" + path + "\" is being written by another job");
+  }
+  std::ofstream(lock_path_of(path)) << "host here\nprocess 7\nsince then\nstart 1\n";
+  EXPECT_EQ(writer_of(path), "another job (process 7 on here, since then)");
 }
 
 /// Invariant 6: without `replace`, what has appeared while the file was written stays.
