@@ -16,6 +16,9 @@
 namespace tailrace::pnetcdf {
 namespace {
 
+/// As many elements as the part of the variable has; NC_COUNT_IGNORE of later headers.
+constexpr MPI_Offset count_ignored = -1;
+
 std::optional<ModelType> named_type(MPI_Datatype datatype) {
   using enum ModelType;
   struct Names {
@@ -144,7 +147,13 @@ int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t 
     memory.type = variable_type;
     return NC_NOERR;
   }
-  if (memory.count < 0) return NC_ENEGATIVECNT;
+  if (memory.count == count_ignored) {
+    memory.type = variable_type;
+    if (n_elements == 0) return NC_NOERR;
+    // MPI_BYTE is no type of values to the real library; where a count stands it means text here.
+    if (!named_type(memory.datatype) || memory.datatype == MPI_BYTE) return NC_EBADTYPE;
+    memory.count = static_cast<MPI_Offset>(n_elements);
+  }
   const int status = type_of_datatype(memory.datatype, memory.type);
   if (status != NC_NOERR) return status;
   // MPI_BYTE and the like say nothing of a sign; text is what they are for a variable of text.
@@ -155,7 +164,8 @@ int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t 
   MPI_Type_size(memory.datatype, &type_bytes);
   const std::uint64_t elements_per_type =
       static_cast<std::uint64_t>(type_bytes) / model_type_bytes(memory.type);
-  const bool matches = elements_per_type * static_cast<std::uint64_t>(memory.count) == n_elements;
+  const bool matches = memory.count >= 0 &&
+                       elements_per_type * static_cast<std::uint64_t>(memory.count) == n_elements;
   return matches ? NC_NOERR : NC_EIOMISMATCH;
 }
 

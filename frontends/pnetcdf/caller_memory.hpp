@@ -40,8 +40,9 @@ struct CallerMemory {
 /// The one type that a datatype consists of. @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES
 int type_of_datatype(MPI_Datatype datatype, ModelType& type);
 
-/// Settle `memory.type` of a flexible function and check that it holds what the slab needs.
-/// @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES, NC_EIOMISMATCH, NC_ENEGATIVECNT
+/// Settle `memory.type` of a flexible function, and its count where that is -1 (for as many as the
+/// slab has, of one of MPI's own types), and check that it holds what the slab needs.
+/// @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES, NC_EIOMISMATCH, NC_EBADTYPE
 int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t n_elements);
 
 /// Whether the memory already is what a variable of this type wants, dense and in order.

@@ -1,11 +1,14 @@
 // ncmpi_strerror and ncmpi_strerrno: an error's text and its name.
 //
-// Programs compare the texts of netCDF's own codes, so these are as everywhere; the rest is ours. A
-// positive number is the system's.
+// They are the real library's where it is there: programs print and compare them. Without it, the
+// texts of netCDF's own codes are as everywhere, the rest is ours. A positive number is the
+// system's.
 
 #include <pnetcdf.h>
 
 #include <cstring>
+
+#include "pnetcdf/real_library.hpp"
 
 namespace tailrace::pnetcdf {
 namespace {
@@ -137,11 +140,55 @@ constexpr ErrorText kErrors[] = {
     TAILRACE_ERROR(NC_EATTEXISTS, "PnetCDF: the attribute exists"),
     TAILRACE_ERROR(NC_ENOPAR, "PnetCDF: not opened for parallel access"),
     TAILRACE_ERROR(NC_ENULLPAD, "PnetCDF: header not padded with zeros"),
+    TAILRACE_ERROR(NC_EAXISTYPE, "PnetCDF: an unknown axis type"),
+    TAILRACE_ERROR(NC_EDAP, "PnetCDF: a DAP error"),
+    TAILRACE_ERROR(NC_ECURL, "PnetCDF: a libcurl error"),
+    TAILRACE_ERROR(NC_ENODATA, "PnetCDF: no data"),
+    TAILRACE_ERROR(NC_EDAPSVC, "PnetCDF: a DAP server error"),
+    TAILRACE_ERROR(NC_EDAS, "PnetCDF: a bad DAP attribute response"),
+    TAILRACE_ERROR(NC_EDDS, "PnetCDF: a bad DAP structure response"),
+    TAILRACE_ERROR(NC_EDATADDS, "PnetCDF: a bad DAP data response"),
+    TAILRACE_ERROR(NC_EDAPURL, "PnetCDF: a bad DAP address"),
+    TAILRACE_ERROR(NC_EDAPCONSTRAINT, "PnetCDF: a bad DAP constraint"),
+    TAILRACE_ERROR(NC_ETRANSLATION, "PnetCDF: a DAP translation failed"),
+    TAILRACE_ERROR(NC_EAUTH, "PnetCDF: not authorised"),
+    TAILRACE_ERROR(NC_ENOTFOUND, "PnetCDF: no such object"),
+    TAILRACE_ERROR(NC_ECANTREMOVE, "PnetCDF: cannot remove"),
+    TAILRACE_ERROR(NC_EPNETCDF, "PnetCDF: PnetCDF failed below netCDF"),
+    TAILRACE_ERROR(NC_EFILEMETA, "PnetCDF: the file's metadata are damaged"),
+    TAILRACE_ERROR(NC_EDIMMETA, "PnetCDF: a dimension's metadata are damaged"),
+    TAILRACE_ERROR(NC_EATTMETA, "PnetCDF: an attribute's metadata are damaged"),
+    TAILRACE_ERROR(NC_EVARMETA, "PnetCDF: a variable's metadata are damaged"),
+    TAILRACE_ERROR(NC_ENOCOMPOUND, "PnetCDF: not a compound type"),
+    TAILRACE_ERROR(NC_ENOTNC3, "PnetCDF: an operation of classic netCDF on a file of netCDF-4"),
+    TAILRACE_ERROR(NC_EPARINIT, "PnetCDF: parallel access cannot begin"),
+    TAILRACE_ERROR(NC_EBADGRPID, "PnetCDF: no such group"),
+    TAILRACE_ERROR(NC_EBADTYPID, "PnetCDF: no such type"),
+    TAILRACE_ERROR(NC_ETYPDEFINED, "PnetCDF: the type is defined already"),
+    TAILRACE_ERROR(NC_EBADFIELD, "PnetCDF: no such field"),
+    TAILRACE_ERROR(NC_EBADCLASS, "PnetCDF: no such class of type"),
+    TAILRACE_ERROR(NC_EMAPTYPE, "PnetCDF: mapped access to a compound type"),
+    TAILRACE_ERROR(NC_ELATEDEF, "PnetCDF: a definition after the variable was stored"),
+    TAILRACE_ERROR(NC_EDIMSCALE, "PnetCDF: dimension scales failed"),
+    TAILRACE_ERROR(NC_ENOGRP, "PnetCDF: no group was found"),
+    TAILRACE_ERROR(NC_ESTORAGE, "PnetCDF: contiguous and chunked do not go together"),
+    TAILRACE_ERROR(NC_EBADCHUNK, "PnetCDF: invalid chunk lengths"),
+    TAILRACE_ERROR(NC_EDISKLESS, "PnetCDF: a file in memory failed"),
+    TAILRACE_ERROR(NC_ECANTEXTEND, "PnetCDF: cannot extend a dimension in independent mode"),
+    TAILRACE_ERROR(NC_ERCFILE, "PnetCDF: the settings file cannot be read"),
+    TAILRACE_ERROR(NC_EINMEMORY, "PnetCDF: a file in memory cannot do that"),
+    TAILRACE_ERROR(NC_ENOFILTER, "PnetCDF: no such filter on the variable"),
+    TAILRACE_ERROR(NC_EADIOS, "PnetCDF: ADIOS failed"),
 };
 
-const ErrorText* find_text(int code) {
+/// By the real library's function of this name, or by `own` where it has none.
+template <class Own>
+const char* told(const char* function, int code, Own own) {
+  const auto real = real_function<const char* (*)(int)>(function);
+  if (real != nullptr) return real(code);
+  if (code > 0) return std::strerror(code);
   for (const ErrorText& error : kErrors) {
-    if (error.code == code) return &error;
+    if (error.code == code) return own(error);
   }
   return nullptr;
 }
@@ -154,15 +201,15 @@ namespace ours = tailrace::pnetcdf;
 extern "C" {
 
 const char* ncmpi_strerror(int err) {
-  if (err > 0) return std::strerror(err);
-  const ours::ErrorText* found = ours::find_text(err);
-  return found == nullptr ? "Unknown Error" : found->text;
+  const char* text =
+      ours::told("ncmpi_strerror", err, [](const auto& error) { return error.text; });
+  return text == nullptr ? "Unknown Error" : text;
 }
 
 const char* ncmpi_strerrno(int err) {
-  if (err > 0) return std::strerror(err);
-  const ours::ErrorText* found = ours::find_text(err);
-  return found == nullptr ? "Unknown code" : found->name;
+  const char* name =
+      ours::told("ncmpi_strerrno", err, [](const auto& error) { return error.name; });
+  return name == nullptr ? "Unknown code" : name;
 }
 
 }  // extern "C"

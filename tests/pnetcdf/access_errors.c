@@ -3,8 +3,39 @@
 
 #include "show.h"
 
+/* Counts of flexible functions that are no counts: -1 stands for all that the part holds. */
+static void show_counts(int file, int varid) {
+  const int numbers[4] = {4, 5, 6, 7};
+  int back[4] = {0}, request;
+  MPI_Offset start = 0, count = 4, none = 0, map = 1;
+  MPI_Offset *starts[] = {&start}, *counts[] = {&count};
+  MPI_Datatype pairs;
+  MPI_Type_contiguous(2, MPI_INT, &pairs);
+  MPI_Type_commit(&pairs);
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &count, numbers, -1, MPI_INT));
+  SHOW(ncmpi_get_vara_all(file, varid, &start, &count, back, -1, MPI_INT));
+  for (int i = 0; i < 4; ++i) SHOW_NUMBER(back[i]);
+  SHOW(ncmpi_put_varm_all(file, varid, &start, &count, NULL, &map, numbers, -1, MPI_INT));
+  SHOW(ncmpi_put_varn_all(file, varid, 1, starts, counts, numbers, -1, MPI_INT));
+  SHOW(ncmpi_iput_vara(file, varid, &start, &count, numbers, -1, MPI_INT, &request));
+  SHOW(ncmpi_wait_all(file, 1, &request, NULL));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &count, numbers, -1, pairs));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &count, numbers, -1, MPI_BYTE));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &none, numbers, -1, pairs));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &count, numbers, -2, MPI_INT));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &count, numbers, -2, pairs));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &none, numbers, -2, MPI_INT));
+  SHOW(ncmpi_put_vara_all(file, varid, &start, &count, numbers, -2, MPI_LONG_DOUBLE));
+  MPI_Type_free(&pairs);
+}
+
 int main(int argc, char** argv) {
   start(&argc, &argv);
+  if (rank == 0) {
+    for (int code = 1; code > -330; --code) {
+      printf("%d %s %s\n", code, ncmpi_strerrno(code), ncmpi_strerror(code));
+    }
+  }
   int file, dims[2], fixed, growing, text, request = NC_REQ_NULL;
   float values[64] = {0};
   double wide[4] = {1e30, 5, -1e30, 7};
@@ -70,6 +101,8 @@ int main(int argc, char** argv) {
   SHOW(ncmpi_put_vara_int_all(file, fixed, start1, count1, large));
   SHOW(ncmpi_get_vara_schar_all(file, fixed, start1, count1, bytes));
   for (int i = 0; i < 4; ++i) SHOW_NUMBER(bytes[i]);
+
+  show_counts(file, fixed);
 
   /* One rank alone is wrong: it gets its error, the others their values. */
   const MPI_Offset mine = rank == n_ranks - 1 ? 99 : 0;

@@ -73,6 +73,20 @@ def test_answers_as_the_real_library(name, ranks, tmp_path):
     assert (tmp_path / "real.nc").read_bytes()[:3] == b"CDF"
 
 
+def test_errors_have_their_names_without_the_real_library(tmp_path):
+    """And the texts that all of netCDF has; test_answers_as_the_real_library compares the rest."""
+    real = run([built("bin", "pnetcdf", "access_errors"), tmp_path / "real.nc"], mode="real")
+    alone = run([built("bin", "pnetcdf", "access_errors_relinked"), tmp_path / "ours.nc"],
+                TAILRACE_PNETCDF_LIBRARY="/does/not/exist.so")
+    told, ours = ([line.split(" ", 2) for line in done.stdout.splitlines()
+                   if re.match(r"-\d+ ", line)] for done in (real, alone))
+    assert len(told) > 300
+    assert [line[:2] for line in ours] == [line[:2] for line in told]
+    common = [line for line in told if line[2].startswith("NetCDF: ") and int(line[0]) > -64]
+    assert len(common) > 25
+    assert [line for line in common if line not in ours] == []
+
+
 @pytest.mark.parametrize("mode", ["preloaded", "by name"])
 def test_unmodified_programs(mode, tmp_path):
     real = built("bin", "pnetcdf", "records")
