@@ -203,6 +203,10 @@ Status end_session(Session& session) {
   if (speaks) {  // The session ends, whether or not there is memory for a line.
     (void)local_part([&] {
       report(session, root_bytes);
+      const std::string remark = session.array->closing_remark();
+      if (!remark.empty()) {
+        std::fprintf(stderr, "tailrace: %s: %s\n", session.name.c_str(), remark.c_str());
+      }
       return Status();
     });
   }

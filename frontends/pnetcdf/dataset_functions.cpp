@@ -171,8 +171,11 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 /// Options of a new or opened dataset; our own filters are at hand without their plug-ins.
 /// Collective.
 Status prepare_options(Comm& comm, ArrayFileOptions& options) {
-  TAILRACE_TRY(read_array_options(comm, options));
-  return comm.agree(hdf5::register_own_filters());
+  // Whether a codec's plug-in is there, each rank knows of its own node.
+  return comm.agree(local_part([&] {
+    TAILRACE_TRY(read_array_options(comm, options));
+    return hdf5::register_own_filters();
+  }));
 }
 
 /// Rank 0's words are out before another rank hears of the failure, since programs abort then.
@@ -337,6 +340,10 @@ int close_file(OpenFile& file) {
   if (status == NC_NOERR && !file.requests.empty()) status = NC_EPENDING;
   file.requests.clear();
   const int closed = report_failure(file.array->close(), file.array->comm());
+  const std::string remark = file.array->closing_remark();
+  if (!remark.empty() && file.array->comm().is_root()) {
+    std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), remark.c_str());
+  }
   remove_file(file.id);
   return status != NC_NOERR ? status : closed;
 }

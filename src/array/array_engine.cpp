@@ -44,6 +44,19 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
   return Status();
 }
 
+void ArrayEngine::note_idle_options(std::span<const std::string> paths) {
+  std::string idle;
+  for (const auto& [pattern, of_variable] : options_.variable_options) {
+    const auto is_named = [&pattern = pattern](const std::string& path) {
+      return glob_matches(pattern, path);
+    };
+    if (std::ranges::any_of(paths, is_named)) continue;
+    idle += (idle.empty() ? "\"" : ", \"") + pattern + "\"";
+  }
+  if (!idle.empty())
+    closing_remark_ = "nothing in the file is called as these options say: " + idle;
+}
+
 Status ArrayEngine::open_output(std::vector<std::string>& sharing) {
   TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
   Status unshared;

@@ -100,6 +100,8 @@ class ArrayEngine {
   /// This rank cannot go on as the others do: the next collective call breaks off, on all ranks.
   void lose(const Status& failure);
   double now_s() const;
+  /// Before the last words: which globs of the options none of all paths matches. Local.
+  void note_idle_options(std::span<const std::string> paths);
 
   // array_flush.cpp
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing);
@@ -114,6 +116,7 @@ class ArrayEngine {
   std::vector<ArrayVariable> variables_;
   ChunkPlaces places_;
   ArrayFileReport report_;
+  std::string closing_remark_;
   std::uint64_t put_bytes_ = 0;            ///< By this rank since the last flush.
   std::unique_ptr<LaneStock> lane_stock_;  ///< From the first flush on.
   std::uint64_t epoch_ = 0;                ///< Collective calls so far: says which puts are later.

@@ -251,6 +251,9 @@ Status NetcdfArrayFile::close() {
     const Status flushed = flush_variables(staged, false, true);
     if (ended.ok()) ended = flushed;
   }
+  std::vector<std::string> paths;
+  for (const ModelVariable& variable : model_.variables) paths.push_back(model_.path_of(variable));
+  note_idle_options(paths);
   const Status finished = finish(true);
   return ended.ok() ? finished : ended;
 }

@@ -115,6 +115,8 @@ class ArrayFile {
   /// What the user should hear of how the file was come by (Output::remark()): rank 0; may be
   /// empty.
   virtual std::string remark() const = 0;
+  /// The same of what close() has found: globs of the options that no variable's path matches.
+  virtual std::string closing_remark() const = 0;
   /// Bring the file to `next` (see NetcdfLayout::change), which must be alike on all ranks.
   /// Datasets are created when values are flushed or the file is closed, so that their chunks
   /// follow the boxes that are put. Collective: one agreement on a hash.

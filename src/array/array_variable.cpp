@@ -257,6 +257,30 @@ Result<std::string> text_of_environment() {
   return content.str();
 }
 
+/// Whether there is the codec, and it takes these settings: tried on a chunk of measurements, so
+/// that what cannot be said of any variable fails before there is one.
+Status check_codec(const std::string& of, FieldOptions made, const std::string& plugin_path) {
+  TAILRACE_TRY(adapt_to_parts(of, made));
+  if (made.codec == auto_codec) return Status();
+  CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
+  if (made.bound.mode == BoundMode::pw_rel) {
+    request.pointwise_bound = made.bound.value;
+  } else if (!made.bound.lossless()) {
+    request.absolute_bound = made.bound.value;
+  }
+  return make_codec(request, plugin_path).status();
+}
+
+Status check_codecs(const ArrayFileOptions& options) {
+  TAILRACE_TRY(check_codec("*", options.file.field_defaults, options.file.plugin_path));
+  for (const auto& [pattern, text] : options.variable_options) {
+    FieldOptions made = options.file.field_defaults;
+    TAILRACE_TRY(apply_field_options(text, made).within(pattern));
+    TAILRACE_TRY(check_codec(pattern, made, options.file.plugin_path).within(pattern));
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status read_array_options(Comm& comm, ArrayFileOptions& options) {
@@ -267,6 +291,7 @@ Status read_array_options(Comm& comm, ArrayFileOptions& options) {
                 }));
   ByteReader reader(heard);
   TAILRACE_TRY(apply_array_file_options(reader.take_text(), options).within("TAILRACE_OPTIONS"));
+  TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
   // Unless somebody has a better idea: what every reader has, at the level that costs least. On the
   // fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
   FieldOptions& defaults = options.file.field_defaults;

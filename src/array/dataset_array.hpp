@@ -75,6 +75,7 @@ class DatasetArray final : private ArrayEngine {
   const std::string& path() const { return path_; }
   const ArrayFileReport& report() const { return report_; }
   std::string remark() const { return output_.remark(); }
+  std::string closing_remark() const { return closing_remark_; }  ///< As ArrayFile's.
   /// Of this rank; HDF5's id of it, through which nothing of the program's is open.
   Hdf5File& metadata();
 

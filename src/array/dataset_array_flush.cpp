@@ -152,6 +152,9 @@ Status DatasetArray::close() {
     const Status flushed = flush_these(agree_on_staged(over_cap), false, true);
     if (ended.ok()) ended = flushed;
   }
+  std::vector<std::string> paths;
+  for (const ArrayVariable& variable : variables_) paths.push_back(variable.definition.path);
+  note_idle_options(paths);
   const Status finished = abort();
   return ended.ok() ? finished : ended;
 }
