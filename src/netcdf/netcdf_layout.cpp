@@ -353,15 +353,13 @@ Result<Hdf5Id> LayoutOnHdf5::creation_list(const ModelVariable& variable, const 
   }
   const FillValue fill(variable);
   const bool planned = storage.contiguous_address != 0;
+  // Without a fill value, too, HDF5 fills what was never written, with zeros: if it never did, its
+  // readers would find in their memory what was there before.
   TAILRACE_TAKE(const auto made,
                 file_.creation_list(form, type.get(),
                                     variable.no_fill ? std::span<const std::byte>() : fill.bytes(),
                                     planned, false));
-  Hdf5Id list(made);
-  if (variable.no_fill && H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) < 0) {
-    return hdf5_failure(Code::internal, "fill time");
-  }
-  return list;
+  return Hdf5Id(made);
 }
 
 Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage) {

@@ -77,16 +77,11 @@ std::vector<hobj_ref_t> listed_scales(hid_t dataset, std::size_t rank) {
   return scales;
 }
 
-/// Whether nothing defines never-written elements: no fill value, and none is ever written.
+/// Whether nobody has given a fill value, as netCDF-C understands it. Never-written elements are
+/// zeros then, to HDF5, too, unless it never fills.
 bool is_without_fill(hid_t creation) {
-  H5D_fill_time_t when = H5D_FILL_TIME_IFSET;
   H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
-  if (H5Pget_fill_time(creation, &when) < 0) return false;
-  // HDF5 hands out what a damaged file has, which need not be a value of the enumeration.
-  std::underlying_type_t<H5D_fill_time_t> stored{};
-  std::memcpy(&stored, &when, sizeof stored);
-  return stored == H5D_FILL_TIME_NEVER && H5Pfill_value_defined(creation, &defined) >= 0 &&
-         defined != H5D_FILL_VALUE_USER_DEFINED;
+  return H5Pfill_value_defined(creation, &defined) >= 0 && defined != H5D_FILL_VALUE_USER_DEFINED;
 }
 
 class ModelReader final : private Hdf5Visitor {

@@ -214,6 +214,21 @@ def test_stock_readers(tmp_path):
                 assert h5[name].shape == (12, 10)
 
 
+def test_what_was_never_put_is_no_readers_memory(tmp_path):
+    """Also without fill mode, as a program has it that asks for nothing."""
+    file = tmp_path / "never.nc"
+    run([built("bin", "pnetcdf", "definitions_relinked"), file], 2)
+    n_never = 0
+    with h5py.File(file) as h5:
+        for dataset in filter(lambda one: one.size and one.shape, h5.values()):
+            seen = [np.full(dataset.shape, memory).astype(dataset.dtype) for memory in (7, 1)]
+            for values in seen:
+                dataset.read_direct(values)
+            assert seen[0].tobytes() == seen[1].tobytes(), dataset.name
+            n_never += dataset.id.get_storage_size() == 0
+    assert n_never > 0
+
+
 def test_settings(tmp_path):
     """By glob, from a file; a bound that is kept; one codec for the rest."""
     settings = tmp_path / "settings"
