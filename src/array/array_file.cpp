@@ -208,35 +208,37 @@ Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
   return Status();
 }
 
-/// Bring lengths, and who has staged something, together. Collective: one allreduce.
-std::vector<bool> NetcdfArrayFile::agree_on_staged(bool& over_cap) {
+bool NetcdfArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
   std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U};
-  for (const ModelDimension& dimension : model_.dimensions) facts.push_back(dimension.length);
-  for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
+  for (const ModelDimension& dimension : model_.dimensions) {
+    if (dimension.unlimited) facts.push_back(dimension.length);
+  }
+  const std::size_t n = facts.size();
+  facts.insert(facts.end(), more.begin(), more.end());
   comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
-  over_cap = facts[0] != 0;
   std::size_t at = 1;
   for (ModelDimension& dimension : model_.dimensions) {
-    if (dimension.unlimited) dimension.length = facts[at];
-    ++at;
+    if (dimension.unlimited) dimension.length = facts[at++];
   }
-  std::vector<bool> staged;
-  for (; at < facts.size(); ++at) staged.push_back(facts[at] != 0);
-  return staged;
+  std::copy(facts.begin() + static_cast<std::ptrdiff_t>(n), facts.end(), more.begin());
+  return facts[0] != 0;
+}
+
+std::vector<bool> NetcdfArrayFile::agree_on_staged() {
+  std::vector<std::uint64_t> staged;
+  for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
+  agree_on_lengths(staged);
+  return {staged.begin(), staged.end()};
 }
 
 Status NetcdfArrayFile::settle() {
   TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  const std::vector<bool> staged = agree_on_staged(over_cap);
-  return over_cap ? flush_variables(staged, true, false) : Status();
+  return agree_on_lengths({}) ? flush_variables(agree_on_staged(), true, false) : Status();
 }
 
 Status NetcdfArrayFile::flush() {
   TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  const std::vector<bool> staged = agree_on_staged(over_cap);
-  return flush_variables(staged, false, false);
+  return flush_variables(agree_on_staged(), false, false);
 }
 
 // --- the end
@@ -246,9 +248,7 @@ Status NetcdfArrayFile::close() {
   if (!writable_) return finish(false);
   Status ended = begin_collective();
   if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
-    bool over_cap = false;
-    const std::vector<bool> staged = agree_on_staged(over_cap);
-    const Status flushed = flush_variables(staged, false, true);
+    const Status flushed = flush_variables(agree_on_staged(), false, true);
     if (ended.ok()) ended = flushed;
   }
   std::vector<std::string> paths;
@@ -598,8 +598,7 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
   TAILRACE_TRY(comm_->agree(mine));
   if (writable_) {
     TAILRACE_TRY(begin_collective());
-    bool over_cap = false;
-    const std::vector<bool> staged = agree_on_staged(over_cap);
+    const std::vector<bool> staged = agree_on_staged();
     std::vector<std::uint64_t> wanted(staged.size(), 0);
     for (const ReadRequest& request : requests) wanted[request.dataset] = 1;
     comm_->allreduce(std::span<std::uint64_t>(wanted), Reduction::max);

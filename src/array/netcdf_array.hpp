@@ -51,7 +51,12 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Status check_variable(std::size_t variable) const;
   Status check_put(std::size_t variable, const Slab& slab, std::uint64_t n_elements) const;
   void grow(std::size_t variable, const Slab& slab);
-  std::vector<bool> agree_on_staged(bool& over_cap);
+  /// The lengths of unlimited dimensions, and the largest of `more` of all ranks. Collective: one
+  /// allreduce. @returns whether a rank has staged more than its cap
+  bool agree_on_lengths(std::span<std::uint64_t> more);
+  /// Of which variables a rank has staged values; and agree_on_lengths(). Collective: one
+  /// allreduce.
+  std::vector<bool> agree_on_staged();
   Status take_model(const NetcdfModel& next);
   void share_paths();
   std::string quoted(std::size_t variable) const override;

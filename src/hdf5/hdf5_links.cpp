@@ -197,17 +197,20 @@ Status order_links(hid_t file, const std::string& group_path,
   return Status();
 }
 
+Status attach_scale(hid_t dataset, hid_t scale, unsigned dimension) {
+  if (dataset < 0 || scale < 0 || H5DSattach_scale(dataset, scale, dimension) < 0) {
+    return hdf5_failure(Code::internal,
+                        "dimension scale of dimension " + std::to_string(dimension));
+  }
+  return Status();
+}
+
 Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
                     unsigned dimension) {
   const Hdf5Id dataset(H5Dopen2(file, dataset_path.c_str(), H5P_DEFAULT));
   const Hdf5Id scale(H5Dopen2(file, scale_path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid() || !scale.valid() ||
-      H5DSattach_scale(dataset.get(), scale.get(), dimension) < 0) {
-    return hdf5_failure(Code::internal, "dimension scale \"" + scale_path + "\" of \"" +
-                                            dataset_path + "\", dimension " +
-                                            std::to_string(dimension));
-  }
-  return Status();
+  return attach_scale(dataset.get(), scale.get(), dimension)
+      .within("\"" + dataset_path + "\" and \"" + scale_path + "\"");
 }
 
 bool link_exists(hid_t file, const std::string& path) {

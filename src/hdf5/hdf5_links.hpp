@@ -18,8 +18,10 @@ namespace tailrace {
 Status order_links(hid_t file, const std::string& group_path,
                    const std::vector<std::string>& names);
 
-/// Attach dataset `scale_path` as scale of one dimension of `dataset_path`, making it a scale if it
-/// is none yet. Call with HDF5 locked. @error internal  with HDF5's reason.
+/// Attach dataset `scale` as scale of one dimension of `dataset`, making it a scale if it is none
+/// yet. Call with HDF5 locked. @error internal  with HDF5's reason; also where an id is none.
+Status attach_scale(hid_t dataset, hid_t scale, unsigned dimension);
+/// The same by their paths.
 Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
                     unsigned dimension);
 

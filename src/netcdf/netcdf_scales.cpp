@@ -165,22 +165,26 @@ Status NetcdfScales::grow_placeholder(const NetcdfModel& model, std::size_t dime
   return Status();
 }
 
-Status NetcdfScales::attach(const NetcdfModel& model, std::size_t v) {
+Status NetcdfScales::attach(const NetcdfModel& model, std::size_t v, hid_t dataset,
+                            std::vector<Hdf5Id>& open_scales) {
   const ModelVariable& variable = model.variables[v];
   for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
-    const std::string& scale = scales_[variable.dimensions[d]].path;
+    const std::string& path = scales_[variable.dimensions[d]].path;
     if (attached_[v][d]) continue;
     // Scales have no scales: a coordinate variable's dimensions stand in _Netcdf4Coordinates.
     const bool is_scale = coordinate_of(model, variable).has_value();
-    if (!scale.empty() && !is_scale) {
-      TAILRACE_TRY(attach_scale(file_, variable.dataset_path, scale, static_cast<unsigned>(d)));
+    if (!path.empty() && !is_scale) {
+      Hdf5Id& scale = open_scales[variable.dimensions[d]];
+      if (!scale.valid()) scale = open_dataset(file_, path);
+      TAILRACE_TRY(attach_scale(dataset, scale.get(), static_cast<unsigned>(d))
+                       .within("\"" + variable.dataset_path + "\" and \"" + path + "\""));
     }
     attached_[v][d] = true;
   }
   return Status();
 }
 
-Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v) {
+Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v, hid_t dataset) {
   const ModelVariable& variable = model.variables[v];
   std::vector<int> ids;
   for (const std::size_t d : variable.dimensions) {
@@ -188,8 +192,7 @@ Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v) 
     ids.push_back(scales_[d].id);
   }
   if (ids.empty()) return Status();
-  const Hdf5Id dataset = open_dataset(file_, variable.dataset_path);
-  return write_own_numbers(dataset.get(), "_Netcdf4Coordinates", ids, false)
+  return write_own_numbers(dataset, "_Netcdf4Coordinates", ids, false)
       .within("variable \"" + variable.dataset_path + "\"");
 }
 
@@ -202,11 +205,14 @@ Status NetcdfScales::settle(const NetcdfModel& model, const std::vector<bool>& h
       TAILRACE_TRY(grow_placeholder(model, d));
     }
   }
+  // Looking a dataset up takes HDF5 longer than what is done with it here.
+  std::vector<Hdf5Id> open_scales(scales_.size());
   for (std::size_t v = 0; v < attached_.size(); ++v) {
-    if (!has_dataset[v]) continue;
-    TAILRACE_TRY(attach(model, v));
-    if (!new_[v]) continue;
-    TAILRACE_TRY(write_coordinates(model, v));
+    const bool is_attached = std::ranges::find(attached_[v], false) == attached_[v].end();
+    if (!has_dataset[v] || (is_attached && !new_[v])) continue;
+    const Hdf5Id dataset = open_dataset(file_, model.variables[v].dataset_path);
+    TAILRACE_TRY(attach(model, v, dataset.get(), open_scales));
+    if (new_[v]) TAILRACE_TRY(write_coordinates(model, v, dataset.get()));
     new_[v] = false;
   }
   if (ids_written_) return Status();

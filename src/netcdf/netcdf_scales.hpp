@@ -69,8 +69,9 @@ class NetcdfScales {
   Status make_scale(const NetcdfModel& model, std::size_t dimension,
                     const std::vector<bool>& has_dataset);
   Status grow_placeholder(const NetcdfModel& model, std::size_t dimension);
-  Status attach(const NetcdfModel& model, std::size_t variable);
-  Status write_coordinates(const NetcdfModel& model, std::size_t variable);
+  Status attach(const NetcdfModel& model, std::size_t variable, hid_t dataset,
+                std::vector<Hdf5Id>& open_scales);
+  Status write_coordinates(const NetcdfModel& model, std::size_t variable, hid_t dataset);
 
   hid_t file_;
   std::vector<Scale> scales_;                ///< Per dimension.
