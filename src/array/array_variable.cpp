@@ -258,15 +258,15 @@ Result<std::string> text_of_environment() {
 }
 
 /// Whether there is the codec, and it takes these settings: tried on a chunk of measurements, so
-/// that what cannot be said of any variable fails before there is one.
+/// that what is wrong for any variable fails before there is one. A bound may stand elsewhere.
 Status check_codec(const std::string& of, FieldOptions made, const std::string& plugin_path) {
+  if (!made.codec_given || made.codec == auto_codec) return Status();
   TAILRACE_TRY(adapt_to_parts(of, made));
-  if (made.codec == auto_codec) return Status();
   CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
-  if (made.bound.mode == BoundMode::pw_rel) {
-    request.pointwise_bound = made.bound.value;
-  } else if (!made.bound.lossless()) {
-    request.absolute_bound = made.bound.value;
+  request.pointwise_bound = pointwise_bound(made.bound);
+  const bool wants_bound = codec_entry(made.codec).loss == Loss::by_purpose;
+  if (request.pointwise_bound == 0 && (wants_bound || !made.bound.lossless())) {
+    request.absolute_bound = 1;
   }
   return make_codec(request, plugin_path).status();
 }
@@ -274,7 +274,7 @@ Status check_codec(const std::string& of, FieldOptions made, const std::string& 
 Status check_codecs(const ArrayFileOptions& options) {
   TAILRACE_TRY(check_codec("*", options.file.field_defaults, options.file.plugin_path));
   for (const auto& [pattern, text] : options.variable_options) {
-    FieldOptions made = options.file.field_defaults;
+    FieldOptions made;  // Without a codec of its own, its settings are for whichever others name.
     TAILRACE_TRY(apply_field_options(text, made).within(pattern));
     TAILRACE_TRY(check_codec(pattern, made, options.file.plugin_path).within(pattern));
   }

@@ -245,14 +245,16 @@ def test_settings(tmp_path):
         assert filters["whole_double"] == [2, 1]
     # What no variable can be stored by fails in ncmpi_create, before there is one.
     for wrong, said in [("codec=nonsense", "nonsense"), ("part_*: codec=trz,preset=best", "best"),
-                        ("none_*: codec=nonsense", "nonsense"), ("part_*: level=12", "12"),
+                        ("none_*: codec=nonsense", "nonsense"), ("*: codec=deflate,level=12", "12"),
                         ("part_*: codec=trz,bound=abs=-1", "abs=-1"),
                         ("codec=trz,bound=near=1", "near")]:
         done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS=wrong)
         assert done.returncode != 0 and said in done.stderr, wrong
         assert "access_forms.c" in done.stderr and "ncmpi_create" in done.stderr, wrong
         assert not list(tmp_path.glob("none.nc*")), wrong
-    done = run([forms, tmp_path / "idle.nc"], 2, TAILRACE_OPTIONS="part_*: level=2; idle_*: level=3")
+    # What entries say together is right, whatever one of them says alone.
+    done = run([forms, tmp_path / "idle.nc"], 2, TAILRACE_OPTIONS="codec=sz3; *: codec=trz; "
+               "part_*: preset=ratio; *: bound=abs=0.5; idle_*: level=3")
     assert done.stderr.count('called as these options say: "idle_*"\n') == 1
     done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS="@/does/not/exist")
     assert done.returncode != 0 and "/does/not/exist" in done.stderr
