@@ -311,7 +311,16 @@ class FileOverHdf5 final : public StoredFile {
     for (FileOverHdf5* other : others) {
       if (other->state_.same_file(state) && !other->state_.same_state(state)) other->close_plain();
     }
-    TAILRACE_TAKE(plain_file_, open_plain_hdf5(path_, H5F_CLOSE_DEFAULT));
+    // One handle for all who have this state open. HDF5 keeps the fill value of a text dataset with
+    // the handle through which it was first looked at, and follows that once it is closed.
+    const std::vector<FileOverHdf5*>& open = with_plain_file();
+    const auto same = std::ranges::find_if(
+        open, [&](const FileOverHdf5* other) { return other->state_.same_file(state); });
+    if (same != open.end() && H5Iinc_ref((*same)->plain_file_.get()) > 0) {
+      plain_file_ = Hdf5Id((*same)->plain_file_.get());
+    } else {
+      TAILRACE_TAKE(plain_file_, open_plain_hdf5(path_, H5F_CLOSE_DEFAULT));
+    }
     state_ = state;
     with_plain_file().push_back(this);
     return Status();

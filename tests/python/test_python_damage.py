@@ -39,3 +39,27 @@ def test_misspelt_options_are_named(tmp_path):
     with tailrace.open(tmp_path / "a.nc", "w") as file:
         with pytest.raises(ValueError, match='"memroy"'):
             file.create_variable("u", ("x",), data=np.zeros(4), memroy="1MB")
+
+
+def test_a_file_open_many_times_gives_its_texts(tmp_path):
+    """HDF5 follows what it kept of a handle that is closed; netCDF4's own crashes on this, too."""
+    path = tmp_path / "texts.nc"
+    texts = [f"row {i}" for i in range(16)]
+    with tailrace.open(path, "w") as file:
+        file.create_variable("name", ("y",), data=np.array(texts, object), fill_value="none")
+    python_package.run(f"""
+    import random
+    import tailrace
+    random.seed(1)
+    files = []
+    for _ in range(2000):
+        what = random.randrange(4)
+        if what == 0 or not files:
+            files.append(tailrace.open({str(path)!r}))
+        elif what == 1:
+            files.pop(random.randrange(len(files))).close()
+        elif what == 2 and random.random() < 0.1:
+            tailrace.info({str(path)!r})
+        else:
+            assert files[random.randrange(len(files))]["name"][3] == "row 3"
+    """)
