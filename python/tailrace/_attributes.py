@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._errors import NotFoundError
+from ._errors import NotFoundError, text_of
 from ._model import Encoded, decode_attribute, encode_attribute
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Attributes(MutableMapping[str, Any]):
         return decode_attribute(*found)
 
     def __setitem__(self, name: str, value: Any) -> None:
+        name = text_of("the name of an attribute", name)
         type_name, n_values, data = encode_attribute(name, value)
         self._file._edit("set_attribute", self._of_variable, self._position, name, type_name,
                          n_values, data)

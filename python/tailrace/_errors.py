@@ -6,6 +6,8 @@ that is not there is a FileNotFoundError, a bad argument a ValueError.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TailraceError(Exception):
     """What the engine refused or could not do; `code` is the engine's name of the kind."""
@@ -109,3 +111,14 @@ def error(code: str, message: str) -> TailraceError:
     CoverageError('u: [0:9] is outside [8]')
     """
     return _KINDS.get(code, TailraceError)(message)
+
+
+def text_of(what: str, value: Any) -> str:
+    """The value itself if it is a text; a TypeError that says what it should have been.
+
+    >>> text_of("the name of a group", "g")
+    'g'
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {value!r:.60}, must be a text")
+    return value

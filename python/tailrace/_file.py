@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from ._engine_loader import communicator, engine, plugin_path
-from ._errors import ArgumentError, UnsupportedError
+from ._errors import ArgumentError, UnsupportedError, text_of
 from ._group import Group
 from ._model import Encoded, Model
 
@@ -44,11 +44,11 @@ class File(Group):
         if mode not in _MODES:
             raise ArgumentError(f"mode is {mode!r}, must be one of {', '.join(_MODES)}")
         self._mode = mode
-        self._options = options
+        self._options = text_of("options", options)
         self._snapshot: Optional[Model] = None
         self._attributes: dict[tuple[bool, int], dict[str, Encoded]] = {}
         self._storages: dict[int, Storage] = {}
-        self.filename = os.fspath(path)
+        self.filename = path_of(path)
         handle = communicator(comm)
         self._parallel = handle is not None
         self._engine_file: Any = engine().open(
@@ -171,6 +171,13 @@ class File(Group):
 
     def __hash__(self) -> int:
         return id(self)
+
+
+def path_of(path: Any) -> str:
+    """The path as a text."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"a path is needed, not {type(path).__name__}")
+    return os.fsdecode(path)
 
 
 class _Dropped:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
 from ._attributes import Attributes
-from ._errors import ArgumentError, NotFoundError
+from ._encoding import storage_keywords
+from ._errors import ArgumentError, NotFoundError, TailraceError, text_of
 from ._model import joined, type_of
 from ._settings import option_text
 from ._variable import Variable
@@ -96,7 +97,7 @@ class Group(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         model = self._file._model()
-        path = joined(self.path, name)
+        path = joined(self.path, text_of("the name of a variable or group", name))
         group = model.group_at(path)
         if group is not None:
             return self._file if group == 0 else Group(self._file, group)
@@ -132,7 +133,7 @@ class Group(Mapping[str, Any]):
 
     def create_group(self, name: str) -> Group:
         """Make a group, with those above it that are missing. Collective on a communicator."""
-        path = joined(self.path, name)
+        path = joined(self.path, text_of("the name of a group", name))
         parent = path.rpartition("/")[0]
         if parent and self._file._model().group_at(parent) is None:
             self.create_group(parent)
@@ -146,6 +147,9 @@ class Group(Mapping[str, Any]):
 
     def create_dimension(self, name: str, size: Optional[int] = None) -> Dimension:
         """Make a dimension; None: unlimited, empty for now. Collective on a communicator."""
+        text_of("the name of a dimension", name)
+        if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__")):
+            raise TypeError(f"dimension {name!r}: size is {size!r}, must be a whole number or None")
         if size is not None and size < 0:
             raise ArgumentError(f"dimension {name!r}: size is {size}, must be >= 0")
         self._file._edit("add_dimension", self._position, name, int(size or 0), size is None)
@@ -166,36 +170,40 @@ class Group(Mapping[str, Any]):
         the file's default: lossless deflate, or chosen automatically where a bound is given.
         One bound: abs= in the unit of the values, rel= of their range, pw_rel= of each value,
         psnr= in dB, or bound="abs=1e-3". chunks: a shape, or about how many bytes ("1MiB").
+        What netCDF4 and h5py call it is understood, too: zlib=, complevel=, shuffle=, chunksizes=,
+        compression=, compression_opts= and least_significant_digit=.
         data: written at once (staged until flush() or close()). options: "key=value,..." of the
         engine (docs/python.md).
         """
+        where = f"variable {text_of('the name of a variable', name)!r}"
+        asked = {"codec": codec, "bound": bound, "abs": abs, "rel": rel, "pw_rel": pw_rel,
+                 "psnr": psnr, "chunks": chunks, **settings}
         if "/" in name.strip("/"):
             path = joined(self.path, name)
             parent, _, last = path.rpartition("/")
             return self._file.require_group(parent or "/").create_variable(
-                last, dims, dtype, codec=codec, bound=bound, abs=abs, rel=rel, pw_rel=pw_rel,
-                psnr=psnr, chunks=chunks, fill_value=fill_value, data=data, attrs=attrs,
-                options=options, **settings)
-        text = option_text(name, codec=codec, bound=bound, abs=abs, rel=rel, pw_rel=pw_rel,
-                           psnr=psnr, chunks=chunks, options=options, settings=settings)
-        if text:
-            self._file._check_options(text)
+                last, dims, dtype, fill_value=fill_value, data=data, attrs=attrs, options=options,
+                **asked)
         if data is not None and not hasattr(data, "shape"):
             data = np.asarray(data)
         if dtype is None and data is None:
-            raise ArgumentError(f"variable {name!r}: give dtype or data")
-        type_name = type_of(data.dtype if dtype is None else dtype)
-        names = (dims,) if isinstance(dims, str) else tuple(dims)
+            raise ArgumentError(f"{where}: give dtype or data")
+        try:
+            type_name = type_of(data.dtype if dtype is None else dtype)
+        except TailraceError as failure:
+            raise type(failure)(f"{where}: {failure}") from None
+        except TypeError:
+            raise TypeError(f"{where}: dtype is {dtype!r}, which is no type of NumPy") from None
+        names = (dims,) if isinstance(dims, str) else _texts(f"{where}: dims", dims)
         if data is not None and len(data.shape) != len(names):
-            raise ArgumentError(f"variable {name!r}: {len(names)} dimensions for data of "
+            raise ArgumentError(f"{where}: {len(names)} dimensions for data of "
                                 f"shape {tuple(data.shape)}")
+        text = self._option_text(where, names, data, asked, options)
+        fill = _fill_bytes(where, fill_value, type_name)
+        if attrs is not None and not isinstance(attrs, Mapping):
+            raise TypeError(f"{where}: attrs are {attrs!r:.60}, must be a mapping")
         positions = [self._dimension_for(name, dim, at, data)
                      for at, dim in enumerate(names)]
-        fill: Optional[bytes] = None
-        if fill_value is not None:
-            fill = (str(fill_value).encode() if type_name == "text"
-                    else np.asarray(fill_value).astype("S1" if type_name == "char" else type_name)
-                    .tobytes())
         self._file._edit("add_variable", self._position, name.strip("/"), type_name, positions,
                          fill)
         variable = Variable(self._file, len(self._file._model().variables) - 1)
@@ -206,6 +214,29 @@ class Group(Mapping[str, Any]):
         if data is not None:
             variable.write(data)
         return variable
+
+    def _option_text(self, where: str, names: Sequence[str], data: Any, asked: Mapping[str, Any],
+                     options: str) -> str:
+        """What is asked of a new variable, in the engine's words, checked."""
+        model = self._file._model()
+        found = [model.dimension_at(self._position, name) for name in names]
+        known = [None if at is None else model.dimensions[at] for at in found]
+        shape = data.shape if data is not None else None
+        if shape is None and None not in known:
+            shape = [dimension.length for dimension in known if dimension is not None]
+        words = storage_keywords(
+            where, asked, shape, [dimension is not None and dimension.unlimited
+                                  for dimension in known])
+        own = {key: words.pop(key, None)
+               for key in ("codec", "bound", "abs", "rel", "pw_rel", "psnr", "chunks")}
+        text = option_text(where, options=text_of(f"{where}: options", options), settings=words,
+                           **own)
+        try:
+            if text:
+                self._file._check_options(text)
+        except TailraceError as failure:
+            raise type(failure)(f"{where}: {failure}") from None
+        return text
 
     def _dimension_for(self, variable: str, name: str, at: int, data: Any) -> int:
         model = self._file._model()
@@ -248,3 +279,26 @@ class Group(Mapping[str, Any]):
         rows = "".join(f"<li><code>{escape(line.strip())}</code></li>"
                        for line in rest.splitlines())
         return f"<div>{escape(title)}<ul>{rows}</ul></div>"
+
+
+def _texts(where: str, names: Any) -> tuple[str, ...]:
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{where} are {names!r}, must be names")
+    return tuple(text_of(where, name) for name in names)
+
+
+def _fill_bytes(where: str, fill_value: Any, type_name: str) -> Optional[bytes]:
+    """The fill value as the file holds it."""
+    if fill_value is None:
+        return None
+    if type_name == "text":
+        return str(fill_value).encode()
+    try:
+        given = np.asarray(fill_value)
+        with np.errstate(all="ignore"):
+            fill = given.astype("S1" if type_name == "char" else type_name)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: fill_value is {fill_value!r}, must be a number") from None
+    if fill.size != 1 or (fill.dtype.kind in "iu" and fill != given):
+        raise ArgumentError(f"{where}: fill_value is {fill_value!r}, which is no {fill.dtype}")
+    return bytes(fill.tobytes())

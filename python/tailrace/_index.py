@@ -169,6 +169,9 @@ def _runs_of(positions: Any) -> list[Run]:
 
 
 def _array_axis(key: Any, length: int, position: int, reading: bool) -> _Axis:
+    if key.ndim == 0 and key.dtype.kind not in "biu":
+        raise TypeError(f"dimension {position}: an index is an integer, a slice, ... or an array "
+                        f"of these, not {key.item()!r:.60}")
     if key.ndim != 1:
         raise ArgumentError(f"dimension {position}: an index array must have one dimension, "
                             f"not {key.ndim}")

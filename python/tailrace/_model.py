@@ -124,7 +124,8 @@ def encode_attribute(name: str, value: Any) -> Encoded:
     if array.dtype.kind in "UOT":
         texts = array.ravel().tolist()
         if not all(isinstance(text, str) for text in texts):
-            raise ArgumentError(f"attribute {name!r}: {value!r:.60} is neither text nor numbers")
+            raise ArgumentError(f"attribute {name!r}: a value of type {type(value).__name__} is "
+                                "neither text nor numbers")
         return "text", len(texts), texts
     if array.dtype == bool:
         array = array.astype("i1")

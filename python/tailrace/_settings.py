@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _native
-from ._errors import ArgumentError
+from ._errors import ArgumentError, text_of
 from ._filter_reference import FilterReference
 
 #: Enough for every set of words that settings and a book can ask for.
@@ -42,7 +42,7 @@ def bound_text(
     if len(given) > 1:
         raise _native.TrzError(f"trz: give one bound, not {' and '.join(given)}")
     (mode, value), = given.items()
-    value = float(value)
+    value = _number(mode, value)
     if mode in ("abs", "pw_rel"):
         return f"{mode}={value!r}"
     if not (value > 0 and math.isfinite(value)):
@@ -117,6 +117,13 @@ def register() -> bool:
     return True
 
 
+def _number(mode: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{mode} is {value!r:.60}, must be a number") from None
+
+
 def bound_words(
     *, bound: Optional[str] = None, abs: Optional[float] = None, rel: Optional[float] = None,
     pw_rel: Optional[float] = None, psnr: Optional[float] = None,
@@ -127,9 +134,10 @@ def bound_words(
     'rel=0.0001'
     """
     numbers = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
-    given = [f"{mode}={float(value)!r}" for mode, value in numbers.items() if value is not None]
+    given = [f"{mode}={_number(mode, value)!r}" for mode, value in numbers.items()
+             if value is not None]
     if bound is not None:
-        given.append(bound)
+        given.append(text_of("bound", bound))
     if len(given) > 1:
         raise ArgumentError(f"give one bound, not {' and '.join(given)}")
     return given[0] if given else ""
@@ -159,7 +167,7 @@ def option_text(
         parts.append(f"chunk={chunks}")
     elif chunks is not None:
         if min(chunks, default=0) < 1:
-            raise ArgumentError(f"variable {name!r}: chunks are {tuple(chunks)}, must be >= 1")
+            raise ArgumentError(f"{name}: chunks are {tuple(chunks)}, must be >= 1")
         # "64x" is a shape of one dimension; "64" would be a number of bytes.
         shape = "x".join(str(int(extent)) for extent in chunks)
         parts.append(f"chunk={shape}{'x' if len(chunks) == 1 else ''}")

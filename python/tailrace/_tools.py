@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
 from ._engine_loader import communicator, engine
-from ._errors import BoundError
+from ._errors import BoundError, text_of
+from ._file import path_of
 from ._progress import Progress, progress_bar
 from ._settings import bound_words
 
@@ -96,10 +97,19 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
     fields = [f"{glob}:{text}" for glob, text in (per_variable or {}).items()]
     with progress_bar(progress, "verifying") as tell:
         document, text = engine().verify(
-            original=os.fspath(original), compressed=os.fspath(compressed), bound=words,
-            per_field=fields, only=list(only), exclude=list(exclude), comm=handle,
+            original=path_of(original), compressed=path_of(compressed), bound=words,
+            per_field=fields, only=_globs("only", only), exclude=_globs("exclude", exclude),
+            comm=handle,
             progress=tell if progress else None)
     return Verification(document, text)
+
+
+def _globs(what: str, names: Any) -> list[str]:
+    if isinstance(names, str):
+        return [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{what} is {names!r:.60}, must be a list of names")
+    return [text_of(what, name) for name in names]
 
 
 class Info(dict[str, Any]):

@@ -227,9 +227,7 @@ class Variable:
         else:
             if isinstance(value, np.ma.MaskedArray):
                 value = value.filled(self._fill_for_masked())
-            values = np.asarray(value)
-            if values.dtype != self._number_type():
-                values = values.astype(self._number_type())
+            values = self._as_stored(value)
         selection = select(key, self.shape, unlimited=self.unlimited, value_shape=values.shape)
         try:
             values = selection.spread(values)
@@ -238,12 +236,27 @@ class Variable:
         for start, count, stride, target in selection.pieces():
             part = values[target]
             if self._model.type == "text":
-                self._file._engine_file.put_texts(self._position, start, count, stride,
-                                                  [str(text) for text in part.ravel()])
+                texts = [str(text) for text in np.asarray(part, object).ravel()]
+                self._file._engine_file.put_texts(self._position, start, count, stride, texts)
             else:
                 self._file._engine_file.put(self._position, start, count, stride, _bytes_of(part))
         if any(self.unlimited):
             self._file._forget_model()
+
+    def _as_stored(self, value: Any) -> np.ndarray[Any, Any]:
+        """Values in the variable's type. What NumPy would make NaN, or half of, is refused."""
+        dtype = self._number_type()
+        values = np.asarray(value)
+        if values.dtype == dtype:
+            return values
+        numbers = values.dtype.kind in "biuf" or (values.dtype.kind == "O" and None not in values)
+        if not numbers and dtype.kind in "iuf":
+            raise TypeError(f"{self.path} holds numbers of {dtype}, not {values.dtype} such as "
+                            f"{values.ravel()[:1].tolist()!r:.60}")
+        try:
+            return values.astype(dtype)
+        except (TypeError, ValueError) as failure:
+            raise TypeError(f"{self.path} holds {dtype}: {failure}") from None
 
     def _fill_for_masked(self) -> Any:
         fill = self.attrs.get("_FillValue")
@@ -251,16 +264,24 @@ class Variable:
             raise ArgumentError(f"{self.path} has no fill_value to store masked values as")
         return fill
 
-    def write(self, array: Any, *, progress: Progress = None) -> None:
-        """All values, piece by piece (dask arrays too), with a progress bar."""
+    def write(self, array: Any, *, progress: Progress = None,
+              at: Optional[tuple[slice, ...]] = None) -> None:
+        """All values, piece by piece (dask arrays too), with a progress bar. at: where they go,
+        a slice of step 1 for each dimension; without it from the beginning."""
+        if not hasattr(array, "shape"):
+            array = np.asarray(array)
         shape = tuple(array.shape)
         if not shape:
             self[...] = _values_of(array)
             return
+        starts = [part.start or 0 for part in at] if at else [0] * len(shape)
+        rest = tuple(slice(start, start + length)
+                     for start, length in zip(starts[1:], shape[1:])) if at else ()
         with progress_bar(progress, f"writing {self.name}") as tell:
             row_bytes = max(1, math.prod(shape[1:]) * self.dtype.itemsize)
             for part in self._parts(shape):
-                self[part] = _values_of(array[part])
+                rows = slice(starts[0] + part.start, starts[0] + part.stop)
+                self[(rows, *rest)] = _values_of(array[part])
                 tell(part.stop * row_bytes, shape[0] * row_bytes)
 
     # --- as others see it -------------------------------------------------------------------------

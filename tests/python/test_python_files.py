@@ -531,3 +531,80 @@ def test_the_command_line_and_h5py_agree_on_any_hdf5(tmp_path):
         assert np.array_equal(file["a"][5:, ::2], FIELD[5:, ::2]) and file["a"].dims[0]
         assert (file["big"][...] == np.arange(10)).all()
         assert (file["pair"][...]["y"] == 0).all()
+
+
+U = np.arange(12.0).reshape(3, 4)
+MISUSES = {
+    "a number as path": (lambda file: tailrace.open(3), TypeError, "path"),
+    "comm": (lambda file: tailrace.open(file.filename, comm=5), ValueError, "comm="),
+    "options": (lambda file: tailrace.open(file.filename, options={}), TypeError, "options"),
+    "name": (lambda file: file.create_variable(5, "y", data=U[0]), TypeError, "name"),
+    "dims": (lambda file: file.create_variable("a", 5, data=U), TypeError, "'a': dims"),
+    "dims of numbers": (lambda file: file.create_variable("a", [5, 6], data=U), TypeError,
+                        "'a': dims"),
+    "dtype": (lambda file: file.create_variable("a", "y", "junk"), TypeError, "'a': dtype.*junk"),
+    "complex": (lambda file: file.create_variable("a", "y", "c16"), NotImplementedError,
+                "'a'.*complex"),
+    "codec": (lambda file: file.create_variable("a", "y", "f4", codec=5), TypeError, "'a': codec"),
+    "bound": (lambda file: file.create_variable("a", "y", "f4", abs="x"), TypeError, "'a': abs"),
+    "chunks": (lambda file: file.create_variable("a", "y", "f4", chunks=1.5), TypeError,
+               "'a': chunks"),
+    "attrs": (lambda file: file.create_variable("a", "y", "f4", attrs=5), TypeError, "'a': attrs"),
+    "an attribute": (lambda file: file.attrs.update({"b": object()}), ValueError, "'b'"),
+    "an attribute's name": (lambda file: file.attrs.update({5: 1}), TypeError, "name"),
+    "fill": (lambda file: file.create_variable("a", "y", "f4", fill_value="x"), TypeError,
+             "'a': fill"),
+    "a fill that does not fit": (lambda file: file.create_variable("a", "y", "i2", fill_value=1e9),
+                                 ValueError, "'a': fill.*int16"),
+    "a key": (lambda file: file.create_variable("a", "y", "f4", fillvalue=3), ValueError,
+              "'a'.*'fillvalue'; did you mean \"fill_value\""),
+    "a setting": (lambda file: file.create_variable("a", "y", "f4", codec="trz", level=3),
+                  ValueError, "'a': codec trz.*level.*preset"),
+    "a number as key": (lambda file: file[5], TypeError, "name"),
+    "dimension": (lambda file: file.create_dimension(5), TypeError, "name"),
+    "a length": (lambda file: file.create_dimension("q", 3.5), TypeError, "'q': size"),
+    "group": (lambda file: file.create_group(5), TypeError, "name"),
+    "an index": (lambda file: file["u"]["a"], TypeError, "index.*'a'"),
+    "half an index": (lambda file: file["u"][1.5], TypeError, "index.*1.5"),
+    "text for numbers": (lambda file: file["u"].write("x"), TypeError, "/u holds numbers"),
+    "nothing for numbers": (lambda file: file["u"].write(None), TypeError, "/u holds numbers"),
+    "complex for numbers": (lambda file: file["u"].write(U * 1j), TypeError, "/u holds numbers"),
+    "another shape": (lambda file: file["u"].write(U[:, :2]), ValueError, "/u: "),
+    "verify": (lambda file: tailrace.verify(3, 4), TypeError, "path"),
+    "verify only": (lambda file: tailrace.verify("a", "b", only=3), TypeError, "only"),
+    "verify bound": (lambda file: tailrace.verify("a", "b", bound=3), TypeError, "bound"),
+    "verify abs": (lambda file: tailrace.verify("a", "b", abs="x"), TypeError, "abs"),
+    "info": (lambda file: tailrace.info(3), TypeError, "path"),
+    "info of": (lambda file: tailrace.info("a", chunks_of=3), TypeError, "chunks_of"),
+}
+
+
+@pytest.mark.parametrize("call, kind, words", MISUSES.values(), ids=MISUSES.keys())
+def test_misuse_is_refused_in_words(call, kind, words, tmp_path):
+    """No signatures of the engine's functions, no addresses; the file goes on."""
+    path = tmp_path / "u.nc"
+    with tailrace.open(path, "w") as file:
+        file.create_variable("u", ("y", "x"), data=U)
+        with pytest.raises(kind, match=words) as failure:
+            call(file)
+        for noise in ("incompatible function arguments", "Invoked with", " at 0x"):
+            assert noise not in str(failure.value)
+    with tailrace.open(path) as file:
+        assert list(file) == ["u"] and np.array_equal(file["u"][...], U)
+        assert not dict(file.attrs)
+
+
+def test_netcdf4s_words_for_storage(tmp_path):
+    """createVariable's and create_dataset's keywords are served as such."""
+    path = tmp_path / "u.nc"
+    with tailrace.open(path, "w") as file:
+        for name, keys in (("zlib", {"zlib": True, "complevel": 7, "chunksizes": (1, 4)}),
+                           ("plain", {"zlib": False}), ("no shuffle", {"shuffle": False}),
+                           ("h5py", {"compression": "gzip", "compression_opts": 7}),
+                           ("digits", {"least_significant_digit": 1})):
+            file.create_variable(name, ("y", "x"), data=U + 1 / 3, **keys)
+    with h5py.File(path) as file:
+        assert file["zlib"].compression_opts == 7 and file["zlib"].chunks == (1, 4)
+        assert file["zlib"].shuffle and not file["no shuffle"].shuffle
+        assert file["plain"].compression is None and file["h5py"].compression_opts == 7
+        assert abs(file["digits"][...] - U - 1 / 3).max() <= 0.05

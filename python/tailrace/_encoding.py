@@ -1,0 +1,256 @@
+"""The words in which netCDF4, h5netcdf, h5py and xarray ask for storage, in Tailrace's.
+
+storage_keywords() takes zlib=, complevel=, chunksizes=, ... beside Tailrace's own keys and gives
+the keywords of create_variable(); what nobody knows is refused with the key that was meant.
+stored_bound() turns a bound on values into one on the numbers that a packed variable stores.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from ._errors import ArgumentError, UnsupportedError
+
+BOUNDS = ("abs", "rel", "pw_rel", "psnr")
+#: Keywords of create_variable(), and what the engine's codecs and fields take beside them.
+OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "level", "shuffle", "engine", "preset",
+       "predictor", "dimension", "spline", "last_axis", "lossless", "book", "book_loss", "rate",
+       "precision", "reversible", "block", "inner", "swap", "missing", "cd", "layout", "space",
+       "verify", "holes")
+#: What netCDF4's createVariable and h5py's create_dataset call it.
+NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
+          "contiguous", "endian", "least_significant_digit", "significant_digits", "quantize_mode",
+          "szip", "szip_coding", "szip_pixels_per_block", "zstd", "bzip2", "blosc", "blosc_shuffle")
+#: What readers put into a variable's encoding for themselves.
+SILENT = ("source", "original_shape", "preferred_chunks")
+
+_CODECS = {"zlib": "deflate", "gzip": "deflate", "deflate": "deflate", "zstd": "zstd",
+           "bzip2": "bzip2", "blosc": "blosc", "blosc_lz": "blosc", "blosc_lz4": "blosc",
+           "blosc_lz4hc": "blosc", "blosc_zlib": "blosc", "blosc_zstd": "blosc"}
+_SHUFFLED = ("deflate", "portable", "zstd", "lz4", "bzip2", "blosc", "blosc2")
+
+
+def nearest(word: Any, known: Iterable[str]) -> str:
+    """", did you mean ...?" where there is something near.
+
+    >>> nearest("chunksize", ["chunks", "chunksizes"])
+    '; did you mean "chunksizes"?'
+    """
+    found = difflib.get_close_matches(str(word), list(known), 1, 0.6)
+    return f'; did you mean "{found[0]}"?' if found else ""
+
+
+def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
+    """Refuse the first key that is none of `known`, with the nearest of them."""
+    for key in keys:
+        if key not in known:
+            hint = (nearest(key, (*known, "fill_value", "attrs", "data", "dtype"))
+                    or f"; there are {', '.join(sorted(known))}")
+            raise ArgumentError(f"{where}: there is no key {key!r}{hint}")
+
+
+def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[float]]:
+    """Mode and number of the bound that is given; ("", None) for none."""
+    given = [mode for mode in BOUNDS if keywords.get(mode) is not None]
+    if keywords.get("bound") is not None:
+        given.append("bound")
+    if not given:
+        return "", None
+    if len(given) > 1:
+        raise ArgumentError(f"{where}: give one bound, not {' and '.join(given)}")
+    mode, number = given[0], keywords[given[0]]
+    if mode == "bound":
+        if not isinstance(number, str):
+            raise TypeError(f'{where}: bound is {number!r}, must be a text such as "abs=0.01"')
+        text = number
+        mode, _, number = text.partition("=")
+        if mode == "none":
+            return mode, None
+        if mode not in BOUNDS or not number:
+            raise ArgumentError(f"{where}: bound is {text!r}, must be \"none\" or such as "
+                                "\"abs=0.01\"")
+    try:
+        value = float(number)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: {mode} is {number!r}, must be a number") from None
+    if not value >= 0 or math.isinf(value):
+        raise ArgumentError(f"{where}: {mode} is {number!r}, must be finite and >= 0")
+    return mode, value
+
+
+def storage_keywords(where: str, asked: Mapping[str, Any],
+                     shape: Optional[Sequence[int]] = None,
+                     unlimited: Sequence[bool] = ()) -> dict[str, Any]:
+    """Keywords of create_variable() for what is asked of a variable. None says nothing.
+
+    >>> storage_keywords("u", {"zlib": True, "complevel": 5, "chunksizes": (8, 64)})
+    {'chunks': (8, 64), 'codec': 'deflate', 'level': 5}
+    >>> storage_keywords("u", {"compression": "gzip", "shuffle": False, "abs": 0.1})
+    {'abs': 0.1, 'codec': 'portable', 'shuffle': False}
+    """
+    check_keys(where, asked, (*OWN, *NETCDF, *SILENT))
+    keys = {key: value for key, value in asked.items() if value is not None and key not in SILENT}
+    for key in [key for key in keys if key.startswith(("szip_", "blosc_"))]:
+        del keys[key]  # Settings of codecs that are refused or keep their own.
+    _refuse_what_is_not_served(where, keys)
+    digits = keys.pop("least_significant_digit", None)
+    mode, number = bound_of(where, keys)
+    if digits is not None and not mode:
+        mode, keys["abs"] = "abs", 0.5 * 10.0 ** -_number(where, "least_significant_digit", digits)
+    chunks = _chunks_of(where, keys, shape, unlimited)
+    codec, level, settings = _codec_of(where, keys)
+    if codec == "deflate" and "codec" not in keys and mode not in ("", "none"):
+        codec = "portable"  # Deflate of values that are rounded within the bound.
+    shuffle = keys.pop("shuffle", None)
+    for key in ("codec", "level"):
+        keys.pop(key, None)
+    words = {"chunks": chunks, **keys}
+    if codec is None and (level is not None or shuffle is not None) and mode in ("", "none"):
+        codec = "deflate"
+    if codec == "deflate" and level == 0:
+        codec, level = "none", None
+    words["codec"] = codec
+    # codec=auto, and codecs without these settings, keep their own.
+    if codec not in (None, "none", "auto"):
+        words["level"] = level
+        if codec in _SHUFFLED or shuffle is None or codec == asked.get("codec"):
+            words["shuffle"] = shuffle
+    words.update(settings)
+    return {key: value for key, value in words.items() if value is not None}
+
+
+def _number(where: str, key: str, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{where}: {key} is {value!r}, must be a whole number")
+    return int(value)
+
+
+def _refuse_what_is_not_served(where: str, keys: dict[str, Any]) -> None:
+    if keys.pop("fletcher32", False):
+        raise UnsupportedError(f"{where}: fletcher32=True: chunks with HDF5's checksums are read, "
+                               "not written")
+    if keys.pop("szip", False) or keys.get("compression") in ("szip", "lzf"):
+        raise UnsupportedError(f"{where}: szip and lzf are read, not written; take zlib or zstd")
+    if keys.pop("significant_digits", 0) or keys.get("quantize_mode"):
+        raise UnsupportedError(f"{where}: significant_digits and quantize_mode are not served; "
+                               "pw_rel= bounds the relative error of each value")
+    keys.pop("quantize_mode", None)
+    order = keys.pop("endian", "native")
+    if order not in ("native", "=", sys.byteorder):
+        raise UnsupportedError(f"{where}: endian={order!r}; values are written as this machine has "
+                               f"them, {sys.byteorder}")
+
+
+def _chunks_of(where: str, keys: dict[str, Any], shape: Optional[Sequence[int]],
+               unlimited: Sequence[bool]) -> Any:
+    if "chunks" in keys and "chunksizes" in keys:
+        raise ArgumentError(f"{where}: give chunks or chunksizes, not both")
+    name = "chunks" if "chunks" in keys else "chunksizes"
+    chunks = keys.pop(name, None)
+    if chunks is None or isinstance(chunks, str):
+        return chunks
+    try:
+        chunks = tuple(_number(where, name, extent) for extent in chunks)
+    except TypeError:
+        raise TypeError(f"{where}: {name} is {chunks!r}, must be a sequence of whole numbers, one "
+                        "for each dimension") from None
+    if min(chunks, default=1) < 1:
+        raise ArgumentError(f"{where}: {name} are {chunks}, must be >= 1")
+    if shape is None:
+        return chunks
+    if len(chunks) != len(shape):
+        raise ArgumentError(f"{where}: {name} are {chunks}, must be {len(shape)} numbers for the "
+                            f"shape {tuple(shape)}")
+    if name == "chunksizes":
+        for extent, length, grows in zip(chunks, shape, unlimited):
+            if extent > length and not grows:
+                raise ArgumentError(f"{where}: chunksizes are {chunks}, must fit the shape "
+                                    f"{tuple(shape)}")
+    return chunks or None
+
+
+def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dict[str, Any]]:
+    """(codec, level, further settings) of netCDF4's flags, h5py's compression, or our codec=."""
+    codec = keys.get("codec")
+    if codec is not None and not isinstance(codec, str):
+        raise TypeError(f"{where}: codec is {codec!r}, must be a name such as \"trz\"")
+    flags = {name: keys.pop(name) for name in ("zlib", "zstd", "bzip2", "blosc") if name in keys}
+    compression = keys.pop("compression", None)
+    options = keys.pop("compression_opts", None)
+    level = keys.pop("complevel", None)
+    contiguous = keys.pop("contiguous", False)
+    settings: dict[str, Any] = {}
+    asked = [name for name, wanted in flags.items() if wanted]
+    if compression is not None:
+        asked = [compression]
+    if codec is not None and asked:
+        raise ArgumentError(f"{where}: codec={codec!r} and compression by {asked[0]!r}; give one")
+    if asked and isinstance(asked[0], (int, np.integer)) and not isinstance(asked[0], bool):
+        if int(asked[0]) in (481, 482):
+            raise ArgumentError(f"{where}: filter {int(asked[0])} is Tailrace's own; give codec="
+                                "\"trz\" and abs=, or codec=\"xor\"")
+        words = () if options is None else options  # A filter by number, as of hdf5plugin.
+        settings["cd"] = ":".join(str(int(word)) for word in words) or None
+        return f"id={int(asked[0])}", None, settings
+    if asked:
+        if asked[0] not in _CODECS:
+            hint = nearest(asked[0], _CODECS) or f"; there are {', '.join(_CODECS)}"
+            raise ArgumentError(f"{where}: there is no compression {asked[0]!r}{hint}")
+        codec = _CODECS[asked[0]]
+        inner = asked[0].partition("_")[2]
+        if codec == "blosc" and inner:
+            settings["inner"] = {"lz": "blosclz"}.get(inner, inner)
+        if codec == "blosc":
+            keys.pop("shuffle", None)  # Blosc shuffles by itself.
+    elif codec is None and (contiguous or False in flags.values()) and not any(
+            keys.get(mode) is not None for mode in (*BOUNDS, "bound")):
+        return "none", None, settings
+    level = keys.get("level", options if level is None else level)
+    if level is not None:
+        level = _number(where, "the level of compression", level)
+        if not 0 <= level <= 22:
+            raise ArgumentError(f"{where}: the level of compression is {level}, must be 0 to 9")
+    return codec, level, settings
+
+
+def stored_bound(where: str, keywords: dict[str, Any], scale: float, offset: float,
+                 stored: np.dtype[Any]) -> Optional[float]:
+    """Turn a bound on values into one on the stored numbers (value - offset) / scale, in place.
+
+    Rounding to integers takes half a unit of it; the codec has the rest.
+    @returns the bound on values; None: there is none.
+
+    >>> words = {"abs": 0.05}
+    >>> stored_bound("t", words, 0.01, 200.0, np.dtype("i2")), words
+    (0.05, {'abs': 4.0, 'codec': 'portable'})
+    """
+    mode, number = bound_of(where, keywords)
+    if mode in ("", "none") or number is None:
+        return None
+    if mode != "abs":
+        raise ArgumentError(f"{where}: {mode}= of values that are stored as {stored} with "
+                            "scale_factor or add_offset; give abs=, in the unit of the unpacked "
+                            "values")
+    for key in (*BOUNDS, "bound"):
+        keywords.pop(key, None)
+    limit = number / abs(scale)
+    if stored.kind == "f":
+        keywords["abs"] = limit
+        return number
+    limit -= 0.5
+    if limit < -1e-9:
+        raise ArgumentError(f"{where}: abs={number!r} is less than the rounding to {stored}, which "
+                            f"changes values by up to {abs(scale) / 2!r}; give a smaller "
+                            "scale_factor, or no dtype")
+    # The other codecs keep integers exactly.
+    if limit >= 1 and keywords.get("codec", "portable") == "portable":
+        keywords.update(abs=float(math.floor(limit)), codec="portable")
+    elif "codec" not in keywords or keywords["codec"] == "portable":
+        keywords["codec"] = "deflate"
+    return number
