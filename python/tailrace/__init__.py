@@ -40,7 +40,7 @@ from ._file import File, open  # noqa: A004
 from ._group import Dimension, Group
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
 from ._settings import Trz, cd_values, register
-from ._tools import Info, Verification, info, verify, write_dataset
+from ._tools import Info, Verification, info, verify, write_dataset, write_datatree
 from ._variable import Variable
 from ._xor import Xor, register_xor
 
@@ -49,6 +49,7 @@ __all__ = [
     "Info", "PLUGIN_PATH", "TailraceError", "Trz", "TrzError", "Variable", "Verification",
     "Xor", "__version__", "cd_values", "decode", "describe", "encode", "info", "open",
     "register", "register_xor", "train_book", "verify", "write_dataset",
+    "write_datatree",
 ]
 
 register()

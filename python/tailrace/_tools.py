@@ -129,17 +129,36 @@ def info(path: Path, *, chunks_of: str = "") -> Info:
 
     chunks_of: also list the chunks of the variables that match this glob.
     """
-    document, text = engine().info(os.fspath(path), chunks_of)
+    document, text = engine().info(path_of(path), text_of("chunks_of", chunks_of))
     found = Info(document)
     found.text = text
     return found
 
 
-def write_dataset(dataset: Any, path: Path, **keywords: Any) -> None:
-    """Store an xarray Dataset as netCDF-4, with codecs and bounds; dask arrays piece by piece.
+def write_dataset(dataset: Any, path: Path, mode: Optional[str] = None, **keywords: Any) -> None:
+    """Store an xarray Dataset or DataArray as netCDF-4, as Dataset.to_netcdf() does, within bounds.
 
-    encoding: per variable, keywords of create_variable: {"t": {"abs": 0.01}}. Also mode,
-    unlimited_dims, options (of tailrace.open) and progress. Coordinates are stored exactly.
+    mode: "w" replaces a file, "x" refuses to, "a" adds variables and overwrites those that are
+    there. encoding: by variable, what to_netcdf() takes for netCDF4 and h5netcdf (chunksizes,
+    _FillValue, dtype, scale_factor, add_offset, zlib, complevel, shuffle, compression, ...) and
+    keywords of create_variable(): {"t": {"abs": 0.01}}. A bound is one of the values as they are
+    read, also where they are packed. group, unlimited_dims: as there. append_dim="time": the
+    values go behind those that the file has along it; region={"time": slice(10, 20)} or "auto":
+    over a part of them; as in to_zarr(). Also options (of tailrace.open) and progress.
+
+    Coordinates are stored exactly whatever `options` say for all variables; dask arrays are
+    computed and written piece by piece. If anything fails, an older file stays as it was.
     """
-    from . import _xarray
-    _xarray.write_dataset(dataset, path, **keywords)
+    from . import _xarray_write
+    _xarray_write.write_dataset(dataset, path, mode, **keywords)
+
+
+def write_datatree(tree: Any, path: Path, mode: str = "w", **keywords: Any) -> None:
+    """Store an xarray DataTree, a group for each node, as DataTree.to_netcdf() does.
+
+    encoding and unlimited_dims: by group, what write_dataset() takes:
+    {"/model": {"t": {"abs": 0.01}}}. Also write_inherited_coords, options and progress. The file is
+    whole or, if anything fails, as it was.
+    """
+    from . import _xarray_write
+    _xarray_write.write_datatree(tree, path, mode, **keywords)

@@ -1,7 +1,7 @@
 """xarray's engine "tailrace": xr.open_dataset(path, engine="tailrace"), lazy, and in dask's chunks.
 
-Also write_dataset(), which stores a Dataset with codecs and bounds. xarray finds this file by the
-package's entry point and decodes CF conventions itself (masks, scales, times).
+xarray finds this file by the package's entry point and decodes CF conventions itself (masks,
+scales, times). Writing is in _xarray_write.py.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, Union
 
-import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.coding import strings
 from xarray.core import indexing
 
 from . import _file
-from ._errors import ArgumentError
+from ._errors import ArgumentError, text_of
 from ._group import Group
-from ._progress import Progress
 from ._variable import Variable
 
 Path = Union[str, os.PathLike[str]]
@@ -33,7 +32,7 @@ class LazyValues(BackendArray):
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
         self.shape = variable.shape
-        self.dtype = variable.dtype
+        self.dtype = _dtype_of(variable)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(
@@ -43,13 +42,19 @@ class LazyValues(BackendArray):
         return self.variable[key]
 
 
-def _xarray_variable(variable: Variable) -> xr.Variable:
+def _dtype_of(variable: Variable) -> Any:
+    """Texts are marked as what they are, as xarray's own engines mark them."""
+    of_text: Any = strings.create_vlen_dtype
+    return of_text(str) if variable._model.type == "text" else variable.dtype
+
+
+def _xarray_variable(variable: Variable, source: str) -> xr.Variable:
     attributes = {name: value for name, value in variable.attrs.items()
                   if name not in _BOOKKEEPING}
     chunks = variable.chunks
     encoding: dict[str, Any] = {
-        "dtype": variable.dtype, "codec": variable.codec,
-        "original_shape": variable.shape,
+        "dtype": str if variable._model.type == "text" else variable.dtype, "codec": variable.codec,
+        "original_shape": variable.shape, "source": source,
     }
     if chunks:
         encoding["chunksizes"] = chunks
@@ -70,7 +75,7 @@ class TailraceBackend(BackendEntrypoint):
     """What xarray calls for engine="tailrace"."""
 
     description = "Open netCDF-4 and HDF5 files with parallel decoding, any filter plug-in"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group", "options")
+    supports_groups = True
 
     def open_dataset(  # type: ignore[override]
         self, filename_or_obj: Path, *, mask_and_scale: Any = True, decode_times: Any = True,
@@ -79,90 +84,106 @@ class TailraceBackend(BackendEntrypoint):
         decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
     ) -> xr.Dataset:
         """options: those of tailrace.open for reading ("threads=2,memory=1GB")."""
-        file = _file.open(filename_or_obj, "r", options=options)
+        file = _opened(filename_or_obj, options)
+        how = {"mask_and_scale": mask_and_scale, "decode_times": decode_times,
+               "concat_characters": concat_characters, "decode_coords": decode_coords,
+               "drop_variables": drop_variables, "use_cftime": use_cftime,
+               "decode_timedelta": decode_timedelta}
         try:
-            return self._decoded(file, group, drop_variables, {
-                "mask_and_scale": mask_and_scale, "decode_times": decode_times,
-                "concat_characters": concat_characters, "decode_coords": decode_coords,
-                "use_cftime": use_cftime, "decode_timedelta": decode_timedelta})
+            dataset = _decoded(_group_of(file, group), how)
         except BaseException:
             file.close()
             raise
-
-    def _decoded(self, file: _file.File, group: Optional[str],
-                 drop_variables: Union[str, Iterable[str], None],
-                 how: dict[str, Any]) -> xr.Dataset:
-        place = file[group] if group else file
-        if not isinstance(place, Group):
-            raise ArgumentError(f"{file.filename}: {group} is no group")
-        dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        variables = {name: _xarray_variable(variable) for name, variable in place.variables.items()
-                     if name not in dropped and _fits_xarray(variable)}
-        attributes = {name: value for name, value in place.attrs.items()
-                      if name not in _BOOKKEEPING}
-        given = {key: value for key, value in how.items() if value is not None}
-        decoded, global_attributes, coordinates = xr.conventions.decode_cf_variables(
-            variables, attributes, **given)
-        dataset = xr.Dataset(decoded, attrs=global_attributes)
-        dataset = dataset.set_coords(coordinates.intersection(decoded))
-        unlimited = {name for name, dimension in place.dimensions.items() if dimension.unlimited}
-        dataset.encoding = {"source": os.path.abspath(file.filename),
-                            "unlimited_dims": unlimited}
         dataset.set_close(file.close)
         return dataset
+
+    def open_groups_as_dict(  # type: ignore[override]
+        self, filename_or_obj: Path, *, mask_and_scale: Any = True, decode_times: Any = True,
+        concat_characters: Any = True, decode_coords: Any = True,
+        drop_variables: Union[str, Iterable[str], None] = None, use_cftime: Any = None,
+        decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
+    ) -> dict[str, xr.Dataset]:
+        """Every group from `group` on by its path; one file is open for all of them."""
+        file = _opened(filename_or_obj, options)
+        how = {"mask_and_scale": mask_and_scale, "decode_times": decode_times,
+               "concat_characters": concat_characters, "decode_coords": decode_coords,
+               "drop_variables": drop_variables, "use_cftime": use_cftime,
+               "decode_timedelta": decode_timedelta}
+        try:
+            top = _group_of(file, group)
+            found: dict[str, xr.Dataset] = {}
+            waiting = [top]
+            while waiting:
+                place = waiting.pop(0)
+                waiting += place.groups.values()
+                path = place.path
+                if top.path != "/":
+                    path = path[len(top.path):].lstrip("/") or "."
+                found[path] = _decoded(place, how)
+        except BaseException:
+            file.close()
+            raise
+        for dataset in found.values():
+            dataset.set_close(file.close)
+        return found
+
+    def open_datatree(  # type: ignore[override]
+        self, filename_or_obj: Path, *, mask_and_scale: Any = True, decode_times: Any = True,
+        concat_characters: Any = True, decode_coords: Any = True,
+        drop_variables: Union[str, Iterable[str], None] = None, use_cftime: Any = None,
+        decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
+    ) -> Any:
+        """The groups as a DataTree."""
+        groups = self.open_groups_as_dict(
+            filename_or_obj, mask_and_scale=mask_and_scale, decode_times=decode_times,
+            concat_characters=concat_characters, decode_coords=decode_coords,
+            drop_variables=drop_variables, use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta, group=group, options=options)
+        try:
+            tree = xr.DataTree.from_dict(groups)
+        except BaseException:
+            for dataset in groups.values():
+                dataset.close()
+            raise
+        for path, dataset in groups.items():
+            tree[path].set_close(dataset._close)
+        return tree
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Never by itself: other engines know netCDF-4, too."""
         return False
 
 
-def write_dataset(dataset: xr.Dataset, path: Path, *,
-                  encoding: Optional[Mapping[str, Mapping[str, Any]]] = None, mode: str = "w",
-                  unlimited_dims: Iterable[str] = (), options: str = "", progress: Progress = None
-                  ) -> None:
-    """Store a Dataset as netCDF-4. dask arrays are computed and written piece by piece.
-
-    encoding: per variable, keywords of create_variable: {"t": {"abs": 0.01, "chunks": "1MiB"}}.
-    Coordinates stay exact whatever `options` say for all variables.
-
-    >>> import tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "t.nc")
-    >>> t = xr.Dataset({"t": (("y", "x"), np.linspace(0, 30, 600).reshape(20, 30))},
-    ...                {"y": np.arange(20.0)})
-    >>> write_dataset(t, path, encoding={"t": {"abs": 0.01}})
-    >>> with xr.open_dataset(path, engine=TailraceBackend) as back:
-    ...     bool(abs(back.t - t.t).max() <= 0.01), bool((back.y == t.y).all())
-    (True, True)
-    """
-    wanted = dict(encoding or {})
-    unknown = set(wanted) - set(dataset.variables)
-    if unknown:
-        raise ArgumentError(f"encoding names {sorted(map(str, unknown))}, which the dataset lacks")
-    variables, attributes = xr.conventions.encode_dataset_coordinates(dataset)
-    unlimited = set(unlimited_dims) | set(dataset.encoding.get("unlimited_dims", ()))
-    with _file.open(path, mode, options=options) as file:
-        file.attrs.update(attributes)
-        for name, length in dataset.sizes.items():
-            if str(name) not in file.dimensions:
-                file.create_dimension(str(name), None if name in unlimited else int(length))
-        for name, variable in variables.items():
-            encoded = xr.conventions.encode_cf_variable(variable, name=name)
-            keywords = dict(wanted.get(str(name), {}))
-            if name in dataset.coords and not keywords:
-                keywords = {"codec": "deflate", "bound": "none"}
-            _store(file, str(name), encoded, keywords, progress)
+def _opened(path: Any, options: str) -> _file.File:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"engine \"tailrace\" opens files by their path, not {type(path).__name__}")
+    return _file.open(path, "r", options=options)
 
 
-def _store(file: _file.File, name: str, encoded: xr.Variable, keywords: dict[str, Any],
-           progress: Progress) -> None:
-    # How the file that it came from was stored says nothing about this one.
-    attributes = {key: value for key, value in encoded.attrs.items()
-                  if not str(key).startswith("tailrace_")}
-    fill = keywords.pop("fill_value", attributes.pop("_FillValue", None))
-    dtype: Any = encoded.dtype if encoded.dtype.kind not in "OU" else str
-    if dtype == bool:
-        dtype = "i1"
-        attributes["dtype"] = "bool"
-    variable = file.create_variable(name, tuple(map(str, encoded.dims)), dtype, fill_value=fill,
-                                    attrs=attributes, **keywords)
-    variable.write(encoded.data, progress=progress)
+def _group_of(file: _file.File, group: Optional[str]) -> Group:
+    if group is None or text_of("group", group).strip("/") == "":
+        return file
+    place = file[group]
+    if not isinstance(place, Group):
+        raise ArgumentError(f"{file.filename}: {group} is no group")
+    return place
+
+
+def _decoded(place: Group, how: Mapping[str, Any]) -> xr.Dataset:
+    """A group as xarray's own engines give it: coordinates known, indexes left to xarray."""
+    source = os.path.abspath(place._file.filename)
+    variables = {name: _xarray_variable(variable, source)
+                 for name, variable in place.variables.items() if _fits_xarray(variable)}
+    attributes = {name: value for name, value in place.attrs.items() if name not in _BOOKKEEPING}
+    given = {key: value for key, value in how.items() if value is not None}
+    decoded, global_attributes, coordinates = xr.conventions.decode_cf_variables(
+        variables, attributes, **given)
+    of_coordinates = {name: variable for name, variable in decoded.items()
+                      if name in coordinates or variable.dims == (name,)}
+    dataset = xr.Dataset(
+        {name: variable for name, variable in decoded.items() if name not in of_coordinates},
+        coords=xr.Coordinates(of_coordinates, indexes={}), attrs=global_attributes)
+    dataset.encoding = {"source": source,
+                        "unlimited_dims": {name for name, dimension in place.dimensions.items()
+                                           if dimension.unlimited}}
+    return dataset

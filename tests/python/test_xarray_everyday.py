@@ -1,0 +1,659 @@
+"""What xarray users do every day, each call beside another engine: equal, or refused in words.
+
+Every call is one of xarray's user guide on reading and writing files. A call that writes runs once
+through tailrace.write_dataset and once through to_netcdf; another library then reads both files,
+decoded and as stored. A call that reads runs on a file that the netCDF4 library has written.
+"""
+
+import io
+import pickle
+
+import netCDF4
+import numpy as np
+import pytest
+
+import python_package
+from cli_tools import smooth
+
+tailrace = python_package.load()
+xr = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+
+FIELD = smooth((12, 16, 24)).astype("f8")
+TIMES = np.datetime64("2001-02-27", "ns") + np.arange(12) * np.timedelta64(6, "h")
+
+
+def stripped(dataset):
+    """Without what Tailrace notes of itself."""
+    dataset = dataset.load().copy()
+    for attrs in (dataset.attrs, *(v.attrs for v in dataset.variables.values())):
+        for key in [key for key in attrs if key.startswith("tailrace_")]:
+            del attrs[key]
+    return dataset
+
+
+def refused_in_words(failure):
+    """Nothing that only a programmer of the engine understands."""
+    text = str(failure)
+    assert len(text) > 20 and "\n" not in text, text
+    for noise in ("incompatible function arguments", "Invoked with", "std::", "0x", "<class",
+                  "_engine", "NoneType: None"):
+        assert noise not in text, text
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Files of the netCDF4 library, two of them in time: packed, masked, texts, groups."""
+    folder = tmp_path_factory.mktemp("stored")
+    for part in range(2):
+        with netCDF4.Dataset(folder / f"part{part}.nc", "w") as file:
+            file.title, file.numbers = "Climate", np.array([1, 2, 3], "i4")
+            for name, length in (("time", None), ("y", 16), ("x", 24), ("n", 5), ("bnds", 2)):
+                file.createDimension(name, length)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units, time.calendar, time.bounds = "hours since 2001-02-27", "standard", "time_b"
+            time[:] = np.arange(6) * 6 + part * 36
+            file.createVariable("time_b", "f8", ("time", "bnds"))[:] = np.add.outer(time[:], [0, 6])
+            file.createVariable("y", "f4", ("y",))[:] = np.linspace(-90, 90, 16)
+            file.createVariable("lon", "f4", ("y", "x"))[:] = np.arange(16 * 24).reshape(16, 24)
+            t = file.createVariable("t", "i2", ("time", "y", "x"), zlib=True, fill_value=-32768,
+                                    chunksizes=(2, 16, 24))
+            t.scale_factor, t.add_offset, t.units, t.coordinates = 0.01, 200.0, "K", "lon"
+            t[:] = np.ma.masked_greater(FIELD[:6] - FIELD.min(), np.ptp(FIELD) * 0.9)
+            u = file.createVariable("u", "f4", ("time", "y"), fill_value=1e20)
+            u.missing_value = np.float32(1e20)
+            u[:] = np.ma.masked_less(FIELD[:6, :, 0], 0)
+            lag = file.createVariable("lag", "i4", ("y",))
+            lag.units, lag[:] = "days", np.arange(16)
+            byte = file.createVariable("byte", "i1", ("x",))
+            byte.setncattr("_Unsigned", "true")
+            byte[:] = np.arange(24) - 12
+            file.createVariable("name", str, ("y",))[:] = np.array(
+                [f"row {i}" for i in range(16)], object)
+            file.createVariable("char", "S1", ("y", "n"))[:] = netCDF4.stringtochar(
+                np.array([f"r{i}" for i in range(16)], "S5"))
+            file.createVariable("crs", "i4", ()).grid_mapping_name = "latitude_longitude"
+            group = file.createGroup("g")
+            group.title = "inner"
+            group.createVariable("u", "f4", ("y",))[:] = np.arange(16)
+            group.createGroup("h").createVariable("v", "f4", ("x",))[:] = np.arange(24)
+        with netCDF4.Dataset(folder / f"one{part}.nc", "w") as file:
+            file.createDimension("x", 4)
+            file.createVariable("only", "f4", ("x",))[:] = np.arange(4)
+    return folder
+
+
+READS = {
+    "open_dataset": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e),
+    "of a str": lambda p, e: xr.open_dataset(str(p / "part0.nc"), engine=e),
+    "load_dataset": lambda p, e: xr.load_dataset(p / "part0.nc", engine=e),
+    "open_dataarray": lambda p, e: xr.open_dataarray(p / "one0.nc", engine=e).to_dataset(),
+    "load_dataarray": lambda p, e: xr.load_dataarray(p / "one0.nc", engine=e).to_dataset(),
+    "decode_cf=False": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, decode_cf=False),
+    "decode_times=False":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, decode_times=False),
+    "decode_times of one":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, decode_times={"time": False}),
+    "CFDatetimeCoder": lambda p, e: xr.open_dataset(
+        p / "part0.nc", engine=e, decode_times=xr.coders.CFDatetimeCoder(time_unit="s")),
+    "use_cftime coder": lambda p, e: xr.open_dataset(
+        p / "part0.nc", engine=e, decode_times=xr.coders.CFDatetimeCoder(use_cftime=True)),
+    "decode_timedelta": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e,
+                                                     decode_timedelta=True),
+    "CFTimedeltaCoder": lambda p, e: xr.open_dataset(
+        p / "part0.nc", engine=e, decode_timedelta=xr.coders.CFTimedeltaCoder(time_unit="s")),
+    "mask_and_scale=False":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, mask_and_scale=False),
+    "mask_and_scale of one":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, mask_and_scale={"t": False}),
+    "decode_coords=False":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, decode_coords=False),
+    "decode_coords=all":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, decode_coords="all"),
+    "concat_characters=False":
+        lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, concat_characters=False),
+    "drop_variables": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, drop_variables="t"),
+    "drop several": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e,
+                                                 drop_variables=["t", "name", "no such"]),
+    "group": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, group="g"),
+    "inner group": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, group="/g/h"),
+    "chunks={}": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, chunks={}),
+    "chunks=auto": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, chunks="auto"),
+    "chunks=-1": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, chunks=-1),
+    "chunks of one": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, chunks={"time": 4}),
+    "cache=False": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, cache=False),
+    "inline_array": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e, chunks={},
+                                                 inline_array=True),
+    "mfdataset": lambda p, e: xr.open_mfdataset(sorted(p.glob("part*.nc")), engine=e),
+    "mfdataset by a pattern": lambda p, e: xr.open_mfdataset(f"{p}/part*.nc", engine=e,
+                                                             data_vars="minimal", compat="override",
+                                                             coords="minimal"),
+    "mfdataset nested": lambda p, e: xr.open_mfdataset(
+        sorted(p.glob("part*.nc")), engine=e, combine="nested", concat_dim="time"),
+    "mfdataset in parallel": lambda p, e: xr.open_mfdataset(
+        sorted(p.glob("part*.nc")), engine=e, parallel=True, chunks={"time": 3},
+        preprocess=lambda one: one[["t", "u"]]),
+    "open_groups": lambda p, e: xr.open_groups(p / "part0.nc", engine=e),
+    "open_datatree": lambda p, e: xr.open_datatree(p / "part0.nc", engine=e),
+    "datatree of a group": lambda p, e: xr.open_datatree(p / "part0.nc", engine=e, group="g"),
+    "datatree in chunks": lambda p, e: xr.open_datatree(p / "part0.nc", engine=e, chunks={}),
+    "datatree, dropped": lambda p, e: xr.open_datatree(p / "part0.nc", engine=e,
+                                                       drop_variables=["u"], decode_times=False),
+    "sel": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e).sel(
+        y=[0, 40], method="nearest", time="2001-02-27"),
+    "isel": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e).isel(
+        time=-1, x=slice(None, None, -3)),
+    "pointwise": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e).isel(
+        y=xr.DataArray([1, 2], dims="p"), x=xr.DataArray([3, 4], dims="p")),
+    "resample": lambda p, e: xr.open_dataset(p / "part0.nc", engine=e)[["u"]].resample(
+        time="1D").mean(),
+    "pickled": lambda p, e: pickle.loads(pickle.dumps(xr.open_dataset(p / "part0.nc", engine=e))),
+}
+
+
+@pytest.mark.parametrize("call", READS.values(), ids=READS.keys())
+def test_reading_equals_the_peer(call, stored):
+    theirs, ours = call(stored, "h5netcdf"), call(stored, "tailrace")
+    if isinstance(theirs, xr.DataTree):
+        xr.testing.assert_identical(ours, theirs)
+    elif isinstance(theirs, dict):
+        assert list(ours) == list(theirs)
+        for name in theirs:
+            xr.testing.assert_identical(ours[name], theirs[name])
+    else:
+        assert set(ours.coords) == set(theirs.coords)
+        xr.testing.assert_identical(ours.compute(), theirs.compute())
+        for name, variable in theirs.variables.items():
+            assert ours[name].dtype == variable.dtype
+            assert ours[name].chunks == theirs[name].chunks
+            for key in ("units", "calendar", "scale_factor", "_FillValue", "chunksizes"):
+                if variable.encoding.get(key) is not None:
+                    assert key in ours[name].encoding, (name, key)
+
+
+UNREADABLE = {
+    "missing file": ("none.nc", {}, FileNotFoundError),
+    "missing group": ("part0.nc", {"group": "nowhere"}, (OSError, KeyError)),
+    "a variable as group": ("part0.nc", {"group": "t"}, ValueError),
+    "unknown keyword": ("part0.nc", {"thraeds": 2}, TypeError),
+    "unknown option": ("part0.nc", {"options": "thraeds=2"}, ValueError),
+    "options as a mapping": ("part0.nc", {"options": {"threads": 2}}, TypeError),
+    "group as a number": ("part0.nc", {"group": 3}, TypeError),
+}
+
+
+@pytest.mark.parametrize("name, keywords, kind", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_reading_is_refused_in_words(name, keywords, kind, stored):
+    with pytest.raises(kind) as failure:
+        xr.open_dataset(stored / name, engine="tailrace", **keywords)
+    refused_in_words(failure.value)
+
+
+def test_bytes_are_refused_in_words(stored):
+    content = (stored / "one0.nc").read_bytes()
+    for given in (content, io.BytesIO(content), 3):
+        with pytest.raises(TypeError, match="path") as failure:
+            xr.open_dataset(given, engine="tailrace")
+        refused_in_words(failure.value)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def dataset(**more):
+    values = FIELD.copy()
+    values[0, :3] = np.nan
+    return xr.Dataset(
+        {"t": (("time", "y", "x"), values, {"units": "K"}),
+         "count": (("y",), np.arange(16, dtype="i4")),
+         "name": (("y",), np.array([f"row {i}" for i in range(16)], object)), **more},
+        {"time": TIMES, "y": np.linspace(-90, 90, 16), "x": np.arange(24.0),
+         "lon": (("y", "x"), np.arange(16.0 * 24).reshape(16, 24))},
+        {"title": "Winds", "levels": np.array([1.5, 2.5])})
+
+
+def of(**keys):
+    return {"encoding": {"t": keys}}
+
+
+PACKED = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 3.0, "_FillValue": -32768}
+#: Keywords of to_netcdf and write_dataset alike.
+WRITES = {
+    "nothing asked": {},
+    "chunksizes": of(chunksizes=(4, 16, 24)),
+    "chunksizes as a list": of(chunksizes=[4, 8, 24]),
+    "_FillValue": of(_FillValue=-999.0),
+    "_FillValue=None": of(_FillValue=None),
+    "missing_value": of(_FillValue=-9.0, missing_value=-9.0),
+    "dtype": of(dtype="f4"),
+    "dtype as a type": of(dtype=np.float32),
+    "dtype of integers": {"encoding": {"count": {"dtype": "i8"}}},
+    "packed": of(**PACKED),
+    "packed and compressed": of(**PACKED, zlib=True, complevel=5, shuffle=True),
+    "packed in u1": of(dtype="u1", scale_factor=0.1, add_offset=-1.0, _FillValue=255),
+    "scaled floats": of(scale_factor=2.0, add_offset=1.0, dtype="f4"),
+    "_Unsigned": of(dtype="i1", scale_factor=0.1, add_offset=3.0, _FillValue=-1,
+                    _Unsigned="true"),
+    "zlib": of(zlib=True),
+    "zlib, complevel": of(zlib=True, complevel=9),
+    "zlib=False": of(zlib=False),
+    "shuffle=False": of(zlib=True, shuffle=False),
+    "compression=zlib": of(compression="zlib", complevel=3),
+    "compression=None": of(compression=None),
+    "contiguous": of(contiguous=True),
+    "endian": of(endian="native"),
+    "for all variables": {"encoding": {"t": {"zlib": True}, "count": {"zlib": True},
+                                       "lon": {"zlib": True, "dtype": "f4"}}},
+    "units of time": {"encoding": {"time": {"units": "days since 1900-01-01"}}},
+    "calendar and dtype": {"encoding": {"time": {"units": "seconds since 1970-01-01",
+                                                 "calendar": "proleptic_gregorian",
+                                                 "dtype": "i8"}}},
+    "texts as characters": {"encoding": {"name": {"dtype": "S1"}}},
+    "unlimited_dims": {"unlimited_dims": ["time"]},
+    "unlimited_dims as a str": {"unlimited_dims": "time"},
+    "unlimited, chunked": {"unlimited_dims": ["time"], **of(chunksizes=(1, 16, 24))},
+    "group": {"group": "a/b"},
+    "format": {"format": "NETCDF4"},
+    "mode": {"mode": "w"},
+}
+
+
+def same_files(ours, theirs, **opening):
+    for how in ({}, {"decode_cf": False}):
+        with xr.open_dataset(ours, engine="h5netcdf", **how, **opening) as mine, \
+                xr.open_dataset(theirs, engine="h5netcdf", **how, **opening) as expected:
+            xr.testing.assert_identical(stripped(mine), stripped(expected))
+            if 0 not in expected.sizes.values():  # Which netCDF4 makes unlimited.
+                assert mine.encoding["unlimited_dims"] == expected.encoding["unlimited_dims"]
+            for name, variable in expected.variables.items():
+                assert mine[name].dtype == variable.dtype
+                wanted = variable.encoding.get("chunksizes")
+                if wanted is not None and name == "t" and not how:
+                    yield mine[name].encoding["chunksizes"], wanted
+
+
+@pytest.mark.parametrize("keywords", WRITES.values(), ids=WRITES.keys())
+def test_writing_equals_the_peer(keywords, tmp_path):
+    ours, theirs = tmp_path / "ours.nc", tmp_path / "theirs.nc"
+    tailrace.write_dataset(dataset(), ours, **keywords)
+    dataset().to_netcdf(theirs, engine="netcdf4", **keywords)
+    group = {"group": keywords["group"]} if "group" in keywords else {}
+    chunks = list(same_files(ours, theirs, **group))
+    if "chunksizes" in keywords.get("encoding", {}).get("t", {}):
+        assert chunks and all(mine == wanted for mine, wanted in chunks)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "blosc_lz4", "hdf5plugin", 32015])
+def test_compression_of_h5py_and_netcdf4(codec, tmp_path):
+    """Served as asked: the file says which filter it was."""
+    hdf5plugin = pytest.importorskip("hdf5plugin")
+    keys, expected = {
+        "gzip": ({"compression": "gzip", "compression_opts": 7}, "deflate"),
+        "zstd": ({"compression": "zstd", "complevel": 3}, "zstd"),
+        "blosc_lz4": ({"compression": "blosc_lz4", "complevel": 5}, "blosc"),
+        "hdf5plugin": (dict(hdf5plugin.Zstd(clevel=3)), "zstd"),
+        32015: ({"compression": 32015, "compression_opts": (3,)}, "zstd"),
+    }[codec]
+    tailrace.write_dataset(dataset(), tmp_path / "out.nc", encoding={"t": keys})
+    with tailrace.open(tmp_path / "out.nc") as file:
+        assert expected in file["t"].filters
+        assert np.array_equal(file["t"][...], dataset().t.values, equal_nan=True)
+
+
+def test_what_netcdf4_has_read_is_asked_for_again(stored, tmp_path):
+    """encoding=dict(ds.t.encoding) is everyday; so is adding a bound to it."""
+    with xr.open_dataset(stored / "part0.nc", engine="netcdf4") as source:
+        source = source[["t", "y"]].load()
+    tailrace.write_dataset(source, tmp_path / "out.nc", encoding={"t": dict(source.t.encoding)})
+    with xr.open_dataset(tmp_path / "out.nc", engine="h5netcdf") as back:
+        assert back.t.encoding["chunksizes"] == (2, 16, 24) and back.t.encoding["dtype"] == "i2"
+        xr.testing.assert_identical(stripped(back), source)
+    tailrace.write_dataset(source, tmp_path / "out.nc",
+                           encoding={"t": {**source.t.encoding, "abs": 0.5}})
+    with xr.open_dataset(tmp_path / "out.nc", engine="h5netcdf") as back:
+        assert 0 < abs(back.t - source.t).max() <= 0.5
+        assert (back.t.isnull() == source.t.isnull()).all()
+
+
+@pytest.mark.parametrize("dtype, scale, offset", [
+    ("i2", 0.01, 3.0), ("i4", 1e-4, 0.0), ("u1", 0.1, -3.0), ("f4", 2.0, 1.0), ("i2", -0.01, 3.0),
+    ("i4", 1.0, 0.0)])
+@pytest.mark.parametrize("bound", [0.0499, 0.2, 0.9])
+@pytest.mark.parametrize("dask", [False, True])
+def test_bounds_are_of_unpacked_values(dtype, scale, offset, bound, dask, tmp_path):
+    given = dataset()
+    fill = {"u1": 255, "f4": np.nan}.get(dtype, -32768)
+    keys = {"dtype": dtype, "scale_factor": scale, "add_offset": offset, "_FillValue": fill,
+            "abs": bound}
+    written = given.chunk({"time": 5}) if dask else given
+    target = tmp_path / "out.nc"
+    if dtype != "f4" and bound < abs(scale) / 2:
+        with pytest.raises(ValueError, match="rounding to") as failure:
+            tailrace.write_dataset(written, target, encoding={"t": keys})
+        refused_in_words(failure.value)
+        return
+    tailrace.write_dataset(written, target, encoding={"t": keys})
+    with xr.open_dataset(target, engine="h5netcdf", decode_cf=False) as raw:
+        stored = raw.t.values
+        assert stored.dtype == dtype
+        missing = np.isnan(stored) if dtype == "f4" else stored == fill
+        assert np.array_equal(missing, np.isnan(given.t.values))
+        error = np.abs(stored.astype("f8") * scale + offset - given.t.values)[~missing]
+        assert 0 < error.max() <= bound * (1 + 1e-6)
+
+
+def test_what_a_packed_variable_cannot_hold(tmp_path):
+    """Under a bound it is an error; the older file stays."""
+    target = tmp_path / "out.nc"
+    dataset().to_netcdf(target, engine="netcdf4")
+    before = target.read_bytes()
+    given = dataset()
+    given.t[3, 4, 5] = 1e6
+    with pytest.raises(ValueError, match="'t': .*1000000.0.* does not fit int16") as failure:
+        tailrace.write_dataset(given, target, encoding={"t": {**PACKED, "abs": 0.1}})
+    refused_in_words(failure.value)
+    assert target.read_bytes() == before
+
+
+def test_a_bound_beside_netcdf4s_words(tmp_path):
+    for keys, codec, bound in (({"zlib": True, "complevel": 4, "abs": 0.01}, "portable", 0.01),
+                               ({"least_significant_digit": 2}, None, 0.005),
+                               ({"abs": 0.01}, None, 0.01),
+                               ({"bound": "abs=0.01", "codec": "trz"}, "trz", 0.01)):
+        tailrace.write_dataset(dataset(), tmp_path / "out.nc", encoding={"t": keys})
+        with xr.open_dataset(tmp_path / "out.nc", engine="tailrace") as back:
+            assert 0 < np.nanmax(abs(back.t.values - dataset().t.values)) <= bound
+            assert codec in (None, back.t.encoding["codec"])
+            assert (back.lon == dataset().lon).all()
+
+
+REFUSED = {
+    "a key that nobody knows": (dict(encoding={"t": {"chunksize": (4, 16, 24)}}), ValueError,
+                                "'t'.*'chunksize'; did you mean \"chunksizes\""),
+    "a key of zarr": (dict(encoding={"t": {"compressor": "x"}}), ValueError, "'t'.*compress"),
+    "a name with an error": (dict(encoding={"tt": {"zlib": True}}), ValueError,
+                             "'tt'.*did you mean \"t\""),
+    "encoding as a list": (dict(encoding=["t"]), TypeError, "encoding is"),
+    "keys as a text": (dict(encoding={"t": "zlib"}), TypeError, "encoding of 't'"),
+    "a level too great": (of(zlib=True, complevel=99), ValueError, "'t'.*level.*99"),
+    "a level as a text": (of(zlib=True, complevel="high"), TypeError, "'t'.*level"),
+    "chunks of another shape": (of(chunksizes=(4, 16)), ValueError, "'t'.*chunksizes"),
+    "chunks too large": (of(chunksizes=(100, 16, 24)), ValueError, "'t'.*fit the shape"),
+    "chunks of 0": (of(chunksizes=(0, 16, 24)), ValueError, "'t'.*>= 1"),
+    "chunks as a number": (of(chunksizes=4), TypeError, "'t'.*sequence"),
+    "chunks of halves": (of(chunksizes=(1.5, 16, 24)), TypeError, "'t'.*whole"),
+    "both chunks": (of(chunksizes=(4, 16, 24), chunks=(4, 16, 24)), ValueError, "not both"),
+    "dtype": (of(dtype="float31"), TypeError, "'t'.*float31"),
+    "complex": ({"encoding": {"t": {"dtype": "c16"}}}, (NotImplementedError, ValueError), "'t'"),
+    "scale_factor as a text": (of(dtype="i2", scale_factor="0.1"), TypeError, "'t'.*scale_factor"),
+    "scale_factor 0": (of(dtype="i2", scale_factor=0), ValueError, "'t'.*scale_factor"),
+    "compression": (of(compression="zlip"), ValueError, "'t'.*did you mean \"zlib\""),
+    "two ways to compress": (of(zlib=True, codec="trz"), ValueError, "'t'.*give one"),
+    "two bounds": (of(abs=1, rel=1), ValueError, "'t'.*one bound"),
+    "a bound below 0": (of(abs=-1.0), ValueError, "'t'.*-1"),
+    "a bound as a text": (of(abs="little"), TypeError, "'t'.*little"),
+    "rel of packed values": (of(**PACKED, rel=1e-3), ValueError, "'t'.*give abs="),
+    "codec": (of(codec="trzz"), ValueError, "trzz"),
+    "codec as a number": (of(codec=3), TypeError, "'t'.*codec"),
+    "a filter of ours for h5py": (of(**tailrace.Trz(abs=1e-3)), ValueError, "'t'.*codec=\"trz\""),
+    "szip": (of(compression="szip"), NotImplementedError, "'t'.*szip"),
+    "fletcher32": (of(fletcher32=True), NotImplementedError, "'t'.*checksums"),
+    "endian": (of(endian="big"), NotImplementedError, "'t'.*big"),
+    "significant_digits": (of(significant_digits=3), NotImplementedError, "'t'.*pw_rel"),
+    "units of temperature": (of(units="days since 2000-01-01"), ValueError, "'t'.*units"),
+    "unlimited_dims": (dict(unlimited_dims=["tyme"]), ValueError, "did you mean \"time\""),
+    "mode": (dict(mode="rw"), ValueError, "mode is 'rw'"),
+    "mode as a number": (dict(mode=1), ValueError, "mode is 1"),
+    "group as a number": (dict(group=1), TypeError, "group is 1"),
+    "format": (dict(format="NETCDF3_CLASSIC"), ValueError, "NETCDF3"),
+    "append_dim": (dict(append_dim="tyme"), ValueError, "did you mean \"time\""),
+    "append_dim and mode": (dict(append_dim="time", mode="w"), ValueError, "mode 'a'"),
+    "append_dim and region": (dict(append_dim="time", region="auto"), ValueError, "not both"),
+    "region as a list": (dict(region=[3], mode="a"), TypeError, "region"),
+    "options": (dict(options="thraeds=3"), ValueError, "thraeds"),
+    "options as a dict": (dict(options={"threads": 3}), TypeError, "options"),
+}
+
+
+@pytest.mark.parametrize("keywords, kind, words", REFUSED.values(), ids=REFUSED.keys())
+def test_writing_is_refused_in_words(keywords, kind, words, tmp_path):
+    target = tmp_path / "out.nc"
+    dataset().to_netcdf(target, engine="netcdf4")
+    before = target.read_bytes()
+    with pytest.raises(kind, match=words) as failure:
+        tailrace.write_dataset(dataset(), target, **keywords)
+    refused_in_words(failure.value)
+    assert target.read_bytes() == before
+
+
+def test_what_is_no_dataset_is_refused_in_words(tmp_path):
+    target = tmp_path / "out.nc"
+    multi = dataset().stack(p=("y", "x"))
+    for given, kind in ((np.arange(3), TypeError),
+                        (dataset().assign(c=("y", FIELD[0, :, 0] * 1j)), NotImplementedError),
+                        (multi, NotImplementedError), (dataset().assign({"a/b": 1}), ValueError),
+                        (dataset().assign({3: ("y", FIELD[0, :, 0])}), TypeError),
+                        (dataset().assign_attrs(a={"b": 1}), ValueError),
+                        (dataset().assign_attrs(a=None), ValueError),
+                        (dataset().assign_attrs({4: 1}), TypeError)):
+        with pytest.raises(kind):
+            tailrace.write_dataset(given, target)
+        assert not target.exists()
+    with pytest.raises(TypeError, match="path"):
+        tailrace.write_dataset(dataset(), 3)
+    with pytest.raises(FileNotFoundError):
+        tailrace.write_dataset(dataset(), tmp_path / "none" / "out.nc")
+    with pytest.raises(FileNotFoundError):
+        tailrace.write_dataset(dataset(), target, mode="r+")
+
+
+VALUES = {
+    "texts": {"n": (("y",), np.array(["ä", ""] * 8))},
+    "bytes": {"n": (("y",), np.array([b"one", b"three"] * 8))},
+    "missing texts": {"n": (("y",), np.array(["a", None] * 8, object))},
+    "bool": {"n": (("y",), np.arange(16) % 2 == 0)},
+    "timedelta": {"n": (("y",), np.arange(16).astype("m8[s]").astype("m8[ns]"))},
+    "a missing time": {"n": (("time",), np.where(np.arange(12) == 3, np.datetime64("NaT"), TIMES))},
+    "a scalar": {"n": 3.5}, "a text alone": {"n": "word"}, "a time alone": {"n": TIMES[3]},
+    "nothing": {"n": (("empty",), np.zeros(0, "f4"))},
+    "big endian": {"n": (("y",), np.arange(16, dtype=">f4"))},
+    "unsigned": {"n": (("y",), np.arange(16, dtype="u8"))},
+    "attributes": {"n": (("y",), np.arange(16), {
+        "flag_values": np.array([1, 2], "i1"), "note": "ä", "valid_range": [0.0, 1.5], "one": 3})},
+    "bounds of time": {"time_b": (("time", "b"), np.stack([TIMES, TIMES], 1))},
+}
+
+
+@pytest.mark.parametrize("more", VALUES.values(), ids=VALUES.keys())
+def test_every_kind_of_value_equals_the_peer(more, tmp_path):
+    given = dataset(**more)
+    if "time_b" in more:
+        given.time.attrs["bounds"] = "time_b"
+    tailrace.write_dataset(given, tmp_path / "ours.nc")
+    given.to_netcdf(tmp_path / "theirs.nc", engine="netcdf4")
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
+
+
+def test_coordinates_named_by_encoding(tmp_path):
+    given = dataset()
+    given.t.encoding["coordinates"] = "lon x"
+    tailrace.write_dataset(given, tmp_path / "ours.nc")
+    given.to_netcdf(tmp_path / "theirs.nc", engine="netcdf4")
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) == []
+
+
+@pytest.mark.parametrize("array", [dataset().t, dataset().t.rename(None), dataset().x,
+                                   dataset().lon.rename("y")],
+                         ids=["named", "unnamed", "a coordinate", "named as a dimension"])
+def test_a_dataarray(array, tmp_path):
+    tailrace.write_dataset(array, tmp_path / "ours.nc")
+    array.to_netcdf(tmp_path / "theirs.nc", engine="netcdf4")
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
+    with xr.open_dataarray(tmp_path / "ours.nc", engine="tailrace") as back:
+        assert back.name == array.name and np.array_equal(back, array, equal_nan=True)
+
+
+# --- adding to files ------------------------------------------------------------------------------
+
+
+def test_mode_a_equals_the_peer(tmp_path):
+    more = xr.Dataset({"w": (("y",), np.arange(16.0)),
+                       "count": (("y",), np.arange(16, 32, dtype="i4"))}, attrs={"title": "New"})
+    for write, name in ((tailrace.write_dataset, "ours.nc"),
+                        (lambda d, p, **k: d.to_netcdf(p, engine="netcdf4", **k), "theirs.nc")):
+        write(dataset(), tmp_path / name)
+        write(more, tmp_path / name, mode="a")
+        write(dataset(), tmp_path / name, mode="a", group="g")
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc", group="g")) is not None
+
+
+@pytest.mark.parametrize("keys", [{}, PACKED, {**PACKED, "abs": 0.1}, {"abs": 0.1, "codec": "trz"}],
+                         ids=["plain", "packed", "packed, bounded", "bounded"])
+def test_appending_equals_what_was_one_before(keys, tmp_path):
+    target = tmp_path / "out.nc"
+    whole = dataset()
+    encoding = {"t": keys, "time": {"units": "hours since 2001-01-01"}}
+    for start in (0, 5, 6):
+        part = whole.isel(time=slice(start, {0: 5, 5: 6, 6: 12}[start]))
+        tailrace.write_dataset(part, target, append_dim="time",
+                               **({} if start else {"encoding": encoding}))
+    with xr.open_dataset(target, engine="h5netcdf") as back:
+        assert back.encoding["unlimited_dims"] == {"time"} and back.sizes["time"] == 12
+        assert (back.time == whole.time).all() and (back.lon == whole.lon).all()
+        assert (back.t.isnull() == whole.t.isnull()).all()
+        error = abs(back.t - whole.t).max()
+        assert error <= (keys.get("abs") or (0.006 if keys else 0)) and (not keys or error > 0)
+    with tailrace.open(target) as file:
+        assert (file["t"].attrs["tailrace_bound_mode"] == "abs") == ("abs" in keys)
+
+
+def test_what_cannot_be_appended(tmp_path):
+    target = tmp_path / "out.nc"
+    whole = dataset()
+    tailrace.write_dataset(whole, target)
+    with pytest.raises(ValueError, match="cannot grow; .*unlimited_dims") as failure:
+        tailrace.write_dataset(whole, target, append_dim="time")
+    refused_in_words(failure.value)
+    packed = {"t": PACKED, "time": {"units": "days since 2001-01-01", "dtype": "i4"}}
+    tailrace.write_dataset(whole.isel(time=[0, 4]), target, unlimited_dims="time",
+                           encoding=packed)
+    before = target.read_bytes()
+    for given, words in (
+            (whole.drop_vars("t"), "no 't'"),
+            (whole.assign(w=("time", np.arange(12.0))), "no 'w'"),
+            (whole.isel(x=slice(3)), "'x' is 24 long"),
+            (whole.isel(time=[1]), "units = 'days since 2001-01-01'"),
+            (whole.isel(time=[8]).assign(t=whole.t.isel(time=[8]).transpose("y", "time", "x")),
+             "'t' has the dimensions"),
+            (whole.isel(time=[8]).assign(count=whole["count"].astype("f4") + 0.5), "'count'")):
+        with pytest.raises(ValueError, match=words) as failure:
+            tailrace.write_dataset(given, target, append_dim="time")
+        refused_in_words(failure.value)
+        assert target.read_bytes() == before
+    with pytest.raises(ValueError, match="'t'.*stays stored as it is"):
+        tailrace.write_dataset(whole, target, append_dim="time", encoding={"t": {"abs": 1}})
+
+
+def test_regions_equal_what_was_one_before(tmp_path):
+    target = tmp_path / "out.nc"
+    whole = dataset()
+    blank = whole.assign(t=whole.t * 0)
+    tailrace.write_dataset(blank, target)
+    moving = whole[["t"]].drop_vars(["lon", "y", "x"])
+    tailrace.write_dataset(moving.isel(time=slice(2, 5)), target, region={"time": slice(2, 5)})
+    tailrace.write_dataset(moving.isel(time=slice(5, 9)), target, region={"time": "auto"})
+    expected = blank.t.copy(deep=True)
+    expected[2:9] = whole.t[2:9]
+    with xr.open_dataset(target, engine="h5netcdf") as back:
+        xr.testing.assert_equal(back.t, expected)
+        xr.testing.assert_equal(back.drop_vars("t"), blank.drop_vars("t"))
+    before = target.read_bytes()
+    for given, region, kind, words in (
+            (moving, {"time": slice(0, 3)}, ValueError, "12 long in the dataset"),
+            (moving, {"time": slice(0, 12, 2)}, TypeError, "step 1"),
+            (moving, {"time": slice(6, 18)}, ValueError, "outside"),
+            (moving, {"tyme": slice(0, 12)}, ValueError, "'tyme'"),
+            (moving, {"time": 3}, TypeError, "slice"),
+            (whole, {"time": slice(0, 12)}, ValueError, "drop_vars"),
+            (moving.rename(t="w"), {"time": slice(0, 12)}, ValueError, "no variable 'w'"),
+            (moving.assign_coords(time=TIMES + np.timedelta64(1, "h")), "auto", ValueError,
+             "follow")):
+        with pytest.raises(kind, match=words) as failure:
+            tailrace.write_dataset(given, target, region=region)
+        refused_in_words(failure.value)
+        assert target.read_bytes() == before
+    with pytest.raises(FileNotFoundError):
+        tailrace.write_dataset(moving, tmp_path / "none.nc", region="auto")
+
+
+@pytest.mark.parametrize("how", [{}, {"mode": "a"}, {"append_dim": "time"},
+                                 {"region": {"time": slice(0, 12)}}, {"group": "g", "mode": "a"}])
+def test_what_fails_on_its_way_leaves_the_older_file(how, tmp_path):
+    array = pytest.importorskip("dask.array")
+    target = tmp_path / "out.nc"
+    tailrace.write_dataset(dataset(), target, unlimited_dims="time")
+    before = target.read_bytes()
+
+    def fail(block, block_info=None):
+        if block_info[0]["chunk-location"][0] == 2:
+            raise ZeroDivisionError("in the middle")
+        return block
+
+    given = dataset()
+    given["t"] = given.t.copy(data=array.from_array(FIELD, chunks=(4, 16, 24)).map_blocks(
+        fail, dtype="f8", meta=np.zeros((0, 0, 0))))
+    if "region" in how:
+        given = given[["t", "time"]].drop_vars(["lon", "y", "x"])
+    with pytest.raises(ZeroDivisionError):
+        tailrace.write_dataset(given, target, **how)
+    assert target.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out.nc"]
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def tree():
+    return xr.DataTree.from_dict({
+        "/": xr.Dataset({"y": np.linspace(0, 1, 16)}, attrs={"title": "Tree"}),
+        "/model": xr.Dataset({"t": (("y", "x"), FIELD[0])}, attrs={"run": 3}),
+        "/model/fine": xr.Dataset({"u": (("y", "z"), FIELD[1, :, :8]), "z": np.arange(8.0)}),
+        "/observed": xr.Dataset({"t": (("y",), FIELD[2, :, 0])}), "/empty": xr.Dataset()})
+
+
+@pytest.mark.parametrize("keywords", [
+    {}, {"write_inherited_coords": True}, {"encoding": {"/model": {"t": {"zlib": True}}}},
+    {"unlimited_dims": {"/model/fine": ["z"]}}])
+def test_a_tree_equals_the_peer(keywords, tmp_path):
+    tailrace.write_datatree(tree(), tmp_path / "ours.nc", **keywords)
+    tree().to_netcdf(tmp_path / "theirs.nc", engine="netcdf4", **keywords)
+    for engine in ("h5netcdf", "tailrace"):
+        with xr.open_datatree(tmp_path / "ours.nc", engine=engine) as ours, \
+                xr.open_datatree(tmp_path / "theirs.nc", engine="h5netcdf") as theirs:
+            ours = xr.DataTree.from_dict({n.path: stripped(n.to_dataset(inherit=False))
+                                          for n in ours.subtree})
+            xr.testing.assert_identical(ours, theirs.load())
+
+
+def test_trees_with_bounds_and_errors(tmp_path):
+    target = tmp_path / "out.nc"
+    tailrace.write_datatree(tree(), target, encoding={"/model": {"t": {"abs": 0.01}}})
+    before = target.read_bytes()
+    with xr.open_datatree(target, engine="tailrace") as back:
+        assert 0 < abs(back["model/t"] - tree()["model/t"]).max() <= 0.01
+        assert (back["observed/t"] == tree()["observed/t"]).all()
+    for keywords, words in (
+            ({"encoding": {"/modle": {}}}, "did you mean \"/model\""),
+            ({"encoding": {"/model": {"u": {}}}}, "'u'"),
+            ({"encoding": {"/model": {"t": {"zlip": True}}}}, "did you mean \"zlib"),
+            ({"mode": "q"}, "mode is 'q'")):
+        with pytest.raises(ValueError, match=words) as failure:
+            tailrace.write_datatree(tree(), target, **keywords)
+        refused_in_words(failure.value)
+    with pytest.raises(TypeError, match="DataTree"):
+        tailrace.write_datatree(dataset(), target)
+    assert target.read_bytes() == before
