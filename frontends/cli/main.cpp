@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "build_facts.hpp"
+#include "codec/trz/kernels/isa.hpp"
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
 #include "describe/field_attributes.hpp"
@@ -105,6 +107,9 @@ std::string plugin_state(const CodecEntry& entry) {
 /// What `tailrace --version` prints: what this program is made of, and which codecs it can reach.
 std::string version_text() {
   std::string out = fmt::format("tailrace {}\n", TAILRACE_VERSION);
+  out += fmt::format("commit   {}\n", build_commit);
+  out += fmt::format("built    by {}, {}; uses {} here\n", build_compiler, build_type,
+                     trz::isa_name(trz::best_isa()));
   out += fmt::format("HDF5     {}\n", hdf5_library_version());
   out += fmt::format("MPI      {}\n", mpi_version());
   out += "codecs   built in:";

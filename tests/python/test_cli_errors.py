@@ -3,6 +3,7 @@ and never a broken file in place of a good one."""
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -183,4 +184,6 @@ def test_help_and_version():
         assert max(map(len, text.splitlines())) <= 100
     version = tailrace("--version").stdout
     assert "HDF5" in version and "MPI" in version and "portable" in version
+    assert re.search(r"^commit   \S+.*\nbuilt    by \S+ [0-9.]+, \w+; "
+                     r"uses (plain|avx2|avx512) here$", version, re.M)
     assert "repack" in tailrace(code=2).stderr
