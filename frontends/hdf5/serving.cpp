@@ -294,6 +294,12 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
     if (shrinks && array.holds_values(target.dataset)) (void)array.flush();
     return fail(function, known);
   }
+  // What is in chunks by our will alone is contiguous to the program. Nor would its values outlast
+  // that: the last ones are repeated where a chunk reaches beyond the extents.
+  if (!array.may_change_extents(target.dataset)) {
+    return fail(function,
+                Status(Code::unsupported, what + " has contiguous storage, as the program asked"));
+  }
   // HDF5 cuts the chunks that it knows; so all that is staged must be in them.
   const bool cuts = shrinks && array.holds_values(target.dataset);
   if (cuts && !array.hdf5_can_cut(target.dataset)) {

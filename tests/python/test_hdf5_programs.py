@@ -611,6 +611,34 @@ def test_chunks_that_no_memory_is_there_to_encode(tmp_path):
         np.testing.assert_array_equal(file["x"], np.arange(2 * n, dtype="f4"))
 
 
+EXTENTS = """
+import sys, h5py
+from mpi4py import MPI
+with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
+    for name, kept in (("plain", {}), ("chunks", {"chunks": (1000,)}),
+                       ("grows", {"chunks": (1000,), "maxshape": (None,)})):
+        values = file.create_dataset(name, (20000,), "f8", **kept)
+        for n in (20000, 15500, 20000, 30000):
+            try:
+                values.id.set_extent((n,))
+            except RuntimeError:
+                pass
+            if MPI.COMM_WORLD.rank == 0:
+                print(name, n, values.shape, file=sys.stderr)
+            file.flush()
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_extents_change_of_what_the_program_has_chunked_alone(ranks, tmp_path):
+    """Also where we store in chunks what is contiguous to the program."""
+    told = [run(["/usr/bin/python3", "-c", EXTENTS, tmp_path / f"{ours}.h5"], ranks, ours=ours,
+                **h5py_of_mpi()) for ours in (False, True)]
+    plain, ours = ([line for line in said.splitlines() if line.endswith(",)")] for said in told)
+    assert len(plain) == 12 and "plain 15500 (20000,)" in plain and "grows 30000 (30000,)" in plain
+    assert ours == plain
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_h5py_parallel(ranks, tmp_path):
     clean = h5py_of_mpi()
