@@ -22,7 +22,8 @@ BOUNDS = ("abs", "rel", "pw_rel", "psnr")
 OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "level", "shuffle", "engine", "preset",
        "predictor", "dimension", "spline", "last_axis", "lossless", "book", "book_loss", "rate",
        "precision", "reversible", "block", "inner", "swap", "missing", "cd", "layout", "space",
-       "verify", "holes")
+       "verify", "holes", "fill", "raw-fallback", "over-time", "expected-ratio",
+       "expected-error")
 #: What netCDF4's createVariable and h5py's create_dataset call it.
 NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
           "contiguous", "endian", "least_significant_digit", "significant_digits", "quantize_mode",
@@ -52,7 +53,7 @@ def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
         if key not in known:
             hint = (nearest(key, (*known, "fill_value", "attrs", "data", "dtype"))
                     or f"; there are {', '.join(sorted(known))}")
-            raise ArgumentError(f"{where}: there is no key {key!r}{hint}")
+            raise ArgumentError(f"{where}: there is no key \"{key}\"{hint}")
 
 
 def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[float]]:

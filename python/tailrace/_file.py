@@ -51,6 +51,9 @@ class File(Group):
         self.filename = path_of(path)
         handle = communicator(comm)
         self._parallel = handle is not None
+        self._comm = comm
+        # Whether what is written may need a filter that not every HDF5 has.
+        self._may_need_filters = any(key in options for key in ("codec", "bound", "target"))
         self._engine_file: Any = engine().open(
             path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
         if self._engine_file.rank == 0:
@@ -97,6 +100,9 @@ class File(Group):
     def close(self) -> None:
         """Flush and close. Collective. A second time does nothing."""
         self._finalizer.detach()
+        if self._may_need_filters and self.is_open and self._mode != "r":
+            from ._sharing import note_what_readers_need
+            note_what_readers_need(self, self._comm)
         self._forget_model()
         self._engine_file.close()
 

@@ -231,6 +231,10 @@ class Group(Mapping[str, Any]):
                for key in ("codec", "bound", "abs", "rel", "pw_rel", "psnr", "chunks")}
         text = option_text(where, options=text_of(f"{where}: options", options), settings=words,
                            **own)
+        bounds = (own[key] for key in ("bound", "abs", "rel", "pw_rel", "psnr"))
+        if (own["codec"] not in (None, "none", "deflate", "portable") or options
+                or any(bound not in (None, "none") for bound in bounds)):
+            self._file._may_need_filters = True
         try:
             if text:
                 self._file._check_options(text)

@@ -4,6 +4,7 @@ import concurrent.futures
 import gc
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import python_package
-from cli_tools import numbers, smooth
+from cli_tools import ROOT, numbers, smooth
 
 tailrace = python_package.load()
 
@@ -557,7 +558,7 @@ MISUSES = {
     "a fill that does not fit": (lambda file: file.create_variable("a", "y", "i2", fill_value=1e9),
                                  ValueError, "'a': fill.*int16"),
     "a key": (lambda file: file.create_variable("a", "y", "f4", fillvalue=3), ValueError,
-              "'a'.*'fillvalue'; did you mean \"fill_value\""),
+              "'a'.*\"fillvalue\"; did you mean \"fill_value\""),
     "a setting": (lambda file: file.create_variable("a", "y", "f4", codec="trz", level=3),
                   ValueError, "'a': codec trz.*level.*preset"),
     "a number as key": (lambda file: file[5], TypeError, "name"),
@@ -608,3 +609,15 @@ def test_netcdf4s_words_for_storage(tmp_path):
         assert file["zlib"].shuffle and not file["no shuffle"].shuffle
         assert file["plain"].compression is None and file["h5py"].compression_opts == 7
         assert abs(file["digits"][...] - U - 1 / 3).max() <= 0.05
+
+
+def test_every_option_of_a_field_is_a_keyword():
+    """The table of options is the engine's own (docs/options.md is made of it)."""
+    from tailrace._encoding import OWN
+    text = (ROOT / "docs" / "options.md").read_text()
+    fields, codecs = text.partition("## Of a field")[2].split("## Of a codec")
+    found = {name for line in fields.splitlines() if line.startswith("| `")
+             for name in re.findall(r"`([a-z-]+)=`", line.split("|")[1])}
+    found |= {name for line in codecs.splitlines() if line.startswith("| `")
+              for name in re.findall(r"`([a-z_]+)=`", line.split("|")[2])}
+    assert len(found) > 20 and found - {"chunk"} <= set(OWN), found - set(OWN)

@@ -372,7 +372,7 @@ def test_a_bound_beside_netcdf4s_words(tmp_path):
 
 REFUSED = {
     "a key that nobody knows": (dict(encoding={"t": {"chunksize": (4, 16, 24)}}), ValueError,
-                                "'t'.*'chunksize'; did you mean \"chunksizes\""),
+                                "'t'.*\"chunksize\"; did you mean \"chunksizes\""),
     "a key of zarr": (dict(encoding={"t": {"compressor": "x"}}), ValueError, "'t'.*compress"),
     "a name with an error": (dict(encoding={"tt": {"zlib": True}}), ValueError,
                              "'tt'.*did you mean \"t\""),

@@ -1,0 +1,267 @@
+"""Files on their way to others: what reading them needs, and files that need nothing.
+
+readers_need() says which filters stand between a file and a plain HDF5; File.close() notes it in
+the file and in the log. make_portable() replaces a file by one that every HDF5 reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+from ._attributes import Attributes
+from ._errors import ArgumentError, BoundError, UnsupportedError
+from ._file import File, path_of
+from ._group import Group
+from ._progress import Progress
+from ._tools import verify
+from ._variable import Variable
+
+_LOG = logging.getLogger("tailrace")
+_said: set[str] = set()
+
+#: Where a file says what its readers need.
+NEED = "tailrace_readers_need"
+#: Filters that every HDF5 brings: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
+_OF_HDF5 = range(1, 7)
+_OWN = ("trz", "xor")
+#: What the netCDF-4 library and Tailrace keep books by, which every file gets anew.
+_BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
+                "_FillValue")
+
+
+def _variables(group: Group) -> Iterator[Variable]:
+    yield from group.variables.values()
+    for inner in group.groups.values():
+        yield from _variables(inner)
+
+
+def _foreign_filters(variable: Variable) -> list[str]:
+    stored = variable._file._storage(variable._position)
+    numbers = [] if stored is None else [number for number, _, _ in stored.filters]
+    return [name for name, number in zip(variable.filters, numbers) if number not in _OF_HDF5]
+
+
+def readers_need(file: File) -> str:
+    """What readers of an open file must install, in words; empty: nothing."""
+    names = {name: None for variable in _variables(file) for name in _foreign_filters(variable)}
+    if not names:
+        return ""
+    wheels = {"pip install tailrace" if name in _OWN else "pip install hdf5plugin"
+              for name in names}
+    folder = " (or HDF5_PLUGIN_PATH with its plug-ins)" if "pip install tailrace" in wheels else ""
+    return (f"to read this file, {' and '.join(sorted(wheels))}{folder}, for the "
+            f"filter{'s' * (len(names) > 1)} {', '.join(names)}; files of codec=\"portable\" need "
+            "nothing")
+
+
+def note_what_readers_need(file: File, comm: Any) -> None:
+    """Commit what was written and let the file say what it needs. Collective; failures are left
+    to close(), which meets them again, on all ranks alike."""
+    need = ""
+    try:
+        file.flush()
+    except Exception:  # noqa: BLE001 - raised by close().
+        return
+    if file.rank == 0:
+        try:
+            with File(file.filename) as written:
+                need = readers_need(written)
+        except Exception:  # noqa: BLE001 - no reason to fail, nor to leave others waiting.
+            need = ""
+    if comm is not None:
+        need = comm.bcast(need, root=0)
+    try:
+        if need and file.attrs.get(NEED) != need:
+            file.attrs[NEED] = need
+    except Exception:  # noqa: BLE001 - raised by close().
+        return
+    if need and file.rank == 0:
+        _LOG.log(logging.INFO if need in _said else logging.WARNING, "%s: %s", file.filename, need)
+        _said.add(need)
+
+
+# --- a file that needs nothing --------------------------------------------------------------------
+
+
+class Portable(Mapping[str, Optional[float]]):
+    """What make_portable() has made: by variable the bound to which it is true to what was first
+    written, in the variable's unit; 0: exactly; None: a share of each value (`pointwise`)."""
+
+    def __init__(self, path: str, bounds: Mapping[str, Optional[float]],
+                 pointwise: Mapping[str, float], n_bytes: tuple[int, int]) -> None:
+        self.path = path
+        self.pointwise = dict(pointwise)
+        self.bytes_before, self.bytes_now = n_bytes
+        self._bounds = dict(bounds)
+
+    def __getitem__(self, name: str) -> Optional[float]:
+        return self._bounds[name if name in self._bounds else f"/{name}"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bounds)
+
+    def __len__(self) -> int:
+        return len(self._bounds)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.path}: {self.bytes_before} bytes, now {self.bytes_now}, for every HDF5"]
+        for name, bound in self.items():
+            kept = (f"within {self.pointwise[name]:g} of each value" if bound is None
+                    else f"within {bound:g}" if bound else "exactly")
+            lines.append(f"  {name}: {kept}")
+        return "\n".join(lines)
+
+
+def make_portable(path: Any, output: Any = None, *, loosen: float = 0.0,
+                  progress: Progress = None) -> Portable:
+    """Replace a file by one that needs no plug-in; output: leave it, and make another one.
+
+    Values are those that the file gives now, to the last bit, so that its bounds stay true; stored
+    by deflate. They are many more bytes than before, unless loosen= lets the values of each
+    variable with a bound change once more, by at most this share of the bound: loosen=1 doubles it,
+    by the codec "portable". The file is replaced when the new one is complete and has been compared
+    with it; whatever fails leaves it as it is.
+    @returns the bounds that hold now.
+
+    >>> import numpy as np, tailrace
+    >>> path = os.path.join(tempfile.mkdtemp(), "u.nc")
+    >>> with tailrace.open(path, "w") as file:
+    ...     _ = file.create_variable("u", "x", data=np.arange(5e3) / 7, abs=0.25, codec="trz")
+    >>> make_portable(path, loosen=1)["u"]
+    0.5
+    """
+    if isinstance(loosen, bool) or not isinstance(loosen, (int, float)) or not 0 <= loosen < 1e6:
+        raise ArgumentError(f"loosen is {loosen!r}, must be a number >= 0")
+    given = os.path.realpath(path_of(path))
+    target = given if output is None else os.path.realpath(path_of(output))
+    with File(given) as source:
+        _check_can_be_copied(source)
+        bounds, pointwise = _bounds_of(source, loosen)
+        if output is None and not readers_need(source) and not loosen:
+            n_bytes = os.path.getsize(given)
+            return Portable(given, bounds, pointwise, (n_bytes, n_bytes))
+        folder = tempfile.mkdtemp(prefix=".portable_", dir=os.path.dirname(target))
+        made = os.path.join(folder, os.path.basename(target))
+        try:
+            with File(made, "w") as copy:
+                _copy_group(source, copy, loosen, progress)
+            _compare(given, made)
+            with File(made, "a") as copy:
+                _record(source, copy, bounds, pointwise, loosen)
+            shutil.copymode(given, made)
+            n_bytes_both = (os.path.getsize(given), os.path.getsize(made))
+            os.replace(made, target)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return Portable(target, bounds, pointwise, n_bytes_both)
+
+
+def _check_can_be_copied(source: File) -> None:
+    model = source._model()
+    otherwise = "`tailrace repack IN -o OUT --codec portable` carries all of HDF5 over"
+    if any(dimension.anonymous for dimension in model.dimensions) or not model.netcdf4:
+        raise UnsupportedError(f"{source.filename} is no netCDF-4 file; {otherwise}")
+    for variable in _variables(source):
+        if variable._model.type == "other":
+            raise UnsupportedError(f"{variable.path}: values of type {variable.dtype} can only be "
+                                   f"read here; {otherwise}")
+    owners: list[Any] = [source, *_groups(source), *_variables(source)]
+    for owner in owners:
+        for name, (type_name, _, _) in owner.attrs._entries().items():
+            if type_name == "other" and name not in _BOOKKEEPING:
+                raise UnsupportedError(f"{owner.path}: attribute {name!r} is of a type that can "
+                                       f"only be read here; {otherwise}")
+
+
+def _groups(group: Group) -> Iterator[Group]:
+    for inner in group.groups.values():
+        yield inner
+        yield from _groups(inner)
+
+
+def _bounds_of(source: File, loosen: float) -> tuple[dict[str, Optional[float]], dict[str, float]]:
+    bounds: dict[str, Optional[float]] = {}
+    pointwise: dict[str, float] = {}
+    for variable in _variables(source):
+        mode = str(variable.attrs.get("tailrace_bound_mode", "none"))
+        bounds[variable.path] = 0.0
+        if mode == "pw_rel":
+            share = float(variable.attrs["tailrace_bound_asked"])
+            more = share * loosen  # A share of a value that is off by a share already.
+            bounds[variable.path] = None
+            pointwise[variable.path] = share + more + share * more
+        elif mode != "none":
+            bound = float(variable.attrs.get("tailrace_absolute_bound", 0.0))
+            bounds[variable.path] = bound * (1 + loosen)
+    return bounds, pointwise
+
+
+def _codec_for(variable: Variable, loosen: float) -> dict[str, Any]:
+    mode = str(variable.attrs.get("tailrace_bound_mode", "none"))
+    exact = {"codec": "deflate", "bound": "none"}
+    if not loosen or mode == "none" or variable.dtype.kind != "f":
+        return exact
+    if mode == "pw_rel":
+        return {"codec": "portable",
+                "pw_rel": float(variable.attrs["tailrace_bound_asked"]) * loosen}
+    bound = float(variable.attrs.get("tailrace_absolute_bound", 0.0)) * loosen
+    return {"codec": "portable", "abs": bound} if 0 < bound < float("inf") else exact
+
+
+def _own_attributes(attrs: Attributes) -> dict[str, Any]:
+    return {name: value for name, value in attrs.items()
+            if name not in _BOOKKEEPING and not name.startswith("tailrace_")}
+
+
+def _copy_group(source: Group, copy: Group, loosen: float, progress: Progress) -> None:
+    copy.attrs.update(_own_attributes(source.attrs))
+    for name, dimension in source.dimensions.items():
+        copy.create_dimension(name, None if dimension.unlimited else len(dimension))
+    for name, variable in source.variables.items():
+        keywords: dict[str, Any] = {}
+        dtype: Any = str if variable._model.type == "text" else variable.dtype
+        if variable.ndim and dtype is not str:
+            keywords = _codec_for(variable, loosen)
+            if variable.chunks:
+                keywords["chunks"] = variable.chunks
+        made = copy.create_variable(name, variable.dims, dtype,
+                                    fill_value=variable.attrs.get("_FillValue"),
+                                    attrs=_own_attributes(variable.attrs), **keywords)
+        if not variable.ndim:
+            made[...] = variable[...]
+        elif variable.size:
+            for part in variable._parts(variable.shape):
+                made[part] = variable[part]
+    for name, group in source.groups.items():
+        _copy_group(group, copy.create_group(name), loosen, progress)
+
+
+def _compare(given: str, made: str) -> None:
+    """Is the copy what it says: every value, text and attribute, within what was loosened?"""
+    found = verify(given, made)
+    if not found.ok or found.problems:
+        raise BoundError(f"{given} stays as it is: its copy differs\n{found!r}")
+
+
+def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],
+            pointwise: Mapping[str, float], loosen: float) -> None:
+    """What was lost before stands in the copy as well."""
+    for variable in _variables(source):
+        mode = str(variable.attrs.get("tailrace_bound_mode", "none"))
+        if mode == "none":
+            continue
+        path, attrs = variable.path, copy[variable.path].attrs
+        attrs["tailrace_bound_mode"] = mode
+        if mode == "pw_rel":
+            attrs["tailrace_bound_asked"] = pointwise[path]
+            attrs.pop("tailrace_absolute_bound", None)
+        else:
+            attrs["tailrace_bound_asked"] = (
+                float(variable.attrs["tailrace_bound_asked"]) * (1 + loosen)
+                if mode in ("abs", "rel") else variable.attrs["tailrace_bound_asked"])
+            attrs["tailrace_absolute_bound"] = bounds[path]
