@@ -10,12 +10,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, Union
 
+import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.coding import strings
 from xarray.core import indexing
 
 from . import _file
+from ._attributes import Attributes
 from ._errors import ArgumentError, text_of
 from ._group import Group
 from ._variable import Variable
@@ -48,14 +50,37 @@ def _dtype_of(variable: Variable) -> Any:
     return of_text(str) if variable._model.type == "text" else variable.dtype
 
 
+def _parted(attrs: Attributes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(attributes of the data, what Tailrace notes of how they are stored)."""
+    entries = {name: value for name, value in attrs.items() if name not in _BOOKKEEPING}
+    notes = {name: value for name, value in entries.items() if name.startswith("tailrace_")}
+    return {name: value for name, value in entries.items() if name not in notes}, notes
+
+
+def _filters_of(variable: Variable) -> dict[str, Any]:
+    """HDF5's own filters in the words of netCDF4."""
+    stored = variable._file._storage(variable._position)
+    if stored is None:
+        return {}
+    words = {number: settings for number, _, settings in stored.filters}
+    if not set(words) <= {1, 2, 3}:
+        return {}
+    level = words.get(1, (0,))
+    return {"zlib": 1 in words, "complevel": int(level[0]) if level else 0, "shuffle": 2 in words,
+            "fletcher32": 3 in words}
+
+
 def _xarray_variable(variable: Variable, source: str) -> xr.Variable:
-    attributes = {name: value for name, value in variable.attrs.items()
-                  if name not in _BOOKKEEPING}
+    attributes, notes = _parted(variable.attrs)
+    if variable.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
+        attributes["_FillValue"] = np.bytes_(attributes["_FillValue"].encode())
     chunks = variable.chunks
     encoding: dict[str, Any] = {
-        "dtype": str if variable._model.type == "text" else variable.dtype, "codec": variable.codec,
-        "original_shape": variable.shape, "source": source,
+        "dtype": str if variable._model.type == "text" else variable.dtype,
+        "original_shape": variable.shape, "source": source, **_filters_of(variable), **notes,
     }
+    if "tailrace_codec" in notes:
+        encoding["codec"] = notes["tailrace_codec"]
     if chunks:
         encoding["chunksizes"] = chunks
         encoding["preferred_chunks"] = dict(zip(variable.dims, chunks))
@@ -174,7 +199,7 @@ def _decoded(place: Group, how: Mapping[str, Any]) -> xr.Dataset:
     source = os.path.abspath(place._file.filename)
     variables = {name: _xarray_variable(variable, source)
                  for name, variable in place.variables.items() if _fits_xarray(variable)}
-    attributes = {name: value for name, value in place.attrs.items() if name not in _BOOKKEEPING}
+    attributes, notes = _parted(place.attrs)
     given = {key: value for key, value in how.items() if value is not None}
     decoded, global_attributes, coordinates = xr.conventions.decode_cf_variables(
         variables, attributes, **given)
@@ -185,5 +210,5 @@ def _decoded(place: Group, how: Mapping[str, Any]) -> xr.Dataset:
         coords=xr.Coordinates(of_coordinates, indexes={}), attrs=global_attributes)
     dataset.encoding = {"source": source,
                         "unlimited_dims": {name for name, dimension in place.dimensions.items()
-                                           if dimension.unlimited}}
+                                           if dimension.unlimited}, **notes}
     return dataset

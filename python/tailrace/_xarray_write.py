@@ -7,6 +7,7 @@ leaves an older file as it was, since nothing is committed before close().
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Union
@@ -16,7 +17,8 @@ import xarray as xr
 from xarray.coding import strings
 
 from . import _file
-from ._encoding import NETCDF, OWN, SILENT, check_keys, nearest, storage_keywords, stored_bound
+from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, check_keys, nearest, storage_keywords,
+                        stored_bound)
 from ._errors import ArgumentError, NotFoundError, text_of
 from ._group import Group
 from ._progress import Progress
@@ -31,7 +33,9 @@ Encodings = Optional[Mapping[Any, Mapping[str, Any]]]
 
 #: What xarray itself turns into attributes and stored values.
 _CF = ("_FillValue", "missing_value", "dtype", "scale_factor", "add_offset", "_Unsigned", "units",
-       "calendar", "coordinates", "grid_mapping", "char_dim_name", "_Encoding")
+       "calendar", "coordinates", "grid_mapping", "char_dim_name", "_Encoding", "bounds",
+       "climatology", "cell_measures", "formula_terms", "ancillary_variables", "geometry",
+       "node_coordinates", "node_count", "part_node_count", "interior_ring")
 #: Of these, the ones that stay as they are when a variable of a file gets more values.
 _KEPT = ("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned")
 #: Texts of fixed length become arrays of characters, as in netCDF4.
@@ -144,8 +148,13 @@ def checked_encoding(dataset: xr.Dataset, encoding: Any) -> dict[str, dict[str, 
 
 def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
     if asked is None:
-        return {str(name) for name in dataset.encoding.get("unlimited_dims", ())
-                if name in dataset.dims}
+        given = dataset.encoding.get("unlimited_dims", ())
+        found = {given} if isinstance(given, str) else set(given)
+        if found - set(dataset.dims):
+            warnings.warn(f"Unlimited dimension(s) {found - set(dataset.dims)!r} declared in "
+                          "'dataset.encoding', but not part of current dataset dimensions",
+                          UserWarning, stacklevel=5)
+        return {str(name) for name in found if name in dataset.dims}
     names = {asked} if isinstance(asked, str) else set(asked)
     for name in names:
         if name not in dataset.dims:
@@ -156,8 +165,11 @@ def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
 
 def _check_names(dataset: xr.Dataset) -> None:
     for name in (*dataset.variables, *dataset.dims):
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"the dataset's {name!r} must be called by a text to be stored")
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is the name of a variable or dimension, which must be a "
+                            "string or None (of a DataArray)")
+        if not name:
+            raise ArgumentError("a name is empty; it must be a string of length 1 or greater")
         if "/" in name:
             raise ArgumentError(f"{name!r}: a slash in a name stands for a group; rename() it")
 
@@ -166,10 +178,11 @@ def _check_names(dataset: xr.Dataset) -> None:
 
 
 def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited: set[str],
-            kept: Mapping[str, dict[str, Any]]) -> tuple[dict[str, Prepared], dict[str, Any]]:
+            kept: Mapping[str, dict[str, Any]], options: str
+            ) -> tuple[dict[str, Prepared], dict[str, Any]]:
     """The variables and attributes as they go into the file.
 
-    kept: of variables that the file has, by what they are encoded there.
+    kept: of variables that the file has, by what they are encoded there. options: of the file.
     """
     dataset = dataset.copy(deep=False)
     keywords: dict[str, dict[str, Any]] = {}
@@ -182,10 +195,9 @@ def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited:
             keywords[name] = {key: value for key, value in keys.items() if key not in _CF}
             variable.encoding = {key: value for key, value in keys.items() if key in _CF}
         else:
-            # How the file that it came from was stored says nothing about this one.
-            keywords[name] = {}
+            keywords[name] = _inherited(variable, unlimited, options)
             variable.encoding = {key: value for key, value in variable.encoding.items()
-                                 if key in _CF}
+                                 if key not in (*NETCDF, *OWN)}
         if name in kept:
             variable.encoding.update(kept[name])
     variables, attributes = xr.conventions.encode_dataset_coordinates(dataset)
@@ -198,6 +210,24 @@ def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited:
                              name in encoding, unlimited)
         for name, variable in encoded.items()}
     return prepared, _without_ours(attributes)
+
+
+def _inherited(variable: xr.Variable, unlimited: set[str], options: str) -> dict[str, Any]:
+    """What a variable's own encoding asks for: chunks that still fit, deflate. Not codecs and
+    bounds of the file that it came from, which say nothing about this one."""
+    encoding = variable.encoding
+    keys: dict[str, Any] = {}
+    chunks = encoding.get("chunksizes")
+    if chunks is not None and "chunk" not in options and len(chunks) == variable.ndim:
+        fits = all(chunk <= length or str(dim) in unlimited
+                   for chunk, length, dim in zip(chunks, variable.shape, variable.dims))
+        if fits and encoding.get("original_shape", variable.shape) == variable.shape:
+            keys["chunksizes"] = tuple(chunks)
+    by_options = any(word in options for word in ("codec", "bound", "target"))
+    if not by_options and (encoding.get("zlib") or encoding.get("compression") in ("zlib", "gzip")):
+        keys.update({key: encoding[key] for key in ("complevel", "shuffle") if key in encoding},
+                    zlib=True)
+    return keys
 
 
 def _without_ours(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -215,6 +245,9 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         raise ArgumentError(f"{where}: {unused[0]} says nothing of values of {source.dtype}")
     for coder in _TEXTS:
         encoded = coder.encode(encoded, name=name)
+    if encoded.dtype.kind == "S" and encoded.dtype.itemsize > 1:  # dtype=str asks for that.
+        texts = np.char.decode(np.asarray(encoded.data), "utf-8").astype(object)
+        encoded = xr.Variable(encoded.dims, texts, encoded.attrs, encoded.encoding)
     attributes = _without_ours(encoded.attrs)
     fill = attributes.pop("_FillValue", None)
     dtype: Any = encoded.dtype if encoded.dtype.kind not in "OUT" else str
@@ -236,8 +269,7 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
             values = PackedParts(name, source, encoded, bound)
         elif bound is None:
             words.setdefault("bound", "none")  # One of `options` is of values, not of these.
-    if name in dataset.coords and not any(key in words for key in
-                                          ("abs", "rel", "pw_rel", "psnr", "bound")):
+    if name in dataset.coords and not any(key in words for key in (*BOUNDS, "bound")):
         words["bound"] = "none"
         words.setdefault("codec", "deflate")
     if dtype is str or not encoded.dims:
@@ -329,7 +361,7 @@ def write_dataset(
     where = os.path.expanduser(_file.path_of(path))
     if mode == "r+" and not os.path.exists(where):
         raise NotFoundError(f"{where} is not there, which mode 'r+' adds to")
-    writer = _Writer(dataset, place, encoding, unlimited_dims, append_dim, region)
+    writer = _Writer(dataset, place, encoding, unlimited_dims, append_dim, region, options)
     if opening == "a" and os.path.exists(where):
         with _file.open(where, "r") as file:
             writer.look_at(file)
@@ -363,7 +395,7 @@ def write_datatree(
         dataset = node.to_dataset(inherit=write_inherited_coords or at_root)
         writers.append(_Writer(dataset, "/" if at_root else node.path,
                                (encoding or {}).get(node.path),
-                               (unlimited_dims or {}).get(node.path), None, None))
+                               (unlimited_dims or {}).get(node.path), None, None, options))
     if opening == "a" and os.path.exists(where):
         with _file.open(where, "r") as file:
             for writer in writers:
@@ -398,7 +430,8 @@ class _Writer:
     """One dataset on its way into one group."""
 
     def __init__(self, dataset: xr.Dataset, place: str, encoding: Encodings, unlimited: Any,
-                 append_dim: Optional[str], region: Region) -> None:
+                 append_dim: Optional[str], region: Region, options: str
+                 ) -> None:
         _check_names(dataset)
         if append_dim is not None and append_dim not in dataset.dims:
             hint = nearest(append_dim, map(str, dataset.dims))
@@ -409,6 +442,7 @@ class _Writer:
         self._unlimited = checked_unlimited(dataset, unlimited)
         self._append_dim = append_dim
         self._region = region
+        self._options = text_of("options", options)
         self._starts: dict[str, int] = {}  # Where along a dimension the dataset begins.
         self._kept: dict[str, dict[str, Any]] = {}
         self._prepared: dict[str, Prepared] = {}
@@ -502,7 +536,7 @@ class _Writer:
             raise NotFoundError("region: there is no file with such variables to write into")
         self._unlimited = unlimited
         self._prepared, self._attributes = prepare(self._dataset, self._encoding, unlimited,
-                                                   self._kept)
+                                                   self._kept, self._options)
 
     def write(self, file: _file.File, progress: Progress) -> None:
         group = file if self._place == "/" else file.require_group(self._place)

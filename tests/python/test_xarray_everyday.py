@@ -8,6 +8,7 @@ decoded and as stored. A call that reads runs on a file that the netCDF4 library
 import io
 import pickle
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -460,6 +461,8 @@ VALUES = {
     "a scalar": {"n": 3.5}, "a text alone": {"n": "word"}, "a time alone": {"n": TIMES[3]},
     "nothing": {"n": (("empty",), np.zeros(0, "f4"))},
     "big endian": {"n": (("y",), np.arange(16, dtype=">f4"))},
+    "bytes with a fill value": {"n": xr.Variable(
+        ("y",), np.array([b"ab", b"c", np.nan, b"de"] * 4, object), {}, {"_FillValue": b"X"})},
     "unsigned": {"n": (("y",), np.arange(16, dtype="u8"))},
     "attributes": {"n": (("y",), np.arange(16), {
         "flag_values": np.array([1, 2], "i1"), "note": "ä", "valid_range": [0.0, 1.5], "one": 3})},
@@ -494,6 +497,42 @@ def test_a_dataarray(array, tmp_path):
     assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
     with xr.open_dataarray(tmp_path / "ours.nc", engine="tailrace") as back:
         assert back.name == array.name and np.array_equal(back, array, equal_nan=True)
+
+
+def test_what_variables_ask_for_by_their_own_encoding(tmp_path):
+    """ds.t.encoding[...] is honoured as by the peer; options given to the call go first."""
+    given = dataset(raw=(("y",), np.array([b"one", b"three"] * 8)))
+    given.t.encoding.update(chunksizes=(4, 8, 24), zlib=True, complevel=7, codec="trzz", abs=3)
+    given.raw.encoding["dtype"] = str
+    given.encoding["unlimited_dims"] = {"time", "gone"}
+    with pytest.warns(UserWarning, match="gone"):
+        tailrace.write_dataset(given, tmp_path / "out.nc")
+    with tailrace.open(tmp_path / "out.nc") as file, h5py.File(tmp_path / "out.nc") as raw:
+        assert file["t"].chunks == (4, 8, 24) and raw["t"].compression_opts == 7
+        assert np.array_equal(file["t"][...], given.t.values, equal_nan=True)
+        assert file.dimensions["time"].unlimited and list(file["raw"][:2]) == ["one", "three"]
+    del given.encoding["unlimited_dims"]
+    tailrace.write_dataset(given.isel(time=slice(3)), tmp_path / "out.nc",
+                           options="codec=trz,bound=abs=0.01")
+    with tailrace.open(tmp_path / "out.nc") as file:
+        assert file["t"].codec == "trz" and file["t"].chunks != (4, 8, 24)
+
+
+def test_what_tailrace_notes_is_in_the_encoding(tmp_path):
+    """Attributes are the data's; another file does not inherit what was promised of this one."""
+    tailrace.write_dataset(dataset(), tmp_path / "out.nc",
+                           encoding={"t": {"abs": 0.01, "codec": "trz"}})
+    with xr.open_dataset(tmp_path / "out.nc", engine="tailrace") as back:
+        assert back.t.attrs == {"units": "K"} and set(back.attrs) == {"title", "levels"}
+        assert back.t.encoding["tailrace_absolute_bound"] == 0.01
+        assert back.t.encoding["codec"] == "trz" and "tailrace_readers_need" in back.encoding
+        back.load()
+    back.to_netcdf(tmp_path / "theirs.nc", engine="netcdf4")
+    with netCDF4.Dataset(tmp_path / "theirs.nc") as file:
+        assert not [name for name in file["t"].ncattrs() if name.startswith("tailrace")]
+    tailrace.write_dataset(back, tmp_path / "again.nc", encoding={"t": dict(back.t.encoding)})
+    with tailrace.open(tmp_path / "again.nc") as file:
+        assert file["t"].codec == "trz" and file["t"].attrs["tailrace_bound_mode"] == "none"
 
 
 # --- adding to files ------------------------------------------------------------------------------
