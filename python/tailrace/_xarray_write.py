@@ -159,7 +159,9 @@ def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
     for name in names:
         if name not in dataset.dims:
             hint = nearest(name, map(str, dataset.dims))
-            raise ArgumentError(f"unlimited_dims names {name!r}, no dimension of the dataset{hint}")
+            raise ArgumentError(f"Unlimited dimension(s) {name!r} declared in "
+                                "'unlimited_dims-kwarg', but not part of current dataset "
+                                f"dimensions{hint}")
     return {str(name) for name in names}
 
 
@@ -169,9 +171,10 @@ def _check_names(dataset: xr.Dataset) -> None:
             raise TypeError(f"{name!r} is the name of a variable or dimension, which must be a "
                             "string or None (of a DataArray)")
         if not name:
-            raise ArgumentError("a name is empty; it must be a string of length 1 or greater")
+            raise ArgumentError("a name is empty; the string must be length 1 or greater")
         if "/" in name:
-            raise ArgumentError(f"{name!r}: a slash in a name stands for a group; rename() it")
+            raise ArgumentError(f"{name!r}: Forward slashes '/' are not allowed in names, where "
+                                "they stand for groups; rename() it")
 
 
 # --- encoding -------------------------------------------------------------------------------------
@@ -565,8 +568,9 @@ class _Writer:
                 if dim not in group.dimensions:
                     group.create_dimension(dim, int(length))  # Another one than the parent's.
                     continue
-                raise ArgumentError(f"variable {name!r}: dimension {dim!r} is {lengths[dim][0]} "
-                                    f"long in the file, {length} in the dataset")
+                raise ArgumentError(f"variable {name!r}: Unable to update size for existing "
+                                    f"dimension {dim!r}: it is {lengths[dim][0]} long in the "
+                                    f"file, {length} in the dataset")
 
     def _create(self, group: Group, name: str, variable: Prepared, progress: Progress) -> None:
         made = group.create_variable(name, variable.dims, variable.dtype,

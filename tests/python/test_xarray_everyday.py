@@ -584,7 +584,7 @@ def test_what_cannot_be_appended(tmp_path):
     for given, words in (
             (whole.drop_vars("t"), "no 't'"),
             (whole.assign(w=("time", np.arange(12.0))), "no 'w'"),
-            (whole.isel(x=slice(3)), "'x' is 24 long"),
+            (whole.isel(x=slice(3)), "'x': it is 24 long"),
             (whole.isel(time=[1]), "units = 'days since 2001-01-01'"),
             (whole.isel(time=[8]).assign(t=whole.t.isel(time=[8]).transpose("y", "time", "x")),
              "'t' has the dimensions"),
