@@ -23,7 +23,7 @@ from cli_tools import REAL_DATA, ROOT, program
 tailrace = python_package.load()
 
 # Those that need a package that is not ours.
-OPTIONAL = {"_xarray": "xarray"}
+OPTIONAL = {"_xarray": "xarray", "_xarray_write": "xarray"}
 
 
 @pytest.mark.parametrize("name", ["", *(
