@@ -474,7 +474,7 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   if (!is_floating(request.dtype)) return false;
   request.chunk_shape = dataset.storage.chunk_shape;
   request.absolute_bound = *bound;
-  if (!it.no_fill) request.fill_value = element_number(it.type, variable.fill);
+  request.fill_value = kept_value(it);
   Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
   if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
   variable.resolved.codec = std::move(*codec);

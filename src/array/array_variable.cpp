@@ -10,12 +10,14 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "array/array_file.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
 #include "core/option_table.hpp"
+#include "describe/field_attributes.hpp"
 #include "describe/input_bytes.hpp"
 
 namespace tailrace {
@@ -122,6 +124,34 @@ Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dime
   return made;
 }
 
+namespace {
+
+/// One element of a type as a fill value of another, where that has it.
+std::optional<double> fill_from(ModelType type, std::span<const std::byte> element, DType dtype) {
+  const std::optional<DType> from = model_dtype(type);
+  if (!from || element.size() < dtype_bytes(*from)) return std::nullopt;
+  return visit_dtype(*from, [&]<class T>() {
+    using Widest =
+        std::conditional_t<std::is_floating_point_v<T>, double,
+                           std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+    T value{};
+    std::memcpy(&value, element.data(), sizeof value);
+    return fill_for_dtype(static_cast<Widest>(value), dtype);
+  });
+}
+
+}  // namespace
+
+std::optional<double> kept_value(const ModelVariable& variable) {
+  const std::optional<DType> dtype = array_dtype(variable.type);
+  if (!dtype || variable.type == ModelType::text_char) return std::nullopt;
+  const ModelAttribute* fill = variable.attribute("_FillValue");
+  const ModelAttribute* said = fill != nullptr ? fill : variable.attribute("missing_value");
+  if (said != nullptr && said->n_values == 1) return fill_from(said->type, said->values, *dtype);
+  if (variable.no_fill) return std::nullopt;
+  return fill_from(variable.type, fill_element(variable), *dtype);
+}
+
 Status adapt_to_parts(const std::string& path, FieldOptions& options) {
   if (options.over_time) {
     return Status(Code::invalid_argument, "variable \"" + path +
@@ -151,7 +181,8 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
                   "variable \"" + path + "\" holds text, which can only be kept exactly");
   }
   TAILRACE_TRY(adapt_to_parts(path, made));
-  if (is_float(it.type) && !it.no_fill) made.fill_value = element_number(it.type, fill_element(it));
+  // Where nothing is lost, integers have no use for it.
+  if (is_float(it.type) || !made.bound.lossless()) made.fill_value = kept_value(it);
   return made;
 }
 

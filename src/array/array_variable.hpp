@@ -75,6 +75,11 @@ std::optional<DType> array_dtype(ModelType type);
 /// type; zeros where that is switched off.
 std::vector<std::byte> fill_element(const ModelVariable& variable);
 
+/// The value that a lossy codec must keep bit for bit, as it means that there is none: _FillValue,
+/// else missing_value, else what never-written elements read as. Nothing: neither, or no double is
+/// equal to it.
+std::optional<double> kept_value(const ModelVariable& variable);
+
 /// An element of type f32 or f64 as a number.
 double element_number(ModelType type, const std::vector<std::byte>& element);
 

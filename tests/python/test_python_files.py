@@ -242,6 +242,42 @@ def test_relative_bounds_and_defaults(path):
         assert 20 * np.log10(span / np.sqrt((error ** 2).mean())) >= 80
 
 
+@pytest.mark.parametrize("dtype, fill, bound, codec", [
+    ("i2", -999, 3, "portable"), ("i4", -999, 4, "portable"), ("i4", 0, 7, "portable"),
+    ("u1", 255, 2, "portable"), ("i8", -999, 5, "portable"), ("i4", 2**31 - 1, 4, "portable"),
+    ("f4", -999.5, 0.3, "trz"), ("f8", 1e20, 0.3, "portable")])
+@pytest.mark.parametrize("name", ["_FillValue", "missing_value"])
+def test_a_value_that_means_none_is_kept(path, dtype, fill, bound, codec, name):
+    """Bit for bit, and no other value becomes it, whatever the type and the attribute's name."""
+    random = np.random.default_rng(3)
+    # Near the fill value, too, for what rounding could make of them.
+    values = np.clip(random.integers(-60, 60, 4000) * bound + (fill if abs(fill) < 2000 else 0),
+                     *((np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype[0] != "f" else (-1e6, 1e6))
+                     ).astype(dtype)
+    values[values == np.dtype(dtype).type(fill)] += np.dtype(dtype).type(1)
+    values[::3] = fill
+    none = values == np.dtype(dtype).type(fill)
+    known = {"fill_value": fill} if name == "_FillValue" else {
+        "attrs": {name: np.dtype(dtype).type(fill)}}
+    with tailrace.open(path, "w") as file:
+        file.create_variable("u", ("x",), data=values, codec=codec, abs=bound, **known)
+    with h5py.File(path) as file:
+        read = file["u"][...]
+    np.testing.assert_array_equal(read == np.dtype(dtype).type(fill), none)
+    assert np.abs(read.astype("f8") - values.astype("f8")).max() <= bound
+
+
+def test_a_missing_value_is_no_part_of_the_range(path):
+    values = np.linspace(0, 10, 5000, dtype="f4")
+    values[::4] = 1e20
+    with tailrace.open(path, "w") as file:
+        file.create_variable("u", ("x",), data=values, rel=1e-3,
+                             attrs={"missing_value": np.float32(1e20)})
+    with tailrace.open(path) as file:
+        error = np.abs(file["u"][:].astype("f8") - values)
+    assert error.max() <= 0.01
+
+
 def test_without_a_bound_nothing_is_lost(path):
     with tailrace.open(path, "w") as file:
         file.create_variable("u", ("t", "y", "x"), data=FIELD)
