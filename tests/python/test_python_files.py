@@ -251,9 +251,9 @@ def test_a_value_that_means_none_is_kept(path, dtype, fill, bound, codec, name):
     """Bit for bit, and no other value becomes it, whatever the type and the attribute's name."""
     random = np.random.default_rng(3)
     # Near the fill value, too, for what rounding could make of them.
-    values = np.clip(random.integers(-60, 60, 4000) * bound + (fill if abs(fill) < 2000 else 0),
-                     *((np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype[0] != "f" else (-1e6, 1e6))
-                     ).astype(dtype)
+    least, most = (-1e6, 1e6) if dtype[0] == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    values = random.integers(-60, 60, 4000) * bound + (fill if abs(fill) < 2000 else 0)
+    values = np.clip(values, least, most).astype(dtype)
     values[values == np.dtype(dtype).type(fill)] += np.dtype(dtype).type(1)
     values[::3] = fill
     none = values == np.dtype(dtype).type(fill)
