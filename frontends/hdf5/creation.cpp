@@ -209,10 +209,14 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   Result<DatasetArray::Plan> plan = DatasetArray::Plan();
   Hdf5Id list;
   bool understood = false;
+  // First: whatever a rank lacks, the others wait for it here.
+  Result<std::shared_ptr<const BoxSeries>> boxes = hear_boxes(session, call);
   {
     const Hdf5Scope scope;
     understood = read_call(call, definition) && !lacks_chunks(definition);
-    if (understood) {
+    if (understood && !boxes.ok()) plan = boxes.status();
+    if (understood && boxes.ok()) {
+      definition.boxes = std::move(*boxes);
       plan = session.array->plan_new(definition);
       if (plan.ok()) {
         Result<Hdf5Id> made = creation_list_of(session, call, *plan);

@@ -165,6 +165,11 @@ Status enter_copies(Session& session, hid_t location, const char* name);
 /// Enter all datasets of a file that was opened, as rank 0 finds them. Collective.
 Status enter_datasets(Session& session);
 
+/// What lies in a level's dataset of a plotfile that a call creates (plotfile.cpp), as rank 0 finds
+/// it; null: another dataset, or what is there does not fit together. Collective for datasets that
+/// are named as a level's, which H5Dcreate is in any case: one broadcast. Errors are alike.
+Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call);
+
 /// An object's path, as far as it has one.
 std::string path_of_object(hid_t object);
 /// Where an object's header lies in this rank's file.

@@ -76,6 +76,34 @@ bool any_of(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
 
+/// Chunks of one dimension for HDF5, each of which is encoded as the slab of a box that it is.
+class BoxCodec final : public CodecOver {
+ public:
+  BoxCodec(BoxChunks chunks, std::vector<std::unique_ptr<Codec>> by_shape)
+      : CodecOver(nullptr), chunks_(std::move(chunks)), by_shape_(std::move(by_shape)) {}
+  /// The codec whose filters the header has. Without memory it stays where it is.
+  void take(std::unique_ptr<Codec>& of_header) {
+    inner_ = std::shared_ptr<const Codec>(std::move(of_header));
+  }
+
+  const Codec& of_chunk(std::uint64_t chunk_index) const override {
+    return *by_shape_[chunks_.part(chunk_index).shape];
+  }
+  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
+    std::uint64_t most = inner_->working_bytes(n_bytes);
+    for (const auto& codec : by_shape_) most = std::max(most, codec->working_bytes(n_bytes));
+    return most;
+  }
+  Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
+                     std::span<std::byte> values) const override {
+    return inner_->decode_into(encoded, filter_mask, values);
+  }
+
+ private:
+  BoxChunks chunks_;
+  std::vector<std::unique_ptr<Codec>> by_shape_;
+};
+
 }  // namespace
 
 Box DatasetArray::box_of(const SlabPart& part) { return {part.first, part.slab.count}; }
@@ -268,8 +296,26 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition) c
   return field;
 }
 
+/// Tell the codec the shapes of the boxes: the header cannot, as a dataset's chunks have one there.
+Status DatasetArray::encode_by_boxes(const BoxSeries& boxes, const FieldDefinition& definition,
+                                     ResolvedField& resolved) const {
+  CodecRequest request = codec_request(definition, resolved);
+  if (resolved.codec->name() != request.name) return Status();  // Of values that are all alike.
+  if (!codec_entry(request.name).chunks_say_shape) return Status();
+  BoxChunks chunks(boxes, resolved.chunk_shape[0]);
+  std::vector<std::unique_ptr<Codec>> by_shape;
+  for (const Shape& shape : chunks.shapes()) {
+    request.chunk_shape = shape;
+    TAILRACE_TAKE(by_shape.emplace_back(), make_codec(request, options_.file.plugin_path));
+  }
+  auto made = std::make_unique<BoxCodec>(std::move(chunks), std::move(by_shape));
+  made->take(resolved.codec);
+  resolved.codec = std::move(made);
+  return Status();
+}
+
 /// Chunks, codec and layout; of a bound that needs the values' range for now the exact form.
-Status DatasetArray::resolve_new(FieldState& field, const Definition& definition) {
+Status DatasetArray::resolve_new(FieldState& field, const Definition& definition, Plan& plan) {
   FieldOptions& options = field.definition.options;
   const bool late = options.bound.needs_range();
   if (late && options.codec != yardstick_codec) {
@@ -281,10 +327,16 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
   }
   const std::uint64_t element = definition.element_bytes;
   Shape& chunk = field.resolved.chunk_shape;
+  const bool ours_to_choose = definition.chunk_shape.empty() && !options.chunk_shape;
+  const std::uint64_t of_boxes =
+      ours_to_choose && definition.boxes != nullptr
+          ? chunk_length_for(*definition.boxes, element, 2 * options.chunk_bytes)
+          : 0;
+  if (of_boxes > 0) plan.boxes = definition.boxes;
   chunk = !definition.chunk_shape.empty() ? definition.chunk_shape
-          : options.chunk_shape
-              ? *options.chunk_shape
-              : choose_chunk_shape(definition.shape, element, options.chunk_bytes);
+          : options.chunk_shape           ? *options.chunk_shape
+          : of_boxes > 0                  ? Shape{of_boxes}
+                         : choose_chunk_shape(definition.shape, element, options.chunk_bytes);
   for (std::size_t d = 0; d < chunk.size() && definition.chunk_shape.empty(); ++d) {
     chunk[d] = std::clamp<std::uint64_t>(chunk[d], 1, definition.shape[d]);
   }
@@ -296,6 +348,9 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
   fields.push_back(std::move(field));
   const Status made = prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr);
   field = std::move(fields.front());
+  if (made.ok() && plan.boxes != nullptr) {
+    TAILRACE_TRY(encode_by_boxes(*plan.boxes, field.definition, field.resolved));
+  }
   field.definition.options.bound = asked;
   TAILRACE_TRY(made);
   if (field.definition.extendable && field.resolved.layout->base_from() == BaseFrom::shape) {
@@ -327,7 +382,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     plan.keep_filters = true;
     return plan;
   }
-  TAILRACE_TRY(resolve_new(*plan.field, definition));
+  TAILRACE_TRY(resolve_new(*plan.field, definition, plan));
   if (own_chunks &&
       most_memory_bytes(*plan.field) > options_.file.memory_bytes - memory_.cap_bytes()) {
     plan = Plan();
@@ -361,6 +416,7 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   variable.resolved = std::move(plan.field->resolved);
   variable.storage = ArrayStorage::chunked;
   live.bound_open = variable.definition.options.bound.needs_range();
+  live.boxes = plan.boxes;
   return added;
 }
 

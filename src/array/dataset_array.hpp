@@ -32,6 +32,7 @@
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/private_storage.hpp"
+#include "layout/chunk_shape.hpp"
 
 namespace tailrace {
 
@@ -51,6 +52,8 @@ class DatasetArray final : private ArrayEngine {
     bool addresses = false;       ///< but on rank 0, whose file they refer to.
     std::string only_by_root;     ///< Why rank 0 must write it with HDF5; empty: it need not.
     bool own_filters = false;     ///< The program has set filters; they stay unless options say so.
+    /// A plotfile's: what lies in it, all of its elements; null: not known.
+    std::shared_ptr<const BoxSeries> boxes;
   };
   /// How it will be stored.
   struct Plan {
@@ -59,6 +62,7 @@ class DatasetArray final : private ArrayEngine {
     bool keep_filters = false;  ///< The program's own list says how.
     StoredForm form;            ///< In chunks, else: what the creation list must say.
     std::shared_ptr<FieldState> field;
+    std::shared_ptr<const BoxSeries> boxes;  ///< By which chunks are cut; null: by none.
   };
 
   /// Create a file, or open one to write. `options.file.hdf5_*_list` are the program's lists.
@@ -177,8 +181,9 @@ class DatasetArray final : private ArrayEngine {
     bool by_value = true;
     bool addresses = false;
     bool flushed = false;
-    bool described = false;   ///< Its attributes tell how it was stored.
-    bool bound_open = false;  ///< The values of the first flush decide it.
+    bool described = false;                  ///< Its attributes tell how it was stored.
+    bool bound_open = false;                 ///< The values of the first flush decide it.
+    std::shared_ptr<const BoxSeries> boxes;  ///< By which its chunks are cut; null: by none.
     Shape shape;
     Shape file_shape;             ///< At the last flush.
     std::optional<Shape> cut_to;  ///< Chunks that are not wholly within are not what they were.
@@ -203,7 +208,9 @@ class DatasetArray final : private ArrayEngine {
   bool shares_chunks(std::size_t dataset) const;
   void share_preserved();
   Result<FieldDefinition> define_new(const Definition& definition) const;
-  Status resolve_new(FieldState& field, const Definition& definition);
+  Status resolve_new(FieldState& field, const Definition& definition, Plan& plan);
+  Status encode_by_boxes(const BoxSeries& boxes, const FieldDefinition& definition,
+                         ResolvedField& resolved) const;
   Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes) const;
   void begin_time(std::uint64_t latest);

@@ -200,6 +200,11 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     resolved.absolute_bound = now.absolute_bound;
     resolved.verify = now.verify;
     resolved.codec = std::make_unique<LateCodec>(std::move(now.codec), header);
+    const std::shared_ptr<const BoxSeries>& boxes = live_[open[i]].boxes;
+    if (boxes == nullptr) continue;
+    // Short of memory, chunks have one dimension: worse, and within the bound.
+    static_cast<void>(local_part(
+        [&] { return encode_by_boxes(*boxes, variables_[open[i]].definition, resolved); }));
   }
   return Status();
 }

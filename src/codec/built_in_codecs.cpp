@@ -118,6 +118,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .keeps_pw_rel = true,
        .proves_bound = true,
        .has_books = true,
+       .chunks_say_shape = true,
        .filter_id = trz::filter_id,
        .readers_need =
            "trz (libh5trz.so in HDF5_PLUGIN_PATH; h5py: pip install ., import tailrace)",
@@ -128,6 +129,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
                   "(dimension=auto|1|2|3); readers need libh5xor.so",
        .make = make_xor_codec,
        .settings = {"dimension"},
+       .chunks_say_shape = true,
        .filter_id = neighbour_xor::filter_id,
        .readers_need = "xor (libh5xor.so in HDF5_PLUGIN_PATH)",
        .stage = stored_xor_stage},

@@ -81,6 +81,13 @@ class Codec {
   /// Memory that one encode() needs besides input and output, for the memory budget.
   virtual std::uint64_t working_bytes(std::uint64_t n_bytes) const = 0;
 
+  /// What encodes this chunk of the dataset, where chunks are not alike within; this codec decodes
+  /// what that makes.
+  virtual const Codec& of_chunk(std::uint64_t chunk_index) const {
+    static_cast<void>(chunk_index);
+    return *this;
+  }
+
   /// Encode one whole chunk; `values` (chunk_shape, row-major, native order) is consumed.
   /// Not collective. Thread-safe.
   /// @error codec_failed  the filter refused a mandatory stage.  @error out_of_memory

@@ -161,15 +161,16 @@ std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& 
 Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index,
                                   Buffer& values) {
   ChunkOutcome outcome;
+  const Codec& codec = plan.codec->of_chunk(chunk_index);
   if (!plan.verify && !may_refuse(plan)) {
-    Result<EncodedBytes> encoded = plan.codec->encodes_apart()
-                                       ? plan.codec->encode_from(std::as_const(values).bytes())
-                                       : plan.codec->encode(std::move(values));
+    Result<EncodedBytes> encoded = codec.encodes_apart()
+                                       ? codec.encode_from(std::as_const(values).bytes())
+                                       : codec.encode(std::move(values));
     if (!encoded.ok()) return at_chunk(plan, chunk_index, encoded.status());
     outcome.encoded = std::move(*encoded);
     return outcome;
   }
-  Result<EncodedBytes> encoded = plan.codec->encode_from(std::as_const(values).bytes());
+  Result<EncodedBytes> encoded = codec.encode_from(std::as_const(values).bytes());
   Status verdict = encoded.status();
   const auto verify_start = std::chrono::steady_clock::now();
   if (verdict.ok() && plan.verify) {

@@ -131,4 +131,76 @@ Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint6
   return slab;
 }
 
+// --- boxes one behind the other
+
+namespace {
+
+/// Rank 0 keeps some 50 bytes of each chunk while a file is written.
+constexpr std::uint64_t most_box_chunks = std::uint64_t{1} << 22;
+/// Less does not pay for a chunk's head and its place in the index.
+constexpr std::uint64_t least_box_chunk_bytes = 16U << 10;
+
+/// The slab of a box that `length` cells in a row are, or, as a shape of one dimension, that they
+/// are none. `length` divides the box's cells.
+Shape slab_of(const Shape& cells, std::uint64_t length) {
+  Shape slab;
+  std::uint64_t inner = 1;
+  for (std::size_t d = cells.size(); d-- > 0 && inner < length;) {
+    const std::uint64_t thickness = length % (inner * cells[d]) == 0 ? cells[d] : length / inner;
+    if ((inner * cells[d]) % (inner * thickness) != 0) return {length};
+    slab.insert(slab.begin(), thickness);
+    inner *= thickness;
+    if (thickness < cells[d]) break;
+  }
+  return inner == length ? slab : Shape{length};
+}
+
+}  // namespace
+
+std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t element_bytes,
+                               std::uint64_t most_bytes) {
+  constexpr std::uint64_t kMostParts = 1U << 16;
+  std::uint64_t common = 0;
+  std::uint64_t n_all = 0;
+  for (const BoxSeries::Run& run : boxes.runs) {
+    common = std::gcd(common, n_elements(run.cells));
+    n_all += run.n_boxes * boxes.components.size() * n_elements(run.cells);
+  }
+  const std::uint64_t least =
+      std::max(least_box_chunk_bytes / element_bytes, n_all / most_box_chunks);
+  std::uint64_t longest = 0;
+  for (std::uint64_t n_parts = 1; n_parts <= kMostParts && common / n_parts >= least; ++n_parts) {
+    const std::uint64_t length = common / n_parts;
+    if (common % n_parts != 0 || length > most_bytes / element_bytes) continue;
+    if (longest == 0) longest = length;
+    const bool slabs = std::all_of(boxes.runs.begin(), boxes.runs.end(), [&](const auto& run) {
+      return run.cells.size() == 1 || slab_of(run.cells, length).size() > 1;
+    });
+    if (slabs) return length;
+  }
+  return longest;
+}
+
+BoxChunks::BoxChunks(const BoxSeries& boxes, std::uint64_t chunk_length)
+    : n_components_(boxes.components.size()) {
+  std::uint64_t first_chunk = 0;
+  for (const BoxSeries::Run& run : boxes.runs) {
+    const std::uint64_t of_component = n_elements(run.cells) / chunk_length;
+    const Shape slab = slab_of(run.cells, chunk_length);
+    const auto known = std::find(shapes_.begin(), shapes_.end(), slab);
+    runs_.push_back({first_chunk, of_component, static_cast<std::size_t>(known - shapes_.begin())});
+    if (known == shapes_.end()) shapes_.push_back(slab);
+    first_chunk += run.n_boxes * n_components_ * of_component;
+  }
+}
+
+BoxChunks::Part BoxChunks::part(std::uint64_t chunk_index) const {
+  const auto behind =
+      std::upper_bound(runs_.begin(), runs_.end(), chunk_index,
+                       [](std::uint64_t index, const Run& run) { return index < run.first_chunk; });
+  const Run& run = *(behind - 1);
+  const std::uint64_t within = (chunk_index - run.first_chunk) / run.chunks_of_component;
+  return {run.shape, static_cast<std::size_t>(within % n_components_)};
+}
+
 }  // namespace tailrace

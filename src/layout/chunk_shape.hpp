@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/box.hpp"
 
@@ -45,5 +47,47 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
 /// unless they would be tiny. @param cut_gcd  as in DecompositionFacts.
 Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                      const Shape& cut_gcd = {});
+
+// --- Boxes one behind the other in an array of one dimension, as plotfiles have them: of each box
+// all cells of its first component, then of its second, and so on.
+
+struct BoxSeries {
+  struct Run {
+    std::uint64_t n_boxes = 0;
+    Shape cells;  ///< Of each of these boxes, slowest axis first; extents >= 1.
+  };
+  std::vector<Run> runs;
+  std::vector<std::string> components;  ///< Their names; at least one.
+};
+
+/// The length of chunks none of which holds cells of two components of a box: it divides the cells
+/// of each box. The longest of at most `most_bytes` by which every chunk is a box or a slab of it;
+/// where there is none, the longest. @returns 0 if such chunks would be tiny, or millions.
+std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t element_bytes,
+                               std::uint64_t most_bytes);
+
+/// What the chunks of such a length are. Immutable: for all threads.
+class BoxChunks {
+ public:
+  BoxChunks(const BoxSeries& boxes, std::uint64_t chunk_length);
+  /// The cells that chunks have, each shape once: the whole box, a slab of it, or, where its rows
+  /// do not fit the length, one dimension.
+  const std::vector<Shape>& shapes() const { return shapes_; }
+  struct Part {
+    std::size_t shape = 0;  ///< Of shapes().
+    std::size_t component = 0;
+  };
+  Part part(std::uint64_t chunk_index) const;
+
+ private:
+  struct Run {
+    std::uint64_t first_chunk = 0;
+    std::uint64_t chunks_of_component = 1;
+    std::size_t shape = 0;
+  };
+  std::vector<Run> runs_;
+  std::vector<Shape> shapes_;
+  std::size_t n_components_;
+};
 
 }  // namespace tailrace

@@ -5,7 +5,11 @@
 // box has all its cells of the first component, then of the second, and so on. Each rank writes its
 // boxes as one hyperslab: levels in turn collectively and independently.
 //
-//   write_plotfile FILE
+//   write_plotfile FILE [KIND]
+//
+// KIND: equal boxes; mixed ones, of one blocking factor; ones that are turned, of as many cells;
+// odd ones that have no factor in common; separate datasets for the components; boxes whose offsets
+// are unsaid.
 
 #include <hdf5.h>
 #include <mpi.h>
@@ -13,6 +17,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -20,9 +25,9 @@ namespace {
 constexpr int n_levels = 3;
 constexpr int n_components = 4;
 constexpr int n_boxes = 7;   // Of a level; ranks have unlike numbers of them, perhaps none.
-constexpr int n_cells = 16;  // Of a box, along each side.
-constexpr hsize_t box_values = hsize_t{n_components} * n_cells * n_cells * n_cells;
+constexpr int n_cells = 16;  // Of a box, along each side, where all are equal.
 
+std::string_view kind = "equal";
 int rank = 0;
 int n_ranks = 1;
 
@@ -51,13 +56,23 @@ hid_t box_type() {
 }
 
 Box box_of(int level, int index) {
+  int extents[3] = {n_cells, n_cells, n_cells};
+  if (kind == "mixed") extents[2] = 8 * (1 + index % 3);
+  if (kind == "turned" && index % 2 == 1) extents[0] /= 2;
+  if (kind == "turned" && index % 2 == 1) extents[1] *= 2;
+  if (kind == "odd") extents[0] = 11 + index;
   Box box{};
   for (int d = 0; d < 3; ++d) {
     box.low[d] = n_cells * (d == 0 ? index : level);
-    box.high[d] = box.low[d] + n_cells - 1;
+    box.high[d] = box.low[d] + extents[d] - 1;
   }
   return box;
 }
+
+int extent_of(const Box& box, int d) { return box.high[d] - box.low[d] + 1; }
+
+/// Of one component.
+int n_cells_of(const Box& box) { return extent_of(box, 0) * extent_of(box, 1) * extent_of(box, 2); }
 
 void write_attribute(hid_t object, const std::string& name, hid_t type, const void* value) {
   const hid_t space = CHECKED(H5Screate(H5S_SCALAR));
@@ -77,9 +92,10 @@ void write_text(hid_t object, const std::string& name, const std::string& text) 
 
 /// The variables differ by orders of magnitude, as densities, energies and fractions do.
 double value_at(int level, int box, int component, int cell) {
-  const int x = cell % n_cells + n_cells * box;
-  const int y = cell / n_cells % n_cells;
-  const int z = cell / n_cells / n_cells;
+  const Box cells = box_of(level, box);
+  const int x = cell % extent_of(cells, 0) + n_cells * box;
+  const int y = cell / extent_of(cells, 0) % extent_of(cells, 1);
+  const int z = cell / extent_of(cells, 0) / extent_of(cells, 1);
   const double wave = std::sin(0.07 * x) * std::cos(0.11 * y + level) + 0.01 * z;
   return std::pow(1e3, component) * (1.5 + wave);
 }
@@ -114,27 +130,37 @@ void write_by_root(hid_t group, const char* name, hid_t type, hsize_t n, const v
   CHECKED(H5Sclose(space));
 }
 
-void write_values(hid_t group, int level) {
+/// Of the boxes before this one, of one component.
+hsize_t cells_before(int level, int box) {
+  hsize_t n = 0;
+  for (int b = 0; b < box; ++b) n += static_cast<hsize_t>(n_cells_of(box_of(level, b)));
+  return n;
+}
+
+/// A dataset of some components.
+void write_values(hid_t group, int level, int first_component, int n_of_them) {
   const int first = n_boxes * rank / n_ranks;
-  const hsize_t n = static_cast<hsize_t>(n_boxes * (rank + 1) / n_ranks - first);
+  const int end = n_boxes * (rank + 1) / n_ranks;
   std::vector<double> values;
-  for (int box = first; box < first + static_cast<int>(n); ++box) {
-    for (int component = 0; component < n_components; ++component) {
-      for (int cell = 0; cell < n_cells * n_cells * n_cells; ++cell) {
+  for (int box = first; box < end; ++box) {
+    for (int component = first_component; component < first_component + n_of_them; ++component) {
+      for (int cell = 0; cell < n_cells_of(box_of(level, box)); ++cell) {
         values.push_back(value_at(level, box, component, cell));
       }
     }
   }
-  const hsize_t n_all = n_boxes * box_values;
+  const auto n_each = static_cast<hsize_t>(n_of_them);
+  const hsize_t n_all = n_each * cells_before(level, n_boxes);
   const hid_t space = CHECKED(H5Screate_simple(1, &n_all, nullptr));
   const hid_t creation = CHECKED(H5Pcreate(H5P_DATASET_CREATE));
   CHECKED(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY));
   CHECKED(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER));
-  const hid_t dataset = CHECKED(H5Dcreate2(group, "data:datatype=0", H5T_NATIVE_DOUBLE, space,
+  const std::string name = "data:datatype=" + std::to_string(n_of_them == 1 ? first_component : 0);
+  const hid_t dataset = CHECKED(H5Dcreate2(group, name.c_str(), H5T_NATIVE_DOUBLE, space,
                                            H5P_DEFAULT, creation, H5P_DEFAULT));
-  const hsize_t start = static_cast<hsize_t>(first) * box_values;
-  const hsize_t count = n * box_values;
-  const hid_t memory = CHECKED(H5Screate_simple(1, count > 0 ? &count : &box_values, nullptr));
+  const hsize_t start = n_each * cells_before(level, first);
+  const hsize_t count = values.size();
+  const hid_t memory = CHECKED(H5Screate_simple(1, count > 0 ? &count : &n_all, nullptr));
   if (count > 0) {
     CHECKED(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &count, nullptr));
   } else {
@@ -163,15 +189,20 @@ void write_level(hid_t file, int level) {
   const Box domain = box_of(level, n_boxes);
   write_attribute(group, "prob_domain", type, &domain);
   std::vector<Box> boxes;
-  std::vector<long long> offsets{0};
-  for (int box = 0; box < n_boxes; ++box) {
-    boxes.push_back(box_of(level, box));
-    offsets.push_back(offsets.back() + static_cast<long long>(box_values));
+  std::vector<long long> offsets;
+  const int n_of_them = kind == "separate" ? 1 : n_components;
+  for (int box = 0; box < n_boxes; ++box) boxes.push_back(box_of(level, box));
+  for (int box = 0; box <= n_boxes; ++box) {
+    offsets.push_back(n_of_them * static_cast<long long>(cells_before(level, box)));
   }
   write_by_root(group, "boxes", type, boxes.size(), boxes.data());
-  write_by_root(group, "data:offsets=0", H5T_NATIVE_LLONG, offsets.size(), offsets.data());
+  if (kind != "unsaid") {
+    write_by_root(group, "data:offsets=0", H5T_NATIVE_LLONG, offsets.size(), offsets.data());
+  }
   CHECKED(H5Tclose(type));
-  write_values(group, level);
+  for (int component = 0; component < n_components; component += n_of_them) {
+    write_values(group, level, component, n_of_them);
+  }
   CHECKED(H5Gclose(group));
 }
 
@@ -181,10 +212,11 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-  if (argc != 2) {
-    std::fprintf(stderr, "write_plotfile FILE\n");
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "write_plotfile FILE [KIND]\n");
     MPI_Abort(MPI_COMM_WORLD, 3);
   }
+  if (argc == 3) kind = argv[2];
   if (rank == 0) create_serially(argv[1]);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int level = 0; level < n_levels; ++level) {

@@ -194,11 +194,22 @@ def test_how_datasets_are_stored(both):
     assert "62 (small: /colours, ...)" in said and "1 (elements of 40 bytes: /particles)" in said
 
 
-def plotfile_values(level):
-    """By box, component and cell: tests/hdf5_programs/write_plotfile.cpp."""
-    box, component, z, y, x = np.indices((7, 4, 16, 16, 16))
-    wave = np.sin(0.07 * (x + 16 * box)) * np.cos(0.11 * y + level) + 0.01 * z
-    return (1e3 ** component * (1.5 + wave)).ravel()
+def plotfile_boxes(kind):
+    """Extents of the boxes, slowest axis first: tests/hdf5_programs/write_plotfile.cpp."""
+    shapes = {"mixed": lambda box: (8 * (1 + box % 3), 16, 16),
+              "turned": lambda box: (16, 32, 8) if box % 2 else (16, 16, 16),
+              "odd": lambda box: (16, 16, 11 + box)}
+    return [shapes.get(kind, lambda box: (16, 16, 16))(box) for box in range(7)]
+
+
+def plotfile_values(level, kind="equal", components=range(4)):
+    """By box, component and cell."""
+    values = []
+    for box, shape in enumerate(plotfile_boxes(kind)):
+        z, y, x = np.indices(shape)
+        wave = np.sin(0.07 * (x + 16 * box)) * np.cos(0.11 * y + level) + 0.01 * z
+        values += [1e3 ** component * (1.5 + wave.ravel()) for component in components]
+    return np.concatenate(values)
 
 
 @FRONTS
@@ -212,7 +223,7 @@ def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
     with h5py.File(tmp_path / "ours.h5") as file:
         for level in range(3):
             values = file[f"level_{level}/data:datatype=0"]
-            assert filters_of(values) == [2, 1]
+            assert filters_of(values) == [2, 1] and values.chunks == (4096,)
             np.testing.assert_allclose(values[()], plotfile_values(level), rtol=1e-14)
     options = "level_1/data*: codec=trz,bound=abs=1e-1"
     run([*words, tmp_path / "lossy.h5"], ranks, True, front=front, TAILRACE_OPTIONS=options)
@@ -223,6 +234,64 @@ def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
             values = file[f"level_{level}/data:datatype=0"][()]
             error = np.abs(values - plotfile_values(level)).max()
             assert error <= 1e-5 if level != 1 else 0 < error <= 1e-1 + 1e-5
+
+
+def trz_shapes(dataset):
+    """The extents that the heads of a dataset's chunks have (docs/trz-format.md), in order."""
+    shapes = []
+    for first in range(0, len(dataset), dataset.chunks[0]):
+        chunk = dataset.id.read_direct_chunk((first,))[1]
+        shape, at = [], 10
+        for _ in range(chunk[9]):
+            extent, shift = 0, 0
+            while True:
+                extent |= (chunk[at] & 127) << shift
+                shift, at = shift + 7, at + 1
+                if chunk[at - 1] < 128:
+                    break
+            shape.append(extent)
+        shapes.append(tuple(shape))
+    return shapes
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("kind, slab_cells", [("equal", 4096), ("mixed", 2048), ("turned", 4096),
+                                              ("separate", 4096), ("odd", 0), ("unsaid", 0)])
+@pytest.mark.parametrize("options", ["codec=trz", "bound=rel=1e-7"])
+def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, ranks, front,
+                                                     tmp_path):
+    """By the boxes that rank 0 has written; every reader takes them for chunks of one dimension.
+    Where boxes have no slab in common, or do not fit what else is there, chunks are as ever."""
+    path = tmp_path / "ours.h5"
+    run([built("bin", f"hdf5_programs{front}", "write_plotfile"), path, kind], ranks, True,
+        front=front, TAILRACE_OPTIONS=options)
+    n_each = 1 if kind == "separate" else 4
+    expected = [(slab_cells // shape[1] // shape[2], *shape[1:]) for shape in plotfile_boxes(kind)
+                for _ in range(n_each * np.prod(shape) // max(slab_cells, 1)) if slab_cells > 0]
+    with h5py.File(path) as file:
+        for level in range(3):
+            for number in range(4 // n_each):
+                values = file[f"level_{level}/data:datatype={number}"]
+                assert filters_of(values) == [481]
+                assert (values.chunks == (slab_cells,)) == (slab_cells > 0)
+                shapes = trz_shapes(values)
+                assert {np.prod(shape) for shape in shapes} == {values.chunks[0]}
+                if options == "codec=trz":
+                    assert shapes == (expected or [values.chunks] * len(shapes))
+                else:  # Of some slabs trz folds axes.
+                    assert any(len(shape) > 1 for shape in shapes) == (slab_cells > 0)
+    with h5py.File(by_deflate(path)) as file:
+        for level in range(3):
+            for number in range(4 // n_each):
+                components = range(number, number + n_each)
+                written = plotfile_values(level, kind, components)
+                values = file[f"level_{level}/data:datatype={number}"][()]
+                error = np.abs(values - written)
+                if options == "codec=trz":
+                    np.testing.assert_allclose(values, written, rtol=1e-14)
+                else:
+                    assert 0 < error.max() <= 1.001e-7 * (written.max() - written.min())
 
 
 @FRONTS

@@ -119,6 +119,42 @@ TEST(ChunkShape, ManyTinyBlocksAreMerged) {
   EXPECT_EQ(chunk[0] % 8, 0U);
 }
 
+TEST(BoxChunks, NoChunkHoldsTwoComponents) {
+  // Elements of 8 bytes: what chunks of boxes are, and where they would be tiny.
+  const auto length = [](const std::vector<BoxSeries::Run>& runs, std::uint64_t most_bytes) {
+    return chunk_length_for({runs, {"a", "b", "c"}}, 8, most_bytes);
+  };
+  constexpr std::uint64_t kMost = 16U << 20;
+  EXPECT_EQ(length({{8, {32, 32, 32}}}, kMost), 32768U);
+  EXPECT_EQ(length({{8, {32, 32, 32}}}, 100U << 10), 8192U);  // 8 planes: 16 and 10 do not fit
+  EXPECT_EQ(length({{1, {8, 16, 16}}, {1, {24, 16, 16}}}, kMost), 2048U);
+  EXPECT_EQ(length({{1, {16, 16, 16}}, {1, {16, 32, 8}}}, kMost), 4096U);
+  EXPECT_EQ(length({{9, {8, 8, 8}}}, kMost), 0U);
+  EXPECT_EQ(length({{1, {31, 37, 41}}, {1, {32, 32, 32}}}, kMost), 0U);
+  EXPECT_EQ(length({{1, {256, 256, 256}}}, kMost), 256U * 256 * 32);
+  EXPECT_EQ(length({{2, {64, 128}}, {1, {32, 128}}}, kMost), 32U * 128);
+  EXPECT_EQ(length({{UINT64_C(1) << 25, {16, 16, 16}}}, kMost), 0U);  // a hundred million chunks
+}
+
+TEST(BoxChunks, AChunkKnowsItsComponentAndItsSlab) {
+  // Runs of boxes of 2, 1 and 3 slabs, three components each.
+  const BoxSeries boxes{{{2, {16, 16, 16}}, {1, {8, 16, 16}}, {1, {24, 16, 16}}, {1, {32, 32, 2}}},
+                        {"a", "b", "c"}};
+  ASSERT_EQ(chunk_length_for(boxes, 8, 16U << 20), 2048U);
+  const BoxChunks chunks(boxes, 2048);
+  ASSERT_EQ(chunks.shapes(), (std::vector<Shape>{{8, 16, 16}, {32, 32, 2}}));
+  const std::vector<std::size_t> components = {0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 1,
+                                               2, 0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2};
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    EXPECT_EQ(chunks.part(i).component, components[i]) << i;
+    EXPECT_EQ(chunks.part(i).shape, i < 24 ? 0U : 1U) << i;
+  }
+  // Rows that do not fit have one dimension.
+  const BoxSeries mixed{{{1, {32, 32, 32}}, {1, {32, 8, 24}}}, {"a"}};
+  ASSERT_EQ(chunk_length_for(mixed, 8, 16U << 20), 2048U);
+  EXPECT_EQ(BoxChunks(mixed, 2048).shapes(), (std::vector<Shape>{{2, 32, 32}, {2048}}));
+}
+
 TEST(ChunkShape, AnyShapeGivesAPossibleChunk) {
   std::mt19937 random(3);
   for (int i = 0; i < 2000; ++i) {
