@@ -170,6 +170,7 @@ Status enter_new(Session& session, const CreateCall& call, const Definition& def
                                                   : H5Pcopy(call.creation_list));
   const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
   if (plan.why == outside_of_file || in_heap) session.by_rank.insert(added);
+  if (!plan.remark.empty()) session.remarks[plan.remark].push_back(definition.path);
   // On all ranks now, while the header is there.
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(added));
   if (facts.by_root) {
@@ -217,6 +218,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
     if (understood && !boxes.ok()) plan = boxes.status();
     if (understood && boxes.ok()) {
       definition.boxes = std::move(*boxes);
+      definition.of_level = names_level_data(call.name);
       plan = session.array->plan_new(definition);
       if (plan.ok()) {
         Result<Hdf5Id> made = creation_list_of(session, call, *plan);

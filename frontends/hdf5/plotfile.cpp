@@ -196,9 +196,11 @@ BoxSeries find_boxes(Session& session, const CreateCall& call) {
 
 }  // namespace
 
+bool names_level_data(const char* path) { return !level_data_name(path).empty(); }
+
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call) {
   // By the name alone: that is the same on all ranks, whatever each of them lacks.
-  if (level_data_name(call.name).empty()) return std::shared_ptr<const BoxSeries>();
+  if (!names_level_data(call.name)) return std::shared_ptr<const BoxSeries>();
   const Result<Bytes> heard = hear_rank_0(session.array->comm(), [&](ByteWriter& words) {
     const Hdf5Scope scope;
     const BoxSeries boxes = find_boxes(session, call);

@@ -56,6 +56,10 @@ void report(const Session& session, std::uint64_t root_bytes) {
   if (!reasons.empty()) {
     line += "; by rank 0 with HDF5 " + bytes_text(root_bytes) + " of datasets " + reasons;
   }
+  for (const auto& [what, paths] : session.remarks) {
+    line += "; " + std::to_string(paths.size()) + " " + what + ": " + paths.front() +
+            (paths.size() > 1 ? ", ..." : "");
+  }
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 

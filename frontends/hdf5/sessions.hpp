@@ -48,6 +48,7 @@ struct Session {
   bool atomic = false;
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
   std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
+  std::map<std::string, std::vector<std::string>> remarks;  ///< What became of paths; as by_root.
 
   hid_t file() const { return static_cast<hid_t>(array->metadata().hdf5_id()); }
 };
@@ -165,6 +166,8 @@ Status enter_copies(Session& session, hid_t location, const char* name);
 /// Enter all datasets of a file that was opened, as rank 0 finds them. Collective.
 Status enter_datasets(Session& session);
 
+/// Whether a path names what a plotfile has for a level.
+bool names_level_data(const char* path);
 /// What lies in a level's dataset of a plotfile that a call creates (plotfile.cpp), as rank 0 finds
 /// it; null: another dataset, or what is there does not fit together. Collective for datasets that
 /// are named as a level's, which H5Dcreate is in any case: one broadcast. Errors are alike.

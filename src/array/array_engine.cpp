@@ -37,6 +37,9 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
   for (const auto& [pattern, of_variable] : options_.variable_options) {
     patterns += "variables " + pattern + ": " + of_variable + "\n";
   }
+  for (const auto& [pattern, bound] : options_.component_bounds) {
+    patterns += "components " + pattern + ": " + error_bound_text(bound) + "\n";
+  }
   TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, Engine::array, patterns));
   if (options_.file.direct_io) {
     options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);

@@ -46,12 +46,15 @@ struct ArrayFileOptions {
   /// Per variable, by glob over its path ("/g/name"; without '/': its name), later ones on top:
   /// "temp*" -> "codec=trz,bound=abs=1e-3".
   std::vector<std::pair<std::string, std::string>> variable_options;
+  /// Per component of plotfiles that HDF5 programs write, by glob over its name, later ones on top.
+  std::vector<std::pair<std::string, ErrorBound>> component_bounds;
   ReadOptions read;
   std::string spill_folder;  ///< Empty: TMPDIR, or /tmp.
 };
 
 /// Parse the text of an options file or environment variable: lines or ';'-separated entries, each
-/// either file options ("memory=256MB,codec=trz"), or "GLOB: options" for variables; '#' comments.
+/// either file options ("memory=256MB,codec=trz"), or "GLOB: options" for variables, or
+/// "component:GLOB: bound=..."; '#' comments.
 /// @error invalid_argument  names the entry.
 Status apply_array_file_options(std::string_view text, ArrayFileOptions& options);
 

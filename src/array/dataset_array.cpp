@@ -66,6 +66,20 @@ double fill_number(DType dtype, const std::vector<std::byte>& element) {
   return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
 }
 
+/// The length of a plotfile's chunks; 0: they do not follow its boxes. Components with bounds of
+/// their own want it also where larger chunks of several would be smaller: 512 cells are the least
+/// box that AMReX makes by itself.
+std::uint64_t box_chunk_length(const DatasetArray::Definition& definition,
+                               const FieldOptions& options, bool bounded) {
+  constexpr std::uint64_t kLeastCells = 512;
+  constexpr std::uint64_t kLeastBytes = 16U << 10;
+  const std::uint64_t element = definition.element_bytes;
+  const bool given = !definition.chunk_shape.empty() || options.chunk_shape;
+  if (definition.boxes == nullptr || given) return 0;
+  return chunk_length_for(*definition.boxes, bounded ? kLeastCells : kLeastBytes / element,
+                          2 * options.chunk_bytes / element);
+}
+
 /// Which dimensions may change: all of a dataset that the program has chunked, since it may also
 /// cut it.
 std::vector<bool> growing_of(const Shape& shape, bool chunked) {
@@ -79,19 +93,24 @@ bool any_of(const std::vector<bool>& flags) {
 /// Chunks of one dimension for HDF5, each of which is encoded as the slab of a box that it is.
 class BoxCodec final : public CodecOver {
  public:
-  BoxCodec(BoxChunks chunks, std::vector<std::unique_ptr<Codec>> by_shape)
-      : CodecOver(nullptr), chunks_(std::move(chunks)), by_shape_(std::move(by_shape)) {}
+  /// @param codecs  for each shape, for each component
+  BoxCodec(BoxChunks chunks, std::vector<std::shared_ptr<const Codec>> codecs)
+      : CodecOver(nullptr), chunks_(std::move(chunks)), codecs_(std::move(codecs)) {}
   /// The codec whose filters the header has. Without memory it stays where it is.
   void take(std::unique_ptr<Codec>& of_header) {
     inner_ = std::shared_ptr<const Codec>(std::move(of_header));
   }
 
   const Codec& of_chunk(std::uint64_t chunk_index) const override {
-    return *by_shape_[chunks_.part(chunk_index).shape];
+    const BoxChunks::Part part = chunks_.part(chunk_index);
+    return *codecs_[part.shape * (codecs_.size() / chunks_.shapes().size()) + part.component];
+  }
+  bool lossy() const override {
+    return std::ranges::any_of(codecs_, [](const auto& codec) { return codec->lossy(); });
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     std::uint64_t most = inner_->working_bytes(n_bytes);
-    for (const auto& codec : by_shape_) most = std::max(most, codec->working_bytes(n_bytes));
+    for (const auto& codec : codecs_) most = std::max(most, codec->working_bytes(n_bytes));
     return most;
   }
   Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
@@ -101,7 +120,7 @@ class BoxCodec final : public CodecOver {
 
  private:
   BoxChunks chunks_;
-  std::vector<std::unique_ptr<Codec>> by_shape_;
+  std::vector<std::shared_ptr<const Codec>> codecs_;
 };
 
 }  // namespace
@@ -249,7 +268,54 @@ Shape DatasetArray::choose_chunk_shape(const Shape& shape, std::uint64_t element
   return chunk_shape_for(shape, element_bytes, std::max<std::uint64_t>(limit / 2, 1), facts);
 }
 
-Result<FieldDefinition> DatasetArray::define_new(const Definition& definition) const {
+/// The bounds of a plotfile's components. The header says "exact": only chunks know their bounds.
+/// What is asked of components cannot be kept where chunks hold several of them, or where nobody
+/// knows which they hold: then all values are kept exactly, whatever the dataset's bound.
+Status DatasetArray::bound_components(const Definition& definition, FieldOptions& options,
+                                      Plan& plan) const {
+  const bool floating = definition.number && is_floating(*definition.number);
+  if (!definition.of_level || !floating || options_.component_bounds.empty()) return Status();
+  const BoxSeries* const boxes = definition.boxes.get();
+  std::vector<ErrorBound> bounds(boxes == nullptr ? 0 : boxes->components.size(), options.bound);
+  bool asked = boxes == nullptr;
+  for (const auto& [pattern, bound] : options_.component_bounds) {
+    for (std::size_t c = 0; c < bounds.size(); ++c) {
+      if (!glob_matches(pattern, boxes->components[c])) continue;
+      bounds[c] = bound;
+      asked = true;
+    }
+  }
+  if (!asked) return Status();
+  if (bounds.size() == 1) {
+    options.bound = bounds.front();
+    options.bound_given = true;
+    return Status();
+  }
+  const bool follows = box_chunk_length(definition, options, true) > 0;
+  const bool pointwise = std::ranges::any_of(
+      bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
+  const bool other_codec =
+      options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
+  if (pointwise || other_codec) {
+    return Status(Code::unsupported, "dataset \"" + definition.path +
+                                         "\": components with bounds of their own need codec " +
+                                         std::string(yardstick_codec) +
+                                         ", and no bound of mode pw_rel beside them");
+  }
+  options.bound = ErrorBound();
+  if (!follows) {
+    plan.remark = "kept exactly, as their components do not have chunks of their own";
+    return Status();
+  }
+  if (std::ranges::all_of(bounds, &ErrorBound::lossless)) return Status();
+  if (options.codec != yardstick_codec) options.codec_settings.clear();
+  options.codec = yardstick_codec;
+  options.codec_given = true;
+  plan.component_bounds = std::move(bounds);
+  return Status();
+}
+
+Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, Plan& plan) const {
   const bool floating = definition.number && is_floating(*definition.number);
   FieldDefinition field;
   field.path = definition.path;
@@ -264,6 +330,7 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition) c
                 options_by_glob(definition.path, definition.shape.size(), !floating, options_));
   FieldOptions& options = field.options;
   TAILRACE_TRY(adapt_to_parts(definition.path, options));
+  TAILRACE_TRY(bound_components(definition, options, plan));
   const bool lossless = options.bound.lossless();
   if (options.codec == auto_codec || (!options.codec_given && !lossless)) {
     // Nothing is known of the values yet by which one could choose.
@@ -296,19 +363,30 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition) c
   return field;
 }
 
-/// Tell the codec the shapes of the boxes: the header cannot, as a dataset's chunks have one there.
+/// Tell the codec the shapes of the boxes, and the components' bounds, if there are any: the header
+/// cannot, as a dataset's chunks have one there.
 Status DatasetArray::encode_by_boxes(const BoxSeries& boxes, const FieldDefinition& definition,
-                                     ResolvedField& resolved) const {
+                                     ResolvedField& resolved,
+                                     std::span<const double> bounds) const {
   CodecRequest request = codec_request(definition, resolved);
   if (resolved.codec->name() != request.name) return Status();  // Of values that are all alike.
   if (!codec_entry(request.name).chunks_say_shape) return Status();
   BoxChunks chunks(boxes, resolved.chunk_shape[0]);
-  std::vector<std::unique_ptr<Codec>> by_shape;
+  std::vector<std::shared_ptr<const Codec>> codecs;
   for (const Shape& shape : chunks.shapes()) {
     request.chunk_shape = shape;
-    TAILRACE_TAKE(by_shape.emplace_back(), make_codec(request, options_.file.plugin_path));
+    for (std::size_t c = 0; c < boxes.components.size(); ++c) {
+      const bool as_before = c > 0 && (bounds.empty() || request.absolute_bound == bounds[c]);
+      if (!bounds.empty()) request.absolute_bound = bounds[c];
+      if (as_before) {
+        codecs.push_back(codecs.back());
+        continue;
+      }
+      TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, options_.file.plugin_path));
+      codecs.push_back(std::move(codec));
+    }
   }
-  auto made = std::make_unique<BoxCodec>(std::move(chunks), std::move(by_shape));
+  auto made = std::make_unique<BoxCodec>(std::move(chunks), std::move(codecs));
   made->take(resolved.codec);
   resolved.codec = std::move(made);
   return Status();
@@ -327,11 +405,8 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
   }
   const std::uint64_t element = definition.element_bytes;
   Shape& chunk = field.resolved.chunk_shape;
-  const bool ours_to_choose = definition.chunk_shape.empty() && !options.chunk_shape;
   const std::uint64_t of_boxes =
-      ours_to_choose && definition.boxes != nullptr
-          ? chunk_length_for(*definition.boxes, element, 2 * options.chunk_bytes)
-          : 0;
+      box_chunk_length(definition, options, !plan.component_bounds.empty());
   if (of_boxes > 0) plan.boxes = definition.boxes;
   chunk = !definition.chunk_shape.empty() ? definition.chunk_shape
           : options.chunk_shape           ? *options.chunk_shape
@@ -375,7 +450,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   }
   if (!plan.why.empty()) return plan;
   plan.field = std::make_shared<FieldState>();
-  TAILRACE_TAKE(plan.field->definition, define_new(definition));
+  TAILRACE_TAKE(plan.field->definition, define_new(definition, plan));
   const FieldOptions& options = plan.field->definition.options;
   plan.in_chunks = true;
   if (definition.own_filters && !options.codec_given && options.bound.lossless()) {
@@ -416,7 +491,9 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   variable.resolved = std::move(plan.field->resolved);
   variable.storage = ArrayStorage::chunked;
   live.bound_open = variable.definition.options.bound.needs_range();
-  live.boxes = plan.boxes;
+  if (plan.boxes == nullptr) return added;
+  live.level = std::make_unique<Level>(Level{plan.boxes, plan.component_bounds, {}});
+  if (!plan.component_bounds.empty()) live.bound_open = true;
   return added;
 }
 

@@ -54,6 +54,7 @@ class DatasetArray final : private ArrayEngine {
     bool own_filters = false;     ///< The program has set filters; they stay unless options say so.
     /// A plotfile's: what lies in it, all of its elements; null: not known.
     std::shared_ptr<const BoxSeries> boxes;
+    bool of_level = false;  ///< Named as a plotfile's: components may have bounds of their own.
   };
   /// How it will be stored.
   struct Plan {
@@ -63,6 +64,9 @@ class DatasetArray final : private ArrayEngine {
     StoredForm form;            ///< In chunks, else: what the creation list must say.
     std::shared_ptr<FieldState> field;
     std::shared_ptr<const BoxSeries> boxes;  ///< By which chunks are cut; null: by none.
+    /// As asked, for each component; empty: the dataset has one.
+    std::vector<ErrorBound> component_bounds;
+    std::string remark;  ///< What could not be done as asked; for the report.
   };
 
   /// Create a file, or open one to write. `options.file.hdf5_*_list` are the program's lists.
@@ -172,6 +176,11 @@ class DatasetArray final : private ArrayEngine {
   bool broken() const { return !output_.broken().ok(); }
 
  private:
+  struct Level {
+    std::shared_ptr<const BoxSeries> boxes;    ///< By which chunks are cut.
+    std::vector<ErrorBound> component_bounds;  ///< As asked; empty: the dataset has one.
+    std::vector<double> absolute_bounds;       ///< What they come to; 0: exact.
+  };
   struct Live {
     std::uint64_t address = 0;       ///< In this rank's file.
     std::uint64_t file_address = 0;  ///< In rank 0's, once committed; 0: it is not there.
@@ -181,9 +190,9 @@ class DatasetArray final : private ArrayEngine {
     bool by_value = true;
     bool addresses = false;
     bool flushed = false;
-    bool described = false;                  ///< Its attributes tell how it was stored.
-    bool bound_open = false;                 ///< The values of the first flush decide it.
-    std::shared_ptr<const BoxSeries> boxes;  ///< By which its chunks are cut; null: by none.
+    bool described = false;        ///< Its attributes tell how it was stored.
+    bool bound_open = false;       ///< The values of the first flush decide it.
+    std::unique_ptr<Level> level;  ///< Of a plotfile; null: its chunks follow no boxes.
     Shape shape;
     Shape file_shape;             ///< At the last flush.
     std::optional<Shape> cut_to;  ///< Chunks that are not wholly within are not what they were.
@@ -207,10 +216,13 @@ class DatasetArray final : private ArrayEngine {
   void share_sharing();
   bool shares_chunks(std::size_t dataset) const;
   void share_preserved();
-  Result<FieldDefinition> define_new(const Definition& definition) const;
+  Result<FieldDefinition> define_new(const Definition& definition, Plan& plan) const;
+  Status bound_components(const Definition& definition, FieldOptions& options, Plan& plan) const;
   Status resolve_new(FieldState& field, const Definition& definition, Plan& plan);
   Status encode_by_boxes(const BoxSeries& boxes, const FieldDefinition& definition,
-                         ResolvedField& resolved) const;
+                         ResolvedField& resolved, std::span<const double> bounds = {}) const;
+  std::vector<double> component_ranges(std::size_t dataset) const;
+  Status resolve_component_bounds(const ArrayFlush& flush);
   Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes) const;
   void begin_time(std::uint64_t latest);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "array/dataset_array.hpp"
+#include "codec/verify.hpp"
 #include "core/byte_stream.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "output/publish_fields.hpp"
@@ -168,8 +169,74 @@ Status DatasetArray::abort() {
   return output_.close(!model_changed_);
 }
 
+/// Of this rank's staged values: the least of each component, then the greatest negated.
+std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
+  const ArrayVariable& variable = variables_[v];
+  const StagingLog& log = variable.log;
+  const std::size_t element = log.element_bytes();
+  const std::uint64_t length = variable.resolved.chunk_shape[0];
+  const Level& level = *live_[v].level;
+  const BoxChunks chunks(*level.boxes, length);
+  const std::size_t n = level.component_bounds.size();
+  std::vector<ValueRange> ranges(n);
+  for (std::size_t e = 0; e < log.n_entries(); ++e) {
+    const Slab slab = log.slab(e);
+    const std::uint64_t stride = slab.stride_of(0);
+    for (std::uint64_t done = 0; done < slab.count[0];) {
+      const std::uint64_t at = slab.start[0] + done * stride;
+      const std::uint64_t left = ((at / length + 1) * length - at + stride - 1) / stride;
+      const std::uint64_t n_here = std::min(left, slab.count[0] - done);
+      ranges[chunks.part(at / length).component].merge(
+          value_range(variable.definition.dtype,
+                      {log.values(e) + done * element, static_cast<std::size_t>(n_here) * element},
+                      variable.definition.options.fill_value));
+      done += n_here;
+    }
+  }
+  std::vector<double> least;
+  for (const ValueRange& range : ranges) least.push_back(range.least);
+  for (const ValueRange& range : ranges) least.push_back(-range.greatest);
+  return least;
+}
+
+/// The bounds of components, by the values of all ranks. Errors are agreed. Collective.
+Status DatasetArray::resolve_component_bounds(const ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    Live& live = live_[v];
+    if (!live.bound_open || live.level == nullptr) continue;
+    Level& level = *live.level;
+    const std::size_t n = level.component_bounds.size();
+    if (n == 0) continue;
+    std::vector<double> least;
+    const Status scanned = local_part([&] {
+      least = component_ranges(v);
+      return Status();
+    });
+    TAILRACE_TRY(comm_->agree(scanned));
+    comm_->allreduce(std::span<double>(least), Reduction::min);
+    ResolvedField& resolved = variables_[v].resolved;
+    const Status made = local_part([&] {
+      std::vector<double> bounds;
+      for (std::size_t c = 0; c < n; ++c) {
+        const bool any = least[c] <= -least[n + c];
+        bounds.push_back(
+            absolute_bound(level.component_bounds[c], any ? least[c] : 0, any ? -least[n + c] : 0));
+      }
+      TAILRACE_TRY(encode_by_boxes(*level.boxes, variables_[v].definition, resolved, bounds)
+                       .within(quoted(v)));
+      level.absolute_bounds = std::move(bounds);
+      return Status();
+    });
+    TAILRACE_TRY(comm_->agree(made));
+    resolved.absolute_bound = std::ranges::max(level.absolute_bounds);
+    live.bound_open = false;
+  }
+  return Status();
+}
+
 /// Of bounds that are relative to the values: those of the first flush decide. Errors are agreed.
 Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
+  TAILRACE_TRY(resolve_component_bounds(flush));
   std::vector<std::size_t> open;
   std::vector<FieldState> fields;
   for (const std::size_t v : flush.variables) {
@@ -200,11 +267,11 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     resolved.absolute_bound = now.absolute_bound;
     resolved.verify = now.verify;
     resolved.codec = std::make_unique<LateCodec>(std::move(now.codec), header);
-    const std::shared_ptr<const BoxSeries>& boxes = live_[open[i]].boxes;
-    if (boxes == nullptr) continue;
+    const Level* const level = live_[open[i]].level.get();
+    if (level == nullptr) continue;
     // Short of memory, chunks have one dimension: worse, and within the bound.
     static_cast<void>(local_part(
-        [&] { return encode_by_boxes(*boxes, variables_[open[i]].definition, resolved); }));
+        [&] { return encode_by_boxes(*level->boxes, variables_[open[i]].definition, resolved); }));
   }
   return Status();
 }
@@ -309,8 +376,16 @@ Status DatasetArray::describe_at_root() {
     if (!ours || !variable.resolved.codec->lossy() || live_[v].described) continue;
     TAILRACE_TAKE(const bool alive, is_alive(v));
     if (!alive) continue;
-    const std::vector<NamedAttribute> attributes =
+    std::vector<NamedAttribute> attributes =
         provenance(variable.definition, variable.resolved, variable.max_error);
+    const Level* const level = live_[v].level.get();
+    if (level != nullptr && !level->absolute_bounds.empty()) {
+      // tailrace_absolute_bound is the largest of them.
+      for (NamedAttribute& attribute : attributes) {
+        if (attribute.name == "tailrace_bound_mode") attribute.value = {std::string("component")};
+      }
+      attributes.push_back({"tailrace_component_bounds", {level->absolute_bounds}});
+    }
     TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)
                      .within(quoted(v)));
     live_[v].described = true;

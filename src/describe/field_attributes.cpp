@@ -37,7 +37,43 @@ BoundMode bound_mode_of(const std::string& name) {
   return BoundMode::none;
 }
 
-Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
+/// The bounds of components, and where these lie: as the file itself says (hdf5.md). What cannot be
+/// read leaves the largest bound for all.
+void read_component_bounds(hid_t dataset, const std::string& path, FieldAttributes& attributes) {
+  constexpr hssize_t kMostBoxes = 1 << 24;  // A file may say anything.
+  const Hdf5Id attribute(H5Aopen(dataset, "tailrace_component_bounds", H5P_DEFAULT));
+  const Hdf5Id space(attribute.valid() ? H5Aget_space(attribute.get()) : H5I_INVALID_HID);
+  const hssize_t n = space.valid() ? H5Sget_simple_extent_npoints(space.get()) : -1;
+  if (n < 1 || n > kMostBoxes) return;
+  std::vector<double> bounds(static_cast<std::size_t>(n));
+  if (H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, bounds.data()) < 0) return;
+  const std::string group = parent_path(path);
+  const std::string number = path.substr(path.rfind('=') + 1);
+  for (const std::string& name : {"data:offsets=" + number, std::string("data:offsets=0")}) {
+    const std::string other = child_path(group, name);
+    if (H5Lexists(dataset, other.c_str(), H5P_DEFAULT) <= 0) continue;
+    const Hdf5Id offsets(H5Dopen2(dataset, other.c_str(), H5P_DEFAULT));
+    const Hdf5Id extents(offsets.valid() ? H5Dget_space(offsets.get()) : H5I_INVALID_HID);
+    const hssize_t n_offsets = extents.valid() ? H5Sget_simple_extent_npoints(extents.get()) : -1;
+    if (n_offsets < 2 || n_offsets > kMostBoxes) continue;
+    attributes.box_offsets.resize(static_cast<std::size_t>(n_offsets));
+    if (H5Dread(offsets.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                attributes.box_offsets.data()) < 0) {
+      attributes.box_offsets.clear();
+      continue;
+    }
+    break;
+  }
+  bool whole = attributes.box_offsets.size() > 1 && attributes.box_offsets.front() == 0;
+  for (std::size_t b = 1; whole && b < attributes.box_offsets.size(); ++b) {
+    const std::int64_t n_values = attributes.box_offsets[b] - attributes.box_offsets[b - 1];
+    whole = attributes.box_offsets[b] > attributes.box_offsets[b - 1] && n_values % n == 0;
+  }
+  if (!whole) attributes.box_offsets.clear();
+  attributes.component_bounds = std::move(bounds);
+}
+
+Status read_own_attributes(hid_t dataset, const std::string& path, FieldAttributes& attributes) {
   attributes.codec = hdf5_text_attribute(dataset, "tailrace_codec");
   attributes.by_tailrace = !attributes.codec.empty();
   if (!attributes.by_tailrace) return Status();
@@ -52,6 +88,10 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   TAILRACE_TRY(number("tailrace_bound_asked", [&](double v) { attributes.bound.value = v; }));
   attributes.pointwise_bound = pointwise_bound(attributes.bound);
   TAILRACE_TRY(number("tailrace_absolute_bound", [&](double v) { attributes.absolute_bound = v; }));
+  if (H5Aexists(dataset, "tailrace_component_bounds") > 0) {
+    attributes.bound = {BoundMode::abs, attributes.absolute_bound};
+    read_component_bounds(dataset, path, attributes);
+  }
   return number("tailrace_max_error", [&](double v) { attributes.max_error = v; });
 }
 
@@ -67,7 +107,7 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
-    TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
+    TAILRACE_TRY(read_own_attributes(dataset.get(), field_paths[f], all[f]).within(where));
   }
   return all;
 }

@@ -29,6 +29,12 @@ struct FieldAttributes {
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; else 0.
   /// Largest measured error, if it was verified; under pw_rel as a fraction of the value.
   std::optional<double> max_error;
+  /// Of a plotfile's components, where they have bounds of their own: absolute ones, 0: exact. The
+  /// bound above is the largest then.
+  std::vector<double> component_bounds;
+  /// Where each box begins, and the last one's end; empty: not to be found. A box has all
+  /// components, one behind the other.
+  std::vector<std::int64_t> box_offsets;
 
   /// What max_error is held to: in its unit, 0 if the field is kept exactly.
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }

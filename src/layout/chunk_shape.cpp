@@ -137,8 +137,6 @@ namespace {
 
 /// Rank 0 keeps some 50 bytes of each chunk while a file is written.
 constexpr std::uint64_t most_box_chunks = std::uint64_t{1} << 22;
-/// Less does not pay for a chunk's head and its place in the index.
-constexpr std::uint64_t least_box_chunk_bytes = 16U << 10;
 
 /// The slab of a box that `length` cells in a row are, or, as a shape of one dimension, that they
 /// are none. `length` divides the box's cells.
@@ -157,8 +155,7 @@ Shape slab_of(const Shape& cells, std::uint64_t length) {
 
 }  // namespace
 
-std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t element_bytes,
-                               std::uint64_t most_bytes) {
+std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t least, std::uint64_t most) {
   constexpr std::uint64_t kMostParts = 1U << 16;
   std::uint64_t common = 0;
   std::uint64_t n_all = 0;
@@ -166,12 +163,11 @@ std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t element_byt
     common = std::gcd(common, n_elements(run.cells));
     n_all += run.n_boxes * boxes.components.size() * n_elements(run.cells);
   }
-  const std::uint64_t least =
-      std::max(least_box_chunk_bytes / element_bytes, n_all / most_box_chunks);
+  least = std::max(least, n_all / most_box_chunks);
   std::uint64_t longest = 0;
   for (std::uint64_t n_parts = 1; n_parts <= kMostParts && common / n_parts >= least; ++n_parts) {
     const std::uint64_t length = common / n_parts;
-    if (common % n_parts != 0 || length > most_bytes / element_bytes) continue;
+    if (common % n_parts != 0 || length > most) continue;
     if (longest == 0) longest = length;
     const bool slabs = std::all_of(boxes.runs.begin(), boxes.runs.end(), [&](const auto& run) {
       return run.cells.size() == 1 || slab_of(run.cells, length).size() > 1;

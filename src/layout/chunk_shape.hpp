@@ -61,10 +61,10 @@ struct BoxSeries {
 };
 
 /// The length of chunks none of which holds cells of two components of a box: it divides the cells
-/// of each box. The longest of at most `most_bytes` by which every chunk is a box or a slab of it;
-/// where there is none, the longest. @returns 0 if such chunks would be tiny, or millions.
-std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t element_bytes,
-                               std::uint64_t most_bytes);
+/// of each box. The longest of at most `most` elements by which every chunk is a box or a slab of
+/// it; where there is none, the longest. @returns 0 if such chunks would have fewer than `least`,
+/// or be millions.
+std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t least, std::uint64_t most);
 
 /// What the chunks of such a length are. Immutable: for all threads.
 class BoxChunks {

@@ -67,7 +67,31 @@ struct ComparedBox {
     if (task.pointwise_bound > 0) {
       return compare_pointwise(task.dtype, from, to, task.pointwise_bound, task.fill_value);
     }
+    if (!task.box_offsets.empty()) return compare_components(first, from, to);
     return compare_values(task.dtype, from, to, task.absolute_bound, task.fill_value);
+  }
+  /// Of a plotfile's level, which has one dimension: each component is held to its own bound.
+  ChunkComparison compare_components(std::uint64_t first, std::span<const std::byte> from,
+                                     std::span<const std::byte> to) const {
+    const std::size_t bytes = element_bytes();
+    const std::uint64_t count = from.size() / bytes;
+    ChunkComparison all;
+    for (std::uint64_t done = 0; done < count;) {
+      const auto at = static_cast<std::int64_t>(box.start[0] + first + done);
+      const auto behind = std::ranges::upper_bound(task.box_offsets, at);
+      const std::int64_t begin = *(behind - 1);
+      const std::int64_t n_cells =
+          (*behind - begin) / static_cast<std::int64_t>(task.component_bounds.size());
+      const auto component = static_cast<std::size_t>((at - begin) / n_cells);
+      const auto left = static_cast<std::uint64_t>(n_cells - (at - begin) % n_cells);
+      const std::uint64_t n_here = std::min(left, count - done);
+      all.merge(compare_values(task.dtype, from.subspan(done * bytes, n_here * bytes),
+                               to.subspan(done * bytes, n_here * bytes),
+                               task.component_bounds[component], task.fill_value),
+                done);
+      done += n_here;
+    }
+    return all;
   }
   /// Position in the whole field of a position in the box.
   std::uint64_t field_index(std::uint64_t index) const {
@@ -290,6 +314,11 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
     task.asked = recorded.bound;
     task.absolute_bound = recorded.absolute_bound;
     task.pointwise_bound = recorded.pointwise_bound;
+    const bool fits = field.shape.size() == 1 && !recorded.box_offsets.empty() &&
+                      static_cast<std::uint64_t>(recorded.box_offsets.back()) == field.shape[0];
+    if (!fits) return Status();
+    task.component_bounds = recorded.component_bounds;
+    task.box_offsets = recorded.box_offsets;
     return Status();
   }
   task.asked = *asked;

@@ -47,7 +47,9 @@ struct VerifyTask {
   ErrorBound asked;  ///< psnr: checked as a PSNR; else as the bound below.
   double absolute_bound = 0;
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
-  bool bound_known = false;    ///< False: neither the file nor the user says a bound.
+  std::vector<double> component_bounds;   ///< As FieldAttributes; empty: one for all values.
+  std::vector<std::int64_t> box_offsets;  ///< Of the components' boxes.
+  bool bound_known = false;               ///< False: neither the file nor the user says a bound.
   bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
   std::uint64_t raw_bytes = 0;

@@ -7,9 +7,9 @@
 //
 //   write_plotfile FILE [KIND]
 //
-// KIND: equal boxes; mixed ones, of one blocking factor; ones that are turned, of as many cells;
-// odd ones that have no factor in common; separate datasets for the components; boxes whose offsets
-// are unsaid.
+// KIND: equal boxes; small ones; mixed ones, of one blocking factor; ones that are turned, of as
+// many cells; odd ones that have no factor in common; separate datasets for the components; boxes
+// whose offsets are unsaid.
 
 #include <hdf5.h>
 #include <mpi.h>
@@ -57,6 +57,7 @@ hid_t box_type() {
 
 Box box_of(int level, int index) {
   int extents[3] = {n_cells, n_cells, n_cells};
+  if (kind == "small") extents[0] = extents[1] = extents[2] = 8;
   if (kind == "mixed") extents[2] = 8 * (1 + index % 3);
   if (kind == "turned" && index % 2 == 1) extents[0] /= 2;
   if (kind == "turned" && index % 2 == 1) extents[1] *= 2;

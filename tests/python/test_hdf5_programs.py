@@ -196,7 +196,8 @@ def test_how_datasets_are_stored(both):
 
 def plotfile_boxes(kind):
     """Extents of the boxes, slowest axis first: tests/hdf5_programs/write_plotfile.cpp."""
-    shapes = {"mixed": lambda box: (8 * (1 + box % 3), 16, 16),
+    shapes = {"small": lambda box: (8, 8, 8),
+              "mixed": lambda box: (8 * (1 + box % 3), 16, 16),
               "turned": lambda box: (16, 32, 8) if box % 2 else (16, 16, 16),
               "odd": lambda box: (16, 16, 11 + box)}
     return [shapes.get(kind, lambda box: (16, 16, 16))(box) for box in range(7)]
@@ -257,7 +258,8 @@ def trz_shapes(dataset):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("kind, slab_cells", [("equal", 4096), ("mixed", 2048), ("turned", 4096),
-                                              ("separate", 4096), ("odd", 0), ("unsaid", 0)])
+                                              ("separate", 4096), ("small", 0), ("odd", 0),
+                                              ("unsaid", 0)])
 @pytest.mark.parametrize("options", ["codec=trz", "bound=rel=1e-7"])
 def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, ranks, front,
                                                      tmp_path):
@@ -279,8 +281,8 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
                 assert {np.prod(shape) for shape in shapes} == {values.chunks[0]}
                 if options == "codec=trz":
                     assert shapes == (expected or [values.chunks] * len(shapes))
-                else:  # Of some slabs trz folds axes.
-                    assert any(len(shape) > 1 for shape in shapes) == (slab_cells > 0)
+                elif kind != "separate":  # trz also folds axes, or one of them at a period.
+                    assert any(len(shape) == 3 for shape in shapes) == (slab_cells > 0)
     with h5py.File(by_deflate(path)) as file:
         for level in range(3):
             for number in range(4 // n_each):
@@ -292,6 +294,82 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
                     np.testing.assert_allclose(values, written, rtol=1e-14)
                 else:
                     assert 0 < error.max() <= 1.001e-7 * (written.max() - written.min())
+
+
+def verified(plain, ours):
+    return subprocess.run([program(), "verify", plain, ours], capture_output=True, text=True,
+                          env=ENVIRONMENT)
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["equal", "mixed", "turned", "separate", "small"])
+def test_components_of_a_plotfile_have_bounds_of_their_own(kind, ranks, front, tmp_path):
+    plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
+    words = [built("bin", f"hdf5_programs{front}", "write_plotfile")]
+    run([*words, plain, kind], ranks, False, front=front)
+    options = ("component:variable ?: bound=rel=1e-5; component:*0: bound=none;"
+               "component:variable 2: bound=abs=50")
+    run([*words, ours, kind], ranks, True, front=front, TAILRACE_OPTIONS=options)
+    lengths = [np.prod(shape) for shape in plotfile_boxes(kind)]
+    of_value = np.concatenate([np.repeat(range(4), n) for n in lengths])
+    with h5py.File(ours) as file, h5py.File(by_deflate(ours)) as decoded:
+        for level in range(3):
+            written = plotfile_values(level, kind)
+            bounds = [0, 0, 50, 0]
+            for c in (1, 3):
+                bounds[c] = 1e-5 * np.ptp(written[of_value == c])
+            if kind == "separate":
+                datasets = [f"level_{level}/data:datatype={c}" for c in range(4)]
+                values = np.empty_like(written)
+                for c, name in enumerate(datasets):
+                    values[of_value == c] = decoded[name]
+                assert "tailrace_component_bounds" not in file[datasets[1]].attrs
+                stated = [file[name].attrs.get("tailrace_absolute_bound", 0) for name in datasets]
+            else:
+                name = f"level_{level}/data:datatype=0"
+                attributes = file[name].attrs
+                values = decoded[name][()]
+                assert attributes["tailrace_bound_mode"] in ("component", b"component")
+                stated = attributes["tailrace_component_bounds"]
+                assert attributes["tailrace_absolute_bound"] == max(stated)
+            np.testing.assert_allclose(stated, bounds, rtol=1e-12)
+            for c in range(4):
+                error = np.abs(values - written)[of_value == c].max()
+                rounded = 1e-14 * 1e3 ** c  # This test's numbers are not the program's.
+                assert bounds[c] / 100 <= error <= bounds[c] + 10 * rounded
+    assert verified(plain, ours).returncode == 0
+    # What the largest bound allows and its own does not: one value of component 1 is another now.
+    with h5py.File(plain, "r+") as file:
+        one = 1 if kind == "separate" else 0
+        at = int(np.argmax(of_value == 1)) if one == 0 else 0
+        file[f"level_2/data:datatype={one}"][at + 7] += 10
+    said = verified(plain, ours)
+    assert said.returncode != 0 and f"level_2/data:datatype={one}" in said.stdout + said.stderr
+
+
+@FRONTS
+@pytest.mark.parametrize("kind", ["odd", "unsaid"])
+def test_what_is_asked_of_components_that_share_chunks_is_kept_exactly(kind, front, tmp_path):
+    path = tmp_path / "ours.h5"
+    options = "codec=trz,bound=abs=1e6; component:variable 1: bound=abs=1e-2"
+    said = run([built("bin", f"hdf5_programs{front}", "write_plotfile"), path, kind], 2, True,
+               front=front, TAILRACE_OPTIONS=options)
+    assert said.count("kept exactly, as their components do not have chunks of their own: "
+                      "/level_") == 3
+    with h5py.File(by_deflate(path)) as file:
+        for level in range(3):
+            np.testing.assert_allclose(file[f"level_{level}/data:datatype=0"][()],
+                                       plotfile_values(level, kind), rtol=1e-14)
+
+
+@FRONTS
+@pytest.mark.parametrize("options", ["codec=xor", "bound=pw_rel=1e-3"])
+def test_options_beside_those_of_components_that_cannot_be(options, front, tmp_path):
+    said = run([built("bin", f"hdf5_programs{front}", "write_plotfile"), tmp_path / "ours.h5"], 2,
+               True, front=front, code=None,
+               TAILRACE_OPTIONS=f"{options}; component:variable 1: bound=abs=1")
+    assert "need codec trz, and no bound of mode pw_rel" in said and "H5Dcreate(" in said
 
 
 @FRONTS

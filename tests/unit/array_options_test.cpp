@@ -39,6 +39,8 @@ TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
                              {"codec=deflate,lvel=3", "\"lvel\"", "of codec deflate: level"},
                              {"codec=trz,level=3", "\"level\"", "it knows: preset"},
                              {"t: memory=1GB", "\"memory\"", "of the whole file"},
+                             {"component:rho: codec=trz", "component:rho", "not codec="},
+                             {"component:bound=abs=1", "component:", "component:NAME: bound="},
                              {"gibberish", "\"gibberish\"", "of fields: codec, bound"}}) {
     const std::string message = refusal(wrong.text);
     EXPECT_TRUE(has(message, wrong.key)) << message;
@@ -50,6 +52,19 @@ TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
                                "t*: codec=trz,book=auto,book_loss=1\nu: level=3",
                                options));
   EXPECT_EQ(options.spill_folder, "/scratch");
+}
+
+TEST(ArrayOptions, BoundsOfComponentsAreKeptInOrder) {
+  ArrayFileOptions options;
+  EXPECT_OK(apply_array_file_options(
+      "component:*: bound=rel=1e-3; component: x:velocity :bound=none\ncomponent:rho:bound=abs=2",
+      options));
+  const std::vector<std::pair<std::string, ErrorBound>> expected = {
+      {"*", {BoundMode::rel, 1e-3}}, {"x:velocity", {}}, {"rho", {BoundMode::abs, 2}}};
+  EXPECT_EQ(options.component_bounds, expected);
+  EXPECT_TRUE(options.variable_options.empty());
+  EXPECT_EQ(apply_array_file_options("component:a: bound=pw_rel=1e-3", options).code(),
+            Code::unsupported);
 }
 
 TEST(ArrayOptions, OfAVariableAreRefusedOnEveryRank) {

@@ -120,13 +120,12 @@ TEST(ChunkShape, ManyTinyBlocksAreMerged) {
 }
 
 TEST(BoxChunks, NoChunkHoldsTwoComponents) {
-  // Elements of 8 bytes: what chunks of boxes are, and where they would be tiny.
-  const auto length = [](const std::vector<BoxSeries::Run>& runs, std::uint64_t most_bytes) {
-    return chunk_length_for({runs, {"a", "b", "c"}}, 8, most_bytes);
+  const auto length = [](const std::vector<BoxSeries::Run>& runs, std::uint64_t most) {
+    return chunk_length_for({runs, {"a", "b", "c"}}, 2048, most);
   };
-  constexpr std::uint64_t kMost = 16U << 20;
+  constexpr std::uint64_t kMost = 2U << 20;
   EXPECT_EQ(length({{8, {32, 32, 32}}}, kMost), 32768U);
-  EXPECT_EQ(length({{8, {32, 32, 32}}}, 100U << 10), 8192U);  // 8 planes: 16 and 10 do not fit
+  EXPECT_EQ(length({{8, {32, 32, 32}}}, 12800), 8192U);  // 8 planes: 16 and 10 do not fit
   EXPECT_EQ(length({{1, {8, 16, 16}}, {1, {24, 16, 16}}}, kMost), 2048U);
   EXPECT_EQ(length({{1, {16, 16, 16}}, {1, {16, 32, 8}}}, kMost), 4096U);
   EXPECT_EQ(length({{9, {8, 8, 8}}}, kMost), 0U);
@@ -140,7 +139,7 @@ TEST(BoxChunks, AChunkKnowsItsComponentAndItsSlab) {
   // Runs of boxes of 2, 1 and 3 slabs, three components each.
   const BoxSeries boxes{{{2, {16, 16, 16}}, {1, {8, 16, 16}}, {1, {24, 16, 16}}, {1, {32, 32, 2}}},
                         {"a", "b", "c"}};
-  ASSERT_EQ(chunk_length_for(boxes, 8, 16U << 20), 2048U);
+  ASSERT_EQ(chunk_length_for(boxes, 2048, 2U << 20), 2048U);
   const BoxChunks chunks(boxes, 2048);
   ASSERT_EQ(chunks.shapes(), (std::vector<Shape>{{8, 16, 16}, {32, 32, 2}}));
   const std::vector<std::size_t> components = {0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 1,
@@ -151,7 +150,7 @@ TEST(BoxChunks, AChunkKnowsItsComponentAndItsSlab) {
   }
   // Rows that do not fit have one dimension.
   const BoxSeries mixed{{{1, {32, 32, 32}}, {1, {32, 8, 24}}}, {"a"}};
-  ASSERT_EQ(chunk_length_for(mixed, 8, 16U << 20), 2048U);
+  ASSERT_EQ(chunk_length_for(mixed, 512, 2U << 20), 2048U);
   EXPECT_EQ(BoxChunks(mixed, 2048).shapes(), (std::vector<Shape>{{2, 32, 32}, {2048}}));
 }
 
