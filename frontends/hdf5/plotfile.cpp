@@ -26,6 +26,8 @@ namespace {
 constexpr std::string_view data_name = "data:datatype=";
 constexpr std::uint64_t most_boxes = std::uint64_t{1} << 22;
 constexpr std::uint64_t most_components = 1U << 16;
+/// Of such a list; three times as much is needed to read it.
+constexpr std::uint64_t most_bytes = 256U << 20;
 
 /// "data:datatype=3" of "/level_0/data:datatype=3"; empty: another dataset.
 std::string_view level_data_name(const char* path) {
@@ -73,18 +75,21 @@ std::optional<std::vector<std::int64_t>> elements_of(Session& session, hid_t loc
   if (H5Lexists(location, path.c_str(), H5P_DEFAULT) <= 0) return std::nullopt;
   const Hdf5Id dataset(H5Dopen2(location, path.c_str(), H5P_DEFAULT));
   const Hdf5Id type(dataset.valid() ? H5Dget_type(dataset.get()) : -1);
-  const std::optional<std::uint64_t> address =
-      type.valid() ? address_of_object(dataset.get()) : std::nullopt;
-  const std::optional<std::size_t> number = address ? session.array->find(*address) : std::nullopt;
-  if (!number) return std::nullopt;
-  const Result<DatasetArray::Facts> facts = session.array->facts(*number);
+  bool known = false;
+  const std::optional<Target> target =
+      type.valid() ? target_of(dataset.get(), known) : std::nullopt;
+  if (!target || !known || target->session != &session) return std::nullopt;
+  const Result<DatasetArray::Facts> facts = session.array->facts(target->dataset);
   if (!facts.ok() || !facts->by_value || facts->shape->size() != 1) return std::nullopt;
+  if (H5Tget_size(type.get()) != facts->element_bytes) return std::nullopt;
   if (H5Tget_class(type.get()) != H5Tget_class(memory_type)) return std::nullopt;
   const std::uint64_t n = facts->shape->front();
   if (n == 0 || n > most_boxes + 1) return std::nullopt;
   const std::size_t wide = std::max(facts->element_bytes, n_numbers * sizeof(std::int64_t));
+  if (wide > most_bytes / n) return std::nullopt;
   std::vector<std::byte> room(n * wide);
-  if (!session.array->get(*number, {{0}, {n}, {}}, std::span(room).first(n * facts->element_bytes))
+  if (!session.array
+           ->get(target->dataset, {{0}, {n}, {}}, std::span(room).first(n * facts->element_bytes))
            .ok()) {
     return std::nullopt;
   }
@@ -201,9 +206,17 @@ bool names_level_data(const char* path) { return !level_data_name(path).empty();
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call) {
   // By the name alone: that is the same on all ranks, whatever each of them lacks.
   if (!names_level_data(call.name)) return std::shared_ptr<const BoxSeries>();
+  // Another rank may have begun something else, which is heard of here.
+  TAILRACE_TRY(session.array->meet());
   const Result<Bytes> heard = hear_rank_0(session.array->comm(), [&](ByteWriter& words) {
     const Hdf5Scope scope;
-    const BoxSeries boxes = find_boxes(session, call);
+    BoxSeries boxes;
+    // Without memory for it the dataset is stored as others are.
+    const Status found = local_part([&] {
+      boxes = find_boxes(session, call);
+      return Status();
+    });
+    if (!found.ok()) boxes = BoxSeries();
     words.add(static_cast<std::uint64_t>(boxes.components.size()));
     for (const std::string& component : boxes.components) words.add_text(component);
     for (const BoxSeries::Run& run : boxes.runs) {
@@ -213,17 +226,24 @@ Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const Crea
     return Status();
   });
   TAILRACE_TRY(heard.status());
-  auto boxes = std::make_shared<BoxSeries>();
-  ByteReader reader(*heard);
-  const auto n_components = reader.take<std::uint64_t>();
-  if (n_components == 0) return std::shared_ptr<const BoxSeries>();
-  while (boxes->components.size() < n_components) boxes->components.push_back(reader.take_text());
-  while (!reader.at_end()) {
-    BoxSeries::Run& run = boxes->runs.emplace_back();
-    run.n_boxes = reader.take<std::uint64_t>();
-    run.cells = reader.take_shape();
-  }
-  return std::shared_ptr<const BoxSeries>(std::move(boxes));
+  std::shared_ptr<const BoxSeries> taken;
+  const Status took = local_part([&] {
+    auto boxes = std::make_shared<BoxSeries>();
+    ByteReader reader(*heard);
+    const auto n_components = reader.take<std::uint64_t>();
+    if (n_components == 0) return Status();
+    while (boxes->components.size() < n_components) boxes->components.push_back(reader.take_text());
+    while (!reader.at_end()) {
+      BoxSeries::Run& run = boxes->runs.emplace_back();
+      run.n_boxes = reader.take<std::uint64_t>();
+      run.cells = reader.take_shape();
+    }
+    taken = std::move(boxes);
+    return Status();
+  });
+  if (took.ok()) return taken;
+  session.array->lose(took);  // The others have chunks that this rank has not.
+  return took;
 }
 
 }  // namespace tailrace::hdf5_programs

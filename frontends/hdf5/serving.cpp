@@ -224,9 +224,11 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
     const KeptErrors kept;
     left[1] = n_ids_of_program(session, H5F_OBJ_ALL);
   }
+  const Status met = session.array->meet_to_close();
   session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
   if (left[0] != 0) return closed;
   const Status done = left[1] == 0 ? end_session(session) : session.array->flush();
+  if (!met.ok()) return fail(function, met);
   return done.ok() ? 0 : fail(function, done);
 }
 

@@ -233,7 +233,9 @@ Status end_session_by_force(Session& session) {
       for (int n_left = H5Iget_ref(id); id != file && n_left > 0; --n_left) H5Idec_ref(id);
     }
   }
-  return end_session(session);
+  const Status met = session.array->meet_to_close();
+  const Status ended = end_session(session);
+  return met.ok() ? ended : met;
 }
 
 namespace {

@@ -107,8 +107,9 @@ void ArrayEngine::lose(const Status& failure) {
 
 /// What every collective call begins with: whether some rank's put has failed since the last one.
 /// What is put from now on is later than what any rank has put before. Where ranks have come to
-/// differ, flushes would mix up their variables: there is none any more.
-Status ArrayEngine::begin_collective() {
+/// differ, flushes would mix up their variables: there is none any more. A rank that closes meets
+/// the others here, whatever they have begun, as often as it takes until they close, too.
+Status ArrayEngine::begin_collective(bool* all_close) {
   if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
   Status mine = check_writable();
   if (mine.ok()) mine = output_.broken();
@@ -120,9 +121,15 @@ Status ArrayEngine::begin_collective() {
   std::uint64_t changes = changes_;
   std::uint64_t complement = ~changes_;
   RankNumbers along;
-  along.add(Reduction::max, lost);
-  along.add(Reduction::min, changes, complement);
+  std::uint64_t closing = all_close != nullptr ? 1 : 0;
+  std::uint64_t some_close = closing;
+  along.add(Reduction::max, lost, some_close);
+  along.add(Reduction::min, changes, complement, closing);
   Status agreed = comm_->agree(mine, along);
+  if (all_close != nullptr) *all_close = closing != 0;
+  if (agreed.ok() && closing != some_close) {
+    agreed = Status(Code::disagreement, "some ranks close the file, others do not yet");
+  }
   if (!goes_on || (lost == 0 && changes == ~complement)) return agreed;
   // The same everywhere, behind whichever failure was the first to be heard of.
   if (agreed.ok()) agreed = Status(Code::disagreement, "ranks have made different changes");

@@ -93,7 +93,8 @@ class ArrayEngine {
   Status check_writable() const;
   Status check_open() const;
   Status note(const Status& failure);
-  Status begin_collective();
+  /// @param all_close  not null: this rank closes the file; set to whether all do.
+  Status begin_collective(bool* all_close = nullptr);
   /// Note a change that every rank makes by itself and alike. A rank that has failed to make it has
   /// other changes than the rest for good: the next collective call breaks off, on all ranks.
   void note_change(std::string_view what, std::string_view change);

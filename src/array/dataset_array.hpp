@@ -169,6 +169,11 @@ class DatasetArray final : private ArrayEngine {
   Status settle();
   /// What a collective read begins with: a flush if some rank has staged anything.
   Status sync_to_read();
+  /// What any other call begins with at which ranks meet. Errors are alike.
+  Status meet() { return begin_collective(); }
+  /// What closing begins with: waits until all ranks are there. What others begin meanwhile fails,
+  /// on all ranks. @returns what has failed since they last met
+  Status meet_to_close();
   Status flush();
   Status close();
   /// Close without another word to the file, where it has been closed in vain.

@@ -145,6 +145,15 @@ Status DatasetArray::flush() {
   return flush_these(agree_on_staged(over_cap), false, false);
 }
 
+Status DatasetArray::meet_to_close() {
+  Status first;
+  for (bool all_close = false; !all_close;) {
+    const Status met = begin_collective(&all_close);
+    if (first.ok() && (all_close || met.code() != Code::disagreement)) first = met;
+  }
+  return first;
+}
+
 Status DatasetArray::close() {
   TAILRACE_TRY(check_open());
   Status ended = begin_collective();

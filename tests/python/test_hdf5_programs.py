@@ -736,6 +736,43 @@ def test_the_last_flush_of_texts_stands(ranks, front, tmp_path):
             assert list(file[name]) == [b"%11d of round 1" % i for i in range(40)]
 
 
+GIVES_UP = """
+import sys, h5py, numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+with h5py.File(sys.argv[1], "w", driver="mpio", comm=comm) as file:
+    file.attrs["num_components"] = 1
+    for level in range(3):
+        group = file.create_group(f"level_{level}")
+        corners = np.dtype([(f"{end}_{axis}", "i4") for end in ("lo", "hi") for axis in "ijk"])
+        boxes = group.create_dataset("boxes", (4,), corners)
+        offsets = group.create_dataset("data:offsets=0", (5,), "i8")
+        if comm.rank == 0:
+            boxes[...] = np.array([(0, 0, 0, 15, 15, 15)] * 4, corners)
+            offsets[...] = np.arange(5) * 4096
+        if level == 1 and comm.rank == comm.size - 1:
+            break
+        values = group.create_dataset("data:datatype=0", (16384,), "f8")
+        n = 16384 // comm.size
+        values[comm.rank * n:(comm.rank + 1) * n] = np.arange(comm.rank * n, (comm.rank + 1) * n)
+print(f"rank {comm.rank} has closed it", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_rank_that_closes_the_file_where_others_create_a_level(ranks, tmp_path):
+    """Creating a level's dataset, ranks meet, unless one has gone on to something else: all hear of
+    that, nobody waits."""
+    path = tmp_path / "gives_up.h5"
+    words = ["/usr/bin/python3", "-c", GIVES_UP, path]
+    said = run(words, ranks, ours=True, code=None, TAILRACE_OPTIONS="codec=trz", **h5py_of_mpi())
+    assert said.count("some ranks close the file, others do not yet") >= 1
+    assert said.count("has closed it") == 1 and f"rank {ranks - 1} has closed it" in said
+    with h5py.File(by_deflate(path)) as file:
+        np.testing.assert_array_equal(file["level_0/data:datatype=0"], np.arange(16384))
+        assert list(file["level_1"]) == ["boxes", "data:offsets=0"]
+
+
 LARGE_CHUNKS = """
 import sys, h5py, numpy as np
 from mpi4py import MPI
