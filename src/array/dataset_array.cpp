@@ -68,11 +68,12 @@ double fill_number(DType dtype, const std::vector<std::byte>& element) {
 
 /// The length of a plotfile's chunks; 0: they do not follow its boxes. Components with bounds of
 /// their own want it also where larger chunks of several would be smaller: 512 cells are the least
-/// box that AMReX makes by itself.
+/// box that AMReX makes by itself. Codecs that make nothing of shapes want large chunks.
 std::uint64_t box_chunk_length(const DatasetArray::Definition& definition,
                                const FieldOptions& options, bool bounded) {
   constexpr std::uint64_t kLeastCells = 512;
-  constexpr std::uint64_t kLeastBytes = 16U << 10;
+  const std::uint64_t kLeastBytes =
+      codec_entry(options.codec).chunks_say_shape ? 16U << 10 : 256U << 10;
   const std::uint64_t element = definition.element_bytes;
   const bool given = !definition.chunk_shape.empty() || options.chunk_shape;
   if (definition.boxes == nullptr || given) return 0;

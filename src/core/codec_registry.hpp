@@ -72,16 +72,17 @@ struct CodecEntry {
                                          const std::string& plugin_path) = nullptr;
   std::vector<std::string_view> settings = {};  ///< The keys that it reads.
   Loss loss = Loss::never;
-  bool reals_only = false;        ///< Takes f32 and f64 alone.
-  bool keeps_pw_rel = false;      ///< Serves pw_rel, besides abs (to which rel and psnr come).
-  bool proves_bound = false;      ///< The bound is ours to prove: verify=auto leaves it alone.
-  bool stores_plainly = false;    ///< Does nothing: no time, no filter.
-  bool has_books = false;         ///< Huffman codes may be shared (field/field_book.hpp).
-  bool rounds_before = false;     ///< Values are changed before the filters, which do not say so.
-  bool fits_any_chunk = false;    ///< The header says the same of all chunk shapes.
-  bool chunks_say_shape = false;  ///< Decoding asks the chunk for its shape, not the header.
-  bool plugin = false;            ///< Others' code, found on disk (hdf5/filter_plugins.hpp).
-  std::uint32_t filter_id = 0;    ///< HDF5's number of the filter that stands for it; 0: none.
+  bool reals_only = false;      ///< Takes f32 and f64 alone.
+  bool keeps_pw_rel = false;    ///< Serves pw_rel, besides abs (to which rel and psnr come).
+  bool proves_bound = false;    ///< The bound is ours to prove: verify=auto leaves it alone.
+  bool stores_plainly = false;  ///< Does nothing: no time, no filter.
+  bool has_books = false;       ///< Huffman codes may be shared (field/field_book.hpp).
+  bool rounds_before = false;   ///< Values are changed before the filters, which do not say so.
+  bool fits_any_chunk = false;  ///< The header says the same of all chunk shapes.
+  /// Decoding asks the chunk for its shape, not the header; most bytes depend on the length alone.
+  bool chunks_say_shape = false;
+  bool plugin = false;                 ///< Others' code, found on disk (hdf5/filter_plugins.hpp).
+  std::uint32_t filter_id = 0;         ///< HDF5's number of the filter that stands for it; 0: none.
   std::string_view readers_need = {};  ///< What readers must have; empty: nothing.
   /// The stage of a filter as a dataset's header has it, for chunks of so many bytes; null: the
   /// header does not fit, and a plug-in may say why. @error corrupt

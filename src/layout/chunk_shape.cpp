@@ -3,6 +3,7 @@
 #include "layout/chunk_shape.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace tailrace {
@@ -180,12 +181,13 @@ std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t least, std:
 BoxChunks::BoxChunks(const BoxSeries& boxes, std::uint64_t chunk_length)
     : n_components_(boxes.components.size()) {
   std::uint64_t first_chunk = 0;
+  std::map<Shape, std::size_t> known;
   for (const BoxSeries::Run& run : boxes.runs) {
     const std::uint64_t of_component = n_elements(run.cells) / chunk_length;
     const Shape slab = slab_of(run.cells, chunk_length);
-    const auto known = std::find(shapes_.begin(), shapes_.end(), slab);
-    runs_.push_back({first_chunk, of_component, static_cast<std::size_t>(known - shapes_.begin())});
-    if (known == shapes_.end()) shapes_.push_back(slab);
+    const auto [at, fresh] = known.try_emplace(slab, shapes_.size());
+    if (fresh) shapes_.push_back(slab);
+    runs_.push_back({first_chunk, of_component, at->second});
     first_chunk += run.n_boxes * n_components_ * of_component;
   }
 }

@@ -224,7 +224,7 @@ def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
     with h5py.File(tmp_path / "ours.h5") as file:
         for level in range(3):
             values = file[f"level_{level}/data:datatype=0"]
-            assert filters_of(values) == [2, 1] and values.chunks == (4096,)
+            assert filters_of(values) == [2, 1] and values.chunks[0] > 4096  # No use of slabs.
             np.testing.assert_allclose(values[()], plotfile_values(level), rtol=1e-14)
     options = "level_1/data*: codec=trz,bound=abs=1e-1"
     run([*words, tmp_path / "lossy.h5"], ranks, True, front=front, TAILRACE_OPTIONS=options)
@@ -276,7 +276,7 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
             for number in range(4 // n_each):
                 values = file[f"level_{level}/data:datatype={number}"]
                 assert filters_of(values) == [481]
-                assert (values.chunks == (slab_cells,)) == (slab_cells > 0)
+                assert values.chunks == (slab_cells,) if slab_cells else values.chunks[0] > 10000
                 shapes = trz_shapes(values)
                 assert {np.prod(shape) for shape in shapes} == {values.chunks[0]}
                 if options == "codec=trz":
