@@ -393,6 +393,14 @@ Status DatasetArray::describe_at_root() {
       for (NamedAttribute& attribute : attributes) {
         if (attribute.name == "tailrace_bound_mode") attribute.value = {std::string("component")};
       }
+      // Which values these are of is said apart from what the program may change; HDF5 has no room
+      // for long attributes.
+      constexpr std::size_t kMostRuns = 2000;
+      std::vector<std::uint64_t> runs;
+      for (const BoxSeries::Run& run : level->boxes->runs) {
+        runs.insert(runs.end(), {run.n_boxes, n_elements(run.cells)});
+      }
+      if (runs.size() <= 2 * kMostRuns) attributes.push_back({"tailrace_component_runs", {runs}});
       attributes.push_back({"tailrace_component_bounds", {level->absolute_bounds}});
     }
     TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)

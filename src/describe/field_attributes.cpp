@@ -37,43 +37,47 @@ BoundMode bound_mode_of(const std::string& name) {
   return BoundMode::none;
 }
 
-/// The bounds of components, and where these lie: as the file itself says (hdf5.md). What cannot be
-/// read leaves the largest bound for all.
-void read_component_bounds(hid_t dataset, const std::string& path, FieldAttributes& attributes) {
-  constexpr hssize_t kMostBoxes = 1 << 24;  // A file may say anything.
-  const Hdf5Id attribute(H5Aopen(dataset, "tailrace_component_bounds", H5P_DEFAULT));
+/// All numbers of an attribute; none if there is no such attribute, or it has more than `most`.
+template <class T>
+std::vector<T> numbers_attribute(hid_t object, const char* name, hid_t type, hssize_t most) {
+  if (H5Aexists(object, name) <= 0) return {};
+  const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
   const Hdf5Id space(attribute.valid() ? H5Aget_space(attribute.get()) : H5I_INVALID_HID);
   const hssize_t n = space.valid() ? H5Sget_simple_extent_npoints(space.get()) : -1;
-  if (n < 1 || n > kMostBoxes) return;
-  std::vector<double> bounds(static_cast<std::size_t>(n));
-  if (H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, bounds.data()) < 0) return;
-  const std::string group = parent_path(path);
-  const std::string number = path.substr(path.rfind('=') + 1);
-  for (const std::string& name : {"data:offsets=" + number, std::string("data:offsets=0")}) {
-    const std::string other = child_path(group, name);
-    if (H5Lexists(dataset, other.c_str(), H5P_DEFAULT) <= 0) continue;
-    const Hdf5Id offsets(H5Dopen2(dataset, other.c_str(), H5P_DEFAULT));
-    const Hdf5Id extents(offsets.valid() ? H5Dget_space(offsets.get()) : H5I_INVALID_HID);
-    const hssize_t n_offsets = extents.valid() ? H5Sget_simple_extent_npoints(extents.get()) : -1;
-    if (n_offsets < 2 || n_offsets > kMostBoxes) continue;
-    attributes.box_offsets.resize(static_cast<std::size_t>(n_offsets));
-    if (H5Dread(offsets.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                attributes.box_offsets.data()) < 0) {
-      attributes.box_offsets.clear();
-      continue;
-    }
-    break;
-  }
-  bool whole = attributes.box_offsets.size() > 1 && attributes.box_offsets.front() == 0;
-  for (std::size_t b = 1; whole && b < attributes.box_offsets.size(); ++b) {
-    const std::int64_t n_values = attributes.box_offsets[b] - attributes.box_offsets[b - 1];
-    whole = attributes.box_offsets[b] > attributes.box_offsets[b - 1] && n_values % n == 0;
-  }
-  if (!whole) attributes.box_offsets.clear();
-  attributes.component_bounds = std::move(bounds);
+  if (n < 1 || n > most) return {};
+  std::vector<T> numbers(static_cast<std::size_t>(n));
+  if (H5Aread(attribute.get(), type, numbers.data()) < 0) return {};
+  return numbers;
 }
 
-Status read_own_attributes(hid_t dataset, const std::string& path, FieldAttributes& attributes) {
+/// The bounds of components, and where these lie. Without the latter the largest bound is for all.
+void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
+  constexpr hssize_t kMost = 1 << 17;  // A file may say anything.
+  constexpr std::uint64_t kMostBoxes = 1U << 24;
+  constexpr auto kMostValues = static_cast<std::uint64_t>(INT64_MAX);
+  attributes.component_bounds =
+      numbers_attribute<double>(dataset, "tailrace_component_bounds", H5T_NATIVE_DOUBLE, kMost);
+  const auto runs = numbers_attribute<std::uint64_t>(dataset, "tailrace_component_runs",
+                                                     H5T_NATIVE_UINT64, kMost);
+  const std::uint64_t n = attributes.component_bounds.size();
+  if (n == 0 || runs.size() % 2 != 0) return;
+  std::vector<std::int64_t> offsets{0};
+  std::uint64_t end = 0;
+  for (std::size_t r = 0; r < runs.size(); r += 2) {
+    const std::uint64_t n_boxes = runs[r];
+    const std::uint64_t n_cells = runs[r + 1];
+    if (n_cells == 0 || n_cells > kMostValues / n) return;
+    if (n_boxes > kMostBoxes - offsets.size() || n_boxes > (kMostValues - end) / (n * n_cells))
+      return;
+    for (std::uint64_t b = 0; b < n_boxes; ++b) {
+      end += n * n_cells;
+      offsets.push_back(static_cast<std::int64_t>(end));
+    }
+  }
+  if (offsets.size() > 1) attributes.box_offsets = std::move(offsets);
+}
+
+Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   attributes.codec = hdf5_text_attribute(dataset, "tailrace_codec");
   attributes.by_tailrace = !attributes.codec.empty();
   if (!attributes.by_tailrace) return Status();
@@ -90,7 +94,7 @@ Status read_own_attributes(hid_t dataset, const std::string& path, FieldAttribut
   TAILRACE_TRY(number("tailrace_absolute_bound", [&](double v) { attributes.absolute_bound = v; }));
   if (H5Aexists(dataset, "tailrace_component_bounds") > 0) {
     attributes.bound = {BoundMode::abs, attributes.absolute_bound};
-    read_component_bounds(dataset, path, attributes);
+    read_component_bounds(dataset, attributes);
   }
   return number("tailrace_max_error", [&](double v) { attributes.max_error = v; });
 }
@@ -107,7 +111,7 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
-    TAILRACE_TRY(read_own_attributes(dataset.get(), field_paths[f], all[f]).within(where));
+    TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
   }
   return all;
 }
