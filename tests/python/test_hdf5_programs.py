@@ -741,6 +741,55 @@ def test_the_last_flush_of_texts_stands(ranks, front, tmp_path):
             assert list(file[name]) == [b"%11d of round 1" % i for i in range(40)]
 
 
+MANY_BOXES = """
+import sys, h5py, numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+n_boxes = 2100
+cells = np.where(np.arange(n_boxes) % 2, 1024, 512)
+ends = np.append(0, np.cumsum(2 * cells))
+with h5py.File(sys.argv[1], "w", driver="mpio", comm=comm) as file:
+    file.attrs["num_components"] = 2
+    for c, name in enumerate((b"small", b"large")):
+        file.attrs[f"component_{c}"] = np.bytes_(name)
+    group = file.create_group("level_0")
+    corners = np.dtype([(f"{end}_{axis}", "i4") for end in ("lo", "hi") for axis in "ijk"])
+    boxes = group.create_dataset("boxes", (n_boxes,), corners)
+    offsets = group.create_dataset("data:offsets=0", (n_boxes + 1,), "i8")
+    if comm.rank == 0:
+        boxes[...] = np.array([(0, 0, 0, 7, 7, n // 64 - 1) for n in cells], corners)
+        offsets[...] = ends
+    values = np.sin(0.001 * np.arange(ends[-1])) * np.repeat(np.tile([1, 1e6], n_boxes),
+                                                           np.repeat(cells, 2))
+    first, end = (ends[n_boxes * r // comm.size] for r in (comm.rank, comm.rank + 1))
+    group.create_dataset("data:datatype=0", (ends[-1],), "f8")[first:end] = values[first:end]
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_more_boxes_than_an_attribute_has_room_for(ranks, tmp_path):
+    """Each component has its bound; what says where they are is left out, so that verify knows the
+    largest alone."""
+    plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
+    words = ["/usr/bin/python3", "-c", MANY_BOXES]
+    run([*words, plain], ranks, ours=False, **h5py_of_mpi())
+    run([*words, ours], ranks, ours=True, TAILRACE_OPTIONS="component:*: bound=rel=1e-4",
+        **h5py_of_mpi())
+    with h5py.File(ours) as file:
+        values = file["level_0/data:datatype=0"]
+        assert values.chunks == (512,) and (8, 8, 8) in trz_shapes(values)
+        assert "tailrace_component_runs" not in values.attrs
+        bounds = values.attrs["tailrace_component_bounds"]
+        np.testing.assert_allclose(bounds, [2e-4, 200], rtol=1e-3)
+    with h5py.File(plain) as file, h5py.File(by_deflate(ours)) as decoded:
+        written = file["level_0/data:datatype=0"][()]
+        error = np.abs(decoded["level_0/data:datatype=0"][()] - written)
+        sizes = np.repeat(np.where(np.arange(2100) % 2, 1024, 512), 2)
+        large = np.repeat(np.tile([False, True], 2100), sizes)
+        assert 0 < error[~large].max() <= 2e-4 and 1 < error[large].max() <= 200
+    assert verified(plain, ours).returncode == 0
+
+
 GIVES_UP = """
 import sys, h5py, numpy as np
 from mpi4py import MPI
