@@ -228,14 +228,19 @@ Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
 /// A lattice chunk of `delivered` bytes in `out`, or none if it is 0, against exact coding.
 Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std::uint8_t> out) {
   if (delivered == 0) return encode_exactly(work, out);
-  // Below a ratio of two, repeated values may make an exact coding the smaller one.
-  if (2 * delivered < work.values.size() ||
-      estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
-    return delivered;
+  // Repeated values may make an exact coding the smaller one: seldom where the ratio is two and
+  // more, but by far then (a map of materials), so the ratio preset always asks.
+  std::size_t to_beat = delivered;
+  if (work.settings.preset != Preset::ratio) {
+    if (2 * delivered < work.values.size() ||
+        estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
+      return delivered;
+    }
+    to_beat = SIZE_MAX;  // The estimate has decided.
   }
   work.head.method = Method::exact;
-  const ExactAttempt exact =
-      encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
+  const ExactAttempt exact = encode_exact_chunk(work.head, work.values, work.settings,
+                                                work.type.book, work.workspace, to_beat);
   if (exact.memory_out) return memory_failure();
   if (!exact.chunk.empty() && exact.chunk.size() < delivered) return deliver(exact.chunk, out);
   return delivered;

@@ -36,6 +36,13 @@ constexpr std::size_t kTrialShare = 16;  // Of the chunk, at most.
 constexpr std::size_t kStretchBytes = std::size_t{1} << 21;
 constexpr std::size_t kStretches = 4;
 constexpr double kWithinReach = 1.4;
+/// Likewise of what must be beaten; a short trial finds few of the repeats where the ratio is high.
+constexpr double kWithinReachOfLossy = 3;
+/// Without repeated values nothing exact is so much smaller than they are, but for fields that are
+/// far smaller within a bound.
+constexpr double kRatioWithoutRepeats = 2;
+/// What is estimated at less than so many times the bytes to beat is encoded, to see.
+constexpr double kEstimateWithin = 1.2;
 constexpr double kLowIsNoise = 31.6;  // Bits of 32.
 
 std::size_t values_of(const Extents& extents) {
@@ -224,7 +231,7 @@ class ZstdTrial {
 
 /// Take zstd into the plan where it is smaller than `best`; returns the least bytes.
 double try_zstd(const ExactValues& values, bool repeats, bool thorough, double special_in_all,
-                double best, ExactPlan& plan, Workspace& workspace) {
+                double best, double to_beat, ExactPlan& plan, Workspace& workspace) {
   const std::size_t n_all = values_of(values.extents) * dtype_bytes(values.dtype);
   const auto n_bytes = static_cast<double>(n_all);
   const auto consider = [&](ZstdTrial& trial, ExactForm form, int level) {
@@ -244,7 +251,7 @@ double try_zstd(const ExactValues& values, bool repeats, bool thorough, double s
     if (repeats) consider(quick, ExactForm::zstd, 3);
     return best;
   }
-  const double reach = kWithinReach * best / n_bytes;
+  const double reach = std::min(kWithinReach * best, kWithinReachOfLossy * to_beat) / n_bytes;
   const bool shuffled_near = quick.share(true, 1) < reach;
   const bool plain_near = quick.share(false, 3) < reach;
   if (!shuffled_near && !plain_near) return best;
@@ -258,7 +265,8 @@ double try_zstd(const ExactValues& values, bool repeats, bool thorough, double s
 
 }  // namespace
 
-ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace) {
+ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace,
+                       std::size_t to_beat) {
   const auto n_values = static_cast<double>(values_of(values.extents));
   const auto element_bytes = dtype_bytes(values.dtype);
   const double n_bytes = n_values * static_cast<double>(element_bytes);
@@ -267,6 +275,11 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
   ExactSample sample(values, workspace);
   if (!sample.ok()) return plan;
   const ExactLook look = sample.look();
+  const double by_density =
+      kRepeatsByDensity / (static_cast<double>(look.range) / static_cast<double>(look.factor) + 1);
+  const bool repeated = look.repeated_share >= kRepeatsForZstd + by_density || look.has_special;
+  const auto limit = static_cast<double>(to_beat);
+  if (!repeated && kRatioWithoutRepeats * limit < n_bytes) return plan;
   plan.origin = look.origin;
   plan.has_special = look.has_special;
   plan.special = look.special;
@@ -280,15 +293,12 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
                 static_cast<double>(costs.table_bytes) + 32;
   plan.form = wide ? ExactForm::wide : ExactForm::words;
 
-  const double by_density =
-      kRepeatsByDensity / (static_cast<double>(look.range) / static_cast<double>(look.factor) + 1);
-  const bool repeats = look.repeated_share >= kRepeatsForZstd + by_density || look.has_special ||
-                       best * kHighRatio < n_bytes;
+  const bool repeats = repeated || best * kHighRatio < n_bytes;
   const bool hopeless = best > kWorthCoding * n_bytes && !repeats;
   const bool predicted = costs.best_bits < kGainOfPrediction * costs.unpredicted_bits;
   if (trials != ZstdTrials::none && !hopeless && (repeats || !predicted)) {
     const bool thorough = repeats && trials == ZstdTrials::thorough;
-    best = try_zstd(values, repeats, thorough, special_in_all, best, plan, workspace);
+    best = try_zstd(values, repeats, thorough, special_in_all, best, limit, plan, workspace);
   }
   if (best > kWorthCoding * n_bytes) {
     plan.form = ExactForm::stored;
@@ -684,12 +694,17 @@ struct Decoder {
 }  // namespace
 
 ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
-                                const Settings& settings, const Book* book, Workspace& workspace) {
+                                const Settings& settings, const Book* book, Workspace& workspace,
+                                std::size_t to_beat) {
   const ZstdTrials trials = settings.lossless_stage == Choice::off ? ZstdTrials::none
                             : settings.preset == Preset::fast      ? ZstdTrials::quick
                                                                    : ZstdTrials::thorough;
-  const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents}, trials, workspace);
+  const ExactPlan plan =
+      choose_exact({head.dtype, values.data(), head.extents}, trials, workspace, to_beat);
   if (plan.form == ExactForm::stored) return {};
+  if (static_cast<double>(plan.estimated_bytes) > kEstimateWithin * static_cast<double>(to_beat)) {
+    return {};
+  }
   const bool high_ratio = static_cast<double>(plan.estimated_bytes) * kSmallSectionsRatio <
                           static_cast<double>(values.size());
   Encoder encoder(head, values, settings, book, high_ratio, workspace);

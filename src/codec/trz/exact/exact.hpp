@@ -63,7 +63,10 @@ enum class ZstdTrials : std::uint8_t { none, quick, thorough };
 /// Decide from a sample (and, where 64-bit values or multiples might fit 32 bits, from one pass
 /// over all). Uses Slot::sample. The plan is the same on every machine with the same zstd. Not
 /// collective. Thread-safe with a workspace per thread. Out of memory: form stored.
-ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace);
+/// @param to_beat  bytes that the chunk takes already: what is unlikely to be smaller is not looked
+/// at (form stored).
+ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace,
+                       std::size_t to_beat = SIZE_MAX);
 
 /// Words of form `words`, predicted, as codes. Values that are special become patches (reader:
 /// apply them afterwards). Uses Slot::rows. @returns false when memory is out.
@@ -96,9 +99,10 @@ struct ExactAttempt {
   bool memory_out = false;
 };
 
-/// `head` has method exact.
+/// `head` has method exact. With `to_beat`, empty where the estimate is clearly above it.
 ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
-                                const Settings& settings, const Book* book, Workspace& workspace);
+                                const Settings& settings, const Book* book, Workspace& workspace,
+                                std::size_t to_beat = SIZE_MAX);
 
 /// What encode_exact_chunk would come to, from a sample.
 std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,

@@ -1,0 +1,82 @@
+// Fields on which prediction does harm: maps of a few thousand materials, stations that lack most
+// of their values, positions that repeat. A lossy bound must never make them larger than none.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "codec/trz/trz.hpp"
+#include "support/trz_cases.hpp"
+#include "unit/trz_support.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+using trz_cases::Case;
+using trz_cases::Random;
+
+template <class T>
+Case chunk_of(const std::vector<T>& values, const Shape& shape, double bound, Preset preset) {
+  Case chunk;
+  chunk.type.dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
+  chunk.type.shape = shape;
+  chunk.type.kind = bound > 0 ? BoundKind::absolute : BoundKind::exact;
+  chunk.type.bound = bound;
+  chunk.settings.preset = preset;
+  chunk.values.resize(values.size() * sizeof(T));
+  std::memcpy(chunk.values.data(), values.data(), chunk.values.size());
+  return chunk;
+}
+
+/// Encoded bytes of a chunk that keeps its bound.
+std::size_t encoded_bytes(const Case& chunk) {
+  Workspace workspace;
+  std::vector<std::byte> encoded;
+  EXPECT_TRUE(whole::round_trip(chunk, workspace, &encoded));
+  return encoded.size();
+}
+
+/// Squares of 8 x 8 cells, each with one of n_materials values in no order.
+template <class T>
+std::vector<T> material_map(std::size_t side, std::size_t n_materials) {
+  Random random(1);
+  std::vector<T> materials(n_materials);
+  for (T& material : materials) material = static_cast<T>(100 * random.unit());
+  std::vector<std::size_t> square(side / 8 * (side / 8));
+  for (std::size_t& which : square) which = random.below(n_materials);
+  std::vector<T> map(side * side);
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    map[i] = materials[square[i / side / 8 * (side / 8) + i % side / 8]];
+  }
+  return map;
+}
+
+/// Places on an axis, each of n_places taken again and again.
+std::vector<float> repeated_places(std::size_t n, std::size_t n_places) {
+  Random random(2);
+  std::vector<float> places(n_places);
+  for (float& place : places) place = static_cast<float>(50 * random.unit());
+  std::vector<float> values(n);
+  for (float& value : values) value = places[random.below(n_places)];
+  return values;
+}
+
+TEST(TrzFewValues, TheRatioPresetIsNeverLargerThanExact) {
+  const auto map = material_map<float>(256, 900);
+  const auto wide_map = material_map<double>(128, 200);
+  const auto places = repeated_places(60000, 60);
+  const std::size_t exact_map = encoded_bytes(chunk_of(map, {256, 256}, 0, Preset::ratio));
+  const std::size_t exact_wide = encoded_bytes(chunk_of(wide_map, {128, 128}, 0, Preset::ratio));
+  const std::size_t exact_places = encoded_bytes(chunk_of(places, {60000}, 0, Preset::ratio));
+  for (const double bound : {1.0, 1e-2, 1e-3, 1e-4, 1e-5}) {
+    EXPECT_LE(encoded_bytes(chunk_of(map, {256, 256}, bound, Preset::ratio)), exact_map) << bound;
+    EXPECT_LE(encoded_bytes(chunk_of(wide_map, {128, 128}, bound, Preset::ratio)), exact_wide)
+        << bound;
+    EXPECT_LE(encoded_bytes(chunk_of(places, {60000}, bound, Preset::ratio)), exact_places)
+        << bound;
+  }
+}
+
+}  // namespace
+}  // namespace tailrace::trz
