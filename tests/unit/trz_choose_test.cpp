@@ -183,6 +183,31 @@ TEST(TrzChoose, CodesValuesOnTheirOwnLattice) {
   EXPECT_EQ(best(0.2).step, 0);
 }
 
+TEST(TrzChoose, FindsAFillValueFarFromTheOthersAlone) {
+  const Extents extents{1, 16, 64, 64};
+  const auto sampled_with = [&](float every_third, const float* named) {
+    std::vector<float> values = smooth_field<float>(extents, 1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i / 41 % 3 == 0) values[i] = every_third;
+    }
+    const Sampled plain = sample_chunk<float>(values.data(), extents, named, 0.1, {}, Isa::plain);
+    const Sampled here = sample_chunk<float>(values.data(), extents, named, 0.1, {}, best_isa());
+    EXPECT_EQ(plain.has_fill, here.has_fill);
+    expect_same(plain, here);
+    return plain;
+  };
+  for (const float far : {-9999.0F, 1e20F, -1e34F}) {
+    const Sampled sampled = sampled_with(far, nullptr);
+    EXPECT_TRUE(sampled.has_fill) << far;
+    EXPECT_EQ(static_cast<float>(sampled.fill), far);
+    EXPECT_NEAR(sampled.special_share, 1.0 / 3, 0.1);
+    EXPECT_FALSE(sampled_with(far, &far).has_fill) << "it is named";
+  }
+  EXPECT_FALSE(sampled_with(-300.0F, nullptr).has_fill) << "an end of the others' range";
+  EXPECT_FALSE(sampled_with(100.0F, nullptr).has_fill) << "within it";
+  EXPECT_FALSE(sampled_with(std::numeric_limits<float>::infinity(), nullptr).has_fill);
+}
+
 TEST(TrzChoose, CostsGrowWithTheCodes) {
   const RunCosts& table = RunCosts::table();
   double before = 0;

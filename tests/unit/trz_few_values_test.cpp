@@ -78,5 +78,49 @@ TEST(TrzFewValues, TheRatioPresetIsNeverLargerThanExact) {
   }
 }
 
+/// A year and more of stations' temperatures, to a tenth; runs of days are not there.
+template <class T>
+std::vector<T> stations(std::size_t n_days, std::size_t n_stations, double absent, T fill) {
+  Random random(3);
+  std::vector<T> values(n_days * n_stations);
+  for (std::size_t s = 0; s < n_stations; ++s) {
+    double weather = 0;
+    bool there = true;
+    for (std::size_t day = 0; day < n_days; ++day) {
+      weather = 0.8 * weather + 4 * (random.unit() - 0.5);
+      if (random.chance(0.05)) there = !random.chance(absent);
+      const double season = 10 * std::sin(0.0172 * static_cast<double>(day + 3 * s));
+      values[day * n_stations + s] =
+          there ? static_cast<T>(std::nearbyint(10 * (15 + season + weather)) / 10) : fill;
+    }
+  }
+  return values;
+}
+
+TEST(TrzFewValues, AFillValueThatNobodyNamedIsFound) {
+  const auto series = stations<float>(1000, 40, 0.58, -9999);
+  const auto wide = stations<double>(600, 40, 0.14, 1e20);
+  for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio}) {
+    for (const double bound : {0.5, 0.01}) {
+      Case chunk = chunk_of(series, {1000, 40}, bound, preset);
+      const std::size_t found = encoded_bytes(chunk);
+      chunk.type.fill_value = -9999;
+      const std::size_t named = encoded_bytes(chunk);
+      EXPECT_LE(found, named + named / 50) << chunk.text();
+      chunk = chunk_of(wide, {600, 40}, bound, preset);
+      const std::size_t wide_found = encoded_bytes(chunk);
+      chunk.type.fill_value = 1e20;
+      EXPECT_LE(wide_found, encoded_bytes(chunk) * 51 / 50) << chunk.text();
+      // What a lattice of the bound makes of a step of 1e20 is no lattice.
+      EXPECT_LT(4 * wide_found, chunk.values.size()) << chunk.text();
+    }
+    Case relative = chunk_of(series, {1000, 40}, 0.02, preset);
+    relative.type.kind = BoundKind::pointwise;
+    const std::size_t found = encoded_bytes(relative);
+    relative.type.fill_value = -9999;
+    EXPECT_LE(found, encoded_bytes(relative) * 11 / 10) << relative.text();
+  }
+}
+
 }  // namespace
 }  // namespace tailrace::trz

@@ -41,6 +41,11 @@ constexpr double kZstdBelow = 0.25;
 /// A quantum that so many values do not keep to was seen by mistake.
 constexpr std::size_t kQuantumPatchesPart = 32;
 
+/// The other presets compare with exact coding what takes more than this part of the values' bytes:
+/// of all, or, where a fill value was found, of the others.
+constexpr double kMostExact = 0.5;
+constexpr double kMostExactPresent = 0.33;
+
 /// Everything that the ways to encode share.
 struct Work {
   const ChunkType& type;
@@ -50,6 +55,7 @@ struct Work {
   ChunkHead head;
   Workspace& workspace;
   BookHistograms* counted;  ///< Null: nobody asks.
+  double most_exact = kMostExact;
 };
 
 SectionChoice sections_for(const Work& work, double bits_per_value) {
@@ -140,8 +146,10 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
       sample_chunk<Y>(y, work.head.extents, nullptr, plan.y_bound, work.settings, workspace.isa());
   const std::optional<Lattice<Y>> lattice = make_lattice<Y>(plan.y_bound, sampled.offset);
   if (!lattice) return {};
+  Y found{};
   LatticeJob<Y> job;
   job.values = y;
+  job.fill = sampled.fill_of<Y>(nullptr, found);
   job.extents = sampled.best().extents;
   job.lattice = lattice_with_step(*lattice, sampled.best().step);
   job.prediction = sampled.best();
@@ -232,7 +240,8 @@ Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std
   // more, but by far then (a map of materials), so the ratio preset always asks.
   std::size_t to_beat = delivered;
   if (work.settings.preset != Preset::ratio) {
-    if (2 * delivered < work.values.size() ||
+    const double limit = work.most_exact * static_cast<double>(work.values.size());
+    if (static_cast<double>(delivered) < limit ||
         estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
       return delivered;
     }
@@ -321,7 +330,9 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const std::optional<Lattice<T>> lattice = make_lattice<T>(work.type.bound, sampled.offset);
   const bool hopeless = !lattice || sampled.coarse_share > 0.25;
   if (hopeless) return encode_exactly(work, out);
-  return encode_by_sample(work, sampled, *lattice, fill, out);
+  T found{};
+  if (sampled.has_fill) work.most_exact = kMostExactPresent * (1 - sampled.special_share);
+  return encode_by_sample(work, sampled, *lattice, sampled.fill_of(fill, found), out);
 }
 
 Status check_arguments(const ChunkType& type, const Settings& settings,

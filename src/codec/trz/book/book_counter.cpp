@@ -176,9 +176,10 @@ Status count_floats(const ChunkType& type, const Settings& settings, const T* va
   LatticeJob<T> job;
   job.values = values;
   job.extents = extents_of(type.shape, settings.dimensions);
-  job.fill = fill;
   const Sampled sampled =
       sample_chunk<T>(values, job.extents, fill, type.bound, settings, workspace.isa());
+  T found{};
+  job.fill = sampled.fill_of(fill, found);
   const std::optional<Lattice<T>> lattice = make_lattice<T>(type.bound, sampled.offset);
   if (!lattice || sampled.all_equal || settings.preset == Preset::fast) return {};
   job.lattice = *lattice;

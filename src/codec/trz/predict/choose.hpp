@@ -67,13 +67,23 @@ struct Sampled {
   double coarse_share = 0;   ///< Of the others: those whose own spacing exceeds the bound; there
                              ///< interpolation would have to patch them, too.
   bool all_equal = false;    ///< All sampled values have the same bits.
+  bool has_fill = false;     ///< Nobody named a fill value, but one stands out:
+  double fill = 0;           ///< this one, to be taken as if it had been named.
   std::array<Prediction, kPredictionsMax> predictions;  ///< All candidates, the best first.
   std::size_t n_predictions = 0;
 
   const Prediction& best() const { return predictions[0]; }
+  /// The fill value, named or found; null for none. `found` keeps a found one.
+  template <class T>
+  const T* fill_of(const T* named, T& found) const {
+    found = static_cast<T>(fill);
+    return has_fill ? &found : named;
+  }
 };
 
-/// Sample a chunk. T: float, double. `extents` as in lorenzo.hpp.
+/// Sample a chunk. T: float, double. `extents` as in lorenzo.hpp. Without a `fill`, a value that
+/// fills much of the chunk and lies far from all others (-9999 for what was not measured) is found:
+/// each of its edges would be a large code.
 /// Not collective. Thread-safe. Cost: at most about 3 % of encoding a chunk of 1 MB.
 template <class T>
 Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,

@@ -189,6 +189,8 @@ Estimate estimate_lattice(const Asked& asked, const ValueSource<Y>& source, cons
   if (!lattice || sampled.coarse_share > 0.25) return estimate_exact(asked);
   if (sampled.all_equal) return {kFixedBytes, 1, 0};
   const Prediction& best = sampled.best();
+  Y found{};
+  chunk.fill = sampled.fill_of(fill, found);
   chunk.offset = sampled.offset;
   chunk.step = best.step != 0 ? best.step : static_cast<double>(lattice->step);
   const GroupSample<Y> sample(chunk, best, isa);
