@@ -152,4 +152,11 @@ inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<co
   return true;
 }
 
+/// Magic and version of a chunk whose bytes from 8 on are anything: the version that its method
+/// asks for, or nothing would get behind the head.
+inline void put_trz_magic(std::byte* chunk, std::size_t n_bytes) {
+  std::memcpy(chunk, "TRZ\1", 4);
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{5}) chunk[3] = std::byte{2};
+}
+
 }  // namespace tailrace::fuzz

@@ -23,7 +23,7 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
   static fuzz::Room room;
   const std::span<std::byte> chunk = room.copy_of(data);
   if (chunk.size() < trz::kChecksummedFrom) return chunk;
-  std::memcpy(chunk.data(), "TRZ\1", 4);
+  fuzz::put_trz_magic(chunk.data(), chunk.size());
   trz::seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
   return chunk;
 }

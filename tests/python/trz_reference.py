@@ -20,7 +20,7 @@ from trz_reference_patches import patch
 
 DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
-STORED, CONSTANT, EXACT, LATTICE, POINTWISE = range(5)
+STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY = range(6)
 
 
 def decode(chunk, n_values=None, book=None):
@@ -31,12 +31,15 @@ def decode(chunk, n_values=None, book=None):
 
 def decoded(reader, n_values, book):
     """Section 1."""
-    check(reader.take(4) == b"TRZ\x01", "not a trz chunk of version 1")
+    check(reader.take(3) == b"TRZ", "not a trz chunk")
+    version = reader.byte()
+    check(version in (1, 2), "another version than 1 and 2")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
     types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= POINTWISE, "unknown type or method")
+    check(types & 15 < len(DTYPES) and types >> 4 <= VOCABULARY, "unknown type or method")
     dtype, method = DTYPES[types & 15], types >> 4
+    check(version == (2 if method == VOCABULARY else 1), "a method of another version")
     extents = head_extents(reader)
     n = math.prod(extents)
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
@@ -49,7 +52,8 @@ def decoded(reader, n_values, book):
         values = exact_values(reader, dtype, extents, book)
     else:
         check(dtype.kind == "f", "integers within a bound")
-        values = (pointwise if method == POINTWISE else lattice)(reader, dtype, extents, book)
+        body = {LATTICE: lattice, POINTWISE: pointwise, VOCABULARY: vocabulary}[method]
+        values = body(reader, dtype, extents, book)
     reader.end()
     return values
 
@@ -342,3 +346,19 @@ def magnitudes_of(y, limits):
 
 
 __all__ = ["FormatError", "decode"]
+
+
+# 10 Vocabulary
+
+def vocabulary(reader, dtype, extents, _):
+    """Section 10."""
+    n, n_words = math.prod(extents), reader.varint()
+    check(2 <= n_words <= min(n, 65536), "too few or too many words")
+    words = lattice_body(reader, dtype, [n_words], None)
+    ranks_reader = Reader(reader.take(reader.varint()))
+    ranks = exact_values(ranks_reader, np.dtype("u1" if n_words <= 256 else "<u2"), extents, None)
+    ranks_reader.end()
+    check(ranks.max() < n_words, "a rank beyond the words")
+    values = words[ranks]
+    patch(reader, values)
+    return values

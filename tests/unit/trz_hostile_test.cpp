@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "codec/trz/chunk_header.hpp"
 #include "support/trz_cases.hpp"
@@ -158,6 +159,7 @@ TEST(TrzHostile, HeadsThatMakeNoSense) {
       chunk_of({0x40, 1, 0}),                // The same, pointwise
       chunk_of({0x10, 1, 0}),                // One value of no values
       chunk_of({0x32, 1, 2, 8, 0, 16, 16}),  // A lattice of integers
+      chunk_of({0x50, 1, 4, 2}),             // A vocabulary in version 1
   };
   for (const Bytes& bytes : all) {
     for (const std::size_t n : {0U, 1U, 4U, 8U, 4096U}) {
@@ -169,6 +171,78 @@ TEST(TrzHostile, HeadsThatMakeNoSense) {
   other_version[3] = std::byte{2};
   make_checksum_fit(other_version);
   EXPECT_EQ(decode_code(other_version, 4, nullptr, workspace), Code::corrupt);
+}
+
+/// Chunks of the second version: 2000 values, of one NaN, and of 5 and 300 words (ranks of one byte
+/// and of two).
+std::vector<Encoded> vocabulary_chunks() {
+  std::vector<Encoded> all;
+  Workspace workspace;
+  for (const std::uint64_t n_words : {5, 300}) {
+    Encoded one;
+    Random random(n_words);
+    std::vector<double> words(n_words);
+    for (double& word : words) word = 1000 * random.unit();
+    std::vector<double> values(8 * n_words + 2000);
+    for (double& value : values) value = words[random.below(n_words)] + 1e-5 * random.unit();
+    values[700] = std::nan("");
+    one.chunk.type.dtype = DType::f64;
+    one.chunk.type.shape = {values.size()};
+    one.chunk.type.bound = 1e-3;
+    one.chunk.settings.preset = Preset::ratio;
+    const auto bytes = std::as_bytes(std::span(values));
+    one.chunk.values.assign(bytes.begin(), bytes.end());
+    EXPECT_TRUE(round_trip(one.chunk, workspace, &one.bytes));
+    EXPECT_EQ(one.bytes[3], std::byte{2}) << describe(one.bytes)->method;
+    EXPECT_EQ(one.bytes[8], std::byte{0x51});
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+TEST(TrzHostile, AVocabularyIsOfTheSecondVersionAlone) {
+  Workspace workspace;
+  for (Encoded& one : vocabulary_chunks()) {
+    for (const int version : {0, 1, 3, 255}) {
+      one.bytes[3] = static_cast<std::byte>(version);
+      make_checksum_fit(one.bytes);
+      EXPECT_EQ(decode_code(one.bytes, one.chunk.values.size(), nullptr, workspace), Code::corrupt);
+    }
+    one.bytes[3] = std::byte{2};
+    for (const unsigned method : {0x01U, 0x11U, 0x21U, 0x31U, 0x41U, 0x61U, 0x52U}) {
+      Bytes other = one.bytes;
+      other[8] = static_cast<std::byte>(method);
+      make_checksum_fit(other);
+      EXPECT_EQ(decode_code(other, one.chunk.values.size(), nullptr, workspace), Code::corrupt);
+    }
+  }
+}
+
+TEST(TrzHostile, VocabulariesMutatedWithAFittingChecksum) {
+  Random random(11);
+  for (const Encoded& one : vocabulary_chunks()) {
+    for (int round = 0; round < 6000; ++round) {
+      Bytes bytes = one.bytes;
+      for (std::uint64_t k = 1 + random.below(3); k > 0; --k) {
+        // The number of words, their lattice, the length of the ranks and their form stand in
+        // front, the patches behind.
+        const std::uint64_t where = random.below(4);
+        const std::size_t reach = std::min<std::size_t>(bytes.size() - 8, 40);
+        const std::size_t at = where == 0   ? random.below(bytes.size())
+                               : where == 1 ? bytes.size() - 1 - random.below(reach)
+                                            : 8 + random.below(reach);
+        bytes[at] =
+            random.chance(0.5) ? static_cast<std::byte>(random.next()) : bytes[at] ^ std::byte{1};
+      }
+      if (random.chance(0.2)) bytes.resize(8 + random.below(bytes.size() - 8));
+      make_checksum_fit(bytes);
+      Workspace workspace;
+      static_cast<void>(decode_code(bytes, one.chunk.values.size(), nullptr, workspace));
+      EXPECT_LE(workspace.held_bytes(),
+                16 * (one.chunk.values.size() + bytes.size()) + (std::size_t{1} << 20));
+      static_cast<void>(describe(bytes));
+    }
+  }
 }
 
 TEST(TrzHostile, ThinChunksOfInterpolationNeedLittleMemory) {

@@ -37,7 +37,7 @@ Extents extents_of(const Shape& shape, int dimensions) {
 
 void write_head(const ChunkHead& head, ChunkWriter& out) {
   out.bytes(kMagic, sizeof kMagic);
-  out.number(kFormatVersion);
+  out.number(version_of(head.method));
   out.number(std::uint32_t{0});
   out.number(static_cast<std::uint8_t>(static_cast<unsigned>(head.dtype) |
                                        static_cast<unsigned>(head.method) << 4));
@@ -65,7 +65,7 @@ HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, Chun
   const auto version = in.number<std::uint8_t>();
   const auto checksum = in.number<std::uint32_t>();
   if (in.failed()) return HeadFailure::no_trz;
-  if (version != kFormatVersion) return HeadFailure::version;
+  if (version < 1 || version > kFormatVersions) return HeadFailure::version;
   if (checksum != checksum_of(chunk)) return HeadFailure::checksum;
   const auto kinds = in.number<std::uint8_t>();
   const auto n_extents = in.number<std::uint8_t>();
@@ -75,6 +75,7 @@ HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, Chun
   }
   head.dtype = static_cast<DType>(kinds & 0x0F);
   head.method = static_cast<Method>(kinds >> 4);
+  if (version != version_of(head.method)) return HeadFailure::content;
   head.extents = {1, 1, 1, 1};
   std::uint64_t n_values = 1;
   for (std::size_t axis = 4U - n_extents; axis < 4; ++axis) {

@@ -1,6 +1,6 @@
 // The head of a trz chunk: what it is, how large, and its checksum.
 //
-//   0  magic "TRZ" and the version, 1
+//   0  magic "TRZ" and the version: 2 for a vocabulary, else 1, so that old readers read the rest
 //   4  CRC-32 (of zlib) of all bytes from 8 to the end
 //   8  dtype (low four bits) and method (high four bits)
 //   9  number of extents e, 0 to 4; then e varints, slowest axis first
@@ -21,19 +21,28 @@
 
 namespace tailrace::trz {
 
-inline constexpr std::uint8_t kFormatVersion = 1;
 inline constexpr std::size_t kChecksumAt = 4;
 inline constexpr std::size_t kChecksummedFrom = 8;
 
 /// How a chunk's values are stored. The numbers are part of the format.
 enum class Method : std::uint8_t {
-  stored = 0,     ///< As they are.
-  constant = 1,   ///< One element for all.
-  exact = 2,      ///< Lossless coding.
-  lattice = 3,    ///< Absolute bound.
-  pointwise = 4,  ///< Pointwise relative bound.
+  stored = 0,      ///< As they are.
+  constant = 1,    ///< One element for all.
+  exact = 2,       ///< Lossless coding.
+  lattice = 3,     ///< Absolute bound.
+  pointwise = 4,   ///< Pointwise relative bound.
+  vocabulary = 5,  ///< Absolute bound: few words, and which one each value takes.
 };
-inline constexpr std::uint8_t kMethods = 5;
+inline constexpr std::uint8_t kMethods = 6;
+
+/// The version of the format that brought a method: the one that its chunks bear.
+constexpr std::uint8_t version_of(Method method) { return method == Method::vocabulary ? 2 : 1; }
+inline constexpr std::uint8_t kFormatVersions = 2;
+
+/// Words of a vocabulary, at most: a rank has two bytes.
+inline constexpr std::size_t kWordsMax = 65536;
+/// Ranks below this many words have one byte.
+inline constexpr std::size_t kWordsOfOneByte = 256;
 
 struct ChunkHead {
   DType dtype = DType::f32;

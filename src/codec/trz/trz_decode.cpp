@@ -46,6 +46,49 @@ DecodeFailure decode_absolute(Decoding& d) {
   return failure != DecodeFailure::none ? failure : finish_with_patches<T>(d);
 }
 
+/// Ranks to values. False if a rank is beyond the words.
+template <class Rank, class T>
+bool look_up(const Rank* ranks, std::size_t n, const T* words, std::size_t n_words, T* values) {
+  Rank greatest = 0;
+  for (std::size_t i = 0; i < n; ++i) greatest = std::max(greatest, ranks[i]);
+  if (greatest >= n_words) return false;
+  for (std::size_t i = 0; i < n; ++i) values[i] = words[ranks[i]];
+  return true;
+}
+
+template <class T>
+DecodeFailure decode_vocabulary(Decoding& d) {
+  const std::size_t n = d.head.n_values;
+  const std::uint64_t n_words = d.in.varint();
+  if (d.in.failed() || n_words < 2 || n_words > kWordsMax || n_words > n) {
+    return DecodeFailure::corrupt;
+  }
+  auto* words = d.workspace.area<T>(Slot::vocabulary, n_words + kSlack);
+  if (words == nullptr) return DecodeFailure::memory_out;
+  DecodeFailure failure = read_lattice<T>(d.in, {1, 1, 1, n_words}, nullptr, words, d.workspace);
+  if (failure != DecodeFailure::none) return failure;
+
+  ChunkHead head = d.head;
+  head.method = Method::exact;
+  head.dtype = n_words <= kWordsOfOneByte ? DType::u8 : DType::u16;
+  const std::size_t n_bytes = n * dtype_bytes(head.dtype);
+  const std::uint64_t n_encoded = d.in.varint();
+  const std::uint8_t* encoded =
+      n_encoded > d.in.rest().size() ? nullptr : d.in.take(static_cast<std::size_t>(n_encoded));
+  if (encoded == nullptr) return DecodeFailure::corrupt;
+  auto* ranks = d.workspace.area<std::byte>(Slot::ranks, n_bytes + kSlack);
+  if (ranks == nullptr) return DecodeFailure::memory_out;
+  ChunkReader in({encoded, static_cast<std::size_t>(n_encoded)});
+  failure = decode_exact_chunk(in, head, nullptr, {ranks, n_bytes}, d.workspace);
+  if (failure != DecodeFailure::none) return failure;
+  auto* values = reinterpret_cast<T*>(d.values.data());
+  const bool known =
+      head.dtype == DType::u8
+          ? look_up(reinterpret_cast<const std::uint8_t*>(ranks), n, words, n_words, values)
+          : look_up(reinterpret_cast<const std::uint16_t*>(ranks), n, words, n_words, values);
+  return known && in.at_end() ? finish_with_patches<T>(d) : DecodeFailure::corrupt;
+}
+
 template <class T, class Y>
 DecodeFailure decode_pointwise_as(Decoding& d) {
   const std::size_t n = d.head.n_values;
@@ -105,6 +148,10 @@ DecodeFailure decode_method(Decoding& d) {
     case Method::pointwise:
       if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
       return decode_pointwise(d);
+    case Method::vocabulary:
+      if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
+      return d.head.dtype == DType::f32 ? decode_vocabulary<float>(d)
+                                        : decode_vocabulary<double>(d);
   }
   return DecodeFailure::corrupt;
 }
@@ -161,6 +208,9 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
     case Method::stored: summary.method = "stored"; break;
     case Method::constant: summary.method = "constant"; break;
     case Method::exact: summary.method = "exact"; break;
+    case Method::vocabulary:
+      summary.method = "vocabulary of " + std::to_string(in.varint()) + " words";
+      break;
     case Method::lattice:
       summary.method =
           head.dtype == DType::f32 ? lattice_text<float>(in) : lattice_text<double>(in);

@@ -4,7 +4,10 @@
 // (constant, no lattice fits, which predictor), the coding itself, and last the comparison with
 // the values as they are: a chunk never grows by more than its head.
 
+#include <zstd.h>
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -186,6 +189,201 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   return {{trial, out.n_written()}, false};
 }
 
+// --- Vocabulary: few lattice points, told apart by rank.
+
+/// Long parts, since what repeats may lie far apart. A chunk of so many values is coded without
+/// asking whether it promises to pay.
+constexpr std::size_t kVocabularySmall = 16384;
+constexpr std::size_t kVocabularyParts = 2;
+constexpr std::size_t kVocabularyPart = 32;  ///< Of the chunk: what is looked at, within limits.
+constexpr std::size_t kVocabularyLookMin = 2048;
+constexpr std::size_t kVocabularyLookMax = 16384;
+/// Each word occurs so often, on average.
+constexpr std::size_t kValuesPerWord = 4;
+constexpr std::size_t kValuesPerWordSeen = 4;
+/// zstd on the codes looked at comes to less than this many times what is to be beaten. A short
+/// look finds few of the repeats of a crystal: more is allowed where the ratio is high.
+constexpr double kPromising = 1.2;
+constexpr double kPromisingAtHighRatio = 4;
+constexpr std::size_t kHighRatio = 50;
+
+/// The lattice points that occur, ascending, and the rank of each: a bit for every point between
+/// the least and the greatest, and counts at each 64 of them.
+class Words {
+ public:
+  /// False where there are more than a vocabulary may have, or too far apart, or memory is out.
+  bool collect(const std::int32_t* q, std::size_t n, std::size_t points_max, Workspace& workspace) {
+    const auto [least, greatest] = std::minmax_element(q, q + n);
+    least_ = *least;
+    const auto n_points = static_cast<std::uint64_t>(std::int64_t{*greatest} - least_) + 1;
+    if (n_points > points_max) return false;
+    n_parts_ = static_cast<std::size_t>(n_points / 64 + 1);
+    bits_ = workspace.area<std::uint64_t>(Slot::pyramid, n_parts_ + 1);
+    before_ = workspace.area<std::uint32_t>(Slot::coarse, n_parts_);
+    if (bits_ == nullptr || before_ == nullptr) return false;
+    std::fill_n(bits_, n_parts_ + 1, std::uint64_t{0});
+    for (std::size_t i = 0; i < n; ++i) bits_[part_of(q[i])] |= bit_of(q[i]);
+    n_words_ = 0;
+    for (std::size_t part = 0; part < n_parts_; ++part) {
+      before_[part] = static_cast<std::uint32_t>(n_words_);
+      n_words_ += static_cast<std::size_t>(std::popcount(bits_[part]));
+    }
+    return true;
+  }
+  std::size_t size() const { return n_words_; }
+  std::size_t rank(std::int32_t q) const {
+    return before_[part_of(q)] +
+           static_cast<std::size_t>(std::popcount(bits_[part_of(q)] & (bit_of(q) - 1)));
+  }
+  /// Whether no point beside it occurs.
+  bool alone(std::int32_t q) const {
+    return (q == least_ || !has(q - 1)) && !has(q + 1);  // There is a part behind the last.
+  }
+  void list(std::int32_t* words) const {
+    for (std::size_t part = 0; part < n_parts_; ++part) {
+      for (std::uint64_t bits = bits_[part]; bits != 0; bits &= bits - 1) {
+        *words++ = static_cast<std::int32_t>(least_ + static_cast<std::int64_t>(64 * part) +
+                                             std::countr_zero(bits));
+      }
+    }
+  }
+
+ private:
+  std::uint64_t place(std::int32_t q) const { return static_cast<std::uint64_t>(q - least_); }
+  std::size_t part_of(std::int32_t q) const { return static_cast<std::size_t>(place(q) / 64); }
+  std::uint64_t bit_of(std::int32_t q) const { return std::uint64_t{1} << (place(q) % 64); }
+  bool has(std::int32_t q) const { return (bits_[part_of(q)] & bit_of(q)) != 0; }
+
+  std::int64_t least_ = 0;
+  std::uint64_t* bits_ = nullptr;
+  std::uint32_t* before_ = nullptr;
+  std::size_t n_parts_ = 0;
+  std::size_t n_words_ = 0;
+};
+
+/// Points between the least word and the greatest that are worth a bit each.
+std::size_t points_max(const Work& work) { return 8 * work.n_values + (std::size_t{1} << 20); }
+
+/// Ranks in the place of codes, as many bytes each as they need.
+std::span<const std::byte> ranks_in_place(std::int32_t* q, std::size_t n, const Words& words) {
+  auto* to = reinterpret_cast<std::byte*>(q);
+  if (words.size() <= kWordsOfOneByte) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<std::byte>(words.rank(q[i]));
+    return {to, n};
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto rank = static_cast<std::uint16_t>(words.rank(q[i]));
+    std::memcpy(to + 2 * i, &rank, sizeof rank);
+  }
+  return {to, 2 * n};
+}
+
+/// Whether parts of the chunk look as if a vocabulary would be smaller: most values on points of
+/// their own, or long repeats.
+template <class T>
+bool vocabulary_promises(const Work& work, const Lattice<T>& lattice, const T* fill,
+                         std::size_t to_beat, std::int32_t* q, std::uint64_t* bits) {
+  const std::size_t n = work.n_values;
+  if (n <= kVocabularySmall) return true;
+  const std::size_t n_part =
+      std::clamp(n / kVocabularyPart, kVocabularyLookMin, kVocabularyLookMax) / kVocabularyParts;
+  const std::size_t n_seen = n_part * kVocabularyParts;
+  const auto* values = reinterpret_cast<const T*>(work.values.data());
+  PatchMap patches(bits, n_seen);
+  for (std::size_t k = 0; k < kVocabularyParts; ++k) {
+    const std::size_t from = (n - n_part) / (kVocabularyParts - 1) * k;
+    quantise_all(values + from, n_part, lattice, fill, q + k * n_part, patches,
+                 work.workspace.isa());
+  }
+  Words words;
+  if (!words.collect(q, n_seen, points_max(work), work.workspace)) return false;
+  const bool repeated = words.size() * kValuesPerWordSeen <= n_seen;
+  if (!repeated) return false;
+  const auto n_alone = static_cast<std::size_t>(
+      std::count_if(q, q + n_seen, [&](std::int32_t code) { return words.alone(code); }));
+  if (2 * n_alone > n_seen) return true;
+  const std::span<const std::byte> ranks = ranks_in_place(q, n_seen, words);
+  const std::size_t room = ZSTD_compressBound(ranks.size());
+  auto* frame = work.workspace.area<std::uint8_t>(Slot::trial, room);
+  auto* context = static_cast<ZSTD_CCtx*>(work.workspace.zstd_compressor());
+  if (frame == nullptr || context == nullptr) return false;
+  const std::size_t n_bytes =
+      ZSTD_compressCCtx(context, frame, room, ranks.data(), ranks.size(), 1);
+  const bool high_ratio = to_beat * kHighRatio < work.values.size();
+  const double reach = (high_ratio ? kPromisingAtHighRatio : kPromising) *
+                       static_cast<double>(to_beat) / static_cast<double>(n);
+  return ZSTD_isError(n_bytes) == 0 &&
+         static_cast<double>(n_bytes) < reach * static_cast<double>(n_seen);
+}
+
+/// The words as a chunk of their own on the lattice, the ranks as exact integers.
+template <class T>
+Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill,
+                          std::size_t to_beat) {
+  Workspace& workspace = work.workspace;
+  const std::size_t n = work.n_values;
+  const auto* values = reinterpret_cast<const T*>(work.values.data());
+  auto* q = workspace.area<std::int32_t>(Slot::ranks, n + kSlack);
+  auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(n));
+  if (q == nullptr || bits == nullptr) return out_of_memory();
+  // A fill value that nobody named is a word like others where it lies within reach.
+  if (fill != nullptr && !work.type.fill_value &&
+      std::abs(static_cast<double>(*fill) - static_cast<double>(lattice.offset)) <
+          static_cast<double>(lattice.step) * static_cast<double>(n)) {
+    fill = nullptr;
+  }
+  if (!vocabulary_promises(work, lattice, fill, to_beat, q, bits)) return {};
+  PatchMap patches(bits, n);
+  quantise_all(values, n, lattice, fill, q, patches, workspace.isa());
+  Words words;
+  if (!words.collect(q, n, points_max(work), workspace) || words.size() < 2 ||
+      words.size() > std::min(kWordsMax, n / kValuesPerWord)) {
+    return {};
+  }
+  ChunkHead rank_head = head_of(work, Method::exact, work.head.extents);
+  rank_head.dtype = words.size() <= kWordsOfOneByte ? DType::u8 : DType::u16;
+  const ExactAttempt ranks =
+      encode_exact_chunk(rank_head, ranks_in_place(q, n, words), work.settings, nullptr, workspace,
+                         std::min(to_beat, n * dtype_bytes(rank_head.dtype)));
+  if (ranks.memory_out) return out_of_memory();
+  if (ranks.chunk.empty() || ranks.chunk.size() >= to_beat) return {};
+  std::uint8_t head_bytes[kHeadBytesMax];
+  ChunkWriter head_size(head_bytes);
+  write_head(rank_head, head_size);
+  const std::span<const std::uint8_t> body = ranks.chunk.subspan(head_size.n_written());
+
+  auto* word_codes = workspace.area<std::int32_t>(Slot::vocabulary, words.size() + kSlack);
+  OutgoingCodes codes;
+  const Extents extents{1, 1, 1, words.size()};
+  LatticeJob<T> job;
+  job.extents = extents;
+  job.lattice = lattice;
+  job.prediction.order = 1;
+  job.sections.zstd = ZstdUse::promising;
+  if (word_codes == nullptr || !codes.prepare(words.size(), job.form, workspace)) {
+    return out_of_memory();
+  }
+  words.list(word_codes);
+  if (!lorenzo_encode_integers(word_codes, extents, 1, codes.writer(), workspace)) {
+    return out_of_memory();
+  }
+  const std::size_t room = 2 * kHeadBytesMax + codes.finish() + body.size() +
+                           patches_bytes_max(n, patches.count(), sizeof(T));
+  auto* chunk = workspace.area<std::uint8_t>(Slot::transform_values, room + kSlack);
+  if (chunk == nullptr) return out_of_memory();
+  ChunkWriter out({chunk, room});
+  write_head(head_of(work, Method::vocabulary, work.head.extents), out);
+  out.varint(words.size());
+  if (!write_lattice(job, codes, out, workspace)) return out_of_memory();
+  out.varint(body.size());
+  out.bytes(body.data(), body.size());
+  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
+                     {ZstdUse::promising, 1, nullptr}, out, workspace)) {
+    return out_of_memory();
+  }
+  return {{chunk, out.n_written()}, false, patches.count()};
+}
+
 bool all_equal(std::span<const std::byte> values, std::size_t element_bytes) {
   return values.size() <= element_bytes || std::memcmp(values.data(), values.data() + element_bytes,
                                                        values.size() - element_bytes) == 0;
@@ -297,6 +495,14 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
       next = std::find_if(sampled.predictions.data(), end,
                           [](const Prediction& p) { return p.step == 0; });
       if (next == end) next = nullptr;
+    }
+  }
+  if (work.settings.preset == Preset::ratio && work.settings.predictor == Predictor::automatic) {
+    const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
+    const Attempt attempt = encode_vocabulary<T>(work, lattice, fill, to_beat);
+    if (attempt.memory_out) return memory_failure();
+    if (!attempt.chunk.empty() && attempt.chunk.size() < to_beat) {
+      delivered = deliver(attempt.chunk, out);
     }
   }
   return finish_best(work, delivered, out);

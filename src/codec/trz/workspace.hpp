@@ -32,7 +32,9 @@ enum class Slot : std::uint8_t {
   section,           ///< A section before or after its entropy coder.
   compressor,        ///< Of zstd's contexts.
   sample,
-  trial,  ///< A second encoding, to compare with.
+  trial,       ///< A second encoding, to compare with.
+  vocabulary,  ///< The words of a chunk.
+  ranks,       ///< Which of them each value takes; before, its code.
   n_slots
 };
 

@@ -38,8 +38,8 @@ constexpr std::size_t kStretches = 4;
 constexpr double kWithinReach = 1.4;
 /// Likewise of what must be beaten; a short trial finds few of the repeats where the ratio is high.
 constexpr double kWithinReachOfLossy = 3;
-/// Without repeated values nothing exact is so much smaller than they are, but for fields that are
-/// far smaller within a bound.
+/// Without repeated values nothing exact of 32 or 64 bits is so much smaller than they are, but for
+/// fields that are far smaller within a bound.
 constexpr double kRatioWithoutRepeats = 2;
 /// What is estimated at less than so many times the bytes to beat is encoded, to see.
 constexpr double kEstimateWithin = 1.2;
@@ -279,7 +279,7 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
       kRepeatsByDensity / (static_cast<double>(look.range) / static_cast<double>(look.factor) + 1);
   const bool repeated = look.repeated_share >= kRepeatsForZstd + by_density || look.has_special;
   const auto limit = static_cast<double>(to_beat);
-  if (!repeated && kRatioWithoutRepeats * limit < n_bytes) return plan;
+  if (!repeated && element_bytes >= 4 && kRatioWithoutRepeats * limit < n_bytes) return plan;
   plan.origin = look.origin;
   plan.has_special = look.has_special;
   plan.special = look.special;
@@ -293,7 +293,9 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
                 static_cast<double>(costs.table_bytes) + 32;
   plan.form = wide ? ExactForm::wide : ExactForm::words;
 
-  const bool repeats = repeated || best * kHighRatio < n_bytes;
+  // Ranks that are to beat something repeat where they do at any distance.
+  const bool ranks = element_bytes < 4 && to_beat != SIZE_MAX;
+  const bool repeats = repeated || ranks || best * kHighRatio < n_bytes;
   const bool hopeless = best > kWorthCoding * n_bytes && !repeats;
   const bool predicted = costs.best_bits < kGainOfPrediction * costs.unpredicted_bits;
   if (trials != ZstdTrials::none && !hopeless && (repeats || !predicted)) {

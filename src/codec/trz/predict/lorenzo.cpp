@@ -4,6 +4,7 @@
 
 #include "codec/trz/predict/lorenzo.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "codec/trz/kernels/lorenzo_kernels.hpp"
@@ -69,6 +70,15 @@ bool lorenzo_decode(CodeReader& codes, const Extents& extents, int order, const 
                        });
 }
 
+template <class T>
+void quantise_all(const T* values, std::size_t n, const Lattice<T>& lattice, const T* fill,
+                  std::int32_t* q, PatchMap& patches, Isa isa) {
+  Quantiser<T> quantiser(lattice_kernels<T>(lorenzo_kernels(isa)), lattice, fill, patches);
+  for (std::size_t at = 0; at < n; at += kPieceValues) {
+    quantiser(values, at, std::min(kPieceValues, n - at), q + at);
+  }
+}
+
 bool lorenzo_encode_integers(const std::int32_t* values, const Extents& extents, int order,
                              CodeWriter& codes, Workspace& workspace) {
   return encode_pieces(extents, order, codes, workspace,
@@ -89,6 +99,10 @@ template bool lorenzo_encode<float>(const float*, const Extents&, int, const Lat
                                     const float*, CodeWriter&, PatchMap&, Workspace&);
 template bool lorenzo_encode<double>(const double*, const Extents&, int, const Lattice<double>&,
                                      const double*, CodeWriter&, PatchMap&, Workspace&);
+template void quantise_all<float>(const float*, std::size_t, const Lattice<float>&, const float*,
+                                  std::int32_t*, PatchMap&, Isa);
+template void quantise_all<double>(const double*, std::size_t, const Lattice<double>&,
+                                   const double*, std::int32_t*, PatchMap&, Isa);
 template bool lorenzo_decode<float>(CodeReader&, const Extents&, int, const Lattice<float>&, float*,
                                     Workspace&);
 template bool lorenzo_decode<double>(CodeReader&, const Extents&, int, const Lattice<double>&,

@@ -39,6 +39,12 @@ template <class T>
 bool lorenzo_decode(CodeReader& codes, const Extents& extents, int order, const Lattice<T>& lattice,
                     T* values, Workspace& workspace);
 
+/// The lattice points of all values, without prediction; those that fail become patches, and hold
+/// the point before them.
+template <class T>
+void quantise_all(const T* values, std::size_t n, const Lattice<T>& lattice, const T* fill,
+                  std::int32_t* q, PatchMap& patches, Isa isa);
+
 /// The same without a lattice: 32-bit integers, exactly (wrapping). Used for the integer dtypes
 /// (widened or narrowed to 32 bits) and for floats kept exactly through an order-preserving cast.
 bool lorenzo_encode_integers(const std::int32_t* values, const Extents& extents, int order,
