@@ -236,7 +236,7 @@ class Words {
            static_cast<std::size_t>(std::popcount(bits_[part_of(q)] & (bit_of(q) - 1)));
   }
   /// Whether no point beside it occurs.
-  bool alone(std::int32_t q) const {
+  bool alone(std::int64_t q) const {
     return (q == least_ || !has(q - 1)) && !has(q + 1);  // There is a part behind the last.
   }
   void list(std::int32_t* words) const {
@@ -249,10 +249,10 @@ class Words {
   }
 
  private:
-  std::uint64_t place(std::int32_t q) const { return static_cast<std::uint64_t>(q - least_); }
-  std::size_t part_of(std::int32_t q) const { return static_cast<std::size_t>(place(q) / 64); }
-  std::uint64_t bit_of(std::int32_t q) const { return std::uint64_t{1} << (place(q) % 64); }
-  bool has(std::int32_t q) const { return (bits_[part_of(q)] & bit_of(q)) != 0; }
+  std::uint64_t place(std::int64_t q) const { return static_cast<std::uint64_t>(q - least_); }
+  std::size_t part_of(std::int64_t q) const { return static_cast<std::size_t>(place(q) / 64); }
+  std::uint64_t bit_of(std::int64_t q) const { return std::uint64_t{1} << (place(q) % 64); }
+  bool has(std::int64_t q) const { return (bits_[part_of(q)] & bit_of(q)) != 0; }
 
   std::int64_t least_ = 0;
   std::uint64_t* bits_ = nullptr;
