@@ -173,7 +173,7 @@ def damaged_chunks(n_chunks):
     generator = np.random.default_rng(6)
     whole = [tailrace.encode(values, **settings)
              for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0))
-             for values, settings in itertools.islice(make(), first, 3000, 29 if first else 3)]
+             for values, settings in itertools.islice(make(), first, 3000, 29 if first else 1)]
     whole = [chunk for chunk in whole if chunk[8] >> 4 and FRAME not in chunk]
     for _ in range(n_chunks):
         chunk = bytearray(whole[generator.integers(len(whole))])

@@ -63,7 +63,8 @@ struct ChunkType {
 std::size_t encoded_bytes_max(std::size_t n_bytes);
 
 /// Working memory of one encode() or decode() call, in bytes, for budgets: above what chunks of
-/// ordinary shapes touch. Thin shapes, N x 2 say, may take several times as much; a decoder never
+/// ordinary shapes touch. Thin shapes, N x 2 say, may take several times as much, exact coding of
+/// values that repeat up to twice as much; a decoder never
 /// more than 16 times its output and the chunk, and 1 MB.
 std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind);
 

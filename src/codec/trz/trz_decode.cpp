@@ -66,6 +66,8 @@ DecodeFailure decode_vocabulary(Decoding& d) {
   auto* words = d.workspace.area<T>(Slot::vocabulary, n_words + kSlack);
   if (words == nullptr) return DecodeFailure::memory_out;
   DecodeFailure failure = read_lattice<T>(d.in, {1, 1, 1, n_words}, nullptr, words, d.workspace);
+  // A book has no place here, so none is missing.
+  if (failure == DecodeFailure::book_missing) return DecodeFailure::corrupt;
   if (failure != DecodeFailure::none) return failure;
 
   ChunkHead head = d.head;
@@ -80,6 +82,7 @@ DecodeFailure decode_vocabulary(Decoding& d) {
   if (ranks == nullptr) return DecodeFailure::memory_out;
   ChunkReader in({encoded, static_cast<std::size_t>(n_encoded)});
   failure = decode_exact_chunk(in, head, nullptr, {ranks, n_bytes}, d.workspace);
+  if (failure == DecodeFailure::book_missing) return DecodeFailure::corrupt;
   if (failure != DecodeFailure::none) return failure;
   auto* values = reinterpret_cast<T*>(d.values.data());
   const bool known =

@@ -49,6 +49,9 @@ constexpr std::size_t kQuantumPatchesPart = 32;
 constexpr double kMostExact = 0.5;
 constexpr double kMostExactPresent = 0.33;
 
+/// From a found fill value so many steps away f32 lattices have no codes: no trial without it.
+constexpr double kFillStepsSure = 0x1p22;
+
 /// Everything that the ways to encode share.
 struct Work {
   const ChunkType& type;
@@ -145,14 +148,15 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   PatchMap patches(bits, n);
   pointwise_forward(values, n, plan, fill, y, signs, patches, workspace.isa());
 
+  SampledValues<Y> chunk;
+  chunk.values = y;
+  chunk.find_fill = false;  // The logarithms of what is far away are near.
   const Sampled sampled =
-      sample_chunk<Y>(y, work.head.extents, nullptr, plan.y_bound, work.settings, workspace.isa());
+      sample_values(chunk, work.head.extents, plan.y_bound, work.settings, work.workspace.isa());
   const std::optional<Lattice<Y>> lattice = make_lattice<Y>(plan.y_bound, sampled.offset);
   if (!lattice) return {};
-  Y found{};
   LatticeJob<Y> job;
   job.values = y;
-  job.fill = sampled.fill_of<Y>(nullptr, found);
   job.extents = sampled.best().extents;
   job.lattice = lattice_with_step(*lattice, sampled.best().step);
   job.prediction = sampled.best();
@@ -318,7 +322,7 @@ bool vocabulary_promises(const Work& work, const Lattice<T>& lattice, const T* f
 
 /// The words as a chunk of their own on the lattice, the ranks as exact integers.
 template <class T>
-Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill,
+Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, bool is_found,
                           std::size_t to_beat) {
   Workspace& workspace = work.workspace;
   const std::size_t n = work.n_values;
@@ -326,10 +330,9 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill,
   auto* q = workspace.area<std::int32_t>(Slot::ranks, n + kSlack);
   auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(n));
   if (q == nullptr || bits == nullptr) return out_of_memory();
-  // A fill value that nobody named is a word like others where it lies within reach.
-  if (fill != nullptr && !work.type.fill_value &&
-      std::abs(static_cast<double>(*fill) - static_cast<double>(lattice.offset)) <
-          static_cast<double>(lattice.step) * static_cast<double>(n)) {
+  // A fill value that was found is a word like others where it lies within reach.
+  if (is_found && std::abs(static_cast<double>(*fill) - static_cast<double>(lattice.offset)) <
+                      static_cast<double>(lattice.step) * static_cast<double>(n)) {
     fill = nullptr;
   }
   if (!vocabulary_promises(work, lattice, fill, to_beat, q, bits)) return {};
@@ -354,12 +357,13 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill,
 
   auto* word_codes = workspace.area<std::int32_t>(Slot::vocabulary, words.size() + kSlack);
   OutgoingCodes codes;
+  const ZstdUse zstd = sections_for(work, 1).zstd;
   const Extents extents{1, 1, 1, words.size()};
   LatticeJob<T> job;
   job.extents = extents;
   job.lattice = lattice;
   job.prediction.order = 1;
-  job.sections.zstd = ZstdUse::promising;
+  job.sections.zstd = zstd;
   if (word_codes == nullptr || !codes.prepare(words.size(), job.form, workspace)) {
     return out_of_memory();
   }
@@ -377,8 +381,8 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill,
   if (!write_lattice(job, codes, out, workspace)) return out_of_memory();
   out.varint(body.size());
   out.bytes(body.data(), body.size());
-  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
-                     {ZstdUse::promising, 1, nullptr}, out, workspace)) {
+  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches, {zstd, 1, nullptr}, out,
+                     workspace)) {
     return out_of_memory();
   }
   return {{chunk, out.n_written()}, false, patches.count()};
@@ -474,6 +478,21 @@ const Prediction* second_of(const Sampled& sampled) {
   return nullptr;
 }
 
+/// A fill value was found, but predicting its edges may be cheaper than their places: where they
+/// repeat from row to row or bounds are loose.
+template <class T>
+Attempt encode_without_fill(Work& work) {
+  SampledValues<T> chunk;
+  chunk.values = reinterpret_cast<const T*>(work.values.data());
+  chunk.find_fill = false;
+  const Sampled sampled =
+      sample_values(chunk, work.head.extents, work.type.bound, work.settings, work.workspace.isa());
+  const std::optional<Lattice<T>> lattice = make_lattice<T>(work.type.bound, sampled.offset);
+  if (!lattice || sampled.coarse_share > 0.25) return {};
+  work.counted = nullptr;  // A book is made for what comes out most often.
+  return encode_lattice<T>(work, *lattice, nullptr, sampled.best());
+}
+
 /// Encode with the prediction that the sample puts first; for the ratio preset with a second one.
 template <class T>
 Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const Lattice<T>& lattice,
@@ -497,9 +516,17 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
       if (next == end) next = nullptr;
     }
   }
+  if (sampled.has_fill && sampled.fill_steps < kFillStepsSure) {
+    const Attempt attempt = encode_without_fill<T>(work);
+    if (attempt.memory_out) return memory_failure();
+    const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
+    if (!attempt.chunk.empty() && attempt.chunk.size() < to_beat) {
+      delivered = deliver(attempt.chunk, out);
+    }
+  }
   if (work.settings.preset == Preset::ratio && work.settings.predictor == Predictor::automatic) {
     const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
-    const Attempt attempt = encode_vocabulary<T>(work, lattice, fill, to_beat);
+    const Attempt attempt = encode_vocabulary<T>(work, lattice, fill, sampled.has_fill, to_beat);
     if (attempt.memory_out) return memory_failure();
     if (!attempt.chunk.empty() && attempt.chunk.size() < to_beat) {
       delivered = deliver(attempt.chunk, out);
@@ -568,8 +595,9 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
 std::size_t encoded_bytes_max(std::size_t n_bytes) { return n_bytes + kHeadBytesMax; }
 
 std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind) {
-  // Measured: up to 2 n_bytes; pointwise keeps two copies of the transformed values, in f64 for f32
-  // under tight bounds: 6.6.
+  // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.4 where exact
+  // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
+  // f64 for f32 under tight bounds: 6.6.
   const std::size_t n_copies = kind == BoundKind::pointwise ? 7 : 3;
   return n_copies * n_bytes + (std::size_t{1} << 20);
 }

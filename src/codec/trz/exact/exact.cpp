@@ -37,7 +37,9 @@ constexpr std::size_t kStretchBytes = std::size_t{1} << 21;
 constexpr std::size_t kStretches = 4;
 constexpr double kWithinReach = 1.4;
 /// Likewise of what must be beaten; a short trial finds few of the repeats where the ratio is high.
-constexpr double kWithinReachOfLossy = 3;
+constexpr double kWithinReachOfLossy = 1.5;
+constexpr double kWithinReachAtHighRatio = 3;
+constexpr double kHighRatioOfLossy = 8;
 /// Without repeated values nothing exact of 32 or 64 bits is so much smaller than they are, but for
 /// fields that are far smaller within a bound.
 constexpr double kRatioWithoutRepeats = 2;
@@ -251,7 +253,9 @@ double try_zstd(const ExactValues& values, bool repeats, bool thorough, double s
     if (repeats) consider(quick, ExactForm::zstd, 3);
     return best;
   }
-  const double reach = std::min(kWithinReach * best, kWithinReachOfLossy * to_beat) / n_bytes;
+  const double of_lossy =
+      kHighRatioOfLossy * to_beat < n_bytes ? kWithinReachAtHighRatio : kWithinReachOfLossy;
+  const double reach = std::min(kWithinReach * best, of_lossy * to_beat) / n_bytes;
   const bool shuffled_near = quick.share(true, 1) < reach;
   const bool plain_near = quick.share(false, 3) < reach;
   if (!shuffled_near && !plain_near) return best;

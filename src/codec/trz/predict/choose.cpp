@@ -237,13 +237,15 @@ constexpr double kFillGapParts = 2;
 
 /// The least or the greatest value seen, if it is frequent and far from the others.
 template <class T>
-bool find_fill(const FirstLook<T>& look, double step, T* fill) {
+bool find_fill(const FirstLook<T>& look, double step, bool rough, T* fill, double* fill_steps) {
   const std::span seen(look.seen.data(), look.n_seen);
   if (seen.size() < kFillSeenMin) return false;
+  // A rough look's four would be too many: values often come in runs of their own.
+  const std::size_t n_least = seen.size() / kFillParts + (rough ? 1 : kFillCountMin);
   const auto [least, greatest] = std::minmax_element(seen.begin(), seen.end());
   for (const T end : {*least, *greatest}) {
     const auto n_equal = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), end));
-    if (n_equal < seen.size() / kFillParts + kFillCountMin || n_equal == seen.size()) continue;
+    if (n_equal < n_least || n_equal == seen.size()) continue;
     double nearest = std::numeric_limits<double>::infinity();
     double farthest = 0;
     for (const T value : seen) {
@@ -254,10 +256,23 @@ bool find_fill(const FirstLook<T>& look, double step, T* fill) {
     }
     if (nearest > kFillGapSteps * step && nearest > (farthest - nearest) / kFillGapParts) {
       *fill = end;
+      *fill_steps = nearest / step;
       return true;
     }
   }
   return false;
+}
+
+/// The same, where the look may be a rough one: what encode() would find is what it is about.
+template <class T>
+bool find_fill_in_all(SampledValues<T> chunk, const Extents& extents, const FirstLook<T>& look,
+                      T* fill, double* fill_steps) {
+  const bool rough = chunk.runs_max < kRunsMax;
+  if (!find_fill(look, chunk.step, rough, fill, fill_steps)) return false;
+  if (!rough) return true;
+  chunk.runs_max = kRunsMax;
+  return find_fill(Sampler<T>(chunk, extents, kValuesPerRun).look(), chunk.step, false, fill,
+                   fill_steps);
 }
 
 template <class T>
@@ -608,12 +623,18 @@ Sampled sample_values(SampledValues<T> chunk, const Extents& extents, double bou
   chunk.step = 2 * static_cast<double>(chunk.bound) * (1 - 0x1p-10);
   FirstLook<T> seen = Sampler<T>(chunk, extents, kValuesPerRun).look();
   T found{};
-  if (chunk.fill == nullptr && find_fill(seen, chunk.step, &found)) {
+  if (chunk.find_fill && chunk.fill == nullptr &&
+      find_fill_in_all(chunk, extents, seen, &found, &sampled.fill_steps)) {
     chunk.fill = &found;
-    sampled.has_fill = true;
-    sampled.fill = static_cast<double>(found);
     // The others are fewer: more runs for as good a look at them.
-    seen = Sampler<T>(chunk, extents, kValuesPerRun / 4).look();
+    const FirstLook<T> others = Sampler<T>(chunk, extents, kValuesPerRun / 4).look();
+    if (others.n_seen > 0) {
+      seen = others;
+      sampled.has_fill = true;
+      sampled.fill = static_cast<double>(found);
+    } else {
+      chunk.fill = nullptr;
+    }
   }
   chunk.offset = static_cast<double>(seen.typical);
   sampled.offset = chunk.offset;

@@ -68,7 +68,8 @@ struct Sampled {
                              ///< interpolation would have to patch them, too.
   bool all_equal = false;    ///< All sampled values have the same bits.
   bool has_fill = false;     ///< Nobody named a fill value, but one stands out:
-  double fill = 0;           ///< this one, to be taken as if it had been named.
+  double fill = 0;           ///< this one, to be taken as if it had been named,
+  double fill_steps = 0;     ///< so many steps from the nearest other value seen.
   std::array<Prediction, kPredictionsMax> predictions;  ///< All candidates, the best first.
   std::size_t n_predictions = 0;
 

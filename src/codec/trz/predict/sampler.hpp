@@ -33,6 +33,7 @@ struct SampledValues {
   const ValueSource<T>* source = nullptr;  ///< In place of `values`, where these are elsewhere.
 
   std::size_t runs_max = kRunsMax;  ///< At most so many runs, for those who want a rough answer.
+  bool find_fill = true;            ///< Where none is named: whether one is looked for.
 
   bool special(T value) const;
   void prefetch(std::size_t first, std::size_t n) const {

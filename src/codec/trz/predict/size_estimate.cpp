@@ -181,6 +181,7 @@ Estimate estimate_lattice(const Asked& asked, const ValueSource<Y>& source, cons
                           double bound) {
   SampledValues<Y> chunk;
   chunk.fill = fill;
+  chunk.find_fill = asked.type.kind != BoundKind::pointwise;
   chunk.source = &source;
   chunk.runs_max = kRunsRough;
   const Isa isa = asked.workspace.isa();
