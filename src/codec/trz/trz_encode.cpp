@@ -443,11 +443,13 @@ Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std
   std::size_t to_beat = delivered;
   if (work.settings.preset != Preset::ratio) {
     const double limit = work.most_exact * static_cast<double>(work.values.size());
-    if (static_cast<double>(delivered) < limit ||
-        estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
-      return delivered;
+    if (static_cast<double>(delivered) < limit) return delivered;
+    if (work.most_exact == kMostExact) {
+      if (estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
+        return delivered;
+      }
+      to_beat = SIZE_MAX;  // The estimate has decided.
     }
-    to_beat = SIZE_MAX;  // The estimate has decided.
   }
   work.head.method = Method::exact;
   const ExactAttempt exact = encode_exact_chunk(work.head, work.values, work.settings,
