@@ -14,13 +14,14 @@ from typing import Any, Optional, Union
 
 import numpy as np
 import xarray as xr
-from xarray.coding import strings
+from xarray.coding import strings, times
 
 from . import _file
-from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, check_keys, nearest, storage_keywords,
+from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, bound_of, check_keys, nearest, storage_keywords,
                         stored_bound)
 from ._errors import ArgumentError, NotFoundError, text_of
 from ._group import Group
+from ._model import joined
 from ._progress import Progress
 from ._variable import Variable
 
@@ -54,39 +55,96 @@ class Prepared:
     attributes: dict[str, Any]
     fill: Any
     keywords: dict[str, Any]  # Of create_variable().
+    timed: bool = False  # Dates or durations before they were encoded.
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.values.shape)
 
 
-class PackedParts:
-    """A packed variable under a bound, encoded part by part, each compared with what it was."""
+class CheckedParts:
+    """A variable encoded part by part, each compared with what it was: values that the stored
+    numbers wrap, round to infinity or take for missing are refused, not written."""
 
-    def __init__(self, name: str, source: xr.Variable, encoded: xr.Variable, bound: float) -> None:
+    def __init__(self, name: str, source: xr.Variable, encoded: xr.Variable,
+                 bound: Optional[float] = None) -> None:
+        """bound: how far values may be off; without it, what rounding to stored numbers takes."""
         self._name, self._source, self._bound = name, source, bound
-        self._scale = float(np.asarray(encoded.attrs.get("scale_factor", 1.0)))
-        self._offset = float(np.asarray(encoded.attrs.get("add_offset", 0.0)))
+        encoding = {key: value for key, value in source.encoding.items() if value is not None}
+        self._scale = float(np.asarray(encoding.get("scale_factor", 1.0)))
+        self._offset = float(np.asarray(encoding.get("add_offset", 0.0)))
+        # Of attributes that are the data's own, they say nothing of how it is to be encoded.
+        self._fills = [encoded.attrs[key] for key in ("_FillValue", "missing_value")
+                       if key in encoding and key in encoded.attrs]
+        self._timed = source.dtype.kind in "mMO"
         self.dtype = encoded.dtype
         self.shape = encoded.shape
+        packed = (self._scale, self._offset) != (1.0, 0.0)
+        self._room = bound if bound is not None else (
+            abs(self._scale) / 2 if packed and self.dtype.kind in "iu" else 0.0)
+        # Units of rounding more: division and product are not exact, in what xarray takes for it.
+        self._rounding = 2.0**-50
+        if self.dtype.kind == "f" and not self._timed:
+            self._rounding = max(self._rounding, float(np.finfo(self.dtype).eps))
+        small = {"f": 4, "i": 2, "u": 2}.get(source.dtype.kind, 0)
+        if packed and bound is None and source.dtype.itemsize <= small:
+            self._rounding = max(self._rounding, 2.0**-21)
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         part = self._source[key] if self.shape else self._source
         part = xr.Variable(part.dims, np.asarray(part.data), self._source.attrs,
                            self._source.encoding)
-        with np.errstate(invalid="ignore"):
-            stored = np.asarray(xr.conventions.encode_cf_variable(part, name=self._name).data)
-            given = np.asarray(part.data, "f8")
-            error = np.abs(self._unpacked(stored) - given)
-        worst = np.nanmax(error, initial=0.0) if error.size else 0.0
-        # A unit of rounding more: division and product are not exact.
-        if worst > self._bound + np.nanmax(np.abs(given), initial=0.0) * 2.0**-50:
-            at = np.unravel_index(np.nanargmax(error), error.shape)
-            raise ArgumentError(
-                f"variable {self._name!r}: {given[at]!r} does not fit {self.dtype} with "
-                f"scale_factor {self._scale!r} and add_offset {self._offset!r} within "
-                f"{self._bound!r}: it would read as {self._unpacked(stored)[at]!r}")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # What does not fit is an error below.
+            encoded = xr.conventions.encode_cf_variable(part, name=self._name)
+            stored = np.asarray(encoded.data)
+            given = self._numbers_of(part, encoded)
+            read = self._unpacked(stored)
+            missing = np.zeros(stored.shape, bool)
+            for fill in self._fills:
+                missing |= np.isin(stored, fill)
+            error = np.abs(read - given)
+            near = np.isfinite(error) & (
+                error <= self._room + self._rounding * (np.abs(given) + abs(self._offset)))
+            fits = near | (read == given)
+            # Integers have no NaN: what marks missing ones is a value of theirs.
+            kept_mark = (read == given) & (part.dtype.kind in "iu")
+            fits &= ~missing | kept_mark
+            fits |= np.isnan(given) & (missing | np.isnan(read))
+            if self._timed and stored.dtype == "i8":  # xarray's own NaT, which it reads as such.
+                fits |= np.isnan(given) & (stored == np.iinfo("i8").min)
+        if not fits.all():
+            self._refuse(part, given, read, missing, fits)
         return stored
+
+    def _numbers_of(self, part: xr.Variable, encoded: xr.Variable) -> np.ndarray[Any, Any]:
+        """What is to be read: times as numbers of the file's units, in double precision."""
+        if not self._timed:
+            return np.asarray(part.data, "f8")
+        how = {key: part.encoding[key] for key in ("units", "calendar") if key in part.encoding}
+        for key, asked in how.items():
+            if not _same_attribute(key, encoded.attrs.get(key, asked), asked):
+                raise ArgumentError(f"variable {self._name!r} is stored with {key} = {asked!r} in "
+                                    f"the file, its values ask for {encoded.attrs[key]!r}")
+        coder = times.CFTimedeltaCoder() if part.dtype.kind == "m" else times.CFDatetimeCoder()
+        wide = coder.encode(xr.Variable(part.dims, part.data, {}, {**how, "dtype": np.dtype("f8")}))
+        return np.asarray(wide.data, "f8")
+
+    def _refuse(self, part: xr.Variable, given: Any, read: Any, missing: Any, fits: Any) -> None:
+        at = tuple(int(where[0]) for where in np.nonzero(~np.atleast_1d(fits)))
+        value = np.atleast_1d(np.asarray(part.data) if self._timed else given)[at]
+        words = str(value) if self._timed else repr(float(value))
+        how = [f"{key} {value!r}" for key, value in (
+            ("scale_factor", self._scale), ("add_offset", self._offset),
+            ("units", part.encoding.get("units"))) if value not in (None, 1.0, 0.0)]
+        within = "" if self._bound is None else f" within {self._bound!r}"
+        if np.atleast_1d(missing)[at]:
+            became = "missing"
+        else:
+            became = repr(float(np.atleast_1d(read)[at]))
+        raise ArgumentError(
+            f"variable {self._name!r}: {words} does not fit {self.dtype}"
+            f"{' with ' if how else ''}{' and '.join(how)}{within}: it would read as {became}")
 
     def _unpacked(self, stored: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         unsigned = str(self._source.encoding.get("_Unsigned", "false")).lower() == "true"
@@ -204,13 +262,20 @@ def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited:
         if name in kept:
             variable.encoding.update(kept[name])
     variables, attributes = xr.conventions.encode_dataset_coordinates(dataset)
+    for name, variable in variables.items():
+        has = {key for key, value in variable.encoding.items() if value is not None}
+        if (variable.dtype.kind in "iu" and "dtype" in has and has & {"scale_factor", "add_offset"}
+                and has & {"_FillValue", "missing_value"}):
+            encoding = variable.encoding  # xarray fails to pack integers where there is a fill.
+            variables[name] = variable.astype("f8", keep_attrs=True)
+            variables[name].encoding = encoding
     sources = {name: variable.copy(deep=False) for name, variable in variables.items()}
-    for name, variable in sources.items():
-        variable.encoding = dict(variables[name].encoding)
     encoded, attributes = xr.conventions.cf_encoder(variables, attributes)
+    for name, variable in sources.items():  # Only now bounds of times have units.
+        variable.encoding = dict(variables[name].encoding)
     prepared = {
         str(name): _prepared(dataset, str(name), variable, sources[name], keywords[name],
-                             name in encoding, unlimited)
+                             name in encoding, name in kept, unlimited, options)
         for name, variable in encoded.items()}
     return prepared, _without_ours(attributes)
 
@@ -239,7 +304,8 @@ def _without_ours(attributes: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.Variable,
-              keywords: dict[str, Any], asked: bool, unlimited: set[str]) -> Prepared:
+              keywords: dict[str, Any], asked: bool, kept: bool, unlimited: set[str],
+              options: str) -> Prepared:
     where = f"encoding of {name!r}"
     if _typed_texts is not None:
         encoded = _typed_texts(encoded, name=name)
@@ -263,21 +329,56 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
     if digits is not None:
         attributes["least_significant_digit"] = digits
     packing = {"scale_factor", "add_offset"} & set(source.encoding)
-    integers = encoded.dtype.kind in "iu" and source.dtype.kind == "f"
-    if packing or integers:
-        stored = np.dtype(encoded.dtype)
+    stored = np.dtype(encoded.dtype)
+    numbers = stored.kind in "iuf" and source.dtype.kind in "iuf"
+    narrows = numbers and stored != source.dtype
+    check, bound = False, None
+    if numbers and (packing or (stored.kind in "iu" and source.dtype.kind == "f")):
         bound = stored_bound(where, words, float(np.asarray(source.encoding.get("scale_factor")
                                                             or 1.0)), 0.0, stored)
-        if bound is not None and integers:
-            values = PackedParts(name, source, encoded, bound)
-        elif bound is None:
+        if bound is None:
             words.setdefault("bound", "none")  # One of `options` is of values, not of these.
+        check = bound is not None
+    elif narrows and bound_of(where, words)[1] is not None:
+        check = True
+    if kept and stored.kind in "iuf":
+        fills = [attributes.get("missing_value"), fill]
+        marked = any(one is not None and not np.isnan(np.asarray(one, "f8")).all()
+                     for one in fills)
+        check = numbers and bool(narrows or packing or marked) or _is_time(source)
+    if check:
+        values = CheckedParts(name, source, encoded, bound)
     if name in dataset.coords and not any(key in words for key in (*BOUNDS, "bound")):
         words["bound"] = "none"
         words.setdefault("codec", "deflate")
+    lossy = bound_of(where, words)[1] is not None or ("bound" in options
+                                                      and words.get("bound") != "none")
+    if lossy and not kept and "missing_value" in attributes and numbers:
+        fill = _fill_of(where, attributes["missing_value"], fill, stored)
     if dtype is str or not encoded.dims:
         words = {}  # HDF5 stores texts and single values without filters.
-    return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, words)
+    return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, words,
+                    _is_time(source))
+
+
+def _fill_of(where: str, missing: Any, fill: Any, stored: np.dtype[Any]) -> Any:
+    """The fill value under a bound, which keeps no other value exactly."""
+    marks = np.unique(np.asarray(missing))
+    marks = marks[~np.isnan(marks)] if marks.dtype.kind == "f" else marks
+    named = fill is not None and not np.isnan(np.asarray(fill, "f8"))
+    if not marks.size:
+        return fill
+    if marks.size > 1 or (named and marks[0] != fill):
+        raise ArgumentError(f"{where}: missing_value {missing!r} beside _FillValue {fill!r}: under "
+                            "a bound one value alone marks what is missing, _FillValue")
+    return marks[0].astype(stored)
+
+
+def _is_time(variable: xr.Variable) -> bool:
+    if variable.dtype.kind != "O":
+        return variable.dtype.kind in "mM"
+    first = variable[(0,) * variable.ndim].values.item() if variable.size else None
+    return type(first).__module__.startswith("cftime")
 
 
 def kept_encoding(variable: Variable, new: xr.Variable) -> dict[str, Any]:
@@ -286,10 +387,13 @@ def kept_encoding(variable: Variable, new: xr.Variable) -> dict[str, Any]:
     # Without a fill value there is none, rather than xarray's NaN.
     found: dict[str, Any] = {"_FillValue": None}
     found.update({key: attrs[key] for key in _KEPT if key in attrs})
-    timed = new.dtype.kind in "mM" or (new.dtype.kind == "O"
-                                       and "since" in str(attrs.get("units")))
-    if timed:
-        found.update({key: attrs[key] for key in ("units", "calendar") if key in attrs})
+    # Values that were read as they are stored say so by attributes, and stay as they are.
+    found = {key: value for key, value in found.items() if key not in new.attrs}
+    timed = _is_time(new)
+    if timed and "units" in attrs:
+        found["units"] = attrs["units"]
+        if "since" in str(attrs["units"]):
+            found["calendar"] = attrs.get("calendar", "standard")
     stored = variable.dtype
     if stored.kind in "iuf" and new.dtype.kind != "b" and (
             timed or {"scale_factor", "add_offset"} & set(found)
@@ -299,6 +403,8 @@ def kept_encoding(variable: Variable, new: xr.Variable) -> dict[str, Any]:
 
 
 def _same_attribute(key: str, ours: Any, theirs: Any) -> bool:
+    if key == "calendar":
+        ours, theirs = ("standard" if one in (None, "gregorian") else one for one in (ours, theirs))
     if ours is None or theirs is None:
         return ours is theirs
     if key == "units" and "since" in str(ours) and "since" in str(theirs):
@@ -325,8 +431,15 @@ def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
                             f"the dataset's {wanted} does not fit; astype() converts it")
     attrs = dict(variable.attrs)
     given = {**prepared.attributes, "_FillValue": prepared.fill}
-    timed = "since" in str(given.get("units"))
-    for key in (*_KEPT, *(("units", "calendar") if timed else ())):
+    durations = [str(of.get("dtype")).startswith("timedelta64") for of in (given, attrs)]
+    keys: tuple[str, ...] = _KEPT
+    # Numbers mean other times in other units. Not every writer notes that they are durations.
+    if prepared.timed or any(durations) or any("since" in str(of.get("units"))
+                                               for of in (given, attrs)):
+        keys = (*_KEPT, "units", "calendar")
+    if not (durations[0] and (durations[1] or "dtype" not in attrs)):
+        keys = (*keys, "dtype")
+    for key in keys:
         ours, theirs = given.get(key), attrs.get(key)
         if not _same_attribute(key, ours, theirs):
             raise ArgumentError(f"variable {name!r} is stored with {key} = {theirs!r} in the file, "
@@ -447,6 +560,7 @@ class _Writer:
         self._region = region
         self._options = text_of("options", options)
         self._starts: dict[str, int] = {}  # Where along a dimension the dataset begins.
+        self._made: set[str] = set()  # Dimensions that are made, or longer, by this dataset.
         self._kept: dict[str, dict[str, Any]] = {}
         self._prepared: dict[str, Prepared] = {}
         self._attributes: dict[str, Any] = {}
@@ -471,15 +585,15 @@ class _Writer:
                                                       self._dataset.variables[name])
         lengths = _lengths(group)
         if self._append_dim is not None:
-            self._place_appended(file.filename, lengths)
+            self._place_appended(group, lengths)
         if self._region is not None:
             self._place_region(group, lengths)
 
-    def _place_appended(self, path: str, lengths: Mapping[str, tuple[int, bool]]) -> None:
-        dim = str(self._append_dim)
+    def _place_appended(self, group: Group, lengths: Mapping[str, tuple[int, bool]]) -> None:
+        dim, path = str(self._append_dim), group._file.filename
         along = {name for name, dims in self._here.items() if dim in dims}
-        if dim not in lengths:
-            return  # A file without it: it is made now.
+        if dim not in group.dimensions and not along:
+            return  # A group without it: it is made now, also beside another group's.
         length, unlimited = lengths[dim]
         if not unlimited:
             raise ArgumentError(f"{path}: dimension {dim!r} is {length} long and cannot grow; a "
@@ -490,6 +604,10 @@ class _Writer:
             lacks = "the dataset" if name in along else path
             raise ArgumentError(f"append_dim: {lacks} has no {name!r}, whose values along {dim!r} "
                                 "would be missing")
+        others = _others_along(group, dim, given)
+        if others:
+            raise ArgumentError(f"append_dim: {others[0]} of {path} shares {dim!r}, and its values "
+                                "there would be missing")
         self._starts[dim] = length
 
     def _place_region(self, group: Group, lengths: Mapping[str, tuple[int, bool]]) -> None:
@@ -546,31 +664,39 @@ class _Writer:
         adding = bool(self._starts)
         if not adding:
             group.attrs.update(self._attributes)
-        lengths = _lengths(group)
-        for dim in self._unlimited:
-            if dim not in lengths:
-                group.create_dimension(dim, None)
+        for variable in self._prepared.values():
+            for dim, length in zip(variable.dims, variable.shape):
+                self._make_dimension(group, dim, int(length))
         for name, variable in self._prepared.items():
-            self._make_dimensions(group, name, variable)
             if name in self._here:
                 self._overwrite(group.variables[name], name, variable, progress)
             else:
                 self._create(group, name, variable, progress)
 
-    def _make_dimensions(self, group: Group, name: str, variable: Prepared) -> None:
-        for dim, length in zip(variable.dims, variable.shape):
-            lengths = _lengths(group)
-            if dim in self._starts or dim in self._unlimited:
-                continue
-            if dim not in lengths:
-                group.create_dimension(dim, int(length))
-            elif lengths[dim][0] != length:
-                if dim not in group.dimensions:
-                    group.create_dimension(dim, int(length))  # Another one than the parent's.
-                    continue
-                raise ArgumentError(f"variable {name!r}: Unable to update size for existing "
-                                    f"dimension {dim!r}: it is {lengths[dim][0]} long in the "
-                                    f"file, {length} in the dataset")
+    def _make_dimension(self, group: Group, dim: str, length: int) -> None:
+        """Find or make a dimension of this length; no other variable becomes longer by it."""
+        if dim in self._starts or dim in self._made:
+            return
+        model = group._file._model()
+        found, grows = model.dimension_at(group._position, dim), dim in self._unlimited
+        there = None if found is None else model.dimensions[found]
+        if there is not None and there.group != group._position and not any(
+                v.group == group._position and found in v.dimensions for v in model.variables):
+            # Of a group above: shared where that changes nothing for its variables.
+            if dim == self._append_dim or there.length != length or (
+                    grows and not there.unlimited):
+                there = None
+        if there is None:
+            group.create_dimension(dim, None if grows else length)
+            self._made.add(dim)
+        elif there.length != length:
+            others = _others_along(group, dim, self._prepared)
+            if not there.unlimited or length < there.length or others:
+                also = f", where {others[0]} lies along it" if others else ""
+                raise ArgumentError("Unable to update size for existing dimension "
+                                    f"{dim!r}: it is {there.length} long in the file{also}, "
+                                    f"{length} in the dataset")
+            self._made.add(dim)
 
     def _create(self, group: Group, name: str, variable: Prepared, progress: Progress) -> None:
         made = group.create_variable(name, variable.dims, variable.dtype,
@@ -584,12 +710,16 @@ class _Writer:
         key = tuple(slice(self._starts[dim], self._starts[dim] + length) if dim in self._starts
                     else slice(0, length) for dim, length in zip(variable.dims, variable.shape))
         for dim, length, part in zip(there.dims, there.shape, key):
-            if dim not in self._starts and part.stop != length:
+            if dim not in self._starts and dim not in self._made and part.stop != length:
                 raise ArgumentError(f"variable {name!r}: dimension {dim!r} is {length} long in the "
                                     f"file, {part.stop} in the dataset")
         moved = any(dim in self._starts for dim in variable.dims)
         if self._starts and not moved and np.array_equal(there[...], np.asarray(variable.values)):
             return  # Coordinates beside those that grow.
+        if self._starts and not moved and variable.dims == (name,):
+            raise ArgumentError(f"append_dim or region: {name!r} has other values in the file, where "
+                                f"they are those of all of {name!r}; drop_vars({name!r}) leaves "
+                                "them as they are")
         if not self._starts:
             there.attrs.update(variable.attributes)
         there.write(variable.values, progress=progress, at=key)
@@ -602,6 +732,14 @@ def _bounds_of(dim: str, part: Any, length: int) -> tuple[int, int]:
     if (part.stop is not None and part.stop > length) or start > stop:
         raise ArgumentError(f"region: {part!r} is outside {dim!r}, which is {length} long")
     return start, stop
+
+
+def _others_along(group: Group, dim: str, given: Iterable[str]) -> list[str]:
+    """Paths of variables of any group on a dimension, but for `given` ones of this group."""
+    model = group._file._model()
+    found = model.dimension_at(group._position, dim)
+    return [joined(model.groups[v.group].path, v.name) for v in model.variables
+            if found in v.dimensions and not (v.group == group._position and v.name in given)]
 
 
 def _lengths(group: Group) -> dict[str, tuple[int, bool]]:

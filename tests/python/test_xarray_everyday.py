@@ -359,6 +359,65 @@ def test_what_a_packed_variable_cannot_hold(tmp_path):
     assert target.read_bytes() == before
 
 
+@pytest.mark.parametrize("keys, values", [
+    ({**PACKED, "abs": 0.05}, [1, np.inf, 1000.0]),
+    ({**PACKED, "abs": 0.05}, [1, 1000.0, 1e5]),
+    ({**PACKED, "abs": 0.05}, [1, np.nan, -np.inf]),
+    ({**PACKED, "_FillValue": None, "abs": 0.05}, [1, np.nan]),
+    ({**PACKED, "_FillValue": -999, "abs": 0.05}, [1, 3 - 9.99]),
+    ({**PACKED, "abs": 0.05}, np.array([1, 400], "i4")),
+    ({"dtype": "i2", "abs": 3.0}, np.arange(0, 200000, 50, "i4")),
+    ({"dtype": "u1", "abs": 3.0}, np.array([5, -1], "i2")),
+    ({"dtype": "f4", "abs": 0.05}, [1, 1e300])])
+@pytest.mark.parametrize("dask", [False, True])
+def test_no_value_beside_a_far_one_escapes_the_bound(keys, values, dask, tmp_path):
+    """Infinite ones neither; nor what would read as missing, nor integers."""
+    given = xr.Dataset({"t": ("x", np.asarray(values))})
+    given = given.chunk({"x": -1}) if dask else given
+    with pytest.raises(ValueError, match="'t': .* does not fit .* read as") as failure:
+        tailrace.write_dataset(given, tmp_path / "out.nc", encoding={"t": keys})
+    refused_in_words(failure.value)
+    assert not (tmp_path / "out.nc").exists()
+
+
+@pytest.mark.parametrize("keys, values", [
+    ({"dtype": "i2", "abs": 3.0}, np.arange(-30000, 30000, 50, "i4")),
+    ({"dtype": "i2", "abs": 3.0, "_FillValue": -999}, np.full(9, -999, "i8")),
+    ({**PACKED, "abs": 0.05}, np.arange(-300, 300, dtype="i2")),
+    ({"dtype": "f4", "abs": 0.05}, np.array([1, np.inf, np.nan, -np.inf]))])
+def test_what_fits_is_written_under_a_bound(keys, values, tmp_path):
+    tailrace.write_dataset(xr.Dataset({"t": ("x", values)}), tmp_path / "out.nc",
+                           encoding={"t": keys})
+    with xr.open_dataset(tmp_path / "out.nc", engine="tailrace", decode_cf=False) as back:
+        scale = "scale_factor" in keys
+        stored = back.t.values
+        read = stored * keys["scale_factor"] + keys["add_offset"] if scale else stored
+        assert np.isclose(read, values, rtol=0, atol=keys["abs"], equal_nan=True).all()
+
+
+@pytest.mark.parametrize("how", [{"encoding": {"t": {"abs": 0.05}}}, {"encoding": {"t": {}}}])
+@pytest.mark.parametrize("own", [False, True])
+def test_missing_value_alone_marks_missing_values_under_a_bound(how, own, tmp_path):
+    """A bound keeps one value exactly: the one that is missing_value or _FillValue."""
+    values = FIELD.copy()
+    values[::3] = np.nan
+    given = xr.Dataset({"t": (("time", "y", "x"), values)})
+    how = {"encoding": {"t": {**how["encoding"]["t"], "missing_value": -999.0}},
+           "options": "" if "abs" in how["encoding"]["t"] else "bound=abs=0.05"}
+    if own:
+        given["t"] = given.t.fillna(-999.0).assign_attrs(missing_value=-999.0)
+        del how["encoding"]["t"]["missing_value"]
+    tailrace.write_dataset(given, tmp_path / "out.nc", **how)
+    with xr.open_dataset(tmp_path / "out.nc", engine="tailrace") as back:
+        assert np.array_equal(np.isnan(back.t), np.isnan(values))
+        assert 0 < np.nanmax(np.abs(back.t.values - values)) <= 0.05
+    given.t.attrs["missing_value"] = np.array([-999.0, -888.0])
+    how["encoding"]["t"].pop("missing_value", None)
+    with pytest.raises(ValueError, match="'t': missing_value .*alone") as failure:
+        tailrace.write_dataset(given, tmp_path / "out.nc", **how)
+    refused_in_words(failure.value)
+
+
 def test_a_bound_beside_netcdf4s_words(tmp_path):
     for keys, codec, bound in (({"zlib": True, "complevel": 4, "abs": 0.01}, "portable", 0.01),
                                ({"least_significant_digit": 2}, None, 0.005),
@@ -595,6 +654,138 @@ def test_what_cannot_be_appended(tmp_path):
         assert target.read_bytes() == before
     with pytest.raises(ValueError, match="'t'.*stays stored as it is"):
         tailrace.write_dataset(whole, target, append_dim="time", encoding={"t": {"abs": 1}})
+
+
+def of_time(values, **attrs):
+    return xr.Dataset({"t": ("time", np.asarray(values), attrs)})
+
+
+def hours(*values):
+    return np.array(values, "m8[h]").astype("m8[ns]")
+
+
+def dates(*values):
+    return np.array(values, "M8[ns]")
+
+
+SINCE = {"units": "seconds since 1970-01-01"}
+#: First values, their encoding, more values, what is said of them.
+MISFITS = {
+    "hours to days": (hours(0, 24), {}, hours(30, 36), "units = 'days'"),
+    "numbers to hours": (hours(0, 24), {}, [3, 4], "units = 'days'"),
+    "numbers to dates": (dates("2001-01-01", "2001-01-02"), {}, [3, 4], "units"),
+    "numbers to bool": ([True, False], {}, np.array([5, 6], "i1"), "dtype = 'bool'"),
+    "bool to numbers": (np.array([5, 6], "i1"), {}, [True, False], "dtype = None"),
+    "beyond i2": ([1.0, 2.0], PACKED, [1000.0, 1.0], "1000.0 does not fit int16"),
+    "far beyond i2": ([1.0, 2.0], PACKED, [1.0, 1e9], "1000000000.0 does not fit int16"),
+    "infinite": ([1.0, 2.0], PACKED, [1.0, np.inf], "inf does not fit int16"),
+    "beyond i2, bounded": ([1.0, 2.0], {**PACKED, "abs": 0.05}, [1000.0, 1.0], "1000.0 does not"),
+    "NaN without fill": ([1.0, 2.0], {**PACKED, "_FillValue": None}, [1.0, np.nan], "nan does"),
+    "a fill value": ([1.0, 2.0], {**PACKED, "_FillValue": -999}, [1.0, 3 - 9.99],
+                     "read as missing"),
+    "a fill value of floats": ([1.0, 2.0], {"_FillValue": -999.0}, [1.0, -999.0],
+                               "read as missing"),
+    "beyond f4": (np.array([1, 2], "f4"), {}, [1.0, 1e300], "1e.300 does not fit float32"),
+    "f4 of seconds": (dates("2001-01-01", "2001-01-02"), {**SINCE, "dtype": "f4"},
+                      dates("2020-01-03T01:02:03", "2020-01-04"), "01:02:03.* float32"),
+    "i4 of seconds": (dates("2001-01-01", "2001-01-02"), {**SINCE, "dtype": "i4"},
+                      dates("2101-01-03", "2101-01-04"), "2101-01-03.* int32"),
+}
+
+
+@pytest.mark.parametrize("how", [{"append_dim": "time"}, {"region": {"time": slice(0, 2)}},
+                                 {"mode": "a"}])
+@pytest.mark.parametrize("dask", [False, True])
+@pytest.mark.parametrize("case", MISFITS)
+def test_values_that_the_file_cannot_hold(case, how, dask, tmp_path):
+    first, keys, more, words = MISFITS[case]
+    target = tmp_path / "out.nc"
+    tailrace.write_dataset(of_time(first), target, encoding={"t": keys}, unlimited_dims="time")
+    before = target.read_bytes()
+    given = of_time(more)
+    with pytest.raises((ValueError, OverflowError), match=words) as failure:
+        tailrace.write_dataset(given.chunk({"time": 1}) if dask else given, target, **how)
+    refused_in_words(failure.value)
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("first, keys, more, step", [
+    (hours(1, 2), {}, hours(3, 4).astype("m8[s]"), 0),
+    (hours(1, "NaT"), {}, hours("NaT", 4), 0),
+    (dates("2001-01-01", "NaT"), {}, dates("NaT", "2001-01-04"), 0),
+    (dates("2001-01-01", "2001-01-02"), {**SINCE, "dtype": "f8"},
+     dates("2020-01-03T01:02:03.5", "2101-01-04"), 0),
+    (dates("2001-01-01", "2001-01-02"), {"units": "days since 2001-01-01", "dtype": "f4"},
+     dates("2001-01-03T06", "2001-01-04"), 0),
+    (np.array([True, False]), {}, np.array([False, True]), 0),
+    (np.array([1, 2.5], "f4"), {}, np.array([np.pi, np.nan]), 1e-6),
+    (np.array([1, 2.5], "f4"), {}, np.array([np.inf, -1e38]), 1e32),
+    (np.array([1.5, np.nan]), PACKED, np.array([np.nan, -324.67]), 0.00501),
+    (np.array([1.5, 2], "f4"), PACKED, np.array([330.67, np.nan], "f4"), 0.00504),
+    (np.array([1.5, 2]), PACKED, np.array([330, -30], "i2"), 1e-6),
+    (np.array([1, -999]), {"_FillValue": -999}, np.array([-999, 4]), 0)])
+@pytest.mark.parametrize("dask", [False, True])
+def test_values_that_the_file_can_hold(first, keys, more, step, dask, tmp_path):
+    target = tmp_path / "out.nc"
+    tailrace.write_dataset(of_time(first), target, encoding={"t": keys}, unlimited_dims="time")
+    given = of_time(more)
+    tailrace.write_dataset(given.chunk({"time": 1}) if dask else given, target, append_dim="time")
+    with xr.open_dataset(target, engine="h5netcdf", decode_timedelta=True) as back:
+        expected = np.concatenate([first, more])
+        read = back.t.values
+        if expected.dtype.kind == "i":  # -999 marks what is missing.
+            expected = np.where(expected == -999, np.nan, expected)
+        if expected.dtype.kind == "f":
+            np.testing.assert_allclose(read, expected, rtol=0, atol=step)
+        else:
+            assert np.array_equal(read.astype(expected.dtype).view("i1"), expected.view("i1"))
+
+
+@pytest.mark.parametrize("keys", [{"decode_times": False}, {"mask_and_scale": False},
+                                  {"decode_cf": False}])
+def test_values_as_they_are_stored_are_appended_as_such(keys, tmp_path):
+    target = tmp_path / "out.nc"
+    first = of_time([1.0, np.nan]).assign_coords(time=dates("2001-01-01", "2001-01-02"))
+    tailrace.write_dataset(first, target, encoding={"t": PACKED}, unlimited_dims="time")
+    with xr.open_dataset(target, engine="tailrace", **keys) as raw:
+        raw.load()
+    tailrace.write_dataset(raw, target, append_dim="time")
+    with xr.open_dataset(target, engine="h5netcdf") as back:
+        xr.testing.assert_equal(back, xr.concat([first, first], "time"))
+
+
+def test_nobody_elses_dimension_grows(tmp_path):
+    """A group has a dimension of its own; other variables on one stay as long as they are."""
+    target = tmp_path / "out.nc"
+    tailrace.write_dataset(of_time([1, 2]), target, unlimited_dims=["time"])
+    for _ in range(2):  # The group is new, then has values.
+        tailrace.write_dataset(of_time([1.0, 2.0]), target, append_dim="time", group="g")
+    tailrace.write_dataset(of_time([3]), target, append_dim="time")
+    with xr.open_dataset(target, engine="h5netcdf") as root, \
+            xr.open_dataset(target, engine="h5netcdf", group="g") as group:
+        assert root.t.values.tolist() == [1, 2, 3] and group.t.values.tolist() == [1, 2, 1, 2]
+        assert root.encoding["unlimited_dims"] == {"time"}
+    with tailrace.open(target, "a") as file:
+        file.create_group("h").create_variable("w", "time", "f8")[...] = [1, 2, 3]
+    before = target.read_bytes()
+    for given, how, words in (
+            (of_time([4]), {"append_dim": "time"}, "/h/w of .* shares 'time'"),
+            (of_time([4.0]).rename(t="w"), {"append_dim": "time", "group": "h"}, "/t of"),
+            (of_time([1.0, 2.0, 3.0, 4.0]).rename(t="v"), {"mode": "a"}, "3 long in the file, w"),
+            (of_time([1.0]).rename(t="v"), {"mode": "a"}, "3 long in the file"),
+            (of_time([1, 2, 3, 4]), {"mode": "a"}, "where /h/w lies along it"),
+            (of_time([1.0, 2.0, 3.0, 4.0]).rename(t="v"), {"mode": "a", "group": "h"}, "3 long")):
+        for unlimited in ({}, {"unlimited_dims": "time"}):
+            with pytest.raises(ValueError, match=words) as failure:
+                tailrace.write_dataset(given, target, **how, **unlimited)
+            refused_in_words(failure.value)
+            assert target.read_bytes() == before
+    tailrace.write_dataset(of_time([1, 2]), target, unlimited_dims=["time"])
+    tailrace.write_dataset(of_time([4, 5, 6]), target, mode="a")  # All that is on it.
+    tailrace.write_dataset(of_time([1.0]), target, mode="a", unlimited_dims="time", group="g")
+    with xr.open_dataset(target, engine="h5netcdf") as root, \
+            xr.open_dataset(target, engine="h5netcdf", group="g") as group:
+        assert root.t.values.tolist() == [4, 5, 6] and group.t.values.tolist() == [1]
 
 
 def test_regions_equal_what_was_one_before(tmp_path):
