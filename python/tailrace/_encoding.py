@@ -77,6 +77,8 @@ def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[flo
             raise ArgumentError(f"{where}: bound is {text!r}, must be \"none\" or such as "
                                 "\"abs=0.01\"")
     try:
+        if isinstance(number, (bool, np.bool_)):
+            raise TypeError
         value = float(number)
     except (TypeError, ValueError):
         raise TypeError(f"{where}: {mode} is {number!r}, must be a number") from None
@@ -183,6 +185,9 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
     if codec is not None and not isinstance(codec, str):
         raise TypeError(f"{where}: codec is {codec!r}, must be a name such as \"trz\"")
     flags = {name: keys.pop(name) for name in ("zlib", "zstd", "bzip2", "blosc") if name in keys}
+    for name, wanted in flags.items():
+        if not isinstance(wanted, (bool, np.bool_, int, np.integer)):
+            raise TypeError(f"{where}: {name} is {wanted!r}, must be True or False")
     compression = keys.pop("compression", None)
     options = keys.pop("compression_opts", None)
     level = keys.pop("complevel", None)

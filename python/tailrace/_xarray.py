@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -148,8 +149,15 @@ class TailraceBackend(BackendEntrypoint):
         except BaseException:
             file.close()
             raise
-        for dataset in found.values():
-            dataset.set_close(file.close)
+        still_open = set(found)
+
+        def close(path: str) -> None:
+            still_open.discard(path)
+            if not still_open:
+                file.close()
+
+        for path, dataset in found.items():
+            dataset.set_close(partial(close, path))
         return found
 
     def open_datatree(  # type: ignore[override]

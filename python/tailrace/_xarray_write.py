@@ -199,9 +199,31 @@ def checked_encoding(dataset: xr.Dataset, encoding: Any) -> dict[str, dict[str, 
             number = keys.get(key)
             if number is not None and not np.issubdtype(np.asarray(number).dtype, np.number):
                 raise TypeError(f"{where}: {key} is {number!r}, must be a number")
+            if number is not None and not np.isfinite(number).all():
+                raise ArgumentError(f"{where}: {key} is {number!r}, must be finite")
         if keys.get("scale_factor") is not None and not float(np.asarray(keys["scale_factor"])):
             raise ArgumentError(f"{where}: scale_factor is 0")
+        stored = keys.get("dtype")
+        if stored is None and not {"scale_factor", "add_offset"} & set(keys):
+            stored = dataset.variables[name].dtype
+        if stored not in (None, str) and np.dtype(stored).kind in "iu":
+            _check_fills(where, keys, np.dtype(stored))
     return {str(name): dict(keys) for name, keys in encoding.items()}
+
+
+def _check_fills(where: str, keys: Mapping[str, Any], stored: np.dtype[Any]) -> None:
+    least, most = np.iinfo(stored).min, np.iinfo(stored).max
+    if keys.get("_Unsigned") is not None:  # Read as the other kind of integers.
+        least, most = -(2 ** (8 * stored.itemsize - 1)), 2 ** (8 * stored.itemsize) - 1
+    for key in ("_FillValue", "fill_value", "missing_value"):
+        fill = keys.get(key)
+        if fill is None:
+            continue
+        number = np.asarray(fill)
+        if number.dtype.kind not in "iuf":
+            raise TypeError(f"{where}: {key} is {fill!r}, must be a number")
+        if not all(float(one).is_integer() and least <= one <= most for one in number.flat):
+            raise ArgumentError(f"{where}: {key} is {fill!r}, which is no {stored}")
 
 
 def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
@@ -549,7 +571,7 @@ class _Writer:
                  append_dim: Optional[str], region: Region, options: str
                  ) -> None:
         _check_names(dataset)
-        if append_dim is not None and append_dim not in dataset.dims:
+        if append_dim is not None and text_of("append_dim", append_dim) not in dataset.dims:
             hint = nearest(append_dim, map(str, dataset.dims))
             raise ArgumentError(f"append_dim is {append_dim!r}, no dimension of the dataset{hint}")
         self._dataset = dataset
@@ -642,6 +664,9 @@ class _Writer:
         variable = group.variables[dim]
         raw = xr.Variable(variable.dims, variable[...], dict(variable.attrs))
         stored = xr.conventions.decode_cf_variable(dim, raw).to_index()
+        if not stored.is_unique:
+            raise ArgumentError(f"region: the file has a value of {dim!r} more than once; give a "
+                                "slice")
         at = stored.get_indexer(self._dataset.indexes[dim])
         if not given or (at < 0).any() or (np.diff(at) != 1).any():
             raise ArgumentError(f"region: the values of {dim!r} do not follow each other in the "

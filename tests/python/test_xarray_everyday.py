@@ -201,6 +201,19 @@ def test_bytes_are_refused_in_words(stored):
         refused_in_words(failure.value)
 
 
+def test_groups_are_closed_one_by_one(stored):
+    groups = xr.open_groups(stored / "part0.nc", engine="tailrace")
+    closed = groups.pop("/")
+    closed.close()
+    closed.close()
+    assert groups["/g"].u.values.tolist() == list(range(16))
+    groups["/g"].close()
+    assert groups["/g/h"].v.values.tolist() == list(range(24))
+    groups["/g/h"].close()
+    with pytest.raises(ValueError, match="closed"):
+        closed.t.load()
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -455,6 +468,16 @@ REFUSED = {
     "two bounds": (of(abs=1, rel=1), ValueError, "'t'.*one bound"),
     "a bound below 0": (of(abs=-1.0), ValueError, "'t'.*-1"),
     "a bound as a text": (of(abs="little"), TypeError, "'t'.*little"),
+    "a bound as a truth": (of(abs=True), TypeError, "'t'.*True"),
+    "zlib as a text": (of(zlib="yes"), TypeError, "'t'.*zlib is 'yes'"),
+    "scale_factor NaN": (of(dtype="i2", scale_factor=np.nan), ValueError, "'t'.*finite"),
+    "add_offset infinite": (of(dtype="i2", add_offset=np.inf), ValueError, "'t'.*finite"),
+    "a fill value too great": (of(dtype="i1", _FillValue=999), ValueError, "'t'.*999.*no int8"),
+    "a fill value of halves": (of(dtype="i1", _FillValue=0.5), ValueError, "'t'.*0.5.*no int8"),
+    "a fill value of another name": (of(dtype="i1", fill_value=999), ValueError, "'t'.*no int8"),
+    "a missing_value too great": (of(dtype="u1", missing_value=-1), ValueError, "'t'.*no uint8"),
+    "a fill value as a text": (of(dtype="i1", _FillValue="x"), TypeError, "'t'.*'x'.*number"),
+    "append_dim as a list": (dict(append_dim=["y"]), TypeError, "append_dim is"),
     "rel of packed values": (of(**PACKED, rel=1e-3), ValueError, "'t'.*give abs="),
     "codec": (of(codec="trzz"), ValueError, "trzz"),
     "codec as a number": (of(codec=3), TypeError, "'t'.*codec"),
@@ -536,7 +559,7 @@ def test_every_kind_of_value_equals_the_peer(more, tmp_path):
         given.time.attrs["bounds"] = "time_b"
     tailrace.write_dataset(given, tmp_path / "ours.nc")
     given.to_netcdf(tmp_path / "theirs.nc", engine="netcdf4")
-    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) == []
 
 
 def test_coordinates_named_by_encoding(tmp_path):
@@ -553,7 +576,7 @@ def test_coordinates_named_by_encoding(tmp_path):
 def test_a_dataarray(array, tmp_path):
     tailrace.write_dataset(array, tmp_path / "ours.nc")
     array.to_netcdf(tmp_path / "theirs.nc", engine="netcdf4")
-    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) == []
     with xr.open_dataarray(tmp_path / "ours.nc", engine="tailrace") as back:
         assert back.name == array.name and np.array_equal(back, array, equal_nan=True)
 
@@ -605,8 +628,8 @@ def test_mode_a_equals_the_peer(tmp_path):
         write(dataset(), tmp_path / name)
         write(more, tmp_path / name, mode="a")
         write(dataset(), tmp_path / name, mode="a", group="g")
-    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) is not None
-    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc", group="g")) is not None
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc")) == []
+    assert list(same_files(tmp_path / "ours.nc", tmp_path / "theirs.nc", group="g")) == []
 
 
 @pytest.mark.parametrize("keys", [{}, PACKED, {**PACKED, "abs": 0.1}, {"abs": 0.1, "codec": "trz"}],
@@ -645,6 +668,7 @@ def test_what_cannot_be_appended(tmp_path):
             (whole.assign(w=("time", np.arange(12.0))), "no 'w'"),
             (whole.isel(x=slice(3)), "'x': it is 24 long"),
             (whole.isel(time=[1]), "units = 'days since 2001-01-01'"),
+            (whole.isel(time=[8]).assign_coords(y=whole.y + 1), "'y' has other values"),
             (whole.isel(time=[8]).assign(t=whole.t.isel(time=[8]).transpose("y", "time", "x")),
              "'t' has the dimensions"),
             (whole.isel(time=[8]).assign(count=whole["count"].astype("f4") + 0.5), "'count'")):
@@ -818,6 +842,11 @@ def test_regions_equal_what_was_one_before(tmp_path):
         assert target.read_bytes() == before
     with pytest.raises(FileNotFoundError):
         tailrace.write_dataset(moving, tmp_path / "none.nc", region="auto")
+    twice = TIMES[[0, 0, *range(2, 12)]]
+    tailrace.write_dataset(whole.assign_coords(time=twice), target)
+    with pytest.raises(ValueError, match="'time' more than once") as failure:
+        tailrace.write_dataset(moving, target, region="auto")
+    refused_in_words(failure.value)
 
 
 @pytest.mark.parametrize("how", [{}, {"mode": "a"}, {"append_dim": "time"},
