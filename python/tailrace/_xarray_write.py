@@ -17,8 +17,8 @@ import xarray as xr
 from xarray.coding import strings, times
 
 from . import _file
-from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, bound_of, check_keys, nearest, storage_keywords,
-                        stored_bound)
+from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, bound_of, check_keys, nearest,
+                        storage_keywords, stored_bound)
 from ._errors import ArgumentError, NotFoundError, text_of
 from ._group import Group
 from ._model import joined
@@ -76,6 +76,8 @@ class CheckedParts:
         # Of attributes that are the data's own, they say nothing of how it is to be encoded.
         self._fills = [encoded.attrs[key] for key in ("_FillValue", "missing_value")
                        if key in encoding and key in encoded.attrs]
+        self._marks = [value for key in ("_FillValue", "missing_value") if key in source.attrs
+                       for value in np.asarray(source.attrs[key]).ravel()]
         self._timed = source.dtype.kind in "mMO"
         self.dtype = encoded.dtype
         self.shape = encoded.shape
@@ -107,9 +109,9 @@ class CheckedParts:
             near = np.isfinite(error) & (
                 error <= self._room + self._rounding * (np.abs(given) + abs(self._offset)))
             fits = near | (read == given)
-            # Integers have no NaN: what marks missing ones is a value of theirs.
-            kept_mark = (read == given) & (part.dtype.kind in "iu")
-            fits &= ~missing | kept_mark
+            # Integers have no NaN, nor need values as they are stored: their marks are values.
+            marked = np.isin(given, self._marks) | (part.dtype.kind in "iu")
+            fits &= ~missing | ((read == given) & marked)
             fits |= np.isnan(given) & (missing | np.isnan(read))
             if self._timed and stored.dtype == "i8":  # xarray's own NaT, which it reads as such.
                 fits |= np.isnan(given) & (stored == np.iinfo("i8").min)
@@ -350,33 +352,34 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
                              [str(dim) in unlimited for dim in encoded.dims])
     if digits is not None:
         attributes["least_significant_digit"] = digits
-    packing = {"scale_factor", "add_offset"} & set(source.encoding)
+    packing = {key for key in ("scale_factor", "add_offset") if key in source.encoding}
     stored = np.dtype(encoded.dtype)
     numbers = stored.kind in "iuf" and source.dtype.kind in "iuf"
-    narrows = numbers and stored != source.dtype
-    check, bound = False, None
-    if numbers and (packing or (stored.kind in "iu" and source.dtype.kind == "f")):
-        bound = stored_bound(where, words, float(np.asarray(source.encoding.get("scale_factor")
-                                                            or 1.0)), 0.0, stored)
-        if bound is None:
-            words.setdefault("bound", "none")  # One of `options` is of values, not of these.
-        check = bound is not None
-    elif narrows and bound_of(where, words)[1] is not None:
-        check = True
-    if kept and stored.kind in "iuf":
-        fills = [attributes.get("missing_value"), fill]
-        marked = any(one is not None and not np.isnan(np.asarray(one, "f8")).all()
-                     for one in fills)
-        check = numbers and bool(narrows or packing or marked) or _is_time(source)
-    if check:
-        values = CheckedParts(name, source, encoded, bound)
+    rounds = bool(packing) or (numbers and stored.kind in "iu" and source.dtype.kind == "f")
     if name in dataset.coords and not any(key in words for key in (*BOUNDS, "bound")):
         words["bound"] = "none"
         words.setdefault("codec", "deflate")
-    lossy = bound_of(where, words)[1] is not None or ("bound" in options
-                                                      and words.get("bound") != "none")
-    if lossy and not kept and "missing_value" in attributes and numbers:
-        fill = _fill_of(where, attributes["missing_value"], fill, stored)
+    lossy = numbers and (bound_of(where, words)[1] is not None or (
+        "bound" in options and words.get("bound") != "none"))
+    bound = None
+    if rounds:
+        scale = float(np.asarray(source.encoding.get("scale_factor") or 1.0))
+        bound = stored_bound(where, words, scale, 0.0, stored)
+        if bound is None:
+            words.setdefault("bound", "none")  # One of `options` is of values, not of these.
+            bound = abs(scale) / 2 if lossy and stored.kind in "iu" else None
+    differs = numbers and (rounds or stored != source.dtype)
+    if kept and stored.kind in "iuf":
+        marks = [np.asarray(one, "f8") for one in (attributes.get("missing_value"), fill)
+                 if one is not None]
+        if _is_time(source) or differs or (numbers and not all(np.isnan(one).all()
+                                                               for one in marks)):
+            values = CheckedParts(name, source, encoded)
+    elif lossy:
+        if differs:
+            values = CheckedParts(name, source, encoded, bound)
+        if "missing_value" in attributes:
+            fill = _fill_of(where, attributes["missing_value"], fill, stored)
     if dtype is str or not encoded.dims:
         words = {}  # HDF5 stores texts and single values without filters.
     return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, words,
@@ -464,8 +467,12 @@ def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
     for key in keys:
         ours, theirs = given.get(key), attrs.get(key)
         if not _same_attribute(key, ours, theirs):
+            hint = ""
+            if prepared.timed and key == "units" and theirs is not None:
+                hint = (f"; a file that is made with encoding={{{name!r}: {{'units': {ours!r}}}}} "
+                        "takes them")
             raise ArgumentError(f"variable {name!r} is stored with {key} = {theirs!r} in the file, "
-                                f"the dataset's values ask for {ours!r}")
+                                f"the dataset's values ask for {ours!r}{hint}")
 
 
 # --- where it goes --------------------------------------------------------------------------------
@@ -742,8 +749,8 @@ class _Writer:
         if self._starts and not moved and np.array_equal(there[...], np.asarray(variable.values)):
             return  # Coordinates beside those that grow.
         if self._starts and not moved and variable.dims == (name,):
-            raise ArgumentError(f"append_dim or region: {name!r} has other values in the file, where "
-                                f"they are those of all of {name!r}; drop_vars({name!r}) leaves "
+            raise ArgumentError(f"append_dim or region: {name!r} has other values in the file, "
+                                f"where they are those of all of {name!r}; drop_vars({name!r}) leaves "
                                 "them as they are")
         if not self._starts:
             there.attrs.update(variable.attributes)

@@ -393,6 +393,20 @@ def test_no_value_beside_a_far_one_escapes_the_bound(keys, values, dask, tmp_pat
     assert not (tmp_path / "out.nc").exists()
 
 
+@pytest.mark.parametrize("keys", [PACKED, {"dtype": "i2", "_FillValue": -32768}])
+def test_a_bound_of_the_call_finds_what_does_not_fit(keys, tmp_path):
+    values = np.array([1.3, np.nan, -2.7, 0.0])
+    given, target = xr.Dataset({"t": ("x", values)}), tmp_path / "out.nc"
+    tailrace.write_dataset(given, target, encoding={"t": keys}, options="bound=abs=3")
+    with xr.open_dataset(target, engine="h5netcdf") as back:
+        step = keys.get("scale_factor", 1.0)
+        assert np.allclose(back.t, values, rtol=0, atol=step / 2, equal_nan=True)
+    for beyond in (np.array([1.0, 1e5]), np.array([1, 100000], "i4")):
+        given = xr.Dataset({"t": ("x", beyond)})
+        with pytest.raises(ValueError, match="'t': 100000.0 does not fit int16"):
+            tailrace.write_dataset(given, target, encoding={"t": keys}, options="bound=abs=3")
+
+
 @pytest.mark.parametrize("keys, values", [
     ({"dtype": "i2", "abs": 3.0}, np.arange(-30000, 30000, 50, "i4")),
     ({"dtype": "i2", "abs": 3.0, "_FillValue": -999}, np.full(9, -999, "i8")),
@@ -424,6 +438,10 @@ def test_missing_value_alone_marks_missing_values_under_a_bound(how, own, tmp_pa
     with xr.open_dataset(tmp_path / "out.nc", engine="tailrace") as back:
         assert np.array_equal(np.isnan(back.t), np.isnan(values))
         assert 0 < np.nanmax(np.abs(back.t.values - values)) <= 0.05
+    tailrace.write_dataset(given, tmp_path / "grows.nc", unlimited_dims="time", **how)
+    tailrace.write_dataset(given, tmp_path / "grows.nc", append_dim="time")
+    with xr.open_dataset(tmp_path / "grows.nc", engine="tailrace") as back:
+        assert np.array_equal(np.isnan(back.t), np.isnan(np.concatenate([values, values])))
     given.t.attrs["missing_value"] = np.array([-999.0, -888.0])
     how["encoding"]["t"].pop("missing_value", None)
     with pytest.raises(ValueError, match="'t': missing_value .*alone") as failure:
@@ -776,6 +794,42 @@ def test_values_as_they_are_stored_are_appended_as_such(keys, tmp_path):
     tailrace.write_dataset(raw, target, append_dim="time")
     with xr.open_dataset(target, engine="h5netcdf") as back:
         xr.testing.assert_equal(back, xr.concat([first, first], "time"))
+
+
+def test_files_of_others_are_appended_to(tmp_path):
+    """Without a calendar, without a note of what is a duration; bounds of times without units."""
+    target = tmp_path / "out.nc"
+    with netCDF4.Dataset(target, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("b", 2)
+        time = file.createVariable("time", "i4", ("time",))
+        time.units, time.bounds, time[:] = "hours since 2001-01-01", "span", [0, 1]
+        file.createVariable("span", "i4", ("time", "b"))[:] = [[0, 1], [1, 2]]
+        step = file.createVariable("step", "i4", ("time",))
+        step.units, step[:] = "hours", [5, 6]
+        packed = file.createVariable("packed", "i1", ("time",), fill_value=-1)
+        packed.setncatts({"_Unsigned": "true", "scale_factor": 0.1})
+        packed.set_auto_maskandscale(False)
+        packed[:] = [-1, -2]
+    more = xr.Dataset(
+        {"span": (("time", "b"), dates("2001-01-02T00", "2001-01-02T01").reshape(1, 2)),
+         "step": ("time", hours(7)), "packed": ("time", [25.3])},
+        {"time": ("time", dates("2001-01-02"), {"bounds": "span"})})
+    tailrace.write_dataset(more, target, append_dim="time")
+    with xr.open_dataset(target, engine="netcdf4", decode_timedelta=True) as back:
+        assert (back.step == hours(5, 6, 7)).all()
+        assert (back.time == dates("2001-01-01T00", "2001-01-01T01", "2001-01-02")).all()
+        assert (back.span[2] == more.span[0]).all()
+        assert np.allclose(back.packed, [np.nan, 25.4, 25.3], equal_nan=True)
+    before = target.read_bytes()
+    for given, words in (
+            (more.assign(packed=more.packed + 1), "26.3.* does not fit int8"),
+            (more.assign(step=more.step + np.timedelta64(1, "m")), "'step'.*units"),
+            (more.assign(span=more.span + np.timedelta64(1, "s")), "'span'.*units")):
+        with pytest.raises(ValueError, match=words) as failure:
+            tailrace.write_dataset(given, target, append_dim="time")
+        refused_in_words(failure.value)
+        assert target.read_bytes() == before
 
 
 def test_nobody_elses_dimension_grows(tmp_path):
