@@ -749,9 +749,8 @@ class _Writer:
         if self._starts and not moved and np.array_equal(there[...], np.asarray(variable.values)):
             return  # Coordinates beside those that grow.
         if self._starts and not moved and variable.dims == (name,):
-            raise ArgumentError(f"append_dim or region: {name!r} has other values in the file, "
-                                f"where they are those of all of {name!r}; drop_vars({name!r}) leaves "
-                                "them as they are")
+            raise ArgumentError(f"append_dim or region: {name!r} has other values in the file; "
+                                f"drop_vars({name!r}) leaves them as they are")
         if not self._starts:
             there.attrs.update(variable.attributes)
         there.write(variable.values, progress=progress, at=key)
