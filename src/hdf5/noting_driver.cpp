@@ -219,10 +219,7 @@ class ChunkWalk {
         TAILRACE_TRY(count_stored());
       }
       const std::uint64_t n_found = chunks_.size() - n_before;
-      if (n_found > file_.bytes_there) {
-        return Status(Code::corrupt, what_ + ": more chunks than the file has bytes (" +
-                                         std::to_string(file_.bytes_there) + ")");
-      }
+      if (n_found > file_.bytes_there) return too_many();
       if (n_absent > 0) {
         if (n_found == n_stored_) return Status();
         const double by_entry_us = double(n_stored_) * double(n_stored_) / 2 * passed_entry_us;
@@ -252,7 +249,12 @@ class ChunkWalk {
       return file_.failure.ok() ? hdf5_failure(Code::corrupt, what_) : file_.failure.within(what_);
     }
     n_stored_ = n_stored;
-    return Status();
+    return n_stored_ > file_.bytes_there ? too_many() : Status();
+  }
+
+  Status too_many() const {
+    return Status(Code::corrupt, what_ + ": more chunks than the file has bytes (" +
+                                     std::to_string(file_.bytes_there) + ")");
   }
 
   /// Few chunks in a large grid: ask the index for one entry after the other.
