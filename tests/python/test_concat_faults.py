@@ -2,6 +2,7 @@
 what lies in the folder afterwards is whole or nothing."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -364,6 +365,15 @@ def run_and_kill(words, environment, alive_s, ranks=1):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
+    # One that is no more to be found by its words may be about to close what it has open.
+    for left in pathlib.Path(words[1]).parent.iterdir():
+        with open(left, "rb") as file:
+            while True:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                assert time.monotonic() < end, left
+                time.sleep(0.05)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
