@@ -276,9 +276,15 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
                                       Plan& plan) const {
   const bool floating = definition.number && is_floating(*definition.number);
   if (!definition.of_level || !floating || options_.component_bounds.empty()) return Status();
-  const BoxSeries* const boxes = definition.boxes.get();
-  std::vector<ErrorBound> bounds(boxes == nullptr ? 0 : boxes->components.size(), options.bound);
-  bool asked = boxes == nullptr;
+  const BoxSeries* boxes = definition.boxes.get();
+  // Whose name cannot be read may be the one that is asked for. Of very many the attribute would
+  // have no room in the header.
+  constexpr std::size_t kMostComponents = 4000;
+  const bool known = boxes != nullptr && boxes->components.size() <= kMostComponents &&
+                     std::ranges::count(boxes->components, "") == 0;
+  if (!known) boxes = nullptr;
+  std::vector<ErrorBound> bounds(known ? boxes->components.size() : 0, options.bound);
+  bool asked = !known;
   for (const auto& [pattern, bound] : options_.component_bounds) {
     for (std::size_t c = 0; c < bounds.size(); ++c) {
       if (!glob_matches(pattern, boxes->components[c])) continue;
@@ -292,7 +298,7 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
     options.bound_given = true;
     return Status();
   }
-  const bool follows = box_chunk_length(definition, options, true) > 0;
+  const bool follows = known && box_chunk_length(definition, options, true) > 0;
   const bool pointwise = std::ranges::any_of(
       bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
   const bool other_codec =

@@ -53,12 +53,14 @@ std::vector<T> numbers_attribute(hid_t object, const char* name, hid_t type, hss
 /// The bounds of components, and where these lie. Without the latter the largest bound is for all.
 void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
   constexpr hssize_t kMost = 1 << 17;  // A file may say anything.
-  constexpr std::uint64_t kMostBoxes = 1U << 24;
+  constexpr std::uint64_t kMostBoxes = 1U << 20;
   constexpr auto kMostValues = static_cast<std::uint64_t>(INT64_MAX);
   attributes.component_bounds =
       numbers_attribute<double>(dataset, "tailrace_component_bounds", H5T_NATIVE_DOUBLE, kMost);
   const auto runs = numbers_attribute<std::uint64_t>(dataset, "tailrace_component_runs",
                                                      H5T_NATIVE_UINT64, kMost);
+  const auto fits = [&](double bound) { return bound >= 0 && bound <= attributes.absolute_bound; };
+  if (!std::ranges::all_of(attributes.component_bounds, fits)) attributes.component_bounds.clear();
   const std::uint64_t n = attributes.component_bounds.size();
   if (n == 0 || runs.size() % 2 != 0) return;
   std::vector<std::int64_t> offsets{0};
