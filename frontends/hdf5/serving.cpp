@@ -288,7 +288,12 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   const std::string what = "dataset \"" + array.path_of(target.dataset) + "\"";
   std::vector<hsize_t> larger;
   const bool shrinks = extents_of(dataset, extents.data(), true, larger) && larger != extents;
-  const Status known = local_part([&] { return array.facts(target.dataset).status(); });
+  bool ours = false;
+  const Status known = local_part([&] {
+    TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));
+    ours = !facts.by_root && !target.session->by_rank.contains(target.dataset);
+    return Status();
+  });
   if (!known.ok()) {
     if (known.code() != Code::out_of_memory) return fail(function, known);
     // Of this rank alone: the others go on, and hear of it in their next flush.
@@ -298,7 +303,7 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   }
   // What is in chunks by our will alone is contiguous to the program. Nor would its values outlast
   // that: the last ones are repeated where a chunk reaches beyond the extents.
-  if (!array.may_change_extents(target.dataset)) {
+  if (ours && !array.may_change_extents(target.dataset)) {
     return fail(function,
                 Status(Code::unsupported, what + " has contiguous storage, as the program asked"));
   }

@@ -170,10 +170,10 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 
 /// Options of a new or opened dataset; our own filters are at hand without their plug-ins.
 /// Collective.
-Status prepare_options(Comm& comm, ArrayFileOptions& options) {
+Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   // Whether a codec's plug-in is there, each rank knows of its own node.
   return comm.agree(local_part([&] {
-    TAILRACE_TRY(read_array_options(comm, options));
+    TAILRACE_TRY(read_array_options(comm, options, writes));
     return hdf5::register_own_filters();
   }));
 }
@@ -196,7 +196,7 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
   ArrayFileOptions options;
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
-  if (const Status settings = prepare_options(**ranks, options); !settings.ok()) {
+  if (const Status settings = prepare_options(**ranks, options, true); !settings.ok()) {
     return refuse_options(settings, **ranks);
   }
   options.file.replace = (mode & NC_NOCLOBBER) == 0;
@@ -216,7 +216,8 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
   ArrayFileOptions options;
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
-  if (const Status settings = prepare_options(**ranks, options); !settings.ok()) {
+  if (const Status settings = prepare_options(**ranks, options, (mode & NC_WRITE) != 0);
+      !settings.ok()) {
     return refuse_options(settings, **ranks);
   }
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);

@@ -251,9 +251,16 @@ Status NetcdfArrayFile::close() {
     const Status flushed = flush_variables(agree_on_staged(), false, true);
     if (ended.ok()) ended = flushed;
   }
-  std::vector<std::string> paths;
-  for (const ModelVariable& variable : model_.variables) paths.push_back(model_.path_of(variable));
-  note_idle_options(paths);
+  if (comm_->is_root() &&
+      ended.ok()) {  // The file is closed, whether or not there is memory for words.
+    (void)local_part([&] {
+      std::vector<std::string> paths;
+      for (const ModelVariable& variable : model_.variables)
+        paths.push_back(model_.path_of(variable));
+      note_idle_options(paths);
+      return Status();
+    });
+  }
   const Status finished = finish(true);
   return ended.ok() ? finished : ended;
 }
@@ -475,6 +482,9 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   request.chunk_shape = dataset.storage.chunk_shape;
   request.absolute_bound = *bound;
   request.fill_value = kept_value(it);
+  const bool said =
+      it.attribute("_FillValue") != nullptr || it.attribute("missing_value") != nullptr;
+  if (!said && !it.no_fill) request.fill_value = element_number(it.type, variable.fill);
   Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
   if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
   variable.resolved.codec = std::move(*codec);

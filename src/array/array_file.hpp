@@ -60,7 +60,8 @@ Status apply_array_file_options(std::string_view text, ArrayFileOptions& options
 
 /// What TAILRACE_OPTIONS says, a text or a file ("@FILE", or its path) as rank 0 has it; the
 /// default codec is deflate at level 1. Collective: one broadcast. @error invalid_argument
-Status read_array_options(Comm& comm, ArrayFileOptions& options);
+/// @param writes  whether codecs will encode, and are tried.
+Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes = true);
 
 /// What flushes have done so far; sums over all ranks, the same on every rank.
 struct ArrayFileReport {

@@ -147,7 +147,10 @@ std::optional<double> kept_value(const ModelVariable& variable) {
   if (!dtype || variable.type == ModelType::text_char) return std::nullopt;
   const ModelAttribute* fill = variable.attribute("_FillValue");
   const ModelAttribute* said = fill != nullptr ? fill : variable.attribute("missing_value");
-  if (said != nullptr && said->n_values == 1) return fill_from(said->type, said->values, *dtype);
+  if (said != nullptr && said->n_values == 1) {
+    const std::optional<double> kept = fill_from(said->type, said->values, *dtype);
+    if (kept) return kept;
+  }
   if (variable.no_fill) return std::nullopt;
   return fill_from(variable.type, fill_element(variable), *dtype);
 }
@@ -323,12 +326,15 @@ Result<std::string> text_of_environment() {
 Status check_codec(const std::string& of, FieldOptions made, const std::string& plugin_path) {
   if (!made.codec_given || made.codec == auto_codec) return Status();
   TAILRACE_TRY(adapt_to_parts(of, made));
+  const CodecEntry& entry = codec_entry(made.codec);
+  if (entry.loss == Loss::unknown) return Status();  // By its number: who asks for it knows.
   CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
   request.pointwise_bound = pointwise_bound(made.bound);
-  const bool wants_bound = codec_entry(made.codec).loss == Loss::by_purpose;
-  if (request.pointwise_bound == 0 && (wants_bound || !made.bound.lossless())) {
-    request.absolute_bound = 1;
-  }
+  const bool bound = !made.bound.lossless();
+  if (request.pointwise_bound == 0 && bound) request.absolute_bound = 1;
+  const Status tried = make_codec(request, plugin_path).status();
+  if (tried.ok() || bound || entry.loss != Loss::by_purpose) return tried;
+  request.absolute_bound = 1;  // Which another entry may bring.
   return make_codec(request, plugin_path).status();
 }
 
@@ -344,7 +350,7 @@ Status check_codecs(const ArrayFileOptions& options) {
 
 }  // namespace
 
-Status read_array_options(Comm& comm, ArrayFileOptions& options) {
+Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   TAILRACE_TAKE(const Bytes heard, hear_rank_0(comm, [](ByteWriter& words) {
                   TAILRACE_TAKE(const std::string text, text_of_environment());
                   words.add_text(text);
@@ -352,7 +358,7 @@ Status read_array_options(Comm& comm, ArrayFileOptions& options) {
                 }));
   ByteReader reader(heard);
   TAILRACE_TRY(apply_array_file_options(reader.take_text(), options).within("TAILRACE_OPTIONS"));
-  TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
+  if (writes) TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
   // Unless somebody has a better idea: what every reader has, at the level that costs least. On the
   // fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
   FieldOptions& defaults = options.file.field_defaults;

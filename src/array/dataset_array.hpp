@@ -137,13 +137,13 @@ class DatasetArray final : private ArrayEngine {
   /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
   /// them is dropped. Not collective.
   Status set_shape(std::size_t dataset, const Shape& shape);
-  /// Whether the file may hold values of it; the same everywhere.
   /// Whether the program has chunked it, so that HDF5 lets it grow and be cut. Of one whose facts()
   /// are known.
   bool may_change_extents(std::size_t dataset) const {
     return std::ranges::find(variables_[dataset].growing, true) !=
            variables_[dataset].growing.end();
   }
+  /// Whether the file may hold values of it; the same everywhere.
   bool holds_values(std::size_t dataset) const {
     return live_[dataset].flushed || live_[dataset].origin != Origin::created;
   }

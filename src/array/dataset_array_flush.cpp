@@ -162,9 +162,15 @@ Status DatasetArray::close() {
     const Status flushed = flush_these(agree_on_staged(over_cap), false, true);
     if (ended.ok()) ended = flushed;
   }
-  std::vector<std::string> paths;
-  for (const ArrayVariable& variable : variables_) paths.push_back(variable.definition.path);
-  note_idle_options(paths);
+  if (comm_->is_root() &&
+      ended.ok()) {  // The file is closed, whether or not there is memory for words.
+    (void)local_part([&] {
+      std::vector<std::string> paths;
+      for (const ArrayVariable& variable : variables_) paths.push_back(variable.definition.path);
+      note_idle_options(paths);
+      return Status();
+    });
+  }
   const Status finished = abort();
   return ended.ok() ? finished : ended;
 }

@@ -252,6 +252,7 @@ def test_settings(tmp_path):
         assert done.returncode != 0 and said in done.stderr, wrong
         assert "access_forms.c" in done.stderr and "ncmpi_create" in done.stderr, wrong
         assert not list(tmp_path.glob("none.nc*")), wrong
+    run([forms, tmp_path / "zfp.nc"], 1, TAILRACE_OPTIONS="none_*: codec=zfp,rate=8")
     # What entries say together is right, whatever one of them says alone.
     done = run([forms, tmp_path / "idle.nc"], 2, TAILRACE_OPTIONS="codec=sz3; *: codec=trz; "
                "part_*: preset=ratio; *: bound=abs=0.5; idle_*: level=3")
