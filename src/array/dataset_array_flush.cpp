@@ -209,6 +209,7 @@ std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
     }
   }
   std::vector<double> least;
+  least.reserve(2 * ranges.size());
   for (const ValueRange& range : ranges) least.push_back(range.least);
   for (const ValueRange& range : ranges) least.push_back(-range.greatest);
   return least;
