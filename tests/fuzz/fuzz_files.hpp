@@ -25,7 +25,9 @@ inline constexpr std::uint64_t kExtentMax = 16;  ///< Of the boxes that are read
 /// A folder of this process on a file system in memory; scripts/fuzz removes it.
 inline const std::string& folder() {
   static const std::string name = [] {
-    std::string text = "/dev/shm/tailrace-fuzz-XXXXXX";
+    const char* whose = std::getenv("TAILRACE_FUZZ_FOLDER");  // For scripts/fuzz to find it.
+    std::string text = "/dev/shm/tailrace-fuzz-" + std::string(whose == nullptr ? "" : whose);
+    text += "-XXXXXX";
     FUZZ_CHECK(::mkdtemp(text.data()) != nullptr);
     return text;
   }();
