@@ -251,8 +251,8 @@ Status NetcdfArrayFile::close() {
     const Status flushed = flush_variables(agree_on_staged(), false, true);
     if (ended.ok()) ended = flushed;
   }
-  if (comm_->is_root() &&
-      ended.ok()) {  // The file is closed, whether or not there is memory for words.
+  // The file is closed, whether or not there is memory for words.
+  if (comm_->is_root() && ended.ok()) {
     (void)local_part([&] {
       std::vector<std::string> paths;
       for (const ModelVariable& variable : model_.variables)

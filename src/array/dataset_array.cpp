@@ -256,12 +256,12 @@ Hdf5File& DatasetArray::metadata() { return comm_->is_root() ? output_.file() : 
 /// Blocks that divide evenly among ranks that share the first dimension, several for each.
 Shape DatasetArray::choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
                                        std::uint64_t target_bytes) const {
-  constexpr std::uint64_t least_bytes = 1U << 20;
+  constexpr std::uint64_t kLeastBytes = 1U << 20;
   constexpr std::uint64_t kChunksPerRank = 4;
   const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
   const std::uint64_t share = n_elements(shape) * element_bytes / (kChunksPerRank * n_ranks);
   const std::uint64_t most = std::max<std::uint64_t>(2 * target_bytes, 1);
-  const std::uint64_t limit = std::clamp(share, std::min(least_bytes, most), most);
+  const std::uint64_t limit = std::clamp(share, std::min(kLeastBytes, most), most);
   DecompositionFacts facts;
   facts.cut_gcd = facts.largest_box = shape;
   if (shape[0] % n_ranks == 0) facts.cut_gcd[0] = shape[0] / n_ranks;

@@ -162,8 +162,8 @@ Status DatasetArray::close() {
     const Status flushed = flush_these(agree_on_staged(over_cap), false, true);
     if (ended.ok()) ended = flushed;
   }
-  if (comm_->is_root() &&
-      ended.ok()) {  // The file is closed, whether or not there is memory for words.
+  // The file is closed, whether or not there is memory for words.
+  if (comm_->is_root() && ended.ok()) {
     (void)local_part([&] {
       std::vector<std::string> paths;
       for (const ArrayVariable& variable : variables_) paths.push_back(variable.definition.path);
