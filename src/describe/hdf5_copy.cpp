@@ -504,9 +504,9 @@ void copy_hard_link(hid_t output, const Hdf5Node& node, Lines& lines) {
   }
 }
 
-/// Attach the scales that the input's DIMENSION_LIST names, dimension by dimension.
+/// Attach the scales that the input's DIMENSION_LIST names.
 void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5References& references,
-                   Lines& lines) {
+                   ScaleAttacher& attacher, Lines& lines) {
   const Hdf5Id from(H5Dopen2(input, path.c_str(), H5P_DEFAULT));
   if (!from.valid() || H5Aexists(from.get(), "DIMENSION_LIST") <= 0) return;
   const std::string what = "dimension scales of \"" + path + "\"";
@@ -527,16 +527,19 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
   if (H5Aread(attribute.get(), in_memory.get(), lists.data()) < 0) {
     return report_failure(lines, what + " cannot be read");
   }
+  DimensionScales kept(lists.size());
   for (std::size_t d = 0; d < lists.size(); ++d) {
     const auto* const scales = static_cast<const hobj_ref_t*>(lists[d].p);
     for (std::size_t i = 0; scales != nullptr && i < lists[d].len; ++i) {
       const std::optional<std::string> scale = references.path_of_reference(&scales[i]);
-      if (!scale || !link_exists(output, *scale) || !link_exists(output, path)) continue;
-      const Status attached = attach_scale(output, path, *scale, static_cast<unsigned>(d));
-      if (!attached.ok()) lines.push_back(attached.message());
+      if (scale && link_exists(output, *scale)) kept[d].push_back(*scale);
     }
   }
   reclaim_variable_length(in_memory.get(), space.get(), lists.data());
+  if (!link_exists(output, path)) return;
+  const Hdf5Id to(H5Dopen2(output, path.c_str(), H5P_DEFAULT));
+  const Status attached = attacher.attach(to.get(), path, kept);
+  if (!attached.ok()) lines.push_back(attached.message());
 }
 
 void report_fixed_dimensions(const Hdf5Catalog& catalog, Lines& lines) {
@@ -608,12 +611,16 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
     }
   }
   // A scale is known by its CLASS attribute: only now all have it.
+  ScaleAttacher attacher(out);
   for (const Hdf5Node& node : catalog.nodes) {
     const bool is_dataset =
         node.kind == Hdf5Node::Kind::field || node.kind == Hdf5Node::Kind::dataset;
     if (is_dataset && node.n_attributes > 0) {
-      attach_scales(input, out, node.path, references, lines);
+      attach_scales(input, out, node.path, references, attacher, lines);
     }
+  }
+  if (const Status attached = attacher.finish(); !attached.ok()) {
+    lines.push_back(attached.message());
   }
   for (const auto& [group, members] : members_of_groups(catalog)) {
     if (!link_exists(out, group)) continue;

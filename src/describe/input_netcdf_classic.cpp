@@ -588,6 +588,7 @@ Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File&
     write_attribute(root.get(), "/", attribute, lines);
   }
   std::vector<std::string> names;
+  ScaleAttacher attacher(out);
   for (const NetcdfVariable& variable : header.variables) {
     const std::string path = netcdf4_variable_path(header, variable);
     if (!link_exists(out, path)) continue;
@@ -597,11 +598,13 @@ Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File&
       write_attribute(dataset.get(), variable.name, attribute, lines);
     }
     if (is_scale(header, variable)) continue;
-    for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
-      const std::string scale = "/" + header.dimensions[variable.dimensions[d]].name;
-      TAILRACE_TRY(attach_scale(out, path, scale, static_cast<unsigned>(d)));
+    DimensionScales scales;
+    for (const std::size_t d : variable.dimensions) {
+      scales.push_back({"/" + header.dimensions[d].name});
     }
+    TAILRACE_TRY(attacher.attach(dataset.get(), path, scales));
   }
+  TAILRACE_TRY(attacher.finish());
   TAILRACE_TRY(order_links(out, "/", names));
   return lines;
 }

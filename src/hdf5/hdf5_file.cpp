@@ -100,6 +100,8 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Result<std::int64_t> create_exact(const ExactDataset& dataset) override;
   Status insert_chunks_into(std::int64_t dataset_id, const std::string& path, const ChunkGrid& grid,
                             std::span<const ChunkRecord> records) override;
+  Status add_attributes(std::int64_t dataset_id, const std::string& path,
+                        std::span<const NamedAttribute> attributes) override;
   Status set_attribute(const std::string& object_path, const std::string& name,
                        const AttributeValue& value) override;
   std::int64_t hdf5_id() const override { return file_.get(); }
@@ -530,6 +532,15 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
     // Of a program's datasets HDF5 may have encoded the chunk that is there, to any length.
     const bool by_program = settings_.access_list_id >= 0;
     TAILRACE_TRY(insert_one(dataset_id, record, offset.data(), guard, by_program).within(what));
+  }
+  return Status();
+}
+
+Status Hdf5FileOnDriver::add_attributes(std::int64_t dataset_id, const std::string& path,
+                                        std::span<const NamedAttribute> attributes) {
+  const Hdf5Scope scope;
+  for (const auto& [name, value] : attributes) {
+    TAILRACE_TRY(write_attribute(dataset_id, name, value, true).within(quoted("object", path)));
   }
   return Status();
 }

@@ -175,6 +175,11 @@ class Hdf5File {
                                     const ChunkGrid& grid,
                                     std::span<const ChunkRecord> records) = 0;
 
+  /// Give a dataset that is open, and has none of them yet, these attributes; of the kinds that
+  /// set_attribute() takes.
+  virtual Status add_attributes(std::int64_t dataset_id, const std::string& path,
+                                std::span<const NamedAttribute> attributes) = 0;
+
   /// Set (create or replace) an attribute of a group ("/" too) or dataset.
   virtual Status set_attribute(const std::string& object_path, const std::string& name,
                                const AttributeValue& value) = 0;

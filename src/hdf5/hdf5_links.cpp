@@ -40,24 +40,32 @@ herr_t collect_scale(hid_t, unsigned dimension, hid_t scale, void* scales) {
   });
 }
 
-/// One entry of a scale's REFERENCE_LIST.
-struct ScaleUser {
-  hobj_ref_t dataset;
-  unsigned dimension;
-};
+/// A ScaleUser in memory; in a file, too, as HDF5's own functions write it.
+Hdf5Id scale_user_type() {
+  Hdf5Id type(H5Tcreate(H5T_COMPOUND, sizeof(ScaleUser)));
+  H5Tinsert(type.get(), "dataset", HOFFSET(ScaleUser, dataset), H5T_STD_REF_OBJ);
+  H5Tinsert(type.get(), "dimension", HOFFSET(ScaleUser, dimension), H5T_NATIVE_INT);
+  return type;
+}
 
 /// The users that a scale's REFERENCE_LIST names; none if it has none.
 std::vector<ScaleUser> scale_users(hid_t scale) {
   if (H5Aexists(scale, "REFERENCE_LIST") <= 0) return {};
   const Hdf5Id attribute(H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT));
   const Hdf5Id space(H5Aget_space(attribute.get()));
-  const Hdf5Id type(H5Tcreate(H5T_COMPOUND, sizeof(ScaleUser)));
-  H5Tinsert(type.get(), "dataset", HOFFSET(ScaleUser, dataset), H5T_STD_REF_OBJ);
-  H5Tinsert(type.get(), "dimension", HOFFSET(ScaleUser, dimension), H5T_NATIVE_UINT);
+  const Hdf5Id type = scale_user_type();
   const hssize_t n_users = H5Sget_simple_extent_npoints(space.get());
   std::vector<ScaleUser> users(n_users > 0 ? static_cast<std::size_t>(n_users) : 0);
   if (!users.empty() && H5Aread(attribute.get(), type.get(), users.data()) < 0) users.clear();
   return users;
+}
+
+/// An attribute of one dimension with these elements. @return whether it went well
+bool write_list(hid_t object, const char* name, hid_t type, hsize_t n_elements,
+                const void* elements) {
+  const Hdf5Id space(H5Screate_simple(1, &n_elements, nullptr));
+  const Hdf5Id made(H5Acreate2(object, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  return made.valid() && H5Awrite(made.get(), type, elements) >= 0;
 }
 
 }  // namespace
@@ -90,13 +98,20 @@ Result<ScaleTies> untie_scales(hid_t file, hid_t dataset, const std::string& pat
 }
 
 Status tie_scales(hid_t file, const std::string& path, const ScaleTies& ties) {
-  for (const auto& [scale, dimension] : ties.scales) {
-    TAILRACE_TRY(attach_scale(file, path, scale, dimension));
+  ScaleAttacher attacher(file);
+  std::map<std::string, DimensionScales> scales_of;
+  const auto tie = [&](const std::string& dataset, const std::string& scale, unsigned dimension) {
+    DimensionScales& scales = scales_of[dataset];
+    if (scales.size() <= dimension) scales.resize(dimension + 1);
+    scales[dimension].push_back(scale);
+  };
+  for (const auto& [scale, dimension] : ties.scales) tie(path, scale, dimension);
+  for (const auto& [user, dimension] : ties.users) tie(user, path, dimension);
+  for (const auto& [user, scales] : scales_of) {
+    const Hdf5Id dataset(H5Dopen2(file, user.c_str(), H5P_DEFAULT));
+    TAILRACE_TRY(attacher.attach(dataset.get(), user, scales));
   }
-  for (const auto& [user, dimension] : ties.users) {
-    TAILRACE_TRY(attach_scale(file, user, path, dimension));
-  }
-  return Status();
+  return attacher.finish();
 }
 
 Result<std::vector<std::string>> link_names(hid_t file, const std::string& group_path) {
@@ -197,20 +212,91 @@ Status order_links(hid_t file, const std::string& group_path,
   return Status();
 }
 
-Status attach_scale(hid_t dataset, hid_t scale, unsigned dimension) {
-  if (dataset < 0 || scale < 0 || H5DSattach_scale(dataset, scale, dimension) < 0) {
-    return hdf5_failure(Code::internal,
-                        "dimension scale of dimension " + std::to_string(dimension));
-  }
-  return Status();
+Result<ScaleAttacher::Scale*> ScaleAttacher::scale_at(const std::string& path) {
+  const auto [found, is_new] = scales_.try_emplace(path);
+  Scale& scale = found->second;
+  if (!is_new) return &scale;
+  scale.dataset = Hdf5Id(H5Dopen2(file_, path.c_str(), H5P_DEFAULT));
+  const bool done =
+      scale.dataset.valid() &&
+      (H5DSis_scale(scale.dataset.get()) > 0 || H5DSset_scale(scale.dataset.get(), nullptr) >= 0) &&
+      H5Rcreate(&scale.reference, scale.dataset.get(), ".", H5R_OBJECT, H5I_INVALID_HID) >= 0;
+  if (done) return &scale;
+  const Status failure = hdf5_failure(Code::internal, "dimension scale \"" + path + "\"");
+  scales_.erase(found);
+  return failure;
 }
 
-Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
-                    unsigned dimension) {
-  const Hdf5Id dataset(H5Dopen2(file, dataset_path.c_str(), H5P_DEFAULT));
-  const Hdf5Id scale(H5Dopen2(file, scale_path.c_str(), H5P_DEFAULT));
-  return attach_scale(dataset.get(), scale.get(), dimension)
-      .within("\"" + dataset_path + "\" and \"" + scale_path + "\"");
+Status ScaleAttacher::attach(hid_t dataset, const std::string& path,
+                             const DimensionScales& scales) {
+  const std::string what = "dimension scales of \"" + path + "\"";
+  const auto failed = [&] { return hdf5_failure(Code::internal, what); };
+  if (std::ranges::all_of(scales, &std::vector<std::string>::empty)) return Status();
+  const Hdf5Id space(H5Dget_space(dataset));
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  if (rank < 0 || scales.size() > static_cast<std::size_t>(rank)) return failed();
+  if (H5DSis_scale(dataset) > 0) {
+    return Status(Code::invalid_argument, what + ": it is a scale itself, and these have none");
+  }
+  Status outcome;
+  std::vector<std::vector<Scale*>> found(static_cast<std::size_t>(rank));
+  for (std::size_t d = 0; d < scales.size(); ++d) {
+    for (const std::string& scale_path : scales[d]) {
+      const Result<Scale*> scale = scale_at(scale_path);
+      if (!scale.ok()) outcome = scale.status().within(what);
+      const bool is_new = scale.ok() && std::ranges::find(found[d], *scale) == found[d].end();
+      if (is_new) found[d].push_back(*scale);
+    }
+  }
+  if (H5Aexists(dataset, "DIMENSION_LIST") <= 0) {
+    return attach_first(dataset, found) ? outcome : failed();
+  }
+  // HDF5 looks through what is there, of which it must see all.
+  TAILRACE_TRY(finish());
+  for (std::size_t d = 0; d < found.size(); ++d) {
+    for (const Scale* const scale : found[d]) {
+      const herr_t made = H5DSattach_scale(dataset, scale->dataset.get(), static_cast<unsigned>(d));
+      if (made < 0) outcome = failed();
+    }
+  }
+  return outcome;
+}
+
+/// The scales of a dataset that has none yet. @return whether it went well
+bool ScaleAttacher::attach_first(hid_t dataset, const std::vector<std::vector<Scale*>>& scales) {
+  hobj_ref_t own = 0;
+  if (H5Rcreate(&own, dataset, ".", H5R_OBJECT, H5I_INVALID_HID) < 0) return false;
+  std::vector<std::vector<hobj_ref_t>> references(scales.size());
+  std::vector<hvl_t> lists(scales.size());
+  for (std::size_t d = 0; d < scales.size(); ++d) {
+    for (const Scale* const scale : scales[d]) references[d].push_back(scale->reference);
+    lists[d] = {references[d].size(), references[d].data()};
+  }
+  const Hdf5Id type(H5Tvlen_create(H5T_STD_REF_OBJ));
+  if (!write_list(dataset, "DIMENSION_LIST", type.get(), lists.size(), lists.data())) return false;
+  for (std::size_t d = 0; d < scales.size(); ++d) {
+    for (Scale* const scale : scales[d]) {
+      scale->new_users.push_back({own, static_cast<unsigned>(d)});
+    }
+  }
+  return true;
+}
+
+Status ScaleAttacher::finish() {
+  const Hdf5Id type = scale_user_type();
+  for (auto& [path, scale] : scales_) {
+    if (scale.new_users.empty()) continue;
+    const hid_t dataset = scale.dataset.get();
+    std::vector<ScaleUser> users = scale_users(dataset);
+    users.insert(users.end(), scale.new_users.begin(), scale.new_users.end());
+    scale.new_users.clear();
+    const bool has_list = H5Aexists(dataset, "REFERENCE_LIST") > 0;
+    if ((has_list && H5Adelete(dataset, "REFERENCE_LIST") < 0) ||
+        !write_list(dataset, "REFERENCE_LIST", type.get(), users.size(), users.data())) {
+      return hdf5_failure(Code::internal, "dimension scale \"" + path + "\"");
+    }
+  }
+  return Status();
 }
 
 bool link_exists(hid_t file, const std::string& path) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +19,38 @@ namespace tailrace {
 Status order_links(hid_t file, const std::string& group_path,
                    const std::vector<std::string>& names);
 
-/// Attach dataset `scale` as scale of one dimension of `dataset`, making it a scale if it is none
-/// yet. Call with HDF5 locked. @error internal  with HDF5's reason; also where an id is none.
-Status attach_scale(hid_t dataset, hid_t scale, unsigned dimension);
-/// The same by their paths.
-Status attach_scale(hid_t file, const std::string& dataset_path, const std::string& scale_path,
-                    unsigned dimension);
+/// One entry of a scale's REFERENCE_LIST: a dataset, and which of its dimensions the scale is for.
+struct ScaleUser {
+  hobj_ref_t dataset;
+  unsigned dimension;
+};
+
+/// The scales of each dimension of a dataset, by their paths.
+using DimensionScales = std::vector<std::vector<std::string>>;
+
+/// Attaches dimension scales to datasets. H5DSattach_scale() rewrites the list of a scale's users
+/// with each of them, so that n datasets cost n^2; here each list is written once, by finish().
+/// Call with HDF5 locked; what it attaches to must stay in its place until then.
+class ScaleAttacher {
+ public:
+  explicit ScaleAttacher(hid_t file) : file_(file) {}
+  /// Make the named datasets scales, if they are none yet, of an open dataset; `path` is for what
+  /// is said of it. @error invalid_argument  it is a scale itself; internal  with HDF5's reason.
+  Status attach(hid_t dataset, const std::string& path, const DimensionScales& scales);
+  Status finish();
+
+ private:
+  struct Scale {
+    Hdf5Id dataset;
+    hobj_ref_t reference = 0;
+    std::vector<ScaleUser> new_users;
+  };
+  Result<Scale*> scale_at(const std::string& path);
+  static bool attach_first(hid_t dataset, const std::vector<std::vector<Scale*>>& scales);
+
+  hid_t file_;
+  std::map<std::string, Scale> scales_;
+};
 
 /// What ties a dataset to dimension scales, in either role; paths and dimension numbers.
 struct ScaleTies {

@@ -151,7 +151,8 @@ class Naming {
     for (std::size_t v = 0; v < changed_.size(); ++v) {
       if (changed_[v]) scales.renew(v);
     }
-    TAILRACE_TRY(scales.settle(model_, std::vector<bool>(changed_.size(), true)));
+    OpenDatasets open;
+    TAILRACE_TRY(scales.settle(model_, std::vector<bool>(changed_.size(), true), open));
     TAILRACE_TRY(flatten_attributes());
     return std::move(lines_);
   }

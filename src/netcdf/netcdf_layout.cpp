@@ -97,6 +97,7 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   Status change(const NetcdfModel& next) override;
   Status create_variable(std::size_t variable, const ModelStorage& storage) override;
   bool has_dataset(std::size_t variable) const override { return has_dataset_[variable]; }
+  Result<std::int64_t> open_dataset(std::size_t variable) override;
   std::string dataset_path(std::size_t variable) const override {
     return model_.variables[variable].dataset_path;
   }
@@ -119,6 +120,8 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   NetcdfScales scales_;
   NetcdfModel model_;
   std::vector<bool> has_dataset_;  ///< Per variable.
+  OpenDatasets open_;              ///< Since the last settle(): looking one up costs HDF5 more than
+                                   ///< most of what is done with it.
   bool begun_ = false;             ///< By a first change(), or the file was opened.
   bool may_lag_ =
       false;  ///< Datasets may be shorter than their dimensions: netCDF-C leaves them so.
@@ -400,9 +403,9 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
   exact.contiguous_address = storage.contiguous_address;
   exact.contiguous_bytes = n_elements(shape) * H5Tget_size(type.get());
   TAILRACE_TAKE(const std::int64_t made, file_.create_exact(exact));
-  const Hdf5Id dataset(made);
+  open_.add(v, Hdf5Id(made));
   for (const ModelAttribute& attribute : variable.attributes) {
-    TAILRACE_TRY(write_model_attribute(dataset.get(), variable.dataset_path, attribute));
+    TAILRACE_TRY(write_model_attribute(made, variable.dataset_path, attribute));
   }
   has_dataset_[v] = true;
   scales_.add(v);
@@ -410,9 +413,18 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
   return Status();
 }
 
+Result<std::int64_t> LayoutOnHdf5::open_dataset(std::size_t variable) {
+  const Hdf5Scope scope;
+  TAILRACE_TAKE(const hid_t dataset,
+                open_.find(hdf5(), variable, model_.variables[variable].dataset_path));
+  return dataset;
+}
+
 Status LayoutOnHdf5::settle() {
   const Hdf5Scope scope;
-  TAILRACE_TRY(scales_.settle(model_, has_dataset_));
+  const Status settled = scales_.settle(model_, has_dataset_, open_);
+  open_.clear();
+  TAILRACE_TRY(settled);
   if (!reordered_) return Status();
   std::vector<std::vector<std::string>> names(model_.groups.size());
   for (std::size_t v = 0; v < has_dataset_.size(); ++v) {

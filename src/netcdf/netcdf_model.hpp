@@ -150,6 +150,9 @@ class NetcdfLayout {
   /// @error already_exists, unsupported
   virtual Status create_variable(std::size_t variable, const ModelStorage& storage) = 0;
   virtual bool has_dataset(std::size_t variable) const = 0;
+  /// Its dataset, opened. Stays the layout's, and open until the next call of create_variable(),
+  /// open_dataset() or settle() at least. @error internal
+  virtual Result<std::int64_t> open_dataset(std::size_t variable) = 0;
   /// The path of its dataset; also before it exists.
   virtual std::string dataset_path(std::size_t variable) const = 0;
   /// All variables have datasets: order of links, scales attached. Again before each commit.

@@ -15,6 +15,9 @@
 namespace tailrace {
 namespace {
 
+/// Datasets open at once; HDF5 takes some 10 KB for each.
+constexpr std::size_t kOpenMax = 4096;
+
 /// Entries of one chunk of a growing placeholder; no chunk is ever written.
 constexpr hsize_t kPlaceholderChunk = 1024;
 
@@ -53,15 +56,33 @@ std::string placeholder_text(std::uint64_t length) {
   return text.data();
 }
 
-std::optional<std::size_t> coordinate_variable(const NetcdfModel& model, std::size_t dimension,
-                                               const std::vector<bool>& has_dataset) {
+/// Per dimension: the variable with a dataset that is its coordinate variable.
+std::vector<std::optional<std::size_t>> coordinate_variables(const NetcdfModel& model,
+                                                             const std::vector<bool>& has_dataset) {
+  std::vector<std::optional<std::size_t>> variables(model.dimensions.size());
   for (std::size_t v = 0; v < has_dataset.size(); ++v) {
-    if (has_dataset[v] && coordinate_of(model, model.variables[v]) == dimension) return v;
+    const std::optional<std::size_t> d = coordinate_of(model, model.variables[v]);
+    if (d && has_dataset[v]) variables[*d] = v;
   }
-  return std::nullopt;
+  return variables;
 }
 
 }  // namespace
+
+void OpenDatasets::add(std::size_t variable, Hdf5Id dataset) {
+  if (open_.size() >= kOpenMax) open_.clear();
+  open_[variable] = std::move(dataset);
+}
+
+Result<hid_t> OpenDatasets::find(hid_t file, std::size_t variable, const std::string& path) {
+  const auto found = open_.find(variable);
+  if (found != open_.end()) return found->second.get();
+  Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::internal, "dataset \"" + path + "\"");
+  const hid_t id = dataset.get();
+  add(variable, std::move(dataset));
+  return id;
+}
 
 NetcdfScales::NetcdfScales(hid_t file, const NetcdfFile& opened) : file_(file) {
   const NetcdfModel& model = opened.model;
@@ -131,10 +152,9 @@ Status NetcdfScales::release(const NetcdfModel& model, std::size_t dimension) {
 }
 
 Status NetcdfScales::make_scale(const NetcdfModel& model, std::size_t dimension,
-                                const std::vector<bool>& has_dataset) {
+                                std::optional<std::size_t> variable) {
   Scale& scale = scales_[dimension];
   const ModelDimension& wanted = model.dimensions[dimension];
-  const std::optional<std::size_t> variable = coordinate_variable(model, dimension, has_dataset);
   const std::string path =
       variable ? model.variables[*variable].dataset_path : dimension_path(model, wanted);
   if (!variable && link_exists(file_, path)) {
@@ -166,22 +186,17 @@ Status NetcdfScales::grow_placeholder(const NetcdfModel& model, std::size_t dime
 }
 
 Status NetcdfScales::attach(const NetcdfModel& model, std::size_t v, hid_t dataset,
-                            std::vector<Hdf5Id>& open_scales) {
+                            ScaleAttacher& attacher) {
   const ModelVariable& variable = model.variables[v];
-  for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
+  DimensionScales wanted(variable.dimensions.size());
+  // Scales have no scales: a coordinate variable's dimensions stand in _Netcdf4Coordinates.
+  const bool is_scale = coordinate_of(model, variable).has_value();
+  for (std::size_t d = 0; d < wanted.size(); ++d) {
     const std::string& path = scales_[variable.dimensions[d]].path;
-    if (attached_[v][d]) continue;
-    // Scales have no scales: a coordinate variable's dimensions stand in _Netcdf4Coordinates.
-    const bool is_scale = coordinate_of(model, variable).has_value();
-    if (!path.empty() && !is_scale) {
-      Hdf5Id& scale = open_scales[variable.dimensions[d]];
-      if (!scale.valid()) scale = open_dataset(file_, path);
-      TAILRACE_TRY(attach_scale(dataset, scale.get(), static_cast<unsigned>(d))
-                       .within("\"" + variable.dataset_path + "\" and \"" + path + "\""));
-    }
+    if (!attached_[v][d] && !path.empty() && !is_scale) wanted[d].push_back(path);
     attached_[v][d] = true;
   }
-  return Status();
+  return attacher.attach(dataset, variable.dataset_path, wanted);
 }
 
 Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v, hid_t dataset) {
@@ -196,25 +211,27 @@ Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v, 
       .within("variable \"" + variable.dataset_path + "\"");
 }
 
-Status NetcdfScales::settle(const NetcdfModel& model, const std::vector<bool>& has_dataset) {
+Status NetcdfScales::settle(const NetcdfModel& model, const std::vector<bool>& has_dataset,
+                            OpenDatasets& open) {
+  const auto coordinates = coordinate_variables(model, has_dataset);
   for (std::size_t d = 0; d < scales_.size(); ++d) {
     if (model.dimensions[d].anonymous) continue;
     if (scales_[d].path.empty()) {
-      TAILRACE_TRY(make_scale(model, d, has_dataset));
+      TAILRACE_TRY(make_scale(model, d, coordinates[d]));
     } else {
       TAILRACE_TRY(grow_placeholder(model, d));
     }
   }
-  // Looking a dataset up takes HDF5 longer than what is done with it here.
-  std::vector<Hdf5Id> open_scales(scales_.size());
+  ScaleAttacher attacher(file_);
   for (std::size_t v = 0; v < attached_.size(); ++v) {
     const bool is_attached = std::ranges::find(attached_[v], false) == attached_[v].end();
     if (!has_dataset[v] || (is_attached && !new_[v])) continue;
-    const Hdf5Id dataset = open_dataset(file_, model.variables[v].dataset_path);
-    TAILRACE_TRY(attach(model, v, dataset.get(), open_scales));
-    if (new_[v]) TAILRACE_TRY(write_coordinates(model, v, dataset.get()));
+    TAILRACE_TAKE(const hid_t dataset, open.find(file_, v, model.variables[v].dataset_path));
+    TAILRACE_TRY(attach(model, v, dataset, attacher));
+    if (new_[v]) TAILRACE_TRY(write_coordinates(model, v, dataset));
     new_[v] = false;
   }
+  TAILRACE_TRY(attacher.finish());
   if (ids_written_) return Status();
   // Scales without ids would be numbered by whoever reads them, and meet those that have one.
   for (const Scale& scale : scales_) {

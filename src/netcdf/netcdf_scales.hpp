@@ -15,11 +15,14 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_links.hpp"
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {
@@ -36,6 +39,19 @@ struct NetcdfFile {
 
 /// read_netcdf_model() with the layout. Call with HDF5 locked.
 Result<NetcdfFile> read_netcdf_file(hid_t file);
+
+/// Datasets of variables that are open, by the variables' numbers; of many the latest.
+/// Call with HDF5 locked.
+class OpenDatasets {
+ public:
+  void add(std::size_t variable, Hdf5Id dataset);
+  /// Open it, if it is not. The id stays this object's. @error internal
+  Result<hid_t> find(hid_t file, std::size_t variable, const std::string& path);
+  void clear() { open_.clear(); }
+
+ private:
+  std::map<std::size_t, Hdf5Id> open_;
+};
 
 /// Rank 0 only; call with HDF5 locked.
 class NetcdfScales {
@@ -57,7 +73,7 @@ class NetcdfScales {
     add(variable);
   }
   /// Invariant 3. `has_dataset` is per variable.
-  Status settle(const NetcdfModel& model, const std::vector<bool>& has_dataset);
+  Status settle(const NetcdfModel& model, const std::vector<bool>& has_dataset, OpenDatasets& open);
 
  private:
   struct Scale {
@@ -67,10 +83,10 @@ class NetcdfScales {
     std::uint64_t length = 0;  ///< Of the placeholder.
   };
   Status make_scale(const NetcdfModel& model, std::size_t dimension,
-                    const std::vector<bool>& has_dataset);
+                    std::optional<std::size_t> coordinate_variable);
   Status grow_placeholder(const NetcdfModel& model, std::size_t dimension);
   Status attach(const NetcdfModel& model, std::size_t variable, hid_t dataset,
-                std::vector<Hdf5Id>& open_scales);
+                ScaleAttacher& attacher);
   Status write_coordinates(const NetcdfModel& model, std::size_t variable, hid_t dataset);
 
   hid_t file_;

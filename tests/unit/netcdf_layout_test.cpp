@@ -5,6 +5,7 @@
 
 #include <hdf5_hl.h>
 
+#include "hdf5/hdf5_links.hpp"
 #include "netcdf_support.hpp"
 
 namespace tailrace::test {
@@ -97,6 +98,104 @@ TEST(NetcdfLayout, ManyVariablesOfAFirstModelGoIntoAHeap) {
   ASSERT_GE(H5Gget_info_by_name(file.get(), "/", &root, H5P_DEFAULT), 0);
   EXPECT_EQ(root.storage_type, H5G_STORAGE_TYPE_DENSE);
   EXPECT_GT(H5Aexists_by_name(file.get(), "/", "_NCProperties", H5P_DEFAULT), 0);
+}
+
+/// How many users scale "/x" lists, and how many dimensions of the named datasets stock HDF5 finds
+/// attached to it, which reads the whole list for each.
+std::pair<hssize_t, int> count_attached(const std::string& path,
+                                        const std::vector<std::string>& names) {
+  const Hdf5Scope scope;
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const Hdf5Id scale(H5Dopen2(file.get(), "/x", H5P_DEFAULT));
+  const Hdf5Id list(H5Aopen(scale.get(), "REFERENCE_LIST", H5P_DEFAULT));
+  const Hdf5Id space(H5Aget_space(list.get()));
+  int n_attached = 0;
+  for (const std::string& name : names) {
+    const Hdf5Id dataset(H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT));
+    for (const unsigned d : {0U, 1U}) {
+      const bool is_attached = H5DSget_num_scales(dataset.get(), d) == 1 &&
+                               H5DSis_attached(dataset.get(), scale.get(), d) > 0;
+      n_attached += is_attached ? 1 : 0;
+    }
+  }
+  return {H5Sget_simple_extent_npoints(space.get()), n_attached};
+}
+
+TEST(NetcdfLayout, ScalesAreAttachedToManyAsHdf5Does) {
+  const TestFolder folder;
+  NetcdfModel model;
+  model.dimensions = {{"x", 0, 4, false, false}};
+  std::vector<std::string> some{"v0", "v7", "v1300", "v2499"};
+  // So many that the scale's list of them is longer than an object header takes (64 KiB).
+  for (int v = 0; v < 2500; ++v) {
+    model.variables.push_back(variable_of("v" + std::to_string(v), ModelType::f32, {0, 0}));
+  }
+  {
+    LaidOutFile out(folder / "a.nc", true);
+    ASSERT_DONE(out.status());
+    ASSERT_DONE(out.layout().change(model));
+    ASSERT_DONE(out.create_all());
+    ASSERT_DONE(out.settle_and_commit());
+    ASSERT_DONE(out.file().close());
+  }
+  EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5000}, 8));
+  {
+    // One more goes onto the list of those that are there.
+    LaidOutFile out(folder / "a.nc", false);
+    ASSERT_DONE(out.status());
+    some.emplace_back("w");
+    model.variables.push_back(variable_of("w", ModelType::f64, {0, 0}));
+    ASSERT_DONE(out.layout().change(model));
+    ASSERT_DONE(out.create_all());
+    ASSERT_DONE(out.settle_and_commit());
+    ASSERT_DONE(out.file().close());
+  }
+  EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5002}, 10));
+  expect_readable(folder / "a.nc");
+  // What we have written HDF5's own functions take apart.
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id file(H5Fopen((folder / "a.nc").c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+    const Hdf5Id scale(H5Dopen2(file.get(), "/x", H5P_DEFAULT));
+    const Hdf5Id dataset(H5Dopen2(file.get(), "/v7", H5P_DEFAULT));
+    EXPECT_GE(H5DSdetach_scale(dataset.get(), scale.get(), 1), 0);
+  }
+  EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5001}, 9));
+}
+
+TEST(ScaleAttacher, AddsToWhatADatasetHasAndRefusesScales) {
+  const TestFolder folder;
+  const Hdf5Scope scope;
+  const Hdf5Id file(H5Fcreate((folder / "a.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  const hsize_t extents[2] = {3, 3};
+  const Hdf5Id line(H5Screate_simple(1, extents, nullptr));
+  const Hdf5Id plane(H5Screate_simple(2, extents, nullptr));
+  const auto make = [&](const char* name, const Hdf5Id& space) {
+    return Hdf5Id(H5Dcreate2(file.get(), name, H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
+                             H5P_DEFAULT, H5P_DEFAULT));
+  };
+  const Hdf5Id a = make("a", line);
+  const Hdf5Id b = make("b", line);
+  const Hdf5Id u = make("u", plane);
+  const Hdf5Id w = make("w", plane);
+  ASSERT_GE(H5DSattach_scale(u.get(), a.get(), 0), 0);
+  ScaleAttacher attacher(file.get());
+  // w's place on a's list is not written yet when HDF5 is asked to put u on it.
+  ASSERT_DONE(attacher.attach(w.get(), "/w", {{"/a", "/b"}, {}}));
+  ASSERT_DONE(attacher.attach(u.get(), "/u", {{"/a", "/b"}, {"/a"}}));
+  // A dataset that has scales can be none; the scale beside it is attached all the same.
+  const Hdf5Id v = make("v", plane);
+  EXPECT_EQ(attacher.attach(v.get(), "/v", {{"/u"}, {"/b"}}).code(), Code::internal);
+  EXPECT_EQ(attacher.attach(b.get(), "/b", {{"/a"}}).code(), Code::invalid_argument);
+  ASSERT_DONE(attacher.finish());
+  EXPECT_GT(H5DSis_attached(u.get(), a.get(), 0), 0);
+  EXPECT_GT(H5DSis_attached(u.get(), b.get(), 0), 0);
+  EXPECT_GT(H5DSis_attached(u.get(), a.get(), 1), 0);
+  EXPECT_GT(H5DSis_attached(w.get(), a.get(), 0), 0);
+  EXPECT_GT(H5DSis_attached(w.get(), b.get(), 0), 0);
+  EXPECT_GT(H5DSis_attached(v.get(), b.get(), 1), 0);
+  EXPECT_EQ(H5DSget_num_scales(w.get(), 1), 0);
+  EXPECT_EQ(H5DSget_num_scales(v.get(), 0), 0);
 }
 
 TEST(NetcdfLayout, AppearsInSteps) {
