@@ -136,6 +136,7 @@ class ArrayEngine {
   Status stage_rest(ArrayFlush& flush);
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
   Status write_plain(ArrayFlush& flush);
+  Status place_contiguous(const std::vector<std::size_t>& created);
   /// Elements of an entry of a contiguous variable, that were put in one phase.
   struct PhasePart {
     std::uint64_t phase = 0;

@@ -309,9 +309,11 @@ FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const
   return definition;
 }
 
-Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v) const {
+Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v,
+                                                    const CoordinateNames& listed) const {
   const ArrayVariable& variable = variables_[v];
-  TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, options_, variable.own_options));
+  TAILRACE_TAKE(FieldOptions options,
+                variable_options(model_, v, listed, options_, variable.own_options));
   FieldDefinition definition = define(v, shape_of(v));
   FieldOptions& made = definition.options;
   made = std::move(options);
@@ -367,13 +369,14 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   std::vector<std::size_t> numbers;  // of elements, as the engine handles them
   std::vector<FieldState> fields;
   Status mine;
+  const CoordinateNames listed = listed_coordinates(model_);
   for (const std::size_t v : flush.created) {
     if (!array_dtype(variables_[v].type)) {
       variables_[v].storage = ArrayStorage::by_hdf5;
       variables_[v].definition.path = paths_[v];
       continue;
     }
-    Result<FieldDefinition> definition = define_new(v);
+    Result<FieldDefinition> definition = define_new(v, listed);
     if (!definition.ok()) {
       mine = definition.status();
       break;
@@ -458,32 +461,47 @@ Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, 
 
 }  // namespace
 
-Status ArrayEngine::write_plain(ArrayFlush& flush) {
-  std::uint64_t n_plain = 0;
-  for (const std::size_t v : flush.created) {
-    ArrayVariable& variable = variables_[v];
-    const bool staged = std::binary_search(flush.variables.begin(), flush.variables.end(), v);
-    if (variable.storage != ArrayStorage::contiguous || !staged) continue;
-    ++n_plain;
-    const std::uint64_t n = n_elements(variable.definition.shape);
-    if (n == 0) continue;
-    const std::uint64_t n_bytes = n * variable.log.element_bytes();
-    std::uint64_t address = 0;
-    if (comm_->is_root()) {
-      address = output_.tail().claim(n_bytes + kAlignment - 1) + kAlignment - 1;
-      address = address / kAlignment * kAlignment;
-    }
-    comm_->allreduce(std::span<std::uint64_t>(&address, 1), Reduction::max);
-    variable.address = address;
-    if (variable.definition.shape.empty()) continue;  // the one element is put
-    const auto rank = static_cast<std::uint64_t>(comm_->rank());
-    const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
-    const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
-    TAILRACE_TRY(comm_->agree(local_part([&] {
-      return write_fill(output_.storage(), address, std::min(rank * share, n),
-                        std::min((rank + 1) * share, n), variable.fill);
-    })));
+/// Places for contiguous variables that are created, with fill values there. Errors are agreed.
+/// Cost: one broadcast and one agreement for all of them.
+Status ArrayEngine::place_contiguous(const std::vector<std::size_t>& created) {
+  if (created.empty()) return Status();
+  std::vector<std::uint64_t> places;
+  std::uint64_t all_bytes = kAlignment - 1;
+  for (const std::size_t v : created) {
+    const ArrayVariable& variable = variables_[v];
+    places.push_back(all_bytes);
+    const std::uint64_t n_bytes =
+        n_elements(variable.definition.shape) * variable.log.element_bytes();
+    all_bytes += (n_bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
+  std::uint64_t first = comm_->is_root() ? output_.tail().claim(all_bytes) : 0;
+  comm_->allreduce(std::span<std::uint64_t>(&first, 1), Reduction::max);
+  const auto rank = static_cast<std::uint64_t>(comm_->rank());
+  const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
+  return comm_->agree(local_part([&] {
+    for (std::size_t i = 0; i < created.size(); ++i) {
+      ArrayVariable& variable = variables_[created[i]];
+      variable.address = (first + places[i]) / kAlignment * kAlignment;
+      if (variable.definition.shape.empty()) continue;  // the one element is put
+      const std::uint64_t n = n_elements(variable.definition.shape);
+      const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
+      TAILRACE_TRY(write_fill(output_.storage(), variable.address, std::min(rank * share, n),
+                              std::min((rank + 1) * share, n), variable.fill));
+    }
+    return Status();
+  }));
+}
+
+Status ArrayEngine::write_plain(ArrayFlush& flush) {
+  std::vector<std::size_t> created;
+  for (const std::size_t v : flush.created) {
+    const ArrayVariable& variable = variables_[v];
+    const bool staged = std::binary_search(flush.variables.begin(), flush.variables.end(), v);
+    const bool plain = staged && variable.storage == ArrayStorage::contiguous;
+    if (plain && n_elements(variable.definition.shape) > 0) created.push_back(v);
+  }
+  TAILRACE_TRY(place_contiguous(created));
+  std::uint64_t n_plain = 0;
   for (const std::size_t v : flush.variables) {
     if (variables_[v].storage == ArrayStorage::contiguous) ++n_plain;
   }
@@ -644,7 +662,9 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
       TAILRACE_TRY(file.set_attribute(variable.definition.path, error.name, error.value));
     }
     if (chunks[f].empty()) continue;
-    TAILRACE_TRY(file.insert_chunks(paths_[flush.chunked[f]], chunk_records(chunks[f])));
+    TAILRACE_TAKE(const std::int64_t dataset, layout_->open_dataset(flush.chunked[f]));
+    TAILRACE_TRY(file.insert_chunks_into(dataset, paths_[flush.chunked[f]], variable.grid(),
+                                         chunk_records(chunks[f])));
     for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
       flush.moved.push_back({f, moved.chunk_index, moved.extent.address, moved.extent.encoded_bytes,
                              moved.filter_mask});
@@ -668,11 +688,10 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   }
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
-  for (const auto& [name, value] :
-       provenance(variable.definition, variable.resolved, variable.max_error)) {
-    TAILRACE_TRY(output_.file().set_attribute(variable.definition.path, name, value));
-  }
-  return Status();
+  TAILRACE_TAKE(const std::int64_t dataset, layout_->open_dataset(v));
+  return output_.file().add_attributes(
+      dataset, variable.definition.path,
+      provenance(variable.definition, variable.resolved, variable.max_error));
 }
 
 /// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -28,20 +29,16 @@ bool has_wildcard(std::string_view pattern) {
   return pattern.find_first_of("*?") != std::string_view::npos;
 }
 
-/// Whether a blank-separated list in an attribute names `name`.
-bool lists(const ModelAttribute& attribute, const std::string& name) {
+/// The words of a blank-separated list in an attribute.
+std::vector<std::string> words_of(const ModelAttribute& attribute) {
   std::string text;
   if (attribute.type == ModelType::text_char) {
     text.assign(reinterpret_cast<const char*>(attribute.values.data()), attribute.values.size());
   } else if (attribute.type == ModelType::text && !attribute.texts.empty()) {
     text = attribute.texts.front();
   }
-  std::istringstream words(text);
-  std::string word;
-  while (words >> word) {
-    if (word == name) return true;
-  }
-  return false;
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 /// Take back what only measurements may lose.
@@ -92,16 +89,23 @@ std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariab
   return growing;
 }
 
-bool is_coordinate(const NetcdfModel& model, std::size_t variable) {
-  const ModelVariable& it = model.variables[variable];
-  if (it.dimensions.size() == 1 && model.dimensions[it.dimensions[0]].name == it.name) return true;
-  return std::ranges::any_of(model.variables, [&](const ModelVariable& other) {
-    if (other.group != it.group) return false;
-    const ModelAttribute* coordinates = other.attribute("coordinates");
-    const ModelAttribute* bounds = other.attribute("bounds");
-    return (coordinates != nullptr && lists(*coordinates, it.name)) ||
-           (bounds != nullptr && lists(*bounds, it.name));
-  });
+CoordinateNames listed_coordinates(const NetcdfModel& model) {
+  CoordinateNames names;
+  for (const ModelVariable& variable : model.variables) {
+    for (const char* const list : {"coordinates", "bounds"}) {
+      const ModelAttribute* const attribute = variable.attribute(list);
+      if (attribute == nullptr) continue;
+      for (std::string& word : words_of(*attribute)) names.emplace(variable.group, std::move(word));
+    }
+  }
+  return names;
+}
+
+bool is_coordinate(const NetcdfModel& model, const ModelVariable& variable,
+                   const CoordinateNames& listed) {
+  const std::vector<std::size_t>& dimensions = variable.dimensions;
+  return (dimensions.size() == 1 && model.dimensions[dimensions[0]].name == variable.name) ||
+         listed.contains({variable.group, variable.name});
 }
 
 Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
@@ -170,11 +174,12 @@ Status adapt_to_parts(const std::string& path, FieldOptions& options) {
 }
 
 Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
+                                      const CoordinateNames& listed,
                                       const ArrayFileOptions& options,
                                       const std::vector<std::string>& own_options) {
   const ModelVariable& it = model.variables[variable];
   const std::string path = model.path_of(it);
-  const bool exact = !is_float(it.type) || is_coordinate(model, variable);
+  const bool exact = !is_float(it.type) || is_coordinate(model, it, listed);
   TAILRACE_TAKE(FieldOptions made, options_by_glob(path, it.dimensions.size(), exact, options));
   for (const std::string& text : own_options) {
     TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));

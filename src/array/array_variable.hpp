@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "array/array_file.hpp"
@@ -89,11 +91,21 @@ std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariab
 /// A Codec that is somebody else's, too.
 std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec);
 
+/// Names of variables that a `coordinates` or `bounds` attribute of their group lists, with the
+/// group.
+using CoordinateNames = std::set<std::pair<std::size_t, std::string>>;
+CoordinateNames listed_coordinates(const NetcdfModel& model);
+/// Whether netCDF's conventions make this variable a coordinate: one-dimensional and named like its
+/// dimension, or listed.
+bool is_coordinate(const NetcdfModel& model, const ModelVariable& variable,
+                   const CoordinateNames& listed);
+
 /// The options of a variable: the file's defaults, then those of the globs that match, then its
 /// own. Integers, texts and coordinate variables keep their values exactly, unless a pattern that
 /// names this very variable, or its own options, say otherwise.
 /// @error invalid_argument, unsupported (texts with a codec that loses digits)
 Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
+                                      const CoordinateNames& listed,
                                       const ArrayFileOptions& options,
                                       const std::vector<std::string>& own_options);
 
@@ -110,9 +122,5 @@ Status adapt_to_parts(const std::string& path, FieldOptions& options);
 /// stored raw; where the file has the other byte order (elements of `swapped_bytes`; 1: it has
 /// not), they are turned on the way.
 std::unique_ptr<Codec> existing_codec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes);
-
-/// Whether netCDF's conventions make this variable a coordinate: one-dimensional and named like its
-/// dimension, or named in a `coordinates` or `bounds` attribute of a variable of its group.
-bool is_coordinate(const NetcdfModel& model, std::size_t variable);
 
 }  // namespace tailrace

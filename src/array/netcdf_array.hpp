@@ -81,7 +81,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   }
   Status prepare_new(ArrayFlush& flush) override;
   FieldDefinition define(std::size_t variable, const Shape& shape) const;
-  Result<FieldDefinition> define_new(std::size_t variable) const;
+  Result<FieldDefinition> define_new(std::size_t variable, const CoordinateNames& listed) const;
   Status choose_shapes(const std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
   Status choose_codecs(std::vector<FieldState>& fields);
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
