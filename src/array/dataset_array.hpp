@@ -234,7 +234,8 @@ class DatasetArray final : private ArrayEngine {
   Status adopt(std::size_t dataset);
   Status adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable) const;
   std::uint64_t time_now() const;
-  std::vector<bool> agree_on_staged(bool& over_cap);
+  bool meet(std::span<std::uint64_t> more);
+  std::vector<bool> agree_on_staged();
   Status adopt_staged(std::vector<bool>& staged);
   Status flush_these(std::vector<bool> staged, bool hold_back, bool closing);
   Status resolve_open_bounds(const ArrayFlush& flush);

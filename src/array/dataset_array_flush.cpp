@@ -55,19 +55,26 @@ void DatasetArray::begin_time(std::uint64_t latest) {
   time_base_ = latest > kBefore ? latest - kBefore : 0;
 }
 
-/// Who has staged something. Collective: one allreduce.
-std::vector<bool> DatasetArray::agree_on_staged(bool& over_cap) {
+/// Where ranks meet: the order of puts begins anew behind it. Of `more` each the largest of all
+/// ranks. @returns whether memory is short on any of them. Collective: one allreduce.
+bool DatasetArray::meet(std::span<std::uint64_t> more) {
   std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U, time_now(),
                                    epoch_ - flushed_epoch_};
-  const std::size_t first = facts.size();
-  for (const ArrayVariable& variable : variables_) facts.push_back(variable.staged() ? 1 : 0);
+  const auto first = static_cast<std::ptrdiff_t>(facts.size());
+  facts.insert(facts.end(), more.begin(), more.end());
   comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
-  over_cap = facts[0] != 0;
   begin_time(facts[1]);
   calls_since_flush_ = facts[2];
-  std::vector<bool> staged;
-  for (std::size_t v = 0; v < variables_.size(); ++v) staged.push_back(facts[first + v] != 0);
-  return staged;
+  std::copy(facts.begin() + first, facts.end(), more.begin());
+  return facts[0] != 0;
+}
+
+/// Who has staged something. Collective: one allreduce of a number a dataset.
+std::vector<bool> DatasetArray::agree_on_staged() {
+  std::vector<std::uint64_t> staged;
+  for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
+  meet(staged);
+  return {staged.begin(), staged.end()};
 }
 
 /// Look at the datasets that this rank has not looked at yet. One that the program has deleted
@@ -125,24 +132,21 @@ std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >
 
 Status DatasetArray::settle() {
   TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  const std::vector<bool> staged = agree_on_staged(over_cap);
+  const bool over_cap = meet({});
   // What is held back keeps its epochs; before those run out, nothing is.
-  if (calls_since_flush_ > most_calls / 2) return flush_these(staged, false, false);
-  return over_cap ? flush_these(staged, true, false) : Status();
+  const bool hold_back = calls_since_flush_ <= most_calls / 2;
+  return over_cap || !hold_back ? flush_these(agree_on_staged(), hold_back, false) : Status();
 }
 
 Status DatasetArray::sync_to_read() {
   TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  const std::vector<bool> staged = agree_on_staged(over_cap);
+  const std::vector<bool> staged = agree_on_staged();
   return std::ranges::count(staged, true) > 0 ? flush_these(staged, false, false) : Status();
 }
 
 Status DatasetArray::flush() {
   TAILRACE_TRY(begin_collective());
-  bool over_cap = false;
-  return flush_these(agree_on_staged(over_cap), false, false);
+  return flush_these(agree_on_staged(), false, false);
 }
 
 Status DatasetArray::meet_to_close() {
@@ -158,8 +162,7 @@ Status DatasetArray::close() {
   TAILRACE_TRY(check_open());
   Status ended = begin_collective();
   if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
-    bool over_cap = false;
-    const Status flushed = flush_these(agree_on_staged(over_cap), false, true);
+    const Status flushed = flush_these(agree_on_staged(), false, true);
     if (ended.ok()) ended = flushed;
   }
   // The file is closed, whether or not there is memory for words.
