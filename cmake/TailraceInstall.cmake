@@ -8,6 +8,10 @@ install(TARGETS tailrace EXPORT tailraceTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tailrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(FILES LICENSE README.md CHANGELOG.md SECURITY.md CITATION.cff
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md"
+        PATTERN "*.png")
 foreach(program tailrace_cli tailrace_bench)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -53,3 +57,8 @@ file(RELATIVE_PATH TAILRACE_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
 configure_file(cmake/tailrace.pc.in "${PROJECT_BINARY_DIR}/tailrace.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/tailrace.pc"
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TAILRACE_FORTRAN_FOUND)
+  configure_file(cmake/tailrace-fortran.pc.in "${PROJECT_BINARY_DIR}/tailrace-fortran.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/tailrace-fortran.pc"
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

@@ -3,22 +3,28 @@
 # Floating-point contraction is off everywhere: a fused multiply-add rounds once where the model of
 # an error bound rounds twice, and has been seen to break bounds by 1 %.
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
-endif()
+# As a part of another project (add_subdirectory) Tailrace is its library alone, static unless
+# BUILD_SHARED_LIBS says otherwise, and the build's kind and flags are that project's.
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
+  endif()
 
-# Line numbers suffice for a backtrace; full debug information costs a third of the build's time.
-if(NOT DEFINED CACHE{TAILRACE_FLAGS_SET} AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
-  set(TAILRACE_FLAGS_SET ON CACHE INTERNAL "Our defaults are in; what the user sets later stays")
-endif()
+  # Line numbers suffice for a backtrace; full debug information costs a third of the build's time.
+  if(NOT DEFINED CACHE{TAILRACE_FLAGS_SET} AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+    set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
+    set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
+    set(TAILRACE_FLAGS_SET ON CACHE INTERNAL "Our defaults are in; what the user sets later stays")
+  endif()
 
-option(BUILD_SHARED_LIBS "Build libtailrace as a shared library" ON)
-option(TAILRACE_BUILD_CLI "Build the command line program tailrace" ON)
-option(TAILRACE_BUILD_BENCH "Build tailrace-bench" ON)
-option(TAILRACE_BUILD_EXAMPLES "Build the examples" ON)
-option(TAILRACE_BUILD_TESTS "Build the tests" ON)
+  option(BUILD_SHARED_LIBS "Build libtailrace as a shared library" ON)
+  option(TAILRACE_BUILD_CLI "Build the command line program tailrace" ON)
+  option(TAILRACE_BUILD_BENCH "Build tailrace-bench" ON)
+  option(TAILRACE_BUILD_EXAMPLES "Build the examples" ON)
+  option(TAILRACE_BUILD_TESTS "Build the tests" ON)
+elseif(NOT DEFINED BUILD_SHARED_LIBS)
+  set(BUILD_SHARED_LIBS OFF)
+endif()
 option(TAILRACE_FILTER_ONLY "Build nothing but the HDF5 filter plug-in, for the Python wheel" OFF)
 option(TAILRACE_FUZZ "Build the fuzzers alone; needs clang (preset fuzz, scripts/fuzz)" OFF)
 option(TAILRACE_WERROR "Treat warnings in our code as errors" OFF)

@@ -21,5 +21,5 @@ string(STRIP "${applications}" applications)
 message(STATUS "Tailrace ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, MPI ${TAILRACE_MPI}, "
                "HDF5 ${TAILRACE_HDF5_VERSION} (${SERIAL_HDF5_LIBRARIES}), "
                "tailrace-bench: HDF5 ${bench_hdf5}, charts: ${charts}, "
-               "applications: ${applications}, "
+               "applications: ${applications}, Fortran: ${TAILRACE_FORTRAN_SUMMARY}, "
                "sanitizers: ${TAILRACE_SANITIZE}")

@@ -11,6 +11,10 @@
 
 #pragma once
 
+#if __cplusplus < 201709L
+#error "reader.hpp needs C++20 (-std=c++20); older C++ may use the C interface, reader.h"
+#else
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -177,3 +181,5 @@ class Reader {
 
 }  // namespace api
 }  // namespace tailrace
+
+#endif

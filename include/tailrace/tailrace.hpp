@@ -24,6 +24,10 @@
 
 #pragma once
 
+#if __cplusplus < 201709L
+#error "tailrace.hpp needs C++20 (-std=c++20); older C++ may use the C interface, tailrace.h"
+#else
+
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -488,3 +492,5 @@ class File {
 
 }  // namespace api
 }  // namespace tailrace
+
+#endif

@@ -1,0 +1,500 @@
+/* What the module tailrace (tailrace.f90) cannot say in Fortran: communicators, and arrays of any
+ * type, rank and stride, which come as descriptors.
+ *
+ * Fortran's dimensions, first fastest, become those of the file, last fastest, here and nowhere
+ * else (reversed()); so do its positions, which begin at 1. A failure of ours is kept as text, and
+ * remembered by the file as that of a put would be: the end_step that follows fails on all ranks.
+ */
+
+#include <ISO_Fortran_binding.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tailrace/reader.h>
+#include <tailrace/tailrace.h>
+
+#ifdef TAILRACE_WITH_MPI
+#include <mpi.h>
+#endif
+
+/* ----- failures */
+
+static _Thread_local char own_text[512]; /* "": the last failure was the library's */
+
+static tailrace_error fail(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(own_text, sizeof own_text, format, arguments);
+  va_end(arguments);
+  return TAILRACE_ERROR_INVALID_ARGUMENT;
+}
+
+static tailrace_error passed_on(tailrace_error error) {
+  own_text[0] = '\0';
+  return error;
+}
+
+/* A put, definition or attribute that never came to the library. */
+static tailrace_error remembered(tailrace_file* file, tailrace_error error) {
+  if (error != TAILRACE_OK && own_text[0] != '\0' && file != NULL) {
+    (void)tailrace_file_fail_step(file, own_text);
+  }
+  return error;
+}
+
+/* The text of this thread's last failure. */
+const char* tailrace_fortran_error(void) {
+  return own_text[0] != '\0' ? own_text : tailrace_thread_error();
+}
+
+size_t tailrace_fortran_length(const char* text) { return text == NULL ? 0 : strlen(text); }
+
+/* ----- descriptors */
+
+static size_t n_elements_of(const CFI_cdesc_t* array) {
+  size_t n = 1;
+  for (int d = 0; d < array->rank; ++d) {
+    n *= array->dim[d].extent > 0 ? (size_t)array->dim[d].extent : 0;
+  }
+  return n;
+}
+
+/* Whether the size of the last dimension is not known: the actual argument is an assumed-size. */
+static int is_assumed_size(const CFI_cdesc_t* array) {
+  return array->rank > 0 && array->dim[array->rank - 1].extent < 0;
+}
+
+static int is_dense(const CFI_cdesc_t* array) {
+  return array->rank == 0 || is_assumed_size(array) || n_elements_of(array) == 0 ||
+         CFI_is_contiguous(array);
+}
+
+/* Copies between an array with gaps and dense memory, first dimension fastest. */
+static void copy_elements(const CFI_cdesc_t* array, char* dense, int into_dense) {
+  const size_t n = n_elements_of(array);
+  CFI_index_t at[CFI_MAX_RANK] = {0};
+  for (size_t i = 0; i < n; ++i) {
+    char* element = array->base_addr;
+    for (int d = 0; d < array->rank; ++d) element += at[d] * array->dim[d].sm;
+    char* const place = dense + i * array->elem_len;
+    memcpy(into_dense ? place : element, into_dense ? element : place, array->elem_len);
+    for (int d = 0; d < array->rank && ++at[d] == array->dim[d].extent; ++d) at[d] = 0;
+  }
+}
+
+static int is_signed_integer(CFI_type_t type) {
+  return type == CFI_type_int8_t || type == CFI_type_int16_t || type == CFI_type_int32_t ||
+         type == CFI_type_int64_t || type == CFI_type_signed_char || type == CFI_type_short ||
+         type == CFI_type_int || type == CFI_type_long || type == CFI_type_long_long;
+}
+
+static int is_real(CFI_type_t type) { return type == CFI_type_float || type == CFI_type_double; }
+
+/* Whether elements of the descriptor's type are those of a dtype. Fortran has no unsigned integers:
+ * its integers stand for the same bits. */
+static int fits(const CFI_cdesc_t* array, tailrace_dtype dtype) {
+  if (array->elem_len != tailrace_dtype_bytes(dtype)) return 0;
+  const int wants_real = dtype == TAILRACE_F32 || dtype == TAILRACE_F64;
+  return wants_real ? is_real(array->type) : is_signed_integer(array->type);
+}
+
+static const char* type_text(const CFI_cdesc_t* array, char* text, size_t n_bytes) {
+  const char* const kind = is_real(array->type)             ? "real"
+                           : is_signed_integer(array->type) ? "integer"
+                                                            : "something else";
+  snprintf(text, n_bytes, "%s of %zu bytes", kind, array->elem_len);
+  return text;
+}
+
+static const char* dtype_text(tailrace_dtype dtype) {
+  switch (dtype) {
+    case TAILRACE_F32: return "real of 4 bytes";
+    case TAILRACE_F64: return "real of 8 bytes";
+    case TAILRACE_I8:
+    case TAILRACE_U8: return "integer of 1 bytes";
+    case TAILRACE_I16:
+    case TAILRACE_U16: return "integer of 2 bytes";
+    case TAILRACE_I32:
+    case TAILRACE_U32: return "integer of 4 bytes";
+    case TAILRACE_I64:
+    case TAILRACE_U64: return "integer of 8 bytes";
+  }
+  return "of no type";
+}
+
+static const char* element_at(const CFI_cdesc_t* list, size_t i) {
+  return (const char*)list->base_addr + (list->rank == 0 ? 0 : (CFI_index_t)i * list->dim[0].sm);
+}
+
+/* One integer of whatever kind, of a list or alone. */
+static int64_t integer_at(const CFI_cdesc_t* list, size_t i) {
+  const char* const element = element_at(list, i);
+  int8_t i8;
+  int16_t i16;
+  int32_t i32;
+  int64_t i64;
+  switch (list->elem_len) {
+    case 1: memcpy(&i8, element, 1); return i8;
+    case 2: memcpy(&i16, element, 2); return i16;
+    case 4: memcpy(&i32, element, 4); return i32;
+    default: memcpy(&i64, element, 8); return i64;
+  }
+}
+
+/* A list of positions or extents, in the order of the file: last first, and less `first_index`.
+ * n_dims SIZE_MAX: as many as there are. */
+static tailrace_error reversed(const CFI_cdesc_t* list, const char* what, int64_t first_index,
+                               size_t* n_dims, uint64_t* numbers) {
+  if (list->rank != 1 || !is_signed_integer(list->type) || list->elem_len > 8) {
+    return fail("%s must be a list of integers", what);
+  }
+  const size_t n = (size_t)list->dim[0].extent;
+  if (*n_dims == SIZE_MAX) *n_dims = n;
+  if (n != *n_dims || n > TAILRACE_RANK_MAX) {
+    return fail("%s has %zu numbers, must have %zu", what, n, *n_dims);
+  }
+  for (size_t d = 0; d < n; ++d) {
+    const int64_t number = integer_at(list, d);
+    if (number < first_index) {
+      return fail("%s(%zu) is %lld, must be at least %lld", what, d + 1, (long long)number,
+                  (long long)first_index);
+    }
+    numbers[n - 1 - d] = (uint64_t)(number - first_index);
+  }
+  return TAILRACE_OK;
+}
+
+/* The box that `values` stands for: count, or its own extents. */
+typedef struct {
+  uint64_t start[TAILRACE_RANK_MAX];
+  uint64_t count[TAILRACE_RANK_MAX];
+  size_t n_elements;
+} box;
+
+static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                             const CFI_cdesc_t* values, box* made) {
+  tailrace_error error = TAILRACE_OK;
+  memset(made, 0, sizeof *made);
+  if (start != NULL) error = reversed(start, "start", 1, &n_dims, made->start);
+  if (error != TAILRACE_OK) return error;
+  if (count != NULL) {
+    error = reversed(count, "count", 0, &n_dims, made->count);
+    if (error != TAILRACE_OK) return error;
+  } else if (is_assumed_size(values)) {
+    return fail("values are of assumed size: give count=");
+  } else if ((size_t)values->rank != n_dims) {
+    return fail("values have %d dimensions, the dataset has %zu: give count=", values->rank,
+                n_dims);
+  } else {
+    for (size_t d = 0; d < n_dims; ++d) {
+      made->count[n_dims - 1 - d] = (uint64_t)values->dim[d].extent;
+    }
+  }
+  made->n_elements = 1;
+  for (size_t d = 0; d < n_dims; ++d) {
+    if (__builtin_mul_overflow(made->n_elements, made->count[d], &made->n_elements)) {
+      return fail("count has more elements than memory can hold");
+    }
+  }
+  if (!is_assumed_size(values) && made->n_elements != n_elements_of(values)) {
+    return fail("count has %zu elements, values has %zu", made->n_elements, n_elements_of(values));
+  }
+  return TAILRACE_OK;
+}
+
+/* ----- files */
+
+/* `comm`: a communicator of mpi or mpif.h; NULL: this process alone. */
+tailrace_error tailrace_fortran_file(const char* path, int opens, const int* comm,
+                                     const char* options, tailrace_file** file) {
+  const void* address = NULL;
+  size_t n_bytes = 0;
+#ifdef TAILRACE_WITH_MPI
+  MPI_Comm converted = MPI_COMM_NULL;
+  if (comm != NULL) {
+    converted = MPI_Comm_f2c((MPI_Fint)*comm);
+    address = &converted;
+    n_bytes = sizeof(MPI_Comm);
+  }
+#else
+  if (comm != NULL) {
+    address = comm;
+    n_bytes = sizeof *comm;
+  }
+#endif
+  return passed_on(opens ? tailrace_file_open(path, address, n_bytes, options, file)
+                         : tailrace_file_create(path, address, n_bytes, options, file));
+}
+
+tailrace_error tailrace_fortran_close(tailrace_file* file) {
+  return passed_on(tailrace_file_close(file));
+}
+
+/* `chunk` NULL, or the extents of chunks. */
+tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, int dtype,
+                                       const CFI_cdesc_t* shape, const CFI_cdesc_t* chunk,
+                                       const char* options, uint64_t* field, size_t* n_dims) {
+  uint64_t extents[TAILRACE_RANK_MAX];
+  *n_dims = SIZE_MAX;
+  tailrace_error error = reversed(shape, "shape", 0, n_dims, extents);
+  if (error != TAILRACE_OK) return remembered(file, error);
+  char* const all = malloc(strlen(options) + (size_t)32 * (TAILRACE_RANK_MAX + 1));
+  if (all == NULL) return remembered(file, fail("no memory for options"));
+  strcpy(all, options);
+  if (chunk != NULL) {
+    uint64_t of_chunk[TAILRACE_RANK_MAX];
+    size_t n_given = SIZE_MAX; /* with over_time one more than the shape */
+    error = reversed(chunk, "chunk", 0, &n_given, of_chunk);
+    char* end = all + strlen(all);
+    if (error == TAILRACE_OK) end += sprintf(end, "%schunk=", end == all ? "" : ",");
+    for (size_t d = 0; error == TAILRACE_OK && d < n_given; ++d) {
+      end += sprintf(end, "%s%llu", d == 0 ? "" : "x", (unsigned long long)of_chunk[d]);
+    }
+  }
+  if (error == TAILRACE_OK) {
+    error = passed_on(
+        tailrace_field_define(file, path, (tailrace_dtype)dtype, *n_dims, extents, all, field));
+  }
+  free(all);
+  return remembered(file, error);
+}
+
+static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype, size_t n_dims,
+                                 const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                                 const CFI_cdesc_t* values, int copies) {
+  if (!fits(values, (tailrace_dtype)dtype)) {
+    char text[64];
+    return fail("values are %s, the field is %s", type_text(values, text, sizeof text),
+                dtype_text((tailrace_dtype)dtype));
+  }
+  box part;
+  const tailrace_error error = box_of(n_dims, start, count, values, &part);
+  if (error != TAILRACE_OK) return error;
+  if (is_dense(values)) {
+    const void* const address = part.n_elements == 0 ? NULL : values->base_addr;
+    return passed_on(copies ? tailrace_field_put_copy(file, field, part.start, part.count, address)
+                            : tailrace_field_put(file, field, part.start, part.count, address));
+  }
+  if (!copies) return fail("values are not contiguous: copy=.false. cannot be");
+  char* const dense = malloc(part.n_elements * values->elem_len);
+  if (dense == NULL) return fail("no memory for %zu values", part.n_elements);
+  copy_elements(values, dense, 1);
+  const tailrace_error put =
+      passed_on(tailrace_field_put_copy(file, field, part.start, part.count, dense));
+  free(dense);
+  return put;
+}
+
+tailrace_error tailrace_fortran_put(tailrace_file* file, uint64_t field, int dtype, size_t n_dims,
+                                    const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                                    const CFI_cdesc_t* values, int copies) {
+  return remembered(file, put_values(file, field, dtype, n_dims, start, count, values, copies));
+}
+
+static double real_at(const CFI_cdesc_t* list, size_t i) {
+  float f32;
+  double f64;
+  if (list->elem_len == sizeof f32) {
+    memcpy(&f32, element_at(list, i), sizeof f32);
+    return f32;
+  }
+  memcpy(&f64, element_at(list, i), sizeof f64);
+  return f64;
+}
+
+static tailrace_error set_attribute(tailrace_file* file, const char* path, const char* name,
+                                    const CFI_cdesc_t* value) {
+  const int real = is_real(value->type);
+  if ((!real && !is_signed_integer(value->type)) || value->elem_len > 8 || value->rank > 1) {
+    return fail("attribute \"%s\" must be a real or integer number, or a list of these", name);
+  }
+  const size_t n = n_elements_of(value);
+  int64_t* const integers = malloc(8 * (n + 1));
+  if (integers == NULL) return fail("attribute \"%s\": no memory", name);
+  double* const reals = (double*)(void*)integers;
+  for (size_t i = 0; i < n; ++i) {
+    if (real) {
+      reals[i] = real_at(value, i);
+    } else {
+      integers[i] = integer_at(value, i);
+    }
+  }
+  const tailrace_error error =
+      passed_on(real ? tailrace_attribute_set_f64(file, path, name, n, reals)
+                     : tailrace_attribute_set_i64(file, path, name, n, integers));
+  free(integers);
+  return error;
+}
+
+tailrace_error tailrace_fortran_attribute(tailrace_file* file, const char* path, const char* name,
+                                          const CFI_cdesc_t* value) {
+  return remembered(file, set_attribute(file, path, name, value));
+}
+
+tailrace_error tailrace_fortran_text_attribute(tailrace_file* file, const char* path,
+                                               const char* name, const char* text) {
+  return passed_on(tailrace_attribute_set_text(file, path, name, text));
+}
+
+tailrace_error tailrace_fortran_fail_step(tailrace_file* file, const char* why) {
+  return passed_on(tailrace_file_fail_step(file, why));
+}
+
+/* As type tailrace_report in tailrace.f90. */
+typedef struct {
+  int64_t step_index, n_fields, raw_bytes, encoded_bytes, file_bytes, n_writes, peak_memory_bytes;
+  double ratio, step_s, encode_s, write_s, makespan_s, hidden_share, sync_s, commit_s, exposed_s,
+      idle_encode_s;
+  int is_there;
+} fortran_report;
+
+tailrace_error tailrace_fortran_end_step(tailrace_file* file, int waits, fortran_report* report) {
+  const tailrace_step_report* step = NULL;
+  const tailrace_error error =
+      passed_on(waits ? tailrace_file_wait(file, &step) : tailrace_file_end_step(file, &step));
+  memset(report, 0, sizeof *report);
+  if (step == NULL) return error;
+  *report = (fortran_report){
+      .step_index = (int64_t)step->step_index,
+      .n_fields = (int64_t)step->n_fields,
+      .raw_bytes = (int64_t)step->raw_bytes,
+      .encoded_bytes = (int64_t)step->encoded_bytes,
+      .file_bytes = (int64_t)step->file_bytes,
+      .n_writes = (int64_t)step->n_writes,
+      .peak_memory_bytes = (int64_t)step->peak_memory_bytes,
+      .ratio = step->ratio,
+      .step_s = step->step_s,
+      .encode_s = step->encode_s,
+      .write_s = step->write_s,
+      .makespan_s = step->makespan_s,
+      .hidden_share = step->hidden_share,
+      .sync_s = step->sync_s,
+      .commit_s = step->commit_s,
+      .exposed_s = step->exposed_s,
+      .idle_encode_s = step->idle_encode_s,
+      .is_there = 1,
+  };
+  return error;
+}
+
+/* ----- readers */
+
+tailrace_error tailrace_fortran_reader(const char* path, const int* comm, const char* options,
+                                       tailrace_reader** reader) {
+#ifdef TAILRACE_WITH_MPI
+  if (comm != NULL) {
+    MPI_Comm converted = MPI_Comm_f2c((MPI_Fint)*comm);
+    return passed_on(tailrace_reader_open(path, &converted, sizeof(MPI_Comm), options, reader));
+  }
+#endif
+  return passed_on(
+      tailrace_reader_open(path, comm, comm == NULL ? 0 : sizeof *comm, options, reader));
+}
+
+tailrace_error tailrace_fortran_reader_close(tailrace_reader* reader) {
+  return passed_on(tailrace_reader_close(reader));
+}
+
+tailrace_error tailrace_fortran_refresh(tailrace_reader* reader) {
+  return passed_on(tailrace_reader_refresh(reader));
+}
+
+/* What the dataset of a path is: dtype 0 if it holds no numbers; extents in Fortran's order. */
+tailrace_error tailrace_fortran_inquire(tailrace_reader* reader, const char* path, size_t* dataset,
+                                        int* dtype, int* n_dims, int64_t* extents) {
+  tailrace_dataset_info info;
+  tailrace_error error = passed_on(tailrace_reader_find(reader, path, dataset));
+  if (error == TAILRACE_OK) {
+    error = passed_on(tailrace_reader_dataset(reader, *dataset, &info));
+  }
+  if (error != TAILRACE_OK) return error;
+  *dtype = info.is_number ? (int)info.dtype : 0;
+  *n_dims = (int)info.n_dims;
+  for (size_t d = 0; d < info.n_dims; ++d) {
+    extents[d] = (int64_t)info.shape[info.n_dims - 1 - d];
+  }
+  return error;
+}
+
+/* The path of a dataset, by its number from 1 on; NULL: there are not so many. */
+const char* tailrace_fortran_path(const tailrace_reader* reader, int64_t number) {
+  tailrace_dataset_info info;
+  if (number < 1 || (uint64_t)number > tailrace_reader_n_datasets(reader) ||
+      tailrace_reader_dataset(reader, (size_t)(number - 1), &info) != TAILRACE_OK) {
+    return NULL;
+  }
+  return info.path;
+}
+
+/* The slab that is asked for, and where its elements go. */
+typedef struct {
+  tailrace_read_request request;
+  box part;
+  uint64_t stride[TAILRACE_RANK_MAX];
+  char* dense; /* not NULL: `values` has gaps */
+} reading;
+
+static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
+                                      const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                                      const CFI_cdesc_t* stride, const CFI_cdesc_t* values,
+                                      reading* made) {
+  size_t dataset = 0;
+  int dtype = 0;
+  int n_dims = 0;
+  int64_t extents[TAILRACE_RANK_MAX];
+  tailrace_error error = tailrace_fortran_inquire(reader, path, &dataset, &dtype, &n_dims, extents);
+  if (error != TAILRACE_OK) return error;
+  if (dtype == 0) return fail("dataset \"%s\" holds no numbers", path);
+  if (!fits(values, (tailrace_dtype)dtype)) {
+    char text[64];
+    return fail("dataset \"%s\" is %s, values are %s", path, dtype_text((tailrace_dtype)dtype),
+                type_text(values, text, sizeof text));
+  }
+  size_t n = (size_t)n_dims;
+  error = box_of(n, start, count, values, &made->part);
+  if (error == TAILRACE_OK && stride != NULL) {
+    error = reversed(stride, "stride", 0, &n, made->stride);
+  }
+  if (error != TAILRACE_OK) return error;
+  const size_t n_bytes = made->part.n_elements * values->elem_len;
+  if (!is_dense(values)) {
+    made->dense = malloc(n_bytes);
+    if (made->dense == NULL) return fail("no memory for %zu values", made->part.n_elements);
+  }
+  made->request = (tailrace_read_request){
+      .dataset = dataset,
+      .start = made->part.start,
+      .count = made->part.count,
+      .stride = stride == NULL ? NULL : made->stride,
+      .values = made->dense != NULL ? made->dense : values->base_addr,
+      .n_bytes = n_bytes,
+  };
+  return TAILRACE_OK;
+}
+
+/* `collective`: all ranks call it, and what several want one decodes. Where one asks for what
+ * cannot be, all fail. */
+tailrace_error tailrace_fortran_read(tailrace_reader* reader, const char* path,
+                                     const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                                     const CFI_cdesc_t* stride, const CFI_cdesc_t* values,
+                                     int collective) {
+  reading made;
+  memset(&made, 0, sizeof made);
+  tailrace_error error = prepare_reading(reader, path, start, count, stride, values, &made);
+  tailrace_read_request* const it = &made.request;
+  if (error == TAILRACE_OK) {
+    error = passed_on(collective ? tailrace_reader_read_all(reader, 1, it)
+                                 : tailrace_reader_read(reader, it->dataset, it->start, it->count,
+                                                        it->stride, it->values, it->n_bytes));
+  } else if (collective) {
+    char reason[sizeof own_text];
+    snprintf(reason, sizeof reason, "%s", tailrace_fortran_error());
+    it->dataset = SIZE_MAX;
+    (void)tailrace_reader_read_all(reader, 1, it);
+    snprintf(own_text, sizeof own_text, "%s", reason);
+  }
+  if (made.dense != NULL && error == TAILRACE_OK) copy_elements(values, made.dense, 0);
+  free(made.dense);
+  return error;
+}

@@ -1,0 +1,120 @@
+"""The Fortran module: what its programs write, read by h5py, and what they check themselves.
+
+Arrays are (last dimension, ..., first dimension) here: Fortran's order the other way round.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+from application_runs import application, build_folder
+from cli_tools import ENVIRONMENT, ROOT, launcher
+
+NX, NY = 6, 5
+TYPES = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+
+
+def run(program, *arguments, ranks):
+    if not pathlib.Path(program).exists():
+        pytest.skip(f"{program} is not built (no Fortran compiler, or no MPI for Fortran)")
+    done = subprocess.run([launcher(), "-n", str(ranks), str(program), *map(str, arguments)],
+                          capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_module(tmp_path, ranks):
+    printed = run(build_folder() / "bin" / "fortran_module", tmp_path, ranks=ranks)
+    assert "0 failed" in printed
+
+    with h5py.File(tmp_path / "types.h5") as file:
+        column = 10 * np.arange(1, NX + 1)
+        expected = column[None, :] + np.arange(1, ranks + 1)[:, None]
+        for kind in TYPES:
+            dataset = file[kind[0] + str(8 * int(kind[1]))]
+            assert dataset.dtype == np.dtype(kind) and (dataset[...] == expected).all()
+        assert file["scalar"][()] == 2.5 and file["empty"].shape == (3, 0)
+        attributes = file["f32"].attrs
+        assert attributes["text"] in ("blanks at its end go", b"blanks at its end go")
+        assert attributes["whole"] == 7 and attributes["wholes"].tolist() == [1, 2, 3]
+        assert attributes["real"] == 0.5 and file.attrs["reals"].tolist() == [0.5, 1.5]
+
+    planes = (np.arange(1, NX + 1)[None, None, :] + 10 * np.arange(1, NY + 1)[None, :, None]
+              + 100 * np.arange(1, ranks + 1)[:, None, None])
+    with h5py.File(tmp_path / "parts.h5") as file:
+        for name in ["gaps", "assumed", "in_place"]:
+            assert (file[name][...] == planes).all(), name
+        assert (file["expression"][...] == 2 * planes).all()
+        assert abs(file["buffer"][...] - planes).max() <= 1e-6
+        assert file["gaps"].chunks == (1, 2, NX) and file["in_place"].fillvalue == -9.5
+
+    with h5py.File(tmp_path / "wrong.h5") as file:
+        assert list(file) == ["u"]
+        assert (file["u"][...] == np.arange(ranks)[:, None] * np.ones(NX)).all()
+
+    for mode in ["async", "in_situ"]:
+        with h5py.File(tmp_path / f"{mode}.h5") as file:
+            assert file["t"].shape == (4, NY * ranks, NX)
+            by_rank = np.repeat(np.arange(ranks), NY)[None, :, None]
+            assert (file["t"][...] == np.arange(1, 5)[:, None, None] + by_rank).all()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_heat(tmp_path, ranks):
+    printed = run(application("heat"), tmp_path / "heat.h5", ranks=ranks)
+    assert "extents 256 256 10" in printed
+    # The same equation once more, in NumPy's order: [column, row].
+    n = 256
+    now = np.full((n, n), 300.0)
+    now[:n // 8, n // 4 - 1:n // 2] = 400
+    with h5py.File(tmp_path / "heat.h5") as file:
+        written = file["temperature"][...]
+        assert file["temperature"].attrs["units"] in ("K", b"K")
+        assert file.attrs["steps_between_entries"] == 50
+    entries = []
+    for step in range(1, 501):
+        inner = now[1:-1, 1:-1]
+        around = now[1:-1, :-2] + now[1:-1, 2:] + now[:-2, 1:-1] + now[2:, 1:-1]
+        now[1:-1, 1:-1] = inner + 0.2 * (around - 4 * inner)
+        if step % 50 == 0:
+            entries.append(now.copy())
+    assert abs(written - np.array(entries)).max() <= 1e-3 + 1e-9
+
+
+def test_constants_are_those_of_the_header():
+    """What Fortran cannot include: each number of tailrace.h is the module's, too."""
+    header = (ROOT / "include" / "tailrace" / "tailrace.h").read_text()
+    module = (ROOT / "frontends" / "fortran" / "tailrace.f90").read_text()
+    ours = dict(re.findall(r"parameter, public :: (tailrace_\w+) = (\d+)", module))
+    errors = re.findall(r"TAILRACE_ERROR_(\w+) = (\d+)", header)
+    types = re.findall(r"TAILRACE_([FIU])(\d+) = (\d+)", header)
+    words = {"F": "real", "I": "int", "U": "uint"}
+    expected = {"tailrace_ok": "0"}
+    expected |= {f"tailrace_{name.lower()}": number for name, number in errors}
+    expected |= {f"tailrace_{words[kind]}{bits}": number for kind, bits, number in types}
+    assert ours == expected
+
+
+def test_documentation_runs(tmp_path):
+    """The programs of docs/fortran.md in their order: they are compiled, linked and run."""
+    compiler = shutil.which("mpifort")
+    library = build_folder() / "lib" / "libtailrace_fortran.so"
+    if compiler is None or not library.exists():
+        pytest.skip("the module is not built, or there is no mpifort")
+    programs = re.findall(r"```fortran\n(.*?)```", (ROOT / "docs" / "fortran.md").read_text(),
+                          re.DOTALL)
+    assert len(programs) == 3
+    for number, text in enumerate(programs):
+        source = tmp_path / f"program{number}.f90"
+        source.write_text(text)
+        subprocess.run([compiler, "-std=f2018", "-Wall", "-Werror", source,
+                        f"-I{build_folder() / 'fortran'}", f"-L{library.parent}",
+                        "-ltailrace_fortran", "-ltailrace", f"-Wl,-rpath,{library.parent}",
+                        "-o", source.with_suffix("")], check=True, cwd=tmp_path, timeout=60)
+        subprocess.run([launcher(), "-n", "2" if number == 0 else "1", source.with_suffix("")],
+                       check=True, cwd=tmp_path, timeout=60, env=ENVIRONMENT)
