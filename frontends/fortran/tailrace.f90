@@ -611,7 +611,7 @@ contains
     asked => null()
   end subroutine file_idle_until
 
-  function ask(user) bind(C) result(yes)
+  function ask(user) bind(C, name="tailrace_fortran_ask") result(yes)
     type(c_ptr), value :: user
     integer(c_int) :: yes
     yes = merge(1_c_int, 0_c_int, asked())
