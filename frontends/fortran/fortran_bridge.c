@@ -208,6 +208,7 @@ static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_
 /* `comm`: a communicator of mpi or mpif.h; NULL: this process alone. */
 tailrace_error tailrace_fortran_file(const char* path, int opens, const int* comm,
                                      const char* options, tailrace_file** file) {
+  if (*file != NULL) return fail("the variable has a file open already; close that one first");
   const void* address = NULL;
   size_t n_bytes = 0;
 #ifdef TAILRACE_WITH_MPI
@@ -382,6 +383,7 @@ tailrace_error tailrace_fortran_end_step(tailrace_file* file, int waits, fortran
 
 tailrace_error tailrace_fortran_reader(const char* path, const int* comm, const char* options,
                                        tailrace_reader** reader) {
+  if (*reader != NULL) return fail("the variable has a reader open already; close that one first");
 #ifdef TAILRACE_WITH_MPI
   if (comm != NULL) {
     MPI_Comm converted = MPI_Comm_f2c((MPI_Fint)*comm);

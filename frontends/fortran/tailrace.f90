@@ -127,7 +127,7 @@ module tailrace
       character(kind=c_char), intent(in) :: path(*), options(*)
       integer(c_int), value :: opens
       integer(c_int), intent(in), optional :: comm
-      type(c_ptr), intent(out) :: file
+      type(c_ptr), intent(inout) :: file
       integer(c_int) :: c_file
     end function c_file
     function c_close(file) bind(C, name="tailrace_fortran_close")
@@ -219,7 +219,7 @@ module tailrace
       import
       character(kind=c_char), intent(in) :: path(*), options(*)
       integer(c_int), intent(in), optional :: comm
-      type(c_ptr), intent(out) :: reader
+      type(c_ptr), intent(inout) :: reader
       integer(c_int) :: c_reader
     end function c_reader
     function c_reader_close(reader) bind(C, name="tailrace_fortran_reader_close")

@@ -47,14 +47,20 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
   return Status();
 }
 
-void ArrayEngine::note_idle_options(std::span<const std::string> paths) {
+void ArrayEngine::note_idle_options(std::span<const std::string> paths,
+                                    const std::set<std::string>& component_globs) {
   std::string idle;
+  const auto note = [&](const std::string& pattern) {
+    idle += (idle.empty() ? "\"" : ", \"") + pattern + "\"";
+  };
   for (const auto& [pattern, of_variable] : options_.variable_options) {
     const auto is_named = [&pattern = pattern](const std::string& path) {
       return glob_matches(pattern, path);
     };
-    if (std::ranges::any_of(paths, is_named)) continue;
-    idle += (idle.empty() ? "\"" : ", \"") + pattern + "\"";
+    if (std::ranges::none_of(paths, is_named)) note(pattern);
+  }
+  for (const auto& [pattern, bound] : options_.component_bounds) {
+    if (!component_globs.contains(pattern)) note("component:" + pattern);
   }
   if (!idle.empty())
     closing_remark_ = "nothing in the file is called as these options say: " + idle;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -102,7 +103,8 @@ class ArrayEngine {
   void lose(const Status& failure);
   double now_s() const;
   /// Before the last words: which globs of the options none of all paths matches. Local.
-  void note_idle_options(std::span<const std::string> paths);
+  void note_idle_options(std::span<const std::string> paths,
+                         const std::set<std::string>& component_globs);
 
   // array_flush.cpp
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing);

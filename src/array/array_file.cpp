@@ -257,7 +257,7 @@ Status NetcdfArrayFile::close() {
       std::vector<std::string> paths;
       for (const ModelVariable& variable : model_.variables)
         paths.push_back(model_.path_of(variable));
-      note_idle_options(paths);
+      note_idle_options(paths, {});
       return Status();
     });
   }

@@ -286,11 +286,13 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
   std::vector<ErrorBound> bounds(known ? boxes->components.size() : 0, options.bound);
   bool asked = !known;
   for (const auto& [pattern, bound] : options_.component_bounds) {
+    bool matches = !known;
     for (std::size_t c = 0; c < bounds.size(); ++c) {
       if (!glob_matches(pattern, boxes->components[c])) continue;
       bounds[c] = bound;
-      asked = true;
+      asked = matches = true;
     }
+    if (matches) plan.component_globs.push_back(pattern);
   }
   if (!asked) return Status();
   if (bounds.size() == 1) {
@@ -480,6 +482,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
 std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
                               std::uint64_t address) {
   const std::size_t added = add_existing(definition.path, address, Origin::created);
+  component_globs_.insert(plan.component_globs.begin(), plan.component_globs.end());
   if (plan.keep_filters) return added;  // Its header says how.
   variables_[added] = ArrayVariable(memory_, definition.element_bytes);
   ArrayVariable& variable = variables_[added];

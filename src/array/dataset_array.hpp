@@ -67,6 +67,8 @@ class DatasetArray final : private ArrayEngine {
     /// As asked, for each component; empty: the dataset has one.
     std::vector<ErrorBound> component_bounds;
     std::string remark;  ///< What could not be done as asked; for the report.
+    /// Globs over components that a component is called as, or may be.
+    std::vector<std::string> component_globs;
   };
 
   /// Create a file, or open one to write. `options.file.hdf5_*_list` are the program's lists.
@@ -276,7 +278,8 @@ class DatasetArray final : private ArrayEngine {
   std::unique_ptr<PrivateStorage> private_storage_;  ///< All but rank 0.
   std::uint64_t private_end_ = 0;
   std::unique_ptr<Hdf5File> private_file_;
-  std::vector<Live> live_;  ///< Parallel to variables_.
+  std::vector<Live> live_;                 ///< Parallel to variables_.
+  std::set<std::string> component_globs_;  ///< Those of all datasets created.
   std::map<std::uint64_t, std::size_t> by_address_;
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
   std::uint64_t call_epoch_ = 0;

@@ -170,7 +170,7 @@ Status DatasetArray::close() {
     (void)local_part([&] {
       std::vector<std::string> paths;
       for (const ArrayVariable& variable : variables_) paths.push_back(variable.definition.path);
-      note_idle_options(paths);
+      note_idle_options(paths, component_globs_);
       return Status();
     });
   }

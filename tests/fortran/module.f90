@@ -343,6 +343,8 @@ contains
     call expect(stat == tailrace_already_exists, trim(text))
     call expect(.not. again%is_open(), 'open after a failed create')
     call file%create(in_folder('given_up'//trim(number)//'.h5'))
+    call file%open(in_folder('alone'//trim(number)//'.h5'), stat=stat, errmsg=text)
+    call expect(stat == tailrace_invalid_argument .and. file%is_open(), trim(text))
     call file%abandon()
     inquire (file=in_folder('given_up'//trim(number)//'.h5'), exist=there)
     call expect(.not. there, 'nothing is left of a file that was given up')

@@ -368,6 +368,16 @@ def test_what_is_asked_of_components_that_share_chunks_is_kept_exactly(kind, fro
                                        plotfile_values(level, kind), rtol=1e-14)
 
 
+@pytest.mark.parametrize("program", ["write_plotfile", "write_patterns"])
+def test_a_component_that_is_nowhere_is_named_at_close(program, tmp_path):
+    options = "component:variable 1: bound=abs=1e-2; component:varable*: bound=abs=1"
+    words = [tmp_path / "ours.h5"] if program == "write_plotfile" else [tmp_path, "blocks"]
+    said = run([built("bin", "hdf5_programs", program), *words], 2, True, TAILRACE_OPTIONS=options)
+    idle = {"write_plotfile": '"component:varable*"',
+            "write_patterns": '"component:variable 1", "component:varable*"'}[program]
+    assert f"nothing in the file is called as these options say: {idle}\n" in said
+
+
 @FRONTS
 @pytest.mark.parametrize("options", ["codec=xor", "bound=pw_rel=1e-3"])
 def test_options_beside_those_of_components_that_cannot_be(options, front, tmp_path):
