@@ -1,0 +1,124 @@
+"""How the tests of programs on parallel HDF5 run them, as they are and with our library preloaded,
+and look at what they leave, by stock serial h5py.
+"""
+
+import os
+import pathlib
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+from cli_tools import ENVIRONMENT, launcher, program
+
+HERE = pathlib.Path(__file__).resolve().parents[1] / "hdf5_programs"
+
+
+def built(*parts):
+    path = pathlib.Path(program()).parents[1].joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+# The end of the names of all that belongs to an HDF5: none for the system's.
+BUILD = pathlib.Path(os.environ.get("TAILRACE", HERE.parents[1] / "build/bin/tailrace")).parents[1]
+LIST = BUILD / "hdf5_programs.txt"  # By CMake: libraries of earlier builds may lie about, too.
+OTHERS = [end for end in LIST.read_text().split() if end != "system"] if LIST.exists() else []
+FRONTS = pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
+OTHER_FRONTS = pytest.mark.parametrize("front", OTHERS, ids=lambda end: f"hdf5{end}")
+LATER = [end for end in OTHERS if [int(part) for part in end[1:].split(".")] >= [1, 14]]
+
+
+def run(words, ranks, ours, code=0, front="", **more):
+    """Run a program as it is, or with our library preloaded. @returns what it said on stderr."""
+    library = built("lib", f"libtailrace_hdf5{front}.so")
+    preloaded = ["env", f"LD_PRELOAD={library}"] if ours else []
+    words = [launcher(), "-n", str(ranks), *preloaded, *map(str, words)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120,
+                          env={**ENVIRONMENT, "TAILRACE_REPORT": "1", **more})
+    if code is not None:
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stderr
+
+
+def patterns(names, folder, ranks, ours=True, front="", program="write_patterns", **more):
+    folder.mkdir(exist_ok=True)
+    words = [built("bin", f"hdf5_programs{front}", program), folder, *names]
+    return run(words, ranks, ours, front=front, **more)
+
+
+def flushes(pattern, folder, ranks, ours=True, **more):
+    return patterns([pattern], folder, ranks, ours, program="write_flushes", **more)
+
+
+def contents(path):
+    """Every object's kind, type, extents, attributes and values, by path."""
+    found = {}
+
+    def note(name, item):
+        attributes = {key: np.asarray(value).tolist() for key, value in item.attrs.items()}
+        if isinstance(item, h5py.Dataset):
+            values = None if item.shape is None or item.dtype.hasobject else item[()]
+            found[name] = (item.dtype, item.shape, item.maxshape, attributes, values)
+        else:
+            found[name] = ("group", attributes)
+
+    with h5py.File(path) as file:
+        found["/"] = {key: np.asarray(value).tolist() for key, value in file.attrs.items()}
+        file.visititems(note)
+    return found
+
+
+def same(one, other, leave_out=()):
+    ours, plain = contents(one), contents(other)
+    assert ours.keys() == plain.keys()
+    for name, object_there in plain.items():
+        if name in leave_out:
+            continue
+        if len(object_there) != 5:
+            assert ours[name] == object_there, name
+            continue
+        assert ours[name][:4] == object_there[:4], name
+        assert np.asarray(ours[name][4]).tobytes() == np.asarray(object_there[4]).tobytes(), name
+
+
+def filters_of(dataset):
+    list_there = dataset.id.get_create_plist()
+    return [list_there.get_filter(i)[0] for i in range(list_there.get_nfilters())]
+
+
+def by_deflate(path):
+    """The same file as stock h5py can read it, which does not know trz."""
+    decoded = path.with_suffix(".deflate.h5")
+    subprocess.run([program(), "repack", path, "-o", decoded, "--codec", "deflate"], check=True,
+                   capture_output=True, env=ENVIRONMENT)
+    return decoded
+
+
+def row_values(first, n):
+    i = np.arange(first, first + n)
+    return 1.5 * i + (i % 7) * 0.001
+
+
+def trz_shapes(dataset):
+    """The extents that the heads of a dataset's chunks have (docs/trz-format.md), in order."""
+    shapes = []
+    for first in range(0, len(dataset), dataset.chunks[0]):
+        chunk = dataset.id.read_direct_chunk((first,))[1]
+        shape, at = [], 10
+        for _ in range(chunk[9]):
+            extent, shift = 0, 0
+            while True:
+                extent |= (chunk[at] & 127) << shift
+                shift, at = shift + 7, at + 1
+                if chunk[at - 1] < 128:
+                    break
+            shape.append(extent)
+        shapes.append(tuple(shape))
+    return shapes
+
+
+def verified(plain, ours):
+    return subprocess.run([program(), "verify", plain, ours], capture_output=True, text=True,
+                          env=ENVIRONMENT)
