@@ -13,8 +13,9 @@ namespace tailrace {
 namespace {
 
 /// What is staged ahead of the encode threads, beside two chunks for each: waking the main thread
-/// for every small chunk would take longer than encoding it.
-constexpr std::uint64_t kStagedAheadBytes = 1U << 20;
+/// for every small chunk would take longer than encoding it. With what codecs need to work, which
+/// is half a MiB and more for a chunk of a few bytes.
+constexpr std::uint64_t kStagedAheadBytes = 16U << 20;
 constexpr auto kTransitInterval = std::chrono::microseconds(20);  // fragments move when polled
 constexpr auto kPollInterval = std::chrono::microseconds(100);    // while messages may come
 constexpr auto kIdleInterval = std::chrono::milliseconds(50);  // only the progress bar wants more
