@@ -25,7 +25,9 @@ Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
   const bool dense_rows = rank > 0 && (slab.stride_of(rank - 1) == 1 || slab.count[rank - 1] == 1);
   const std::size_t n_outer = dense_rows ? rank - 1 : rank;
   const std::uint64_t run = dense_rows ? slab.count[rank - 1] : 1;
-  const Box outer{Shape(n_outer, 0), Shape(slab.count.begin(), slab.count.begin() + n_outer)};
+  Shape outer_count = slab.count;
+  outer_count.resize(n_outer);
+  const Box outer{Shape(n_outer, 0), std::move(outer_count)};
   Status visited;
   for_each_position(outer, [&](const Shape& at) {
     std::uint64_t first = 0;

@@ -107,7 +107,8 @@ bool read_classic(hid_t attribute, NetcdfAttribute& into) {
   const Hdf5Id space(H5Aget_space(attribute));
   const hssize_t n = H5Sget_simple_extent_npoints(space.get());
   if (!type.valid() || n < 0) return false;
-  const std::uint64_t n_elements = H5Sget_simple_extent_type(space.get()) == H5S_NULL ? 0 : n;
+  const bool empty = H5Sget_simple_extent_type(space.get()) == H5S_NULL;
+  const std::uint64_t n_elements = empty ? 0 : static_cast<std::uint64_t>(n);
   const bool text = H5Tget_class(type.get()) == H5T_STRING;
   const std::optional<NetcdfType> number = number_type(type.get());
   if (!text && !number) return false;

@@ -130,7 +130,7 @@ Seed pipeline_seed(const trz_cases::Case& chunk, std::uint64_t index) {
   }
   byte(0);
   byte(3);
-  for (int i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     seed.number(static_cast<std::uint16_t>(index * 7 + 11 * i));
     byte(index % 4);
   }

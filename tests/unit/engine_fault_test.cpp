@@ -198,29 +198,30 @@ TEST_P(EngineStorageFault, EveryWriteFailsOnce) {
     std::ofstream(path) << "an older file";
     std::atomic<int> countdown = k;
     std::vector<Status> statuses(static_cast<std::size_t>(n_ranks));
-    run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
-      const auto rank = static_cast<std::size_t>(comm->rank());
-      FileOptions options = options_of("replace=on,chunk=5x7,buffer=100,layout=" + layout);
-      options.open_storage = [&](const std::string& name,
-                                 bool create) -> Result<std::unique_ptr<Storage>> {
-        auto inner = open_posix_storage(name, create, false);
-        if (!inner.ok()) return inner.status();
-        return std::unique_ptr<Storage>(
-            std::make_unique<FailingStorage>(std::move(*inner), countdown, code));
-      };
-      auto writer = Writer::create(std::move(comm), path, options);
-      statuses[rank] = writer.status();
-      if (!writer.ok()) return;
-      auto index =
-          (*writer)->define_field({"/f", DType::i32, shape, options.field_defaults, false});
-      const std::uint64_t n_rows = 12 / static_cast<std::uint64_t>(n_ranks);
-      const Box box{{rank * n_rows, 0}, {n_rows, 20}};
-      const std::vector<std::byte> values = values_of(shape, box, DType::i32);
-      ASSERT_TRUE((*writer)->put(*index, box, values.data()).ok());
-      statuses[rank] = (*writer)->end_step().status();
-      const Status closed = (*writer)->close();
-      if (statuses[rank].ok()) statuses[rank] = closed;
-    });
+    run_ranks(
+        n_ranks, [&, layout = layout, code = code, n_ranks = n_ranks](std::unique_ptr<Comm> comm) {
+          const auto rank = static_cast<std::size_t>(comm->rank());
+          FileOptions options = options_of("replace=on,chunk=5x7,buffer=100,layout=" + layout);
+          options.open_storage = [&](const std::string& name,
+                                     bool create) -> Result<std::unique_ptr<Storage>> {
+            auto inner = open_posix_storage(name, create, false);
+            if (!inner.ok()) return inner.status();
+            return std::unique_ptr<Storage>(
+                std::make_unique<FailingStorage>(std::move(*inner), countdown, code));
+          };
+          auto writer = Writer::create(std::move(comm), path, options);
+          statuses[rank] = writer.status();
+          if (!writer.ok()) return;
+          auto index =
+              (*writer)->define_field({"/f", DType::i32, shape, options.field_defaults, false});
+          const std::uint64_t n_rows = 12 / static_cast<std::uint64_t>(n_ranks);
+          const Box box{{rank * n_rows, 0}, {n_rows, 20}};
+          const std::vector<std::byte> values = values_of(shape, box, DType::i32);
+          ASSERT_TRUE((*writer)->put(*index, box, values.data()).ok());
+          statuses[rank] = (*writer)->end_step().status();
+          const Status closed = (*writer)->close();
+          if (statuses[rank].ok()) statuses[rank] = closed;
+        });
     const Status failure = same_failure(statuses);
     if (failure.ok()) {
       succeeded = true;

@@ -203,7 +203,7 @@ TEST_P(HandOverBalance, MovesWritesAndKeepsTheValues) {
   std::vector<std::uint32_t> all(n_elements(shape), 7);
   std::mt19937 random(3);
   std::generate_n(all.begin(), 128 * 64, [&] { return static_cast<std::uint32_t>(random()); });
-  run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+  run_ranks(n_ranks, [&, rule = rule, n_ranks = n_ranks](std::unique_ptr<Comm> comm) {
     const std::uint64_t first = 128 * static_cast<std::uint64_t>(comm->rank());
     auto writer = Writer::create(std::move(comm), path, options);
     ASSERT_TRUE(writer.ok());

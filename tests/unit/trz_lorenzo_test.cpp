@@ -58,6 +58,8 @@ bool decode_codes(std::vector<std::int32_t> codes, Decode&& decode) {
   std::vector<std::int32_t> buffer(CodeWriter::buffer_codes);
   CodeReader reader(kKeepCodes, CodeForm::packed, buffer.data(), codes.size() / 64);
   reader.planes = reinterpret_cast<const std::uint8_t*>(codes.data());
+  const std::vector<std::uint8_t> widths(codes.size() / 64);
+  reader.widths = widths.data();
   return decode(reader);
 }
 
