@@ -83,7 +83,7 @@ configure_preset() {
 }
 
 # One preset's unit tests; with more arguments, settings, on all rank counts, else those that differ
-# in nothing else on 2 ranks only. Under the sanitizers these judge every fifth crash point of a
+# in nothing else on 2 ranks only. Under the sanitizers these judge every 29th crash point of a
 # commit only (tests/CMakeLists.txt), as reading a file back is work of stock HDF5; ./test judges
 # all, on all rank counts.
 unit_tests_of() {
