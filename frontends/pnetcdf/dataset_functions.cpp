@@ -173,6 +173,8 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   // Whether a codec's plug-in is there, each rank knows of its own node.
   return comm.agree(local_part([&] {
+    // Attributes of thousands of small variables cost more than the variables.
+    options.file.notes = Notes::one;
     TAILRACE_TRY(read_array_options(comm, options, writes));
     return hdf5::register_own_filters();
   }));

@@ -52,8 +52,8 @@ int code_of(const Status& status) {
   return NC_EINTERNAL;
 }
 
-/// What Tailrace notes of how it compressed a variable. A program that copies or counts attributes
-/// must not meet what it never put.
+/// What Tailrace notes of how it compressed a variable or a file. A program that copies or counts
+/// attributes must not meet what it never put.
 bool is_bookkeeping(const ModelAttribute& attribute) {
   return attribute.name.starts_with("tailrace_");
 }
@@ -151,6 +151,9 @@ int OpenFile::apply_definitions() {
     next.dimensions[i].length = length_of(i);
   }
   NetcdfModel whole = next;
+  for (const ModelAttribute& attribute : array->model().groups[0].attributes) {
+    if (is_bookkeeping(attribute)) whole.groups[0].attributes.push_back(attribute);
+  }
   const std::vector<ModelVariable>& stored = array->model().variables;
   for (std::size_t i = 0; i < stored.size() && i < whole.variables.size(); ++i) {
     for (const ModelAttribute& attribute : stored[i].attributes) {
@@ -162,6 +165,7 @@ int OpenFile::apply_definitions() {
 
 void OpenFile::take_definitions() {
   next = array->model();
+  std::erase_if(next.groups[0].attributes, is_bookkeeping);
   for (ModelVariable& variable : next.variables) std::erase_if(variable.attributes, is_bookkeeping);
 }
 

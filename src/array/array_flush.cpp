@@ -676,7 +676,7 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
 }
 
 Status NetcdfArrayFile::create_at_root(std::size_t v) {
-  const ArrayVariable& variable = variables_[v];
+  ArrayVariable& variable = variables_[v];
   ModelStorage storage;
   if (variable.storage == ArrayStorage::chunked) {
     storage.chunk_shape = variable.resolved.chunk_shape;
@@ -688,6 +688,16 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   }
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
+  const Notes notes = options_.file.notes;
+  if (notes == Notes::one && !file_has_note_) {
+    const NamedAttribute note = file_provenance();
+    TAILRACE_TRY(output_.file().set_attribute("/", note.name, note.value));
+    file_has_note_ = true;
+  }
+  const bool of_its_own =
+      notes == Notes::all || (notes == Notes::one && variable.resolved.codec->lossy());
+  variable.tells_max_error = of_its_own;
+  if (!of_its_own) return Status();
   TAILRACE_TAKE(const std::int64_t dataset, layout_->open_dataset(v));
   return output_.file().add_attributes(
       dataset, variable.definition.path,

@@ -389,6 +389,7 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
 /// Tell in the headers of lossy datasets how their values were changed: at the end alone, since the
 /// program would meet these attributes on rank 0 and nowhere else.
 Status DatasetArray::describe_at_root() {
+  if (options_.file.notes == Notes::off) return Status();
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const ArrayVariable& variable = variables_[v];
     const bool ours = variable.storage == ArrayStorage::chunked && live_[v].created;

@@ -95,6 +95,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
   NetcdfModel model_;
   Shape file_lengths_;                   ///< Of all dimensions, at the last flush.
+  bool file_has_note_ = false;           ///< Of attributes=one. Rank 0's.
   std::vector<std::string> paths_;       ///< Of the variables' datasets.
   std::vector<std::string> file_paths_;  ///< As of the last flush: they may have been renamed.
   std::optional<MachineProfile> profile_;

@@ -101,6 +101,8 @@ struct Word {
 };
 constexpr std::array<Word<StepMode>, 3> mode_words = {
     {{"sync", StepMode::sync}, {"async", StepMode::async}, {"in_situ", StepMode::in_situ}}};
+constexpr std::array<Word<Notes>, 3> notes_words = {
+    {{"off", Notes::off}, {"one", Notes::one}, {"all", Notes::all}}};
 constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
 constexpr std::array<Word<Objective>, 3> objective_words = {
     {{"speed", Objective::speed}, {"size", Objective::size}, {"balanced", Objective::balanced}}};
@@ -296,7 +298,7 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
   return {name, "BYTES", meaning, alike, engines, assign_bytes<member, least>, value_text<member>};
 }
 
-constexpr std::array<File, 22> file_table = {{
+constexpr std::array<File, 23> file_table = {{
     {"mode", "sync, async, in_situ",
      "When the work of a step is done: within end_step, on threads of ours while the program "
      "computes, or in the idle time that it marks.",
@@ -327,6 +329,11 @@ constexpr std::array<File, 22> file_table = {{
     switch_option<&FileOptions::journal>("journal", by_all,
                                          "A redo journal against torn writes of metadata."),
     switch_option<&FileOptions::replace>("replace", by_all, "An existing file may be replaced."),
+    {"attributes", "off, one, all",
+     "Which say how values were encoded: none, those of lossy variables and one of the file, or "
+     "every variable's.",
+     alike, by_array, assign_word<&FileOptions::notes, notes_words>,
+     word_text<&FileOptions::notes, notes_words>},
     {"trace-file", "FILE", "Write that there when the file is closed.", alike, by_write,
      assign_trace_path, value_text<&FileOptions::trace_path>},
     switch_option<&FileOptions::trace>("trace", by_write, "Keep what each lane did when."),

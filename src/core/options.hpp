@@ -107,6 +107,13 @@ enum class StepMode : std::uint8_t {
   in_situ  ///< In the idle time that the application marks, by a plan.
 };
 
+/// Which attributes of an array file say how it was encoded; docs/format.md.
+enum class Notes : std::uint8_t {
+  off,  ///< None: nobody can tell later which bound was kept.
+  one,  ///< Of lossy datasets their own, and one of the file that tells of all others.
+  all   ///< Of every dataset its own.
+};
+
 /// How the file is written.
 struct FileOptions {
   StepMode mode = StepMode::sync;
@@ -120,12 +127,13 @@ struct FileOptions {
   std::uint64_t write_buffer_bytes = 16U << 20;  ///< Largest single write.
   /// Addresses of writes are multiples of this; 0 (align=auto): as the machine profile says.
   std::uint64_t alignment_bytes = 0;
-  bool direct_io = false;  ///< O_DIRECT; alignment becomes at least 4096.
-  bool sync = true;        ///< fdatasync before and after each commit.
-  bool journal = false;    ///< Redo journal against torn metadata writes.
-  bool replace = false;    ///< An existing file may be replaced (--force).
-  bool trace = false;      ///< Keep what each lane did when, for gather_trace().
-  std::string trace_path;  ///< trace-file=FILE: write it there when the file is closed.
+  bool direct_io = false;    ///< O_DIRECT; alignment becomes at least 4096.
+  bool sync = true;          ///< fdatasync before and after each commit.
+  bool journal = false;      ///< Redo journal against torn metadata writes.
+  bool replace = false;      ///< An existing file may be replaced (--force).
+  Notes notes = Notes::all;  ///< attributes=off|one|all: of array files.
+  bool trace = false;        ///< Keep what each lane did when, for gather_trace().
+  std::string trace_path;    ///< trace-file=FILE: write it there when the file is closed.
   Objective objective = Objective::speed;  ///< for=speed|size|balanced: of codec=auto.
   std::string profile_path;     ///< Of `tailrace profile`; empty: the built-in typical values.
   std::string order = "given";  ///< Order of work, see schedule/order.hpp.

@@ -79,6 +79,33 @@ void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
   if (offsets.size() > 1) attributes.box_offsets = std::move(offsets);
 }
 
+/// What the file's note says of a dataset that says nothing itself: that it is exact.
+FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
+  FieldAttributes attributes;
+  if (version.empty()) return attributes;
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  attributes.by_tailrace = list.valid() && H5Pget_layout(list.get()) == H5D_CHUNKED;
+  const int n_filters = attributes.by_tailrace ? H5Pget_nfilters(list.get()) : 0;
+  for (int f = 0; f < n_filters; ++f) {
+    std::size_t n_values = 0;
+    const H5Z_filter_t filter = H5Pget_filter2(list.get(), static_cast<unsigned>(f), nullptr,
+                                               &n_values, nullptr, 0, nullptr, nullptr);
+    if (always_lossy(static_cast<std::uint32_t>(filter))) attributes.by_tailrace = false;
+  }
+  if (attributes.by_tailrace) attributes.version = version;
+  return attributes;
+}
+
+/// The version in the file's note; empty if it has none.
+std::string version_in_note(hid_t file) {
+  const std::string text = hdf5_text_attribute(file, file_note_attribute);
+  constexpr std::string_view kKey = "\"version\": \"";
+  const std::size_t at = text.find(kKey);
+  if (at == std::string::npos) return "";
+  const std::size_t first = at + kKey.size();
+  return text.substr(first, text.find('"', first) - first);
+}
+
 Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   attributes.codec = hdf5_text_attribute(dataset, "tailrace_codec");
   attributes.by_tailrace = !attributes.codec.empty();
@@ -109,11 +136,13 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   std::vector<FieldAttributes> all(field_paths.size());
   if (H5Fis_hdf5(path.c_str()) <= 0) return all;
   TAILRACE_TAKE(const Hdf5Id file, open_plain_hdf5(path));
+  const std::string note = version_in_note(file.get());
   for (std::size_t f = 0; f < field_paths.size(); ++f) {
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
+    if (!all[f].by_tailrace) all[f] = told_by_file(dataset.get(), note);
   }
   return all;
 }

@@ -20,8 +20,8 @@
 namespace tailrace {
 
 struct FieldAttributes {
-  bool by_tailrace = false;    ///< tailrace_codec is there.
-  std::string codec;           ///< "sz3"
+  bool by_tailrace = false;    ///< tailrace_codec is there, or the file's note speaks for it.
+  std::string codec;           ///< "sz3"; empty: lossless, as its filters say.
   std::string codec_version;   ///< Plug-in file and version, or "built in".
   std::string version;         ///< Of the Tailrace that wrote it.
   ErrorBound bound;            ///< As asked.

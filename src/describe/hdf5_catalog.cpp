@@ -86,9 +86,8 @@ bool says_lossy(hid_t dataset, const StoredForm& storage) {
   if (!mode.empty() && mode != "none") return true;
   return std::any_of(kQuantizedAttributes.begin(), kQuantizedAttributes.end(),
                      [&](const char* name) { return H5Aexists(dataset, name) > 0; }) ||
-         std::any_of(storage.filters.begin(), storage.filters.end(), [](const FilterSpec& filter) {
-           return std::ranges::find(kLossyFilters, filter.filter_id) != kLossyFilters.end();
-         });
+         std::any_of(storage.filters.begin(), storage.filters.end(),
+                     [](const FilterSpec& filter) { return always_lossy(filter.filter_id); });
 }
 
 class CatalogVisitor final : public Hdf5Visitor {
@@ -244,6 +243,10 @@ class CatalogVisitor final : public Hdf5Visitor {
 };
 
 }  // namespace
+
+bool always_lossy(std::uint32_t filter_id) {
+  return std::ranges::find(kLossyFilters, filter_id) != kLossyFilters.end();
+}
 
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_files) {
   CatalogVisitor visitor(file, asked, other_files);

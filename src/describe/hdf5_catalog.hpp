@@ -55,6 +55,10 @@ inline constexpr std::size_t group_depth_max = 256;
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
                                       OtherFiles other_files = OtherFiles::leave_out);
 
+/// Whether a filter changes values whatever its settings are; those that may keep them do not
+/// count.
+bool always_lossy(std::uint32_t filter_id);
+
 /// The text of a string attribute (fixed or variable length, first element); empty if there is no
 /// such attribute or it is no text. Call with HDF5 locked.
 std::string hdf5_text_attribute(hid_t object, const char* name);

@@ -16,6 +16,9 @@
 
 namespace tailrace {
 
+/// The root group's attribute under attributes=one (docs/format.md).
+inline constexpr const char* file_note_attribute = "tailrace_file";
+
 // --- StoredDataset: one dataset as it stands in a file, whatever the format.
 //
 // Every walk over a file fills this one (describe/hdf5_catalog.hpp, concat_input.hpp, the readers

@@ -188,6 +188,11 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
   return attributes;
 }
 
+NamedAttribute file_provenance() {
+  std::string text = R"({"lossless": "datasets without tailrace_codec", "version": ")";
+  return {file_note_attribute, text_value(text.append(version_text).append("\"}"))};
+}
+
 Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   const bool first_step = field.life != FieldLife::in_file;
   Hdf5File::DatasetUpdate update;

@@ -72,6 +72,8 @@ std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> c
 /// The attributes by which a dataset says how it was encoded (docs/format.md).
 std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
                                        const ResolvedField& resolved, double max_error);
+/// The file's own attribute under attributes=one: what its datasets have no attributes for.
+NamedAttribute file_provenance();
 /// That of the largest error.
 NamedAttribute max_error_attribute(double max_error);
 

@@ -1,5 +1,7 @@
 /* Opens a file of any kind and says what it finds; with a second argument it makes one and calls
- * what cannot be served for compressed files. */
+ * what cannot be served for compressed files, or ("extend") adds a variable to one. */
+
+#include <string.h>
 
 #include "show.h"
 
@@ -21,10 +23,29 @@ static void refused(const char* path) {
   MUST(ncmpi_close(file));
 }
 
+static void extend(const char* path) {
+  int file, dim, variable, n_atts;
+  MUST(ncmpi_open(MPI_COMM_WORLD, path, NC_WRITE, MPI_INFO_NULL, &file));
+  MUST(ncmpi_redef(file));
+  MUST(ncmpi_put_att_text(file, NC_GLOBAL, "words", 5, "added"));
+  MUST(ncmpi_def_dim(file, "added_dim", 5, &dim));
+  MUST(ncmpi_def_var(file, "added", NC_INT, 1, &dim, &variable));
+  MUST(ncmpi_enddef(file));
+  MUST(ncmpi_inq_natts(file, &n_atts));
+  if (rank == 0) printf("%d attributes\n", n_atts);
+  const int values[5] = {1, 2, 3, 4, 5};
+  MUST(ncmpi_put_var_int_all(file, variable, values));
+  MUST(ncmpi_close(file));
+}
+
 int main(int argc, char** argv) {
   start(&argc, &argv);
   if (argc > 2) {
-    refused(argv[1]);
+    if (strcmp(argv[2], "extend") == 0) {
+      extend(argv[1]);
+    } else {
+      refused(argv[1]);
+    }
     MPI_Finalize();
     return 0;
   }

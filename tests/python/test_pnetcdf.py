@@ -6,6 +6,7 @@ The programs are tests/pnetcdf/*.c, built twice (tests/CMakeLists.txt); PnetCDF'
 the programs that others have written.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from cli_tools import ENVIRONMENT, launcher, program
+from cli_tools import ENVIRONMENT, launcher, numbers, program, tailrace
 
 PROGRAMS = ["access_errors", "access_forms", "agreement", "definitions", "filetypes", "records"]
 
@@ -259,6 +260,49 @@ def test_settings(tmp_path):
     assert done.stderr.count('called as these options say: "idle_*"\n') == 1
     done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS="@/does/not/exist")
     assert done.returncode != 0 and "/does/not/exist" in done.stderr
+
+
+@pytest.mark.parametrize("attributes", ["off", "one", "all", None])
+def test_attributes_that_say_how_values_are_stored(attributes, tmp_path):
+    """One of the file for all that is exact, or each variable's own; never seen by the program."""
+    exact, lossy = tmp_path / "exact.nc", tmp_path / "lossy.nc"
+    forms = built("bin", "pnetcdf", "access_forms_relinked")
+    options = "part_*: codec=trz,bound=abs=0.5"
+    run([forms, exact], 2)
+    run([forms, lossy], 2, TAILRACE_OPTIONS=(
+        f"attributes={attributes}\n{options}" if attributes else options))
+
+    def count(path):
+        with h5py.File(path) as file:
+            note = file.attrs.get("tailrace_file")
+            owners = [name for name in file if "tailrace_codec" in file[name].attrs]
+            chunked = [name for name in file if file[name].chunks]
+            return note, owners, chunked
+
+    note, owners, chunked = count(lossy)
+    bounded = [name for name in chunked if name in ("part_double", "part_float")]
+    assert len(bounded) == 2 < len(chunked)
+    expected = {"off": [], "all": chunked}.get(attributes, bounded)
+    assert sorted(owners) == sorted(expected)
+    assert (note is not None) == (attributes in ("one", None))
+    fields = {field["path"].strip("/"): field for field in numbers("info", lossy)["fields"]}
+    for name in set(chunked) & set(fields):
+        told = attributes != "off"
+        assert fields[name]["by_tailrace"] == told, name
+        assert fields[name]["bound_mode"] == ("abs" if told and name in bounded else "none")
+        assert fields[name]["tailrace_version"] == (json.loads(note)["version"] if note else
+                                                    fields[name]["tailrace_version"])
+    # Reading compares with what is known: exactly, or within the bound.
+    done = tailrace("verify", exact, lossy, code=1 if attributes == "off" else 0)
+    assert ("records no error bound" in done.stdout) == (attributes == "off")
+    tailrace("verify", exact, lossy, "--field", "/part_*:bound=abs=0.5")
+    done = run([built("bin", "pnetcdf", "open_any_relinked"), lossy, "extend"], 2)
+    assert done.stdout.startswith("1 attributes\n"), "the program's own alone"
+    again, more, _ = count(lossy)
+    assert again == note or note is None, "the file's note outlasts definitions"
+    assert more == owners, "of exact variables there is none"
+    with netCDF4.Dataset(lossy) as file:
+        assert file["added"][:].tolist() == [1, 2, 3, 4, 5] and file.words == "added"
 
 
 def test_switched_off(tmp_path):
