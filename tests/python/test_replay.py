@@ -43,7 +43,7 @@ def test_tailrace_in_the_place_of_pnetcdf(layout, transfer, given, tmp_path):
     application("replay-pnetcdf")
     run("replay-pnetcdf", tmp_path, *WORDS, "--source", given[0], "--transfer", transfer,
         "--records", "off", ranks=2, output="pnetcdf",
-        variables=preload(f"codec=trz;temperature: layout={layout}"))
+        variables=preload(f"attributes=all;codec=trz;temperature: layout={layout}"))
     with opened(tmp_path / "pnetcdf.h5") as file:
         assert file["temperature"].attrs["tailrace_codec"] in ("trz", b"trz")
         assert np.array_equal(file["temperature"][:], given[1])
