@@ -41,16 +41,17 @@ from ._group import Dimension, Group
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
 from ._settings import Trz, cd_values, register
 from ._sharing import Portable, make_portable
+from ._suggest import BoundEffect, BoundTable, suggest_bound
 from ._tools import Info, Verification, info, verify, write_dataset, write_datatree
 from ._variable import Variable
 from ._xor import Xor, register_xor
 
 __all__ = [
-    "Attributes", "BoundError", "ChunkSummary", "Dimension", "FILTER_ID", "File", "Group",
-    "Info", "PLUGIN_PATH", "Portable", "TailraceError", "Trz", "TrzError", "Variable",
-    "Verification", "Xor", "__version__", "cd_values", "decode", "describe", "encode", "info",
-    "make_portable", "open", "register", "register_xor", "train_book", "verify", "write_dataset",
-    "write_datatree",
+    "Attributes", "BoundEffect", "BoundError", "BoundTable", "ChunkSummary", "Dimension",
+    "FILTER_ID", "File", "Group", "Info", "PLUGIN_PATH", "Portable", "TailraceError", "Trz",
+    "TrzError", "Variable", "Verification", "Xor", "__version__", "cd_values", "decode", "describe",
+    "encode", "info", "make_portable", "open", "register", "register_xor", "suggest_bound",
+    "train_book", "verify", "write_dataset", "write_datatree",
 ]
 
 register()

@@ -42,7 +42,7 @@ def bound_text(
     if len(given) > 1:
         raise _native.TrzError(f"trz: give one bound, not {' and '.join(given)}")
     (mode, value), = given.items()
-    value = _number(mode, value)
+    value = as_number(mode, value)
     if mode in ("abs", "pw_rel"):
         return f"{mode}={value!r}"
     if not (value > 0 and math.isfinite(value)):
@@ -117,7 +117,8 @@ def register() -> bool:
     return True
 
 
-def _number(mode: str, value: Any) -> float:
+def as_number(mode: str, value: Any) -> float:
+    """The value of a bound, or a TypeError that says which one is no number."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -134,7 +135,7 @@ def bound_words(
     'rel=0.0001'
     """
     numbers = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
-    given = [f"{mode}={_number(mode, value)!r}" for mode, value in numbers.items()
+    given = [f"{mode}={as_number(mode, value)!r}" for mode, value in numbers.items()
              if value is not None]
     if bound is not None:
         given.append(text_of("bound", bound))

@@ -1,0 +1,281 @@
+"""What an error does to a field: the sums that suggest_bound() and report() share.
+
+Effects adds up originals and decoded values block by block, so that memory is that of a block:
+moments, largest and mean square error, finite differences and radial power spectra. NaN,
+infinities and fill values take no part: a difference counts where both of its values do, and in a
+spectrum the mean of the original stands in their places, on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[Any]
+Numbers = npt.NDArray[np.float64]
+
+#: Spectra and differences run along this many of the last dimensions where nothing else is said.
+SPACE_RANK_MAX = 3
+#: A shell of wave numbers is kept while its power changes by at most this share.
+SHELL_CHANGE_MAX = 0.05
+
+
+def counted(values: Values, fill: Any = None) -> npt.NDArray[np.bool_]:
+    """Which values are numbers that errors are measured of: finite and not fill.
+
+    >>> counted(np.array([1, np.nan, -9]), -9).tolist()
+    [True, False, False]
+    """
+    mask: npt.NDArray[np.bool_] = np.isfinite(values)
+    if fill is not None:
+        with np.errstate(all="ignore"):
+            mask &= values != np.asarray(fill).astype(values.dtype)
+    return mask
+
+
+def space_axes(rank: int, axes: Optional[Sequence[int]] = None) -> tuple[int, ...]:
+    """The dimensions that gradients and spectra run along, from 0 on; by default the last three.
+
+    >>> space_axes(4), space_axes(3, [-1])
+    ((1, 2, 3), (2,))
+    """
+    if axes is None:
+        return tuple(range(max(0, rank - SPACE_RANK_MAX), rank))
+    found = sorted({axis + rank if axis < 0 else axis for axis in axes})
+    if not found or len(found) != len(axes) or found[0] < 0 or found[-1] >= rank:
+        raise ValueError(f"axes are {tuple(axes)!r}, must be different dimensions of {rank}")
+    return tuple(found)
+
+
+class Shells:
+    """Wave numbers of a box of values, sorted into shells around 0.
+
+    wave_numbers: the middle of each shell in cycles per grid spacing, up to 0.5; shells are one
+    cycle per longest extent wide. A window (the square of a sine) along each axis keeps the jump
+    from one edge to the other out of the spectrum.
+    """
+
+    def __init__(self, extents: Sequence[int]) -> None:
+        self._axes = [at for at, n in enumerate(extents) if n > 1]
+        lengths = [extents[at] for at in self._axes]
+        self.n = max(lengths, default=1) // 2
+        longest = max(lengths, default=1)
+        self.wave_numbers: Numbers = np.arange(1, self.n + 1) / longest
+        self._window: Any = np.ones(tuple(1 for _ in extents))
+        square: Any = np.zeros(tuple(1 for _ in extents))
+        for at, n in zip(self._axes, lengths):
+            along = [1] * len(extents)
+            along[at] = -1
+            halved = at == self._axes[-1]
+            k = np.fft.rfftfreq(n) if halved else np.fft.fftfreq(n)
+            square = square + (k**2).reshape(along)
+            self._window = self._window * (np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2
+                                           ).reshape(along)
+        self._shell = np.rint(np.sqrt(square) * longest).astype(np.int32).ravel()
+        # A real field's spectrum is symmetric: all but the planes at 0 and at the end count twice.
+        self._twice: Any = 1.0
+        if self._axes:
+            n = lengths[-1]
+            twice = np.full(n // 2 + 1, 2.0)
+            twice[0] = 1
+            if n % 2 == 0:
+                twice[-1] = 1
+            along = [1] * len(extents)
+            along[self._axes[-1]] = -1
+            self._twice = twice.reshape(along)
+
+    def power(self, values: Numbers) -> Numbers:
+        """Power of each shell but the mean's."""
+        if not self._axes:
+            return np.zeros(0)
+        waves = np.fft.rfftn(values * self._window, axes=self._axes)
+        density = (waves.real**2 + waves.imag**2) * self._twice
+        sums = np.bincount(self._shell, weights=density.ravel(), minlength=self.n + 1)
+        return np.asarray(sums[1:self.n + 1], np.float64)
+
+
+def power_of(shells: Shells, values: Values, mask: npt.NDArray[np.bool_], mean: float,
+             axes: Sequence[int]) -> Numbers:
+    """The power of a block's shells, added up over the dimensions that are no space."""
+    rank = values.ndim
+    first = [axis for axis in range(rank) if axis not in axes]
+    order = [*first, *axes]
+    box = tuple(values.shape[axis] for axis in axes)
+    fields = values.transpose(order).reshape((-1, *box))
+    masks = mask.transpose(order).reshape((-1, *box))
+    total = np.zeros(shells.n)
+    for field, known in zip(fields, masks):
+        total += shells.power(np.where(known, field.astype(np.float64) - mean, 0.0))
+    return total
+
+
+def kept_share(original: Numbers, power: Numbers) -> float:
+    """Up to which share of the wave numbers all shells keep their power within SHELL_CHANGE_MAX.
+
+    >>> kept_share(np.array([4., 2, 1, 1]), np.array([4., 2.01, 1.5, 1]))
+    0.5
+    """
+    if original.size == 0:
+        return 1.0
+    off = np.abs(power - original) > SHELL_CHANGE_MAX * original
+    return float(np.argmax(off)) / original.size if off.any() else 1.0
+
+
+class Effects:
+    """Adds up what decoding changed. add() takes blocks; spectra those of one shape only."""
+
+    def __init__(self, axes: Sequence[int], fill: Any = None,
+                 shells: Optional[Shells] = None) -> None:
+        self._axes = axes
+        self._fill = fill
+        self._shells = shells
+        self._centre: Optional[float] = None
+        self.n = 0
+        self._sums = np.zeros(4)  # Of both sides, about the centre: values, then squares.
+        self.max_error = 0.0
+        self._square_error = 0.0
+        self._least, self._greatest = math.inf, -math.inf
+        self._gradient = np.zeros(2)  # Squares of differences, and of what they are off by.
+        n_shells = shells.n if shells is not None else 0
+        self.power, self.power_decoded = np.zeros(n_shells), np.zeros(n_shells)
+
+    def add(self, original: Values, decoded: Values) -> None:
+        mask = counted(original, self._fill)
+        first: Numbers = original.astype(np.float64)
+        second: Numbers = decoded.astype(np.float64)
+        values, others = first[mask], second[mask]
+        if values.size == 0:
+            return
+        if self._centre is None:
+            self._centre = float(values.mean())
+        self.n += values.size
+        error = np.abs(others - values)
+        # A NaN in the place of a number is as far off as can be.
+        self.max_error = max(self.max_error, float(np.nan_to_num(error, nan=np.inf).max()))
+        self._square_error += float(np.square(error).sum())
+        self._least = min(self._least, float(values.min()))
+        self._greatest = max(self._greatest, float(values.max()))
+        values -= self._centre
+        others -= self._centre
+        self._sums += [values.sum(), others.sum(), np.square(values).sum(),
+                       np.square(others).sum()]
+        for axis in self._axes:
+            if original.shape[axis] < 2:
+                continue
+            ends = [tuple(part if at == axis else slice(None) for at in range(original.ndim))
+                    for part in (slice(1, None), slice(None, -1))]
+            known = mask[ends[0]] & mask[ends[1]]
+            slope = (first[ends[0]] - first[ends[1]])[known]
+            other = (second[ends[0]] - second[ends[1]])[known]
+            self._gradient += [np.square(slope).sum(), np.square(other - slope).sum()]
+        if self._shells is not None:
+            self.power += power_of(self._shells, first, mask, self._centre, self._axes)
+            self.power_decoded += power_of(self._shells, second, mask, self._centre, self._axes)
+
+    # --- what came out ------------------------------------------------------------------------
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Least and greatest of the original; (0, 0) without a value."""
+        return (self._least, self._greatest) if self.n else (0.0, 0.0)
+
+    @property
+    def mean(self) -> float:
+        return float((self._centre or 0.0) + self._sums[0] / max(self.n, 1))
+
+    @property
+    def mean_change(self) -> float:
+        """Mean of the decoded values less that of the originals, in their unit."""
+        return float(self._sums[1] - self._sums[0]) / max(self.n, 1)
+
+    def _deviation(self, side: int) -> float:
+        n = max(self.n, 1)
+        return math.sqrt(max(0.0, self._sums[2 + side] / n - (self._sums[side] / n) ** 2))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the original."""
+        return self._deviation(0)
+
+    @property
+    def std_change(self) -> float:
+        """Change of the standard deviation as a share of the original's."""
+        return share(self._deviation(1) - self._deviation(0), self._deviation(0))
+
+    @property
+    def gradient_error(self) -> float:
+        """Root mean square of what differences of neighbours are off by, as a share of theirs."""
+        return share(math.sqrt(self._gradient[1]), math.sqrt(self._gradient[0]))
+
+    @property
+    def psnr_db(self) -> Optional[float]:
+        """Peak signal to noise ratio in dB; None: exactly equal, or without a range."""
+        least, greatest = self.range
+        if self._square_error == 0 or greatest <= least or not math.isfinite(self._square_error):
+            return None
+        return 20 * math.log10((greatest - least) / math.sqrt(self._square_error / self.n))
+
+    @property
+    def spectrum_kept(self) -> float:
+        """Up to which share of the wave numbers the power is within 5 % of the original's."""
+        return kept_share(self.power, self.power_decoded)
+
+
+def ratio_text(ratio: float) -> str:
+    """
+    >>> ratio_text(3.14159), ratio_text(123456.7)
+    ('3.142', '123457')
+    """
+    return f"{ratio:.4g}" if ratio < 1e4 else f"{ratio:.0f}"
+
+
+def share(part: float, whole: float) -> float:
+    """part / whole; nothing of nothing is 0, something of nothing infinite.
+
+    >>> share(1, 4), share(0, 0), share(-1, 0)
+    (0.25, 0.0, -inf)
+    """
+    if whole:
+        return float(part / whole)
+    return math.copysign(math.inf, part) if part else 0.0
+
+
+# --- words for numbers --------------------------------------------------------------------------
+
+
+def bytes_text(n_bytes: float) -> str:
+    """
+    >>> bytes_text(999), bytes_text(12345), bytes_text(3.2e9)
+    ('999 B', '12.3 kB', '3.2 GB')
+    """
+    if n_bytes < 1000:
+        return f"{int(n_bytes)} B"
+    for unit, factor in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if n_bytes < 999.95 * factor:
+            return f"{n_bytes / factor:.1f} {unit}"
+    return f"{n_bytes / 1e12:.1f} TB"
+
+
+def percent_text(value: float, *, sign: bool = False) -> str:
+    """A share in percent, with two digits.
+
+    >>> percent_text(0.01234), percent_text(-2e-9, sign=True), percent_text(0.5)
+    ('1.2', '-2e-07', '50')
+    """
+    if not math.isfinite(value):
+        return "inf" if value > 0 else "-inf" if value < 0 else "NaN"
+    number = float(f"{100 * value:.2g}")
+    text = f"{number:.0f}" if 10 <= abs(number) < 1e5 else f"{number:.2g}"
+    return f"{'+' if sign and number > 0 else ''}{text}"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """
+    >>> shape_text((8, 40)), shape_text(())
+    ('8x40', 'scalar')
+    """
+    return "x".join(map(str, shape)) or "scalar"

@@ -1,0 +1,441 @@
+"""suggest_bound: what error bounds do to a field, at which size, as a table and as a plot.
+
+Every row is measured: the values are encoded by the codec, in a file of the package's own in a
+temporary folder, decoded again and compared. Large arrays by a sample of whole chunks, which then
+is what sizes and effects are those of.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Optional, Union, overload
+
+import numpy as np
+
+from ._errors import ArgumentError
+from ._file import File
+from ._measures import (
+    SHELL_CHANGE_MAX,
+    Effects,
+    Numbers,
+    Shells,
+    Values,
+    bytes_text,
+    counted,
+    percent_text,
+    ratio_text,
+    shape_text,
+    space_axes,
+)
+from ._settings import as_number
+from ._tools import info
+
+Bounds = Union[float, Sequence[float], None]
+
+_REL_DEFAULT = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+_SAMPLE_BYTES = 32 << 20
+_CHUNK_BYTES = 1 << 20
+_PASS_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class BoundEffect:
+    """What one bound does to a field. All is measured on the decoded values."""
+
+    bound: str  #: As it was asked for, "rel=0.001".
+    absolute_bound: Optional[float]  #: In the unit of the values; None: pointwise (pw_rel).
+    raw_bytes: int  #: Of the values that were encoded.
+    encoded_bytes: int  #: Of their chunks.
+    max_error: float  #: Largest difference, unit of the values.
+    psnr_db: Optional[float]  #: None: exactly equal.
+    mean_change: float  #: Of the mean, unit of the values.
+    mean_shift: float  #: The same as a share of the standard deviation.
+    std_change: float  #: Of the standard deviation, as a share of it.
+    gradient_error: float  #: RMS error of differences of neighbours, as a share of their RMS.
+    spectrum_kept: float  #: Share of the wave numbers up to which power is within 5 %.
+    power: Numbers = field(repr=False, compare=False)  #: Of each shell of BoundTable.wave_numbers.
+
+    @property
+    def ratio(self) -> float:
+        return self.raw_bytes / self.encoded_bytes if self.encoded_bytes else math.inf
+
+
+class BoundTable(Sequence[BoundEffect]):
+    """What suggest_bound() found: a sequence of rows, a table when printed, plot()."""
+
+    def __init__(self, rows: Sequence[BoundEffect], about: dict[str, Any]) -> None:
+        self._rows = tuple(rows)
+        self.name: str = about["name"]
+        self.shape: tuple[int, ...] = about["shape"]
+        self.dtype: np.dtype[Any] = about["dtype"]
+        self.codec: str = about["codec"]
+        self.units: str = about["units"]
+        #: What was encoded: all values, or which sample of chunks, in words.
+        self.sample: str = about["sample"]
+        #: Values that were compared, and NaN, infinities and fill values, which stay as they are.
+        self.n_values: int = about["n_values"]
+        self.n_special: int = about["n_special"]
+        self.mean: float = about["mean"]
+        self.std: float = about["std"]
+        self.range: tuple[float, float] = about["range"]
+        #: Dimensions along which gradients and spectra run.
+        self.axes: tuple[int, ...] = about["axes"]
+        #: Of the shells of the spectra, in cycles per grid spacing (at most 0.5).
+        self.wave_numbers: Numbers = about["wave_numbers"]
+        #: The original's power in each shell; rows have the decoded values'.
+        self.power: Numbers = about["power"]
+
+    @overload
+    def __getitem__(self, key: int) -> BoundEffect: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[BoundEffect]: ...
+
+    def __getitem__(self, key: Union[int, slice]) -> Union[BoundEffect, Sequence[BoundEffect]]:
+        return self._rows[key]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def suggest(self, *, mean: float = 1e-3, std: float = 1e-2, gradient: float = 0.05,
+                spectrum: float = 0.5) -> Optional[BoundEffect]:
+        """The row of the greatest ratio that changes no more than this; None if none does.
+
+        mean: its change in standard deviations; std: its change as a share; gradient: RMS error as
+        a share; spectrum: the share of the wave numbers up to which power must be within 5 %.
+        """
+        good = [row for row in self._rows
+                if abs(row.mean_shift) <= mean and abs(row.std_change) <= std
+                and row.gradient_error <= gradient and row.spectrum_kept >= spectrum]
+        return max(good, key=lambda row: row.ratio, default=None)
+
+    # --- for people -------------------------------------------------------------------------------
+
+    def _head(self) -> list[str]:
+        unit = f" {self.units}" if self.units else ""
+        lines = [f"{self.name}: {self.dtype} {shape_text(self.shape)}, codec {self.codec}; "
+                 f"{self.sample}",
+                 f"mean {self.mean:.4g}{unit}, standard deviation {self.std:.4g}{unit}, from "
+                 f"{self.range[0]:.4g} to {self.range[1]:.4g}{unit}"]
+        if self.n_special:
+            lines.append(f"{self.n_special:,} values are NaN, infinite or fill: stored exactly, "
+                         "and left out here")
+        return lines
+
+    def _foot(self) -> list[str]:
+        found = self.suggest()
+        lines = ["mean: its change in standard deviations; grad.: RMS error of differences; spec.:",
+                 f"wave numbers up to which power is within {100 * SHELL_CHANGE_MAX:.0f} %; both "
+                 f"along dimensions {', '.join(map(str, self.axes))}"]
+        if found is None:
+            return [*lines, "suggested: none of these; try smaller bounds"]
+        return [*lines, f"suggested: {found.bound}, the greatest ratio with mean within 0.1 %, std "
+                        "1 %,", "gradients 5 %, and half of the spectrum kept"]
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        for row in self._rows:
+            yield (row.bound, bytes_text(row.encoded_bytes), ratio_text(row.ratio),
+                   f"{row.max_error:.2e}", percent_text(row.mean_shift, sign=True),
+                   percent_text(row.std_change, sign=True), percent_text(row.gradient_error),
+                   percent_text(row.spectrum_kept))
+
+    def __str__(self) -> str:
+        rows = [_COLUMNS, *self._cells()]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
+        gap = "  " if sum(widths) + 2 * len(widths) - 2 <= _WIDTH else " "
+        lines = [gap.join(text.ljust(width) if at == 0 else text.rjust(width)
+                          for at, (text, width) in enumerate(zip(row, widths)))
+                 for row in rows]
+        head = (line for text in self._head() for line in _folded(text))
+        return "\n".join([*head, "", *lines, "", *self._foot()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        found = self.suggest()
+        head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
+        body = ""
+        for row, cells in zip(self._rows, self._cells()):
+            style = ' style="font-weight:bold"' if row is found else ""
+            body += f"<tr{style}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        lines = "<br>".join(map(escape, self._head()))
+        return (f"<div>{lines}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+                f"<small>{'<br>'.join(map(escape, self._foot()))}</small></div>")
+
+    def plot(self) -> Any:
+        """Ratio, changes and spectra in one figure. @returns its three Axes of matplotlib.
+
+        @error ImportError  matplotlib is not installed.
+        """
+        from ._figures import plot_bounds
+        return plot_bounds(self)
+
+
+_COLUMNS = ("bound", "size", "ratio", "max error", "mean %", "std %", "grad. %", "spec. %")
+
+
+_WIDTH = 80
+
+
+def _folded(text: str, width: int = _WIDTH) -> Iterator[str]:
+    """A long line as several."""
+    while len(text) > width and " " in text[:width].strip():
+        at = text.rindex(" ", 0, width + 1)
+        yield text[:at]
+        text = "  " + text[at + 1:]
+    yield text
+
+
+def suggest_bound(
+    data: Any, *, abs: Bounds = None, rel: Bounds = None, pw_rel: Bounds = None,
+    psnr: Bounds = None, codec: str = "trz", chunks: Optional[Sequence[int]] = None,
+    fill_value: Any = None, axes: Optional[Sequence[int]] = None,
+    sample_bytes: int = _SAMPLE_BYTES, **settings: Any,
+) -> BoundTable:
+    """Encode a field within several bounds, and say what each does to it and at which size.
+
+    data: float32 or float64 of any shape, a NumPy array, a variable of a file (tailrace, h5py,
+    netCDF4), or an array of xarray or dask. abs, rel, pw_rel, psnr: a bound, or several; without
+    any rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks as of
+    create_variable(). fill_value: kept exactly and left out of all numbers, as NaN and infinities
+    are; by default the data's _FillValue, and what a masked array masks. axes: dimensions along
+    which gradients and spectra run, by default the last three.
+
+    An array of more than sample_bytes is judged by whole chunks of about that many bytes, chosen
+    at random (always the same); the table says so, and sizes are those of the sample. rel and psnr
+    are of the range of all values nevertheless, which is one pass over them.
+    @error TypeError  integers and other types that are stored exactly.  @error ValueError  no
+    values, or a bound that cannot be meant.
+
+    >>> import numpy as np
+    >>> u = np.sin(np.linspace(0, 60, 4096)).reshape(64, 64)
+    >>> table = suggest_bound(u, abs=[1e-2, 1e-4])
+    >>> [row.bound for row in table], table[0].ratio > table[1].ratio > 2
+    (['abs=0.01', 'abs=0.0001'], True)
+    >>> table[0].max_error <= 1e-2
+    True
+    """
+    name, units = _name_of(data)
+    if isinstance(data, np.ma.MaskedArray):
+        fill_value = data.fill_value if fill_value is None else fill_value
+        data = data.filled(fill_value)
+    elif not hasattr(data, "shape") or not hasattr(data, "dtype"):
+        data = np.asarray(data)
+    _check_type(name, data)
+    if fill_value is None:
+        fill_value = getattr(data, "attrs", {}).get("_FillValue")
+    if hasattr(data, "set_auto_maskandscale"):  # netCDF4's
+        data.set_auto_maskandscale(False)
+        fill_value = getattr(data, "_FillValue", None) if fill_value is None else fill_value
+    bounds = _bounds_of(abs, rel, pw_rel, psnr)
+    try:
+        along = space_axes(len(data.shape), axes)
+    except ValueError as failure:
+        raise ArgumentError(f"{name}: {failure}") from None
+    sample = _sample_of(name, data, chunks, sample_bytes)
+    rows, about = _measure(name, data, sample, bounds, fill_value, along, codec, settings)
+    return BoundTable(rows, {**about, "name": name, "units": units, "codec": codec, "axes": along,
+                             "shape": tuple(data.shape), "dtype": np.dtype(data.dtype),
+                             "sample": sample.words})
+
+
+def _name_of(data: Any) -> tuple[str, str]:
+    name, units = getattr(data, "name", None), getattr(data, "attrs", {})
+    if not isinstance(name, str) or not name or hasattr(data, "dask"):
+        name = "data"
+    units = units.get("units", "") if hasattr(units, "get") else ""
+    if isinstance(units, bytes):
+        units = units.decode(errors="replace")
+    return name.rpartition("/")[2] or name, units if isinstance(units, str) else ""
+
+
+def _check_type(name: str, data: Any) -> None:
+    dtype = np.dtype(data.dtype)
+    if dtype.kind in "iub":
+        raise TypeError(f"{name} holds {dtype}, which is always stored exactly: bounds are for "
+                        "float32 and float64. Of packed values give the unpacked ones")
+    if dtype.kind != "f" or dtype.itemsize not in (4, 8):
+        raise TypeError(f"{name} holds {dtype}; bounds are for float32 and float64")
+    if len(data.shape) == 0:
+        raise ArgumentError(f"{name} is a single value; bounds are for arrays")
+    if math.prod(data.shape) == 0:
+        raise ArgumentError(f"{name} of shape {shape_text(data.shape)} holds no values")
+
+
+def _bounds_of(abs_: Bounds, rel: Bounds, pw_rel: Bounds, psnr: Bounds) -> list[tuple[str, float]]:
+    found: list[tuple[str, float]] = []
+    for mode, given in (("abs", abs_), ("rel", rel), ("pw_rel", pw_rel), ("psnr", psnr)):
+        if given is None:
+            continue
+        if isinstance(given, str):
+            raise TypeError(f"{mode} is {given!r:.60}, must be a number or several")
+        for value in given if hasattr(given, "__iter__") else [given]:
+            number = as_number(mode, value)
+            if not (number > 0 and math.isfinite(number)):
+                raise ArgumentError(f"{mode} is {value!r}, must be > 0 and finite")
+            found.append((mode, number))
+    return found or [("rel", value) for value in _REL_DEFAULT]
+
+
+# --- which values are encoded ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Boxes of one shape: all of the array, or some of its chunks."""
+
+    starts: list[tuple[int, ...]]
+    extents: tuple[int, ...]
+    chunks: Optional[tuple[int, ...]]  # How the boxes are stored; None: as the engine likes.
+    words: str
+    whole: bool
+
+    def blocks(self, data: Any) -> Iterator[Values]:
+        for start in self.starts:
+            key = tuple(slice(at, at + n) for at, n in zip(start, self.extents))
+            yield _native(data[key])
+
+
+def _native(values: Any) -> Values:
+    found: Values = np.asarray(values)
+    return np.ascontiguousarray(found, found.dtype.newbyteorder("="))
+
+
+def _sample_of(name: str, data: Any, chunks: Optional[Sequence[int]],
+               sample_bytes: int) -> _Sample:
+    shape = tuple(int(n) for n in data.shape)
+    item_bytes = np.dtype(data.dtype).itemsize
+    raw_bytes = math.prod(shape) * item_bytes
+    if isinstance(sample_bytes, bool) or not isinstance(sample_bytes, (int, np.integer)):
+        raise TypeError(f"sample_bytes is {sample_bytes!r}, must be a whole number")
+    if sample_bytes < 1:
+        raise ArgumentError(f"sample_bytes is {sample_bytes}, must be >= 1")
+    given = None
+    if chunks is not None:
+        if len(chunks) != len(shape) or any(n < 1 for n in chunks):
+            raise ArgumentError(f"{name}: chunks are {tuple(chunks)!r}, must be {len(shape)} "
+                                "numbers >= 1")
+        given = tuple(min(int(n), length) for n, length in zip(chunks, shape))
+    if raw_bytes <= sample_bytes:
+        return _Sample([(0,) * len(shape)], shape, given,
+                       f"all {math.prod(shape):,} values ({bytes_text(raw_bytes)})", True)
+    extents = given or _chunks_of(data, shape, item_bytes)
+    grid = tuple(length // n for length, n in zip(shape, extents))
+    n_chunks = math.prod(grid)
+    n_chosen = min(n_chunks, max(1, sample_bytes // (math.prod(extents) * item_bytes)))
+    # Reproducible: the same array gives the same table.
+    chosen = np.sort(np.random.default_rng(0).choice(n_chunks, n_chosen, replace=False))
+    starts = [tuple(int(at) * n for at, n in zip(np.unravel_index(index, grid), extents))
+              for index in chosen]
+    n_bytes = n_chosen * math.prod(extents) * item_bytes
+    return _Sample(starts, extents, extents,
+                   f"a sample of {n_chosen:,} of {n_chunks:,} chunks of {shape_text(extents)} "
+                   f"({bytes_text(n_bytes)} of {bytes_text(raw_bytes)})", False)
+
+
+def _chunks_of(data: Any, shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
+    """The chunks that the data has in its file, else boxes of about 1 MiB."""
+    own = getattr(data, "chunks", None)
+    if (isinstance(own, tuple) and len(own) == len(shape)
+            and all(isinstance(n, (int, np.integer)) for n in own)):
+        return tuple(min(int(n), length) for n, length in zip(own, shape))
+    extents = list(shape)
+    while math.prod(extents) * item_bytes > _CHUNK_BYTES:
+        longest = extents.index(max(extents))
+        extents[longest] = (extents[longest] + 1) // 2
+    return tuple(extents)
+
+
+def _range_of(data: Any, fill_value: Any) -> tuple[float, float]:
+    """Least and greatest of all values that count, in one pass."""
+    least, greatest = math.inf, -math.inf
+    row_bytes = max(1, math.prod(data.shape[1:]) * np.dtype(data.dtype).itemsize)
+    n_rows = max(1, _PASS_BYTES // row_bytes)
+    for start in range(0, data.shape[0], n_rows):
+        values = _native(data[start:start + n_rows])
+        values = values[counted(values, fill_value)]
+        if values.size:
+            least, greatest = min(least, float(values.min())), max(greatest, float(values.max()))
+    return (least, greatest) if least <= greatest else (0.0, 0.0)
+
+
+# --- measuring --------------------------------------------------------------------------------
+
+
+def _measure(
+    name: str, data: Any, sample: _Sample, bounds: list[tuple[str, float]], fill_value: Any,
+    axes: tuple[int, ...], codec: str, settings: dict[str, Any],
+) -> tuple[list[BoundEffect], dict[str, Any]]:
+    shells = Shells([sample.extents[axis] for axis in axes])
+    blocks = list(sample.blocks(data))
+    of_all: Optional[tuple[float, float]] = None
+    if not sample.whole and any(mode in ("rel", "psnr") for mode, _ in bounds):
+        of_all = _range_of(data, fill_value)
+    rows: list[BoundEffect] = []
+    effects = Effects(axes, fill_value, shells)
+    folder = tempfile.mkdtemp(prefix="tailrace_suggest_")
+    try:
+        for mode, value in bounds:
+            path = os.path.join(folder, "values.nc")
+            asked = _as_stored(mode, value, of_all)
+            absolute, n_bytes = _store(path, name, blocks, sample, asked, fill_value, codec,
+                                       settings)
+            effects = Effects(axes, fill_value, shells)
+            with File(path) as file:
+                variable, = file.variables.values()
+                for at, block in enumerate(blocks):
+                    n = len(block)
+                    effects.add(block, variable[at * n:(at + 1) * n])
+            os.remove(path)
+            rows.append(BoundEffect(
+                f"{mode}={value:g}", absolute, sum(block.nbytes for block in blocks), n_bytes,
+                effects.max_error, effects.psnr_db, effects.mean_change,
+                effects.mean_change / effects.std if effects.std else 0.0, effects.std_change,
+                effects.gradient_error, effects.spectrum_kept, effects.power_decoded))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    n_all = sum(block.size for block in blocks)
+    return rows, {"n_values": effects.n, "n_special": n_all - effects.n, "mean": effects.mean,
+                  "std": effects.std, "range": of_all or effects.range,
+                  "wave_numbers": shells.wave_numbers, "power": effects.power}
+
+
+def _as_stored(mode: str, value: float, of_all: Optional[tuple[float, float]]
+               ) -> tuple[str, float]:
+    """What the sample is asked for: a bound that is of the range of all values becomes absolute,
+    as the engine has it (docs/codecs.md)."""
+    if of_all is None or mode not in ("rel", "psnr"):
+        return mode, value
+    span = of_all[1] - of_all[0]
+    return "abs", span * (value if mode == "rel" else 10.0 ** (-value / 20))
+
+
+def _store(path: str, name: str, blocks: list[Values], sample: _Sample, asked: tuple[str, float],
+           fill_value: Any, codec: str, settings: dict[str, Any]) -> tuple[Optional[float], int]:
+    """Encode all blocks, one behind the other along the first dimension, each in chunks of its
+    own. @returns the absolute bound and the bytes of the chunks."""
+    mode, value = asked
+    words: dict[str, Any] = {mode: value} if value > 0 else {}
+    extents = sample.extents
+    dims = tuple(f"dim_{at}" for at in range(len(extents)))
+    with File(path, "w") as file:
+        for dim, n in zip(dims, (len(blocks) * extents[0], *extents[1:])):
+            file.create_dimension(dim, n)
+        # HDF5 has names that netCDF-4 has not.
+        name = re.sub(r"^\W|[^\w.+ -]", "_", name)
+        variable = file.create_variable(name, dims, blocks[0].dtype, codec=codec,
+                                        chunks=sample.chunks, fill_value=fill_value, **words,
+                                        **settings)
+        file._may_need_filters = False  # Nobody but us reads this file.
+        for at, block in enumerate(blocks):
+            variable[at * len(block):(at + 1) * len(block)] = block
+    stored = info(path)["fields"][0]
+    absolute = None if stored["bound_mode"] == "pw_rel" else float(stored["absolute_bound"])
+    return absolute, int(stored["stored_bytes"])

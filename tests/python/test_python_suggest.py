@@ -1,0 +1,263 @@
+"""suggest_bound: its numbers are those of what the package stores, of every kind of array."""
+
+import math
+import sys
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+import python_package
+from cli_tools import smooth
+
+tailrace = python_package.load()
+FIELD = smooth((12, 40, 48))
+
+
+def shells(values, n_shells):
+    """The windowed spectrum by sums over all waves, one by one: slow and plain."""
+    values = values.astype("f8") - values.mean(dtype="f8")
+    for axis, n in enumerate(values.shape):
+        along = [1] * values.ndim
+        along[axis] = n
+        values = values * (np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2).reshape(along)
+    power = np.abs(np.fft.fftn(values)) ** 2
+    k = np.meshgrid(*[np.fft.fftfreq(n) for n in values.shape], indexing="ij")
+    shell = np.rint(np.sqrt(sum(one**2 for one in k)) * max(values.shape))
+    return np.array([power[shell == at + 1].sum() for at in range(n_shells)])
+
+
+@pytest.mark.parametrize("shape", [(3000,), (40, 48), (12, 20, 31), (3, 8, 20, 24)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_numbers_are_those_of_the_file(shape, dtype, tmp_path):
+    field = smooth(shape).astype(dtype)
+    table = tailrace.suggest_bound(field, abs=0.02, rel=[1e-2, 1e-4], psnr=70, pw_rel=1e-3)
+    assert [row.bound for row in table] == ["abs=0.02", "rel=0.01", "rel=0.0001", "pw_rel=0.001",
+                                            "psnr=70"]
+    assert table.n_values == field.size and table.n_special == 0
+    for row in table:
+        path = tmp_path / "u.nc"
+        with tailrace.open(path, "w") as file:
+            file.create_variable("u", [f"d{n}" for n in range(len(shape))], data=field,
+                                 codec="trz", bound=row.bound)
+        with h5py.File(path) as file:
+            decoded = file["u"][...]
+            assert row.encoded_bytes == file["u"].id.get_storage_size()
+        assert row.raw_bytes == field.nbytes and row.ratio == field.nbytes / row.encoded_bytes
+        first, second = field.astype("f8"), decoded.astype("f8")
+        assert row.max_error == np.abs(second - first).max()
+        if row.bound.startswith("pw_rel"):
+            assert row.absolute_bound is None
+        else:
+            assert 0 < row.max_error <= row.absolute_bound
+        assert row.mean_change == pytest.approx(second.mean() - first.mean(), abs=1e-12)
+        assert row.mean_shift == pytest.approx(row.mean_change / first.std(), rel=1e-6)
+        assert row.std_change == pytest.approx(second.std() / first.std() - 1, abs=1e-9)
+        off = sum(np.square(np.diff(second - first, axis=a)).sum()
+                  for a in range(max(0, len(shape) - 3), len(shape)))
+        of = sum(np.square(np.diff(first, axis=a)).sum()
+                 for a in range(max(0, len(shape) - 3), len(shape)))
+        assert row.gradient_error == pytest.approx(math.sqrt(off / of), rel=1e-9)
+        psnr = 20 * np.log10(np.ptp(first) / np.sqrt(np.square(second - first).mean()))
+        assert row.psnr_db == pytest.approx(psnr)
+        if len(shape) < 4:
+            assert row.power == pytest.approx(shells(second, len(row.power)), rel=0.1)
+    assert table.wave_numbers[-1] <= 0.5
+    if len(shape) < 4:
+        assert table.power == pytest.approx(shells(field, len(table.power)), rel=1e-6)
+    assert table.mean == pytest.approx(first.mean()) and table.std == pytest.approx(first.std())
+    assert table.range == (first.min(), first.max())
+
+
+def test_spectra_of_four_dimensions_are_sums_over_the_first():
+    field = smooth((3, 8, 20, 24))
+    table = tailrace.suggest_bound(field, rel=1e-3)
+    assert table.axes == (1, 2, 3)
+    centred = field.astype("f8") - field.mean(dtype="f8")
+    parts = [shells(one, len(table.power)) for one in centred]
+    # Each part loses its own mean in shells(); the window spreads it into the first shells only.
+    assert table.power[3:] == pytest.approx(sum(parts)[3:], rel=1e-6)
+
+
+def test_without_a_bound_six_are_tried_and_one_is_suggested():
+    table = tailrace.suggest_bound(FIELD)
+    assert [row.bound for row in table] == [f"rel={10.0 ** -n:g}" for n in range(1, 7)]
+    ratios = [row.ratio for row in table]
+    assert ratios == sorted(ratios, reverse=True)
+    assert [row.gradient_error for row in table] == sorted(
+        (row.gradient_error for row in table), reverse=True)
+    found = table.suggest()
+    assert found in list(table) and found.gradient_error <= 0.05
+    looser = [row for row in table if row.ratio > found.ratio]
+    assert looser and all(row.gradient_error > 0.05 or row.spectrum_kept < 0.5
+                          or abs(row.mean_shift) > 1e-3 for row in looser)
+    assert table.suggest(gradient=1e-12) is None
+    assert "none of these" in str(tailrace.suggest_bound(FIELD, rel=0.3))
+
+
+@pytest.mark.parametrize("where", ["array", "masked", "file", "h5py", "netCDF4", "xarray", "dask"])
+def test_special_values_are_kept_and_left_out(where, tmp_path):
+    field = FIELD.copy()
+    field[:, :5, :7] = np.nan
+    field[3, 20:30] = -999
+    field[0, 30, 30] = np.inf
+    good = np.isfinite(field) & (field != -999)
+    path = tmp_path / "u.nc"
+    with tailrace.open(path, "w") as file:
+        file.create_variable("u", ("z", "y", "x"), data=field, fill_value=-999.0,
+                             attrs={"units": "K"})
+    n_special = int((~good).sum())
+    keywords, opened = {}, None
+    if where == "array":
+        data, keywords = field, {"fill_value": -999}
+    elif where == "masked":
+        data = np.ma.masked_equal(field, -999)
+    elif where == "file":
+        opened = tailrace.open(path)
+        data = opened["u"]
+    elif where == "h5py":
+        opened = h5py.File(path)
+        data = opened["u"]
+    elif where == "netCDF4":
+        opened = netCDF4.Dataset(path)
+        data = opened["u"]
+    else:
+        xarray = pytest.importorskip("xarray")
+        opened = xarray.open_dataset(path, engine="tailrace",
+                                     chunks={} if where == "dask" else None)
+        data = opened.u
+    table = tailrace.suggest_bound(data, rel=1e-3, **keywords)
+    if opened is not None:
+        opened.close()
+    row, = table
+    assert table.n_special == n_special and table.n_values == field.size - n_special
+    assert table.mean == pytest.approx(field[good].mean(dtype="f8"))
+    assert 0 < row.max_error <= row.absolute_bound == pytest.approx(1e-3 * np.ptp(field[good]))
+    assert f"{n_special:,} values are NaN" in str(table)
+    if where in ("file", "h5py", "xarray", "dask"):
+        assert table.name == "u" and table.units == "K" and " K" in str(table)
+
+
+@pytest.mark.parametrize("fill", [None, -9.0])
+def test_large_arrays_are_judged_by_whole_chunks(fill):
+    field = smooth((40, 60, 50))
+    field[5, 5, 5] = 30  # In the range, whether its chunk is chosen or not.
+    if fill is not None:
+        field[::3, ::3] = fill
+    table = tailrace.suggest_bound(field, rel=1e-3, psnr=60, abs=1e-2, sample_bytes=50_000,
+                                   chunks=(8, 16, 16), fill_value=fill)
+    assert "a sample of 6 of 45 chunks of 8x16x16" in table.sample
+    assert "(49.2 kB of 480.0 kB)" in table.sample and table.sample in " ".join(str(table).split())
+    n_bytes = 6 * 8 * 16 * 16 * 4
+    assert {row.raw_bytes for row in table} == {n_bytes}
+    assert table.n_values + table.n_special == n_bytes // 4
+    good = field[field != fill] if fill is not None else field
+    span = float(good.max()) - float(good.min())
+    by_bound = {row.bound: row for row in table}
+    assert by_bound["rel=0.001"].absolute_bound == pytest.approx(1e-3 * span)
+    assert by_bound["psnr=60"].absolute_bound == pytest.approx(1e-3 * span)
+    assert by_bound["abs=0.01"].absolute_bound == 0.01
+    assert all(0 < row.max_error <= row.absolute_bound for row in table)
+    again = tailrace.suggest_bound(field, rel=1e-3, psnr=60, abs=1e-2, sample_bytes=50_000,
+                                   chunks=(8, 16, 16), fill_value=fill)
+    assert list(again) == list(table)
+    tiny = tailrace.suggest_bound(field, abs=1e-2, sample_bytes=1)
+    assert "a sample of 1 of" in tiny.sample
+
+
+def test_the_chunks_of_a_file_are_sampled_as_they_are(tmp_path):
+    field = smooth((40, 60, 50))
+    with tailrace.open(tmp_path / "u.nc", "w") as file:
+        file.create_variable("u", ("z", "y", "x"), data=field, chunks=(10, 20, 25), codec="trz",
+                             abs=1e-3)
+    with tailrace.open(tmp_path / "u.nc") as file:
+        table = tailrace.suggest_bound(file["u"], abs=1e-2, sample_bytes=100_000)
+    assert "5 of 24 chunks of 10x20x25" in table.sample
+
+
+@pytest.mark.parametrize("codec, settings", [("sz3", {}), ("portable", {}), ("zfp", {}),
+                                             ("trz", {"preset": "ratio"})])
+def test_other_codecs(codec, settings):
+    if codec in ("sz3", "zfp"):
+        pytest.importorskip("hdf5plugin")
+    row, = tailrace.suggest_bound(FIELD, abs=1e-2, codec=codec, **settings)
+    assert 0 < row.max_error <= 1e-2 and row.ratio > 1.5
+
+
+@pytest.mark.parametrize("data", [np.ones((4, 5)), np.full((4, 5), np.nan), np.zeros((1, 1, 1)),
+                                  np.arange(2.0)])
+def test_nothing_to_lose(data):
+    table = tailrace.suggest_bound(data)
+    for row in table:
+        assert row.max_error <= (row.absolute_bound or 0) and row.ratio > 0
+        assert row.psnr_db is None or row.max_error > 0
+    assert not {"inf", "-inf", "NaN"} & set(str(table).replace("NaN, inf", "").split())
+
+
+REFUSED = {
+    "integers": (lambda: tailrace.suggest_bound(np.arange(9)), TypeError,
+                 "data holds int64, which is always stored exactly"),
+    "halves": (lambda: tailrace.suggest_bound(np.ones(9, "f2")), TypeError, "float16"),
+    "texts": (lambda: tailrace.suggest_bound(["a"]), TypeError, "bounds are for float32"),
+    "no values": (lambda: tailrace.suggest_bound(np.ones((0, 3))), ValueError, "no values"),
+    "a scalar": (lambda: tailrace.suggest_bound(3.0), ValueError, "single value"),
+    "a bound of 0": (lambda: tailrace.suggest_bound(FIELD, abs=0), ValueError, "abs is 0"),
+    "a text": (lambda: tailrace.suggest_bound(FIELD, rel="1e-3"), TypeError, "rel is '1e-3'"),
+    "no number": (lambda: tailrace.suggest_bound(FIELD, rel=["x"]), TypeError, "rel is 'x'"),
+    "axes": (lambda: tailrace.suggest_bound(FIELD, axes=[0, 5]), ValueError, "axes are (0, 5)"),
+    "chunks": (lambda: tailrace.suggest_bound(FIELD, chunks=(4,)), ValueError, "chunks are (4,)"),
+    "sample": (lambda: tailrace.suggest_bound(FIELD, sample_bytes=0), ValueError, "sample_bytes"),
+    "codec": (lambda: tailrace.suggest_bound(FIELD, codec="zz"), ValueError, "zz"),
+    "setting": (lambda: tailrace.suggest_bound(FIELD, preset="no"), ValueError, "preset"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_meant_is_refused_in_words(case):
+    call, kind, words = REFUSED[case]
+    with pytest.raises(kind) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_tables_fit_a_terminal_and_escape_what_they_are_told(tmp_path):
+    with h5py.File(tmp_path / "u.nc", "w") as file:
+        file["<b>u&"] = 1e7 * FIELD
+        file["<b>u&"].attrs["units"] = "<i>" * 30
+    with h5py.File(tmp_path / "u.nc") as file:
+        table = tailrace.suggest_bound(file["<b>u&"], pw_rel=[1.234567e-5, 0.5], abs=1234.5678)
+    lines = str(table).splitlines()
+    assert max(map(len, lines)) <= 80 or any("<i>" * 26 in line for line in lines)
+    assert max(len(line) for line in lines if "<i>" not in line) <= 80
+    page = table._repr_html_()
+    assert "<b>u" not in page and "<i>" not in page and "&lt;b&gt;u&amp;" in page
+    assert page.count("<tr") == 4
+
+
+def test_a_plot_needs_matplotlib(monkeypatch):
+    table = tailrace.suggest_bound(FIELD, rel=[1e-2, 1e-3])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        table.plot()
+
+
+def test_a_plot(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = tailrace.suggest_bound(FIELD, rel=[1e-2, 1e-3]).plot()
+    ratio, changes, spectra = axes
+    assert len(ratio.lines[0].get_ydata()) == 2 and len(spectra.lines) == 3
+    assert {line.get_label() for line in spectra.lines} == {"rel=0.01", "rel=0.001", "original"}
+    ratio.figure.savefig(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with caplog.at_level("INFO", "tailrace"):
+        tailrace.suggest_bound(FIELD, abs=0.1)
+        with pytest.raises(ValueError, match="zz"):
+            tailrace.suggest_bound(FIELD, codec="zz")
+    assert list(tmp_path.iterdir()) == [] and caplog.text == ""
