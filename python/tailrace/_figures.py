@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib.util
+import io
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from ._report import Drawn, VariableReport
     from ._suggest import BoundTable
 
 #: What is drawn beside an original, from the loosest bound on.
@@ -54,3 +57,107 @@ def plot_bounds(table: BoundTable) -> Any:
     axes[2].grid(alpha=0.3)
     figure.suptitle(f"{table.name}: {table.codec}, {table.sample}", parse_math=False)
     return axes
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is here."""
+    try:
+        return importlib.util.find_spec("matplotlib") is not None
+    except ValueError:  # Hidden from this process.
+        return False
+
+
+def draw_report(one: VariableReport) -> Optional[bytes]:
+    """Histogram, error map and spectra of a variable as an SVG; None: nothing to draw.
+
+    Without pyplot: a program's own figures and its backend stay as they are.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    drawn = one.drawn
+    if drawn is None:
+        return None
+    # The same picture gives the same bytes.
+    with rc_context({"svg.hashsalt": "tailrace", "font.size": 9}):
+        figure = Figure(figsize=(13, 3.7), layout="constrained")
+        FigureCanvasSVG(figure)
+        histogram, errors, spectra = figure.subplots(1, 3)
+        bound = one.pointwise_bound or one.absolute_bound
+        unit = "" if one.pointwise_bound or not one.units else f", {one.units}"
+        _draw_histogram(histogram, drawn, bound, f"error{unit}")
+        _draw_map(figure, errors, drawn, bound, f"|error|{unit}")
+        _draw_spectra(spectra, drawn)
+        stream = io.BytesIO()
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    return stream.getvalue()
+
+
+_BROKEN = "#c4161c"
+
+
+def _draw_histogram(panel: Any, drawn: Drawn, bound: Optional[float], label: str) -> None:
+    edges, counts = drawn.histogram.edges, drawn.histogram.counts
+    beyond = np.zeros(counts.size, bool)
+    if bound:
+        slack = 1e-9 * bound
+        beyond = (edges[:-1] < -bound - slack) | (edges[1:] > bound + slack)
+        for at in (-bound, bound):
+            panel.axvline(at, color="k", linestyle="--", linewidth=1)
+    widths = np.diff(edges)
+    colours = np.where(beyond, _BROKEN, "#3465a4")
+    panel.bar(edges[:-1], counts, widths, align="edge", color=colours.tolist())
+    some = counts[counts > 0]
+    if some.size and some.max() > 30 * some.min():
+        panel.set_yscale("log")
+        panel.set_ylim(bottom=0.7)
+    panel.set_xlabel(label, parse_math=False)
+    panel.set_ylabel("values")
+    panel.set_title("errors")
+    if drawn.histogram.n_lost:
+        panel.set_title(f"errors; and {drawn.histogram.n_lost:,} lost (NaN or infinite)",
+                        color=_BROKEN)
+
+
+def _draw_map(figure: Any, panel: Any, drawn: Drawn, bound: Optional[float], label: str) -> None:
+    from matplotlib import colormaps
+    errors = drawn.error_map
+    finite = errors[np.isfinite(errors)]
+    top = bound or (float(finite.max()) if finite.size else 0.0) or 1.0
+    panel.set_title("size of errors")
+    if errors.ndim == 1:
+        length = drawn.map_shape[0] if drawn.map_shape else errors.size
+        at = np.arange(errors.size) * (length / max(errors.size, 1))
+        panel.plot(at, errors, linewidth=0.8)
+        if bound:
+            panel.axhline(bound, color="k", linestyle="--", linewidth=1)
+        panel.set_xlabel(drawn.map_dims[0] if drawn.map_dims else "", parse_math=False)
+        panel.set_ylabel(label, parse_math=False)
+        return
+    colours = colormaps["viridis"].with_extremes(bad="#d0d0d0", over=_BROKEN)
+    rows, columns = drawn.map_shape
+    shown = panel.imshow(errors, cmap=colours, vmin=0, vmax=top * (1 + 1e-9), aspect="auto",
+                         origin="upper", interpolation="nearest",
+                         extent=(-0.5, columns - 0.5, rows - 0.5, -0.5))
+    beyond = bool(bound) and bool((errors > top * (1 + 1e-9)).any())
+    bar = figure.colorbar(shown, ax=panel, extend="max" if beyond else "neither")
+    bar.set_label(label, parse_math=False)
+    panel.set_ylabel(drawn.map_dims[0], parse_math=False)
+    panel.set_xlabel(drawn.map_dims[1], parse_math=False)
+
+
+def _draw_spectra(panel: Any, drawn: Drawn) -> None:
+    panel.set_title("spectra")
+    original, decoded, difference = drawn.powers
+    lines = (("original", original, {"color": "k", "linestyle": "--"}),
+             ("decoded", decoded, {"color": "#3465a4"}),
+             ("difference", difference, {"color": "#e08020"}))
+    for label, power, style in lines:
+        if (power > 0).any():
+            panel.plot(drawn.wave_numbers, np.where(power > 0, power, np.nan), label=label, **style)
+    if panel.lines:
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.legend()
+    panel.set_xlabel("wave number, cycles per grid spacing")
+    panel.set_ylabel("power")

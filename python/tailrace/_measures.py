@@ -3,7 +3,8 @@
 Effects adds up originals and decoded values block by block, so that memory is that of a block:
 moments, largest and mean square error, finite differences and radial power spectra. NaN,
 infinities and fill values take no part: a difference counts where both of its values do, and in a
-spectrum the mean of the original stands in their places, on both sides.
+spectrum the mean of the original stands in their places, on both sides. Numbers that decoding made
+NaN or infinite are counted as lost, and then left out as well.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ class Effects:
         self._fill = fill
         self._shells = shells
         self._centre: Optional[float] = None
-        self.n = 0
+        self.n = 0  #: Values that were compared.
+        self.n_lost = 0  #: Numbers that came back as none.
         self._sums = np.zeros(4)  # Of both sides, about the centre: values, then squares.
         self.max_error = 0.0
         self._square_error = 0.0
@@ -145,6 +147,12 @@ class Effects:
 
     def add(self, original: Values, decoded: Values) -> None:
         mask = counted(original, self._fill)
+        kept = np.isfinite(decoded)
+        lost = int((mask & ~kept).sum())
+        mask &= kept
+        self.n_lost += lost
+        if lost:
+            self.max_error = math.inf
         first: Numbers = original.astype(np.float64)
         second: Numbers = decoded.astype(np.float64)
         values, others = first[mask], second[mask]
@@ -154,8 +162,7 @@ class Effects:
             self._centre = float(values.mean())
         self.n += values.size
         error = np.abs(others - values)
-        # A NaN in the place of a number is as far off as can be.
-        self.max_error = max(self.max_error, float(np.nan_to_num(error, nan=np.inf).max()))
+        self.max_error = max(self.max_error, float(error.max()))
         self._square_error += float(np.square(error).sum())
         self._least = min(self._least, float(values.min()))
         self._greatest = max(self._greatest, float(values.max()))

@@ -1,0 +1,504 @@
+"""report: one HTML page on what compression did to the variables of a file, or to arrays.
+
+The verdicts are verify()'s: its comparison reads both files chunk by chunk. What is drawn comes
+from a second pass over the variables that changed, in boxes of whole chunks, so that memory stays
+that of a few boxes however large the files are. _report_page makes the page, _figures draws.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import ArgumentError, BoundError, TailraceError
+from ._file import File, path_of
+from ._measures import Effects, Numbers, Shells, Values, counted, power_of
+from ._progress import Progress
+from ._settings import bound_words
+from ._tools import FieldVerdict, Verification, verify
+from ._variable import Variable
+
+_BOX_BYTES = 16 << 20
+_SPECTRUM_VALUES = 1 << 21
+_MAP_CELLS = (360, 480)
+_LINE_CELLS = 800
+
+
+class Histogram:
+    """Signed errors in 99 bins around 0, which grow threefold whenever one lies outside."""
+
+    N_BINS = 99
+
+    def __init__(self, limit: float) -> None:
+        #: The outermost bins end at -limit and limit; 0: nothing but zeros so far.
+        self.limit = limit if math.isfinite(limit) else 0.0
+        self.counts: npt.NDArray[np.int64] = np.zeros(self.N_BINS, np.int64)
+        self.n_lost = 0  #: Values in whose place is no number, or numbers in the place of none.
+
+    def add(self, errors: Numbers) -> None:
+        finite = np.isfinite(errors)
+        self.n_lost += int(errors.size - finite.sum())
+        errors = errors[finite]
+        if errors.size == 0:
+            return
+        largest = float(np.abs(errors).max())
+        if self.limit == 0 and largest > 0:
+            zeros = int(self.counts.sum())
+            self.limit = largest
+            self.counts[self.N_BINS // 2] = zeros
+        while largest > self.limit > 0:
+            inner = self.counts.reshape(-1, 3).sum(axis=1)
+            self.counts[:] = 0
+            at = (self.N_BINS - inner.size) // 2
+            self.counts[at:at + inner.size] = inner
+            self.limit *= 3
+        width = 2 * self.limit / self.N_BINS
+        if width == 0:
+            self.counts[self.N_BINS // 2] += errors.size
+            return
+        bins = np.floor((errors + self.limit) / width).astype(np.int64)
+        self.counts += np.bincount(np.clip(bins, 0, self.N_BINS - 1), minlength=self.N_BINS)
+
+    @property
+    def edges(self) -> Numbers:
+        return np.linspace(-self.limit, self.limit, self.N_BINS + 1)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn of a variable whose values changed."""
+
+    histogram: Histogram
+    error_map: Numbers  #: Largest |error| of each cell of a slice; NaN: no number. 1-D: of a line.
+    slice_text: str  #: Which slice, in words.
+    map_dims: tuple[str, ...]
+    map_shape: tuple[int, ...]  #: Values along the slice's dimensions.
+    wave_numbers: Numbers
+    powers: tuple[Numbers, Numbers, Numbers]  #: Of original, decoded and their difference.
+    box_text: str  #: What the spectra are of, in words.
+
+
+@dataclass(frozen=True)
+class VariableReport:
+    """What the page says of one variable."""
+
+    path: str
+    verdict: FieldVerdict
+    kept: Optional[bool]  #: Within the bound; None: there is none to hold it to.
+    shape: tuple[int, ...]
+    dtype: str
+    chunks: Optional[tuple[int, ...]]
+    codec: str
+    bound: str  #: As asked for, "rel=0.001"; "exact"; "none known".
+    absolute_bound: Optional[float]  #: Unit of the values; None: pointwise, or none known.
+    pointwise_bound: Optional[float]
+    max_error: float
+    psnr_db: Optional[float]  #: None: exactly equal, or without a range.
+    ratio: Optional[float]  #: None: arrays, which are not stored.
+    n_beyond_bound: int
+    effects: Optional[Effects] = None  #: Moments of all values; None: nothing changed.
+    near: Optional[Effects] = None  #: Gradients and spectra of the box that the page names.
+    drawn: Optional[Drawn] = None
+    remark: str = ""
+    units: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        return self.kept is False
+
+
+class Report(Mapping[str, VariableReport]):
+    """The page that report() has written: a mapping of its variables; true if all bounds hold."""
+
+    def __init__(self, path: str, variables: Sequence[VariableReport],
+                 problems: Sequence[str]) -> None:
+        self.path = path
+        #: What else is wrong: variables that only one side has, of different shapes, ...
+        self.problems = list(problems)
+        self._variables = {one.path: one for one in variables}
+
+    @property
+    def ok(self) -> bool:
+        """Every variable is there, and every value within its bound."""
+        return not self.problems and not any(one.failed for one in self._variables.values())
+
+    def check(self) -> Report:
+        """Itself, or BoundError."""
+        if not self.ok:
+            raise BoundError(repr(self))
+        return self
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __getitem__(self, path: str) -> VariableReport:
+        return self._variables[path if path in self._variables else f"/{path}"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __repr__(self) -> str:
+        failed = [one for one in self._variables.values() if one.failed]
+        lines = [f"{self.path}: {len(self)} variables, "
+                 + ("all within their bounds" if self.ok else "NOT all within their bounds")]
+        lines += [f"  {one.path}: {one.n_beyond_bound:,} values beyond the bound {one.bound}, "
+                  f"largest error {one.max_error:.4g}" for one in failed]
+        return "\n".join([*lines, *(f"  {problem}" for problem in self.problems)])
+
+    def _repr_html_(self) -> str:
+        from ._report_page import summary_table
+        return (f"<div>{escape(repr(self).partition(chr(10))[0])}"
+                f"{summary_table(list(self._variables.values()), links=False)}</div>")
+
+
+def report(
+    original: Any, compressed: Any, path: Any = "report.html", *, bound: Optional[str] = None,
+    abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
+    psnr: Optional[float] = None, only: Sequence[str] = (), exclude: Sequence[str] = (),
+    title: Optional[str] = None, figures: bool = True, progress: Progress = None,
+) -> Report:
+    """Write one HTML page that shows what compression did, to attach to a paper.
+
+    original, compressed: two files (as verify() takes them), or two arrays, or mappings of arrays
+    by name (a Dataset, say). For each variable: shape, type, chunks, codec, bound, ratio, largest
+    error against the bound, PSNR, and, where values changed and matplotlib is installed, a
+    histogram of errors, a map of them on the middle slice and spectra. The page needs nothing
+    beside itself. Each variable is held to the bound given here, else to the one that the
+    compressed file records; what has neither and differs gets no verdict. As for verify(), a bound
+    for all is none for integers and for what the file records as exact. only, exclude: globs of
+    paths. figures=False: tables alone.
+
+    Files are read in boxes of whole chunks, so memory does not grow with them. A value beyond its
+    bound is no exception but stands at the top of the page; check() of the result raises it.
+    @error ArgumentError  arrays that do not belong together.
+
+    >>> import numpy as np, tempfile, os
+    >>> u = np.sin(np.linspace(0, 9, 4096)).reshape(64, 64)
+    >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+    >>> made = report(u, np.round(u, 2), path, abs=0.006)
+    >>> made.ok, made["data"].kept, made["data"].max_error <= 0.005
+    (True, True, True)
+    """
+    from ._report_page import write_page
+    target = path_of(path)
+    words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    if not isinstance(figures, bool):
+        raise TypeError(f"figures is {figures!r:.60}, must be True or False")
+    with contextlib.ExitStack() as stack:
+        names = (_given_name(original, "original"), _given_name(compressed, "compressed"))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailrace_report_"))
+        first, second = _as_files(original, compressed, folder)
+        stored = _is_path(compressed)
+        # Of a file, variables that are stored exactly stay held to that; arrays have no say.
+        held: dict[str, Any] = ({"bound": words or None} if stored else
+                                {"per_variable": {"*": f"bound={words}"} if words else None})
+        found = verify(first, second, only=only, exclude=exclude, progress=progress, **held)
+        sources = stack.enter_context(_opened(first)), stack.enter_context(_opened(second))
+        variables = [_variable_report(verdict, sources, stored or bool(words), stored=stored)
+                     for verdict in found.values()]
+        problems = _problems(found, variables)
+        made = Report(target, variables, problems)
+        write_page(made, names, title, figures, _sizes(original, compressed))
+    return made
+
+
+# --- what is compared -----------------------------------------------------------------------------
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, (str, bytes, os.PathLike))
+
+
+def _given_name(given: Any, otherwise: str) -> str:
+    if _is_path(given):
+        return path_of(given)
+    name = getattr(given, "name", None)
+    return f"array {name}" if isinstance(name, str) and name else f"{otherwise} in memory"
+
+
+def _sizes(*given: Any) -> list[Optional[int]]:
+    return [os.path.getsize(path_of(one)) if _is_path(one) else None for one in given]
+
+
+def _as_files(original: Any, compressed: Any, folder: str) -> tuple[str, str]:
+    """Arrays become files, which verify() can read; files stay what they are."""
+    paths: list[str] = []
+    alone = None  # The name of an array that has none.
+    for given, other in ((original, compressed), (compressed, original)):
+        if not _is_path(given) and not isinstance(given, Mapping):
+            alone = alone or _name_for(given, other)
+    for given, name in ((original, "original.nc"), (compressed, "compressed.nc")):
+        if _is_path(given):
+            paths.append(path_of(given))
+            continue
+        arrays = given if isinstance(given, Mapping) else {alone: given}
+        paths.append(os.path.join(folder, name))
+        with File(paths[-1], "w") as file:
+            for key, array in arrays.items():
+                _store(file, str(key), array)
+    return paths[0], paths[1]
+
+
+def _name_for(array: Any, other: Any) -> str:
+    """What an array alone is called: as the one thing that it is compared with."""
+    names: list[str] = []
+    if isinstance(other, Mapping):
+        names = [str(key) for key in other]
+    elif _is_path(other) and not path_of(other).endswith(".npy"):
+        with File(path_of(other)) as file:
+            names = [path for path, one in _all_variables(file)
+                     if one.shape == tuple(np.shape(array)) and one.dtype.kind in "fiu"]
+    own = getattr(array, "name", None)
+    own = own.rpartition("/")[2] if isinstance(own, str) else ""
+    if len(names) > 1 and own not in [name.strip("/") for name in names]:
+        raise ArgumentError(f"an array is compared with {len(names)} variables ("
+                            f"{', '.join(names[:5])}); give a mapping {{name: array}}")
+    if own and (not names or own in [name.strip("/") for name in names]):
+        return own
+    return names[0] if names else "data"
+
+
+def _store(file: File, name: str, array: Any) -> None:
+    fill = None
+    if isinstance(array, np.ma.MaskedArray):
+        fill = array.fill_value
+        array = array.filled(fill)
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        array = np.asarray(array)
+    attrs = getattr(array, "attrs", {})
+    units = attrs.get("units") if hasattr(attrs, "get") else None
+    if fill is None and hasattr(attrs, "get"):
+        fill = attrs.get("_FillValue")
+    dims = [f"{name.strip('/').replace('/', '_')}_{at}" for at in range(len(array.shape))]
+    file.create_variable(name, dims, data=array, codec="none", fill_value=fill,
+                         attrs={"units": units} if isinstance(units, str) else None)
+    file._may_need_filters = False
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[dict[str, Any]]:
+    """Arrays of a file by path, as they are stored; {} where only verify() can read it."""
+    if path.endswith(".npy"):
+        yield {"": np.load(path, mmap_mode="r")}
+        return
+    try:
+        file = File(path)
+    except TailraceError:
+        file = None  # Classic netCDF.
+    if file is not None:
+        with file:
+            yield dict(_all_variables(file))
+        return
+    try:
+        import netCDF4
+    except ImportError:
+        yield {}
+        return
+    with netCDF4.Dataset(path) as classic:
+        classic.set_auto_maskandscale(False)
+        yield {f"/{name}": variable for name, variable in classic.variables.items()}
+
+
+def _all_variables(group: Any) -> Iterator[tuple[str, Variable]]:
+    for variable in group.variables.values():
+        yield variable.path, variable
+    for inner in group.groups.values():
+        yield from _all_variables(inner)
+
+
+def _problems(found: Verification, variables: Sequence[VariableReport]) -> list[str]:
+    problems = list(found.problems)
+    if not variables and not problems:
+        problems.append("there is no variable of numbers to compare")
+    return problems
+
+
+# --- one variable ---------------------------------------------------------------------------------
+
+
+def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[str, Any]],
+                     judged: bool, *, stored: bool) -> VariableReport:
+    details = verdict.details
+    originals, compressed = sources
+    path = _netcdf_path(verdict.path)
+    second = compressed.get(path)
+    first = originals.get(path, originals.get(""))
+    mode = details["bound_mode"]
+    changed = (verdict.max_error != 0 or verdict.n_beyond_bound or details["n_special_changed"])
+    known = judged and (mode != "none" or details["absolute_bound"] is not None
+                        or details["pointwise_bound"] is not None)
+    asked = "exact" if mode == "none" else f"{mode}={details['bound_asked']:.6g}"
+    chunks = getattr(second, "chunks", None)
+    attributes, units, fill = _attributes_of(second)
+    report = {
+        "path": path, "verdict": verdict, "kept": verdict.kept if known or not changed else None,
+        "shape": tuple(details["shape"]), "dtype": details["dtype"],
+        "chunks": tuple(chunks) if isinstance(chunks, tuple) else None,
+        "codec": verdict.codec if stored else "", "bound": asked if known else "none known",
+        "absolute_bound": verdict.absolute_bound if known and mode != "pw_rel" else None,
+        "pointwise_bound": details["pointwise_bound"], "max_error": _number(verdict.max_error),
+        "psnr_db": verdict.psnr_db, "ratio": verdict.ratio if stored else None,
+        "n_beyond_bound": verdict.n_beyond_bound, "units": units, "attributes": attributes}
+    if not changed:
+        return VariableReport(**report, remark="every value is equal to the last bit")
+    if first is None or second is None or tuple(first.shape) != tuple(second.shape):
+        return VariableReport(**report, remark="no figures: the original can be compared, but not "
+                                               "be read here (netCDF4 is not installed)")
+    relative = details["pointwise_bound"]
+    limit = relative or report["absolute_bound"] or 0.0
+    effects, near, drawn = _look_at(first, second, fill, bool(relative), limit,
+                                    getattr(second, "dims", None))
+    return VariableReport(**report, effects=effects, near=near, drawn=drawn)
+
+
+def _netcdf_path(path: str) -> str:
+    """netCDF-4 stores a variable that is called as a dimension, but is no coordinate, under
+    another name.
+
+    >>> _netcdf_path("/g/_nc4_non_coord_n")
+    '/g/n'
+    """
+    group, _, name = path.rpartition("/")
+    return f"{group}/{name.removeprefix('_nc4_non_coord_')}"
+
+
+def _number(value: Optional[float]) -> float:
+    return math.inf if value is None else float(value)
+
+
+def _attributes_of(variable: Any) -> tuple[dict[str, str], str, Any]:
+    if not isinstance(variable, Variable):
+        return {}, "", None
+    found = dict(variable.attrs.items())
+    shown = {name: str(value) for name, value in found.items()
+             if not name.startswith(("tailrace_", "_Netcdf4", "DIMENSION_LIST", "REFERENCE_LIST"))}
+    units = found.get("units", "")
+    return shown, units if isinstance(units, str) else "", found.get("_FillValue")
+
+
+def boxes(shape: Sequence[int], chunks: Optional[Sequence[int]], item_bytes: int,
+          bytes_max: int = _BOX_BYTES) -> Iterator[tuple[slice, ...]]:
+    """The array in boxes of whole chunks, each of about bytes_max at most (a chunk at least).
+
+    >>> [box[0] for box in boxes((5, 4), (2, 4), 4, 64)]
+    [slice(0, 4, None), slice(4, 5, None)]
+    """
+    if not shape:
+        yield ()
+        return
+    extents = [min(n, length) for n, length in zip(chunks or [1] * len(shape), shape)]
+    for axis in reversed(range(len(shape))):
+        n_bytes = max(1, math.prod(extents) * item_bytes)
+        extents[axis] = min(shape[axis], extents[axis] * max(1, bytes_max // n_bytes))
+    grid = [range(0, length, n) for length, n in zip(shape, extents)]
+    for start in np.ndindex(*[len(one) for one in grid]):
+        yield tuple(slice(one[at], min(one[at] + n, length))
+                    for one, at, n, length in zip(grid, start, extents, shape))
+
+
+def _errors(first: Values, second: Values, fill: Any, relative: bool) -> Numbers:
+    """Decoded less original, as a share of it where that is what is bounded. NaN where the
+    original is no number and was kept, infinite where one side alone is a number."""
+    known = counted(first, fill)
+    with np.errstate(all="ignore"):
+        errors: Numbers = second.astype(np.float64) - first.astype(np.float64)
+        if relative:
+            errors = np.where(errors == 0, 0.0, errors / np.abs(first.astype(np.float64)))
+    same = (first == second) | (np.isnan(first) & np.isnan(second))
+    errors[known & ~np.isfinite(errors)] = np.inf
+    errors[~known] = np.where(same[~known], np.nan, np.inf)
+    return errors
+
+
+def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
+             dims: Optional[tuple[str, ...]]) -> tuple[Effects, Optional[Effects], Drawn]:
+    if not second.shape:
+        first, second, dims = np.reshape(first[...], 1), np.reshape(second[...], 1), ("value",)
+    shape = tuple(int(n) for n in second.shape)
+    item_bytes = np.dtype(second.dtype).itemsize
+    chunks = second.chunks if isinstance(second, Variable) else None
+    effects = Effects((), fill)
+    histogram = Histogram(limit)
+    for box in boxes(shape, chunks, item_bytes):
+        one, other = np.asarray(first[box]), np.asarray(second[box])
+        effects.add(one, other)
+        errors = _errors(one, other, fill, relative)
+        histogram.add(errors[~np.isnan(errors)])
+    names = dims or tuple(f"dim_{at}" for at in range(len(shape)))
+    long_axes = [at for at, n in enumerate(shape) if n > 1]
+    middle = [slice(n // 2, n // 2 + 1) for n in shape]
+    error_map, map_axes = _map_of(first, second, fill, relative, long_axes[-2:], middle)
+    near, shells, difference, box_text = _spectra_of(first, second, fill, long_axes[-3:], middle,
+                                                     names)
+    cut = [f"{name} = {part.start}" for at, (name, part) in enumerate(zip(names, middle))
+           if at not in map_axes]
+    drawn = Drawn(histogram, error_map, f"at {', '.join(cut)}" if cut else "all values",
+                  tuple(names[at] for at in map_axes), tuple(shape[at] for at in map_axes),
+                  shells.wave_numbers, (near.power, near.power_decoded, difference), box_text)
+    return effects, near, drawn
+
+
+def _map_of(first: Any, second: Any, fill: Any, relative: bool, axes: Sequence[int],
+            middle: Sequence[slice]) -> tuple[Numbers, list[int]]:
+    """The largest |error| of each cell of the slice through the middle, read cell by cell."""
+    shape = second.shape
+    axes = list(axes)
+    if not axes:  # A single value.
+        errors = _errors(np.asarray(first[...]), np.asarray(second[...]), fill, relative)
+        return np.abs(errors).reshape(-1), []
+    room = [_LINE_CELLS] if len(axes) == 1 else list(_MAP_CELLS)
+    steps = [-(-shape[axis] // cells) for axis, cells in zip(axes, room)]
+    found: Numbers = np.full([-(-shape[axis] // step) for axis, step in zip(axes, steps)], np.nan)
+    # Boxes of whole cells.
+    for box in boxes([shape[axis] for axis in axes], steps, np.dtype(second.dtype).itemsize):
+        key = list(middle)
+        for axis, part in zip(axes, box):
+            key[axis] = part
+        errors = np.abs(_errors(np.asarray(first[tuple(key)]), np.asarray(second[tuple(key)]),
+                                fill, relative))
+        errors = errors.reshape([part.stop - part.start for part in box])
+        for axis, step in enumerate(steps):
+            errors = np.fmax.reduceat(errors, np.arange(0, errors.shape[axis], step), axis=axis)
+        found[tuple(slice(part.start // step, part.start // step + n)
+                    for part, step, n in zip(box, steps, errors.shape))] = errors
+    return found, axes
+
+
+def _spectra_of(first: Any, second: Any, fill: Any, axes: Sequence[int], middle: Sequence[slice],
+                names: Sequence[str]) -> tuple[Effects, Shells, Numbers, str]:
+    """Gradients and spectra of a box in the middle that memory has room for."""
+    shape = second.shape
+    extents = {axis: shape[axis] for axis in axes}
+    while math.prod(extents.values()) > _SPECTRUM_VALUES:
+        longest = max(extents, key=lambda axis: extents[axis])
+        extents[longest] = (extents[longest] + 1) // 2
+    key = list(middle)
+    for axis, n in extents.items():
+        start = (shape[axis] - n) // 2
+        key[axis] = slice(start, start + n)
+    one, other = np.asarray(first[tuple(key)]), np.asarray(second[tuple(key)])
+    shells = Shells([extents[axis] for axis in axes])
+    near = Effects(tuple(axes), fill, shells)
+    near.add(one, other)
+    known = counted(one, fill) & np.isfinite(other)
+    with np.errstate(all="ignore"):
+        error = np.where(known, other.astype(np.float64) - one.astype(np.float64), 0.0)
+    difference = power_of(shells, error, known, 0.0, tuple(axes))
+    parts = [f"{name} {part.start} to {part.stop - 1}" for name, part in zip(names, key)
+             if part.stop - part.start > 1]
+    whole = all(part.stop - part.start == n for part, n in zip(key, shape))
+    return near, shells, difference, "all values" if whole else f"the box {', '.join(parts)}"
+
