@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from ._engine_loader import communicator, engine, plugin_path
-from ._errors import ArgumentError, UnsupportedError, text_of
+from ._errors import ArgumentError, TailraceError, UnsupportedError, text_of
 from ._group import Group
-from ._model import Encoded, Model
+from ._model import Encoded, Model, netcdf_path
 
 _MODES = ("r", "w", "a", "x")
 
@@ -48,6 +48,7 @@ class File(Group):
         self._snapshot: Optional[Model] = None
         self._attributes: dict[tuple[bool, int], dict[str, Encoded]] = {}
         self._storages: dict[int, Storage] = {}
+        self._sizes: Optional[dict[str, int]] = None
         self.filename = path_of(path)
         handle = communicator(comm)
         self._parallel = handle is not None
@@ -139,6 +140,7 @@ class File(Group):
         self._snapshot = None
         self._attributes.clear()
         self._storages.clear()
+        self._sizes = None
 
     def _edit(self, what: str, *arguments: Any) -> None:
         try:
@@ -165,6 +167,21 @@ class File(Group):
                 return None
             self._storages[position] = Storage(*found)
         return self._storages[position]
+
+    def _stored_bytes(self) -> dict[str, int]:
+        """Stored bytes by path of the variables of numbers, asked once. Of a file that is made or
+        replaced nothing is known: what lies there under its name may be another one."""
+        if self._sizes is None:
+            sizes: dict[str, int] = {}
+            if self._mode in ("r", "a"):
+                try:
+                    document, _ = engine().info(self.filename, "")
+                except TailraceError:
+                    document = {"fields": []}
+                sizes = {netcdf_path(field["path"]): int(field["stored_bytes"])
+                         for field in document["fields"]}
+            self._sizes = sizes
+        return self._sizes
 
     def __reduce__(self) -> Any:
         if self._mode != "r" or self._parallel:

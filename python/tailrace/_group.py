@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
@@ -279,10 +278,8 @@ class Group(Mapping[str, Any]):
         return f"{title}\n{lines}" if lines else title
 
     def _repr_html_(self) -> str:
-        title, _, rest = repr(self).partition("\n")
-        rows = "".join(f"<li><code>{escape(line.strip())}</code></li>"
-                       for line in rest.splitlines())
-        return f"<div>{escape(title)}<ul>{rows}</ul></div>"
+        from ._html import group_html
+        return group_html(self)
 
 
 def _texts(where: str, names: Any) -> tuple[str, ...]:

@@ -77,6 +77,17 @@ def joined(group: str, name: str) -> str:
     return path.rstrip("/") or "/"
 
 
+def netcdf_path(path: str) -> str:
+    """netCDF-4 stores a variable that is called as a dimension, but is no coordinate, under
+    another name.
+
+    >>> netcdf_path("/g/_nc4_non_coord_n")
+    '/g/n'
+    """
+    group, _, name = path.rpartition("/")
+    return f"{group}/{name.removeprefix('_nc4_non_coord_')}"
+
+
 def dtype_of(type_name: str) -> np.dtype[Any]:
     """NumPy's type for a model type: text is object (str), one character S1."""
     if type_name in _NUMBERS:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
 from ._measures import Effects, Numbers, Shells, Values, counted, power_of
+from ._model import netcdf_path
 from ._progress import Progress
 from ._settings import bound_words
 from ._tools import FieldVerdict, Verification, verify
@@ -333,7 +334,7 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
                      judged: bool, *, stored: bool) -> VariableReport:
     details = verdict.details
     originals, compressed = sources
-    path = _netcdf_path(verdict.path)
+    path = netcdf_path(verdict.path)
     second = compressed.get(path)
     first = originals.get(path, originals.get(""))
     mode = details["bound_mode"]
@@ -362,17 +363,6 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
     effects, near, drawn = _look_at(first, second, fill, bool(relative), limit,
                                     getattr(second, "dims", None))
     return VariableReport(**report, effects=effects, near=near, drawn=drawn)
-
-
-def _netcdf_path(path: str) -> str:
-    """netCDF-4 stores a variable that is called as a dimension, but is no coordinate, under
-    another name.
-
-    >>> _netcdf_path("/g/_nc4_non_coord_n")
-    '/g/n'
-    """
-    group, _, name = path.rpartition("/")
-    return f"{group}/{name.removeprefix('_nc4_non_coord_')}"
 
 
 def _number(value: Optional[float]) -> float:

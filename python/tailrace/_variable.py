@@ -124,6 +124,32 @@ class Variable:
         recorded = self.attrs.get("tailrace_codec")
         return str(recorded) if recorded else "+".join(self.filters)
 
+    @property
+    def bound(self) -> str:
+        """The error bound as it was asked for, "rel=0.001"; "none": recorded as exact; "" where the
+        file says nothing."""
+        mode = str(self.attrs.get("tailrace_bound_mode", ""))
+        if mode in ("", "none"):
+            return mode
+        try:
+            return f"{mode}={float(self.attrs['tailrace_bound_asked']):g}"
+        except (KeyError, TypeError, ValueError):
+            return mode
+
+    @property
+    def stored_bytes(self) -> Optional[int]:
+        """Bytes that its chunks take in the file, from the chunk index; no value is read.
+
+        None: of text, and while it is not known, in a file that is being made.
+        """
+        return self._file._stored_bytes().get(self.path)
+
+    @property
+    def ratio(self) -> Optional[float]:
+        """Bytes of all values over stored bytes; None where these are not known, or are none."""
+        stored = self.stored_bytes
+        return self.nbytes / stored if stored else None
+
     # --- reading ----------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
@@ -310,6 +336,10 @@ class Variable:
 
     def __hash__(self) -> int:
         return hash((id(self._file), self._position))
+
+    def _repr_html_(self) -> str:
+        from ._html import variable_html
+        return variable_html(self)
 
     def __repr__(self) -> str:
         if not self._file.is_open:
