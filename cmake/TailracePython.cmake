@@ -50,12 +50,15 @@ if(TAILRACE_PYTHON)
 endif()
 
 if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
-  # Beside the modules: what xarray needs to find its engine "tailrace", as if it were installed.
+  # Beside the modules: what xarray, numcodecs and zarr need to find what is ours, as if it were
+  # installed (pyproject.toml).
   set(folder "${python_output}/tailrace-${PROJECT_VERSION}.dist-info")
   file(CONFIGURE OUTPUT "${folder}/METADATA"
        CONTENT "Metadata-Version: 2.1\nName: tailrace\nVersion: ${PROJECT_VERSION}\n")
   file(CONFIGURE OUTPUT "${folder}/entry_points.txt"
-       CONTENT "[xarray.backends]\ntailrace = tailrace._xarray:TailraceBackend\n")
+       CONTENT "[xarray.backends]\ntailrace = tailrace._xarray:TailraceBackend\n\
+[numcodecs.codecs]\ntrz = tailrace.numcodecs:Trz\nxor = tailrace.numcodecs:Xor\n\
+[zarr.codecs]\ntailrace.trz = tailrace.zarr:Trz\ntailrace.xor = tailrace.zarr:Xor\n")
 endif()
 
 if(TAILRACE_PYTHON)

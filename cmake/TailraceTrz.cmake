@@ -145,6 +145,6 @@ tailrace_filter_plugin(h5trz
                                ${TAILRACE_TRZ_OBJECTS} $<TARGET_OBJECTS:tailrace_trz_filter>
                        LIBRARIES ${filter_zstd} ${filter_deflate})
 tailrace_filter_plugin(h5xor
-                       SOURCES ${filter_folder}/h5xor_plugin.cpp ${TAILRACE_XOR_OBJECTS}
-                               $<TARGET_OBJECTS:tailrace_xor_filter>
+                       SOURCES ${filter_folder}/h5xor_plugin.cpp ${filter_folder}/xor_c.cpp
+                               ${TAILRACE_XOR_OBJECTS} $<TARGET_OBJECTS:tailrace_xor_filter>
                        LIBRARIES ${filter_deflate})

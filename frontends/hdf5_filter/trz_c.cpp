@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
 #include "codec/trz/trz.hpp"
+#include "hdf5_filter/c_result.hpp"
 #include "hdf5_filter/thread_workspace.hpp"
 
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -25,28 +25,6 @@ using namespace tailrace;
 
 static_assert(static_cast<int>(DType::f32) == TRZ_F32 && static_cast<int>(DType::u64) == TRZ_U64 &&
               static_cast<int>(DType::i8) == TRZ_I8 && static_cast<int>(DType::u8) == TRZ_U8);
-
-void write_text(trz_message* message, const std::string& text) {
-  if (message == nullptr || message->text == nullptr || message->capacity == 0) return;
-  const std::size_t n = std::min(text.size(), message->capacity - 1);
-  std::memcpy(message->text, text.data(), n);
-  message->text[n] = '\0';
-}
-
-/// Run `work`, a function that returns Result<int64_t>; failures and exceptions become a number.
-template <class Work>
-std::int64_t call(trz_message* message, Work&& work) {
-  Status failure;
-  try {
-    Result<std::int64_t> result = work();
-    if (result.ok()) return *result;
-    failure = result.status();
-  } catch (const std::exception& exception) {
-    failure = Status(Code::out_of_memory, std::string("trz: ") + exception.what());
-  }
-  write_text(message, failure.message());
-  return -static_cast<std::int64_t>(failure.code());
-}
 
 Status bad_argument(const std::string& why) {
   return Status(Code::invalid_argument, "trz: " + why);
@@ -132,7 +110,7 @@ TRZ_API const char* trz_version(void) { return TAILRACE_VERSION; }
 
 TRZ_API int64_t trz_cd_values(const char* settings, const trz_book* book, uint32_t* words,
                               size_t capacity, trz_message* message) {
-  return call(message, [&]() -> Result<std::int64_t> {
+  return c_result("trz", message, [&]() -> Result<std::int64_t> {
     TAILRACE_TAKE(auto request, trz::parse_filter_request(settings == nullptr ? "" : settings));
     if (book != nullptr) request.book_bytes = book_bytes(book);
     TAILRACE_TRY(thread_book(request.book_bytes).status());
@@ -144,19 +122,30 @@ TRZ_API int64_t trz_cd_values(const char* settings, const trz_book* book, uint32
   });
 }
 
+TRZ_API int64_t trz_words_book(const uint32_t* words, size_t n_words, void* book, size_t capacity,
+                               trz_message* message) {
+  return c_result("trz", message, [&]() -> Result<std::int64_t> {
+    TAILRACE_TAKE(trz::ClientData data, trz::read_client_words({words, n_words}));
+    const std::vector<std::uint8_t>& held = data.request.book_bytes;
+    const std::size_t n = book == nullptr ? 0 : std::min(capacity, held.size());
+    if (n > 0) std::memcpy(book, held.data(), n);
+    return static_cast<std::int64_t>(held.size());
+  });
+}
+
 TRZ_API size_t trz_encoded_bytes_max(size_t n_bytes) { return trz::encoded_bytes_max(n_bytes); }
 
 TRZ_API int64_t trz_encode(const uint32_t* words, size_t n_words, const trz_array* array,
                            const void* values, size_t n_bytes, void* encoded, size_t capacity,
                            trz_message* message) {
-  return call(message, [&] {
+  return c_result("trz", message, [&] {
     return encode({words, n_words}, array, bytes_of(values, n_bytes), bytes_of(encoded, capacity));
   });
 }
 
 TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, const trz_book* book,
                            void* values, size_t n_bytes, trz_message* message) {
-  return call(message, [&]() -> Result<std::int64_t> {
+  return c_result("trz", message, [&]() -> Result<std::int64_t> {
     TAILRACE_TAKE(const auto* parsed, thread_book(book_bytes(book)));
     TAILRACE_TRY(trz::decode(bytes_of(encoded, n_encoded), bytes_of(values, n_bytes), parsed,
                              thread_workspace()));
@@ -166,11 +155,11 @@ TRZ_API int64_t trz_decode(const void* encoded, size_t n_encoded, const trz_book
 
 TRZ_API int64_t trz_describe(const void* encoded, size_t n_encoded, int32_t* dtype,
                              uint64_t* n_values, trz_message* method, trz_message* message) {
-  return call(message, [&]() -> Result<std::int64_t> {
+  return c_result("trz", message, [&]() -> Result<std::int64_t> {
     TAILRACE_TAKE(trz::ChunkSummary summary, trz::describe(bytes_of(encoded, n_encoded)));
     if (dtype != nullptr) *dtype = static_cast<std::int32_t>(summary.dtype);
     if (n_values != nullptr) *n_values = summary.n_values;
-    write_text(method, summary.method);
+    write_c_text(method, summary.method);
     return std::int64_t{0};
   });
 }
@@ -182,7 +171,7 @@ TRZ_API void trz_trainer_free(trz_trainer* trainer) { delete trainer; }
 TRZ_API int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, size_t n_words,
                                 const trz_array* array, const void* values, size_t n_bytes,
                                 trz_message* message) {
-  return call(message, [&]() -> Result<std::int64_t> {
+  return c_result("trz", message, [&]() -> Result<std::int64_t> {
     if (trainer == nullptr) return bad_argument("there is no trainer");
     TAILRACE_TAKE(Job job, job_of({words, n_words}, array, bytes_of(values, n_bytes)));
     TAILRACE_TRY(trz::count_for_book(job.type, job.settings, bytes_of(values, n_bytes),
@@ -193,7 +182,7 @@ TRZ_API int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, siz
 
 TRZ_API int64_t trz_trainer_book(const trz_trainer* trainer, void* book, size_t capacity,
                                  trz_message* message) {
-  return call(message, [&]() -> Result<std::int64_t> {
+  return c_result("trz", message, [&]() -> Result<std::int64_t> {
     if (trainer == nullptr) return bad_argument("there is no trainer");
     const std::vector<std::uint8_t> made =
         trz::Book::from_histograms(trainer->histograms).serialize();

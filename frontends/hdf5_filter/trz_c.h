@@ -64,6 +64,11 @@ typedef struct trz_book {
 int64_t trz_cd_values(const char* settings, const trz_book* book, uint32_t* words, size_t capacity,
                       trz_message* message);
 
+/* The shared book within the words, which decoding needs. Returns its bytes, 0 for none; writes as
+ * many as fit into capacity. */
+int64_t trz_words_book(const uint32_t* words, size_t n_words, void* book, size_t capacity,
+                       trz_message* message);
+
 /* The room that trz_encode needs for n_bytes of values. */
 size_t trz_encoded_bytes_max(size_t n_bytes);
 

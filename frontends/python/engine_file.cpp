@@ -29,6 +29,11 @@ VariableStorage storage_of(const StoredDataset& dataset) {
       dataset.dtype ? describe_type(encoded_type(*dataset.dtype)) : describe_type(dataset.type);
   storage.chunk_shape = dataset.storage.chunk_shape;
   storage.filters = dataset.storage.filters;
+  storage.plain_number = dataset.plain_number;
+  storage.swapped = dataset.swapped;
+  storage.elsewhere = dataset.foreign;
+  storage.plain_edges = dataset.plain_edges;
+  if (dataset.contiguous.encoded_bytes > 0) storage.data_address = dataset.contiguous.address;
   return storage;
 }
 

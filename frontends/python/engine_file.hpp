@@ -33,6 +33,11 @@ struct VariableStorage {
   std::string type_description;  ///< describe_type(); empty: NumPy has no such type.
   Shape chunk_shape;
   std::vector<FilterSpec> filters;
+  bool plain_number = false;       ///< Numbers as NumPy has them, in either byte order.
+  bool swapped = false;            ///< ... and not in this machine's.
+  bool elsewhere = false;          ///< The data lie in other files.
+  bool plain_edges = false;        ///< Chunks over the edge have no filters.
+  std::uint64_t data_address = 0;  ///< Kind contiguous: where; 0: never written.
 };
 
 /// What opening takes.

@@ -87,7 +87,8 @@ void get_all(EngineFile& file, const std::vector<nb::tuple>& wanted) {
   check(unlocked([&] { return file.get_all(requests); }));
 }
 
-/// None, or (kind, type, chunk shape, ((id, name, client data), ...), description of the type).
+/// None, or (kind, type, chunk shape, ((id, name, client data), ...), description of the type,
+/// plain number, swapped, elsewhere, plain edges, address of contiguous data).
 nb::object storage(EngineFile& file, std::size_t variable) {
   const std::optional<VariableStorage> found =
       take(unlocked([&] { return file.storage(variable); }));
@@ -101,7 +102,9 @@ nb::object storage(EngineFile& file, std::size_t variable) {
   }
   const std::vector<std::uint64_t> chunk(found->chunk_shape.begin(), found->chunk_shape.end());
   return nb::make_tuple(found->kind, text_to_python(found->type_text), nb::tuple(nb::cast(chunk)),
-                        nb::tuple(filters), text_to_python(found->type_description));
+                        nb::tuple(filters), text_to_python(found->type_description),
+                        found->plain_number, found->swapped, found->elsewhere, found->plain_edges,
+                        found->data_address);
 }
 
 nb::list attributes(EngineFile& file, Owner owner, std::size_t position) {

@@ -39,6 +39,7 @@ from ._errors import BoundError, TailraceError
 from ._file import File, open  # noqa: A004
 from ._group import Dimension, Group
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
+from ._references import references
 from ._report import Report, VariableReport, report
 from ._settings import Trz, cd_values, register
 from ._sharing import Portable, make_portable
@@ -51,9 +52,9 @@ __all__ = [
     "Attributes", "BoundEffect", "BoundError", "BoundTable", "ChunkSummary", "Dimension",
     "FILTER_ID", "File", "Group", "Info", "PLUGIN_PATH", "Portable", "Report", "TailraceError",
     "Trz", "TrzError", "Variable", "VariableReport", "Verification", "Xor", "__version__",
-    "cd_values", "decode", "describe", "encode", "info", "make_portable", "open", "register",
-    "register_xor", "report", "suggest_bound", "train_book", "verify", "write_dataset",
-    "write_datatree",
+    "cd_values", "decode", "describe", "encode", "info", "make_portable", "open", "references",
+    "register", "register_xor", "report", "suggest_bound", "train_book", "verify",
+    "write_dataset", "write_datatree",
 ]
 
 register()

@@ -27,6 +27,11 @@ class Storage:
     chunk_shape: tuple[int, ...]
     filters: tuple[tuple[int, str, tuple[int, ...]], ...]
     type_description: str = ""
+    plain_number: bool = False  # As NumPy has it, in either byte order.
+    swapped: bool = False  # ... and not in this machine's.
+    elsewhere: bool = False  # In other files.
+    plain_edges: bool = False  # Chunks over the edge have no filters.
+    data_address: int = 0  # Of contiguous data; 0: never written.
 
 
 class File(Group):

@@ -65,6 +65,7 @@ def _load() -> ctypes.CDLL:
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
     signatures = {
         "trz_cd_values": [ctypes.c_char_p, _BOOK, _WORDS, _SIZE, _MESSAGE],
+        "trz_words_book": [_WORDS, _SIZE, _POINTER, _SIZE, _MESSAGE],
         "trz_encode": [_WORDS, _SIZE, ctypes.POINTER(Array), _POINTER, _SIZE, _POINTER, _SIZE,
                        _MESSAGE],
         "trz_decode": [_POINTER, _SIZE, _BOOK, _POINTER, _SIZE, _MESSAGE],
@@ -104,11 +105,16 @@ def book_argument(book: Optional[bytes]) -> Optional[Book]:
 
 def call(name: str, *arguments: Any) -> int:
     """Call a function whose last parameter is the message; a failure becomes an exception."""
+    return call_of(library, TrzError, name, *arguments)
+
+
+def call_of(called: ctypes.CDLL, kind: type[Exception], name: str, *arguments: Any) -> int:
+    """The same for any of our libraries."""
     message, text = new_message()
-    result: int = getattr(library, name)(*arguments, ctypes.byref(message))
+    result: int = getattr(called, name)(*arguments, ctypes.byref(message))
     if result >= 0:
         return result
     words = text.value.decode(errors="replace")
     if -result == _OUT_OF_MEMORY:
         raise MemoryError(words)
-    raise TrzError(words)
+    raise kind(words)

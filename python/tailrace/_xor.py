@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import pathlib
-from typing import Optional
+from typing import Any, Optional
 
 from . import _native
 from ._filter_reference import FilterReference
@@ -33,12 +33,35 @@ class Xor(FilterReference):
         self.filter_options = (_LAYOUT | (dimension or 0) << 8,)
 
 
+class XorArray(ctypes.Structure):
+    """xor_array: element size and shape of what is encoded."""
+
+    _fields_ = [
+        ("element_bytes", ctypes.c_uint32),
+        ("dimension", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("extents", ctypes.POINTER(ctypes.c_uint64)),
+    ]
+
+
 @functools.lru_cache(maxsize=None)
-def _library() -> ctypes.CDLL:
+def xor_library() -> ctypes.CDLL:
     """Kept for as long as Python runs: HDF5 calls into it."""
     library = ctypes.CDLL(str(_LIBRARY))
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
+    library.xor_encoded_bytes_max.restype = ctypes.c_size_t
+    library.xor_encoded_bytes_max.argtypes = [ctypes.c_size_t]
+    message = ctypes.POINTER(_native.Message)
+    block: list[Any] = [ctypes.c_void_p, ctypes.c_size_t]
+    library.xor_encode.restype = library.xor_decode.restype = ctypes.c_int64
+    library.xor_encode.argtypes = [ctypes.POINTER(XorArray), *block, *block, message]
+    library.xor_decode.argtypes = [*block, *block, message]
     return library
+
+
+def xor_call(name: str, *arguments: Any) -> int:
+    """Call a function whose last parameter is the message; a failure becomes a ValueError."""
+    return _native.call_of(xor_library(), ValueError, name, *arguments)
 
 
 def register_xor() -> bool:
@@ -52,6 +75,6 @@ def register_xor() -> bool:
         return False
     if not _LIBRARY.exists():
         return False
-    h5py.h5z.register_filter(_library().H5PLget_plugin_info())
+    h5py.h5z.register_filter(xor_library().H5PLget_plugin_info())
     h5py.filters.FilterRefBase.register(Xor)
     return True

@@ -24,7 +24,7 @@ def blocks():
 
 
 def test_the_page_runs(tmp_path, monkeypatch):
-    for package in ("xarray", "dask", "matplotlib"):
+    for package in ("xarray", "dask", "matplotlib", "zarr", "fsspec"):
         pytest.importorskip(package)
     import matplotlib
     matplotlib.use("Agg")
@@ -39,7 +39,8 @@ def test_the_page_runs(tmp_path, monkeypatch):
             warnings.simplefilter("error", SyntaxWarning)
             exec(compile(source, f"docs/python.md, {heading}", "exec"), names)  # noqa: S102
         run.append(heading)
-    assert {"Files", "Choosing a bound", "xarray and dask", "Sharing files"} <= set(run)
+    assert {"Files", "Choosing a bound", "A report for a paper", "xarray and dask",
+            "Sharing files", "zarr and kerchunk"} <= set(run)
 
 
 def later_rows():

@@ -23,7 +23,8 @@ from cli_tools import REAL_DATA, ROOT, program
 tailrace = python_package.load()
 
 # Those that need a package that is not ours.
-OPTIONAL = {"_xarray": "xarray", "_xarray_write": "xarray"}
+OPTIONAL = {"_xarray": "xarray", "_xarray_write": "xarray", "numcodecs": "numcodecs",
+            "zarr": "zarr"}
 
 
 @pytest.mark.parametrize("name", ["", *(
