@@ -58,7 +58,8 @@ if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
   file(CONFIGURE OUTPUT "${folder}/entry_points.txt"
        CONTENT "[xarray.backends]\ntailrace = tailrace._xarray:TailraceBackend\n\
 [numcodecs.codecs]\ntrz = tailrace.numcodecs:Trz\nxor = tailrace.numcodecs:Xor\n\
-[zarr.codecs]\ntailrace.trz = tailrace.zarr:Trz\ntailrace.xor = tailrace.zarr:Xor\n")
+[zarr.codecs]\ntailrace.trz = tailrace.zarr:Trz\ntailrace.xor = tailrace.zarr:Xor\n\
+numcodecs.trz = tailrace.zarr:BytesTrz\nnumcodecs.xor = tailrace.zarr:BytesXor\n")
 endif()
 
 if(TAILRACE_PYTHON)

@@ -1,7 +1,8 @@
 """trz and xor as codecs of zarr's format 3, found by their names wherever Tailrace is installed.
 
 They turn a chunk into bytes, so they are an array's `serializer`; a chunk is what the HDF5 filter
-stores of it. (The names "tailrace.trz" and "tailrace.xor" are in no registry of zarr's.)
+stores of it. BytesTrz and BytesXor do the same behind zarr's codec "bytes", as VirtualiZarr has it.
+(The names "tailrace.trz", "numcodecs.trz", ... are in no registry of zarr's.)
 
     zarr.create_array(store, data=u, chunks=(64, 64), serializer=tailrace.zarr.Trz(abs=1e-3),
                       compressors=None)
@@ -16,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
-from zarr.abc.codec import ArrayBytesCodec
+from zarr.abc.codec import ArrayBytesCodec, BytesBytesCodec
 
 from ._chunk_codecs import trz_decode, trz_encode, words_of, xor_decode, xor_encode, xor_words
 
-__all__ = ["Trz", "Xor"]
+__all__ = ["BytesTrz", "BytesXor", "Trz", "Xor"]
 
 _TRZ_TYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
@@ -141,6 +142,79 @@ class Xor(ArrayBytesCodec):
         n_bytes = math.prod(chunk_spec.shape) * wanted.itemsize
         values = await asyncio.to_thread(xor_decode, chunk_data.as_numpy_array(), n_bytes)
         return _buffers(chunk_spec, values.view(wanted))
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+        raise NotImplementedError("what xor makes of a chunk depends on its values")
+
+
+# --- from bytes to bytes --------------------------------------------------------------------------
+
+
+def _as_values(data: Any, chunk_spec: Any) -> Any:
+    """Bytes as the chunk that they are."""
+    return data.as_numpy_array().view(_native_of(chunk_spec)).reshape(chunk_spec.shape)
+
+
+@dataclass(frozen=True)
+class BytesTrz(BytesBytesCodec):
+    """trz behind the codec "bytes", with the words of an HDF5 dataset."""
+
+    is_fixed_size = False
+    cd_values: tuple[int, ...]
+    fill: Optional[float]
+
+    def __init__(self, cd_values: Sequence[int] = (), fill: Optional[float] = None) -> None:
+        object.__setattr__(self, "cd_values", words_of(cd_values))
+        object.__setattr__(self, "fill", None if fill is None else float(fill))
+
+    @classmethod
+    def from_dict(cls, data: Any) -> BytesTrz:
+        return cls(**_configuration(data, "numcodecs.trz"))
+
+    def to_dict(self) -> Any:
+        configuration: dict[str, Any] = {"cd_values": list(self.cd_values)}
+        if self.fill is not None:
+            configuration["fill"] = self.fill
+        return {"name": "numcodecs.trz", "configuration": configuration}
+
+    async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        values = _as_values(chunk_data, chunk_spec)
+        return chunk_spec.prototype.buffer.from_bytes(
+            await asyncio.to_thread(trz_encode, values, self.cd_values, self.fill))
+
+    async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        values = await asyncio.to_thread(trz_decode, chunk_data.as_numpy_array(), self.cd_values)
+        return chunk_spec.prototype.buffer.from_array_like(values.view("B"))
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+        raise NotImplementedError("what trz makes of a chunk depends on its values")
+
+
+@dataclass(frozen=True)
+class BytesXor(BytesBytesCodec):
+    """xor behind the codec "bytes", with the words of an HDF5 dataset."""
+
+    is_fixed_size = False
+    cd_values: tuple[int, ...]
+
+    def __init__(self, cd_values: Sequence[int] = (1,)) -> None:
+        object.__setattr__(self, "cd_values", xor_words(cd_values, None))
+
+    @classmethod
+    def from_dict(cls, data: Any) -> BytesXor:
+        return cls(**_configuration(data, "numcodecs.xor"))
+
+    def to_dict(self) -> Any:
+        return {"name": "numcodecs.xor", "configuration": {"cd_values": list(self.cd_values)}}
+
+    async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        values = _as_values(chunk_data, chunk_spec)
+        return chunk_spec.prototype.buffer.from_bytes(
+            await asyncio.to_thread(xor_encode, values, self.cd_values))
+
+    async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        values = await asyncio.to_thread(xor_decode, chunk_data.as_numpy_array())
+        return chunk_spec.prototype.buffer.from_array_like(values)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         raise NotImplementedError("what xor makes of a chunk depends on its values")

@@ -74,17 +74,19 @@ def test_a_chunk_is_what_the_filter_stores(stored, name):
     assert np.array_equal(out, decoded)
 
 
-@pytest.mark.parametrize("format", [2, 3])
+@pytest.mark.parametrize("format", [2, 3, "3, from bytes"])
 def test_an_array_of_zarr_holds_the_filters_bytes(stored, format, tmp_path):
     file, codec = stored
     words = [int(word) for word in chunk_of(file["u"], (0, 0, 0))[1]]
     kind = {"trz": "Trz", "xor": "Xor"}[codec]
     if format == 2:
         how = {"filters": [getattr(tailrace.numcodecs, kind)(words)], "compressors": None}
-    else:
+    elif format == 3:
         how = {"serializer": getattr(tailrace.zarr, kind)(words), "compressors": None}
+    else:
+        how = {"compressors": [getattr(tailrace.zarr, f"Bytes{kind}")(words)]}
     array = zarr.create_array(tmp_path / "a.zarr", shape=FIELD.shape, chunks=CHUNKS, dtype="f4",
-                              zarr_format=format, **how)
+                              zarr_format=2 if format == 2 else 3, **how)
     array[...] = FIELD
     key = tmp_path / "a.zarr" / ("1.0.0" if format == 2 else "c/1/0/0")
     assert key.read_bytes() == chunk_of(file["u"], (1, 0, 0))[0]
@@ -112,7 +114,8 @@ def test_codecs_are_found_by_their_entry_points(tmp_path):
     # What the build writes beside the modules is what the wheel has.
     text = (ROOT / "pyproject.toml").read_text()
     for group, names in (("numcodecs.codecs", ["trz", "xor"]),
-                         ("zarr.codecs", ["tailrace.trz", "tailrace.xor"])):
+                         ("zarr.codecs", ["numcodecs.trz", "numcodecs.xor", "tailrace.trz",
+                                           "tailrace.xor"])):
         found = {one.name: one.value for one in importlib.metadata.entry_points(group=group)
                  if one.value.startswith("tailrace")}
         assert sorted(found) == names
