@@ -38,6 +38,23 @@ def counted(values: Values, fill: Any = None) -> npt.NDArray[np.bool_]:
     return mask
 
 
+def fill_among(attrs: Any) -> Any:
+    """The fill value that a variable's attributes name; None for none.
+
+    >>> fill_among({"missing_value": -9.0, "units": "K"})
+    -9.0
+    """
+    if not hasattr(attrs, "get"):
+        return None
+    for name in ("_FillValue", "missing_value"):
+        found = attrs.get(name)
+        if found is not None and np.ndim(found) == 0 and np.asarray(found).dtype.kind in "fiu":
+            return found
+        if np.size(found) == 1 and np.ndim(found) == 1:
+            return np.asarray(found)[0]  # h5py's
+    return None
+
+
 def space_axes(rank: int, axes: Optional[Sequence[int]] = None) -> tuple[int, ...]:
     """The dimensions that gradients and spectra run along, from 0 on; by default the last three.
 

@@ -21,14 +21,15 @@ import numpy.typing as npt
 
 from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
-from ._measures import Effects, Numbers, Shells, Values, counted, power_of
+from ._measures import Effects, Numbers, Shells, Values, counted, fill_among, power_of
 from ._model import netcdf_path
 from ._progress import Progress
 from ._settings import bound_words
 from ._tools import FieldVerdict, Verification, verify
 from ._variable import Variable
 
-_BOX_BYTES = 16 << 20
+_BOX_BYTES = 8 << 20
+_MEMORY_BYTES = 64 << 20
 _SPECTRUM_VALUES = 1 << 21
 _MAP_CELLS = (360, 480)
 _LINE_CELLS = 800
@@ -282,7 +283,7 @@ def _store(file: File, name: str, array: Any) -> None:
     attrs = getattr(array, "attrs", {})
     units = attrs.get("units") if hasattr(attrs, "get") else None
     if fill is None and hasattr(attrs, "get"):
-        fill = attrs.get("_FillValue")
+        fill = fill_among(attrs)
     dims = [f"{name.strip('/').replace('/', '_')}_{at}" for at in range(len(array.shape))]
     file.create_variable(name, dims, data=array, codec="none", fill_value=fill,
                          attrs={"units": units} if isinstance(units, str) else None)
@@ -296,7 +297,7 @@ def _opened(path: str) -> Iterator[dict[str, Any]]:
         yield {"": np.load(path, mmap_mode="r")}
         return
     try:
-        file = File(path)
+        file = _opened_with_little(path)
     except TailraceError:
         file = None  # Classic netCDF.
     if file is not None:
@@ -311,6 +312,17 @@ def _opened(path: str) -> Iterator[dict[str, Any]]:
     with netCDF4.Dataset(path) as classic:
         classic.set_auto_maskandscale(False)
         yield {f"/{name}": variable for name, variable in classic.variables.items()}
+
+
+def _opened_with_little(path: str) -> File:
+    """A file whose chunks need not stay in memory: boxes are read once. Large chunks need more."""
+    file = File(path)
+    largest = max((math.prod(one.chunks or ()) * one.dtype.itemsize
+                   for _, one in _all_variables(file)), default=0)
+    if largest > _MEMORY_BYTES // 16:
+        return file
+    file.close()
+    return File(path, options=f"memory={_MEMORY_BYTES}")
 
 
 def _all_variables(group: Any) -> Iterator[tuple[str, Variable]]:
@@ -376,7 +388,7 @@ def _attributes_of(variable: Any) -> tuple[dict[str, str], str, Any]:
     shown = {name: str(value) for name, value in found.items()
              if not name.startswith(("tailrace_", "_Netcdf4", "DIMENSION_LIST", "REFERENCE_LIST"))}
     units = found.get("units", "")
-    return shown, units if isinstance(units, str) else "", found.get("_FillValue")
+    return shown, units if isinstance(units, str) else "", fill_among(found)
 
 
 def boxes(shape: Sequence[int], chunks: Optional[Sequence[int]], item_bytes: int,

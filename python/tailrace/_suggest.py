@@ -29,6 +29,7 @@ from ._measures import (
     Values,
     bytes_text,
     counted,
+    fill_among,
     percent_text,
     ratio_text,
     shape_text,
@@ -43,6 +44,8 @@ _REL_DEFAULT = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 _SAMPLE_BYTES = 32 << 20
 _CHUNK_BYTES = 1 << 20
 _PASS_BYTES = 32 << 20
+#: The customary fill values are 1e20, 1e30, 9.97e36 and -1e34.
+_LEAST_FILL = 1e19
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,12 @@ class BoundTable(Sequence[BoundEffect]):
                 and row.gradient_error <= gradient and row.spectrum_kept >= spectrum]
         return max(good, key=lambda row: row.ratio, default=None)
 
+    @property
+    def unnamed_fill(self) -> Optional[float]:
+        """An extreme so great that it must be a fill value which nobody has named; None: none."""
+        suspect = max(self.range, key=abs)
+        return suspect if abs(suspect) >= _LEAST_FILL else None
+
     # --- for people -------------------------------------------------------------------------------
 
     def _head(self) -> list[str]:
@@ -127,6 +136,10 @@ class BoundTable(Sequence[BoundEffect]):
         if self.n_special:
             lines.append(f"{self.n_special:,} values are NaN, infinite or fill: stored exactly, "
                          "and left out here")
+        suspect = self.unnamed_fill
+        if suspect is not None:
+            lines.append(f"values reach {suspect:g}: if that is a fill value, name it with "
+                         f"fill_value={suspect:g}; these numbers mean nothing then")
         return lines
 
     def _foot(self) -> list[str]:
@@ -134,6 +147,8 @@ class BoundTable(Sequence[BoundEffect]):
         lines = ["mean: its change in standard deviations; grad.: RMS error of differences; spec.:",
                  f"wave numbers up to which power is within {100 * SHELL_CHANGE_MAX:.0f} %; both "
                  f"along dimensions {', '.join(map(str, self.axes))}"]
+        if self.unnamed_fill is not None:
+            return lines
         if found is None:
             return [*lines, "suggested: none of these; try smaller bounds"]
         return [*lines, f"suggested: {found.bound}, the greatest ratio with mean within 0.1 %, std "
@@ -163,7 +178,8 @@ class BoundTable(Sequence[BoundEffect]):
         head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
         body = ""
         for row, cells in zip(self._rows, self._cells()):
-            style = ' style="font-weight:bold"' if row is found else ""
+            bold = row is found and self.unnamed_fill is None
+            style = ' style="font-weight:bold"' if bold else ""
             body += f"<tr{style}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
         lines = "<br>".join(map(escape, self._head()))
         return (f"<div>{lines}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -205,7 +221,7 @@ def suggest_bound(
     netCDF4), or an array of xarray or dask. abs, rel, pw_rel, psnr: a bound, or several; without
     any rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks as of
     create_variable(). fill_value: kept exactly and left out of all numbers, as NaN and infinities
-    are; by default the data's _FillValue, and what a masked array masks. axes: dimensions along
+    are; by default the data's _FillValue or missing_value, and what a masked array masks. axes: dimensions along
     which gradients and spectra run, by default the last three.
 
     An array of more than sample_bytes is judged by whole chunks of about that many bytes, chosen
@@ -229,11 +245,15 @@ def suggest_bound(
     elif not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data)
     _check_type(name, data)
-    if fill_value is None:
-        fill_value = getattr(data, "attrs", {}).get("_FillValue")
-    if hasattr(data, "set_auto_maskandscale"):  # netCDF4's
+    if hasattr(data, "set_auto_maskandscale"):  # netCDF4's, whose attributes are its own.
         data.set_auto_maskandscale(False)
-        fill_value = getattr(data, "_FillValue", None) if fill_value is None else fill_value
+        attrs: Any = {name: data.getncattr(name) for name in data.ncattrs()}
+    else:
+        attrs = getattr(data, "attrs", {})
+    if fill_value is None:
+        fill_value = fill_among(attrs)
+    if fill_value is None:
+        fill_value = getattr(data, "fillvalue", None) or None  # h5py's, whose default is 0.
     bounds = _bounds_of(abs, rel, pw_rel, psnr)
     try:
         along = space_axes(len(data.shape), axes)

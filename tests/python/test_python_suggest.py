@@ -139,6 +139,31 @@ def test_special_values_are_kept_and_left_out(where, tmp_path):
         assert table.name == "u" and table.units == "K" and " K" in str(table)
 
 
+@pytest.mark.parametrize("where", ["missing_value", "fillvalue", "netCDF4"])
+def test_fill_values_of_others(where, tmp_path):
+    field = FIELD.copy()
+    field[:, :5] = 1e20
+    with h5py.File(tmp_path / "u.h5", "w") as file:
+        u = file.create_dataset("u", data=field, fillvalue=1e20 if where == "fillvalue" else None)
+        if where != "fillvalue":
+            u.attrs["missing_value"] = np.array([1e20], "f4")
+    opened = netCDF4.Dataset if where == "netCDF4" else h5py.File
+    with opened(tmp_path / "u.h5") as file:
+        table = tailrace.suggest_bound(file["u"], rel=1e-3)
+    assert table.n_special == 12 * 5 * 48 and table.unnamed_fill is None
+    assert "suggested" in str(table)
+
+
+def test_a_fill_value_that_nobody_names_is_said():
+    field = FIELD.copy()
+    field[:, :5] = -1e34
+    table = tailrace.suggest_bound(field)
+    assert table.unnamed_fill == np.float32(-1e34) and "fill_value=-1e+34" in str(table)
+    assert "suggested" not in str(table) and "bold" not in table._repr_html_()
+    named = tailrace.suggest_bound(field, fill_value=-1e34)
+    assert named.unnamed_fill is None and "bold" in named._repr_html_()
+
+
 @pytest.mark.parametrize("fill", [None, -9.0])
 def test_large_arrays_are_judged_by_whole_chunks(fill):
     field = smooth((40, 60, 50))
