@@ -51,6 +51,7 @@ def plot_bounds(table: BoundTable) -> Any:
     for row, colour in zip(table, colours):
         axes[2].loglog(table.wave_numbers, row.power, color=colour, label=row.bound)
     axes[2].loglog(table.wave_numbers, table.power, "k--", label="original")
+    _plain_ticks(axes[2])
     axes[2].set_xlabel("wave number, cycles per grid spacing")
     axes[2].set_ylabel("power")
     axes[2].legend()
@@ -111,6 +112,8 @@ def _draw_histogram(panel: Any, drawn: Drawn, bound: Optional[float], label: str
     if some.size and some.max() > 30 * some.min():
         panel.set_yscale("log")
         panel.set_ylim(bottom=0.7)
+    panel.locator_params(axis="x", nbins=5)
+    panel.ticklabel_format(axis="x", scilimits=(-2, 4))
     panel.set_xlabel(label, parse_math=False)
     panel.set_ylabel("values")
     panel.set_title("errors")
@@ -158,6 +161,15 @@ def _draw_spectra(panel: Any, drawn: Drawn) -> None:
     if panel.lines:
         panel.set_xscale("log")
         panel.set_yscale("log")
+        _plain_ticks(panel)
         panel.legend()
     panel.set_xlabel("wave number, cycles per grid spacing")
     panel.set_ylabel("power")
+
+
+def _plain_ticks(panel: Any) -> None:
+    """0.01, 0.02, 0.05, ... along a logarithmic axis of few decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())

@@ -21,6 +21,8 @@ Numbers = npt.NDArray[np.float64]
 
 #: Spectra and differences run along this many of the last dimensions where nothing else is said.
 SPACE_RANK_MAX = 3
+#: A bound is too great for a field of which more than this share is smaller than the bound itself.
+BELOW_MAX = 0.25
 #: A shell of wave numbers is kept while its power changes by at most this share.
 SHELL_CHANGE_MAX = 0.05
 
@@ -147,8 +149,10 @@ class Effects:
     """Adds up what decoding changed. add() takes blocks; spectra those of one shape only."""
 
     def __init__(self, axes: Sequence[int], fill: Any = None,
-                 shells: Optional[Shells] = None) -> None:
+                 shells: Optional[Shells] = None, bound: float = 0.0) -> None:
         self._axes = axes
+        self._bound = bound
+        self._n_below = np.zeros(2, np.int64)  # Values below the bound, and all but 0.
         self._fill = fill
         self._shells = shells
         self._centre: Optional[float] = None
@@ -178,6 +182,9 @@ class Effects:
         if self._centre is None:
             self._centre = float(values.mean())
         self.n += values.size
+        sizes = np.abs(values)
+        self._n_below += [np.count_nonzero((sizes <= self._bound) & (sizes > 0)),
+                          np.count_nonzero(sizes)]
         error = np.abs(others - values)
         self.max_error = max(self.max_error, float(error.max()))
         self._square_error += float(np.square(error).sum())
@@ -234,6 +241,11 @@ class Effects:
     def gradient_error(self) -> float:
         """Root mean square of what differences of neighbours are off by, as a share of theirs."""
         return share(math.sqrt(self._gradient[1]), math.sqrt(self._gradient[0]))
+
+    @property
+    def below(self) -> float:
+        """The share of the values other than 0 that are smaller than the absolute bound."""
+        return float(self._n_below[0] / max(self._n_below[1], 1))
 
     @property
     def psnr_db(self) -> Optional[float]:

@@ -432,7 +432,7 @@ def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
     shape = tuple(int(n) for n in second.shape)
     item_bytes = np.dtype(second.dtype).itemsize
     chunks = second.chunks if isinstance(second, Variable) else None
-    effects = Effects((), fill)
+    effects = Effects((), fill, bound=0.0 if relative else limit)
     histogram = Histogram(limit)
     for box in boxes(shape, chunks, item_bytes):
         one, other = np.asarray(first[box]), np.asarray(second[box])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Optional
 
-from ._measures import bytes_text, percent_text, ratio_text, shape_text
+from ._measures import BELOW_MAX, bytes_text, percent_text, ratio_text, shape_text
 from ._native import __version__
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ th, td { padding: .25em .8em .25em 0; text-align: left; border-bottom: 1px solid
 td.n, th.n { text-align: right; white-space: nowrap; }
 .banner { padding: .8em 1em; border-radius: 6px; font-size: 1.1em; font-weight: 600; }
 .good { background: #e6f4ea; color: #0b5423; } .bad { background: #c4161c; color: #fff; }
-.none { background: #eef1f4; }
+.none { background: #eef1f4; } .doubt { background: #fff3cd; color: #664d03; }
 .fail { color: #c4161c; font-weight: 700; } .pass { color: #0b5423; font-weight: 600; }
 .wide { overflow-x: auto; } img { max-width: 100%; height: auto; }
 small, figcaption { color: #57606a; } figure { margin: 1em 0; } details { margin: .6em 0; }
@@ -124,6 +124,22 @@ def _banner(report: Report) -> str:
     return f'<p class="banner good">{text}</p>'
 
 
+def _doubts(report: Report) -> str:
+    """Bounds that hold and mean nothing: as a rule for a fill value that nobody has named."""
+    texts = []
+    for one in report.values():
+        was = one.effects
+        if was is None or not one.absolute_bound or was.below <= BELOW_MAX:
+            continue
+        least, greatest = was.range
+        texts.append(f"{one.path.lstrip('/')}: {percent_text(was.below)} % of its values are "
+                     f"smaller than the bound {one.absolute_bound:.4g} itself, and may have become "
+                     f"any others of that size (they reach from {least:.4g} to {greatest:.4g}; was "
+                     "a fill value not named?).")
+    lines = "<br>".join(map(escape, texts))
+    return f'<p class="banner doubt" role="alert">{lines}</p>' if texts else ""
+
+
 def _special_text(details: dict[str, Any]) -> str:
     counts = [f"{details[key]:,} {word}" for key, word in
               (("n_nan", "NaN"), ("n_inf", "infinite"), ("n_fill", "fill")) if details[key]]
@@ -171,6 +187,7 @@ def _facts(one: VariableReport) -> str:
 def _largest_text(one: VariableReport, unit: str) -> str:
     share = _share_of_bound(one)
     worst = one.verdict.details.get("worst")
+    unit = " of the value" if one.pointwise_bound else unit
     text = _error_text(one) + (unit if one.max_error else "")
     if share:
         text += f", {share} of the bound"
@@ -254,7 +271,8 @@ def write_page(report: Report, names: tuple[str, str], title: Optional[str], fig
     page = (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{heading}</title><style>{_STYLE}</style></head><body>"
-            f"<h1>{heading}</h1>{_banner(report)}<table><tbody>{files}</tbody></table>"
+            f"<h1>{heading}</h1>{_banner(report)}{_doubts(report)}"
+            f"<table><tbody>{files}</tbody></table>"
             f"{summary_table(list(report.values()))}{note}{sections}"
             f"<p><small>Made by Tailrace {escape(__version__)}, {today}. Every value of every "
             "variable was compared. Errors are decoded less original values; PSNR is relative to "

@@ -22,6 +22,7 @@ import numpy as np
 from ._errors import ArgumentError
 from ._file import File
 from ._measures import (
+    BELOW_MAX,
     SHELL_CHANGE_MAX,
     Effects,
     Numbers,
@@ -63,6 +64,7 @@ class BoundEffect:
     std_change: float  #: Of the standard deviation, as a share of it.
     gradient_error: float  #: RMS error of differences of neighbours, as a share of their RMS.
     spectrum_kept: float  #: Share of the wave numbers up to which power is within 5 %.
+    below: float  #: Share of the values, but for 0, that are smaller than the absolute bound.
     power: Numbers = field(repr=False, compare=False)  #: Of each shell of BoundTable.wave_numbers.
 
     @property
@@ -112,11 +114,13 @@ class BoundTable(Sequence[BoundEffect]):
         """The row of the greatest ratio that changes no more than this; None if none does.
 
         mean: its change in standard deviations; std: its change as a share; gradient: RMS error as
-        a share; spectrum: the share of the wave numbers up to which power must be within 5 %.
+        a share; spectrum: the share of the wave numbers up to which power must be within 5 %. Never
+        a bound that more than a quarter of the values are smaller than.
         """
         good = [row for row in self._rows
-                if abs(row.mean_shift) <= mean and abs(row.std_change) <= std
-                and row.gradient_error <= gradient and row.spectrum_kept >= spectrum]
+                if row.below <= BELOW_MAX and abs(row.mean_shift) <= mean
+                and abs(row.std_change) <= std and row.gradient_error <= gradient
+                and row.spectrum_kept >= spectrum]
         return max(good, key=lambda row: row.ratio, default=None)
 
     @property
@@ -149,6 +153,10 @@ class BoundTable(Sequence[BoundEffect]):
                  f"along dimensions {', '.join(map(str, self.axes))}"]
         if self.unnamed_fill is not None:
             return lines
+        great = [row.bound for row in self._rows if row.below > BELOW_MAX]
+        if great:
+            lines += [f"more than a quarter of the values are smaller than the bound {great[-1]};",
+                      "if the field has a fill value, name it with fill_value="]
         if found is None:
             return [*lines, "suggested: none of these; try smaller bounds"]
         return [*lines, f"suggested: {found.bound}, the greatest ratio with mean within 0.1 %, std "
@@ -221,8 +229,8 @@ def suggest_bound(
     netCDF4), or an array of xarray or dask. abs, rel, pw_rel, psnr: a bound, or several; without
     any rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks as of
     create_variable(). fill_value: kept exactly and left out of all numbers, as NaN and infinities
-    are; by default the data's _FillValue or missing_value, and what a masked array masks. axes: dimensions along
-    which gradients and spectra run, by default the last three.
+    are; by default the data's _FillValue or missing_value, and what a masked array masks. axes:
+    dimensions along which gradients and spectra run, by default the last three.
 
     An array of more than sample_bytes is judged by whole chunks of about that many bytes, chosen
     at random (always the same); the table says so, and sizes are those of the sample. rel and psnr
@@ -407,7 +415,7 @@ def _measure(
             asked = _as_stored(mode, value, of_all)
             absolute, n_bytes = _store(path, name, blocks, sample, asked, fill_value, codec,
                                        settings)
-            effects = Effects(axes, fill_value, shells)
+            effects = Effects(axes, fill_value, shells, absolute or 0.0)
             with File(path) as file:
                 variable, = file.variables.values()
                 for at, block in enumerate(blocks):
@@ -418,7 +426,8 @@ def _measure(
                 f"{mode}={value:g}", absolute, sum(block.nbytes for block in blocks), n_bytes,
                 effects.max_error, effects.psnr_db, effects.mean_change,
                 effects.mean_change / effects.std if effects.std else 0.0, effects.std_change,
-                effects.gradient_error, effects.spectrum_kept, effects.power_decoded))
+                effects.gradient_error, effects.spectrum_kept, effects.below,
+                effects.power_decoded))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     n_all = sum(block.size for block in blocks)

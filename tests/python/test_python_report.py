@@ -151,6 +151,18 @@ def test_a_missing_variable_is_a_problem(files, tmp_path):
     assert "within their error bounds" not in page.words
 
 
+def test_a_bound_above_the_values_is_doubted(tmp_path):
+    field = FIELD.copy()
+    field[:, :5] = 1e10
+    for name, fill in (("doubt", None), ("good", 1e10)):
+        for part, how in (("first", {}), ("small", {"rel": 1e-3, "codec": "trz"})):
+            with tailrace.open(tmp_path / f"{part}.nc", "w") as file:
+                file.create_variable("u", ("z", "y", "x"), data=field, fill_value=fill, **how)
+        made = tailrace.report(tmp_path / "first.nc", tmp_path / "small.nc", tmp_path / "r.html")
+        page = read(tmp_path / "r.html")
+        assert made.ok and ("was a fill value not named?" in page.words) == (name == "doubt")
+
+
 def test_what_comes_from_files_is_escaped(tmp_path):
     folder = tmp_path / "a<b>&"
     folder.mkdir()

@@ -164,6 +164,17 @@ def test_a_fill_value_that_nobody_names_is_said():
     assert named.unnamed_fill is None and "bold" in named._repr_html_()
 
 
+def test_a_bound_above_the_values_is_not_suggested():
+    field = FIELD.copy()
+    field[:, :5] = 1e10
+    table = tailrace.suggest_bound(field)
+    assert table.unnamed_fill is None and table.suggest() is None
+    assert "smaller than the bound rel=1e-06" in str(table) and "fill_value=" in str(table)
+    below = np.count_nonzero((np.abs(field) <= table[0].absolute_bound) & (field != 0))
+    assert table[0].below == below / np.count_nonzero(field) > 0.8
+    assert "fill_value=" not in str(tailrace.suggest_bound(FIELD, rel=1e-3))
+
+
 @pytest.mark.parametrize("fill", [None, -9.0])
 def test_large_arrays_are_judged_by_whole_chunks(fill):
     field = smooth((40, 60, 50))
