@@ -133,6 +133,20 @@ def test_pip_install(tmp_path):
         with h5py.File("u.nc") as file:
             assert 0 < abs(file["u"][...] - u).max() <= 0.01
         assert "mpi" not in open("/proc/self/maps").read()
+        from importlib.metadata import entry_points
+        for group, n_codecs in (("numcodecs.codecs", 2), ("zarr.codecs", 4)):
+            ours = [one for one in entry_points(group=group) if one.dist.name == "tailrace"]
+            assert len(ours) == n_codecs, group
+        assert tailrace.report("u.nc", "u.nc", "page.html").ok
+        table = tailrace.suggest_bound(u)
+        for call, lacks in ((table.plot, "matplotlib"),
+                            (lambda: tailrace.references("u.nc"), "numcodecs")):
+            try:
+                call()
+            except ImportError as error:
+                assert f"pip install {lacks}" in str(error)
+            else:
+                raise AssertionError(lacks)
     """, clean, tmp_path)
 
 
