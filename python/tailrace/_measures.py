@@ -9,8 +9,9 @@ NaN or infinite are counted as lost, and then left out as well.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -55,6 +56,22 @@ def fill_among(attrs: Any) -> Any:
         if np.size(found) == 1 and np.ndim(found) == 1:
             return np.asarray(found)[0]  # h5py's
     return None
+
+
+@contextlib.contextmanager
+def as_stored(data: Any) -> Iterator[Any]:
+    """The attributes of an array of any package; netCDF4's gives its values as they are stored
+    meanwhile, neither masked nor scaled."""
+    if not hasattr(data, "set_auto_maskandscale"):
+        yield getattr(data, "attrs", {})
+        return
+    masked, scaled = data.mask, data.scale
+    data.set_auto_maskandscale(False)
+    try:
+        yield {name: data.getncattr(name) for name in data.ncattrs()}
+    finally:
+        data.set_auto_mask(masked)
+        data.set_auto_scale(scaled)
 
 
 def space_axes(rank: int, axes: Optional[Sequence[int]] = None) -> tuple[int, ...]:

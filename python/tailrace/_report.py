@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
-from ._measures import Effects, Numbers, Shells, Values, counted, fill_among, power_of
+from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among, power_of
 from ._model import netcdf_path
 from ._progress import Progress
 from ._settings import bound_words
@@ -280,10 +280,12 @@ def _store(file: File, name: str, array: Any) -> None:
         array = array.filled(fill)
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         array = np.asarray(array)
-    attrs = getattr(array, "attrs", {})
+    with as_stored(array) as attrs:
+        _write(file, name, array, attrs, fill_among(attrs) if fill is None else fill)
+
+
+def _write(file: File, name: str, array: Any, attrs: Any, fill: Any) -> None:
     units = attrs.get("units") if hasattr(attrs, "get") else None
-    if fill is None and hasattr(attrs, "get"):
-        fill = fill_among(attrs)
     dims = [f"{name.strip('/').replace('/', '_')}_{at}" for at in range(len(array.shape))]
     file.create_variable(name, dims, data=array, codec="none", fill_value=fill,
                          attrs={"units": units} if isinstance(units, str) else None)

@@ -28,6 +28,7 @@ from ._measures import (
     Numbers,
     Shells,
     Values,
+    as_stored,
     bytes_text,
     counted,
     fill_among,
@@ -246,39 +247,35 @@ def suggest_bound(
     >>> table[0].max_error <= 1e-2
     True
     """
-    name, units = _name_of(data)
     if isinstance(data, np.ma.MaskedArray):
         fill_value = data.fill_value if fill_value is None else fill_value
         data = data.filled(fill_value)
     elif not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data)
-    _check_type(name, data)
-    if hasattr(data, "set_auto_maskandscale"):  # netCDF4's, whose attributes are its own.
-        data.set_auto_maskandscale(False)
-        attrs: Any = {name: data.getncattr(name) for name in data.ncattrs()}
-    else:
-        attrs = getattr(data, "attrs", {})
-    if fill_value is None:
-        fill_value = fill_among(attrs)
-    if fill_value is None:
-        fill_value = getattr(data, "fillvalue", None) or None  # h5py's, whose default is 0.
     bounds = _bounds_of(abs, rel, pw_rel, psnr)
-    try:
-        along = space_axes(len(data.shape), axes)
-    except ValueError as failure:
-        raise ArgumentError(f"{name}: {failure}") from None
-    sample = _sample_of(name, data, chunks, sample_bytes)
-    rows, about = _measure(name, data, sample, bounds, fill_value, along, codec, settings)
+    with as_stored(data) as attrs:
+        name, units = _name_of(data, attrs)
+        _check_type(name, data)
+        if fill_value is None:
+            fill_value = fill_among(attrs)
+        if fill_value is None:
+            fill_value = getattr(data, "fillvalue", None) or None  # h5py's, whose default is 0.
+        try:
+            along = space_axes(len(data.shape), axes)
+        except ValueError as failure:
+            raise ArgumentError(f"{name}: {failure}") from None
+        sample = _sample_of(name, data, chunks, sample_bytes)
+        rows, about = _measure(name, data, sample, bounds, fill_value, along, codec, settings)
     return BoundTable(rows, {**about, "name": name, "units": units, "codec": codec, "axes": along,
                              "shape": tuple(data.shape), "dtype": np.dtype(data.dtype),
                              "sample": sample.words})
 
 
-def _name_of(data: Any) -> tuple[str, str]:
-    name, units = getattr(data, "name", None), getattr(data, "attrs", {})
+def _name_of(data: Any, attrs: Any) -> tuple[str, str]:
+    name = getattr(data, "name", None)
     if not isinstance(name, str) or not name or hasattr(data, "dask"):
         name = "data"
-    units = units.get("units", "") if hasattr(units, "get") else ""
+    units = attrs.get("units", "") if hasattr(attrs, "get") else ""
     if isinstance(units, bytes):
         units = units.decode(errors="replace")
     return name.rpartition("/")[2] or name, units if isinstance(units, str) else ""

@@ -237,6 +237,9 @@ def test_arrays_files_and_mappings_go_together(files, tmp_path):
     assert list(made) == ["/u"] and made.ok
     with pytest.raises(ValueError, match="compared with 2 variables"):
         tailrace.report(field, {"a": field, "b": field}, page)
+    with netCDF4.Dataset(first) as file:
+        made = tailrace.report({"u": field}, {"u": file["u"]}, page, abs=0.1)
+        assert made.ok and "144 NaN, 48 fill" in read(page).words and file["u"].mask
     xarray = pytest.importorskip("xarray")
     pair = [xarray.open_dataset(path, engine="tailrace", mask_and_scale=False)[["u", "same"]]
             for path in (first, small)]

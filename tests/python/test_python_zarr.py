@@ -277,9 +277,10 @@ def test_xarray_over_references_equals_h5py(how, tmp_path):
         xarray.testing.assert_identical(dataset.drop_encoding(), expected.drop_encoding())
 
 
-def test_holes_exact_chunks_and_foreign_files(tmp_path):
+@pytest.mark.parametrize("user_block", [0, 1024])
+def test_holes_exact_chunks_and_foreign_files(user_block, tmp_path):
     path = tmp_path / "h.h5"
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", userblock_size=user_block) as file:
         for name, fill in (("filled", 7.5), ("zero", None)):
             u = file.create_dataset(name, (64, 20), "f4", chunks=(16, 8), fillvalue=fill,
                                     maxshape=(None, 20), compression=tailrace.Trz(abs=1e-2))
