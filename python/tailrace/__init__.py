@@ -27,7 +27,9 @@ they start. Arrays in memory go through encode() and decode():
 True
 """
 
+import importlib as _importlib
 import os as _os
+from typing import Any as _Any
 
 # Where the engine was built, for work on Tailrace itself.
 if _os.environ.get("TAILRACE_ENGINE_DIR"):
@@ -56,6 +58,15 @@ __all__ = [
     "register", "register_xor", "report", "suggest_bound", "train_book", "verify",
     "write_dataset", "write_datatree",
 ]
+
+
+
+def __getattr__(name: str) -> _Any:
+    """The codecs of numcodecs and zarr, which are imported when somebody asks for them."""
+    if name in ("numcodecs", "zarr"):
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 register()
 register_xor()

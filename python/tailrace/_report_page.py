@@ -7,9 +7,10 @@ inside the page, as images, so that nothing in them reaches the page itself.
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Optional
@@ -278,14 +279,12 @@ def write_page(report: Report, names: tuple[str, str], title: Optional[str], fig
             "variable was compared. Errors are decoded less original values; PSNR is relative to "
             "the range of the original.</small></p></body></html>\n")
     folder = os.path.dirname(os.path.abspath(report.path))
-    handle, made = tempfile.mkstemp(prefix=".report_", suffix=".html", dir=folder)
+    made = os.path.join(folder, f".report_{os.getpid()}_{secrets.token_hex(4)}.html")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+        with open(made, "x", encoding="utf-8", errors="replace") as file:
             file.write(page)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(made, 0o666 & ~mask)
         os.replace(made, report.path)
     except BaseException:
-        os.unlink(made)
+        with contextlib.suppress(OSError):
+            os.unlink(made)
         raise

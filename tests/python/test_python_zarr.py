@@ -3,6 +3,7 @@ h5py gives of the file that the HDF5 filter wrote, byte by byte."""
 
 import importlib.metadata
 import json
+import pickle
 
 import h5py
 import numpy as np
@@ -17,8 +18,6 @@ zarr = pytest.importorskip("zarr")
 xarray = pytest.importorskip("xarray")
 if zarr.__version__.startswith("2."):
     pytest.skip("zarr 3 is needed", allow_module_level=True)
-import tailrace.numcodecs  # noqa: E402
-import tailrace.zarr  # noqa: E402
 
 FIELD = smooth((20, 30, 41))
 CHUNKS = (8, 16, 41)
@@ -66,6 +65,7 @@ def test_a_chunk_is_what_the_filter_stores(stored, name):
     made = numcodecs.get_codec({"id": codec, "cd_values": [int(word) for word in words]})
     assert made.encode(values) == data
     again = numcodecs.get_codec(json.loads(json.dumps(made.get_config())))
+    assert pickle.loads(pickle.dumps(made)) == made
     assert again == made and again.get_config() == made.get_config()
     decoded = again.decode(data).view("f4").reshape(8, 16, 41)
     assert np.array_equal(decoded, dataset[8:16, :16])
@@ -88,6 +88,9 @@ def test_an_array_of_zarr_holds_the_filters_bytes(stored, format, tmp_path):
     array = zarr.create_array(tmp_path / "a.zarr", shape=FIELD.shape, chunks=CHUNKS, dtype="f4",
                               zarr_format=2 if format == 2 else 3, **how)
     array[...] = FIELD
+    for one in how.values():
+        for made in one if isinstance(one, list) else [one] if one is not None else []:
+            assert pickle.loads(pickle.dumps(made)) == made
     key = tmp_path / "a.zarr" / ("1.0.0" if format == 2 else "c/1/0/0")
     assert key.read_bytes() == chunk_of(file["u"], (1, 0, 0))[0]
     again = zarr.open(tmp_path / "a.zarr", mode="r")
