@@ -173,6 +173,7 @@ class Effects:
         self._fill = fill
         self._shells = shells
         self._centre: Optional[float] = None
+        self._exponent = 0  # All below is of values times 2**-exponent, whose squares are numbers.
         self.n = 0  #: Values that were compared.
         self.n_lost = 0  #: Numbers that came back as none.
         self._sums = np.zeros(4)  # Of both sides, about the centre: values, then squares.
@@ -191,19 +192,23 @@ class Effects:
         self.n_lost += lost
         if lost:
             self.max_error = math.inf
-        first: Numbers = original.astype(np.float64)
-        second: Numbers = decoded.astype(np.float64)
-        values, others = first[mask], second[mask]
-        if values.size == 0:
+        if not mask.any():
             return
         if self._centre is None:
-            self._centre = float(values.mean())
+            self._exponent = _extreme_exponent(float(np.abs(original[mask]).max()))
+        first = _scaled(original, self._exponent, mask)
+        second = _scaled(decoded, self._exponent, mask)
+        values, others = first[mask], second[mask]
+        block_mean = float(values.mean())
+        if self._centre is None:
+            self._centre = block_mean
         self.n += values.size
         sizes = np.abs(values)
-        self._n_below += [np.count_nonzero((sizes <= self._bound) & (sizes > 0)),
+        bound = math.ldexp(self._bound, -self._exponent) if self._exponent else self._bound
+        self._n_below += [np.count_nonzero((sizes <= bound) & (sizes > 0)),
                           np.count_nonzero(sizes)]
         error = np.abs(others - values)
-        self.max_error = max(self.max_error, float(error.max()))
+        self.max_error = max(self.max_error, self._unscaled(float(error.max())))
         self._square_error += float(np.square(error).sum())
         self._least = min(self._least, float(values.min()))
         self._greatest = max(self._greatest, float(values.max()))
@@ -221,24 +226,41 @@ class Effects:
             other = (second[ends[0]] - second[ends[1]])[known]
             self._gradient += [np.square(slope).sum(), np.square(other - slope).sum()]
         if self._shells is not None:
-            self.power += power_of(self._shells, first, mask, self._centre, self._axes)
-            self.power_decoded += power_of(self._shells, second, mask, self._centre, self._axes)
+            self.power += power_of(self._shells, first, mask, block_mean, self._axes)
+            self.power_decoded += power_of(self._shells, second, mask, block_mean, self._axes)
+
+    def power_of_errors(self, original: Values, decoded: Values) -> Numbers:
+        """The power of a block's errors, to be held against that of the blocks that were added."""
+        if self._shells is None:
+            return np.zeros(0)
+        mask = counted(original, self._fill) & np.isfinite(decoded)
+        errors = (_scaled(decoded, self._exponent, mask)
+                  - _scaled(original, self._exponent, mask))
+        return power_of(self._shells, errors, mask, 0.0, self._axes)
+
+    def _unscaled(self, value: float) -> float:
+        try:
+            return math.ldexp(value, self._exponent) if self._exponent else value
+        except OverflowError:
+            return math.copysign(math.inf, value)
 
     # --- what came out ------------------------------------------------------------------------
 
     @property
     def range(self) -> tuple[float, float]:
         """Least and greatest of the original; (0, 0) without a value."""
-        return (self._least, self._greatest) if self.n else (0.0, 0.0)
+        if not self.n:
+            return 0.0, 0.0
+        return self._unscaled(self._least), self._unscaled(self._greatest)
 
     @property
     def mean(self) -> float:
-        return float((self._centre or 0.0) + self._sums[0] / max(self.n, 1))
+        return self._unscaled(float((self._centre or 0.0) + self._sums[0] / max(self.n, 1)))
 
     @property
     def mean_change(self) -> float:
         """Mean of the decoded values less that of the originals, in their unit."""
-        return float(self._sums[1] - self._sums[0]) / max(self.n, 1)
+        return self._unscaled(float(self._sums[1] - self._sums[0]) / max(self.n, 1))
 
     def _deviation(self, side: int) -> float:
         n = max(self.n, 1)
@@ -247,7 +269,13 @@ class Effects:
     @property
     def std(self) -> float:
         """Standard deviation of the original."""
-        return self._deviation(0)
+        return self._unscaled(self._deviation(0))
+
+    @property
+    def mean_shift(self) -> float:
+        """mean_change in standard deviations."""
+        n = max(self.n, 1)
+        return share(float(self._sums[1] - self._sums[0]) / n, self._deviation(0))
 
     @property
     def std_change(self) -> float:
@@ -267,7 +295,7 @@ class Effects:
     @property
     def psnr_db(self) -> Optional[float]:
         """Peak signal to noise ratio in dB; None: exactly equal, or without a range."""
-        least, greatest = self.range
+        least, greatest = self._least, self._greatest
         if self._square_error == 0 or greatest <= least or not math.isfinite(self._square_error):
             return None
         return 20 * math.log10((greatest - least) / math.sqrt(self._square_error / self.n))
@@ -284,6 +312,26 @@ def ratio_text(ratio: float) -> str:
     ('3.142', '123457')
     """
     return f"{ratio:.4g}" if ratio < 1e4 else f"{ratio:.0f}"
+
+
+def _extreme_exponent(largest: float) -> int:
+    """By which power of 2 values are divided so that their squares are finite and not 0; 0 for all
+    but extreme ones."""
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return 0
+    return math.frexp(largest)[1]
+
+
+def _scaled(values: Values, exponent: int, mask: npt.NDArray[np.bool_]) -> Numbers:
+    """In double precision, times 2**-exponent; 0 where the mask has none."""
+    found: Numbers = values.astype(np.float64)
+    if exponent:
+        # In two steps, since 2**1074 is no number.
+        found = np.ldexp(np.ldexp(np.where(mask, found, 0.0), -exponent // 2),
+                         -exponent - -exponent // 2)
+    else:
+        found[~mask] = 0.0
+    return found
 
 
 def share(part: float, whole: float) -> float:

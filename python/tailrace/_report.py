@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
-from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among, power_of
+from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among
 from ._model import netcdf_path
 from ._progress import Progress
 from ._settings import bound_words
@@ -497,10 +497,7 @@ def _spectra_of(first: Any, second: Any, fill: Any, axes: Sequence[int], middle:
     shells = Shells([extents[axis] for axis in axes])
     near = Effects(tuple(axes), fill, shells)
     near.add(one, other)
-    known = counted(one, fill) & np.isfinite(other)
-    with np.errstate(all="ignore"):
-        error = np.where(known, other.astype(np.float64) - one.astype(np.float64), 0.0)
-    difference = power_of(shells, error, known, 0.0, tuple(axes))
+    difference = near.power_of_errors(one, other)
     parts = [f"{name} {part.start} to {part.stop - 1}" for name, part in zip(names, key)
              if part.stop - part.start > 1]
     whole = all(part.stop - part.start == n for part, n in zip(key, shape))

@@ -171,7 +171,7 @@ def _facts(one: VariableReport) -> str:
                              "and are left out of what follows"))
     if one.effects is not None and one.effects.n:
         was = one.effects
-        shift = was.mean_change / was.std if was.std else 0.0
+        shift = was.mean_shift
         rows += [("mean", f"{was.mean:.6g}{unit}, changed by {was.mean_change:+.3g} "
                           f"({percent_text(shift, sign=True)} % of the standard deviation)"),
                  ("standard deviation", f"{was.std:.6g}{unit}, changed by "

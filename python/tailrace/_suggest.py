@@ -422,7 +422,7 @@ def _measure(
             rows.append(BoundEffect(
                 f"{mode}={value:g}", absolute, sum(block.nbytes for block in blocks), n_bytes,
                 effects.max_error, effects.psnr_db, effects.mean_change,
-                effects.mean_change / effects.std if effects.std else 0.0, effects.std_change,
+                effects.mean_shift, effects.std_change,
                 effects.gradient_error, effects.spectrum_kept, effects.below,
                 effects.power_decoded))
     finally:

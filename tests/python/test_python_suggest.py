@@ -233,6 +233,27 @@ def test_nothing_to_lose(data):
     assert not {"inf", "-inf", "NaN"} & set(str(table).replace("NaN, inf", "").split())
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("factor", [1e200, 1.7e308, 1e-290, 1e-310])
+def test_values_whose_squares_are_no_numbers(factor):
+    """The same shares as those of values that are."""
+    near = np.clip(FIELD / np.abs(FIELD).max(), -1, 1).astype("f8")
+    table = tailrace.suggest_bound(near * factor, rel=[1e-2, 1e-3])
+    expected = tailrace.suggest_bound(near, rel=[1e-2, 1e-3])
+    assert table.std == pytest.approx(factor * expected.std, rel=1e-6)
+    assert table.mean == pytest.approx(factor * expected.mean, rel=1e-6)
+    for row, other in zip(table, expected):
+        assert row.max_error <= row.absolute_bound
+        if factor in (1.7e308, 1e-310):
+            assert row.max_error == row.gradient_error == 0  # There trz keeps values exactly.
+            continue
+        assert row.max_error > 0
+        assert row.gradient_error == pytest.approx(other.gradient_error, rel=0.3)
+        assert row.psnr_db == pytest.approx(other.psnr_db, abs=1)
+        assert row.spectrum_kept == pytest.approx(other.spectrum_kept, abs=0.2)
+    assert max(map(len, str(table).splitlines())) <= 80
+
+
 REFUSED = {
     "integers": (lambda: tailrace.suggest_bound(np.arange(9)), TypeError,
                  "data holds int64, which is always stored exactly"),
