@@ -116,7 +116,7 @@ def _banner(report: Report) -> str:
     n_other = len(report) - len(judged)
     if n_other:
         text = f"{n_other} of {len(report)} variables have no known error bound to be held to"
-        rest = f"; the other {len(judged)} are within theirs" if judged else ""
+        rest = f"; {len(judged)} within theirs" if judged else ""
         return f'<p class="banner none">{text}{rest}.</p>'
     if len(judged) == 1:
         text = "The variable is within its error bound, every value of it."

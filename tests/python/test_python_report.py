@@ -185,6 +185,24 @@ def test_what_comes_from_files_is_escaped(tmp_path):
     assert "<b>w" not in made._repr_html_() and "&lt;b&gt;w" in made._repr_html_()
 
 
+def test_files_of_others_without_a_bound_get_no_verdict(tmp_path):
+    for name, values in (("first.h5", FIELD), ("other.h5", np.round(FIELD, 2))):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["u"] = values
+            file["n"] = np.arange(5)
+    told = []
+    made = tailrace.report(tmp_path / "first.h5", tmp_path / "other.h5", tmp_path / "r.html",
+                           figures=False, progress=lambda done, total: told.append((done, total)))
+    assert made["u"].kept is None and made["u"].bound == "none known" and made["n"].kept
+    assert made["u"].max_error == np.abs(np.round(FIELD, 2).astype("f8") - FIELD).max()
+    assert told and told[-1][0] == told[-1][1]
+    words = read(tmp_path / "r.html").words
+    assert ("1 of 2 variables have no known error bound to be held to; 1 within "
+            "theirs") in words
+    assert tailrace.report(tmp_path / "first.h5", tmp_path / "other.h5", tmp_path / "r.html",
+                           figures=False, abs=0.0051)["u"].kept
+
+
 def without_matplotlib(monkeypatch):
     for name in [key for key in sys.modules if key.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
