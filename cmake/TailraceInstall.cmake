@@ -22,6 +22,24 @@ if(TARGET tailrace_cli)
   install(PROGRAMS frontends/cli/exact_schedule.py DESTINATION share/tailrace)
 endif()
 
+# Manual pages and completions, made by the program from its own options.
+if(TARGET tailrace_cli AND NOT CMAKE_CROSSCOMPILING)
+  set(pages "${PROJECT_BINARY_DIR}/pages")
+  add_custom_command(OUTPUT "${pages}/tailrace.fish"
+                     COMMAND tailrace_cli man "${pages}/man1"
+                     COMMAND tailrace_cli completions bash > "${pages}/tailrace.bash"
+                     COMMAND tailrace_cli completions zsh > "${pages}/_tailrace"
+                     COMMAND tailrace_cli completions fish > "${pages}/tailrace.fish"
+                     DEPENDS tailrace_cli VERBATIM)
+  add_custom_target(tailrace_pages ALL DEPENDS "${pages}/tailrace.fish")
+  install(DIRECTORY "${pages}/man1" DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES "${pages}/tailrace.bash" RENAME tailrace
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES "${pages}/_tailrace" DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES "${pages}/tailrace.fish"
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tailrace)
 install(EXPORT tailraceTargets NAMESPACE tailrace:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/tailraceConfig.cmake.in

@@ -130,9 +130,10 @@ std::string version_text() {
 }
 
 /// The commands, in the order in which --help lists them.
-constexpr std::array adders = {add_repack,     add_concat,  add_export,   add_verify,
-                               add_info,       add_recover, add_options,  add_filter_args,
-                               add_train_book, add_profile, add_schedule, add_simulate};
+constexpr std::array adders = {add_repack,     add_concat,     add_export,   add_verify,
+                               add_info,       add_recover,    add_options,  add_filter_args,
+                               add_train_book, add_profile,    add_schedule, add_simulate,
+                               add_man,        add_completions};
 
 std::unique_ptr<CLI::App> make_parser(bool& version, std::map<std::string, Command>& commands) {
   auto app = std::make_unique<CLI::App>(main_description, "tailrace");
