@@ -80,3 +80,5 @@ if(TAILRACE_FORTRAN_FOUND)
   install(FILES "${PROJECT_BINARY_DIR}/tailrace-fortran.pc"
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
+
+include(TailraceSbom)
