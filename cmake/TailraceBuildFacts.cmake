@@ -20,4 +20,5 @@ file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/build_facts.hpp" @ONLY CO
      "// Made by cmake/TailraceBuildFacts.cmake.\n#pragma once\n\n\
 inline constexpr const char* build_commit = \"@tailrace_commit@\";\n\
 inline constexpr const char* build_compiler = \"@tailrace_compiler@\";\n\
+inline constexpr const char* build_hdf5 = \"@TAILRACE_HDF5_VERSION@\";\n\
 inline constexpr const char* build_type = \"@CMAKE_BUILD_TYPE@\";\n")

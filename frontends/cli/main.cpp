@@ -104,13 +104,27 @@ std::string plugin_state(const CodecEntry& entry) {
                                                       : made.status().message();
 }
 
+/// The sets that the codecs' kernels were compiled for, and which of these this processor has.
+std::string instruction_sets() {
+  std::string compiled = trz::isa_name(trz::Isa::plain);
+  std::string present = compiled;
+  if (TRZ_X86 != 0) {
+    for (const trz::Isa isa : {trz::Isa::avx2, trz::Isa::avx512}) {
+      compiled.append(" ").append(trz::isa_name(isa));
+      if (trz::isa_supported(isa)) present.append(" ").append(trz::isa_name(isa));
+    }
+  }
+  return fmt::format("kernels  for {}; this processor has {}\n", compiled, present);
+}
+
 /// What `tailrace --version` prints: what this program is made of, and which codecs it can reach.
 std::string version_text() {
   std::string out = fmt::format("tailrace {}\n", TAILRACE_VERSION);
   out += fmt::format("commit   {}\n", build_commit);
   out += fmt::format("built    by {}, {}; uses {} here\n", build_compiler, build_type,
                      trz::isa_name(trz::best_isa()));
-  out += fmt::format("HDF5     {}\n", hdf5_library_version());
+  out += instruction_sets();
+  out += fmt::format("HDF5     {} (built against {})\n", hdf5_library_version(), build_hdf5);
   out += fmt::format("MPI      {}\n", mpi_version());
   out += "codecs   built in:";
   std::string plugins;

@@ -186,4 +186,9 @@ def test_help_and_version():
     assert "HDF5" in version and "MPI" in version and "portable" in version
     assert re.search(r"^commit   \S+.*\nbuilt    by \S+ [0-9.]+, \w+; "
                      r"uses (plain|avx2|avx512) here$", version, re.M)
+    kernels = re.search(r"^kernels  for (.*); this processor has (.*)$", version, re.M)
+    used = re.search(r"uses (\w+) here", version)[1]
+    assert {"plain", used} <= set(kernels[2].split()) <= set(kernels[1].split())
+    hdf5 = re.search(r"^HDF5     ([0-9.]+) \(built against ([0-9.]+)\)$", version, re.M)
+    assert hdf5[1].split(".")[:2] == hdf5[2].split(".")[:2]
     assert "repack" in tailrace(code=2).stderr
