@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import h5py
@@ -296,6 +297,11 @@ def test_attributes_that_say_how_values_are_stored(attributes, tmp_path):
     done = tailrace("verify", exact, lossy, code=1 if attributes == "off" else 0)
     assert ("records no error bound" in done.stdout) == (attributes == "off")
     tailrace("verify", exact, lossy, "--field", "/part_*:bound=abs=0.5")
+    inputs = [tmp_path / "a.nc", tmp_path / "b.nc"]
+    for path in inputs:
+        shutil.copy(lossy, path)
+    tailrace("concat", "-o", tmp_path / "all.h5", *inputs, ranks=2)
+    tailrace("verify", "--concat", tmp_path / "all.h5", *inputs)
     done = run([built("bin", "pnetcdf", "open_any_relinked"), lossy, "extend"], 2)
     assert done.stdout.startswith("1 attributes\n"), "the program's own alone"
     again, more, _ = count(lossy)
