@@ -1,12 +1,13 @@
-# Installation: library, headers, programs, the CMake package and tailrace.pc.
+# Installation: library, headers, programs, the CMake package and tailrace.pc. Components: "dev" is
+# what compiling against it needs, "plugins" the filters, and all else has none (TailraceDeb.cmake).
 #
 # A project that uses Tailrace needs neither HDF5's nor MPI's headers; a static library passes its
 # link dependencies on, which the package file then looks for.
 
 install(TARGETS tailrace EXPORT tailraceTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/tailrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+install(DIRECTORY include/tailrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(FILES LICENSE README.md CHANGELOG.md SECURITY.md CITATION.cff
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -41,7 +42,8 @@ if(TARGET tailrace_cli AND NOT CMAKE_CROSSCOMPILING)
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tailrace)
-install(EXPORT tailraceTargets NAMESPACE tailrace:: DESTINATION ${package_folder})
+install(EXPORT tailraceTargets NAMESPACE tailrace:: DESTINATION ${package_folder}
+        COMPONENT dev)
 configure_package_config_file(cmake/tailraceConfig.cmake.in
                               "${PROJECT_BINARY_DIR}/tailraceConfig.cmake"
                               INSTALL_DESTINATION ${package_folder})
@@ -49,7 +51,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/tailraceConfigVersion.cm
                                  COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/tailraceConfig.cmake"
               "${PROJECT_BINARY_DIR}/tailraceConfigVersion.cmake"
-        DESTINATION ${package_folder})
+        DESTINATION ${package_folder} COMPONENT dev)
 
 # pkg-config knows no targets, so the private libraries of a static build are spelt out.
 set(TAILRACE_PC_PRIVATE_LIBS "${TAILRACE_DEFLATE_LDFLAGS};${TAILRACE_ZSTD_LDFLAGS};${SERIAL_HDF5_LIBRARIES}")
@@ -74,11 +76,14 @@ file(RELATIVE_PATH TAILRACE_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
      "${CMAKE_INSTALL_PREFIX}")
 configure_file(cmake/tailrace.pc.in "${PROJECT_BINARY_DIR}/tailrace.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/tailrace.pc"
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 if(TAILRACE_FORTRAN_FOUND)
   configure_file(cmake/tailrace-fortran.pc.in "${PROJECT_BINARY_DIR}/tailrace-fortran.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/tailrace-fortran.pc"
-          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endif()
 
 include(TailraceSbom)
+if(PROJECT_IS_TOP_LEVEL)
+  include(TailraceDeb)
+endif()

@@ -53,6 +53,6 @@ endforeach()
 
 install(TARGETS tailrace_pnetcdf LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES frontends/pnetcdf/tailrace_pnetcdf.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailrace)
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailrace COMPONENT dev)
 # The links point to the folder above here and there, so they are installed as they are.
 install(DIRECTORY "${folder}" DESTINATION ${CMAKE_INSTALL_LIBDIR})

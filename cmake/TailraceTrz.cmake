@@ -136,7 +136,8 @@ function(tailrace_filter_plugin name)
   if(TAILRACE_FILTER_ONLY OR TAILRACE_WHEEL)
     install(TARGETS ${name} LIBRARY DESTINATION plugins)
   else()
-    install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hdf5/plugin)
+    install(TARGETS ${name}
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hdf5/plugin COMPONENT plugins)
   endif()
 endfunction()
 
