@@ -46,7 +46,7 @@ say_why() {
     grep -E -m 12 -A 12 '\*\*\*(Failed|Timeout|Exception|Not Run)|^E  |Failure$|ERROR: |FAILED: |error: ' "$2" || true
     echo "[its last lines]"
     tail -n 12 "$2"
-  } | cut -c 1-400 | head -n 120
+  } | cut -c 1-400 | sed -n '1,120p'
 }
 
 finish() {
