@@ -38,6 +38,7 @@ const std::map<std::string, Pair>& pairs() {
       {"fsync", {"off", "on"}},
       {"journal", {"off", "on"}},
       {"replace", {"off", "on"}},
+      {"attributes", {"one", "off"}},
       {"trace", {"off", "on"}},
       {"trace-file", {"a.json", "b.json"}},
       {"for", {"speed", "size"}},
@@ -92,6 +93,12 @@ void try_option(const OptionCase& option, bool as_default) {
   SCOPED_TRACE(option.name);
   const auto pair = pairs().find(option.name);
   ASSERT_NE(pair, pairs().end()) << "a new option needs a line in this test";
+  if (!option.of_steps) {
+    const Outcome refused =
+        write_one(scratch("refused.h5"), option.name + "=" + pair->second.usual);
+    expect_everywhere(refused, TAILRACE_ERROR_INVALID_ARGUMENT, {option.name.c_str()});
+    return;
+  }
   const std::string own = option.name + "=" + (is_last() ? pair->second.other : pair->second.usual);
   const std::string path = scratch(option.name + (as_default ? ".h5" : ".field.h5"));
   const Outcome outcome = as_default ? write_one(path, own) : write_one(path, "", own);

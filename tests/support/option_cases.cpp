@@ -9,13 +9,15 @@ namespace api_test {
 
 std::vector<OptionCase> option_cases() {
   std::vector<OptionCase> cases;
-  for (const auto& entry : tailrace::file_option_table()) {
-    cases.push_back({std::string(entry.name), true, entry.agreement == tailrace::Agreement::alike});
-  }
-  for (const auto& entry : tailrace::field_option_table()) {
-    cases.push_back(
-        {std::string(entry.name), false, entry.agreement == tailrace::Agreement::alike});
-  }
+  const auto add = [&cases](const auto& table, bool of_file) {
+    for (const auto& entry : table) {
+      const bool of_steps = (entry.engines & static_cast<unsigned>(tailrace::Engine::write)) != 0;
+      cases.push_back({std::string(entry.name), of_file,
+                       entry.agreement == tailrace::Agreement::alike, of_steps});
+    }
+  };
+  add(tailrace::file_option_table(), true);
+  add(tailrace::field_option_table(), false);
   return cases;
 }
 

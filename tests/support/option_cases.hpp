@@ -10,7 +10,8 @@ namespace api_test {
 struct OptionCase {
   std::string name;
   bool of_file = false;
-  bool alike = false;  ///< All ranks must give the same.
+  bool alike = false;     ///< All ranks must give the same.
+  bool of_steps = false;  ///< A Writer serves it; others it refuses.
 };
 std::vector<OptionCase> option_cases();
 
