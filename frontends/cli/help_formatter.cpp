@@ -37,6 +37,16 @@ std::string entry(const std::string& name, const std::string& text) {
 
 }  // namespace
 
+OptionValue value_of(const CLI::Option& option) {
+  const std::string unit = option.get_type_name();
+  // CLI11 shows what such a flag means without a value, "--why{predicted}".
+  const std::string shown = option.get_name(false, true);
+  if (const std::size_t brace = shown.find('{'); brace != std::string::npos) {
+    return {unit.empty() ? shown.substr(brace + 1, shown.find('}') - brace - 1) : unit, true};
+  }
+  return {option.get_type_size() != 0 ? unit : "", false};
+}
+
 HelpFormatter::HelpFormatter() { label("Positionals", "Arguments"); }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
@@ -44,13 +54,11 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   if (const std::size_t comma = name.find(','); comma != std::string::npos) {
     name.insert(comma + 1, " ");
   }
-  const std::string unit = option->get_type_name();
-  if (const std::size_t brace = name.find('{'); brace != std::string::npos) {
-    // A flag that may be given a value: CLI11 shows what it means without, "--why{predicted}".
-    const std::string value = name.substr(brace + 1, name.size() - brace - 2);
-    name = fmt::format("{}[={}]", name.substr(0, brace), unit.empty() ? value : unit);
-  } else if (!is_positional && option->get_type_size() != 0) {
-    name += " " + unit;
+  const OptionValue value = value_of(*option);
+  if (value.optional) {
+    name = fmt::format("{}[={}]", name.substr(0, name.find('{')), value.word);
+  } else if (!is_positional && !value.word.empty()) {
+    name += " " + value.word;
   }
   return entry(name, option->get_description());
 }

@@ -7,6 +7,13 @@
 
 namespace tailrace::cli {
 
+/// What stands for an option's value in texts.
+struct OptionValue {
+  std::string word;       ///< "FILE"; empty: it takes none.
+  bool optional = false;  ///< A flag that may be given one, --why[=predicted].
+};
+OptionValue value_of(const CLI::Option& option);
+
 class HelpFormatter final : public CLI::Formatter {
  public:
   HelpFormatter();

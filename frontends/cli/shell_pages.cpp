@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "commands.hpp"
+#include "help_formatter.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -34,8 +35,7 @@ Examples:
 
 struct OptionPage {
   std::vector<std::string> names;  ///< "-o", "--output"; of an argument its one word.
-  std::string unit;                ///< What its value is; empty: it takes none.
-  bool value_optional = false;     ///< --why[=predicted]
+  OptionValue value;
   bool argument = false;
   std::string group;
   std::string text;
@@ -60,13 +60,7 @@ OptionPage option_page(const CLI::Option& option) {
   }
   for (const std::string& name : option.get_snames()) page.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) page.names.push_back("--" + name);
-  const std::string shown = option.get_name(false, true);
-  const std::size_t brace = shown.find('{');
-  page.value_optional = brace != std::string::npos;
-  if (page.value_optional) page.unit = shown.substr(brace + 1, shown.find('}') - brace - 1);
-  if (page.value_optional ? !option.get_type_name().empty() : option.get_type_size() != 0) {
-    page.unit = option.get_type_name();
-  }
+  page.value = value_of(option);
   return page;
 }
 
@@ -166,9 +160,9 @@ std::string option_heading(const OptionPage& option) {
   for (const std::string& name : option.names) {
     out += (out.empty() ? "" : ", ") + fmt::format("\\fB{}\\fR", troff(name));
   }
-  if (option.unit.empty()) return out;
-  const std::string unit = fmt::format("\\fI{}\\fR", troff(option.unit));
-  return out + (option.value_optional ? "[=" + unit + "]" : " " + unit);
+  if (option.value.word.empty()) return out;
+  const std::string unit = fmt::format("\\fI{}\\fR", troff(option.value.word));
+  return out + (option.value.optional ? "[=" + unit + "]" : " " + unit);
 }
 
 std::string options_section(const CommandPage& page) {
@@ -320,12 +314,12 @@ std::string zsh_spec(const OptionPage& option) {
     text += c;
   }
   std::string unit;
-  for (const char c : option.unit) unit += c == ':' ? std::string("\\:") : std::string(1, c);
+  for (const char c : option.value.word) unit += c == ':' ? std::string("\\:") : std::string(1, c);
   std::string value;
-  if (!unit.empty()) value = (option.value_optional ? "::" : ":") + unit + ":_files";
+  if (!unit.empty()) value = (option.value.optional ? "::" : ":") + unit + ":_files";
   std::string out;
   for (std::string name : option.names) {
-    if (!unit.empty()) name += option.value_optional ? "=-" : name.starts_with("--") ? "=" : "+";
+    if (!unit.empty()) name += option.value.optional ? "=-" : name.starts_with("--") ? "=" : "+";
     out += fmt::format("        '*{}[{}]{}' \\\n", name, quoted_for_shell(text),
                        quoted_for_shell(value));
   }
@@ -381,7 +375,7 @@ std::string fish_completions(const std::vector<CommandPage>& pages) {
       for (const std::string& name : option.names) {
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
-      if (!option.unit.empty() && !option.value_optional) out += " -r";
+      if (!option.value.word.empty() && !option.value.optional) out += " -r";
       out += fmt::format(" -d '{}'\n", quoted_for_shell(first_sentence(option.text)));
     }
   }

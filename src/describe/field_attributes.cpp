@@ -2,6 +2,8 @@
 
 #include "describe/field_attributes.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -98,12 +100,10 @@ FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
 
 /// The version in the file's note; empty if it has none.
 std::string version_in_note(hid_t file) {
-  const std::string text = hdf5_text_attribute(file, file_note_attribute);
-  constexpr std::string_view kKey = "\"version\": \"";
-  const std::size_t at = text.find(kKey);
-  if (at == std::string::npos) return "";
-  const std::size_t first = at + kKey.size();
-  return text.substr(first, text.find('"', first) - first);
+  const auto note =
+      nlohmann::json::parse(hdf5_text_attribute(file, file_note_attribute), nullptr, false);
+  const bool told = note.is_object() && note.contains("version") && note["version"].is_string();
+  return told ? note["version"].get<std::string>() : "";
 }
 
 Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
