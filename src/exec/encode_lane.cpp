@@ -272,9 +272,9 @@ EncodeLane::~EncodeLane() { finish(); }
 
 void EncodeLane::push(StagedChunk chunk) {
   const std::scoped_lock lock(mutex_);
-  waiting_bytes_ += chunk.budget_bytes;
+  amount_waiting_.add(chunk);
   waiting_.push_back(std::move(chunk));
-  if (held_back_ && waiting_bytes_ <= kHeldBackMost) return;
+  if (held_back_ && amount_waiting_.budget_bytes <= kHeldBackMost) return;
   if (std::exchange(held_back_, false)) {
     wake_all();
   } else if (n_at_work_ < n_threads_) {
@@ -305,9 +305,9 @@ void EncodeLane::wake_one() {
   if (*resting) ++n_at_work_;
 }
 
-EncodeLane::Waiting EncodeLane::waiting() const {
+StagedAmount EncodeLane::waiting() const {
   const std::scoped_lock lock(mutex_);
-  return {waiting_.size(), waiting_bytes_};
+  return amount_waiting_;
 }
 
 bool EncodeLane::idle() const {
@@ -342,7 +342,7 @@ bool EncodeLane::encode_here(const LaneOutlook& outlook) {
     if (!budget_.try_take(place->extra_bytes)) return false;
     chunk = std::move(*place);
     waiting_.erase(place);
-    waiting_bytes_ -= chunk.budget_bytes;
+    amount_waiting_.remove(chunk);
     ++n_running_;
   }
   chunk.budget_bytes += std::exchange(chunk.extra_bytes, 0);
@@ -372,7 +372,7 @@ void EncodeLane::run(std::int32_t lane_number) {
       }
       chunk = std::move(waiting_.front());
       waiting_.pop_front();
-      waiting_bytes_ -= chunk.budget_bytes;
+      amount_waiting_.remove(chunk);
       ++n_running_;
     }
     take_extra(chunk);

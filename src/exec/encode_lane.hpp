@@ -79,9 +79,28 @@ struct StagedChunk {
   Buffer values;  ///< Unallocated: all values are in this rank's puts.
   bool gathered =
       false;  ///< `values` holds this rank's own, too: the puts are not needed any more.
+  std::uint64_t values_bytes = 0;  ///< Of the chunk, whether in `values` or in puts.
   std::uint64_t budget_bytes = 0;
   std::uint64_t extra_bytes = 0;  ///< To be taken from the budget before it is encoded.
   double encode_s = 0;            ///< As forecast; 0: not known.
+};
+
+/// What is staged somewhere, together.
+struct StagedAmount {
+  std::size_t n_chunks = 0;
+  std::uint64_t values_bytes = 0;
+  std::uint64_t budget_bytes = 0;  ///< Memory that they have taken.
+
+  void add(const StagedChunk& chunk) {
+    ++n_chunks;
+    values_bytes += chunk.values_bytes;
+    budget_bytes += chunk.budget_bytes;
+  }
+  void remove(const StagedChunk& chunk) {
+    --n_chunks;
+    values_bytes -= chunk.values_bytes;
+    budget_bytes -= chunk.budget_bytes;
+  }
 };
 
 class EncodeLane {
@@ -105,12 +124,8 @@ class EncodeLane {
   bool encode_here(const LaneOutlook& outlook);
   /// Threads that there are.
   std::uint64_t n_threads() const { return n_threads_; }
-  /// Chunks that wait for a thread, and the memory that they have taken. Thread-safe.
-  struct Waiting {
-    std::size_t n_chunks = 0;
-    std::uint64_t budget_bytes = 0;
-  };
-  Waiting waiting() const;
+  /// What waits for a thread. Thread-safe.
+  StagedAmount waiting() const;
   /// Nothing waits and nothing is being encoded. Thread-safe.
   bool idle() const;
   /// Wait until all is encoded or dropped, and the threads rest.
@@ -146,7 +161,7 @@ class EncodeLane {
   mutable std::mutex mutex_;
   std::condition_variable rested_;  ///< No thread is at work.
   std::deque<StagedChunk> waiting_;
-  std::uint64_t waiting_bytes_ = 0;  ///< Their budgets.
+  StagedAmount amount_waiting_;
   std::size_t n_running_ = 0;
   bool held_back_ = false;
   std::vector<bool> at_work_;  ///< By thread, whether it was called and has not gone to rest since.

@@ -13,9 +13,10 @@ namespace tailrace {
 namespace {
 
 /// What is staged ahead of the encode threads, beside two chunks for each: waking the main thread
-/// for every small chunk would take longer than encoding it. With what codecs need to work, which
-/// is half a MiB and more for a chunk of a few bytes.
-constexpr std::uint64_t kStagedAheadBytes = 16U << 20;
+/// for every small chunk would take longer than encoding it. So many bytes of values, or of memory:
+/// what codecs need to work is half a MiB and more for a chunk of a few bytes.
+constexpr std::uint64_t kStagedAheadBytes = 1U << 20;
+constexpr std::uint64_t kStagedAheadMemory = 16U << 20;
 constexpr auto kTransitInterval = std::chrono::microseconds(20);  // fragments move when polled
 constexpr auto kPollInterval = std::chrono::microseconds(100);    // while messages may come
 constexpr auto kIdleInterval = std::chrono::milliseconds(50);  // only the progress bar wants more
@@ -49,7 +50,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
           [this] { chunk_encoded(); }) {
   pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed, [this](ChunkKey key) {
     const auto staged = awaiting_pieces_.find(key);
-    awaiting_bytes_ -= staged->second.budget_bytes;
+    amount_awaiting_.remove(staged->second);
     encode(std::move(staged->second));
     awaiting_pieces_.erase(staged);
   });
@@ -238,11 +239,12 @@ void Executor::chunk_encoded() {
 }
 
 /// Whether the encode threads have enough before them, with what is on its way.
-bool Executor::enough_staged(const EncodeLane::Waiting& to_come) const {
-  const EncodeLane::Waiting waiting = encode_lane_.waiting();
+bool Executor::enough_staged(const StagedAmount& to_come) const {
+  const StagedAmount waiting = encode_lane_.waiting();
   const std::uint64_t n_wanted = 2 * std::max<std::uint64_t>(encode_lane_.n_threads(), 1);
   return waiting.n_chunks + to_come.n_chunks >= n_wanted &&
-         waiting.budget_bytes + to_come.budget_bytes >= kStagedAheadBytes;
+         (waiting.values_bytes + to_come.values_bytes >= kStagedAheadBytes ||
+          waiting.budget_bytes + to_come.budget_bytes >= kStagedAheadMemory);
 }
 
 /// Take memory to stage a chunk. Before the lanes may leave the main thread asleep, they must know
@@ -256,7 +258,7 @@ bool Executor::take_budget(std::uint64_t n_bytes, std::uint64_t keep_free_bytes)
 /// Stage one more chunk if there is one, the lane wants one, and memory allows it.
 bool Executor::stage_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
-  if (enough_staged({awaiting_pieces_.size(), awaiting_bytes_})) return false;
+  if (enough_staged(amount_awaiting_)) return false;
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t budget_bytes = job_memory_bytes(job);
   if (!take_budget(budget_bytes, 0)) return false;
@@ -271,6 +273,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
       !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
   StagedChunk staged;
   staged.job = &job;
+  staged.values_bytes = values_bytes(job);
   staged.budget_bytes = budget_bytes;
   staged.extra_bytes = job_memory_bytes(job) - budget_bytes;
   const auto job_index = static_cast<std::size_t>(&job - ownership_.jobs.data());
@@ -297,7 +300,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     encode(std::move(staged));
     return;
   }
-  awaiting_bytes_ += staged.budget_bytes;
+  amount_awaiting_.add(staged);
   const ChunkKey key{job.field, job.chunk_index};
   const auto entry = awaiting_pieces_.emplace(key, std::move(staged)).first;
   pieces_->request(job, entry->second.values);

@@ -142,7 +142,7 @@ class Executor {
   }
   void serve_and_stage();
   void make_room(std::uint64_t seen);
-  bool enough_staged(const EncodeLane::Waiting& to_come) const;
+  bool enough_staged(const StagedAmount& to_come) const;
   bool take_budget(std::uint64_t n_bytes, std::uint64_t keep_free_bytes);
   bool stage_next();
   bool hold_next();
@@ -197,7 +197,7 @@ class Executor {
   std::atomic<bool> encodes_here_{false};   ///< The main thread is all that encodes.
   std::atomic<std::size_t> n_encoding_{0};  ///< Chunks that wait for encoding, or are encoded.
   std::map<ChunkKey, StagedChunk> awaiting_pieces_;
-  std::uint64_t awaiting_bytes_ = 0;  ///< Their budgets.
+  StagedAmount amount_awaiting_;
   Round round_ = Round::none;
   std::vector<EncodedChunk> round_chunks_;
   std::uint64_t round_before_ = 0;
