@@ -68,8 +68,10 @@ class Hdf5Input final : public InputFile {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
     TAILRACE_TAKE(DatasetList list, file->list(Asked::fields));
     std::erase_if(list.datasets, [](const StoredDataset& dataset) { return !dataset.field; });
+    ReadOptions in_one_pass = options;
+    in_one_pass.one_pass = true;
     return std::unique_ptr<InputFile>(
-        new Hdf5Input(path, std::move(file), std::move(list), options));
+        new Hdf5Input(path, std::move(file), std::move(list), in_one_pass));
   }
 
   const std::string& format() const override { return format_; }

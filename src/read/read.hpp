@@ -48,6 +48,8 @@ struct ReadOptions {
   bool by_hdf5 = false;
   /// The caller writes the file and knows what of it is committed, also where a commit has failed.
   bool own_output = false;
+  /// Each value is asked for once: what a slab leaves of a chunk is kept, no chunk used up.
+  bool one_pass = false;
 };
 
 OtherFiles other_files_of(const ReadOptions& options);

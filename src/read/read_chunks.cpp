@@ -231,16 +231,19 @@ Status ChunkReader::for_each_fetched(StoredFile& file, ReadDataset& dataset,
   });
 }
 
+bool ChunkReader::uses_up(const Reading& reading, const SlabPart& part, const Box& box) {
+  const Box inside = intersect(box, whole_box(reading.dataset.grid.shape));
+  return part.slab.count == inside.count && part.slab.dense();
+}
+
 Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
                                  std::span<const std::byte> encoded) {
   const ReadDataset& dataset = reading.dataset;
   const Box box = dataset.grid.full_box(job.chunk_index);
   const SlabPart part = part_within(reading.slab, box);
-  const Box inside = intersect(box, whole_box(dataset.grid.shape));
-  const bool used_up = part.slab.count == inside.count && part.slab.dense();
+  const bool keeps = reading.keep_whole || !uses_up(reading, part, box);
   const ChunkKey id{dataset.number, job.chunk_index};
-  const ReadCache::Entry entry =
-      reading.keep_whole || !used_up ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
+  const ReadCache::Entry entry = keeps ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
   if (values == nullptr) {
     values = one_piece(dataset.grid.chunk_shape, part, reading.slab, reading.values,
@@ -308,8 +311,12 @@ Status ChunkReader::take_hits(Reading& reading,
     }
     ++counts_.n_chunk_hits;
     const Box box = reading.dataset.grid.full_box(chunk.chunk_index);
-    gather_part(part_within(reading.slab, box), box, entry->values.data(), reading.slab,
-                reading.values, reading.dataset.element_bytes);
+    const SlabPart part = part_within(reading.slab, box);
+    gather_part(part, box, entry->values.data(), reading.slab, reading.values,
+                reading.dataset.element_bytes);
+    if (options_.one_pass && uses_up(reading, part, box)) {
+      cache_.drop({reading.dataset.number, chunk.chunk_index});
+    }
   }
   return Status();
 }
@@ -352,6 +359,7 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
   TouchedChunks touched(dataset.grid, slab);
   Reading reading{file, dataset, slab, values};
   reading.keep_whole =
+      !options_.one_pass &&
       touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
       touched.n_chunks() * dataset.chunk_bytes <= cache_.bytes_max() / 2;
   // One chunk keeps one thread busy: the others can work ahead meanwhile.
@@ -526,6 +534,12 @@ void ReadCache::drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator 
   n_bytes_ -= kept->second.entry->values.capacity();
   uses_.erase(kept->second.use);
   kept_.erase(kept);
+}
+
+void ReadCache::drop(const ChunkKey& id) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = kept_.find(id);
+  if (found != kept_.end() && found->second.entry->ready) drop(found);
 }
 
 ReadCache::Entry ReadCache::find(const ChunkKey& id) {

@@ -76,6 +76,8 @@ class ReadCache {
   Entry begin(const ChunkKey& id, std::uint64_t n_bytes);
   /// The entry is ready, or has failed.
   void finish(const ChunkKey& id, const Entry& entry, Status failure);
+  /// Drop this one, if it is here and ready.
+  void drop(const ChunkKey& id);
   /// Drop all. Nothing may be under way.
   void clear();
   /// Bytes that one more entry may have without dropping anything.
@@ -103,7 +105,8 @@ class ReadCache {
 // Neighbouring chunks are fetched in large reads (gaps up to ReadOptions::gap_bytes are read over)
 // and decoded by threads, straight into the caller's buffer where the chunk's values lie in one
 // piece there, else into memory that is gathered from. Decoded chunks that a slab used in part, or
-// that are few, are kept. When slabs run on along a dimension, the next chunks are decoded ahead.
+// that are few, are kept; in one pass no chunk is that a slab used up. When slabs run on along a
+// dimension, the next chunks are decoded ahead.
 //
 // Memory: half of ReadOptions::memory_bytes for chunks kept, half for what is in work; one chunk
 // (encoded, decoded and what its codec needs) is worked on in any case.
@@ -197,6 +200,8 @@ class ChunkReader {
   using Work = std::function<Status(Lane&, std::size_t, std::span<const std::byte>)>;
 
   Status read_batch(Reading& reading, std::span<const std::uint64_t> chunk_indexes);
+  /// Whether the slab wants all values of the chunk.
+  static bool uses_up(const Reading& reading, const SlabPart& part, const Box& box);
   Status take_hits(Reading& reading, std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
                    std::vector<StoredChunk>& jobs);
   Status for_each_fetched(StoredFile& file, ReadDataset& dataset, std::span<StoredChunk> jobs,

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <span>
 #include <string>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -111,10 +113,11 @@ TEST(ReadFault, FilterMasksAreHonoured) {
     Result<std::unique_ptr<Reader>> reader = open_reader(file.path());
     ASSERT_TRUE(reader.ok()) << text_of(reader.status());
     if (opened) ASSERT_DONE((*reader)->open_index(std::vector<std::size_t>{0}));
-    Bytes got(64 * 4);
+    Bytes got(std::size_t{64} * 4);
     ASSERT_DONE((*reader)->read(0, {{0}, {64}, {}}, got));
     EXPECT_TRUE(got == read_reference(file.path(), "d", H5T_NATIVE_FLOAT, {{0}, {64}, {}}, 4));
-    EXPECT_EQ(std::memcmp(got.data() + 128, values.data(), 64), 0);
+    const auto written = std::as_bytes(std::span(values));
+    EXPECT_TRUE(std::equal(written.begin(), written.end(), got.begin() + 128));
   }
 }
 
@@ -128,7 +131,7 @@ TEST(ReadFault, AChunkLargerThanTheMemoryIsReadAllTheSame) {
   Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
   ASSERT_TRUE(reader.ok()) << text_of(reader.status());
   const Slab slab{{3, 5}, {650, 500}, {}};
-  Bytes got(650 * 500 * 8);
+  Bytes got(std::size_t{650} * 500 * 8);
   ASSERT_DONE((*reader)->read(0, slab, got));
   EXPECT_TRUE(got == read_reference(file.path(), "d", H5T_NATIVE_DOUBLE, slab, 8));
 }
@@ -188,6 +191,30 @@ TEST(ReadAhead, SlabsThatRunOnAreServedFromWhatWasDecodedAhead) {
     const ReadReport& report = (*reader)->report();
     EXPECT_EQ(report.n_chunks, 60U) << slab_text(first);  // Each once.
     EXPECT_GT(report.n_chunk_hits, 0U);
+  }
+}
+
+/// What a slab leaves of a chunk is kept; a chunk that it used up is not, decoded ahead or not.
+TEST(ReadAhead, InOnePassOnlyPartsAreKept) {
+  TestFolder folder;
+  StockFile file(folder / "d.h5");
+  file.add("d", H5T_NATIVE_FLOAT, {200, 300}, deflated({10, 100}));
+  file.close();
+  for (const char* text : {"threads=1", "threads=3"}) {
+    for (const std::uint64_t n_rows : {10U, 5U}) {
+      ReadOptions options;
+      ASSERT_DONE(apply_read_options(text, options));
+      options.one_pass = true;
+      Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
+      ASSERT_TRUE(reader.ok()) << text_of(reader.status());
+      Bytes got(n_rows * 300 * 4);
+      for (std::uint64_t row = 0; row < 400; row += n_rows) {
+        const Slab slab{{row % 200, 0}, {n_rows, 300}, {}};
+        ASSERT_DONE((*reader)->read(0, slab, got));
+        ASSERT_TRUE(got == read_reference(file.path(), "d", H5T_NATIVE_FLOAT, slab, 4)) << row;
+      }
+      EXPECT_EQ((*reader)->report().n_chunks, n_rows == 10 ? 120U : 60U) << text << ' ' << n_rows;
+    }
   }
 }
 
