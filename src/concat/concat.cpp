@@ -452,10 +452,13 @@ Status Concatenation::finish() {
   closing_ = true;
   Status closed;
   if (comm_.is_root()) {
-    Result<std::vector<std::string>> remarks = publisher_->finish();
-    closed = remarks.status();
-    if (remarks.ok()) {
-      report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+    closed = output_.check_still_named();
+    if (closed.ok()) {
+      Result<std::vector<std::string>> remarks = publisher_->finish();
+      closed = remarks.status();
+      if (remarks.ok()) {
+        report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
+      }
     }
     report_.metadata_bytes = output_.file().metadata_bytes();
     if (closed.ok() && !request_.append) closed = output_.put_in_place();
@@ -479,8 +482,9 @@ void Concatenation::clean_up_after_failure(Status& failure) {
   std::vector<std::uint64_t> stays = {0};
   if (comm_.is_root() && opened) {
     if (request_.append && !closing_) {
+      const auto older_bytes = static_cast<off_t>(targets_.older_bytes());
       stays[0] =
-          ::truncate(output_.path().c_str(), static_cast<off_t>(targets_.older_bytes())) != 0;
+          !output_.check_still_named().ok() || ::truncate(output_.path().c_str(), older_bytes) != 0;
     } else if (!request_.append && !resumable_ && !resumes_) {
       output_.remove_temporary();
     }

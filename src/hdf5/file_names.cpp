@@ -106,11 +106,28 @@ Result<std::string> resolve_links(const std::string& path) {
   return status_from_errno(ELOOP, in_quotes(path));
 }
 
+Result<FileIdentity> FileIdentity::of(const std::string& path) {
+  FileIdentity file;
+#if defined(STATX_INO) && defined(AT_STATX_DONT_SYNC)
+  struct statx facts {};
+  const bool found = ::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &facts) == 0;
+  file.device_ = std::uint64_t{facts.stx_dev_major} << 32U | facts.stx_dev_minor;
+  file.inode_ = facts.stx_ino;
+#else
+  struct stat facts {};
+  const bool found = ::stat(path.c_str(), &facts) == 0;
+  file.device_ = static_cast<std::uint64_t>(facts.st_dev);
+  file.inode_ = static_cast<std::uint64_t>(facts.st_ino);
+#endif
+  if (found) return file;
+  if (errno == ENOENT || errno == ENOTDIR) return FileIdentity();
+  return status_from_errno(errno, in_quotes(path));
+}
+
 bool same_file(const std::string& a, const std::string& b) {
-  struct stat of_a {};
-  struct stat of_b {};
-  return ::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0 &&
-         of_a.st_ino == of_b.st_ino && of_a.st_dev == of_b.st_dev;
+  const Result<FileIdentity> of_a = FileIdentity::of(a);
+  const Result<FileIdentity> of_b = FileIdentity::of(b);
+  return of_a.ok() && of_b.ok() && of_a->known() && *of_a == *of_b;
 }
 
 Status check_replaceable(const std::string& path, bool replace, const std::string& how) {

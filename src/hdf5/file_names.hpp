@@ -56,6 +56,22 @@ Result<RegularFile> open_regular(const std::string& path, int flags);
 /// yet. @error io_error  links that lead in a circle.
 Result<std::string> resolve_links(const std::string& path);
 
+/// Which file it is, whatever its names: to know whether a name still leads to what it led to.
+class FileIdentity {
+ public:
+  FileIdentity() = default;  ///< Of no file.
+  /// Of what `path` leads to, its links followed; of no file if there is nothing. Asks for neither
+  /// size nor times, for which some parallel file systems would have to ask all who write.
+  static Result<FileIdentity> of(const std::string& path);
+
+  bool known() const { return inode_ != 0; }
+  bool operator==(const FileIdentity& other) const = default;
+
+ private:
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+};
+
 /// Whether two names are of one file. False if either is of none.
 bool same_file(const std::string& a, const std::string& b);
 

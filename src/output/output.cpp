@@ -89,8 +89,12 @@ Status Output::open_storage(const std::string& path, bool create) {
   Result<std::unique_ptr<Storage>> storage =
       options_.open_storage ? options_.open_storage(path, create)
                             : open_posix_storage(path, create, options_.direct_io);
-  if (storage.ok()) storage_ = std::move(*storage);
-  return storage.status();
+  if (!storage.ok()) return storage.status();
+  storage_ = std::move(*storage);
+  if (comm_->is_root()) {
+    TAILRACE_TAKE(identity_, FileIdentity::of(path));
+  }
+  return Status();
 }
 
 Hdf5File::Settings Output::settings() const {
@@ -224,15 +228,30 @@ Status Output::break_off(const Status& failure, const std::string& consequence) 
   return broken_;
 }
 
+Status Output::check_still_named() const {
+  if (!identity_.known()) return Status();
+  const std::string name = in_place_ ? path_ : temporary_path();
+  TAILRACE_TAKE(const FileIdentity now, FileIdentity::of(name));
+  if (now == identity_) return Status();
+  return Status(Code::io_error, "\"" + name + "\" was " +
+                                    (now.known() ? "replaced by another file" : "removed") +
+                                    " while this job wrote it");
+}
+
 Status Output::put_in_place() {
+  TAILRACE_TRY(check_still_named());
   const AtName at_name = options_.replace ? AtName::replaced : AtName::nothing;
   TAILRACE_TRY(give_name(temporary_path(), path_, at_name, options_.sync));
+  if (identity_.known()) {
+    TAILRACE_TAKE(identity_, FileIdentity::of(path_));
+  }
   if (file_ != nullptr) file_->set_path(path_);
   if (storage_ != nullptr) storage_->set_path(path_);
   return remove_journal(journal_path_of(path_));  // of the file that stood here before
 }
 
 Status Output::commit_at_root() {
+  TAILRACE_TRY(check_still_named());
   TAILRACE_TRY(file_->commit());
   return in_place_ ? Status() : put_in_place();
 }
@@ -258,6 +277,7 @@ Status Output::start_commit_at_root(
   const auto write = [this, around, first = !in_place_](const Taken& taken) {
     if (!taken.ok()) return taken.status();
     return around([&] {
+      TAILRACE_TRY(check_still_named());
       TAILRACE_TRY((*taken)->write());
       return first ? put_in_place() : Status();
     });
@@ -324,7 +344,7 @@ Status Output::finish_commit() {
 // --- the end
 
 void Output::remove_temporary() {
-  if (!in_place_) ::unlink(temporary_path().c_str());
+  if (!in_place_ && check_still_named().ok()) ::unlink(temporary_path().c_str());
 }
 
 /// Forget all that would be waited for, written or removed: the parent does that.

@@ -16,7 +16,8 @@
 //   claim() to its end no other job writes the file, by whichever soft links (writer_lock.hpp; each
 //   hard link has a lock of its own); who is refused has changed nothing. Invariant 6: a file that
 //   is not this job's is replaced only where the options say so, and only a regular file; other
-//   hard links of it keep what it was.
+//   hard links of it keep what it was. Invariant 7: a commit is one only of the file that has the
+//   name: where it was removed or replaced meanwhile, the commit fails and says so.
 
 #pragma once
 
@@ -105,6 +106,9 @@ class Output {
   /// Commit, and give a new file its name. Rank 0 only; the ranks must agree on the outcome, and
   /// then call committed().
   Status commit_at_root();
+  /// Whether the file still has its name, temporary or final. commit_at_root(), put_in_place() and
+  /// commits beside ask this themselves. Rank 0 only. @error io_error  it was removed or replaced.
+  Status check_still_named() const;
   /// All ranks agreed that a commit went well. Not collective.
   void committed();
 
@@ -183,6 +187,7 @@ class Output {
   std::shared_ptr<MetadataSpace> metadata_ = std::make_shared<MetadataSpace>();
   Status broken_;
   bool in_place_ = false;
+  FileIdentity identity_;  ///< Rank 0 only; of no file: the storage has none.
   bool commit_pending_ = false;
   std::shared_future<bool> metadata_taken_;  ///< Out of HDF5, and whether it was: rank 0 only.
   std::function<Status()> commit_work_;      ///< Of a commit that the thread has not begun.

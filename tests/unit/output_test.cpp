@@ -184,6 +184,42 @@ TEST(Output, AFileThatAppearsMeanwhileStays) {
   writer->reset();
 }
 
+/// Invariant 7: steps that went into a file without a name would be lost without a word; the file
+/// that has the name now is somebody else's.
+TEST(Output, AFileThatIsRemovedOrReplacedMeanwhileIsNamed) {
+  for (const char* mode : {"mode=sync", "mode=async"}) {
+    for (const bool replaced : {false, true}) {
+      for (const bool committed : {false, true}) {
+        SCOPED_TRACE(std::string(mode) + (replaced ? " replaced" : " removed") +
+                     (committed ? " in place" : " temporary"));
+        const TestFolder folder;
+        const std::string path = folder / "out.h5";
+        auto writer = create(path, mode);
+        ASSERT_TRUE(writer.ok()) << text_of(writer.status());
+        if (committed) {
+          ASSERT_DONE(write_step(**writer, "/kept"));
+          ASSERT_DONE((*writer)->wait().status());
+        }
+        const std::string name = committed ? path : path + partial_suffix;
+        fs::rename(name, folder / "moved");
+        if (replaced) std::ofstream(name) << "somebody else's";
+        Status lost = write_step(**writer, "/lost");
+        if (lost.ok()) lost = (*writer)->wait().status();
+        EXPECT_EQ(lost.code(), Code::io_error) << text_of(lost);
+        EXPECT_NE(lost.message().find(replaced ? "was replaced by another file" : "was removed"),
+                  std::string::npos)
+            << text_of(lost);
+        (void)(*writer)->close();
+        writer->reset();
+        EXPECT_EQ(fs::exists(name), replaced);
+        if (replaced) {
+          EXPECT_EQ(contents(name), "somebody else's");
+        }
+      }
+    }
+  }
+}
+
 /// Invariant 6: a link leads to its target, whose mode the new file takes over.
 TEST(Output, AReplacedFileKeepsItsModeAndItsLinks) {
   const TestFolder folder;
