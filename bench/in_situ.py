@@ -77,6 +77,26 @@ def programs():
     return tailrace.parent.parent / "examples"
 
 
+def filters():
+    """The folder of the filters that h5py needs to read what was written."""
+    return programs().parent / "lib" / "hdf5" / "plugin"
+
+
+def missing(options):
+    """All that the runs asked for would end for want of."""
+    applications = {CONFIGURATIONS[name][0] for name in options.configurations}
+    needed = [programs() / name for name in sorted(applications)]
+    if options.what == "overheads":
+        if "hdf5" in options.outputs:
+            needed += [programs() / f"{name}-hdf5" for name in sorted(applications)]
+        if "HDF5_PLUGIN_PATH" not in os.environ:
+            needed.append(filters() / "libh5trz.so")
+    if any(options.limits):
+        needed.append(programs().parent / "lib" / "libwritelimit.so")
+    return ["mpiexec"] * (shutil.which("mpiexec") is None) + \
+        [str(path) for path in needed if not path.exists()]
+
+
 def limit_text(limit):
     """None is the base, which writes nothing."""
     if limit is None:
@@ -444,8 +464,9 @@ def parse(arguments):
             parser.error(f"output {name} is unknown; there are {', '.join(OUTPUTS)}")
     if options.rounds < 1 or not options.configurations:
         parser.error("needs a round and a configuration")
-    if shutil.which("mpiexec") is None or not (programs() / "cosmo").exists():
-        parser.error(f"needs mpiexec, and the applications in {programs()}")
+    if lacking := missing(options):
+        parser.error("what it needs is not there: " + ", ".join(lacking))
+    os.environ.setdefault("HDF5_PLUGIN_PATH", str(filters()))
     options.load_at_start = os.getloadavg()[0]
     return options
 

@@ -70,3 +70,14 @@ def test_unknown_names_are_refused(programs, tmp_path):
     done = bench(programs, "overheads", "--configurations", "nowhere", "--folder", tmp_path)
     assert done.returncode == 2
     assert "nowhere" in done.stderr
+
+
+def test_all_that_is_missing_is_said_at_once(programs, tmp_path):
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "cosmo").symlink_to(programs / "cosmo")
+    done = bench(tmp_path / "examples", "overheads", "--configurations", "tiny,plasma",
+                 "--limits", "100")
+    assert done.returncode == 2
+    for name in ("plasma", "cosmo-hdf5", "plasma-hdf5", "libwritelimit.so"):
+        assert name in done.stderr, done.stderr
+    assert "examples/cosmo," not in done.stderr
