@@ -97,6 +97,32 @@ std::vector<T> stations(std::size_t n_days, std::size_t n_stations, double absen
   return values;
 }
 
+/// Ranks come from a table up to 65,536 lattice points between the least word and the greatest, and
+/// are counted beyond.
+TEST(TrzFewValues, WordsNearAndFarAreTakenAlike) {
+  constexpr double bound = 1e-3;
+  for (const std::size_t n_points :
+       {70U, 65533U, 65534U, 65535U, 65536U, 65537U, 65538U, 200000U}) {
+    for (const std::size_t n_words : {50U, 300U}) {
+      if (n_words > n_points) continue;
+      Random random(n_points);
+      const double step = 2 * bound * (1 - 1.0 / 1024);
+      std::vector<double> words(n_words);
+      for (double& word : words) word = step * static_cast<double>(random.below(n_points));
+      words[0] = 0;
+      words[1] = step * static_cast<double>(n_points - 1);
+      std::vector<double> values(8000);
+      for (double& value : values) value = words[random.below(n_words)];
+      const Case chunk = chunk_of(values, {values.size()}, bound, Preset::ratio);
+      Workspace workspace;
+      std::vector<std::byte> encoded;
+      ASSERT_TRUE(whole::round_trip(chunk, workspace, &encoded)) << n_points << ' ' << n_words;
+      // Ranks of random words take one byte or two before they are coded, and 6 or 9 bits after.
+      EXPECT_LT(encoded.size(), 8000 * (n_words < 256 ? 6.0 : 9.0) / 8 + 1500) << n_points;
+    }
+  }
+}
+
 TEST(TrzFewValues, AFillValueThatNobodyNamedIsFound) {
   const auto series = stations<float>(1000, 40, 0.58, -9999);
   const auto wide = stations<double>(600, 40, 0.14, 1e20);
@@ -135,8 +161,8 @@ TEST(TrzFewValues, AFillValueIsNotMaskedWhereThatIsLarger) {
     }
   }
   // A look at more of the chunk that sees nothing but the fill value is no look.
-  std::vector<float> rows(64 * 64 * 64, -9999.0F);
-  for (std::size_t i = 0; i < rows.size(); i += 67 * 64) {
+  std::vector<float> rows(std::size_t{64} * 64 * 64, -9999.0F);
+  for (std::size_t i = 0; i < rows.size(); i += std::size_t{67} * 64) {
     for (std::size_t x = 0; x < 64; ++x)
       rows[i + x] = static_cast<float>(1e6 + static_cast<double>(x));
   }
