@@ -6,6 +6,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -91,6 +92,21 @@ std::vector<std::size_t> ranking(const std::vector<double>& values) {
   return order;
 }
 
+/// From the first rank's start to the last one's end where all share a node's clock: a rank that
+/// leaves the barrier late, on a core that it shares, has not made the run shorter. Over several
+/// nodes, whose clocks differ, the slowest rank's own seconds. Collective: one allreduce.
+double seconds_of_all(Comm& comm, std::chrono::steady_clock::time_point start,
+                      std::chrono::steady_clock::time_point end) {
+  using Seconds = std::chrono::duration<double>;
+  const bool one_clock = comm.n_ranks_on_node() == comm.n_ranks();
+  std::array<double, 2> latest = {Seconds(end - start).count(), 0.0};
+  if (one_clock) {
+    latest = {Seconds(end.time_since_epoch()).count(), -Seconds(start.time_since_epoch()).count()};
+  }
+  comm.allreduce(std::span<double>(latest), Reduction::max);
+  return latest[0] + latest[1];
+}
+
 }  // namespace
 
 double Row::median_s() const {
@@ -107,8 +123,7 @@ Result<Run> run_once(const BenchContext& context, Method& method, const std::str
   context.comm.barrier();
   const auto start = std::chrono::steady_clock::now();
   const Status written = method.write(path, run.details);
-  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  context.comm.allreduce(std::span<double>(&run.seconds, 1), Reduction::max);
+  run.seconds = seconds_of_all(context.comm, start, std::chrono::steady_clock::now());
   TAILRACE_TRY(context.comm.agree(written));
   method.combine_details(context.comm, run.details);
   return run;

@@ -33,7 +33,7 @@ struct Row {
 
 /// One write, timed.
 struct Run {
-  double seconds = 0;  ///< Slowest rank, from create to close.
+  double seconds = 0;  ///< From the first rank's create to the last one's close.
   RunDetails details;
 };
 
