@@ -119,6 +119,34 @@ function(tailrace_write_hdf5_calls library folder)
        "// The calls of ${library}.\n${there}#define TAILRACE_HDF5_CALLS(CALL) \\\n${calls}\n")
 endfunction()
 
+# The VOL connector of an HDF5 that has such an interface (1.14), in a folder of its own: HDF5 asks
+# every connector in its plug-in folders about a file that it cannot open by itself.
+function(tailrace_add_hdf5_connector target hdf5 calls_folder suffix)
+  get_target_property(folders ${hdf5} INTERFACE_INCLUDE_DIRECTORIES)
+  find_file(${target}_passthru H5VLconnector_passthru.h PATHS ${folders} NO_DEFAULT_PATH NO_CACHE)
+  if(NOT ${target}_passthru)
+    return()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontends/hdf5/vol/*.cpp")
+  add_library(${target}_vol MODULE ${sources})
+  target_include_directories(${target}_vol PRIVATE
+                             "${PROJECT_SOURCE_DIR}/frontends" "${PROJECT_SOURCE_DIR}/src"
+                             "${calls_folder}")
+  target_link_libraries(${target}_vol PRIVATE
+                        tailrace_requirements tailrace_flags ${hdf5} ${target}_serving)
+  set(place "hdf5/vol${suffix}")
+  set_target_properties(${target}_vol PROPERTIES
+                        OUTPUT_NAME tailrace_vol${suffix}
+                        LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/${place}"
+                        CXX_VISIBILITY_PRESET hidden
+                        BUILD_RPATH_USE_ORIGIN ON
+                        INSTALL_RPATH "$ORIGIN/../..")
+  if(NOT TAILRACE_SANITIZE)
+    target_link_options(${target}_vol PRIVATE "-Wl,-z,defs")
+  endif()
+  install(TARGETS ${target}_vol LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/${place}")
+endfunction()
+
 # The library `target` for programs on the HDF5 of `hdf5`, which is preloaded, and the one that it
 # loads, with `container` compiled against that HDF5. Their files, and the folder of their test
 # programs, end in `suffix`.
@@ -164,6 +192,7 @@ function(tailrace_add_hdf5_front target hdf5 container library suffix)
     target_link_options(${target}_serving PRIVATE "-Wl,-z,defs")
   endif()
   install(TARGETS ${target} ${target}_serving LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  tailrace_add_hdf5_connector(${target} ${hdf5} "${folder}" "${suffix}")
   set(TAILRACE_HDF5_PROGRAMS ${TAILRACE_HDF5_PROGRAMS} "${hdf5}|${suffix}" PARENT_SCOPE)
 endfunction()
 

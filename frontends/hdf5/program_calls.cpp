@@ -90,12 +90,7 @@ TAILRACE_CALL int tailrace_H5Idec_ref(hid_t id) {
 }
 
 TAILRACE_CALL herr_t tailrace_H5close(void) {
-  if (!tailrace::Hdf5Scope::held()) {
-    for (Session* session : ours::all_sessions()) {
-      const tailrace::Status ended = ours::end_session_by_force(*session);
-      if (!ended.ok()) ours::fail("H5close", ended);
-    }
-  }
+  if (!tailrace::Hdf5Scope::held()) ours::end_sessions();
   return real().H5close();
 }
 
@@ -526,8 +521,13 @@ __attribute__((visibility("default"), used)) const ours::ServingLibrary* tailrac
     void) {
 #define TAILRACE_HDF5_ENTRY(name, version) reinterpret_cast<ours::Hdf5Call>(&tailrace_##name),
   static const ours::Hdf5Call calls[] = {TAILRACE_HDF5_CALLS(TAILRACE_HDF5_ENTRY)};
-  static const ours::ServingLibrary serving{calls,
-                                            reinterpret_cast<const void*>(&H5get_libversion)};
+  static const ours::ServingLibrary serving{
+      calls, reinterpret_cast<const void*>(&H5get_libversion),
+      [](hid_t object) {
+        const Session* const session = ours::session_of(object);
+        return session == nullptr ? hid_t{H5I_INVALID_HID} : session->file();
+      },
+      ours::end_sessions};
   return &serving;
 }
 

@@ -8,7 +8,9 @@
 #endif
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "array/array_file.hpp"
@@ -85,6 +87,10 @@ void prepare(OpenCall& call, Vote& vote) {
     vote.say(Opening::by_hdf5, why, silently);
   };
   if (call.name == nullptr) return by_hdf5("a file without a name", true);
+  const char* const setting = std::getenv("TAILRACE_HDF5");
+  if (setting != nullptr && std::string_view(setting) == "off") {
+    return by_hdf5("TAILRACE_HDF5=off", true);
+  }
   if (!hdf5_is_served().ok()) return by_hdf5(hdf5_is_served().message());
   const Hdf5Scope scope;
   // HDF5 reads alone, also what our own codecs have written.
@@ -230,6 +236,13 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
   const Status done = left[1] == 0 ? end_session(session) : session.array->flush();
   if (!met.ok()) return fail(function, met);
   return done.ok() ? 0 : fail(function, done);
+}
+
+void end_sessions() {
+  for (Session* session : all_sessions()) {
+    const Status ended = end_session_by_force(*session);
+    if (!ended.ok()) fail("H5close", ended);
+  }
 }
 
 bool is_open_here(const char* name) {

@@ -39,6 +39,8 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
 /// has any left, the end of the session. Collective.
 herr_t close_file(const char* function, Session& session, hid_t id);
 bool is_last_reference(hid_t id);
+/// What H5close does before HDF5's own: end all sessions. Collective over each one's ranks.
+void end_sessions();
 /// Whether a session has the file of this name open.
 bool is_open_here(const char* name);
 /// Collective.

@@ -187,10 +187,26 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
   return fail(function, begun);
 }
 
+namespace {
+
+/// All ids of some types in the session's file, of ours, too.
+std::vector<hid_t> ids_in_file(const Session& session, unsigned types) {
+  const ssize_t n = H5Fget_obj_count(session.file(), types);
+  std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
+  if (n > 0) H5Fget_obj_ids(session.file(), types, ids.size(), ids.data());
+  return ids;
+}
+
+}  // namespace
+
 std::uint64_t n_ids_of_program(const Session& session, unsigned types) {
   const Hdf5Scope scope;
-  const ssize_t n = H5Fget_obj_count(session.file(), types);
-  return n > 1 ? static_cast<std::uint64_t>(n - 1) : 0;  // One is ours.
+  std::vector<hid_t> ids = ids_in_file(session, types);
+  // For a file that was opened by our VOL connector there is one of HDF5's own beside it.
+  std::erase_if(ids, [&](hid_t id) {
+    return id == session.file() || (H5Iget_type(id) == H5I_FILE && is_of_connector(id));
+  });
+  return ids.size();
 }
 
 Status end_session(Session& session) {
@@ -223,9 +239,7 @@ Status end_session_by_force(Session& session) {
   {
     const Hdf5Scope scope;
     const hid_t file = session.file();
-    const ssize_t n = H5Fget_obj_count(file, H5F_OBJ_ALL);
-    std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
-    if (n > 0) H5Fget_obj_ids(file, H5F_OBJ_ALL, ids.size(), ids.data());
+    std::vector<hid_t> ids = ids_in_file(session, H5F_OBJ_ALL);
     // Objects before files: a file that waits for its objects would stay open.
     std::stable_partition(ids.begin(), ids.end(),
                           [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });

@@ -25,6 +25,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "array/dataset_array.hpp"
@@ -80,6 +81,15 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session);
 Status end_session(Session& session);
 /// The same where the program may have ids left, which are closed. @returns what came of it
 Status end_session_by_force(Session& session);
+/// Whether the object behind an id is a VOL connector's, not HDF5's own.
+inline bool is_of_connector([[maybe_unused]] hid_t id) {
+#if H5_VERSION_GE(1, 14, 0)
+  char name[16] = "";
+  return H5VLget_connector_name(id, name, sizeof(name)) > 0 && std::string_view(name) != "native";
+#else
+  return false;
+#endif
+}
 /// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/real_hdf5.hpp"
@@ -306,7 +307,7 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
   one.slab.count.assign(count.begin(), count.end());
   TAILRACE_TAKE(one.type, type_of(target, dataset));
   one.elements.resize(one.slab.n_elements() * facts.element_bytes);
-  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  const Hdf5Id access = new_access_list();
   const Hdf5Id space(H5Screate_simple(rank, extents.data(), nullptr));
   H5Pset_fapl_core(access.get(), 1U << 16, 0);
   one.file = Hdf5Id(H5Fcreate("(one chunk)", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));

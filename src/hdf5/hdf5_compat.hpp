@@ -23,6 +23,17 @@ using LinkInfo = H5L_info_t;
 using ObjectInfo = H5O_info_t;
 #endif
 
+/// An access list for a file of ours, which HDF5 itself opens: a program may have made another
+/// connector the default of all lists (HDF5_VOL_CONNECTOR).
+inline Hdf5Id new_access_list() {
+  Hdf5Id list(H5Pcreate(H5P_FILE_ACCESS));
+#if H5_VERSION_GE(1, 12, 0)
+  const Hdf5Id native(H5VLget_connector_id_by_name("native"));
+  if (!list.valid() || H5Pset_vol(list.get(), native.get(), nullptr) < 0) return Hdf5Id();
+#endif
+  return list;
+}
+
 /// Identifies an object within its file.
 using ObjectKey = std::string;
 

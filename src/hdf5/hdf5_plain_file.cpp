@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "hdf5/dataset_describe.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/plugin_library.hpp"
 
 namespace tailrace {
@@ -87,7 +88,7 @@ Code code_of_error_stack() {
 Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degree) {
   TAILRACE_TRY(check_hdf5_is_ours());
   prepare_plugin_folders();
-  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  const Hdf5Id access = new_access_list();
 #if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   // File systems without locks (many parallel ones) must be readable all the same.
   H5Pset_file_locking(access.get(), true, true);

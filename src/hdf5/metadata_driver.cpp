@@ -37,6 +37,7 @@
 #include <utility>
 
 #include "hdf5/commit_order.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/one_file.hpp"
 
 namespace tailrace {
@@ -181,7 +182,7 @@ bool adapt_access_list(hid_t list) {
 
 Result<Hdf5Id> MetadataDriver::access_list(std::int64_t program) {
   TAILRACE_TRY(check_hdf5_is_ours());
-  Hdf5Id list(program >= 0 ? H5Pcopy(program) : H5Pcreate(H5P_FILE_ACCESS));
+  Hdf5Id list = program >= 0 ? Hdf5Id(H5Pcopy(program)) : new_access_list();
   const DriverInfo info{this};
   // STRONG: closing the file closes what is still open in it, so that no id outlives the driver.
   // Who brings a list of his own looks after that himself.

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "hdf5/hdf5_compat.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -315,7 +317,7 @@ NotedFile::~NotedFile() {
 
 Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
   TAILRACE_TRY(check_hdf5_is_ours());
-  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
+  const Hdf5Id access = new_access_list();
   const NotingInfo driver{&file};
   if (!access.valid() || H5Pset_driver(access.get(), noting_driver_id(), &driver) < 0 ||
       H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG) < 0 ||

@@ -69,7 +69,7 @@ class Hdf5ChunkCodec final : public Codec {
     const Hdf5Scope scope;
     dataset_.reset();
     file_.reset();
-    const Hdf5Id memory(H5Pcreate(H5P_FILE_ACCESS));
+    const Hdf5Id memory = new_access_list();
     H5Pset_fapl_core(memory.get(), 1U << 16, false);
     // No file has this name, as the driver has no backing store; but HDF5 takes two such files of
     // one name for the same.

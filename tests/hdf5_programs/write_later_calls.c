@@ -243,9 +243,44 @@ static void refused_later(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* The program itself chooses our connector, for one of two files. */
+static void chosen(const char* path) {
+  char second[4096];
+  hid_t connector = H5VLregister_connector_by_name("tailrace", H5P_DEFAULT);
+  DO(connector);
+  snprintf(second, sizeof(second), "%s.second", path);
+  for (int i = 0; i < 2; ++i) {
+    hid_t list = mpio_list();
+    if (i == 0) DO(H5Pset_vol(list, connector, NULL));
+    hid_t file = H5Fcreate(i == 0 ? path : second, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    DO(file);
+    DO(H5Pclose(list));
+    hid_t own = H5Fget_access_plist(file);
+    hid_t by = H5I_INVALID_HID;
+    DO(H5Pget_vol_id(own, &by));
+    char name[16] = "";
+    DO(H5VLget_connector_name(file, name, sizeof(name)));
+    CHECK(strcmp(name, i == 0 ? "tailrace" : "native") == 0);
+    int differs = 1;
+    DO(H5VLcmp_connector_cls(&differs, by, connector));
+    CHECK((differs == 0) == (i == 0));
+    DO(H5VLclose(by));
+    DO(H5Pclose(own));
+    const hsize_t extents[2] = {n_rows, n_columns};
+    hid_t space = space_of(2, extents, NULL);
+    hid_t dataset = create(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT);
+    hsize_t first = first_row(n_rows, rank);
+    write_rows(dataset, first, first_row(n_rows, rank + 1) - first, n_columns, H5P_DEFAULT);
+    DO(H5Dclose(dataset));
+    DO(H5Sclose(space));
+    DO(H5Fclose(file));
+  }
+  DO(H5VLclose(connector));
+}
+
 int main(int argc, char** argv) {
   static const Pattern patterns[] = {
-      {"multi", multi}, {"async", async}, {"refused_later", refused_later}};
+      {"multi", multi}, {"async", async}, {"refused_later", refused_later}, {"chosen", chosen}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }
 

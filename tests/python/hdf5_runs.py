@@ -1,5 +1,5 @@
-"""How the tests of programs on parallel HDF5 run them, as they are and with our library preloaded,
-and look at what they leave, by stock serial h5py.
+"""How the tests of programs on parallel HDF5 run them, as they are, with our library preloaded, or
+with our VOL connector, and look at what they leave, by stock serial h5py.
 """
 
 import os
@@ -25,16 +25,32 @@ def built(*parts):
 BUILD = pathlib.Path(os.environ.get("TAILRACE", HERE.parents[1] / "build/bin/tailrace")).parents[1]
 LIST = BUILD / "hdf5_programs.txt"  # By CMake: libraries of earlier builds may lie about, too.
 OTHERS = [end for end in LIST.read_text().split() if end != "system"] if LIST.exists() else []
-FRONTS = pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
-OTHER_FRONTS = pytest.mark.parametrize("front", OTHERS, ids=lambda end: f"hdf5{end}")
 LATER = [end for end in OTHERS if [int(part) for part in end[1:].split(".")] >= [1, 14]]
+# A front is an HDF5 whose programs have ours preloaded, or, with these letters, our connector.
+CONNECTOR = "+vol"
+LATER_FRONTS = [*LATER, *[end + CONNECTOR for end in LATER]]
+ALL_FRONTS = ["", *OTHERS, *[end + CONNECTOR for end in LATER]]
+FRONTS = pytest.mark.parametrize("front", ALL_FRONTS, ids=lambda end: f"hdf5{end}")
+OTHER_FRONTS = pytest.mark.parametrize("front", OTHERS, ids=lambda end: f"hdf5{end}")
+
+
+def program_of(front, name):
+    return built("bin", f"hdf5_programs{front.removesuffix(CONNECTOR)}", name)
+
+
+def served_by(front):
+    """The environment in which a front serves a program."""
+    end = front.removesuffix(CONNECTOR)
+    if end == front:
+        return {"LD_PRELOAD": built("lib", f"libtailrace_hdf5{end}.so")}
+    connector = built("lib", "hdf5", f"vol{end}", f"libtailrace_vol{end}.so")
+    return {"HDF5_VOL_CONNECTOR": "tailrace", "HDF5_PLUGIN_PATH": connector.parent}
 
 
 def run(words, ranks, ours, code=0, front="", **more):
-    """Run a program as it is, or with our library preloaded. @returns what it said on stderr."""
-    library = built("lib", f"libtailrace_hdf5{front}.so")
-    preloaded = ["env", f"LD_PRELOAD={library}"] if ours else []
-    words = [launcher(), "-n", str(ranks), *preloaded, *map(str, words)]
+    """Run a program as it is, or served by a front. @returns what it said on stderr."""
+    served = [f"{name}={value}" for name, value in served_by(front).items()] if ours else []
+    words = [launcher(), "-n", str(ranks), *(["env", *served] if ours else []), *map(str, words)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120,
                           env={**ENVIRONMENT, "TAILRACE_REPORT": "1", **more})
     if code is not None:
@@ -44,7 +60,7 @@ def run(words, ranks, ours, code=0, front="", **more):
 
 def patterns(names, folder, ranks, ours=True, front="", program="write_patterns", **more):
     folder.mkdir(exist_ok=True)
-    words = [built("bin", f"hdf5_programs{front}", program), folder, *names]
+    words = [program_of(front, program), folder, *names]
     return run(words, ranks, ours, front=front, **more)
 
 

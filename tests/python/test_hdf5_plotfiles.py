@@ -5,7 +5,8 @@ values as without, chunks that are slabs of the boxes, and bounds of single comp
 import h5py
 import numpy as np
 import pytest
-from hdf5_runs import FRONTS, built, by_deflate, filters_of, run, same, trz_shapes, verified
+from hdf5_runs import (FRONTS, by_deflate, filters_of, program_of, run, same, trz_shapes,
+                       verified)
 
 
 def plotfile_boxes(kind):
@@ -30,7 +31,7 @@ def plotfile_values(level, kind="equal", components=range(4)):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
-    words = [built("bin", f"hdf5_programs{front}", "write_plotfile")]
+    words = [program_of(front, "write_plotfile")]
     run([*words, tmp_path / "plain.h5"], ranks, False, front=front)
     said = run([*words, tmp_path / "ours.h5"], ranks, True, front=front)
     assert said.count("ours.h5: ") == 3
@@ -62,7 +63,7 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
     """By the boxes that rank 0 has written; every reader takes them for chunks of one dimension.
     Where boxes have no slab in common, or do not fit what else is there, chunks are as ever."""
     path = tmp_path / "ours.h5"
-    run([built("bin", f"hdf5_programs{front}", "write_plotfile"), path, kind], ranks, True,
+    run([program_of(front, "write_plotfile"), path, kind], ranks, True,
         front=front, TAILRACE_OPTIONS=options)
     n_each = 1 if kind == "separate" else 4
     expected = [(slab_cells // shape[1] // shape[2], *shape[1:]) for shape in plotfile_boxes(kind)
@@ -97,7 +98,7 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
 @pytest.mark.parametrize("kind", ["equal", "mixed", "turned", "separate", "small"])
 def test_components_of_a_plotfile_have_bounds_of_their_own(kind, ranks, front, tmp_path):
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
-    words = [built("bin", f"hdf5_programs{front}", "write_plotfile")]
+    words = [program_of(front, "write_plotfile")]
     run([*words, plain, kind], ranks, False, front=front)
     options = ("component:variable ?: bound=rel=1e-5; component:*0: bound=none;"
                "component:variable 2: bound=abs=50")
@@ -149,7 +150,7 @@ def test_components_of_a_plotfile_have_bounds_of_their_own(kind, ranks, front, t
 def test_what_is_asked_of_components_that_share_chunks_is_kept_exactly(kind, front, tmp_path):
     path = tmp_path / "ours.h5"
     options = "codec=trz,bound=abs=1e6; component:variable 1: bound=abs=1e-2"
-    said = run([built("bin", f"hdf5_programs{front}", "write_plotfile"), path, kind], 2, True,
+    said = run([program_of(front, "write_plotfile"), path, kind], 2, True,
                front=front, TAILRACE_OPTIONS=options)
     assert said.count("kept exactly, as their components do not have chunks of their own: "
                       "/level_") == 3
@@ -163,7 +164,7 @@ def test_what_is_asked_of_components_that_share_chunks_is_kept_exactly(kind, fro
 def test_a_component_that_is_nowhere_is_named_at_close(program, tmp_path):
     options = "component:variable 1: bound=abs=1e-2; component:varable*: bound=abs=1"
     words = [tmp_path / "ours.h5"] if program == "write_plotfile" else [tmp_path, "blocks"]
-    said = run([built("bin", "hdf5_programs", program), *words], 2, True, TAILRACE_OPTIONS=options)
+    said = run([program_of("", program), *words], 2, True, TAILRACE_OPTIONS=options)
     idle = {"write_plotfile": '"component:varable*"',
             "write_patterns": '"component:variable 1", "component:varable*"'}[program]
     assert f"nothing in the file is called as these options say: {idle}\n" in said
@@ -172,7 +173,7 @@ def test_a_component_that_is_nowhere_is_named_at_close(program, tmp_path):
 @FRONTS
 @pytest.mark.parametrize("options", ["codec=xor", "bound=pw_rel=1e-3"])
 def test_options_beside_those_of_components_that_cannot_be(options, front, tmp_path):
-    said = run([built("bin", f"hdf5_programs{front}", "write_plotfile"), tmp_path / "ours.h5"], 2,
+    said = run([program_of(front, "write_plotfile"), tmp_path / "ours.h5"], 2,
                True, front=front, code=None,
                TAILRACE_OPTIONS=f"{options}; component:variable 1: bound=abs=1")
     assert "need codec trz, and no bound of mode pw_rel" in said and "H5Dcreate(" in said

@@ -17,14 +17,19 @@ import h5py
 import numpy as np
 import pytest
 from cli_tools import ENVIRONMENT, launcher, program
-from hdf5_runs import (FRONTS, HERE, LATER, OTHERS, OTHER_FRONTS, built, by_deflate, contents,
-                       filters_of, flushes, patterns, row_values, run, same, trz_shapes, verified)
+from hdf5_runs import (ALL_FRONTS, CONNECTOR, FRONTS, HERE, LATER, LATER_FRONTS, OTHERS,
+                       OTHER_FRONTS, built, by_deflate, contents, filters_of, flushes, patterns,
+                       program_of, row_values, run, same, served_by, trz_shapes, verified)
 
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
          "grows", "overlaps", "lives", "left_open"]
 
 
-@pytest.fixture(scope="module", params=[(front, n) for front in ["", *OTHERS] for n in (1, 2, 4)],
+CONNECTORS = pytest.mark.parametrize("front", [end for end in ALL_FRONTS if CONNECTOR in end],
+                                     ids=lambda end: f"hdf5{end}")
+
+
+@pytest.fixture(scope="module", params=[(front, n) for front in ALL_FRONTS for n in (1, 2, 4)],
                 ids=lambda chosen: f"hdf5{chosen[0]}-{chosen[1]}_ranks")
 def both(request, tmp_path_factory):
     """All patterns by one run of the program, plain and with ours: the folders, what was said."""
@@ -273,7 +278,7 @@ def test_what_hdf5_itself_must_write(ranks, front, tmp_path):
         assert file["copied"].id.get_storage_size() < file["copied"].nbytes / 2
 
 
-@pytest.mark.parametrize("front", LATER, ids=lambda end: f"hdf5{end}")
+@pytest.mark.parametrize("front", LATER_FRONTS, ids=lambda end: f"hdf5{end}")
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_calls_of_1_14(ranks, front, tmp_path):
     names = ["multi", "async"]
@@ -347,7 +352,7 @@ def test_switched_off(front, tmp_path):
         assert file["fields/f64"].chunks is None
 
 
-@FRONTS
+@pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 @pytest.mark.parametrize("lacking", ["off", "library"])
@@ -355,7 +360,7 @@ def test_where_one_rank_serves_nothing_no_rank_does(lacking, first, ranks, front
     """Another environment on one node, or a library that lacks what it loads: nobody waits, the
     file is plain HDF5's."""
     library = built("lib", f"libtailrace_hdf5{front}.so")
-    words = [built("bin", f"hdf5_programs{front}", "write_patterns"), tmp_path, "blocks", "append"]
+    words = [program_of(front, "write_patterns"), tmp_path, "blocks", "append"]
     there = ["env", f"LD_PRELOAD={library}", *words]
     if lacking == "off":
         other = ["env", "TAILRACE_HDF5=off", f"LD_PRELOAD={library}", *words]
@@ -377,6 +382,90 @@ def test_where_one_rank_serves_nothing_no_rank_does(lacking, first, ranks, front
         np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
 
 
+@CONNECTORS
+def test_where_one_rank_has_the_connector_off_no_rank_serves(front, tmp_path):
+    served = [f"{name}={value}" for name, value in served_by(front).items()]
+    words = [*served, program_of(front, "write_patterns"), tmp_path, "blocks"]
+    parts = ["env", *words, ":", "-n", "1", "env", "TAILRACE_HDF5=off", *words]
+    done = subprocess.run([launcher(), "-n", "1", *map(str, parts)], capture_output=True, text=True,
+                          timeout=120, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "files are written by HDF5 alone: rank 1: TAILRACE_HDF5=off" in done.stderr
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert file["fields/f64"].chunks is None
+        np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
+
+
+@CONNECTORS
+def test_a_connector_that_the_program_chooses_for_one_file(front, tmp_path):
+    plug_ins = {"HDF5_PLUGIN_PATH": str(served_by(front)["HDF5_PLUGIN_PATH"])}
+    words = [program_of(front, "write_later_calls"), tmp_path, "chosen"]
+    said = run(words, 2, False, **plug_ins)
+    assert "chosen.h5: " in said and "chosen.h5.second" not in said
+    for end, filters in (("", [2, 1]), (".second", [])):
+        with h5py.File(tmp_path / f"chosen.h5{end}") as file:
+            assert filters_of(file["values"]) == filters
+            np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5400))
+
+
+SERIAL = """
+import ctypes, sys
+hdf5 = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+hid, size = ctypes.c_int64, ctypes.c_uint64
+for name in ("H5Fcreate", "H5Fopen", "H5Screate_simple", "H5Dcreate2", "H5Dopen2"):
+    getattr(hdf5, name).restype = hid
+hdf5.H5open()
+double = hid.in_dll(hdf5, "H5T_NATIVE_DOUBLE_g")
+values = (ctypes.c_double * 5000)(*range(5000))
+path = sys.argv[2].encode()
+file = hid(hdf5.H5Fcreate(path, 2, hid(0), hid(0)))
+space = hid(hdf5.H5Screate_simple(1, (size * 1)(5000), None))
+dataset = hid(hdf5.H5Dcreate2(file, b"values", double, space, hid(0), hid(0), hid(0)))
+assert hdf5.H5Dwrite(dataset, double, hid(0), hid(0), hid(0), values) >= 0
+for close, id in (("H5Dclose", dataset), ("H5Fclose", file)):
+    assert getattr(hdf5, close)(id) >= 0
+file = hid(hdf5.H5Fopen(path, 1, hid(0)))
+dataset = hid(hdf5.H5Dopen2(file, b"values", hid(0)))
+back = (ctypes.c_double * 5000)()
+assert hdf5.H5Dread(dataset, double, hid(0), hid(0), hid(0), back) >= 0
+assert list(back) == list(values)
+assert hdf5.H5Fopen(path + b".missing", 0, hid(0)) < 0
+"""
+
+
+@CONNECTORS
+def test_a_serial_program_with_the_connector(front, tmp_path):
+    """Plain HDF5's file, though it is read again, and left open; nothing is said but HDF5's own
+    error of a file that is not there."""
+    folder = served_by(front)["HDF5_PLUGIN_PATH"]
+    linked = subprocess.run(["ldd", folder / f"libtailrace_{folder.name}.so"],
+                            capture_output=True, text=True, check=True).stdout
+    hdf5 = next(line.split()[2] for line in linked.splitlines() if "libhdf5.so" in line)
+    environment = {**ENVIRONMENT, **{k: str(v) for k, v in served_by(front).items()}}
+    done = subprocess.run([sys.executable, "-c", SERIAL, hdf5, tmp_path / "serial.h5"],
+                          capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "tailrace: " not in done.stderr and "serial.h5.missing" in done.stderr
+    with h5py.File(tmp_path / "serial.h5") as file:
+        assert file["values"].chunks is None
+        np.testing.assert_array_equal(file["values"], np.arange(5000.0))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_objects_that_are_reached_in_other_ways(ranks, front, tmp_path):
+    """From callbacks, by addresses, references and second ids, with committed types; files that end
+    before their objects, or with HDF5."""
+    names = ["callbacks", "reached", "types", "closes_all", "ends_at_once"]
+    for ours in (False, True):
+        for name in names:  # HDF5 is not begun anew in a program.
+            said = patterns([name], tmp_path / ("ours" if ours else "plain"), ranks, ours,
+                            front=front, program="write_objects")
+            assert not ours or f"ours/{name}.h5: " in said
+    for name in names:
+        same(tmp_path / "ours" / f"{name}.h5", tmp_path / "plain" / f"{name}.h5")
+
+
 @FRONTS
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_a_file_that_one_rank_has_open(ranks, front, tmp_path):
@@ -393,7 +482,7 @@ def test_serial_programs_are_left_alone(both):
     assert "i32_big" in done.stdout and done.stderr == ""
 
 
-@FRONTS
+@pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
 def test_modules_with_an_hdf5_of_their_own_are_left_alone(front, tmp_path):
     """Such as the h5py of this Python: it keeps its HDF5 to itself, out of the order of search."""
     library = built("lib", f"libtailrace_hdf5{front}.so")
