@@ -98,3 +98,21 @@ check_format() {
   git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | xargs clang-format-14 --dry-run -Werror &&
     echo "format: $(git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | wc -l) files are clean"
 }
+
+# Programs on the system's HDF5 and on one without symbol versions, which is built if need be, with
+# ours preloaded and by the VOL connector. Arguments: pytest's, which of the tests.
+programs_on_hdf5() {
+  local prefix
+  if ! command -v cargo > /dev/null; then
+    echo "not run: cargo, which fetches HDF5 1.14, is missing (scripts/build-hdf5)"
+    return
+  fi
+  prefix="$(scripts/build-hdf5 --parallel --jobs "$(nproc)" 1.14 | tail -n 1)" &&
+    configure_preset hdf5 "-DTAILRACE_HDF5_PROGRAMS_ROOT=$prefix" &&
+    ninja -C build/hdf5 hdf5_programs tailrace_cli &&
+    [ -e build/hdf5/lib/libtailrace_hdf5-1.14.so ] &&
+    [ -e build/hdf5/lib/hdf5/vol-1.14/libtailrace_vol-1.14.so ] &&
+    TAILRACE="$repo/build/hdf5/bin/tailrace" env -u HDF5_PLUGIN_PATH \
+      "$PYTHON" -m pytest tests/python/test_hdf5_programs.py tests/python/test_hdf5_plotfiles.py \
+      -ra -q -n "$(nproc)" "$@"
+}
