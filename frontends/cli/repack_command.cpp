@@ -153,9 +153,9 @@ void add_choice_options(CLI::App* sub, RepackArguments& repack) {
   const Group choice(sub, "Choice of codecs (--codec auto)");
   choice.engine(
       "--for", file, "for", "speed|size|balanced",
-      "speed: the shortest step, encoding and writing overlapped. size: the smallest file. "
-      "balanced: the smallest one that takes at most a tenth longer than the fastest. "
-      "Default speed.");
+      "speed: the shortest call, encoding and writing overlapped, but for 3 % that may buy "
+      "bytes. size: the smallest file. balanced: the smallest one that lets the call take at "
+      "most a tenth longer. Default balanced.");
   sub->add_flag("--why{predicted}", repack.why,
                 "Print the codecs that were compared. --why=measured encodes the sampled chunks "
                 "with each of them, too.")

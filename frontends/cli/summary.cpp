@@ -405,9 +405,9 @@ std::string left_out_text(const std::vector<FieldReport>& fields) {
 
 const char* objective_text(Objective objective) {
   switch (objective) {
-    case Objective::speed: return "the shortest step";
+    case Objective::speed: return "the shortest call, but for 3 %";
     case Objective::size: return "the smallest file";
-    case Objective::balanced: return "the smallest file within a tenth of the shortest step";
+    case Objective::balanced: return "the smallest file within a tenth of the shortest call";
   }
   return "";
 }

@@ -189,8 +189,9 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   buffer=16MiB    Largest single write.
  *   align=1         Writes start at multiples of this many bytes. Default: auto, as the machine
  *                   profile says; 1 without one.
- *   for=speed       What codec auto makes small: speed, the time of the step; size, the file;
- *                   balanced, the file among choices that take at most a tenth longer.
+ *   for=speed       What codec auto makes small: speed, the time of the step, but for 3 % that may
+ *                   buy bytes; size, the file; balanced, the file among choices that take at most a
+ *                   tenth longer.
  *   profile=FILE    Machine profile of "tailrace profile". Default: the environment's
  *                   TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else typical values.
  *   target-size=2GB The tightest bound, common to all fields of floating point numbers, that makes

@@ -64,9 +64,9 @@ enum class Verify : std::uint8_t {
 
 /// What an automatic choice of the codec is to make small.
 enum class Objective : std::uint8_t {
-  speed,    ///< The time of the step.
+  speed,    ///< The time of the call, but for 3 %, which may buy bytes.
   size,     ///< The file.
-  balanced  ///< The file, among choices that take at most a tenth longer than the fastest.
+  balanced  ///< The file, among choices that let the call take at most a tenth longer.
 };
 
 /// Bytes that the layouts predictive and arena reserve beyond the predicted ones.
@@ -143,6 +143,9 @@ struct FileOptions {
   std::string plugin_path;         ///< Searched before HDF5_PLUGIN_PATH.
   /// Members that a new file's root group is to have; 0: few, or unknown. No option of a text.
   std::uint64_t expected_root_links = 0;
+  /// Uncompressed bytes that the call reads from elsewhere, of all ranks; 0: the caller has them.
+  /// No option of a text.
+  std::uint64_t input_bytes = 0;
   /// Several chunks may lie at one place. Not for the user; only who writes such a file knows.
   bool shares_chunks = false;
   /// Lists of a program that makes the metadata itself, by HDF5's ids; -1: none. No options of a

@@ -46,8 +46,9 @@ constexpr double worthwhile_share = 0.995;
 /// Where trz's ratio is above this, no other codec came within a hundredth of its bytes on any of
 /// 180 pairs of field and bound (bench/results/trz_codecs.csv), and all of them are slower.
 constexpr double foreign_below_ratio = 4;
-/// Slowest step that objective balanced accepts, over the fastest: as in choose_codecs().
-constexpr double balanced_slack = 1.1;
+/// What a rank reads of a call's input in a second, decoding included: of a file that was just
+/// written, once. Slower storage makes the choice matter even less.
+constexpr double input_bytes_per_s = 1e9;
 
 /// What is known of one candidate of one field, over some or all ranks. Whole numbers: see above.
 struct CandidateSum {
@@ -96,6 +97,8 @@ class StepChooser {
     setting_.n_threads = n_threads.least;
     setting_.write = profile.write;
     setting_.sync_latency_s = options.sync ? profile.sync_latency_s : 0;
+    setting_.beside_s = static_cast<double>(options.input_bytes) /
+                        (input_bytes_per_s * static_cast<double>(comm.n_ranks()));
   }
 
   /// This rank's part. @returns its own failure; the sums may be added up all the same.
@@ -227,7 +230,7 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
     if (one.codec == yardstick_codec) trz_bytes = one.encoded_bytes;
   }
   const bool foreign = find_codec(view.codec) != find_codec(yardstick_codec);
-  if (foreign && options_.objective == Objective::speed &&
+  if (foreign && options_.objective != Objective::size &&
       known.raw_bytes > foreign_below_ratio * trz_bytes) {
     return false;
   }
@@ -244,11 +247,13 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
                               static_cast<double>(std::max<std::uint64_t>(sample.n_rank_chunks, 1));
   const double look_s =
       look_share * looked_share * *hoped_s / static_cast<double>(setting_.n_ranks);
-  const double limit_s = options_.objective == Objective::balanced
-                             ? choice_.predicted_s * balanced_slack
-                             : choice_.predicted_s * worthwhile_share;
-  if (options_.objective != Objective::speed && hoped.encoded_bytes >= smallest) return false;
-  return options_.objective == Objective::size || step_with(field, hoped) + look_s < limit_s;
+  const double step_s = step_with(field, hoped) + look_s;
+  // What is faster is worth a look for `balanced`, too: it sets how long others may take.
+  const bool faster = step_s < choice_.predicted_s * worthwhile_share;
+  if (options_.objective == Objective::speed) return faster;
+  const bool smaller = hoped.encoded_bytes < smallest &&
+                       step_s < longest_step_s(choice_.predicted_s, setting_, options_.objective);
+  return smaller || (faster && options_.objective == Objective::balanced);
 }
 
 /// On the main thread: making a plug-in's codec calls HDF5.

@@ -20,8 +20,9 @@ namespace {
 
 /// Points of the front that are kept; with more the last per mille is not worth the time.
 constexpr std::size_t front_most = 1024;
-/// Slowest choice that objective balanced accepts, over the fastest.
-constexpr double balanced_slack = 1.1;
+/// What an objective lets the call take longer than at its fastest, as a share of it.
+constexpr double speed_slack = 0.03;
+constexpr double balanced_slack = 0.1;
 /// Sums in another order differ by less.
 constexpr double rounding_slack = 1 + 1e-12;
 /// Prices of a byte that the first, quick search tries: powers of two, seconds.
@@ -285,13 +286,18 @@ double overlapped_dump_s(double encoded_bytes, double encode_s, double n_chunks_
   return std::max(encode_lane, write_lane) + exposed_s + setting.sync_latency_s;
 }
 
+double longest_step_s(double fastest_s, const DumpSetting& setting, Objective objective) {
+  if (objective == Objective::size) return std::numeric_limits<double>::infinity();
+  const double slack = objective == Objective::speed ? speed_slack : balanced_slack;
+  return fastest_s + slack * (fastest_s + setting.beside_s);
+}
+
 CodecChoice choose_codecs(std::span<const FieldForecast> fields, const DumpSetting& setting,
                           Objective objective) {
   Chooser chooser(fields, setting);
   if (objective == Objective::size) return chooser.smallest();
   const CodecChoice fastest = chooser.fastest();
-  if (objective == Objective::speed) return fastest;
-  return chooser.smallest_within(fastest, fastest.predicted_s * balanced_slack);
+  return chooser.smallest_within(fastest, longest_step_s(fastest.predicted_s, setting, objective));
 }
 
 // --- Searches for settings: predictors by Algorithm 1, bounds by inverse models.

@@ -52,6 +52,7 @@ struct DumpSetting {
   std::uint64_t n_threads = 1;  ///< Encode threads of each rank.
   BandwidthModel write;
   double sync_latency_s = 0;
+  double beside_s = 0;  ///< What the call takes besides, whatever is chosen: reading its input.
 };
 
 /// Thread seconds, shared by all threads that have a chunk. Seconds.
@@ -72,9 +73,13 @@ struct CodecChoice {
   double encoded_bytes = 0;
 };
 
-/// Choose a candidate for each field. speed: the least overlapped_dump_s of the step; size: the
-/// fewest bytes (the faster at equal bytes); balanced: the fewest bytes among choices that take at
-/// most a tenth longer than the fastest. Deterministic; ties go to the earlier candidate.
+/// How long the step may take so that the call, the step and what it takes besides, takes no more
+/// than a share longer than with a step of `fastest_s`: nobody notices that, but every reader and
+/// copy has the bytes. speed: 3 %; balanced: a tenth; size: without limit. Seconds.
+double longest_step_s(double fastest_s, const DumpSetting& setting, Objective objective);
+
+/// Choose a candidate for each field: the fewest bytes (the faster at equal bytes) among choices
+/// whose step takes at most longest_step_s(). Deterministic; ties go to the earlier candidate.
 /// Cost: O(fields * candidates * log). Every field must have a candidate that is not refused.
 CodecChoice choose_codecs(std::span<const FieldForecast> fields, const DumpSetting& setting,
                           Objective objective);

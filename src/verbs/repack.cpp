@@ -240,6 +240,9 @@ Status Repack::run() {
   report_.options.expected_root_links =
       n_root_members(input_->fields(),
                      [](const StoredDataset& field) -> const std::string& { return field.path; });
+  for (const PlannedField& planned : report_.plan) {
+    report_.options.input_bytes += planned.definition.raw_bytes();
+  }
   TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, report_.options));
   Writer& writer = *created;
 

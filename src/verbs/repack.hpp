@@ -21,15 +21,22 @@ struct NetcdfRequest {
   std::vector<std::string> dimensions;  ///< "GLOB=time,y,x"; later ones win.
 };
 
+/// What options begin as here: a file is repacked for its bytes (docs/choice.md).
+inline FileOptions repack_options() {
+  FileOptions options;
+  options.objective = Objective::balanced;
+  return options;
+}
+
 struct RepackRequest {
   std::string input;
   std::string output;
   std::string raw_format;  ///< "f32:512x512x512"; empty: the input says what it is.
   FieldRequests fields;
   NetcdfRequest netcdf;
-  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
-  FileOptions options;           ///< With `trace`, the report has the events.
-  bool chunk_given = false;      ///< The user has named the size or shape of chunks.
+  bool follow_external = false;            ///< Values in other files, too (OtherFiles).
+  FileOptions options = repack_options();  ///< With `trace`, the report has the events.
+  bool chunk_given = false;                ///< The user has named the size or shape of chunks.
 };
 
 /// What became of one file.

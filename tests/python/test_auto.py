@@ -90,6 +90,37 @@ def test_smaller_objective_makes_no_larger_file(source, tmp_path, alone):
     assert sizes["balanced"] <= sizes["speed"] * 1.02
 
 
+@pytest.fixture(scope="module")
+def fast_storage(tmp_path_factory):
+    """A profile: storage of 10 GB/s a rank, and a codec trz that only preset=fast makes fast."""
+    said = json.loads(tailrace("profile", "--show", "built-in", "--json", "-").stdout)
+    profile = {**said["profile"], "built_in": False}
+    for line in profile["write"]["rooflines"]:
+        times = 10e9 * line["ranks"] / line["ceiling_bytes_per_s"]
+        for key in ("slope", "intercept", "ceiling_bytes_per_s"):
+            line[key] *= times
+    for one in profile["codecs"]:
+        if one["codec"].startswith("trz") and "fast" not in one["codec"]:
+            one["encode"]["least_bytes_per_s"] /= 8
+            one["encode"]["greatest_bytes_per_s"] /= 8
+    path = tmp_path_factory.mktemp("profile") / "fast.json"
+    path.write_text(json.dumps(profile))
+    return path
+
+
+def test_what_is_faster_sets_how_long_a_smaller_choice_may_take(source, fast_storage, tmp_path,
+                                                                alone):
+    """So `balanced` looks at it, too, and never makes the larger file; it is repack's default."""
+    sizes = {}
+    for objective in ("speed", "balanced", None):
+        chosen = ["--for", objective] if objective else []
+        told = numbers("repack", source, "-o", tmp_path / f"{objective}.h5", "--bound", "rel=1e-3",
+                       "--profile", fast_storage, *chosen, environment=alone)
+        sizes[objective] = told["files"][0]["encoded_bytes"]
+    assert sizes["balanced"] <= sizes["speed"] < source.stat().st_size
+    assert sizes[None] == sizes["balanced"]
+
+
 def test_explicit_portable_is_readable_without_a_plugin(source, tmp_path):
     out = tmp_path / "out.h5"
     tailrace("repack", source, "-o", out, "--bound", "rel=1e-3", "--codec", "portable")
