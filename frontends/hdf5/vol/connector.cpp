@@ -332,7 +332,12 @@ herr_t dataset_optional(void* object, H5VL_optional_args_t* args, hid_t transfer
     case H5VL_NATIVE_DATASET_CHUNK_READ:
       return serve([&](hid_t id) {
         auto& chunk = given->chunk_read;
+#ifdef TAILRACE_WITH_H5Dread_chunk2
+        return calls().H5Dread_chunk2(id, transfer_list, chunk.offset, &chunk.filters, chunk.buf,
+                                      chunk.buf_size);
+#else
         return calls().H5Dread_chunk(id, transfer_list, chunk.offset, &chunk.filters, chunk.buf);
+#endif
       });
     case H5VL_NATIVE_DATASET_CHUNK_WRITE:
       return serve([&](hid_t id) {
