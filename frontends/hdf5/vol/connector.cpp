@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <vector>
 
 #include <H5PLextern.h>
@@ -81,19 +82,32 @@ void* file_open(const char* name, unsigned flags, hid_t access_list, hid_t, void
       static_cast<void*>(nullptr));
 }
 
-/// What the program has open in the file, without what is HDF5's own.
-herr_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
-  const InnerCall inner;
+/// Adds what the program has open of some types, without what is HDF5's own.
+herr_t add_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
   const ssize_t n = H5Fget_obj_count(file, types);
   if (n < 0) return -1;
-  ids.resize(static_cast<std::size_t>(n));
-  if (n > 0 && H5Fget_obj_ids(file, types, ids.size(), ids.data()) < 0) return -1;
-  std::erase_if(ids, [](hid_t id) { return !is_of_connector(id); });
+  std::vector<hid_t> found(static_cast<std::size_t>(n));
+  if (n > 0 && H5Fget_obj_ids(file, types, found.size(), found.data()) < 0) return -1;
+  std::copy_if(found.begin(), found.end(), std::back_inserter(ids), is_of_connector);
   return 0;
+}
+
+/// What the program has open in a file. Of those that it has by this very id (H5F_OBJ_LOCAL) HDF5
+/// does not find the file itself, behind which it sees another object.
+herr_t list_ids(const OpenedFile& file, unsigned types, std::vector<hid_t>& ids) {
+  const InnerCall inner;
+  const bool local = (types & H5F_OBJ_LOCAL) != 0;
+  if (local && (types & H5F_OBJ_FILE) != 0) {
+    if (add_ids(file.id, H5F_OBJ_FILE, ids) < 0) return -1;
+    std::erase_if(ids, [&](hid_t id) { return H5VLobject(id) != file.shown; });
+    types &= ~static_cast<unsigned>(H5F_OBJ_FILE);
+  }
+  return (types & H5F_OBJ_ALL) == 0 ? 0 : add_ids(file.id, types, ids);
 }
 
 herr_t file_get(void* object, H5VL_file_get_args_t* args, hid_t transfer_list, void**) {
   const hid_t id = id_of(object);
+  const OpenedFile& file = *object_of(object).file;
   switch (args->op_type) {
     case H5VL_FILE_GET_FAPL: {
       const InnerCall inner;
@@ -115,7 +129,7 @@ herr_t file_get(void* object, H5VL_file_get_args_t* args, hid_t transfer_list, v
       return kept_in(
           [&]() -> herr_t {
             std::vector<hid_t> ids;
-            if (list_ids(id, args->args.get_obj_count.types, ids) < 0) return -1;
+            if (list_ids(file, args->args.get_obj_count.types, ids) < 0) return -1;
             *args->args.get_obj_count.count = ids.size();
             return 0;
           },
@@ -125,7 +139,7 @@ herr_t file_get(void* object, H5VL_file_get_args_t* args, hid_t transfer_list, v
           [&]() -> herr_t {
             auto& wanted = args->args.get_obj_ids;
             std::vector<hid_t> ids;
-            if (list_ids(id, wanted.types, ids) < 0) return -1;
+            if (list_ids(file, wanted.types, ids) < 0) return -1;
             *wanted.count = std::min(wanted.max_objs, ids.size());
             std::copy_n(ids.begin(), *wanted.count, wanted.oid_list);
             return 0;
