@@ -15,7 +15,6 @@
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/patches.hpp"
 #include "codec/trz/exact/exact.hpp"
-#include "codec/trz/kernels/float_environment.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
 #include "codec/trz/trz.hpp"

@@ -9,9 +9,9 @@
 
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/byte_section.hpp"
-#include "codec/trz/kernels/float_environment.hpp"
 #include "codec/trz/predict/choose.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
+#include "codec/trz/workspace.hpp"
 #include "core/codec_settings.hpp"
 
 namespace tailrace::trz {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #if defined(__AVX512VBMI2__)
-#include "codec/trz/kernels/byte_table_avx512.hpp"
+#include "codec/trz/kernels/kernel_vectors.hpp"
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #endif

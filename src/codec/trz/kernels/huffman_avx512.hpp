@@ -12,9 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "codec/trz/kernels/byte_table_avx512.hpp"
-#include "codec/trz/kernels/huffman_bits.hpp"
 #include "codec/trz/kernels/huffman_kernels.hpp"
+#include "codec/trz/kernels/kernel_vectors.hpp"
 
 namespace tailrace::trz::TRZ_ISA {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "codec/trz/kernels/huffman_bits.hpp"
+#include "codec/trz/kernels/kernel_vectors.hpp"
 #if defined(__AVX512VBMI2__)
 #include "codec/trz/kernels/huffman_avx512.hpp"
 #endif

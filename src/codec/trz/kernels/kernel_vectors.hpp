@@ -1,4 +1,5 @@
-// Vectors for kernel files: rounding to codes, and the AVX-512 operations by element type.
+// What kernel files share: rounding to codes, strings of bits, and the AVX-512 operations by
+// element type.
 //
 // Included by kernel files alone, inside nothing: it opens TRZ_ISA's anonymous namespace itself, so
 // that every instruction set has copies of its own.
@@ -7,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "codec/trz/kernels/isa.hpp"
 #include "codec/trz/predict/lattice.hpp"
@@ -45,6 +47,32 @@ inline bool contains(const T* x, std::size_t stride, std::size_t n, T wanted) {
   for (std::size_t i = 0; i < n; ++i) found |= x[i * stride] == wanted;
   return found != 0;
 }
+
+// Strings of bits being written: bits from the top of each byte down.
+
+inline std::uint64_t load64(const std::uint8_t* from) {
+  std::uint64_t word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
+inline void store64(std::uint8_t* to, std::uint64_t word) { std::memcpy(to, &word, sizeof word); }
+
+/// A string of bits being written: the low n_held bits of `held` are not stored yet.
+struct BitWriter {
+  std::uint8_t* out;
+  std::uint64_t held;
+  unsigned n_held;  // Fewer than 8 between calls.
+
+  /// Append the low n_bits <= 48 of `bits`; stores 8 bytes.
+  void put(std::uint64_t bits, unsigned n_bits) {
+    held = (held << n_bits) | bits;
+    n_held += n_bits;
+    store64(out, __builtin_bswap64(held << (63 - n_held) << 1));
+    out += n_held >> 3;
+    n_held &= 7;
+  }
+};
 
 #if defined(__AVX512VBMI2__)
 
@@ -138,6 +166,22 @@ struct Wide<double> {
     const __m512i high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
     store(to, first(2 * n), _mm512_permutex2var_pd(even, low, odd));
     if (n > 4) store(to + 8, first(2 * n - 8), _mm512_permutex2var_pd(even, high, odd));
+  }
+};
+
+// A table of 256 bytes in four registers: 64 look-ups in three instructions.
+
+/// 256 bytes in registers, and what 64 byte indices find in them.
+struct ByteTable {
+  __m512i quarter[4];
+
+  explicit ByteTable(const std::uint8_t* bytes) {
+    for (std::size_t i = 0; i < 4; ++i) quarter[i] = _mm512_loadu_si512(bytes + 64 * i);
+  }
+  __m512i look_up(__m512i index, __mmask64 upper_half) const {
+    const __m512i low = _mm512_permutex2var_epi8(quarter[0], index, quarter[1]);
+    const __m512i high = _mm512_permutex2var_epi8(quarter[2], index, quarter[3]);
+    return _mm512_mask_blend_epi8(upper_half, low, high);
   }
 };
 

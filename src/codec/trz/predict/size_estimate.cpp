@@ -16,10 +16,10 @@
 #include "codec/trz/entropy/code_sections.hpp"
 #include "codec/trz/entropy/code_stream.hpp"
 #include "codec/trz/exact/exact.hpp"
-#include "codec/trz/kernels/float_environment.hpp"
 #include "codec/trz/predict/group_sample.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
+#include "codec/trz/workspace.hpp"
 #include "core/buffer.hpp"
 
 namespace tailrace::trz {
