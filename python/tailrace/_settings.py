@@ -66,9 +66,9 @@ def cd_values(
 
     abs: no value changes by more than this. pw_rel: ... than this times the value itself.
     rel, psnr: relative to the range of `data`, without `fill`. book: shared Huffman codes of
-    train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio"),
-    predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4), spline ("linear",
-    "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False).
+    train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio",
+    "max"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4), spline
+    ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False).
 
     >>> cd_values(abs=0.5, preset="fast")
     (257, 1, 0, 1071644672)

@@ -108,9 +108,9 @@ const std::vector<CodecEntry>& built_in_codecs() {
                      .encode = {60, 83, -3.03, 7.8},
                      .decode = {269, 1176, -1, 2.7}}}},
       {.name = "trz",
-       .summary = "lossy within the bound at memory speed, or lossless (preset=fast|default|ratio, "
-                  "predictor=, dimension=1..4, spline=, last_axis=, lossless=on|off); readers need "
-                  "libh5trz.so",
+       .summary = "lossy within the bound at memory speed, or lossless (preset=fast|default|ratio|"
+                  "max, predictor=, dimension=1..4, spline=, last_axis=, lossless=on|off); readers "
+                  "need libh5trz.so",
        .make = make_trz_codec,
        .settings = {"preset", "predictor", "dimension", "spline", "last_axis", "lossless", "book",
                     "book_loss"},

@@ -93,7 +93,8 @@ class TrzStage final : public OwnStage {
     return trz::encoded_bytes_max(n_bytes);
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes, type_.kind);
+    return trz::encoded_bytes_max(n_bytes) +
+           trz::working_bytes_max(n_bytes, type_.kind, settings_.preset);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
 

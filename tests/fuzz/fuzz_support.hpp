@@ -157,6 +157,7 @@ inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<co
 inline void put_trz_magic(std::byte* chunk, std::size_t n_bytes) {
   std::memcpy(chunk, "TRZ\1", 4);
   if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{5}) chunk[3] = std::byte{2};
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{6}) chunk[3] = std::byte{3};
 }
 
 }  // namespace tailrace::fuzz

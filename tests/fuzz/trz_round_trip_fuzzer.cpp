@@ -27,7 +27,7 @@ trz_cases::Case case_of(fuzz::Input& in) {
   const unsigned flags = in.number<std::uint8_t>();
   if ((flags & 1) != 0) type.fill_value = in.number<double>();
   if ((flags & 2) != 0) type.book = &fuzz::shared_book();
-  chunk.settings.preset = static_cast<trz::Preset>(in.below(3));
+  chunk.settings.preset = static_cast<trz::Preset>(in.below(4));
   chunk.settings.predictor = static_cast<trz::Predictor>(in.below(4));
   chunk.settings.dimensions = static_cast<int>(in.below(5));
   chunk.settings.spline = static_cast<trz::Spline>(in.below(4));

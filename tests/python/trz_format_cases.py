@@ -22,7 +22,7 @@ SHAPES = [(), (1,), (2,), (3,), (5,), (17,), (64,), (65,), (100,), (1000,), (500
           (2, 3, 4, 5), (5, 4, 6, 7), (3, 1, 9, 9), (2, 2, 2, 2, 3)]
 BOUNDS = [{"abs": 1e-3}, {"abs": 0.1}, {"pw_rel": 1e-2}]
 SETTINGS = [
-    *({"preset": name} for name in ("default", "fast", "ratio")),
+    *({"preset": name} for name in ("default", "fast", "ratio", "max")),
     *({"predictor": "lorenzo", "dimension": n} for n in (1, 2, 3, 4)),
     {"predictor": "none"},
     {"predictor": "interpolation", "preset": "fast"},
@@ -118,6 +118,22 @@ def vocabulary():
         yield values, {"abs": 1e-4, "preset": "ratio"}
 
 
+def fitted():
+    """Fitted interpolation: smooth and rough, odd and even extents, thin ones, masks, planes."""
+    generator = np.random.default_rng(8)
+    shapes = [(3000,), (4097,), (40, 50), (33, 65), (7, 500), (500, 6), (16, 16, 16), (17, 12, 23),
+              (9, 33, 20), (20, 5, 40), (40, 9, 8), (3, 30, 40), (2, 8, 9, 17)]
+    for shape, dtype in itertools.product(shapes, ("f4", "f8")):
+        base = smooth(shape, generator)
+        rough = base + 0.02 * generator.standard_normal(shape)
+        masked = rough.copy()
+        masked.reshape(-1)[40:90] = np.nan
+        masked.reshape(-1)[1000:1300] = -999.0
+        planes = rough * np.arange(1, shape[0] + 1).reshape(-1, *[1] * (len(shape) - 1)) ** 2
+        for values, bound in itertools.product((base, rough, masked, planes), (0.05, 1e-3, 1e-6)):
+            yield values.astype(dtype), {"abs": bound, "preset": "max", "fill": -999.0}
+
+
 def books():
     """Shared books: (values, settings with the book)."""
     generator = np.random.default_rng(5)
@@ -149,7 +165,7 @@ def compare(values, settings):
 
 
 def golden():
-    """The chunks of tests/golden/trz-1 and trz-2: how many, and what differs."""
+    """The chunks of tests/golden/trz-1 to trz-3: how many, and what differs."""
     differences = []
     chunks = sorted(GOLDEN.glob("trz-*/*.trz"))
     for path in chunks:
@@ -172,7 +188,8 @@ def damaged_chunks(n_chunks):
     """Chunks with a few bytes changed, and a checksum that fits."""
     generator = np.random.default_rng(6)
     whole = [tailrace.encode(values, **settings)
-             for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0))
+             for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0),
+                                 (fitted, 0))
              for values, settings in itertools.islice(make(), first, 3000, 29 if first else 1)]
     whole = [chunk for chunk in whole if chunk[8] >> 4 and FRAME not in chunk]
     for _ in range(n_chunks):
@@ -213,7 +230,8 @@ def compare_damaged(n_chunks=4000):
 
 
 GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books,
-          "vocabulary": vocabulary}
+          "vocabulary": vocabulary, "fitted": fitted}
+VERSIONS = {"vocabulary": 2, "fitted": 3}  # of which each is to have chunks
 
 
 def main(group):
@@ -224,8 +242,8 @@ def main(group):
     else:
         for values, settings in GROUPS[group]():
             difference = compare(values, settings)
-            if group == "vocabulary" and not difference:
-                n_compared += tailrace.encode(values, **settings)[3] == 2
+            if group in VERSIONS and not difference:
+                n_compared += tailrace.encode(values, **settings)[3] == VERSIONS[group]
                 continue
             n_compared += 1
             if difference:

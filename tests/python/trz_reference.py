@@ -3,7 +3,8 @@
 It proves that the document suffices, and the tests hold our own decoder against it bit for bit. It
 is meant to be read beside the document: clear, strict about errors, and slow. Every function cites
 the section that it follows. Byte sections and codes (sections 4 to 6) are in
-trz_reference_codes.py, patches (7) and exact chunks (9) in files of their own.
+trz_reference_codes.py, patches (7), exact chunks (9) and fitted ones (11, 12) in files of their
+own.
 
     values = decode(chunk, n_values)        # a one-dimensional array
 """
@@ -16,11 +17,13 @@ import numpy as np
 from trz_reference_codes import (
     Book, FormatError, Reader, bits_of, book_for, byte_section, check, read_codes)
 from trz_reference_exact import exact_values, running_sums
+from trz_reference_fitted import fitted
 from trz_reference_patches import patch
 
 DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
-STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY = range(6)
+STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED = range(7)
+VERSIONS = {VOCABULARY: 2, FITTED: 3}  # of all other methods 1
 
 
 def decode(chunk, n_values=None, book=None):
@@ -33,13 +36,13 @@ def decoded(reader, n_values, book):
     """Section 1."""
     check(reader.take(3) == b"TRZ", "not a trz chunk")
     version = reader.byte()
-    check(version in (1, 2), "another version than 1 and 2")
+    check(version in (1, 2, 3), "another version than 1 to 3")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
     types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= VOCABULARY, "unknown type or method")
+    check(types & 15 < len(DTYPES) and types >> 4 <= FITTED, "unknown type or method")
     dtype, method = DTYPES[types & 15], types >> 4
-    check(version == (2 if method == VOCABULARY else 1), "a method of another version")
+    check(version == VERSIONS.get(method, 1), "a method of another version")
     extents = head_extents(reader)
     n = math.prod(extents)
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
@@ -52,7 +55,8 @@ def decoded(reader, n_values, book):
         values = exact_values(reader, dtype, extents, book)
     else:
         check(dtype.kind == "f", "integers within a bound")
-        body = {LATTICE: lattice, POINTWISE: pointwise, VOCABULARY: vocabulary}[method]
+        body = {LATTICE: lattice, POINTWISE: pointwise, VOCABULARY: vocabulary,
+                FITTED: lambda *a: fitted(*a[:3], patch)}[method]
         values = body(reader, dtype, extents, book)
     reader.end()
     return values

@@ -27,7 +27,7 @@ const char* data_name(Data data) {
 
 std::string Case::text() const {
   static constexpr const char* kinds[] = {"exact", "absolute", "pointwise"};
-  static constexpr const char* presets[] = {"fast", "default", "ratio"};
+  static constexpr const char* presets[] = {"fast", "default", "ratio", "max"};
   static constexpr const char* predictors[] = {"automatic", "none", "lorenzo", "interpolation"};
   static constexpr const char* splines[] = {"automatic", "linear", "cubic", "natural"};
   char bound[64];
@@ -72,7 +72,7 @@ Shape random_shape(Random& random, std::uint64_t n_max) {
 
 trz::Settings random_settings(Random& random) {
   trz::Settings settings;
-  settings.preset = static_cast<trz::Preset>(random.below(3));
+  settings.preset = static_cast<trz::Preset>(random.below(4));
   if (random.chance(0.4)) return settings;
   settings.predictor = static_cast<trz::Predictor>(random.below(4));
   settings.dimensions = static_cast<int>(random.below(5));

@@ -43,7 +43,7 @@ Case case_of(const std::vector<T>& values, BoundKind kind, double bound) {
 /// Every predictor and preset, in one and three dimensions where the size allows.
 void expect_round_trips(Case chunk, Workspace& workspace) {
   const std::uint64_t n = chunk.n_values();
-  for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio}) {
+  for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
     for (const Predictor predictor :
          {Predictor::automatic, Predictor::none, Predictor::lorenzo, Predictor::interpolation}) {
       for (const int last_axis : {-1, 1, 3}) {

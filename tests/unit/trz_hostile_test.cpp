@@ -160,6 +160,7 @@ TEST(TrzHostile, HeadsThatMakeNoSense) {
       chunk_of({0x10, 1, 0}),                // One value of no values
       chunk_of({0x32, 1, 2, 8, 0, 16, 16}),  // A lattice of integers
       chunk_of({0x50, 1, 4, 2}),             // A vocabulary in version 1
+      chunk_of({0x60, 1, 8, 0, 16, 16}),     // Fitted in version 1
   };
   for (const Bytes& bytes : all) {
     for (const std::size_t n : {0U, 1U, 4U, 8U, 4096U}) {

@@ -1,6 +1,7 @@
 // The head of a trz chunk: what it is, how large, and its checksum.
 //
-//   0  magic "TRZ" and the version: 2 for a vocabulary, else 1, so that old readers read the rest
+//   0  magic "TRZ" and the version: 2 for a vocabulary, 3 for fitted interpolation, else 1, so that
+//      old readers read the rest
 //   4  CRC-32 (of zlib) of all bytes from 8 to the end
 //   8  dtype (low four bits) and method (high four bits)
 //   9  number of extents e, 0 to 4; then e varints, slowest axis first
@@ -32,12 +33,15 @@ enum class Method : std::uint8_t {
   lattice = 3,     ///< Absolute bound.
   pointwise = 4,   ///< Pointwise relative bound.
   vocabulary = 5,  ///< Absolute bound: few words, and which one each value takes.
+  fitted = 6,      ///< Absolute bound: interpolation with weights and contexts of its own.
 };
-inline constexpr std::uint8_t kMethods = 6;
+inline constexpr std::uint8_t kMethods = 7;
 
 /// The version of the format that brought a method: the one that its chunks bear.
-constexpr std::uint8_t version_of(Method method) { return method == Method::vocabulary ? 2 : 1; }
-inline constexpr std::uint8_t kFormatVersions = 2;
+constexpr std::uint8_t version_of(Method method) {
+  return method == Method::fitted ? 3 : method == Method::vocabulary ? 2 : 1;
+}
+inline constexpr std::uint8_t kFormatVersions = 3;
 
 /// Words of a vocabulary, at most: a rank has two bytes.
 inline constexpr std::size_t kWordsMax = 65536;

@@ -23,10 +23,17 @@ constexpr std::uint32_t kDTypes = 10;
 
 /// Preset's numbers in the words; standard is 0, so that a word of 0 chooses nothing.
 std::uint32_t preset_number(Preset preset) {
-  return preset == Preset::standard ? 0U : preset == Preset::fast ? 1U : 2U;
+  switch (preset) {
+    case Preset::standard: return 0;
+    case Preset::fast: return 1;
+    case Preset::ratio: return 2;
+    case Preset::max: return 3;
+  }
+  return 0;
 }
 Preset preset_of(std::uint32_t number) {
-  return number == 0 ? Preset::standard : number == 1 ? Preset::fast : Preset::ratio;
+  constexpr Preset presets[] = {Preset::standard, Preset::fast, Preset::ratio, Preset::max};
+  return presets[number];
 }
 
 std::uint32_t knob_word(const Settings& settings) {
@@ -92,7 +99,7 @@ class WordReader {
 
 Status read_knobs(std::uint32_t word, Settings& settings) {
   const auto knob = [word](int index) { return word >> (4 * index) & 15U; };
-  if (knob(0) > 2 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
+  if (knob(0) > 3 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
       word >> 24 != 0) {
     return bad_words("word 1 is " + std::to_string(word) + ", which is no set of knobs");
   }
@@ -207,8 +214,8 @@ std::optional<double> recorded_fill(DType dtype, std::optional<double> fill_valu
 
 Settings read_settings(CodecSettings& keys) {
   Settings settings;
-  settings.preset =
-      preset_of(static_cast<std::uint32_t>(keys.choice("preset", {"default", "fast", "ratio"}, 0)));
+  settings.preset = preset_of(
+      static_cast<std::uint32_t>(keys.choice("preset", {"default", "fast", "ratio", "max"}, 0)));
   settings.predictor = static_cast<Predictor>(
       keys.choice("predictor", {"auto", "none", "lorenzo", "interpolation"}, 0));
   settings.dimensions = static_cast<int>(keys.choice("dimension", {"auto", "1", "2", "3", "4"}, 0));

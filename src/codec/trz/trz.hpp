@@ -23,8 +23,11 @@
 namespace tailrace::trz {
 
 /// fast: bit packing, no entropy coder. standard ("default"): Huffman. ratio: more candidates,
-/// tighter coarse levels, zstd.
-enum class Preset : std::uint8_t { fast, standard, ratio };
+/// tighter coarse levels, zstd. max: what ratio does, and fitted interpolation; the smaller of
+/// both.
+enum class Preset : std::uint8_t { fast, standard, ratio, max };
+/// Whether a preset tries more for less: ratio, and what contains it.
+constexpr bool tries_more(Preset preset) { return preset >= Preset::ratio; }
 enum class Predictor : std::uint8_t { automatic, none, lorenzo, interpolation };
 enum class Spline : std::uint8_t { automatic, linear, cubic, natural };
 enum class Choice : std::uint8_t { automatic, off, on };
@@ -66,7 +69,8 @@ std::size_t encoded_bytes_max(std::size_t n_bytes);
 /// ordinary shapes touch. Thin shapes, N x 2 say, may take several times as much, exact coding of
 /// values that repeat up to twice as much; a decoder never
 /// more than 16 times its output and the chunk, and 1 MB.
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind);
+std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind,
+                              Preset preset = Preset::standard);
 
 /// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
 /// least encoded_bytes_max(values.size()) bytes. Not collective. Thread-safe, a workspace each.

@@ -91,6 +91,13 @@ DecodeFailure decode_vocabulary(Decoding& d) {
   return known && in.at_end() ? finish_with_patches<T>(d) : DecodeFailure::corrupt;
 }
 
+template <class T>
+DecodeFailure decode_fitted(Decoding& d) {
+  auto* values = reinterpret_cast<T*>(d.values.data());
+  const DecodeFailure failure = read_fitted<T>(d.in, d.head.extents, values, d.workspace);
+  return failure != DecodeFailure::none ? failure : finish_with_patches<T>(d);
+}
+
 template <class T, class Y>
 DecodeFailure decode_pointwise_as(Decoding& d) {
   const std::size_t n = d.head.n_values;
@@ -154,6 +161,9 @@ DecodeFailure decode_method(Decoding& d) {
       if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
       return d.head.dtype == DType::f32 ? decode_vocabulary<float>(d)
                                         : decode_vocabulary<double>(d);
+    case Method::fitted:
+      if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
+      return d.head.dtype == DType::f32 ? decode_fitted<float>(d) : decode_fitted<double>(d);
   }
   return DecodeFailure::corrupt;
 }
@@ -213,6 +223,7 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
     case Method::vocabulary:
       summary.method = "vocabulary of " + std::to_string(in.varint()) + " words";
       break;
+    case Method::fitted: summary.method = "fitted interpolation"; break;
     case Method::lattice:
       summary.method =
           head.dtype == DType::f32 ? lattice_text<float>(in) : lattice_text<double>(in);

@@ -74,7 +74,7 @@ SectionChoice sections_for(const Work& work, double bits_per_value) {
     case Choice::on: choice.zstd = ZstdUse::always; break;
     case Choice::automatic:
       choice.zstd = work.settings.preset == Preset::fast ? ZstdUse::never
-                    : work.settings.preset == Preset::ratio && bits_per_value < kZstdBelow
+                    : tries_more(work.settings.preset) && bits_per_value < kZstdBelow
                         ? ZstdUse::always
                         : ZstdUse::promising;
       break;
@@ -130,6 +130,31 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   const auto* raw = reinterpret_cast<const BitsOf<T>*>(work.values.data());
   if (!write_lattice(job, codes, out, workspace) ||
       !write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
+    return out_of_memory();
+  }
+  return {{trial, out.n_written()}, false, patches.count()};
+}
+
+/// Fitted interpolation and patches, into the trial area. Coarse levels get smaller steps as in
+/// `like`, the best interpolation that the sample knows, or null.
+template <class T>
+Attempt encode_fitted(Work& work, const Lattice<T>& lattice, const T* fill, const Extents& extents,
+                      bool planar, const Prediction* like) {
+  Workspace& workspace = work.workspace;
+  const std::size_t n = work.n_values;
+  const auto* values = reinterpret_cast<const T*>(work.values.data());
+  LevelSteps steps;
+  if (like != nullptr) steps = {like->plan.alpha_16, like->plan.beta_16};
+  auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(n));
+  const std::size_t room = kHeadBytesMax + fitted_bytes_max(n) + patches_bytes_max(n, n, sizeof(T));
+  auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
+  if (bits == nullptr || trial == nullptr) return out_of_memory();
+  PatchMap patches(bits, n);
+  ChunkWriter out({trial, room});
+  write_head(head_of(work, Method::fitted, extents), out);
+  if (!write_fitted(values, extents, planar, steps, lattice, fill, patches, out, workspace) ||
+      !write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
+                     {sections_for(work, 1).zstd, 1, nullptr}, out, workspace)) {
     return out_of_memory();
   }
   return {{trial, out.n_written()}, false, patches.count()};
@@ -467,7 +492,7 @@ Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std
   // Repeated values may make an exact coding the smaller one: seldom where the ratio is two and
   // more, but by far then (a map of materials), so the ratio preset always asks.
   std::size_t to_beat = delivered;
-  if (work.settings.preset != Preset::ratio) {
+  if (!tries_more(work.settings.preset)) {
     const double limit = work.most_exact * static_cast<double>(work.values.size());
     if (static_cast<double>(delivered) < limit) return delivered;
     if (work.most_exact == kMostExact) {
@@ -521,11 +546,37 @@ Attempt encode_without_fill(Work& work) {
   return encode_lattice<T>(work, *lattice, nullptr, sampled.best());
 }
 
+/// Fitted interpolation against a chunk of `delivered` bytes in `out`, or none if it is 0.
+template <class T>
+Result<std::size_t> improve_by_fit(Work& work, const Lattice<T>& lattice, const T* fill,
+                                   const Sampled& sampled, std::size_t delivered,
+                                   std::span<std::uint8_t> out) {
+  const auto* end = sampled.predictions.data() + sampled.n_predictions;
+  const auto* like = std::find_if(sampled.predictions.data(), end,
+                                  [](const Prediction& p) { return p.interpolated; });
+  if (like == end) like = nullptr;
+  const std::optional<Extents> extents = fitted_extents(work.head.extents);
+  if (!extents) return delivered;
+  // Where planes foretell each other the sample wants all axes together; otherwise each plane by
+  // itself may be better.
+  const bool joint =
+      like != nullptr && like->plan.last_axis == kJoint && like->extents == work.head.extents;
+  const bool has_planes = (*extents)[1] > 1;
+  for (const bool planar : {false, true}) {
+    if (planar && (joint || !has_planes)) continue;
+    const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
+    const Attempt attempt = encode_fitted<T>(work, lattice, fill, *extents, planar, like);
+    if (attempt.memory_out) return memory_failure();
+    if (attempt.chunk.size() < to_beat) delivered = deliver(attempt.chunk, out);
+  }
+  return delivered;
+}
+
 /// Encode with the prediction that the sample puts first; for the ratio preset with a second one.
 template <class T>
 Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const Lattice<T>& lattice,
                                      const T* fill, std::span<std::uint8_t> out) {
-  const Prediction* second = work.settings.preset == Preset::ratio ? second_of(sampled) : nullptr;
+  const Prediction* second = tries_more(work.settings.preset) ? second_of(sampled) : nullptr;
   const Prediction* next = &sampled.best();
   std::size_t delivered = 0;
   while (next != nullptr) {
@@ -552,13 +603,18 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
       delivered = deliver(attempt.chunk, out);
     }
   }
-  if (work.settings.preset == Preset::ratio && work.settings.predictor == Predictor::automatic) {
+  if (tries_more(work.settings.preset) && work.settings.predictor == Predictor::automatic) {
     const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
     const Attempt attempt = encode_vocabulary<T>(work, lattice, fill, sampled.has_fill, to_beat);
     if (attempt.memory_out) return memory_failure();
     if (!attempt.chunk.empty() && attempt.chunk.size() < to_beat) {
       delivered = deliver(attempt.chunk, out);
     }
+  }
+  if (work.settings.preset == Preset::max && work.settings.predictor == Predictor::automatic) {
+    const Result<std::size_t> fitted = improve_by_fit(work, lattice, fill, sampled, delivered, out);
+    if (!fitted.ok()) return fitted;
+    delivered = fitted.value();
   }
   return finish_best(work, delivered, out);
 }
@@ -622,11 +678,12 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
 
 std::size_t encoded_bytes_max(std::size_t n_bytes) { return n_bytes + kHeadBytesMax; }
 
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind) {
+std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, Preset preset) {
   // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.4 where exact
   // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
-  // f64 for f32 under tight bounds: 6.6.
-  const std::size_t n_copies = kind == BoundKind::pointwise ? 7 : 3;
+  // f64 for f32 under tight bounds: 6.6. Fitted interpolation, beside what came before it: 5.4.
+  const bool fitted = preset == Preset::max && kind == BoundKind::absolute;
+  const std::size_t n_copies = kind == BoundKind::pointwise ? 7 : fitted ? 6 : 3;
   return n_copies * n_bytes + (std::size_t{1} << 20);
 }
 

@@ -15,14 +15,6 @@ namespace {
 constexpr unsigned kPlainSymbols = 224;  ///< Symbols that are z itself.
 constexpr unsigned kLeastLength = 8;     ///< Bits of the smallest z that has none.
 
-std::uint32_t zigzag(std::int32_t code) {
-  return (static_cast<std::uint32_t>(code) << 1) ^ static_cast<std::uint32_t>(code >> 31);
-}
-
-std::int32_t unzigzag(std::uint32_t z) {
-  return static_cast<std::int32_t>((z >> 1) ^ (0U - (z & 1U)));
-}
-
 unsigned symbol_of(std::uint32_t z) {
   if (z < kPlainSymbols) return z;
   return kPlainSymbols + static_cast<unsigned>(std::bit_width(z)) - kLeastLength;

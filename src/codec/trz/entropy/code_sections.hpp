@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,9 +16,18 @@
 #include "codec/trz/entropy/byte_section.hpp"
 #include "codec/trz/entropy/chunk_bytes.hpp"
 #include "codec/trz/entropy/code_stream.hpp"
+#include "codec/trz/kernels/fitted_kernels.hpp"
 #include "codec/trz/workspace.hpp"
 
 namespace tailrace::trz {
+
+/// A signed code as an unsigned number: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
+constexpr std::uint32_t zigzag(std::int32_t code) {
+  return (static_cast<std::uint32_t>(code) << 1) ^ static_cast<std::uint32_t>(code >> 31);
+}
+constexpr std::int32_t unzigzag(std::uint32_t z) {
+  return static_cast<std::int32_t>((z >> 1) ^ (0U - (z & 1U)));
+}
 
 // --- Exceptions as bytes for the entropy coder, and the bits that it would gain nothing on.
 //
@@ -112,6 +122,52 @@ class IncomingCodes {
   std::size_t n_groups_ = 0;
   bool memory_out_ = false;
   std::optional<CodeReader> reader_;
+};
+
+// --- Codes under a model: each has a context, and each context a table of frequencies (model.cpp).
+
+inline constexpr unsigned kModelSymbols = 140;   ///< Symbols are below this.
+inline constexpr unsigned kFrequencyBits = 12;   ///< A table's frequencies sum to 2^12.
+inline constexpr std::size_t kModelStates = 4;   ///< Code i belongs to state i % 4.
+inline constexpr unsigned kStateLeastBits = 16;  ///< States are at least 2^16, words 16 bits.
+
+/// Upper limit of write_modelled's bytes.
+std::size_t modelled_bytes_max(std::size_t n_codes);
+
+/// Write the tables and all codes. Each context is below kContexts. Uses Slots planes, exceptions.
+/// False when memory or room is out. Thread-safe with a workspace each. Cost: O(n).
+bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std::size_t n_codes,
+                    ChunkWriter& out, Workspace& workspace);
+
+/// Reads what write_modelled wrote, part by part, since contexts follow from codes before.
+class ModelReader {
+ public:
+  /// Read the tables. False on anything inconsistent, or when memory is out (then memory_out()).
+  /// Uses Slot class_bytes until the last read().
+  bool open(ChunkReader& in, Workspace& workspace);
+  bool memory_out() const { return memory_out_; }
+
+  /// The next n codes. Each context is below kContexts. Zeros, or whatever, once it failed.
+  void read(const std::uint8_t* contexts, std::size_t n, std::int32_t* codes);
+
+  /// After all codes: whether everything was there, and nothing is left.
+  bool finished() const;
+
+ private:
+  bool read_tables(ChunkReader& in, Workspace& workspace);
+  template <bool kChecked>
+  void read_symbols(const std::uint8_t* contexts, std::size_t n, std::uint8_t* symbols);
+  std::uint32_t bits(unsigned n_bits);
+
+  std::array<const std::uint32_t*, kContexts> table_{};
+  std::array<std::uint32_t, kModelStates> state_{};
+  std::size_t turn_ = 0;  ///< Whose code is next.
+  const std::uint8_t* words_ = nullptr;
+  std::size_t n_words_left_ = 0;
+  std::span<const std::uint8_t> bit_bytes_;
+  std::size_t bit_at_ = 0;
+  bool failed_ = false;
+  bool memory_out_ = false;
 };
 
 }  // namespace tailrace::trz

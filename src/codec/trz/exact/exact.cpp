@@ -443,10 +443,10 @@ constexpr double kSmallSectionsRatio = 8;
 SectionChoice sections_for(const Settings& settings, const Book* book, bool high_ratio) {
   SectionChoice choice;
   choice.book = book;
-  choice.zstd_level = settings.preset == Preset::ratio ? 3 : 1;
+  choice.zstd_level = tries_more(settings.preset) ? 3 : 1;
   choice.zstd = settings.lossless_stage == Choice::off  ? ZstdUse::never
                 : settings.lossless_stage == Choice::on ? ZstdUse::always
-                : settings.preset == Preset::ratio      ? ZstdUse::always
+                : tries_more(settings.preset)           ? ZstdUse::always
                 : settings.preset == Preset::fast       ? ZstdUse::never
                 : high_ratio                            ? ZstdUse::always
                                                         : ZstdUse::promising;

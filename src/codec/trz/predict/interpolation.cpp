@@ -11,22 +11,6 @@ namespace {
 
 // --- the pyramid -------------------------------------------------------------------------------
 
-/// Every second point of every axis. Rows lie apart, so the next ones are fetched by hand.
-template <class T>
-void subsample(const T* fine, const LevelExtents& from, T* coarse) {
-  constexpr std::size_t line = 64 / sizeof(T);
-  const LevelExtents to = from.coarser();
-  for (std::size_t z = 0; z < to.z; ++z) {
-    for (std::size_t y = 0; y < to.y; ++y) {
-      const T* row = fine + (2 * z * from.y + 2 * y) * from.x;
-      const std::size_t n_ahead = y + 3 < to.y ? 6 * from.x : 0;
-      for (std::size_t x = 0; x < from.x; x += line) __builtin_prefetch(row + n_ahead + x);
-      for (std::size_t x = 0; x < to.x; ++x) coarse[x] = row[2 * x];
-      coarse += to.x;
-    }
-  }
-}
-
 template <class T>
 struct PyramidMemory {
   std::array<const T*, kLevelsMax> original{};

@@ -104,6 +104,61 @@ struct Levels {
   const LevelExtents& at(int l) const { return level[static_cast<std::size_t>(l)]; }
 };
 
+/// Levels of fitted interpolation (fitted.cpp): halved along x, y and z, or, planar, within each
+/// plane alone.
+struct FittedExtents {
+  LevelExtents e;
+  bool planar = false;
+  FittedExtents coarser() const {
+    const LevelExtents half = e.coarser();
+    return {{planar ? e.z : half.z, half.y, half.x}, planar};
+  }
+  std::size_t count() const { return e.count(); }
+  std::size_t longest_halved() const { return planar ? std::max(e.y, e.x) : e.longest(); }
+  /// Where plane z of this level lies: its class, whose other bits are 0, and its place there.
+  std::size_t class_of_plane(std::size_t z) const { return planar ? 0 : 4 * (z % 2); }
+  std::size_t place_of_plane(std::size_t z) const { return planar ? z : z / 2; }
+  /// The plane of this level that is plane z of a class.
+  std::size_t plane_of(std::size_t cls, std::size_t z) const {
+    return planar ? z : 2 * z + (cls >> 2 & 1U);
+  }
+};
+
+struct FittedLevels {
+  std::array<FittedExtents, kLevelsMax> level;
+  int n_levels = 0;
+
+  FittedLevels(const Extents& extents, bool planar) {
+    FittedExtents next{{extents[1], extents[2], extents[3]}, planar};
+    for (;;) {
+      level[static_cast<std::size_t>(n_levels++)] = next;
+      if (next.longest_halved() <= kTopExtent || n_levels == kLevelsMax) break;
+      next = next.coarser();
+    }
+  }
+  int top() const { return n_levels - 1; }
+  const FittedExtents& at(int l) const { return level[static_cast<std::size_t>(l)]; }
+};
+
+/// Every second point of every axis, or of x and y alone. Rows lie apart, so the next ones are
+/// fetched by hand.
+template <class T>
+void subsample(const T* fine, const LevelExtents& from, T* coarse, bool every_plane = false) {
+  constexpr std::size_t line = 64 / sizeof(T);
+  const LevelExtents to = from.coarser();
+  const std::size_t n_z = every_plane ? from.z : to.z;
+  const std::size_t z_stride = every_plane ? 1 : 2;
+  for (std::size_t z = 0; z < n_z; ++z) {
+    for (std::size_t y = 0; y < to.y; ++y) {
+      const T* row = fine + (z_stride * z * from.y + 2 * y) * from.x;
+      const std::size_t n_ahead = y + 3 < to.y ? 6 * from.x : 0;
+      for (std::size_t x = 0; x < from.x; x += line) __builtin_prefetch(row + n_ahead + x);
+      for (std::size_t x = 0; x < to.x; ++x) coarse[x] = row[2 * x];
+      coarse += to.x;
+    }
+  }
+}
+
 /// A block of rows: plane z and row y start at base + z * plane_stride + y * row_stride. With a
 /// ring only every second plane is kept, in `ring` places.
 template <class T>

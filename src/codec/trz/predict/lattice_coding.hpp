@@ -56,4 +56,36 @@ DecodeFailure read_lattice(ChunkReader& in, const Extents& extents, const Book* 
 template <class T>
 std::string lattice_text(ChunkReader& in);
 
+// --- Fitted interpolation: the pyramid of interpolation.hpp, with weights that each chunk finds
+// for itself, and codes whose neighbours say how large they will be. What preset max adds.
+
+/// The extents under which a chunk is fitted: {1, z, y, x}, each 1 or at least kFittedExtentMin,
+/// shorter ones multiplied into their neighbours. Nothing where the chunk has fewer values.
+inline constexpr std::size_t kFittedExtentMin = 8;
+std::optional<Extents> fitted_extents(const Extents& extents);
+
+/// Where steps of coarse levels come from: as in InterpolationPlan.
+struct LevelSteps {
+  std::uint8_t alpha_16 = 16;
+  std::uint8_t beta_16 = 16;
+};
+
+/// Upper limit of write_fitted's bytes.
+std::size_t fitted_bytes_max(std::size_t n_values);
+
+/// Predict, quantise and write all values but the patches. T: float, double.
+/// @param planar  planes are interpolated each by itself, with weights of all.
+/// @param fill  values equal to it become patches; null for none.
+/// Not collective. Thread-safe with a workspace each. Uses Slots codes, widths, pyramid, coarse,
+/// rows, sample and those of write_modelled.
+/// @returns false when memory or room is out.
+template <class T>
+bool write_fitted(const T* values, const Extents& extents, bool planar, const LevelSteps& steps,
+                  const Lattice<T>& lattice, const T* fill, PatchMap& patches, ChunkWriter& out,
+                  Workspace& workspace);
+
+/// The inverse.
+template <class T>
+DecodeFailure read_fitted(ChunkReader& in, const Extents& extents, T* values, Workspace& workspace);
+
 }  // namespace tailrace::trz

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -145,6 +146,60 @@ inline std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
   const auto here = static_cast<std::ptrdiff_t>(at);
   const auto end = static_cast<std::ptrdiff_t>(extent);
   return clamped(here + by < 0 || here + by >= end ? here - by : here + by, extent);
+}
+
+// --- Fits to a sample.
+
+/// Normal equations of least squares with few unknowns, in f64 in one order.
+template <std::size_t kMost>
+class LeastSquares {
+ public:
+  explicit LeastSquares(std::size_t n) : n_(n) {}
+  void add(const double* features, double target) {
+    for (std::size_t i = 0; i < n_; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) sums_[i][j] += features[i] * features[j];
+      targets_[i] += features[i] * target;
+    }
+  }
+  /// By Cholesky's decomposition; an unknown that nothing determines becomes 0. False if sums have
+  /// overflowed.
+  bool solve(double* unknowns) {
+    std::array<bool, kMost> free{};
+    for (std::size_t i = 0; i < n_; ++i) {
+      const double own = sums_[i][i];
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = sums_[i][j];
+        for (std::size_t k = 0; k < j; ++k) sum -= sums_[i][k] * sums_[j][k];
+        if (j < i) {
+          sums_[i][j] = free[j] ? sum / sums_[j][j] : 0;
+        } else {
+          free[i] = sum > own * 1e-9 && sum > 0;
+          sums_[i][i] = free[i] ? std::sqrt(sum) : 0;
+        }
+      }
+      double target = targets_[i];
+      for (std::size_t k = 0; k < i; ++k) target -= sums_[i][k] * targets_[k];
+      targets_[i] = free[i] ? target / sums_[i][i] : 0;
+    }
+    for (std::size_t i = n_; i-- > 0;) {
+      double sum = targets_[i];
+      for (std::size_t k = i + 1; k < n_; ++k) sum -= sums_[k][i] * unknowns[k];
+      unknowns[i] = free[i] ? sum / sums_[i][i] : 0;
+      if (!(std::abs(unknowns[i]) < 1e6)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::size_t n_;
+  std::array<std::array<double, kMost>, kMost> sums_{};
+  std::array<double, kMost> targets_{};
+};
+
+/// The nearest multiple of 1 / unit, within +-limit.
+inline int rounded(double value, int unit, int limit) {
+  const double scaled = std::floor(value * unit + 0.5);
+  return static_cast<int>(std::clamp(scaled, -double(limit), double(limit)));
 }
 
 }  // namespace tailrace::trz
