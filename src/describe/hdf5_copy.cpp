@@ -293,9 +293,23 @@ Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
   return memory_type(type);
 }
 
+/// An object's creation list has the forms of the input's file, too: how many attributes a header
+/// holds, which it says where they are not HDF5's own, and the kind of chunk index.
+void Hdf5Copier::adapt(hid_t creation) const {
+  constexpr unsigned compact_max = 8;  // HDF5's own,
+  constexpr unsigned dense_min = 6;    // as all its versions have them.
+  if (!old_forms_) return;
+  H5Pset_attr_phase_change(creation, compact_max, dense_min);
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return;
+  std::array<hsize_t, max_rank> chunk = {};
+  const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
+  H5Pset_chunk(creation, rank, chunk.data());
+}
+
 void Hdf5Copier::copy_named_type(const std::string& path) {
   const Hdf5Id from(H5Topen2(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id creation(H5Tget_create_plist(from.get()));
+  adapt(creation.get());
   const Hdf5Id type(H5Tcopy(from.get()));
   const Hdf5Id links = utf8_link_properties();
   if (H5Tcommit2(output_, path.c_str(), type.get(), links.get(), creation.get(), H5P_DEFAULT) < 0) {
@@ -328,13 +342,16 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   // Values that lie in other files are fetched, so that the output stands alone.
   const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
   // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
-  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get());
+  // It also keeps the forms in which the input has them.
+  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get()) && !old_forms_;
   if (copyable && copy_object(path)) return Status();
   const std::string reason = copyable ? " (" + hdf5_error_text() + ")" : "";
   if (H5Lexists(output_, path.c_str(), H5P_DEFAULT) > 0) {
     H5Ldelete(output_, path.c_str(), H5P_DEFAULT);
   }
   if (!create_like(from.get(), path)) return hdf5_failure(Code::internal, not_made + reason);
+  // What was never written stays so: a dimension without a variable is nothing but its length.
+  if (!stored_elsewhere && H5Dget_storage_size(from.get()) == 0) return Status();
   const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));
   return copy_values(from.get(), to.get(), path);
 }
@@ -352,6 +369,7 @@ bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
     H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
     if (rank > 0) H5Sset_extent_simple(space.get(), rank, extents.data(), extents.data());
   }
+  adapt(creation.get());
   const Hdf5Id out_type = type_for_output(type.get());
   const Hdf5Id links = utf8_link_properties();
   const Hdf5Id made(H5Dcreate2(output_, path.c_str(), out_type.get(), space.get(), links.get(),
@@ -558,7 +576,7 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   const hid_t out = output.hdf5_id();
   Lines lines;
   Hdf5References references(input, catalog, out);
-  Hdf5Copier copier(input, out, references, lines);
+  Hdf5Copier copier(input, out, references, lines, output.old_forms());
   // Types first: datasets and attributes share them.
   MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {
@@ -595,7 +613,7 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
   const hid_t out = output.hdf5_id();
   Lines lines;
   Hdf5References references(input, catalog, out);
-  Hdf5Copier copier(input, out, references, lines);
+  Hdf5Copier copier(input, out, references, lines, output.old_forms());
   for (const Hdf5Node& node : catalog.nodes) {
     if (node.kind == Hdf5Node::Kind::duplicate) copy_hard_link(out, node, lines);
   }

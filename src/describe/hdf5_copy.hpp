@@ -60,8 +60,14 @@ class Hdf5References {
 class Hdf5Copier {
  public:
   /// Lines for the user go to `lines`. Call all members with HDF5 locked.
-  Hdf5Copier(hid_t input, hid_t output, Hdf5References& references, std::vector<std::string>& lines)
-      : input_(input), output_(output), references_(references), lines_(lines) {}
+  /// @param old_forms  of the output, as Hdf5File::Settings has it.
+  Hdf5Copier(hid_t input, hid_t output, Hdf5References& references, std::vector<std::string>& lines,
+             bool old_forms = false)
+      : input_(input),
+        output_(output),
+        references_(references),
+        lines_(lines),
+        old_forms_(old_forms) {}
 
   /// Copy the attributes of one object, in their order, to the object of the same path. Left out:
   /// what describes dimension scales by address (they are attached anew), what Tailrace says of its
@@ -93,12 +99,14 @@ class Hdf5Copier {
   bool copy_object(const std::string& path);
   bool create_like(hid_t from, const std::string& path);
   Status copy_values(hid_t from, hid_t to, const std::string& path);
+  void adapt(hid_t creation) const;
   void report(const std::string& what);
 
   hid_t input_;
   hid_t output_;
   Hdf5References& references_;
   std::vector<std::string>& lines_;
+  bool old_forms_;
 };
 
 // --- What is no field, carried from an input HDF5 file into the output.

@@ -30,6 +30,7 @@
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/metadata_driver.hpp"
+#include "hdf5/private_storage.hpp"
 
 namespace tailrace {
 
@@ -82,6 +83,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   }
 
   Status start_create();
+  Status flush();
   Status start_open(std::uint64_t& end_of_file);
 
   Status create_group(const std::string& path, std::uint64_t expected_links) override;
@@ -91,6 +93,9 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status extend_dataset(const std::string& path, const Shape& shape) override;
   Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) override;
   Status update_dataset(const DatasetUpdate& update) override;
+  bool old_forms() const override { return settings_.old_forms; }
+  void reserve_front(FrontPlan plan) override { driver_->reserve_front(std::move(plan)); }
+  FrontPlan front_as_used() const { return driver_->front_as_used(); }
   bool reuses_space() const override { return reuses_space_; }
   std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }
   Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
@@ -115,6 +120,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   std::uint64_t metadata_bytes() const override { return driver_->metadata_bytes(); }
 
  private:
+  ObjectForms forms() const { return {settings_.track_creation_order, settings_.old_forms}; }
   Status close_hdf5();
   Status expect_root_links(std::uint64_t n_links);
   Status create_parents(const std::string& path);
@@ -157,8 +163,8 @@ Status Hdf5FileOnDriver::start_create() {
   const Result<Hdf5Id> creation =
       settings_.creation_list_id >= 0
           ? program_creation_list(settings_.creation_list_id)
-          : file_creation_list(settings_.track_creation_order, settings_.expected_steps,
-                               settings_.expected_root_links, settings_.shares_chunks);
+          : file_creation_list(forms(), settings_.expected_steps, settings_.expected_root_links,
+                               settings_.shares_chunks);
   if (!creation.ok()) return creation.status();
   reuses_space_ = !settings_.shares_chunks;
   file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
@@ -168,7 +174,8 @@ Status Hdf5FileOnDriver::start_create() {
   // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
   // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot
   // read.
-  if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
+  const H5F_libver_t least = settings_.old_forms ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
+  if (H5Fset_libver_bounds(file_.get(), least, H5F_LIBVER_V110) < 0) {
     return hdf5_failure(Code::internal, what);
   }
   return Status();
@@ -240,8 +247,7 @@ Status Hdf5FileOnDriver::create_group(const std::string& path, std::uint64_t exp
       return Status(Code::already_exists,
                     quoted("group", path) + ": " + quoted("object", prefix) + " is not a group");
     }
-    const Result<Hdf5Id> list =
-        group_creation_list(settings_.track_creation_order, prefix == path ? expected_links : 0);
+    const Result<Hdf5Id> list = group_creation_list(forms(), prefix == path ? expected_links : 0);
     if (!list.ok()) return list.status();
     const Hdf5Id group(
         H5Gcreate2(file_.get(), prefix.c_str(), H5P_DEFAULT, list->get(), H5P_DEFAULT));
@@ -269,7 +275,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
   TAILRACE_TRY(check_definition(definition).within(what));
   TAILRACE_TRY(create_parents(definition.path));
-  Result<Hdf5Id> list = dataset_creation_list(definition, settings_.track_creation_order, stubs_);
+  Result<Hdf5Id> list = dataset_creation_list(definition, forms(), stubs_);
   if (!list.ok()) return list.status().within(what);
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
@@ -329,8 +335,8 @@ Result<std::int64_t> Hdf5FileOnDriver::creation_list(const StoredForm& storage,
                                                      std::span<const std::byte> fill_value,
                                                      bool planned, bool bare) {
   const Hdf5Scope scope;
-  Result<Hdf5Id> list = stored_creation_list(storage, type_id, fill_value, planned, bare,
-                                             settings_.track_creation_order, stubs_);
+  Result<Hdf5Id> list =
+      stored_creation_list(storage, type_id, fill_value, planned, bare, forms(), stubs_);
   if (!list.ok()) return list.status();
   return list->release();
 }
@@ -556,11 +562,25 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
   return write_attribute(object.get(), name, value).within(what);
 }
 
-Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
+/// Let HDF5 hand all that it has changed to the driver.
+Status Hdf5FileOnDriver::flush() {
   const Hdf5Scope scope;
   TAILRACE_TRY(driver_->failure());
   if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
     return hdf5_failure(Code::internal, quoted("file", storage_.path()));
+  }
+  return driver_->failure();
+}
+
+Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
+  const Hdf5Scope scope;
+  TAILRACE_TRY(flush());
+  // Here, since the flush may have asked for more. Whoever reserved counts on one block.
+  if (driver_->front_missed_bytes() > 0) {
+    return Status(Code::internal, quoted("file", storage_.path()) + ": " +
+                                      std::to_string(driver_->front_missed_bytes()) +
+                                      " bytes of metadata found no room in the block kept for "
+                                      "them in front of the data");
   }
   return driver_->prepare();
 }
@@ -608,6 +628,47 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate al
   auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, false);
   TAILRACE_TRY(file->start_create());
   return std::unique_ptr<Hdf5File>(std::move(file));
+}
+
+namespace {
+
+/// Bytes that are kept free for a rehearsal: more than any file's metadata.
+constexpr std::uint64_t rehearsal_front_bytes = std::uint64_t{1} << 48;
+
+/// Memory as a file, up to a limit.
+class RehearsalStorage final : public StorageOver {
+ public:
+  explicit RehearsalStorage(std::uint64_t bytes_max)
+      : StorageOver(make_private_storage("rehearsal")), bytes_max_(bytes_max) {}
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    written_bytes_ += bytes.size();
+    if (written_bytes_ > bytes_max_) {
+      return Status(Code::out_of_memory,
+                    "layout front: values that are no fields (texts, compounds, ...) are written "
+                    "twice, first into memory, and are more than the memory cap of " +
+                        std::to_string(bytes_max_) + " bytes");
+    }
+    return StorageOver::write_at(address, bytes);
+  }
+
+ private:
+  std::uint64_t bytes_max_;
+  std::uint64_t written_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<FrontPlan> Hdf5File::rehearse(const Settings& settings, std::uint64_t raw_bytes_max,
+                                     const std::function<Status(Hdf5File&)>& make) {
+  RehearsalStorage storage(raw_bytes_max);
+  std::uint64_t end = 0;
+  const auto allocate = [&end](std::uint64_t n_bytes) { return std::exchange(end, end + n_bytes); };
+  Hdf5FileOnDriver file(storage, allocate, settings, false);
+  TAILRACE_TRY(file.start_create());
+  file.reserve_front({rehearsal_front_bytes, {}});
+  TAILRACE_TRY(make(file));
+  TAILRACE_TRY(file.flush());  // It asks for space, too.
+  return file.front_as_used();
 }
 
 Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allocate,

@@ -59,6 +59,19 @@ struct DatasetDefinition {
   }
 };
 
+/// The block in front of all data that a file's metadata are to take, as Hdf5File::rehearse() finds
+/// it. Plain data.
+struct FrontPlan {
+  std::uint64_t n_bytes = 0;
+  /// What HDF5 asks for as raw data, in its order. Some of it are global heaps (texts of variable
+  /// length, references to dimension scales), which are metadata; it does not say so when it asks.
+  struct RawBlock {
+    std::uint64_t n_bytes = 0;
+    bool is_heap = false;
+  };
+  std::vector<RawBlock> raw_blocks;
+};
+
 class Hdf5File {
  public:
   /// Hands out file space for metadata: returns the address of `n_bytes` fresh bytes.
@@ -73,7 +86,10 @@ class Hdf5File {
     std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
     std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
     bool track_creation_order = true;       ///< netCDF-4 needs it to append.
-    bool shares_chunks = false;             ///< Several may lie at one place; see reuses_space().
+    /// Forms of HDF5 1.8, for readers that are not the HDF5 library: chunk indexes are version 1
+    /// B-trees, and headers do not say when attributes become dense.
+    bool old_forms = false;
+    bool shares_chunks = false;  ///< Several may lie at one place; see reuses_space().
     /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
     /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
     std::uint64_t metadata_extent_bytes = 1;
@@ -94,7 +110,21 @@ class Hdf5File {
   static Result<std::unique_ptr<Hdf5File>> open(Storage& storage, Allocate allocate,
                                                 const Settings& settings,
                                                 std::uint64_t& end_of_file);
+  /// Which metadata `make` puts into a new file of these settings, behind those that every such
+  /// file has. It is made in memory, by the same calls, and thrown away; the bytes of chunks are
+  /// never asked for, so that their addresses and lengths need not be known.
+  /// @param raw_bytes_max  of values that HDF5 itself writes in `make`.
+  /// @error what `make` answers; out_of_memory  more than raw_bytes_max.
+  static Result<FrontPlan> rehearse(const Settings& settings, std::uint64_t raw_bytes_max,
+                                    const std::function<Status(Hdf5File&)>& make);
   virtual ~Hdf5File() = default;
+
+  /// As Settings::old_forms: for who makes objects by HDF5's own calls.
+  virtual bool old_forms() const = 0;
+
+  /// Let all metadata of the next commit lie in one block at the end that the file has now, which
+  /// they fill if they are those that were rehearsed. A commit with others is refused.
+  virtual void reserve_front(FrontPlan plan) = 0;
 
   /// Whether the program may use HDF5 on a thread of its own while another one uses this.
   static bool can_be_used_beside();

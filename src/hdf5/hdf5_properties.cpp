@@ -253,21 +253,24 @@ constexpr unsigned compact_attributes_max = 64;
 constexpr std::uint64_t hdf5_chunk_bytes_limit = std::uint64_t{1} << 32;
 
 /// Settings that all objects of a new file share.
-bool set_object_properties(hid_t list, bool track_order) {
+bool set_object_properties(hid_t list, ObjectForms forms) {
   // No time stamps: equal inputs give equal files, and headers are smaller.
-  bool done =
-      H5Pset_obj_track_times(list, false) >= 0 &&
-      H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
-  if (track_order) {
+  bool done = H5Pset_obj_track_times(list, false) >= 0;
+  // Other numbers than HDF5's own stand in each header, which not all readers know.
+  if (!forms.old) {
+    done = done &&
+           H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
+  }
+  if (forms.track_order) {
     done = done &&
            H5Pset_attr_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
   }
   return done;
 }
 
-bool set_group_properties(hid_t list, bool track_order) {
-  if (!set_object_properties(list, track_order)) return false;
-  if (!track_order) return true;
+bool set_group_properties(hid_t list, ObjectForms forms) {
+  if (!set_object_properties(list, forms)) return false;
+  if (!forms.track_order) return true;
   return H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
 }
 
@@ -275,14 +278,14 @@ bool set_group_properties(hid_t list, bool track_order) {
 /// old block only, and a commit has one in-place write that a crash could tear.
 /// But where more are announced than other groups hold there, none starts there: each new one takes
 /// HDF5 time that grows with their number (docs/format.md).
-bool set_root_properties(hid_t list, bool track_order, std::uint64_t expected_steps,
+bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_steps,
                          std::uint64_t expected_links) {
   if (expected_links > compact_links_max) {
-    return set_group_properties(list, track_order) && H5Pset_link_phase_change(list, 0, 0) >= 0;
+    return set_group_properties(list, forms) && H5Pset_link_phase_change(list, 0, 0) >= 0;
   }
   const std::uint64_t n_links_max = root_header_bytes_max / (step_name_bytes + link_overhead_bytes);
   const std::uint64_t n_links = std::clamp<std::uint64_t>(expected_steps, 4, n_links_max);
-  return set_group_properties(list, track_order) && H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
+  return set_group_properties(list, forms) && H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
          H5Pset_est_link_info(list, unsigned(n_links), step_name_bytes) >= 0;
 }
 
@@ -301,11 +304,10 @@ bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, boo
 
 }  // namespace
 
-Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
+Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_steps,
                                   std::uint64_t expected_links, bool shares_chunks) {
   Hdf5Id list(H5Pcreate(H5P_FILE_CREATE));
-  if (!list.valid() ||
-      !set_root_properties(list.get(), track_order, expected_steps, expected_links) ||
+  if (!list.valid() || !set_root_properties(list.get(), forms, expected_steps, expected_links) ||
       (shares_chunks &&
        H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_AGGR, false, 1) < 0)) {
     return hdf5_failure(Code::internal, "file creation list");
@@ -322,10 +324,10 @@ Result<Hdf5Id> program_creation_list(hid_t program) {
   return list;
 }
 
-Result<Hdf5Id> group_creation_list(bool track_order, std::uint64_t expected_links) {
+Result<Hdf5Id> group_creation_list(ObjectForms forms, std::uint64_t expected_links) {
   Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
   const unsigned n_max = expected_links > compact_links_max ? 0 : compact_links_max;
-  if (!list.valid() || !set_group_properties(list.get(), track_order) ||
+  if (!list.valid() || !set_group_properties(list.get(), forms) ||
       H5Pset_link_phase_change(list.get(), n_max, n_max / 2) < 0) {
     return hdf5_failure(Code::internal, "group creation list");
   }
@@ -365,10 +367,10 @@ Status check_definition(const DatasetDefinition& definition) {
   return Status();
 }
 
-Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool track_order,
+Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, ObjectForms forms,
                                      StubFilters& stubs) {
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
-  bool done = list.valid() && set_object_properties(list.get(), track_order);
+  bool done = list.valid() && set_object_properties(list.get(), forms);
   const Shape& chunk_shape = definition.chunk_shape;
   const auto kind = chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
   done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
@@ -382,9 +384,9 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool t
 
 Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
                                     std::span<const std::byte> fill_value, bool planned, bool bare,
-                                    bool track_order, StubFilters& stubs) {
+                                    ObjectForms forms, StubFilters& stubs) {
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
-  if (!list.valid() || !set_object_properties(list.get(), track_order) ||
+  if (!list.valid() || !set_object_properties(list.get(), forms) ||
       !set_layout(list.get(), storage.kind, storage.chunk_shape, planned)) {
     return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(storage.chunk_shape));
   }

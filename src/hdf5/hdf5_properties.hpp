@@ -73,10 +73,16 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 /// B-tree, which later commits can only change under the journal.
 inline constexpr unsigned compact_links_max = 512;
 
+/// What all objects of a new file have in common.
+struct ObjectForms {
+  bool track_order = true;  ///< Of links and attributes.
+  bool old = false;         ///< As Hdf5File::Settings::old_forms.
+};
+
 /// The creation list of a file whose root group is to hold `expected_steps` links, one by one; or
 /// `expected_links` at once, which go into a heap if they are many. `shares_chunks`: whoever writes
 /// the file later, too, takes new space and none that was freed, which other chunks may still use.
-Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps,
+Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_steps,
                                   std::uint64_t expected_links, bool shares_chunks);
 
 /// A program's own list, without what a commit of ours cannot keep safe: pages that are given out
@@ -84,20 +90,20 @@ Result<Hdf5Id> file_creation_list(bool track_order, std::uint64_t expected_steps
 Result<Hdf5Id> program_creation_list(hid_t program);
 
 /// The creation list of any other group, which is to hold `expected_links` soon.
-Result<Hdf5Id> group_creation_list(bool track_order, std::uint64_t expected_links = 0);
+Result<Hdf5Id> group_creation_list(ObjectForms forms, std::uint64_t expected_links = 0);
 
 /// Refuse what HDF5 would refuse with less telling words.
 /// @error invalid_argument, unsupported
 Status check_definition(const DatasetDefinition& definition);
 
 /// The creation list of a checked dataset; stub filters that it needs are added to `stubs`.
-Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, bool track_order,
+Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, ObjectForms forms,
                                      StubFilters& stubs);
 
 /// The creation list of a dataset that is stored as `storage` says; see Hdf5File::creation_list.
 Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
                                     std::span<const std::byte> fill_value, bool planned, bool bare,
-                                    bool track_order, StubFilters& stubs);
+                                    ObjectForms forms, StubFilters& stubs);
 
 /// Change a program's creation list; see Hdf5File::adapt_creation_list.
 Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& stubs);

@@ -33,7 +33,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "hdf5/commit_order.hpp"
@@ -152,6 +154,13 @@ hid_t metadata_driver_id() {
 
 bool is_raw(H5FD_mem_t type) { return type == H5FD_MEM_DRAW || type == H5FD_MEM_GHEAP; }
 
+/// A global heap is written as a whole, as raw data; values that begin like one do no harm.
+bool begins_as_heap(std::span<const std::byte> bytes) {
+  constexpr std::string_view signature = "GCOL";
+  return bytes.size() >= signature.size() &&
+         std::memcmp(bytes.data(), signature.data(), signature.size()) == 0;
+}
+
 }  // namespace
 
 MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings settings)
@@ -215,6 +224,8 @@ bool MetadataDriver::only_created() const {
 std::shared_ptr<MetadataDriver> MetadataDriver::anew() const {
   auto driver = std::make_shared<MetadataDriver>(*storage_, allocate_, settings_);
   driver->remnants_ = remnants_;
+  driver->front_ = front_;
+  driver->front_address_ = front_address_;
   driver->remnants_.insert(driver->remnants_.begin(), {0, eoa_ - end_pad_bytes});
   return driver;
 }
@@ -265,6 +276,56 @@ std::uint64_t MetadataDriver::take_space(std::uint64_t n_bytes) {
   return address;
 }
 
+// --- metadata in front
+
+void MetadataDriver::reserve_front(FrontPlan plan) {
+  // What is reserved already and was not needed (the step before it failed) serves again.
+  if (front_used_ > 0 || front_.n_bytes < plan.n_bytes) front_address_ = allocate_(plan.n_bytes);
+  front_ = std::move(plan);
+  front_used_ = front_missed_ = 0;
+  raw_blocks_.clear();
+  raw_block_at_.clear();
+}
+
+FrontPlan MetadataDriver::front_as_used() const {
+  FrontPlan plan{front_used_, raw_blocks_};
+  for (const FrontPlan::RawBlock& block : raw_blocks_) {
+    if (block.is_heap) plan.n_bytes += block.n_bytes;
+  }
+  return plan;
+}
+
+std::uint64_t MetadataDriver::take_metadata_space(std::uint64_t n_bytes) {
+  if (front_.n_bytes == 0) return take_space(n_bytes);
+  if (n_bytes <= front_.n_bytes - front_used_) {
+    return front_address_ + std::exchange(front_used_, front_used_ + n_bytes);
+  }
+  front_missed_ += n_bytes;
+  return take_space(n_bytes);
+}
+
+/// HDF5 asks for the space of a global heap as for raw data; only what it writes there tells. So
+/// those go in front that turned out to be heaps when the same was made before.
+std::uint64_t MetadataDriver::take_raw_space(std::uint64_t n_bytes) {
+  if (front_.n_bytes == 0) return take_space(n_bytes);
+  const std::size_t k = raw_blocks_.size();
+  const bool in_front = k < front_.raw_blocks.size() && front_.raw_blocks[k].is_heap &&
+                        front_.raw_blocks[k].n_bytes == n_bytes;
+  const std::uint64_t address = in_front ? take_metadata_space(n_bytes) : take_space(n_bytes);
+  raw_block_at_[address] = k;
+  raw_blocks_.push_back({n_bytes, false});
+  return address;
+}
+
+/// The block at this address is a global heap.
+void MetadataDriver::note_heap(std::uint64_t address) {
+  const auto at = raw_block_at_.find(address);
+  if (at == raw_block_at_.end() || raw_blocks_[at->second].is_heap) return;
+  raw_blocks_[at->second].is_heap = true;
+  const bool in_front = address >= front_address_ && address - front_address_ < front_.n_bytes;
+  if (!in_front) front_missed_ += raw_blocks_[at->second].n_bytes;
+}
+
 haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
   Plan& plan = plan_;
   if (plan.armed && type == H5FD_MEM_DRAW && n_bytes == plan.n_bytes && !plan.outcome.allocated) {
@@ -282,7 +343,8 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
     return address;
   }
   const bool first = creating_ && phase_ == Phase::opening && eoa_ == 0;
-  const std::uint64_t address = take_space(n_bytes);
+  const std::uint64_t address =
+      is_raw(type) ? take_raw_space(n_bytes) : take_metadata_space(n_bytes);
   if (first && address != 0) {
     // HDF5 looks for its superblock at 0 (or 512, 1024, ...) and asks for its space first.
     (void)fail(Status(Code::internal, "the first " + std::to_string(n_bytes) +
@@ -323,6 +385,7 @@ herr_t MetadataDriver::on_write(H5FD_mem_t type, haddr_t address, std::size_t n_
   const std::span<const std::byte> given(static_cast<const std::byte*>(bytes), n_bytes);
   if (type == H5FD_MEM_DRAW && take_planned_write(address, n_bytes)) return 0;
   if (is_raw(type)) {
+    if (begins_as_heap(given)) note_heap(address);
     write_raw(address, given);
   } else {
     dirty_.put(address, given, type == H5FD_MEM_SUPER);

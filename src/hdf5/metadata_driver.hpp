@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "hdf5/commit_order.hpp"
+#include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
@@ -61,6 +63,13 @@ class MetadataDriver {
   bool only_created() const;
   /// A driver that creates such a file once more, in the space that this one has taken for it.
   std::shared_ptr<MetadataDriver> anew() const;
+
+  /// See Hdf5File::reserve_front().
+  void reserve_front(FrontPlan plan);
+  /// The plan by which all that was made since reserve_front() would have had room, no more.
+  FrontPlan front_as_used() const;
+  /// Metadata since then for which there was no room: they lie elsewhere.
+  std::uint64_t front_missed_bytes() const { return front_missed_; }
 
   /// Where the journal of later commits goes.
   void set_journal_path(std::string path) { settings_.journal_path = std::move(path); }
@@ -130,6 +139,9 @@ class MetadataDriver {
 
   Status plan_moves_in_place(CommitPlan& plan);
   std::uint64_t take_space(std::uint64_t n_bytes);
+  std::uint64_t take_metadata_space(std::uint64_t n_bytes);
+  std::uint64_t take_raw_space(std::uint64_t n_bytes);
+  void note_heap(std::uint64_t address);
   void count_end(std::uint64_t end);
   bool take_planned_write(std::uint64_t address, std::uint64_t n_bytes);
   void write_raw(std::uint64_t address, std::span<const std::byte> bytes);
@@ -151,6 +163,12 @@ class MetadataDriver {
   std::vector<PendingCommit::Copy> copies_;
   std::shared_ptr<PendingCommit> pending_;  ///< From prepare() to finish().
   std::vector<Remnant> remnants_;
+  FrontPlan front_;
+  std::uint64_t front_address_ = 0;
+  std::uint64_t front_used_ = 0;
+  std::uint64_t front_missed_ = 0;
+  std::vector<FrontPlan::RawBlock> raw_blocks_;  ///< Since reserve_front(): as they turned out.
+  std::map<std::uint64_t, std::size_t> raw_block_at_;  ///< By address.
   std::uint64_t opening_end_ = 0;  ///< Where allocations before the tail exists come from.
   std::uint64_t eoa_ = 0;
   std::uint64_t metadata_bytes_ = 0;

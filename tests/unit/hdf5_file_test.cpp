@@ -12,6 +12,7 @@
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/private_storage.hpp"
 #include "hdf5/superblock.hpp"
 
 namespace tailrace::test {
@@ -214,6 +215,69 @@ TEST(Hdf5File, NothingIsWrittenWithoutCommit_Invariant1) {
     ASSERT_DONE(file->create_group("/a/b"));
     ASSERT_DONE(file->set_attribute("/a", "n", {std::vector<double>{1.0}}));
   }
+  EXPECT_EQ(storage.n_operations, 0U);
+}
+
+/// A group with attributes enough for a heap, and a dataset of 300 chunks.
+Status make_much(Hdf5File& file, Storage& storage, ScatteringTail& tail) {
+  for (int i = 0; i < 20; ++i) {
+    TAILRACE_TRY(file.create_group("/group_" + std::to_string(i)));
+    TAILRACE_TRY(file.set_attribute("/group_0", "n" + std::to_string(i), {std::string(100, 'x')}));
+  }
+  DatasetDefinition definition;
+  definition.path = "/group_1/values";
+  definition.shape = {3000};
+  definition.chunk_shape = {10};
+  TAILRACE_TRY(file.create_dataset(definition));
+  return write_test_chunks(file, storage, tail, definition.path, {{3000}, {10}}, false, 1);
+}
+
+Hdf5File::Settings old_forms() {
+  Hdf5File::Settings settings;
+  settings.old_forms = true;
+  settings.expected_steps = 0;
+  return settings;
+}
+
+TEST(Hdf5File, MetadataLieInFrontByTheLengthThatARehearsalCounts) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  const auto counted = Hdf5File::rehearse(old_forms(), 0, [&](Hdf5File& file) {
+    const auto nowhere = make_private_storage("nowhere");
+    ScatteringTail of_chunks(std::uint64_t{1} << 50);
+    return make_much(file, *nowhere, of_chunks);
+  });
+  ASSERT_TRUE(counted.ok()) << text_of(counted.status());
+  {
+    auto file = create_file(storage, tail, old_forms());
+    const std::uint64_t before = tail.end();
+    file->reserve_front(*counted);
+    EXPECT_EQ(tail.end(), before + counted->n_bytes);
+    ASSERT_DONE(make_much(*file, storage, tail));
+    EXPECT_EQ(tail.end(), before + counted->n_bytes + 3000 * sizeof(float));  // nothing but chunks
+    ASSERT_DONE(file->commit());
+    EXPECT_EQ(file->metadata_bytes(), before + counted->n_bytes);  // and all of it is used
+    ASSERT_DONE(file->close());
+  }
+  EXPECT_TRUE(holds_test_values(path, "/group_1/values", 1));
+  const auto chunks = read_chunk_index(path, "/group_1/values");
+  ASSERT_TRUE(chunks.ok());
+  EXPECT_EQ(chunks->size(), 300U);
+}
+
+TEST(Hdf5File, MetadataThatFindNoRoomInFrontAreNotCommitted) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "out.h5", false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail, old_forms());
+  file->reserve_front({500, {}});
+  ASSERT_DONE(file->create_group("/a"));
+  ASSERT_DONE(file->set_attribute("/a", "long", {std::string(2000, 'x')}));
+  const Status refused = file->commit();
+  EXPECT_EQ(refused.code(), Code::internal);
+  EXPECT_NE(refused.message().find("found no room"), std::string::npos) << text_of(refused);
   EXPECT_EQ(storage.n_operations, 0U);
 }
 
