@@ -323,6 +323,11 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v,
     made.codec_given = true;
   }
   if (definition.extendable && made.layout == "contiguous") made.layout = "claimed";
+  if (made.layout == front_layout) {
+    return Status(Code::unsupported, definition.name() +
+                                         ": layout=front is not served here; it serves new files "
+                                         "of one step (repack, tailrace.h)");
+  }
   made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
                                                          smallest_own_chunk_bytes));
   TAILRACE_TRY(check_definition(definition));

@@ -358,9 +358,10 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
     options.codec = exact_codec;
     options.codec_settings.clear();
   }
-  if (options.layout == "contiguous") {
-    return Status(Code::unsupported, "dataset \"" + definition.path +
-                                         "\": layout contiguous is not served here; a program's "
+  if (options.layout == "contiguous" || options.layout == front_layout) {
+    return Status(Code::unsupported, "dataset \"" + definition.path + "\": layout " +
+                                         options.layout +
+                                         " is not served here; a program's "
                                          "own datasets are stored in chunks");
   }
   if (floating && definition.fill_given)

@@ -370,8 +370,8 @@ constexpr std::array<Field, 12> field_table = {{
      "dimension).",
      alike, by_steps_and_arrays, assign_chunk, chunk_text},
     text_option<&FieldOptions::layout>(
-        "layout", "claimed, dense, arena, predictive, hybrid, sparse, contiguous", alike, by_all,
-        "Where chunks go in the file."),
+        "layout", "claimed, dense, arena, predictive, hybrid, sparse, contiguous, front", alike,
+        by_all, "Where chunks go in the file."),
     {"space", "performance, balanced, storage, W:W, RATIO",
      "Layouts arena and predictive: what is reserved beyond predicted sizes.", alike,
      by_steps_and_arrays, assign_space, space_text},
@@ -455,11 +455,15 @@ std::string lines_of(const Entries& entries, const Options& options, unsigned en
   return text;
 }
 
-template <class Entries, class Options>
-Status check_table(const Entries& entries, const Options& options, Engine engine) {
+std::string_view writer_text(Engine engine) {
   constexpr std::array<std::string_view, 3> writers = {
       "a file that is written step by step", "a file whose variables are put in any order",
       "a concatenation"};
+  return writers[static_cast<unsigned>(engine) / 2];
+}
+
+template <class Entries, class Options>
+Status check_table(const Entries& entries, const Options& options, Engine engine) {
   const auto bit = static_cast<unsigned>(engine);
   const Options defaults{};
   for (const auto& entry : entries) {
@@ -469,9 +473,10 @@ Status check_table(const Entries& entries, const Options& options, Engine engine
       if ((other.engines & bit) == 0) continue;
       served += (served.empty() ? "" : ", ") + std::string(other.name);
     }
-    return Status(Code::invalid_argument,
-                  "option " + std::string(entry.name) + "=" + entry.text(options) +
-                      ": not served by " + std::string(writers[bit / 2]) + "; it serves " + served);
+    return Status(Code::invalid_argument, "option " + std::string(entry.name) + "=" +
+                                              entry.text(options) + ": not served by " +
+                                              std::string(writer_text(engine)) + "; it serves " +
+                                              served);
   }
   return Status();
 }
@@ -487,6 +492,11 @@ std::string agreed_text(const FieldOptions& options) { return lines_of(field_tab
 
 Status check_served(const FileOptions& options, Engine engine) {
   TAILRACE_TRY(check_table(file_table, options, engine));
+  if (engine != Engine::write && options.field_defaults.layout == front_layout) {
+    return Status(Code::invalid_argument,
+                  "option layout=front: not served by " + std::string(writer_text(engine)) +
+                      "; it is for new files of one step (repack, tailrace.h)");
+  }
   return check_table(field_table, options.field_defaults, engine);
 }
 

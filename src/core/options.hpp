@@ -69,6 +69,10 @@ enum class Objective : std::uint8_t {
   balanced  ///< The file, among choices that let the call take at most a tenth longer.
 };
 
+/// The layout of a whole file whose metadata lie in front of all data; its chunks go as claimed
+/// ones.
+inline constexpr std::string_view front_layout = "front";
+
 /// Bytes that the layouts predictive and arena reserve beyond the predicted ones.
 struct SpaceGoal {
   double ratio = 0;                 ///< Reserved over predicted bytes, >= 1; 0: by the weight.
@@ -146,6 +150,8 @@ struct FileOptions {
   /// Uncompressed bytes that the call reads from elsewhere, of all ranks; 0: the caller has them.
   /// No option of a text.
   std::uint64_t input_bytes = 0;
+  /// Datasets that are kept exactly say nothing of how. No option of a text.
+  bool bare_exact = false;
   /// Several chunks may lie at one place. Not for the user; only who writes such a file knows.
   bool shares_chunks = false;
   /// Lists of a program that makes the metadata itself, by HDF5's ids; -1: none. No options of a

@@ -106,12 +106,20 @@ Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) 
 // The tail is moved by an atomic fetch-and-add, once per write rather than once per chunk. No rank
 // waits for another, nothing is reserved in vain, and the file holds no gaps.
 
-class ClaimedLayout final : public Layout {
+class ClaimedLayout : public Layout {
  public:
   std::string_view name() const override { return "claimed"; }
   SizesNeeded sizes_needed() const override { return SizesNeeded::actual; }
   BaseFrom base_from() const override { return BaseFrom::claim; }
   std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
+};
+
+// --- front: as claimed. What it adds concerns the file's metadata, which lie in front of all
+// chunks.
+
+class FrontLayout final : public ClaimedLayout {
+ public:
+  std::string_view name() const override { return front_layout; }
 };
 
 // --- dense: chunks are packed rank after rank once every rank's encoded sizes are known.
@@ -163,7 +171,7 @@ Result<std::unique_ptr<Layout>> make_plain(const FieldOptions&) {
   return std::unique_ptr<Layout>(std::make_unique<Plain>());
 }
 
-constexpr std::array<LayoutEntry, 7> kLayouts = {{
+constexpr std::array<LayoutEntry, 8> kLayouts = {{
     {"claimed", "packed at the file's tail, claimed when bytes are ready; nobody waits",
      &make_plain<ClaimedLayout>},
     {"arena", "one run per rank, reserved from predicted sizes, packed as chunks become ready",
@@ -178,6 +186,8 @@ constexpr std::array<LayoutEntry, 7> kLayouts = {{
      &make_plain<SparseLayout>},
     {"contiguous", "uncompressed, one run per field, place fixed by the shape (codec none)",
      &make_plain<ContiguousLayout>},
+    {front_layout, "as claimed, and all metadata and chunk indexes in one block at the file's head",
+     &make_plain<FrontLayout>},
 }};
 
 }  // namespace

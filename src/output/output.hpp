@@ -81,6 +81,8 @@ class Output {
   std::string remark() const;
 
   bool is_open() const { return storage_ != nullptr; }
+  /// How the metadata of this very file is made.
+  Hdf5File::Settings settings() const;
   /// Whether the file stands under its own name: opened, or committed. The same on every rank.
   bool in_place() const { return in_place_; }
   Storage& storage() { return *storage_; }
@@ -156,7 +158,6 @@ class Output {
 
  private:
   Status open_storage(const std::string& path, bool create);
-  Hdf5File::Settings settings() const;
   Status check_one_output(const std::string& path);
   Status make_tail();
   Status open_at(const std::string& path);

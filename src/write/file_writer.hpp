@@ -32,9 +32,7 @@ class FileWriter final : public Writer {
   Status start(bool append);
 
   Comm& comm() override { return *comm_; }
-  Result<std::size_t> define_field(const FieldDefinition& definition) override {
-    return record_.define_field(definition);
-  }
+  Result<std::size_t> define_field(const FieldDefinition& definition) override;
   Status set_attribute(const std::string& object_path, const std::string& name,
                        AttributeValue value) override {
     return record_.set_attribute(object_path, name, std::move(value));
@@ -72,6 +70,9 @@ class FileWriter final : public Writer {
   Status settle_step(Step& step);
   Status hear_what_is_there(Status& mine);
   Status settle_codecs_and_owners(Step& step);
+  bool in_front() const { return options_.field_defaults.layout == front_layout; }
+  Status check_front() const;
+  Status reserve_front(std::span<FieldState* const> active);
   Status choose_codecs(StepReport& report, RankNumbers& waiting);
   std::string profile_name() const;
   Status plan(std::span<FieldState* const> active, Step& step);
@@ -80,6 +81,14 @@ class FileWriter final : public Writer {
   Status encode_and_write(Step& step, ExecutorReport& done, double& sync_s);
   Status publish(Step& step, std::span<FieldState* const> active, const Status& own,
                  const std::vector<WrittenChunk>& written, StepSums& sums);
+  /// What a step changes of the file's datasets.
+  struct Updates {
+    std::vector<Hdf5File::DatasetUpdate> of_datasets;
+    std::vector<std::uint64_t> n_before;  ///< Chunks of their entries before.
+  };
+  Updates updates_of(std::span<FieldState* const> active) const;
+  static Status publish_datasets(Hdf5File& file, Updates& updates,
+                                 const std::vector<std::vector<WrittenChunk>>& by_plan);
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,
                          GatheredChunks&& chunks, StepReport& report);
   Status write_trace();

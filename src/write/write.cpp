@@ -13,6 +13,7 @@
 //   prepare_books          trz's shared books, of the step before         (field/field_book)
 //   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state)
 //   Settlement             which rank encodes which chunk     (write_plan, exec/chunk_homes)
+//   reserve_front          layout=front: room for all metadata, counted by making them once
 //   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
 //   encode_and_write       compress and write at once                     (exec/executor)
 //   publish                failures, numbers, datasets, chunk index, commit   (output, hdf5)
@@ -65,6 +66,8 @@ Status FileWriter::start(bool append) {
   }
   if (Status order = parse_order(options_.order).status(); !order.ok()) return order;
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
+  appended_ = append;
+  TAILRACE_TRY(check_front());
   if (Status known = parse_scheduler(options_.scheduler).status(); !known.ok()) return known;
   if (!options_.record_path.empty() && options_.mode != StepMode::in_situ) {
     return Status(Code::invalid_argument, "option record: needs mode=in_situ");
@@ -77,7 +80,6 @@ Status FileWriter::start(bool append) {
   // Asked once, here, so that no step has to; and first, since a profile may be missing.
   const auto keep = [this](const std::string& line) { remarks_.push_back(line); };
   TAILRACE_TRY(need_profile(*comm_, options_, keep, path_, profile_));
-  appended_ = append;
   TAILRACE_TRY(append ? output_.open(*comm_, path_, options_)
                       : output_.create(*comm_, path_, options_));
   share_within_node();
@@ -146,6 +148,7 @@ Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
     TAILRACE_TRY(settle_step(step));
   }
   const std::vector<FieldState*> active = step.active(record_);
+  TAILRACE_TRY(reserve_front(active));
   TAILRACE_TRY(plan(active, step));
   balance(step);
   step.executor = make_executor(step);
@@ -309,6 +312,63 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
   return Status();
 }
 
+// --- layout=front
+//
+// Chunks follow the metadata, so the length of these must be known before the first chunk has a
+// place: rank 0 makes all of them in memory, with a chunk index of as many entries as there are
+// chunks, and counts. A later step's would lie behind the first one's chunks.
+
+/// The same on every rank: the options are.
+Status FileWriter::check_front() const {
+  if (!in_front()) return Status();
+  const auto refused = [](const std::string& what) {
+    return Status(Code::unsupported, "layout=front serves new files of one step: " + what);
+  };
+  if (appended_) return refused("\"" + path_ + "\" is opened to be added to");
+  if (options_.mode != StepMode::sync) return refused("it goes with mode=sync alone");
+  return Status();
+}
+
+Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) {
+  if (definition.options.layout == front_layout && !in_front()) {
+    return Status(Code::invalid_argument, definition.name() +
+                                              ": layout=front is a whole file's; give it to the "
+                                              "file");
+  }
+  return record_.define_field(definition);
+}
+
+/// Take room for all metadata before anybody claims a place. Collective: an agreement.
+Status FileWriter::reserve_front(std::span<FieldState* const> active) {
+  if (!in_front()) return Status();
+  if (n_steps_ > 0) {
+    return Status(Code::unsupported,
+                  "layout=front serves new files of one step: \"" + path_ + "\" has one");
+  }
+  const auto make = [&](Hdf5File& file) {
+    if (before_datasets_) TAILRACE_TRY(before_datasets_(file));
+    Updates updates = updates_of(active);
+    std::vector<std::vector<WrittenChunk>> by_plan(active.size());
+    std::uint64_t address = std::uint64_t{1} << 60;  // nowhere: behind whatever the file gets
+    for (std::size_t p = 0; p < active.size(); ++p) {
+      const FieldState& field = *active[p];
+      const std::uint64_t n_chunks = field.grid().n_chunks();
+      for (std::uint64_t c = 0; c < n_chunks; ++c) by_plan[p].push_back({p, c, address++, 1, 0});
+      address += field.definition.raw_bytes();
+    }
+    TAILRACE_TRY(publish_datasets(file, updates, by_plan));
+    TAILRACE_TRY(publish_attributes(file, record_.attributes));
+    return after_datasets_ ? after_datasets_(file) : Status();
+  };
+  Status reserved;
+  if (comm_->is_root()) {
+    Result<FrontPlan> plan = Hdf5File::rehearse(output_.settings(), options_.memory_bytes, make);
+    reserved = plan.status();
+    if (plan.ok()) output_.file().reserve_front(std::move(*plan));
+  }
+  return comm_->agree(reserved);
+}
+
 /// Let the ranks of a node write for each other.
 void FileWriter::balance(Step& step) {
   if (shared_ == nullptr) return;
@@ -434,34 +494,48 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   return Status();
 }
 
+FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active) const {
+  Updates updates;
+  for (const FieldState* field : active) {
+    updates.of_datasets.push_back(update_of(*field));
+    if (options_.bare_exact && !field->resolved.codec->lossy()) {
+      updates.of_datasets.back().attributes.clear();
+    }
+    const bool has_chunks = !updates.of_datasets.back().dataset.chunk_shape.empty();
+    updates.n_before.push_back(has_chunks ? field->n_entries * field->grid().n_chunks() : 0);
+  }
+  return updates;
+}
+
+/// @param by_plan  sorted by chunk index.
+Status FileWriter::publish_datasets(Hdf5File& file, Updates& updates,
+                                    const std::vector<std::vector<WrittenChunk>>& by_plan) {
+  TAILRACE_TRY(publish_groups(file, updates.of_datasets));
+  for (std::size_t p = 0; p < by_plan.size(); ++p) {
+    Hdf5File::DatasetUpdate& update = updates.of_datasets[p];
+    list_chunks(update, by_plan[p], updates.n_before[p]);
+    TAILRACE_TRY(file.update_dataset(update));
+    update.records = {};  // There may be many.
+  }
+  return Status();
+}
+
 Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const> active,
                                    GatheredChunks&& chunks, StepReport& report) {
   const double start_s = clock_.now_s();
-  struct Updates {
-    std::vector<Hdf5File::DatasetUpdate> of_datasets;
-    std::vector<std::uint64_t> n_before;  ///< Chunks of their entries before.
+  struct UpdatesAndChunks {
+    Updates updates;
     GatheredChunks chunks;
   };
-  const auto updates = std::make_shared<Updates>(Updates{{}, {}, std::move(chunks)});
-  for (const FieldState* field : active) {
-    updates->of_datasets.push_back(update_of(*field));
-    const bool has_chunks = !updates->of_datasets.back().dataset.chunk_shape.empty();
-    updates->n_before.push_back(has_chunks ? field->n_entries * field->grid().n_chunks() : 0);
-  }
+  const auto all =
+      std::make_shared<UpdatesAndChunks>(UpdatesAndChunks{updates_of(active), std::move(chunks)});
   const bool at_once = options_.mode == StepMode::sync;
   // All that it needs it takes along: the next step may be recorded meanwhile.
-  const auto publish = [this, at_once, updates, attributes = step.attributes,
-                        before = before_datasets_, after = after_datasets_](Hdf5File& file) {
+  const auto publish = [this, at_once, all, attributes = step.attributes, before = before_datasets_,
+                        after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
     if (before) TAILRACE_TRY(before(file));
-    const std::vector<std::vector<WrittenChunk>> by_plan = updates->chunks.take_sorted();
-    TAILRACE_TRY(publish_groups(file, updates->of_datasets));
-    for (std::size_t p = 0; p < by_plan.size(); ++p) {
-      Hdf5File::DatasetUpdate& update = updates->of_datasets[p];
-      list_chunks(update, by_plan[p], updates->n_before[p]);
-      TAILRACE_TRY(file.update_dataset(update));
-      update.records = {};  // There may be many.
-    }
+    TAILRACE_TRY(publish_datasets(file, all->updates, all->chunks.take_sorted()));
     TAILRACE_TRY(publish_attributes(file, attributes));
     if (after) TAILRACE_TRY(after(file));
     trace_root(TraceEvent::Kind::index, at_once ? 0 : commit_lane_number, publish_start_s,

@@ -103,7 +103,8 @@ class Writer {
   virtual void on_progress(ProgressCallback callback) = 0;
   virtual void on_log(LogCallback callback) = 0;
   /// Rank 0, once per step: before the step's datasets are created / after they and their
-  /// attributes exist. A failure fails the step on every rank.
+  /// attributes exist. A failure fails the step on every rank. With layout=front twice: first on a
+  /// file that is thrown away, before any data are written.
   virtual void on_metadata(MetadataCallback before_datasets, MetadataCallback after_datasets) = 0;
 
   /// All trace events of all ranks so far, at rank 0 (empty elsewhere). Collective. options.trace.

@@ -14,6 +14,7 @@ from cli_tools import ENVIRONMENT, data_file, datasets, largest_error, numbers, 
 LAYOUTS = {
     "claimed": ["--codec", "zfp", "--bound", "rel=1e-3"],
     "dense": ["--codec", "zfp", "--bound", "rel=1e-3"],
+    "front": ["--codec", "zfp", "--bound", "rel=1e-3"],
     "sparse": ["--codec", "zfp", "--bound", "rel=1e-3"],
     "contiguous": ["--codec", "none"],
     "hybrid": ["--codec", "zfp", "--bound", "rel=1e-3", "--expected-ratio", "3"],

@@ -241,7 +241,8 @@ INSTANTIATE_TEST_SUITE_P(Storage, EngineStorageFault,
                                            StorageCase{4, "claimed", Code::no_space},
                                            StorageCase{2, "sparse", Code::no_space},
                                            StorageCase{3, "predictive", Code::io_error},
-                                           StorageCase{2, "arena", Code::no_space}),
+                                           StorageCase{2, "arena", Code::no_space},
+                                           StorageCase{2, "front", Code::no_space}),
                          [](const auto& test) {
                            return test.param.layout + std::to_string(test.param.n_ranks) + "ranks";
                          });

@@ -8,6 +8,7 @@
 #include "container_support.hpp"
 #include "core/option_table.hpp"
 #include "engine_support.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 #include "output/output.hpp"
 #include "thread_comm.hpp"
 
@@ -98,11 +99,89 @@ std::vector<Case> all_cases() {
     cases.push_back({n_ranks, "sparse", "deflate"});
     cases.push_back({n_ranks, "predictive", "deflate"});
     cases.push_back({n_ranks, "arena", "deflate"});
+    cases.push_back({n_ranks, "front", "deflate"});
   }
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, EngineWrite, ::testing::ValuesIn(all_cases()), case_name);
+
+/// What layout=front does not serve is refused in the same words on every rank.
+void expect_refused(const Status& status, const std::string& words) {
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+}
+
+FileOptions front_options(const std::string& more = "") {
+  FileOptions options;
+  options.sync = false;
+  EXPECT_TRUE(apply_file_options("layout=front,chunk=8x8" + more, options).ok());
+  return options;
+}
+
+TEST(EngineFront, OneStepOfANewFileInSyncModeIsServed) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const Shape shape = {64, 64};
+  run_ranks(2, [&](std::unique_ptr<Comm> comm) {
+    const auto rank = static_cast<std::uint64_t>(comm->rank());
+    const FileOptions options = front_options();
+    auto writer = Writer::create(std::move(comm), path, options);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    const Box half{{rank * 32, 0}, {32, 64}};
+    const std::vector<std::byte> values = values_of(shape, half, DType::f32);
+    for (const char* name : {"/first", "/second"}) {
+      auto index =
+          (*writer)->define_field({name, DType::f32, shape, options.field_defaults, false});
+      ASSERT_TRUE(index.ok());
+      ASSERT_TRUE((*writer)->put(*index, half, values.data()).ok());
+      const auto report = (*writer)->end_step();
+      EXPECT_EQ(report.ok(), std::string(name) == "/first");
+      if (!report.ok()) expect_refused(report.status(), "has one");
+    }
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+  EXPECT_EQ(read_field(path, "/first"), values_of(shape, whole_box(shape), DType::f32));
+  const auto chunks = read_chunk_index(path, "/first");
+  ASSERT_TRUE(chunks.ok());
+  std::uint64_t end = 0;
+  std::uint64_t n_bytes = 0;
+  std::uint64_t first = UINT64_MAX;
+  for (const StoredChunk& chunk : *chunks) {
+    first = std::min(first, chunk.extent.address);
+    end = std::max(end, chunk.extent.address + chunk.extent.encoded_bytes);
+    n_bytes += chunk.extent.encoded_bytes;
+  }
+  EXPECT_EQ(chunks->size(), 64U);
+  EXPECT_EQ(end - first, n_bytes);                       // nothing between two chunks
+  EXPECT_EQ(std::filesystem::file_size(path), end + 8);  // nor behind them
+  EXPECT_LT(first, 16384U);                              // nor much of nothing before
+}
+
+TEST(EngineFront, OtherFilesAreRefused) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  run_ranks(2, [&](std::unique_ptr<Comm> comm) {
+    const auto refused = Writer::create(std::move(comm), path, front_options(",mode=async"));
+    ASSERT_FALSE(refused.ok());
+    expect_refused(refused.status(), "mode=sync");
+  });
+  EXPECT_FALSE(std::filesystem::exists(path));
+  auto writer = Writer::create(make_self_comm(), path, FileOptions());
+  ASSERT_TRUE(writer.ok());
+  const auto field =
+      (*writer)->define_field({"/f", DType::f32, {8, 8}, front_options().field_defaults, false});
+  EXPECT_EQ(field.status().code(), Code::invalid_argument);
+  ASSERT_TRUE((*writer)->close().ok());
+  const auto opened = Writer::open(make_self_comm(), path, front_options());
+  ASSERT_FALSE(opened.ok());
+  expect_refused(opened.status(), "opened to be added to");
+  for (const Engine engine : {Engine::array, Engine::concat}) {
+    const Status served = check_served(front_options(), engine);
+    EXPECT_EQ(served.code(), Code::invalid_argument);
+    EXPECT_NE(served.message().find("layout=front"), std::string::npos) << served.message();
+  }
+}
 
 /// Values that a source makes up when they are asked for.
 class CountingSource final : public BoxSource {
