@@ -82,7 +82,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .summary = "lossless: byte shuffle and deflate (level=0..9, shuffle=on|off, "
                   "engine=libdeflate|zlib)",
        .make = make_deflate_codec,
-       .settings = {"level", "shuffle", "engine"},
+       .settings = {"level", "shuffle", "engine", "checksum"},
        .fits_any_chunk = true,
        .filter_id = deflate_filter_id,
        .stage = stored_deflate_stage,
@@ -96,7 +96,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .summary = "lossy within the bound, readable without any plug-in: rounded values, byte "
                   "shuffle, deflate",
        .make = make_portable_codec,
-       .settings = {"level", "shuffle", "engine"},
+       .settings = {"level", "shuffle", "engine", "checksum"},
        .loss = Loss::by_purpose,
        .keeps_pw_rel = true,
        .proves_bound = true,

@@ -158,6 +158,11 @@ std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& set
   std::vector<std::unique_ptr<FilterStage>> stages;
   if (shuffle && dtype_bytes(dtype) > 1) stages.push_back(make_shuffle_stage(dtype_bytes(dtype)));
   stages.push_back(std::make_unique<DeflateStage>(deflate_spec(level), level, engine));
+  if (settings.flag("checksum", false)) {
+    // Mandatory, as H5Pset_fletcher32 has it.
+    stages.push_back(std::make_unique<Fletcher32Stage>(
+        FilterSpec{fletcher32_filter_id, 0, {}, {}, "fletcher32"}));
+  }
   return stages;
 }
 
