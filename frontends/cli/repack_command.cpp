@@ -44,6 +44,8 @@ Examples:
   tailrace repack a.h5 -o b.h5 --codec sz3 --bound rel=1e-4 \
       --field 'temperature:codec=zfp,bound=abs=1e3' --field 'velocity_?:bound=rel=1e-3'
       other settings for some fields
+  mpiexec -n 2 tailrace repack tas.nc -o published/tas.nc --cmip7
+      as CMIP7 wants files: metadata in front, chunks of at least 4 MiB, copied where they are
   tailrace repack u.bin --raw f32:512x512x512 -o u.h5 --codec sz3 --bound psnr=80 --memory 256MB
       an array larger than memory, read and written piece by piece
 
@@ -203,6 +205,12 @@ Command add_repack(CLI::App& app) {
       ->required();
   output.engine_flag("--force", file, "replace", "Replace an existing file.");
   add_netcdf_options(sub, repack.request.netcdf);
+  output.flag(
+      "--cmip7", repack.request.cmip7,
+      "Make the file that CMIP7 asks for: all metadata and chunk indexes in front; time and "
+      "its bounds in one chunk each; the variable that the attribute variable_id names in "
+      "chunks of at least 4MiB, or --chunk. What fits already is copied as it is; what does "
+      "not is stored by shuffle, deflate and Fletcher's checksum.");
   input.follow_external(repack.request.follow_external);
   input("--raw", repack.request.raw_format, "TYPE:SHAPE",
         "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "

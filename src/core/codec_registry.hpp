@@ -25,10 +25,11 @@ namespace tailrace {
 
 // --- Codecs by the part that they play where no user has named one.
 
-inline constexpr std::string_view auto_codec = "auto";      ///< No codec: we choose one.
-inline constexpr std::string_view plain_codec = "none";     ///< The values as they are.
-inline constexpr std::string_view exact_codec = "deflate";  ///< Exact, and every reader has it.
-inline constexpr std::string_view yardstick_codec = "trz";  ///< What others are compared with.
+inline constexpr std::string_view auto_codec = "auto";          ///< No codec: we choose one.
+inline constexpr std::string_view plain_codec = "none";         ///< The values as they are.
+inline constexpr std::string_view exact_codec = "deflate";      ///< Exact, and every reader has it.
+inline constexpr std::string_view portable_codec = "portable";  ///< In bounds, and they have it.
+inline constexpr std::string_view yardstick_codec = "trz";      ///< What others are compared with.
 
 /// What a codec does to finite values.
 enum class Loss : std::uint8_t {

@@ -9,12 +9,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/box.hpp"
+#include "core/codec.hpp"
 #include "core/dtype.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -46,6 +49,21 @@ class InputFile {
   /// Read one box, row-major in native byte order. One thread at a time.
   /// `values` holds box.n_elements() elements. @error io_error, corrupt, plugin_missing
   virtual Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) = 0;
+  /// A chunk of a field as it stands in the file, by its number in the grid of stored chunks;
+  /// nothing: there is none, or the file has no chunks. Not decoded, nor checked.
+  /// @error io_error, corrupt
+  virtual Result<std::optional<EncodedBytes>> read_stored(std::size_t field_index,
+                                                          std::uint64_t chunk_index) {
+    static_cast<void>(field_index);
+    static_cast<void>(chunk_index);
+    return std::optional<EncodedBytes>();
+  }
+  /// The text attribute of an object; empty: there is none, or of another type.
+  virtual std::string text_attribute(const std::string& object_path, const std::string& name) {
+    static_cast<void>(object_path);
+    static_cast<void>(name);
+    return std::string();
+  }
   /// Copy into `output` what the fields do not cover, before the fields are created: groups with
   /// their creation order, other objects (strings, compounds, ...), links, named types.
   /// Rank 0 only. @returns lines that tell the user what could not be carried over (none is best).

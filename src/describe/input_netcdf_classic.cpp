@@ -694,6 +694,20 @@ class NetcdfClassicInput final : public InputFile {
     }
     return texts;
   }
+  std::string text_attribute(const std::string& object_path, const std::string& name) override {
+    const NetcdfAttribute* found = nullptr;
+    if (object_path == "/") {
+      for (const NetcdfAttribute& attribute : header_.attributes) {
+        if (attribute.name == name) found = &attribute;
+      }
+    }
+    for (const NetcdfVariable& variable : header_.variables) {
+      if (netcdf4_variable_path(header_, variable) == object_path) found = variable.attribute(name);
+    }
+    std::string text = text_of(found);
+    text.resize(std::min(text.size(), text.find('\0')));
+    return text;
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return carry_over_netcdf_objects(*bytes_, header_, output);
   }

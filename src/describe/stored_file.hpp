@@ -85,6 +85,7 @@ class StoredFile {
   virtual Result<std::vector<std::string>> read_texts(const StoredDataset& dataset,
                                                       const Slab& slab) = 0;
 
+  virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;

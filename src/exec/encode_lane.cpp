@@ -230,6 +230,11 @@ constexpr auto kMemoryNap = std::chrono::microseconds(200);
 /// Gather this rank's values into the chunk's buffer, pad the edges, encode.
 Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk,
                                        MemoryBudget& budget) {
+  if (chunk.encoded) {
+    ChunkOutcome outcome;
+    outcome.encoded = std::move(*chunk.encoded);
+    return outcome;
+  }
   if (!chunk.values.allocated()) {
     Result<Buffer> values = make_chunk_buffer(plan, *chunk.job, &budget);
     if (!values.ok()) return values.status();

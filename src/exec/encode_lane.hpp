@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -76,7 +77,8 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan);
 /// A chunk whose foreign values have arrived; this rank's own are gathered by the encode thread.
 struct StagedChunk {
   const ChunkJob* job = nullptr;
-  Buffer values;  ///< Unallocated: all values are in this rank's puts.
+  Buffer values;                        ///< Unallocated: all values are in this rank's puts.
+  std::optional<EncodedBytes> encoded;  ///< By its source: nothing is left to do.
   bool gathered =
       false;  ///< `values` holds this rank's own, too: the puts are not needed any more.
   std::uint64_t values_bytes = 0;  ///< Of the chunk, whether in `values` or in puts.

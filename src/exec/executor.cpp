@@ -282,8 +282,19 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     encode(std::move(staged));
     return;
   }
-  Result<Buffer> values = make_chunk_buffer(plan, job, &budget_);
-  Status prepared = values.status();
+  Status prepared;
+  if (pulled) {
+    Result<std::optional<EncodedBytes>> stored = pull_stored(job);
+    prepared = stored.status();
+    if (stored.ok() && stored->has_value()) {
+      staged.encoded = std::move(**stored);
+      encode(std::move(staged));
+      return;
+    }
+  }
+  Result<Buffer> values =
+      prepared.ok() ? make_chunk_buffer(plan, job, &budget_) : Result<Buffer>(prepared);
+  prepared = values.status();
   if (prepared.ok() && pulled) prepared = pull(job, *values);
   if (!prepared.ok()) {
     fail(prepared);
@@ -304,6 +315,20 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const ChunkKey key{job.field, job.chunk_index};
   const auto entry = awaiting_pieces_.emplace(key, std::move(staged)).first;
   pieces_->request(job, entry->second.values);
+}
+
+/// A pulled chunk as its source has it encoded, if it has.
+Result<std::optional<EncodedBytes>> Executor::pull_stored(const ChunkJob& job) {
+  const FieldPlan& plan = plans_[job.field];
+  const Box held = plan.grid.clipped_box(job.chunk_index);
+  const double start_s = clock_.now_s();
+  Result<std::optional<EncodedBytes>> stored =
+      plan.puts[job.local.front().put_index].source->stored(held);
+  if (!stored.ok()) {
+    return stored.status().within("field \"" + plan.path + "\", reading " + box_text(held));
+  }
+  if (stored->has_value()) reading_.add(start_s, clock_.now_s());
+  return stored;
 }
 
 /// Read a pulled chunk's values from its source.

@@ -148,6 +148,7 @@ class Executor {
   bool hold_next();
   void stage(const ChunkJob& job, std::uint64_t budget_bytes);
   Status pull(const ChunkJob& job, Buffer& values);
+  Result<std::optional<EncodedBytes>> pull_stored(const ChunkJob& job);
   void encode(StagedChunk chunk);
   void chunk_encoded();
   void take_encoded(EncodedChunk chunk);

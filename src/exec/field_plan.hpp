@@ -28,6 +28,12 @@ class BoxSource {
   virtual ~BoxSource() = default;
   /// Fill `values` (row-major, box.n_elements() elements of the field's dtype) with one box.
   virtual Status read(const Box& box, std::span<std::byte> values) = 0;
+  /// A chunk that the source has encoded already, as the field's codec decodes it; it is written as
+  /// it is. Nothing: there is none, and read() gives its values. Main thread, as read().
+  virtual Result<std::optional<EncodedBytes>> stored(const Box& chunk) {
+    static_cast<void>(chunk);
+    return std::optional<EncodedBytes>();
+  }
 };
 
 /// One put: a box and where its values are.

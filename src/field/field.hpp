@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/options.hpp"
+#include "hdf5/dataset_schema.hpp"
 #include "model/dump_time.hpp"
 
 namespace tailrace {
@@ -29,6 +31,8 @@ struct FieldDefinition {
   bool extendable =
       false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
   std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
+  /// Its chunks keep the filters that this dataset has: sources give them encoded (BoxSource).
+  std::shared_ptr<const StoredDataset> as_stored = nullptr;
   bool grows() const { return extendable || more_unlimited != 0; }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }

@@ -10,6 +10,7 @@
 
 #include "codec/verify.hpp"
 #include "core/option_table.hpp"
+#include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
 namespace {
@@ -27,7 +28,7 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
     chunk = slab_shape_for(shape, element, definition.options.chunk_bytes, facts.cut_gcd);
   } else if (definition.options.chunk_shape) {
     chunk = *definition.options.chunk_shape;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
+    for (std::size_t d = 0; d < shape.size() && definition.as_stored == nullptr; ++d) {
       chunk[d] = std::min(chunk[d], std::max<std::uint64_t>(shape[d], 1));
     }
   } else {
@@ -97,6 +98,12 @@ Status prepare_codec(const FieldDefinition& definition,
                      const std::shared_ptr<trz::BookCounter>& counter, ResolvedField& resolved,
                      const std::string& plugin_path, const LogCallback& log) {
   const FieldOptions& options = definition.options;
+  if (definition.as_stored != nullptr) {
+    TAILRACE_TAKE(resolved.codec, make_stored_codec(*definition.as_stored,
+                                                    definition.as_stored->storage, plugin_path)
+                                      .within(definition.name()));
+    return Status();
+  }
   warn_of_unnamed_fill(definition, resolved, log);
   CodecRequest request = codec_request(definition, resolved);
   Result<std::unique_ptr<Codec>> codec = counter != nullptr
@@ -177,7 +184,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 }
 
 Status check_definition(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited] = definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -235,13 +242,13 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 }
 
 std::string definition_text(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited] = definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored] = definition;
   // One line, so that an error shows the whole definition.
   std::string of_options = agreed_text(options);
   std::replace(of_options.begin(), of_options.end(), '\n', ' ');
   return definition.name() + " " + std::string(dtype_name(dtype)) + " " + shape_text(shape) + " " +
          of_options + "unlimited=" + std::to_string(int{extendable}) + "," +
-         std::to_string(more_unlimited) + "\n";
+         std::to_string(more_unlimited) + (as_stored != nullptr ? " as stored" : "") + "\n";
 }
 
 Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const LocalBoxes> fields,

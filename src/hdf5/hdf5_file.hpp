@@ -122,8 +122,8 @@ class Hdf5File {
   /// As Settings::old_forms: for who makes objects by HDF5's own calls.
   virtual bool old_forms() const = 0;
 
-  /// Let all metadata of the next commit lie in one block at the end that the file has now, which
-  /// they fill if they are those that were rehearsed. A commit with others is refused.
+  /// Let all metadata of the next commit lie in one block at the end that the file has now, as long
+  /// as they need if they are those that were rehearsed. A commit with more is refused.
   virtual void reserve_front(FrontPlan plan) = 0;
 
   /// Whether the program may use HDF5 on a thread of its own while another one uses this.

@@ -108,6 +108,22 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
   return chunk;
 }
 
+Shape chunk_shape_of_least(const Shape& shape, std::uint64_t element_bytes,
+                           std::uint64_t least_bytes) {
+  Shape chunk(shape.size(), 1);
+  std::uint64_t row_bytes = element_bytes;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const std::uint64_t extent = std::max<std::uint64_t>(shape[d], 1);
+    if (row_bytes >= least_bytes) break;
+    const std::uint64_t n_needed = (least_bytes - 1) / row_bytes + 1;
+    // As even as can be: 19 levels of which 14 are needed stay whole.
+    const std::uint64_t n_parts = std::max<std::uint64_t>(extent / n_needed, 1);
+    chunk[d] = (extent - 1) / n_parts + 1;
+    row_bytes *= chunk[d];
+  }
+  return chunk;
+}
+
 Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                      const Shape& cut_gcd) {
   Shape slab(shape.size());

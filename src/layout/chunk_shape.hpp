@@ -42,6 +42,13 @@ Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint
 Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes, std::uint64_t n_owners);
 
+/// The chunks of at least `least_bytes` that are the fewest parts of the field's slowest dimension
+/// that can be cut so, and whole in all behind it: what readers of maps and of published files
+/// expect. A smaller field is one chunk. Fewer than twice as many bytes, but where one element more
+/// would be. Not collective. @returns extents >= 1.
+Shape chunk_shape_of_least(const Shape& shape, std::uint64_t element_bytes,
+                           std::uint64_t least_bytes);
+
 /// Slab shape for contiguous storage: whole in all dimensions behind the first that is cut. Along
 /// that dimension slabs divide the blocks between common cuts, so that ranks own whole slabs,
 /// unless they would be tiny. @param cut_gcd  as in DecompositionFacts.

@@ -18,6 +18,9 @@
 namespace tailrace {
 namespace {
 
+/// Numbers from here on are plug-ins' (H5Z_FILTER_RESERVED).
+constexpr std::uint32_t own_filters_end = 256;
+
 AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
 AttributeValue number_value(double number) { return {std::vector<double>{number}}; }
 
@@ -34,6 +37,11 @@ DatasetDefinition dataset_definition(const FieldState& field) {
   if (!resolved.layout->contiguous()) {
     dataset.chunk_shape = definition.with_entries(1, resolved.chunk_shape);
     dataset.filters = resolved.codec->filters();
+    // Of HDF5's own filters the stored client data are what the user's become once more.
+    for (FilterSpec& filter : dataset.filters) {
+      const bool own = definition.as_stored != nullptr && filter.filter_id < own_filters_end;
+      if (own) filter.client_data = filter.final_client_data;
+    }
   }
   return dataset;
 }
@@ -199,6 +207,7 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   update.dataset = dataset_definition(field);
   update.is_new = first_step && !field.continued;
   const double max_error = field.learned.max_error;
+  if (field.definition.as_stored != nullptr) return update;
   if (first_step) {
     update.attributes = provenance(field.definition, field.resolved, max_error);
   } else if (field.resolved.verify) {

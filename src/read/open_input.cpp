@@ -108,6 +108,21 @@ class Hdf5Input final : public InputFile {
   std::vector<std::pair<std::string, std::string>> objects() const override {
     return file_->objects();
   }
+  Result<std::optional<EncodedBytes>> read_stored(std::size_t field_index,
+                                                  std::uint64_t chunk_index) override {
+    const StoredDataset& field = fields_[field_index];
+    TAILRACE_TAKE(const std::optional<StoredChunk> chunk, file_->chunk(field, chunk_index));
+    if (!chunk) return std::optional<EncodedBytes>();
+    EncodedBytes encoded{Buffer(chunk->extent.encoded_bytes), chunk->filter_mask};
+    if (!encoded.buffer.allocated()) {
+      return Status(Code::out_of_memory, "no memory for a stored chunk");
+    }
+    TAILRACE_TRY(file_->bytes().read_at(chunk->extent.address, encoded.buffer.bytes()));
+    return std::optional<EncodedBytes>(std::move(encoded));
+  }
+  std::string text_attribute(const std::string& object_path, const std::string& name) override {
+    return file_->text_attribute(object_path, name);
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return file_->carry_over_objects(output);
   }

@@ -39,15 +39,24 @@ constexpr std::uint64_t reading_bytes_max = 256U << 20;
 /// One array of the input, as the Writer pulls it.
 class InputSource final : public BoxSource {
  public:
-  InputSource(TileReader& reader, std::size_t field_index, ChunkTiles tiles)
-      : reader_(&reader), field_index_(field_index), tiles_(std::move(tiles)) {}
+  /// @param input  whose chunks are copied as they stand; null: all are encoded.
+  InputSource(TileReader& reader, InputFile* input, std::size_t field_index, ChunkTiles tiles)
+      : reader_(&reader), input_(input), field_index_(field_index), tiles_(std::move(tiles)) {}
   Status read(const Box& box, std::span<std::byte> values) override {
     return reader_->read(field_index_, tiles_, box, values);
+  }
+  Result<std::optional<EncodedBytes>> stored(const Box& chunk) override {
+    if (input_ == nullptr) return std::optional<EncodedBytes>();
+    const ChunkGrid& grid = tiles_.grid();
+    Shape at = chunk.start;
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] /= grid.chunk_shape[d];
+    return input_->read_stored(field_index_, grid.index_of(at));
   }
   const ChunkTiles& tiles() const { return tiles_; }
 
  private:
   TileReader* reader_;
+  InputFile* input_;
   std::size_t field_index_;
   ChunkTiles tiles_;
 };
@@ -128,6 +137,20 @@ std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
   return fields;
 }
 
+/// Which of the input's variables CMIP7 has rules for, by the attributes that say so. The same on
+/// every rank.
+CmipChunks cmip_chunks(InputFile& input, const RepackRequest& request) {
+  CmipChunks cmip;
+  cmip.whole = {"/time"};
+  const std::string bounds = input.text_attribute("/time", "bounds");
+  if (!bounds.empty()) cmip.whole.push_back("/" + bounds);
+  const std::string data = input.text_attribute("/", "variable_id");
+  if (!data.empty()) cmip.data = "/" + data;
+  cmip.least_bytes =
+      request.chunk_given ? request.options.field_defaults.chunk_bytes : cmip_chunk_bytes_least;
+  return cmip;
+}
+
 /// The repack of one file: the pieces live as long as the Writer needs them.
 class Repack {
  public:
@@ -136,6 +159,10 @@ class Repack {
     report_.input_path = request.input;
     report_.output_path = request.output;
     report_.options = request.options;
+    if (request.cmip7) {
+      report_.options.field_defaults.layout = front_layout;
+      report_.options.bare_exact = true;
+    }
     report_.n_ranks = comm_.n_ranks();
     report_.n_threads = threads_of_each(request.options.n_threads, comm_);
   }
@@ -175,10 +202,11 @@ Status Repack::prepare() {
   report_.input_bytes = file_bytes_of(request_.input);
 
   TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
-  TAILRACE_TAKE(auto plan,
-                ranks_.settle(plan_fields(with_coordinates(input_->fields(), dimension_names_),
-                                          request_.fields, request_.options, request_.chunk_given,
-                                          comm_.n_ranks())));
+  FieldRequests fields = request_.fields;
+  if (request_.cmip7) fields.cmip = cmip_chunks(*input_, request_);
+  TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
+                               with_coordinates(input_->fields(), dimension_names_), fields,
+                               report_.options, request_.chunk_given, comm_.n_ranks())));
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
@@ -190,7 +218,8 @@ Status Repack::define_fields(Writer& writer) {
     TAILRACE_TAKE(std::size_t index, writer.define_field(planned.definition));
     field_indices_.push_back(index);
     const FieldDefinition& field = planned.definition;
-    sources_.emplace_back(*reader_, planned.input_index,
+    sources_.emplace_back(*reader_, field.as_stored != nullptr ? input_.get() : nullptr,
+                          planned.input_index,
                           ChunkTiles({field.shape, *field.options.chunk_shape},
                                      input_->fields()[planned.input_index].storage.chunk_shape));
   }
@@ -216,6 +245,8 @@ Status Repack::put_own_chunks(Writer& writer) {
 }
 
 void Repack::carry_over(Writer& writer) {
+  // Under layout=front all is carried over twice; what was said then is said again.
+  const std::size_t n_before = report_.remarks.size();
   const auto hook = [this](auto carry) {
     return [this, carry](Hdf5File& output) {
       TAILRACE_TAKE(std::vector<std::string> remarks, ((*input_).*carry)(output));
@@ -231,7 +262,12 @@ void Repack::carry_over(Writer& writer) {
     report_.remarks.insert(report_.remarks.end(), remarks.begin(), remarks.end());
     return Status();
   };
-  writer.on_metadata(hook(&InputFile::carry_over_objects), attributes_and_names);
+  const auto objects = [this, n_before,
+                        carry = hook(&InputFile::carry_over_objects)](Hdf5File& output) {
+    report_.remarks.resize(n_before);
+    return carry(output);
+  };
+  writer.on_metadata(objects, attributes_and_names);
 }
 
 Status Repack::run() {

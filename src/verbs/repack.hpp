@@ -34,7 +34,8 @@ struct RepackRequest {
   std::string raw_format;  ///< "f32:512x512x512"; empty: the input says what it is.
   FieldRequests fields;
   NetcdfRequest netcdf;
-  bool follow_external = false;            ///< Values in other files, too (OtherFiles).
+  bool cmip7 = false;            ///< As check_cmip7_packing wants it: layout front, chunks by rule.
+  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.
 };

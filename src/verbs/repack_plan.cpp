@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
@@ -64,6 +65,96 @@ bool chooses_codec(const FieldOptions& options) {
   return options.codec == auto_codec || !options.codec_given;
 }
 
+// --- --cmip7: which chunks stay, and what becomes of the others
+
+bool is_whole(const CmipChunks& cmip, const StoredDataset& field) {
+  return std::find(cmip.whole.begin(), cmip.whole.end(), field.path) != cmip.whole.end();
+}
+
+/// Whether the stored chunks are as CMIP7 wants them. A data variable's may be too small by less
+/// than one row.
+bool chunks_fit(const CmipChunks& cmip, const StoredDataset& field) {
+  const Shape& chunk = field.storage.chunk_shape;
+  if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
+  if (is_whole(cmip, field)) return false;
+  if (field.path != cmip.data) return true;
+  const std::uint64_t chunk_bytes = n_elements(chunk) * field.element_bytes;
+  const std::uint64_t row_bytes = chunk.size() > 1 ? chunk_bytes / chunk[0] : 0;
+  return chunk_bytes + row_bytes >= cmip.least_bytes;
+}
+
+/// The stored bytes of a chunk are those that the output's dataset has.
+bool can_be_copied(const StoredDataset& field) {
+  return field.chunked() && field.plain_number && !field.swapped && !field.by_hdf5() &&
+         !field.plain_edges;
+}
+
+/// What the user has said of how a field is to be encoded.
+struct Asked {
+  bool anything = false;  ///< Then its stored chunks are encoded anew.
+  bool codec = false;     ///< Its codec is named.
+};
+
+Status choose_cmip_chunks(const CmipChunks& cmip, const StoredDataset& field, Asked asked,
+                          FieldDefinition& definition) {
+  FieldOptions& options = definition.options;
+  const bool fit = field.chunked() && chunks_fit(cmip, field);
+  if (fit && !asked.anything && can_be_copied(field)) {
+    definition.as_stored = std::make_shared<const StoredDataset>(field);
+    options.chunk_shape = field.storage.chunk_shape;
+    return Status();
+  }
+  const std::uint64_t n_bytes = n_elements(field.shape) * field.value_bytes();
+  const bool plain_before = field.storage.kind == StoredForm::Kind::contiguous ||
+                            field.storage.kind == StoredForm::Kind::compact;
+  const bool plain =
+      !field.chunked() && field.path != cmip.data && (plain_before || n_bytes < small_array_bytes);
+  if (plain && !asked.anything && !definition.grows()) {
+    options.layout = "contiguous";
+    options.codec = plain_codec;
+    options.codec_settings.clear();
+    return Status();
+  }
+  if (is_whole(cmip, field)) {
+    options.chunk_shape = field.shape;
+    for (std::uint64_t& extent : *options.chunk_shape) extent = std::max<std::uint64_t>(extent, 1);
+  } else if (fit) {
+    options.chunk_shape = field.storage.chunk_shape;
+    fit_common_chunk_shape(field, options);
+  } else {
+    options.chunk_shape = chunk_shape_of_least(field.shape, field.value_bytes(), cmip.least_bytes);
+  }
+  if (!asked.codec) {
+    options.codec = options.bound.lossless() ? exact_codec : portable_codec;
+    options.codec_settings = {{"checksum", "on"}};
+    options.codec_given = true;
+  }
+  if (options.codec == exact_codec || options.codec == portable_codec) return Status();
+  return Status(Code::invalid_argument,
+                fmt::format("field \"{}\": --cmip7 makes files that every reader decodes: codec {} "
+                            "or {}, not {}",
+                            field.path, exact_codec, portable_codec, options.codec));
+}
+
+Status check_cmip_request(const FileOptions& file, bool chunk_given,
+                          std::span<const FieldPattern> patterns) {
+  const FieldOptions& defaults = file.field_defaults;
+  const bool shape_given = defaults.chunk_shape.has_value();
+  if (chunk_given && (shape_given || defaults.chunk_bytes < cmip_chunk_bytes_least)) {
+    return Status(Code::invalid_argument,
+                  "--cmip7: --chunk is the least size of a chunk, 4MiB or "
+                  "more; shapes follow from it");
+  }
+  for (const FieldPattern& pattern : patterns) {
+    for (const char* key : {"chunk", "layout"}) {
+      if (last_value(pattern.options, key) == nullptr) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("--field '{}': {}= is --cmip7's to choose", pattern.glob, key));
+    }
+  }
+  return Status();
+}
+
 /// The boxes in which the field is read and encoded.
 Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ranks) {
   if (options.layout != "contiguous") {
@@ -89,6 +180,7 @@ struct Defaults {
   FieldOptions lossy;         ///< As --codec and --bound say.
   FieldOptions lossless;      ///< For what must stay exact.
   bool lossy_wanted = false;  ///< A bound, or a target from which bounds follow.
+  bool codec_given = false;   ///< For all that a bound does not leave exact.
   bool lossless_given = false;
   std::vector<FieldPattern> patterns;
 };
@@ -102,7 +194,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
   }
   defaults.lossless = defaults.lossy;
-  if (!requests.codec.empty()) {
+  defaults.codec_given = !requests.codec.empty();
+  if (defaults.codec_given) {
     TAILRACE_TRY(apply_field_options("codec=" + requests.codec, defaults.lossy).within("--codec"));
     // A codec for all fields is not meant for integers where it is lossy; --field can mean that.
     defaults.lossy.codec_given_for_field = false;
@@ -133,7 +226,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   return defaults;
 }
 
-Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults, int n_ranks) {
+Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
+                                const std::optional<CmipChunks>& cmip, int n_ranks) {
   TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
   FieldDefinition& definition = planned.definition;
@@ -175,6 +269,14 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
     TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
   }
+  if (cmip) {
+    Asked asked;
+    asked.codec =
+        last_value(own, "codec") != nullptr ||
+        (protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given);
+    asked.anything = asked.codec || !own.empty() || !options.bound.lossless();
+    TAILRACE_TRY(choose_cmip_chunks(*cmip, field, asked, definition));
+  }
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
   return planned;
 }
@@ -186,6 +288,7 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
                                               const FileOptions& file, bool chunk_given,
                                               int n_ranks) {
   TAILRACE_TAKE(Defaults defaults, resolve_defaults(requests, file, chunk_given));
+  if (requests.cmip) TAILRACE_TRY(check_cmip_request(file, chunk_given, defaults.patterns));
   TAILRACE_TRY(requests.selection.check(fields));
   std::vector<std::string> globs;
   for (const FieldPattern& pattern : defaults.patterns) globs.push_back(pattern.glob);
@@ -194,7 +297,7 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   std::vector<PlannedField> plan;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (!requests.selection.holds(fields[f].path)) continue;
-    TAILRACE_TAKE(PlannedField planned, plan_field(fields[f], defaults, n_ranks));
+    TAILRACE_TAKE(PlannedField planned, plan_field(fields[f], defaults, requests.cmip, n_ranks));
     planned.input_index = f;
     plan.push_back(std::move(planned));
   }

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,15 @@
 
 namespace tailrace::verbs {
 
+/// The chunks that CMIP7 wants, of one input (docs/netcdf.md).
+struct CmipChunks {
+  std::vector<std::string> whole;  ///< Paths of what is one chunk: time and its bounds.
+  std::string data;                ///< Path of the variable that the file is about; empty: none.
+  std::uint64_t least_bytes = 0;   ///< Of its chunks.
+};
+/// Of its chunks: what CMIP7 asks for.
+inline constexpr std::uint64_t cmip_chunk_bytes_least = 4U << 20;
+
 /// What the user asked of the fields.
 struct FieldRequests {
   std::string codec;                   ///< "sz3,level=2"; empty: not given.
@@ -24,6 +34,7 @@ struct FieldRequests {
   std::string lossless_codec;          ///< For what stays exact; empty: deflate.
   std::vector<std::string> per_field;  ///< "GLOB:key=value,..."; later ones win.
   FieldSelection selection;            ///< Those to write.
+  std::optional<CmipChunks> cmip;      ///< --cmip7.
 };
 
 /// One field of the output.

@@ -25,7 +25,7 @@ def test_lists_every_option_in_80_columns():
     for name, values, meaning, _, _ in documented():
         assert f"\n  {name}={values}\n" in text
         assert words(meaning) in words(text)
-    assert re.search(r"^  deflate +level, shuffle, engine$", text, re.MULTILINE)
+    assert re.search(r"^  deflate +level, shuffle, engine, checksum$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

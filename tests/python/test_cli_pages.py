@@ -16,7 +16,7 @@ def commands():
 def options_of(command):
     """The names in a command's --help, short and long."""
     lines = [] if command == "bench" else tailrace(command, "--help").stdout.splitlines()
-    named = [re.match(r"  (-\w)?(?:, )?(--[a-z-]+)?", line) for line in lines]
+    named = [re.match(r"  (-\w)?(?:, )?(--[a-z0-9-]+)?", line) for line in lines]
     return {name for match in named if match for name in match.groups() if name}
 
 
