@@ -1,10 +1,46 @@
-"""The pages link to pages, and to headings, that are there."""
+"""The pages link to pages, and to headings, that are there; their blocks of code compile and run.
 
+CONTRIBUTING.md ("Code in pages") states the rules that blocks follow. Each page's blocks of one
+language run in their order, in a folder of their own that holds the files which the page takes for
+granted (FILES), with the names that it does (NAMES, DECLARATIONS). What does not run stands in
+NOT_RUN with the reason; a block that is in none of these and does not run fails.
+"""
+
+import os
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
+import warnings
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import h5py
+import numpy as np
+import pytest
+
+import python_package
+from application_runs import build_folder
+from cli_tools import ENVIRONMENT, ROOT, launcher, numbers, program, smooth, tailrace
+
 FOLDERS = ["docs", "bench", "examples", "tests"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: Blocks that are not run, by page and first words, and why.
+NOT_RUN = {
+    ("README.md", "./demo"): ".ci/run runs both programs",
+    ("CONTRIBUTING.md", "./test"): "what .ci/run and scripts/ci-full run themselves",
+    ("docs/codecs.md", "g++ -std=c++20"): "measures for minutes, on data that is not ours to ship",
+    ("docs/fortran.md", "mpifort run.f90"): "tests/package/run_package_test compiles so",
+    ("docs/hdf5.md", "cmake -B build"): "builds everything against another HDF5: scripts/ci-full",
+    ("docs/install.md", "sudo apt install"): "scripts/check-deb builds so",
+    ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
+    ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
+    ("docs/read.md", "python3 bench/read.py"): "measures for minutes",
+    ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
+}
+#: What a text, which nobody runs, may not begin a line with.
+COMMANDS = re.compile(r"^(\w+=\S+ )?(tailrace|mpiexec|cmake|pip|python3?|h5repack|import|from|use"
+                      r"|#include|call|g\+\+|mpicc|mpifort|scripts/\S+|bench/\S+)\s", re.MULTILINE)
 
 
 def anchors(page):
@@ -30,3 +66,386 @@ def test_links_lead_somewhere():
             if not target.exists() or (anchor and anchor not in anchors(target)):
                 wrong.append(f"{page.relative_to(ROOT)}: {link}")
     assert links > 100 and wrong == []
+
+
+# --- the blocks -----------------------------------------------------------------------------------
+
+def blocks_of(page):
+    """(language, source) of each block of a page, in their order."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"),
+                      re.DOTALL | re.MULTILINE)
+
+
+def why_not_run(name, source):
+    return [reason for (page, words), reason in NOT_RUN.items()
+            if page == name and source.startswith(words)]
+
+
+def to_run(name, *languages):
+    return [source for language, source in blocks_of(ROOT / name)
+            if language in languages and not why_not_run(name, source)]
+
+
+def pages_with(*languages):
+    names = [str(page.relative_to(ROOT)) for page in PAGES]
+    return [name for name in names if to_run(name, *languages)]
+
+
+def test_every_block_says_what_it_is():
+    """So that no block is passed over by having no language, or one that nothing here runs."""
+    wrong, left_out, n_blocks = [], set(), 0
+    for page in PAGES:
+        name = str(page.relative_to(ROOT))
+        for language, source in blocks_of(page):
+            n_blocks += 1
+            first = f"{name}: {source.splitlines()[0]}"
+            left_out |= {key for key in NOT_RUN if key[0] == name and source.startswith(key[1])}
+            if language == "text" and COMMANDS.search(source):
+                wrong.append(f"{first}: a text with commands in it")
+            elif (language not in ("text", "sh", "python", "cpp", "c", "fortran")
+                    and not why_not_run(name, source)):
+                wrong.append(f"{first}: nothing runs {language or 'a block without a language'}")
+    assert n_blocks > 40 and wrong == []
+    assert left_out == set(NOT_RUN), "reasons for blocks that are not there"
+
+
+# --- C and C++: compiled; what has no main() is the body of one -----------------------------------
+
+#: What a page's fragments take for granted.
+DECLARATIONS = {
+    "README.md": """
+        struct Device { bool done(); } device;
+        void exchange_halos();
+        void advance(std::vector<float>&);
+        std::vector<float> density;
+        int n_steps;
+        std::uint64_t x0, y0, z0, nx, ny, nz;
+        inline tailrace::File file = tailrace::File::create("run.h5");""",
+    "docs/in-situ.md": """
+        int kernel;
+        struct Device { void launch(int); bool done(); } device;
+        void exchange();
+        int n_steps;
+        MPI_Comm comm;
+        extern tailrace::Field<float> field;
+        tailrace::Box box;
+        std::vector<float> values;""",
+    "docs/read.md": "",
+}
+
+
+@pytest.mark.parametrize("name", pages_with("c", "cpp"))
+@pytest.mark.parametrize("compiler", ["g++", "clang++-14"])
+def test_c_and_cpp_compile(name, compiler, tmp_path):
+    """Includes stand in front, as in any program; warnings are errors."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    flags = subprocess.run(["mpicxx", "--showme:compile"], capture_output=True, text=True)
+    if flags.returncode != 0:
+        pytest.skip("no mpicxx of Open MPI")
+    for number, source in enumerate(to_run(name, "c", "cpp")):
+        if "main(" not in source:
+            lines = source.splitlines()
+            includes = [line for line in lines if line.startswith("#include")]
+            body = [line for line in lines if not line.startswith("#include")]
+            source = "\n".join(["#include <mpi.h>", "#include <tailrace/tailrace.hpp>", *includes,
+                                DECLARATIONS[name], "int main() {", *body, "}"])
+        (tmp_path / f"{number}.cpp").write_text(source)
+        done = subprocess.run(
+            [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable",
+             "-DOMPI_SKIP_MPICXX", f"-I{ROOT / 'include'}", *flags.stdout.split(), "-fsyntax-only",
+             f"{number}.cpp"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{name}\n{source}\n{done.stderr}"
+
+
+# --- Fortran: compiled, linked and run, in one folder ---------------------------------------------
+
+@pytest.mark.parametrize("name", pages_with("fortran"))
+def test_fortran_runs(name, tmp_path):
+    compiler = shutil.which("mpifort")
+    library = build_folder() / "lib" / "libtailrace_fortran.so"
+    if compiler is None or not library.exists():
+        pytest.skip("the module is not built, or there is no mpifort")
+    for number, text in enumerate(to_run(name, "fortran")):
+        source = tmp_path / f"program{number}.f90"
+        source.write_text(text)
+        subprocess.run([compiler, "-std=f2018", "-Wall", "-Werror", source,
+                        f"-I{build_folder() / 'fortran'}", f"-L{library.parent}",
+                        "-ltailrace_fortran", "-ltailrace", f"-Wl,-rpath,{library.parent}",
+                        "-o", source.with_suffix("")], check=True, cwd=tmp_path, timeout=60)
+        ranks = "2" if "MPI_Init" in text else "1"
+        subprocess.run([launcher(), "-n", ranks, source.with_suffix("")],
+                       check=True, cwd=tmp_path, timeout=60, env=ENVIRONMENT)
+
+
+# --- Python: a page's blocks in one process, from the top of the page to its end ------------------
+
+def names_of_readme(_, package):
+    u = smooth((8, 16, 16))
+    with package.open("exact.nc", "w") as file:
+        file.create_variable("u", ("z", "y", "x"), data=u)
+    return {"u": u}
+
+
+def names_of_codecs(number, _):
+    u, v = smooth((64, 64, 64), 1), smooth((64, 64, 64), 2)
+    return {"file": h5py.File(f"h5py_{number}.h5", "w"), "u": u, "v": v}
+
+
+def names_of_python(*_):
+    """`more`, what the page appends along time, once there is something to append to."""
+    import xarray as xr
+    if not pathlib.Path("u.nc").exists():
+        return {}
+    with xr.open_dataset("u.nc", engine="tailrace") as dataset:
+        return {"more": dataset.isel(time=slice(0, 2)).load()}
+
+
+#: The names that a page's blocks take for granted, made anew before each.
+NAMES = {"README.md": names_of_readme, "docs/codecs.md": names_of_codecs,
+         "docs/xor.md": names_of_codecs, "docs/python.md": names_of_python}
+#: In front of what needs several ranks.
+ON_RANKS = """
+    import numpy as np, tailrace
+    from mpi4py import MPI
+    n_rows = 6 * MPI.COMM_WORLD.size
+    my_rows = slice(6 * MPI.COMM_WORLD.rank, 6 * MPI.COMM_WORLD.rank + 6)
+    mine = np.ones((6, 360), "f4")
+"""
+
+
+@pytest.mark.parametrize("name", pages_with("python"))
+def test_python_runs(name, tmp_path, monkeypatch):
+    package = python_package.load()
+    for needed in ("xarray", "dask", "matplotlib", "zarr", "fsspec"):
+        pytest.importorskip(needed)
+    import matplotlib
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    names = {"tailrace": package}
+    for number, source in enumerate(to_run(name, "python")):
+        if "COMM_WORLD" in source:
+            continue  # test_python_runs_on_ranks
+        names.update(NAMES[name](number, package))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)
+            exec(compile(source, f"{name}, {source.splitlines()[0]}", "exec"), names)  # noqa: S102
+
+
+def test_python_runs_on_ranks(tmp_path):
+    pytest.importorskip("mpi4py")
+    python_package.load()
+    if not list((build_folder() / "lib" / "python").glob("_mpi*.so")):
+        pytest.skip("built without MPI")
+    found = [source for name in pages_with("python") for source in to_run(name, "python")
+             if "COMM_WORLD" in source]
+    assert len(found) == 1
+    text = python_package.textwrap.dedent(ON_RANKS) + found[0]
+    python_package.run(f"import os\nos.chdir({str(tmp_path)!r})\n{text}\n"
+                       "assert part.shape == (6, 360)", ranks=2)
+
+
+# --- shell: by bash, in a folder with the files that the page takes for granted -------------------
+
+#: A program on PnetCDF and one on parallel HDF5, as the pages' `./simulation`.
+SIMULATIONS = {
+    "pnetcdf": """
+        #include <mpi.h>
+        #include <pnetcdf.h>
+        int main(int argc, char** argv) {
+          int file, dim, id, rank, n_ranks;
+          static float values[1 << 16] = {1, 2, 3};
+          MPI_Init(&argc, &argv);
+          MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+          MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+          if (ncmpi_create(MPI_COMM_WORLD, "out.nc", NC_CLOBBER, MPI_INFO_NULL, &file)) return 1;
+          ncmpi_def_dim(file, "x", n_ranks << 16, &dim);
+          ncmpi_def_var(file, "temp", NC_FLOAT, 1, &dim, &id);
+          ncmpi_enddef(file);
+          MPI_Offset start = rank << 16, count = 1 << 16;
+          if (ncmpi_put_vara_float_all(file, id, &start, &count, values)) return 1;
+          if (ncmpi_close(file)) return 1;
+          MPI_Finalize();
+          return 0;
+        }""",
+    "hdf5": """
+        #include <hdf5.h>
+        #include <mpi.h>
+        int main(int argc, char** argv) {
+          int rank, n_ranks;
+          static float values[1 << 16] = {1, 2, 3};
+          MPI_Init(&argc, &argv);
+          MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+          MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+          hid_t access = H5Pcreate(H5P_FILE_ACCESS), transfer = H5Pcreate(H5P_DATASET_XFER);
+          H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL);
+          H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
+          hid_t file = H5Fcreate("out.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+          hsize_t all = n_ranks << 16, start = rank << 16, count = 1 << 16;
+          hid_t space = H5Screate_simple(1, &all, NULL), part = H5Screate_simple(1, &count, NULL);
+          hid_t set = H5Dcreate2(file, "density", H5T_NATIVE_FLOAT, space, H5P_DEFAULT,
+                                 H5P_DEFAULT, H5P_DEFAULT);
+          H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL);
+          if (H5Dwrite(set, H5T_NATIVE_FLOAT, part, space, transfer, values) < 0) return 1;
+          H5Dclose(set);
+          if (H5Fclose(file) < 0) return 1;
+          MPI_Finalize();
+          return 0;
+        }""",
+}
+RECORDING = """{"format": "tailrace-iterations", "version": 1, "ranks_per_node": 1, "ranks": [
+    {"iterations": [%s]}]}""" % ", ".join(["""
+        {"iteration_s": 1.0, "main": [[0, 0.3]], "io": [[0.1, 0.2]],
+         "chunks": [[1000000, 100000, 0.05, 0.04]]}"""] * 3)
+
+
+def grids(path, **fields):
+    with h5py.File(path, "w") as file:
+        for name, shape in fields.items():
+            file["native_fields/" * (name == "baryon_density") + name] = smooth(shape)
+
+
+def ocean(path, **variables):
+    import netCDF4
+    with netCDF4.Dataset(path, "w") as file:
+        for name, shape in variables.items():
+            for dim, extent in zip(("time", "y", "x"), shape):
+                if dim not in file.dimensions:
+                    file.createDimension(dim, extent)
+            file.createVariable(name, "f4", ("time", "y", "x"))[:] = smooth(shape)
+
+
+def rows(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("run/event", data=np.arange(300), maxshape=(None,), chunks=(128,))
+
+
+def inputs_of_concat(folder):
+    for number in range(3):
+        rows(folder / f"subrun_{430 + number:04}.h5")
+    (folder / "list.txt").write_text("subrun_0430.h5\nsubrun_0432.h5\n")
+
+
+def simulation(kind, folder):
+    source = folder / "simulation.c"
+    source.write_text(SIMULATIONS[kind])
+    words = {"pnetcdf": "-lpnetcdf", "hdf5": "$(pkg-config --cflags --libs hdf5-openmpi)"}[kind]
+    done = subprocess.run(["bash", "-c", f"mpicc simulation.c {words} -o simulation"], cwd=folder,
+                          capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        pytest.skip(f"no program on {kind} can be made here: {done.stderr[:200]}")
+    shutil.copy(folder / "simulation", folder / "analysis")
+
+
+#: What a page's commands take for granted to lie in their folder.
+FILES = {
+    "docs/cli.md": lambda folder: (
+        ocean(folder / "snapshot.nc", temperature=(8, 30, 40)),
+        grids(folder / "run.h5", temperature=(32, 32), salinity=(32, 32), temp=(8, 16, 32)),
+        grids(folder / "in.h5", u=(32, 32, 32)), inputs_of_concat(folder)),
+    "docs/codecs.md": lambda folder: (
+        grids(folder / "nyx128_s040.h5", baryon_density=(32, 32, 32)),
+        grids(folder / "in.h5", u=(32, 32, 32)), grids(folder / "step_090.h5", density=(64,) * 3),
+        grids(folder / "step_091.h5", density=(64,) * 3)),
+    "docs/concat.md": inputs_of_concat,
+    "docs/hdf5.md": lambda folder: simulation("hdf5", folder),
+    "docs/netcdf.md": lambda folder: (
+        ocean(folder / "ocean.nc", theta=(8, 30, 40)), grids(folder / "run.h5", temp=(8, 16, 32)),
+        smooth((100, 64, 64)).tofile(folder / "u.bin")),
+    "docs/pnetcdf.md": lambda folder: simulation("pnetcdf", folder),
+    "docs/profile.md": lambda folder: None,
+    "docs/read.md": lambda folder: (
+        grids(folder / "small.h5", density=(8, 16, 32), u=(100, 64)),
+        ocean(folder / "small.nc", theta=(2, 200, 16))),
+    "docs/simulate.md": lambda folder: (
+        (folder / "run.json").write_text(RECORDING),
+        tailrace("profile", "--time", "1", "--largest", "1MiB", "--codecs", "none,trz",
+                 "--dir", folder, "-o", folder / "machine.json")),
+    "docs/transparent.md": lambda folder: simulation("pnetcdf", folder),
+    "docs/xor.md": lambda folder: (
+        grids(folder / "in.h5", u=(32, 32, 32)), grids(folder / "climate.h5", v=(8, 90, 180)),
+        grids(folder / "nyx128_s040.h5", baryon_density=(32, 32, 32))),
+}
+#: What commands run with here, whatever the page says: enough to see whether a line runs. Of these
+#: the forms with an option of ENOUGH take too little to need it.
+SMALLER = {"mpiexec": {"-n": "2"}, "profile": {"--time": "1", "--largest": "1MiB"},
+           "simulate": {"--ranks": "4", "--iterations": "1", "--chunk": "64MiB",
+                        "--search-operations": "1000"}}
+ENOUGH = {"--show", "--recording"}
+#: mpiexec and tailrace, as the shell finds them: with what SMALLER says in place of the page's.
+WRAPPER = """#!{python}
+import os, sys
+name, words = {name!r}, sys.argv[1:]
+smaller = {smaller!r}.get(words[0] if name == "tailrace" and words else name, {{}})
+if not {enough!r} & set(words):
+    for option, value in smaller.items():
+        if option in words:
+            words[words.index(option) + 1] = value
+        elif name == "tailrace":
+            words += [option, value]
+os.execv({program!r}, [{program!r}, *words])
+"""
+
+
+def shell_environment(folder):
+    """PATH with our wrappers in front, and what the linker and HDF5 need to find the build."""
+    library = build_folder() / "lib"
+    (folder / "bin").mkdir()
+    for name, path in (("mpiexec", launcher()), ("tailrace", program())):
+        script = folder / "bin" / name
+        script.write_text(WRAPPER.format(python=sys.executable, name=name, smaller=SMALLER,
+                                         enough=ENOUGH, program=path))
+        script.chmod(0o755)
+    plugins = [str(library / "hdf5" / "plugin"), ENVIRONMENT["HDF5_PLUGIN_PATH"]]
+    return {**ENVIRONMENT, "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
+            "HDF5_PLUGIN_PATH": os.pathsep.join(plugins), "LIBRARY_PATH": str(library),
+            "OMPI_MCA_hwloc_base_binding_policy": "none"}
+
+
+@pytest.mark.parametrize("name", pages_with("sh"))
+def test_shell_runs(name, tmp_path):
+    FILES[name](tmp_path)
+    environment = shell_environment(tmp_path)
+    for source in to_run(name, "sh"):
+        source = source.replace("/usr/local/lib", str(build_folder() / "lib"))
+        source = source.replace("/scratch/me", ".")
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", source], cwd=tmp_path,
+                              capture_output=True, text=True, timeout=300, env=environment)
+        assert done.returncode == 0, f"{source}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    if "./simulation" in "".join(to_run(name, "sh")):
+        was_served(tmp_path)
+
+
+def was_served(folder):
+    """Our library wrote what the program has put, and behind a filter, which neither would."""
+    (output,) = [path for name in ("out.nc", "out.h5") if (path := folder / name).exists()]
+    (field,) = numbers("info", output)["fields"]
+    name = {".nc": "/temp", ".h5": "/density"}[output.suffix]
+    assert field["path"] == name and field["filters"]
+    tailrace("export", output, "-o", folder / "values.npy", "--only", name, "--force")
+    values = np.load(folder / "values.npy")
+    expected = np.zeros(values.size // (1 << 16) * (1 << 16))
+    expected.reshape(-1, 1 << 16)[:, :3] = [1, 2, 3]
+    assert values.size > 0 and abs(values - expected).max() <= 1e-3
+    return field["filters"][0]["id"]
+
+
+@pytest.mark.parametrize("kind, language, number", [("pnetcdf", "text", 0), ("hdf5", "sh", -1)])
+def test_options_of_pages_are_taken(kind, language, number, tmp_path):
+    """Settings that a page shows by themselves, as a file, are those of a run."""
+    simulation(kind, tmp_path)
+    options = [source for found, source in blocks_of(ROOT / "docs" / f"{kind}.md")
+               if found == language][number]
+    options = re.sub(r"^TAILRACE_OPTIONS='(.*)'$", r"\1", options.strip(), flags=re.DOTALL)
+    assert "=" in options and "'" not in options
+    (tmp_path / "options.txt").write_text(options)
+    library = build_folder() / "lib" / f"libtailrace_{kind}.so"
+    done = subprocess.run([launcher(), "-n", "2", "env", f"LD_PRELOAD={library}",
+                           f"TAILRACE_OPTIONS=@{tmp_path / 'options.txt'}", "./simulation"],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                          env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    assert was_served(tmp_path) == 481 or kind == "hdf5"
+    # What names no variable of this program is said; nothing else is.
+    told = [line for line in done.stderr.splitlines() if "tailrace" in line.lower()]
+    assert all("component:" in line or "/mask" in line for line in told), told

@@ -5,7 +5,6 @@ Arrays are (last dimension, ..., first dimension) here: Fortran's order the othe
 
 import pathlib
 import re
-import shutil
 import subprocess
 
 import h5py
@@ -98,23 +97,3 @@ def test_constants_are_those_of_the_header():
     expected |= {f"tailrace_{name.lower()}": number for name, number in errors}
     expected |= {f"tailrace_{words[kind]}{bits}": number for kind, bits, number in types}
     assert ours == expected
-
-
-def test_documentation_runs(tmp_path):
-    """The programs of docs/fortran.md in their order: they are compiled, linked and run."""
-    compiler = shutil.which("mpifort")
-    library = build_folder() / "lib" / "libtailrace_fortran.so"
-    if compiler is None or not library.exists():
-        pytest.skip("the module is not built, or there is no mpifort")
-    programs = re.findall(r"```fortran\n(.*?)```", (ROOT / "docs" / "fortran.md").read_text(),
-                          re.DOTALL)
-    assert len(programs) == 3
-    for number, text in enumerate(programs):
-        source = tmp_path / f"program{number}.f90"
-        source.write_text(text)
-        subprocess.run([compiler, "-std=f2018", "-Wall", "-Werror", source,
-                        f"-I{build_folder() / 'fortran'}", f"-L{library.parent}",
-                        "-ltailrace_fortran", "-ltailrace", f"-Wl,-rpath,{library.parent}",
-                        "-o", source.with_suffix("")], check=True, cwd=tmp_path, timeout=60)
-        subprocess.run([launcher(), "-n", "2" if number == 0 else "1", source.with_suffix("")],
-                       check=True, cwd=tmp_path, timeout=60, env=ENVIRONMENT)
