@@ -1,0 +1,178 @@
+"""The recipes of packaging/ say what CMake says: version, options, what is needed.
+
+scripts/check-packages has the packagers' own tools read them; here nothing but what could drift
+apart unseen is compared. Spack's recipe is run with directives that note what they are told.
+"""
+
+import ast
+import pathlib
+import re
+import sys
+import types
+
+import pytest
+from cli_tools import ROOT
+
+PACKAGING = ROOT / "packaging"
+SPACK = PACKAGING / "spack" / "spack_repo" / "tailrace" / "packages" / "tailrace" / "package.py"
+CONDA = PACKAGING / "conda" / "recipe.yaml"
+CONTAINERS = [PACKAGING / "container" / name for name in ("Dockerfile", "tailrace.def")]
+VERSION = re.search(r"^project\(tailrace VERSION ([\d.]+)",
+                    (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+CMAKE = "\n".join(path.read_text() for path in
+                  [ROOT / "CMakeLists.txt", *sorted((ROOT / "cmake").glob("*.cmake"))])
+
+#: Debian's package, and what Spack, conda-forge and EasyBuild call it.
+NAMES = {
+    "libdeflate-dev": ("libdeflate", "libdeflate", "libdeflate"),
+    "libzstd-dev": ("zstd", "zstd", "zstd"),
+    "zlib1g-dev": ("zlib-api", "zlib", "zlib"),
+    "libfmt-dev": ("fmt", "fmt", "fmt"),
+    "nlohmann-json3-dev": ("nlohmann-json", "nlohmann_json", "nlohmann_json"),
+    "libcli11-dev": ("cli11", "cli11", "CLI11"),
+    "libhdf5-dev": ("hdf5", "hdf5", "HDF5"),
+    "libcairo2-dev": ("cairo", "cairo", "cairo"),
+}
+
+
+def easyconfig():
+    found = list((PACKAGING / "easybuild").glob("*.eb"))
+    assert len(found) == 1
+    return found[0]
+
+
+def spack_recipe():
+    """What the recipe tells Spack: {directive: [(arguments, keywords)]}, and its class."""
+    told = {}
+
+    def directive(name):
+        return lambda *words, **keywords: told.setdefault(name, []).append((words, keywords))
+
+    class CMakePackage:
+        def define(self, name, value):
+            return f"-D{name}={value}"
+
+        def define_from_variant(self, name, variant):
+            return f"-D{name}=variant:{variant}"
+
+    spack = types.ModuleType("spack.package")
+    for name in ("license", "version", "variant", "depends_on", "conflicts"):
+        setattr(spack, name, directive(name))
+    builder = types.ModuleType("spack_repo.builtin.build_systems.cmake")
+    builder.CMakePackage = CMakePackage
+    modules = {"spack.package": spack, builder.__name__: builder}
+    for name in ("spack", "spack_repo", "spack_repo.builtin", "spack_repo.builtin.build_systems"):
+        modules[name] = types.ModuleType(name)
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    names = {"__file__": str(SPACK), "__name__": "package"}
+    try:
+        exec(compile(SPACK.read_text(), str(SPACK), "exec"), names)  # noqa: S102
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+    return told, names["Tailrace"]
+
+
+def spack_arguments(recipe):
+    package = recipe()
+    package.spec = {"hdf5": types.SimpleNamespace(prefix="/hdf5")}
+    return package.cmake_args()
+
+
+def easyconfig_values():
+    """The easyconfig's assignments whose values are written out."""
+    values = {}
+    for statement in ast.parse(easyconfig().read_text()).body:
+        if isinstance(statement, ast.Assign):
+            try:
+                values[statement.targets[0].id] = ast.literal_eval(statement.value)
+            except ValueError:
+                pass
+    return values
+
+
+def test_versions_are_one():
+    told, _ = spack_recipe()
+    releases = {words[0]: keywords for words, keywords in told["version"] if words[0] != "main"}
+    assert releases == {VERSION: {"tag": f"v{VERSION}"}}
+    assert f'version: "{VERSION}"' in CONDA.read_text()
+    values = easyconfig_values()
+    assert values["version"] == VERSION
+    toolchain = values["toolchain"]
+    assert easyconfig().name == f"tailrace-{VERSION}-{toolchain['name']}-{toolchain['version']}.eb"
+    for path in [*CONTAINERS, easyconfig()]:
+        named = re.findall(r"(?:tailrace[:-]|[Vv]ersion\W+)(\d+\.\d+\.\d+)", path.read_text())
+        assert named and set(named) == {VERSION}, path
+    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {VERSION}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_options_are_cmakes():
+    """Each option that a recipe sets is one of CMake's; none of the library's own is left out."""
+    known = set(re.findall(r"(?:option\(|set\()(TAILRACE_\w+|BUILD_SHARED_LIBS)\b", CMAKE))
+    known |= {"HDF5_ROOT", "CMAKE_INSTALL_PREFIX"}
+    _, recipe = spack_recipe()
+    texts = {SPACK: " ".join(spack_arguments(recipe)), CONDA: CONDA.read_text(),
+             easyconfig(): easyconfig().read_text()}
+    texts |= {path: path.read_text() for path in CONTAINERS}
+    for path, text in texts.items():
+        used = set(re.findall(r"-D(\w+)=", text))
+        assert used and used <= known, path
+        if path not in CONTAINERS:
+            assert {"TAILRACE_MPI", "TAILRACE_FORTRAN", "TAILRACE_CAIRO", "TAILRACE_PYTHON",
+                    "HDF5_ROOT"} <= used, path
+
+
+def test_spack_uses_its_variants():
+    told, recipe = spack_recipe()
+    variants = {words[0] for words, _ in told["variant"]}
+    assert set(re.findall(r"variant:(\w+)", " ".join(spack_arguments(recipe)))) == variants
+    for _, keywords in told["depends_on"]:
+        assert set(re.findall(r"[+~](\w+)", keywords.get("when", ""))) <= variants
+    assert pathlib.Path(recipe.git.removeprefix("file://")) == ROOT
+
+
+def test_what_is_needed_is_named_by_all():
+    needed = set(re.findall(r"tailrace_needs\(\w+ ([\w-]+)\)", CMAKE)) | {"libhdf5-dev",
+                                                                         "libcairo2-dev"}
+    assert needed == set(NAMES)
+    told, _ = spack_recipe()
+    spack = {re.match(r"[\w-]+", words[0])[0] for words, _ in told["depends_on"]}
+    conda = set(re.findall(r"^    - ([\w-]+)", CONDA.read_text(), re.MULTILINE))
+    values = easyconfig_values()
+    easybuild = {entry[0] for entry in values["dependencies"] + values["builddependencies"]}
+    for debian, names in NAMES.items():
+        for name, recipe in zip(names, (spack, conda, easybuild)):
+            assert name in recipe, debian
+        for path in CONTAINERS:
+            assert f" {debian} " in path.read_text().replace("\n", " "), path
+    # A parallel HDF5 is refused by CMake; each recipe asks for the other one.
+    assert "~mpi" in next(words[0] for words, _ in told["depends_on"] if "hdf5" in words[0])
+    assert "- hdf5 * nompi_*" in CONDA.read_text()
+    assert next(entry[2] for entry in values["dependencies"] if entry[0] == "HDF5") == "-serial"
+
+
+@pytest.mark.parametrize("path", [CONDA, easyconfig()], ids=["conda", "easybuild"])
+def test_headers_that_recipes_look_for_are_there(path):
+    headers = set(re.findall(r"tailrace/(\w+\.h(?:pp)?)\b", path.read_text()))
+    assert headers and headers <= {entry.name for entry in (ROOT / "include/tailrace").iterdir()}
+
+
+def test_install_page_names_what_the_set_up_installs():
+    """docs/install.md, docs/python.md, both containers: no package that scripts/setup has not."""
+    setup = re.search(r"^packages=\((.*?)^\)", (ROOT / "scripts" / "setup").read_text(),
+                      re.DOTALL | re.MULTILINE)[1].split()
+    for name in ("install", "python"):
+        page = (ROOT / "docs" / f"{name}.md").read_text()
+        listed = re.search(r"apt(?:-get)? install((?:[^\n]*\\\n)*[^\n]*)", page)[1]
+        packages = set(listed.replace("\\", " ").split())
+        assert len(packages) > 8 and packages <= set(setup), name
+    lists = [set(re.search(r"--no-install-recommends \\\n(.*?ninja-build.*?zlib1g-dev)",
+                           path.read_text(), re.DOTALL)[1].replace("\\", " ").split())
+             for path in CONTAINERS]
+    assert lists[0] == lists[1]
+    assert lists[0] - set(setup) == {"dpkg-dev", "file"}, "what cpack itself needs"
