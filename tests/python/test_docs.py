@@ -32,6 +32,7 @@ NOT_RUN = {
     ("docs/codecs.md", "g++ -std=c++20"): "measures for minutes, on data that is not ours to ship",
     ("docs/fortran.md", "mpifort run.f90"): "tests/package/run_package_test compiles so",
     ("docs/hdf5.md", "cmake -B build"): "builds everything against another HDF5: scripts/ci-full",
+    ("docs/hdf5.md", "export HDF5_VOL_CONNECTOR"): "needs another HDF5: test_hdf5_programs has it",
     ("docs/install.md", "sudo apt install"): "scripts/check-deb builds so",
     ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
@@ -351,6 +352,7 @@ FILES = {
     "docs/hdf5.md": lambda folder: simulation("hdf5", folder),
     "docs/netcdf.md": lambda folder: (
         ocean(folder / "ocean.nc", theta=(8, 30, 40)), grids(folder / "run.h5", temp=(8, 16, 32)),
+        ocean(folder / "tas.nc", tas=(8, 30, 40)), (folder / "published").mkdir(),
         smooth((100, 64, 64)).tofile(folder / "u.bin")),
     "docs/pnetcdf.md": lambda folder: simulation("pnetcdf", folder),
     "docs/profile.md": lambda folder: None,
