@@ -19,10 +19,10 @@ from ._errors import ArgumentError, UnsupportedError
 
 BOUNDS = ("abs", "rel", "pw_rel", "psnr")
 #: Keywords of create_variable(), and what the engine's codecs and fields take beside them.
-OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "level", "shuffle", "engine", "preset",
-       "predictor", "dimension", "spline", "last_axis", "lossless", "book", "book_loss", "rate",
-       "precision", "reversible", "block", "inner", "swap", "missing", "cd", "layout", "space",
-       "verify", "holes", "fill", "raw-fallback", "over-time", "expected-ratio",
+OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "level", "shuffle", "engine", "checksum",
+       "preset", "predictor", "dimension", "spline", "last_axis", "lossless", "book", "book_loss",
+       "rate", "precision", "reversible", "block", "inner", "swap", "missing", "cd", "layout",
+       "space", "verify", "holes", "fill", "raw-fallback", "over-time", "expected-ratio",
        "expected-error")
 #: What netCDF4's createVariable and h5py's create_dataset call it.
 NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
@@ -137,8 +137,8 @@ def _number(where: str, key: str, value: Any) -> int:
 
 def _refuse_what_is_not_served(where: str, keys: dict[str, Any]) -> None:
     if keys.pop("fletcher32", False):
-        raise UnsupportedError(f"{where}: fletcher32=True: chunks with HDF5's checksums are read, "
-                               "not written")
+        raise UnsupportedError(f"{where}: fletcher32=True: HDF5's checksums are written by "
+                               "checksum=True beside codec=\"deflate\" or \"portable\"")
     if keys.pop("szip", False) or keys.get("compression") in ("szip", "lzf"):
         raise UnsupportedError(f"{where}: szip and lzf are read, not written; take zlib or zstd")
     if keys.pop("significant_digits", 0) or keys.get("quantize_mode"):

@@ -342,6 +342,7 @@ def simulation(kind, folder):
 FILES = {
     "docs/cli.md": lambda folder: (
         ocean(folder / "snapshot.nc", temperature=(8, 30, 40)),
+        ocean(folder / "tas.nc", tas=(8, 30, 40)), (folder / "published").mkdir(),
         grids(folder / "run.h5", temperature=(32, 32), salinity=(32, 32), temp=(8, 16, 32)),
         grids(folder / "in.h5", u=(32, 32, 32)), inputs_of_concat(folder)),
     "docs/codecs.md": lambda folder: (

@@ -657,3 +657,16 @@ def test_every_option_of_a_field_is_a_keyword():
     found |= {name for line in codecs.splitlines() if line.startswith("| `")
               for name in re.findall(r"`([a-z_]+)=`", line.split("|")[2])}
     assert len(found) > 20 and found - {"chunk"} <= set(OWN), found - set(OWN)
+
+
+@pytest.mark.parametrize("codec, asked", [("deflate", {}), ("portable", {"abs": 1e-2})])
+def test_checksums_behind_deflate(codec, asked, tmp_path):
+    with tailrace.open(tmp_path / "u.nc", "w") as file:
+        file.create_variable("u", ("y", "x"), data=smooth((64, 80)), codec=codec, checksum=True,
+                             **asked)
+    with h5py.File(tmp_path / "u.nc") as file:
+        assert file["u"].fletcher32
+        np.testing.assert_allclose(file["u"], smooth((64, 80)), atol=1e-2 if asked else 0)
+    with pytest.raises(NotImplementedError, match="checksum=True"):
+        with tailrace.open(tmp_path / "v.nc", "w") as file:
+            file.create_variable("v", ("x",), data=np.zeros(9, "f4"), fletcher32=True)
