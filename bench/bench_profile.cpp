@@ -16,6 +16,7 @@
 #include "core/version.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
+#include "measure/measure_machine.hpp"
 
 namespace tailrace::bench {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::uint64_t kProbeBytes = 16U << 20;
 constexpr int kProbes = 5;
 
 Result<MachineProfile> read_profile(const std::string& path) {
-  if (path.empty()) return built_in_profile();
+  if (path.empty()) return core_profile();  // As codec=auto has it.
   std::ifstream file(path);
   if (!file) return Status(Code::not_found, "--profile: cannot read \"" + path + "\"");
   std::ostringstream text;

@@ -164,9 +164,11 @@ void add_choice_options(CLI::App* sub, RepackArguments& repack) {
       ->type_name("")
       ->group("Choice of codecs (--codec auto)")
       ->take_last();
-  choice.engine("--profile", file, "profile", "FILE",
-                "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
-                "~/.config/tailrace/profile.json, else typical values.");
+  choice.engine(
+      "--profile", file, "profile", "FILE",
+      "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
+      "~/.config/tailrace/profile.json, else typical values, codecs with the speed of this "
+      "core; built-in: typical values alone.");
   choice.engine("--target-size", file, "target-size", "SIZE",
                 "Bytes that all fields together should come to: the tightest bound, the same share "
                 "of each field's range, that makes about this. A --bound is then the loosest one.");

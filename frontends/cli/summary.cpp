@@ -436,8 +436,9 @@ std::string why_text(const verbs::RepackReport& outcome) {
       path.clear();
     }
   }
-  const std::string typical =
-      outcome.step.profile == "typical values" ? " ('tailrace profile' measures this machine)" : "";
+  const std::string typical = outcome.step.profile.starts_with("typical values")
+                                  ? " ('tailrace profile' measures this machine)"
+                                  : "";
   return wrapped(fmt::format("why: for {}, times by the machine profile of {}{}; {} x {}{}",
                              objective_text(outcome.options.objective), report.profile, typical,
                              counted(static_cast<std::uint64_t>(outcome.n_ranks), "rank"),

@@ -193,7 +193,8 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   buy bytes; size, the file; balanced, the file among choices that take at most a
  *                   tenth longer.
  *   profile=FILE    Machine profile of "tailrace profile". Default: the environment's
- *                   TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else typical values.
+ *                   TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else typical values,
+ *                   the speed of codecs scaled to rank 0's core; built-in: typical values alone.
  *   target-size=2GB The tightest bound, common to all fields of floating point numbers, that makes
  *                   about this size; a bound that is given is the loosest one.
  *   target-psnr=80  Bounds that make about this PSNR in dB; mode psnr= guarantees it.

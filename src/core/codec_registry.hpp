@@ -63,6 +63,9 @@ struct CodecVariant {
   bool of_unstaged = false;  ///< ... of that without its lossless stage.
   SpeedFit encode = {};      ///< One core, for the built-in machine profile.
   SpeedFit decode = {};
+  /// MB/s at which that core encodes the chunk by which others are compared with it
+  /// (measure/measure_machine.cpp); 0: it is not compared.
+  double made_up = 0;
 };
 
 struct CodecEntry {

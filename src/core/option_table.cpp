@@ -347,8 +347,8 @@ constexpr std::array<File, 23> file_table = {{
                                                 "The tightest bounds that make about this size."),
     text_option<&FileOptions::profile_path>(
         "profile", "FILE", Agreement::root, by_steps_and_arrays,
-        "Machine profile; else the environment's TAILRACE_PROFILE, the user's own, typical "
-        "values."),
+        "Machine profile, or built-in; else the environment's TAILRACE_PROFILE, the user's own, "
+        "typical values."),
     {"target-psnr", "DECIBELS", "Bounds that make about this PSNR.", alike, by_steps_and_arrays,
      assign_target_psnr, value_text<&FileOptions::target_psnr_db>},
     text_option<&FileOptions::order>(

@@ -75,10 +75,11 @@ bool is_refusal(const Status& failure) {
 /// A codec's curve is its speed on values and buffers that are warm. In a step values come from
 /// memory and buffers are new; and what is written is copied into the page cache, which takes a
 /// core as well. Seconds of a core for each uncompressed and each written byte. Fitted to steps of
-/// real Nyx fields, 2 ranks on 2 cores, storage not limited: none 62, trz,preset=fast 45, trz 61 ms
-/// for 101 MB at rel 1e-3 (bench/results/choice_grid.csv).
-constexpr double handling_s_per_byte = 1 / 2.5e9;
-constexpr double copy_s_per_byte = 1 / 0.9e9;
+/// real Nyx fields, 2 ranks on 2 cores, storage not limited, 101 MB at rel 1e-3: none 74,
+/// trz,preset=fast 44 to 49, trz 94 ms on AMD EPYC (62, 45 and 61 ms on an Intel Xeon with AVX-512
+/// before: 1 / 2.5e9 and 1 / 0.9e9).
+constexpr double handling_s_per_byte = 1 / 2.8e9;
+constexpr double copy_s_per_byte = 1 / 0.7e9;
 
 }  // namespace
 

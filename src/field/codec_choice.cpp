@@ -24,25 +24,39 @@
 #include "exec/thread_team.hpp"
 #include "field/candidates.hpp"
 #include "measure/machine_identity.hpp"
+#include "measure/measure_machine.hpp"
 #include "model/dump_time.hpp"
 
 namespace tailrace {
 namespace {
 
-/// What one rank looks at of one field: trz's look at a chunk takes 5 % of encoding it, and all
-/// ranks together want about four of a field.
+/// What one rank looks at of one field: all ranks together want about four chunks of it.
 constexpr SampleSize probe_size = {4, 2, 1U << 20};
+/// trz's look at a chunk takes 0.35 ms where the values lie in memory, of whatever size (the first
+/// step of real Nyx fields, AMD EPYC): so many make 2 ms, ...
+constexpr std::uint64_t n_looks = 6;
+/// ... and one for so many bytes of a rank makes about a hundredth of encoding them.
+constexpr std::uint64_t bytes_per_look = 30'000'000;
 
-SampleSize sample_size_for(std::uint64_t n_ranks) {
+/// At least one chunk of each field, and no more than the looks above come to.
+SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>& fields) {
+  std::uint64_t rank_bytes = 0;
+  for (const FieldState* field : fields) {
+    for (const PutRecord& put : field->puts) {
+      rank_bytes += put.box.n_elements() * dtype_bytes(field->definition.dtype);
+    }
+  }
+  const std::uint64_t affordable = (n_looks + rank_bytes / bytes_per_look) / fields.size();
   SampleSize size = probe_size;
-  size.n_parts_max = std::max<std::uint64_t>(size.n_parts_max / n_ranks, 1);
+  size.n_parts_max = std::max<std::uint64_t>(std::min(size.n_parts_max / n_ranks, affordable), 1);
   return size;
 }
 
 /// Of a candidate's encode time: what a look at a chunk takes (chunk_estimator.cpp).
 constexpr double look_share = 0.03;
-/// A step that is at best so much of the fastest known is not worth a look: forecasts err by more.
-constexpr double worthwhile_share = 0.995;
+/// A step that is at best so much of the fastest known is not worth a look: forecasts err by more,
+/// and among steps as near as that the fewest bytes count (longest_step_s()).
+constexpr double worthwhile_share = 0.97;
 /// Where trz's ratio is above this, no other codec came within a hundredth of its bytes on any of
 /// 180 pairs of field and bound (bench/results/trz_codecs.csv), and all of them are slower.
 constexpr double foreign_below_ratio = 4;
@@ -289,8 +303,9 @@ Status StepChooser::search_predictors() {
 
 Status StepChooser::look(const std::vector<FieldState*>& fields) {
   Status failed;
+  const SampleSize size = sample_size_for(setting_.n_ranks, fields);
   for (FieldState* field : fields) {
-    Result<FieldSample> sample = take_sample(*field, sample_size_for(setting_.n_ranks));
+    Result<FieldSample> sample = take_sample(*field, size);
     if (!sample.ok() && failed.ok()) failed = sample.status();
     // All ranks' sums must have the same entries, whatever becomes of the sample.
     fields_.emplace_back(*field, sample.ok() ? std::move(*sample) : FieldSample(),
@@ -378,6 +393,16 @@ Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugi
   return name_codec(ByteReader(*said).take_text(), field.definition.options);
 }
 
+/// Speeds as rank 0's core has them, since all must reckon with the same. Collective: a broadcast.
+Status scale_to_core(Comm& comm, MachineProfile& profile) {
+  TAILRACE_TAKE(const Bytes said, hear_rank_0(comm, [](ByteWriter& words) {
+                  words.add_text(profile_text(measured_and_kept_core_profile()));
+                  return Status();
+                }));
+  TAILRACE_TAKE(profile, parse_profile(ByteReader(said).take_text()));
+  return Status();
+}
+
 bool has_target(const FileOptions& options) {
   return options.target_bytes > 0 || options.target_psnr_db > 0;
 }
@@ -396,11 +421,21 @@ std::string profile_path(const FileOptions& options) {
   return std::filesystem::exists(usual, failed) ? usual.string() : "";
 }
 
-/// The profile's text, "" for the built-in one. Remarks on what is stale go to `log`. Rank 0 only.
+/// What rank 0 says where no profile is named and nobody has kept what this core does; else the
+/// profile's text follows.
+constexpr std::string_view nobody_measured = "-";
+/// In place of a profile's path: the typical values as they stand.
+constexpr std::string_view as_built_in = "built-in";
+
+/// The profile's text. Remarks on what is stale go to `log`. Rank 0 only.
 Result<std::string> read_profile(const FileOptions& options, const LogCallback& log,
                                  const std::string& output_path) {
   const std::string path = profile_path(options);
-  if (path.empty()) return std::string();
+  if (path == as_built_in) return profile_text(built_in_profile());
+  if (path.empty()) {
+    const std::optional<MachineProfile> kept = kept_core_profile();
+    return kept ? profile_text(*kept) : std::string(nobody_measured);
+  }
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return status_from_errno(errno, "cannot read the machine profile " + path);
@@ -427,14 +462,15 @@ Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
                   return text.status();
                 }));
   const std::string text = ByteReader(said).take_text();
-  TAILRACE_TAKE(profile,
-                text.empty() ? Result<MachineProfile>(built_in_profile()) : parse_profile(text));
+  const bool measured = text != nobody_measured;
+  TAILRACE_TAKE(profile, measured ? parse_profile(text) : Result(built_in_profile()));
+  profile->of_another_core = !measured;
   if (options.alignment_bytes == 0) options.alignment_bytes = profile->alignment_bytes();
   return Status();
 }
 
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
-                         const MachineProfile& profile, const ThreadCounts& n_threads,
+                         MachineProfile& profile, const ThreadCounts& n_threads,
                          RankNumbers& along) {
   TAILRACE_TRY(set_target_bounds(comm, fields, options));
   std::vector<FieldState*> chosen;
@@ -457,6 +493,7 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
     }
   }
   if (chosen.empty()) return Status();
+  if (profile.of_another_core) TAILRACE_TRY(scale_to_core(comm, profile));
   StepChooser chooser(options, profile, comm, n_threads);
   TAILRACE_TRY(chooser.add_up(comm, chooser.look(chosen), std::exchange(along, {})));
   return chooser.decide(comm, chosen);

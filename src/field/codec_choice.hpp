@@ -21,9 +21,10 @@
 namespace tailrace {
 
 /// The profile that options.profile_path names, else $TAILRACE_PROFILE, else
-/// ~/.config/tailrace/profile.json if there is one, else the built-in one; read by rank 0 and
-/// broadcast. Remarks on a stale one go to `log`. It also says what align=auto comes to. Nothing is
-/// done where `profile` is there. Collective. Cost: one broadcast.
+/// ~/.config/tailrace/profile.json if there is one, else the built-in one, with the speed of rank
+/// 0's core if that has been kept (measure/measure_machine.hpp); "built-in" names it as it stands.
+/// Read by rank 0 and broadcast. Remarks on a stale one go to `log`. It also says what align=auto
+/// comes to. Nothing is done where `profile` is there. Collective. Cost: one broadcast.
 /// @param path  of the output: what the profile's file system is compared with; "": not compared.
 /// @error not_found, io_error, corrupt  the file named; the same on every rank.
 Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
@@ -41,12 +42,13 @@ struct ThreadCounts {
 /// has chosen takes that choice, unless there is a target.
 /// ResolvedField::candidates tells what was compared. Collective. Cost: sampling, at most 4 chunks
 /// of each field on each rank; an agreement of O(fields * candidates) numbers and a broadcast:
-/// rank 0 decides. Nothing is said where nothing is chosen. Numbers that go `along` with the
-/// agreement are reduced, and `along` is empty then.
+/// rank 0 decides. Where nobody has measured the machine, rank 0 first scales the `profile` to its
+/// core: some 60 ms and a broadcast, once for a user and processor. Nothing is said where nothing
+/// is chosen. Numbers that go `along` with the agreement are reduced, and `along` is empty then.
 /// @error invalid_argument  settings without a codec.  @error out_of_memory, and what a BoxSource
 /// returns; the same on every rank.
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
-                         const MachineProfile& profile, const ThreadCounts& n_threads,
+                         MachineProfile& profile, const ThreadCounts& n_threads,
                          RankNumbers& along);
 
 // --- Targets: the bounds that a wished file size or PSNR comes to (target-size=, target-psnr=).

@@ -351,8 +351,8 @@ std::vector<KnownPlugin> make_table() {
   sz3.variants = {{.codec = "sz3",
                    .order = 20,
                    .share_in_bound = 0.83,
-                   .encode = {19, 82, -1.41, 7.6},
-                   .decode = {19, 290, -0.84, 1.24}}};
+                   .encode = {21, 125, -1.09, 5.62},
+                   .decode = {22, 300, -1.19, 2.73}}};
   KnownPlugin zfp = made_to_lose(
       by_name("zfp", 32013, {"zfp"}, {"rate", "precision", "reversible"}, plan_zfp), 2);
   // Blocks of 4 per dimension are coded one by one, so that any of them stand for all.
@@ -360,8 +360,8 @@ std::vector<KnownPlugin> make_table() {
   zfp.variants = {{.codec = "zfp",
                    .order = 21,
                    .share_in_bound = 1.3,
-                   .encode = {55, 175, -0.60, 6.3},
-                   .decode = {67, 256, -0.92, 6.3}}};
+                   .encode = {103, 276, -0.92, 3.57},
+                   .decode = {88, 396, -0.84, 3.57}}};
   KnownPlugin sperr =
       made_to_lose(by_name("sperr", 32028, {"sperr"}, {"swap", "missing"}, plan_sperr), 8);
   sperr.reals_only = true;
@@ -371,8 +371,8 @@ std::vector<KnownPlugin> make_table() {
                     .order = 22,
                     .share_in_bound = 0.9,
                     .share_exact = 0.8,
-                    .encode = {289, 670, -6, 24.6},
-                    .decode = {624, 1426, -6, 24.6}}};
+                    .encode = {599, 599, -1, 3},
+                    .decode = {1336, 1336, -1, 3}}};
   KnownPlugin lz4 = by_name("lz4", 32004, {"lz4"}, {"block", "shuffle"}, plan_lz4);
   KnownPlugin bzip2 = by_name("bzip2", 307, {"bzip2", "bz2"}, {"level", "shuffle"}, plan_bzip2);
   KnownPlugin bitshuffle = by_name("bitshuffle", 32008, {"bshuf", "bitshuffle"},

@@ -11,8 +11,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -21,8 +28,11 @@
 
 #include "core/buffer.hpp"
 #include "core/byte_stream.hpp"
+#include "core/codec_registry.hpp"
+#include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
+#include "measure/machine_identity.hpp"
 
 namespace tailrace {
 
@@ -68,7 +78,181 @@ Result<Trip> run_often(const Codec& codec, std::span<const std::byte> values,
   return Trip{median_of(encode_s), median_of(decode_s), warm.encoded_bytes};
 }
 
+// --- A core's speed in some ms.
+
+constexpr std::uint64_t made_up_edge = 64;  ///< Cells, of the chunk for fast codecs, ...
+constexpr std::uint64_t made_up_edge_slow = 32;
+constexpr double slow_bytes_per_s = 300e6;  ///< ... and for those that typically do less.
+constexpr double made_up_bound = 1e-3;      ///< Of a range of 1: some 5 bits a value.
+constexpr int rounds_least = 3;             ///< The first one warms up.
+constexpr int rounds_most = 10;
+constexpr double rounds_s = 4e-3;                        ///< Beyond that, no more of them.
+constexpr std::array<double, 2> believable = {0.1, 10};  ///< Of a core over the typical one.
+
+/// Random values, twice averaged over `width` cells along each axis of a periodic cube: in [0, 1].
+std::vector<float> smooth_values(std::uint64_t edge, std::uint64_t width, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(edge * edge * edge);
+  for (float& value : values) value = static_cast<float>(random()) * 0x1p-32F;
+  std::vector<float> line(edge);
+  const std::uint64_t strides[] = {1, edge, edge * edge, 1, edge, edge * edge};
+  for (const std::uint64_t stride : strides) {
+    for (std::uint64_t l = 0; l < edge * edge; ++l) {
+      float* at = values.data() + l / stride * stride * edge + l % stride;
+      float sum = 0;
+      for (std::uint64_t i = 0; i < width; ++i) sum += at[i * stride];
+      for (std::uint64_t i = 0; i < edge; ++i) {
+        line[i] = sum;
+        sum += at[(i + width) % edge * stride] - at[i * stride];
+      }
+      for (std::uint64_t i = 0; i < edge; ++i) at[i * stride] = line[i];
+    }
+  }
+  const auto [least, greatest] = std::ranges::minmax(values);
+  for (float& value : values) value = (value - least) / (greatest - least);
+  return values;
+}
+
+/// Something like a density: large and small structures, and more small values than large ones.
+/// trz predicts it by interpolation, as it does real Nyx fields.
+std::vector<float> made_up_values(std::uint64_t edge) {
+  std::vector<float> values = smooth_values(edge, 8, 1);
+  const std::vector<float> fine = smooth_values(edge, 2, 2);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::exp(2 * values[i] + 0.6F * fine[i]);
+  }
+  const auto [least, greatest] = std::ranges::minmax(values);
+  for (float& value : values) value = (value - least) / (greatest - least);
+  return values;
+}
+
+/// Uncompressed bytes per second of this core with the codec. Nothing where it cannot be told.
+std::optional<double> made_up_speed(std::string_view codec_text, std::span<const float> values,
+                                    std::uint64_t edge) {
+  FieldOptions named;
+  if (!apply_field_options("codec=" + std::string(codec_text), named).ok()) return std::nullopt;
+  CodecRequest request;
+  request.name = named.codec;
+  request.settings = named.codec_settings;
+  request.dtype = DType::f32;
+  request.chunk_shape = {edge, edge, edge};
+  if (codec_entry(named.codec).loss != Loss::never) request.absolute_bound = made_up_bound;
+  const Result<std::unique_ptr<Codec>> codec = make_codec(request);
+  if (!codec.ok()) return std::nullopt;
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  double least_s = std::numeric_limits<double>::infinity();
+  double all_s = 0;
+  for (int round = 0; round < rounds_least || (round < rounds_most && all_s < rounds_s); ++round) {
+    const double start_s = thread_cpu_s();
+    Buffer gathered = Buffer::copy_of(bytes);
+    if (!gathered.allocated()) return std::nullopt;
+    if (!(*codec)->encode(std::move(gathered)).ok()) return std::nullopt;
+    const double round_s = thread_cpu_s() - start_s;
+    least_s = std::min(least_s, round_s);
+    all_s += round_s;
+  }
+  if (!(least_s > 0)) return std::nullopt;
+  return static_cast<double>(bytes.size()) / least_s;
+}
+
+void scale(ThroughputCurve& curve, double factor) {
+  curve.least_bytes_per_s *= factor;
+  curve.greatest_bytes_per_s *= factor;
+}
+
+MachineProfile measure_core() {
+  MachineProfile profile = built_in_profile();
+  profile.processor = processor_name();
+  const std::vector<float> values = made_up_values(made_up_edge);
+  const std::vector<float> few_values = made_up_values(made_up_edge_slow);
+  double of_plugins = 1;
+  std::map<std::string_view, double> factors;
+  for (const CodecVariant* variant : codec_variants()) {
+    if (!(variant->made_up > 0)) continue;
+    const double typical = variant->made_up * 1e6;
+    const bool slow = typical < slow_bytes_per_s;
+    const double speed = made_up_speed(variant->codec, slow ? few_values : values,
+                                       slow ? made_up_edge_slow : made_up_edge)
+                             .value_or(typical);
+    const double factor = std::clamp(speed / typical, believable[0], believable[1]);
+    factors[variant->codec] = factor;
+    if (variant->codec == exact_codec) of_plugins = factor;
+  }
+  for (CodecProfile& codec : profile.codecs) {
+    const auto found = factors.find(codec.codec);
+    const double factor = found != factors.end()            ? found->second
+                          : codec_entry(codec.codec).plugin ? of_plugins
+                                                            : 1;
+    scale(codec.encode, factor);
+    scale(codec.decode, factor);
+  }
+  return profile;
+}
+
+/// Of this processor: nodes with unlike ones may share a home. Empty: nowhere.
+std::filesystem::path kept_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache == '/') {
+    folder = cache;
+  } else if (home != nullptr && *home == '/') {
+    folder = std::filesystem::path(home) / ".cache";
+  } else {
+    return {};
+  }
+  std::string name = "core";
+  for (const char c : processor_name()) {
+    name.push_back(std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_');
+  }
+  return folder / "tailrace" / (name + ".json");
+}
+
 }  // namespace
+
+MachineProfile core_profile() {
+  static const MachineProfile profile = measure_core();
+  return profile;
+}
+
+std::optional<MachineProfile> kept_core_profile() {
+  const std::filesystem::path path = kept_path();
+  if (path.empty()) return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return std::nullopt;
+  const std::string text((std::istreambuf_iterator<char>(stream)),
+                         std::istreambuf_iterator<char>());
+  Result<MachineProfile> profile = parse_profile(text);
+  const MachineProfile typical = built_in_profile();
+  // What is damaged, of another version or of another build's codecs is measured again.
+  if (!profile.ok() || !profile->built_in || profile->processor != processor_name() ||
+      profile->tailrace_version != typical.tailrace_version ||
+      !std::ranges::equal(profile->codecs, typical.codecs, {}, &CodecProfile::codec,
+                          &CodecProfile::codec)) {
+    return std::nullopt;
+  }
+  return std::move(*profile);
+}
+
+MachineProfile measured_and_kept_core_profile() {
+  MachineProfile profile = core_profile();
+  const std::filesystem::path path = kept_path();
+  if (path.empty()) return profile;
+  std::error_code failed;
+  std::filesystem::create_directories(path.parent_path(), failed);
+  // Whole or not at all, whoever else writes it now.
+  std::filesystem::path beside = path;
+  beside += "." + std::to_string(::getpid());
+  {
+    std::ofstream stream(beside, std::ios::binary);
+    stream << profile_text(profile);
+    stream.close();
+    if (!stream) failed = std::make_error_code(std::errc::io_error);
+  }
+  if (!failed) std::filesystem::rename(beside, path, failed);
+  if (failed) std::filesystem::remove(beside, failed);
+  return profile;
+}
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;

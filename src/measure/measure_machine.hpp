@@ -1,5 +1,6 @@
-// What a machine gives: a core to codecs, and its file system: write and read bandwidth over sizes
-// and numbers of ranks, the latency of a sync and of a claim at the tail.
+// What a machine gives: a core to codecs (as a stand-in in some ms, too, where nobody measures),
+// and its file system: write and read bandwidth over sizes and numbers of ranks, the latency of a
+// sync and of a claim at the tail.
 //
 // Ranks write to one shared file, each its own run of it, in pieces as large as Tailrace's writes,
 // and sync; reads come after the page cache was told to forget the file. The file is unlinked as
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "core/codec.hpp"
 #include "core/comm.hpp"
 #include "core/status.hpp"
+#include "model/machine_profile.hpp"
 #include "model/throughput.hpp"
 
 namespace tailrace {
@@ -40,6 +43,21 @@ struct MeasuredTrip {
 /// @error codec_failed, out_of_memory  on every rank, of the lowest rank that failed.
 Result<MeasuredTrip> measure_trip(Comm& comm, const Codec& codec, std::span<const std::byte> values,
                                   std::size_t n_repeats);
+
+// --- What stands in where nobody has measured.
+
+/// The built-in profile, with the speed of each codec as this core has it: what a codec takes for
+/// one small made-up chunk, over what the typical core would, scales its curves; plug-ins, which
+/// are not loaded for that, take after exact_codec: both are compiled for any core. `processor`
+/// names the core. The first call takes some 60 ms of CPU; later ones in the process take nothing.
+/// Not collective. Thread-safe.
+MachineProfile core_profile();
+
+/// The same as an earlier process has kept it for this user, processor and version; nothing if
+/// none has. In $XDG_CACHE_HOME/tailrace, else ~/.cache/tailrace. Not collective.
+std::optional<MachineProfile> kept_core_profile();
+/// core_profile(), kept for later processes. What cannot be written is not kept: nobody needs it.
+MachineProfile measured_and_kept_core_profile();
 
 /// Middle of the values, or the mean of the two in the middle; 0 for none.
 double median_of(std::vector<double> values);

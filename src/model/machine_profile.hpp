@@ -64,6 +64,9 @@ struct MachineProfile {
   std::uint64_t block_bytes = 4096;          ///< Of the file system (st_blksize).
   std::uint64_t stripe_bytes = 0;            ///< Of a striped one; 0: none, or not known.
   bool built_in = false;                     ///< Nobody has measured: typical values.
+  /// Typical speeds of codecs that are still another core's (measure/measure_machine.hpp scales
+  /// them). Of what was asked for as it stands, or measured, this is false. Not in the text.
+  bool of_another_core = false;
 
   /// Null if this codec was not measured. Settings that are not in the profile are dropped from the
   /// last to the first, down to the codec's bare name.

@@ -277,7 +277,8 @@ Status FileWriter::choose_codecs(StepReport& report, RankNumbers& waiting) {
 }
 
 std::string FileWriter::profile_name() const {
-  return profile_->built_in ? "typical values" : profile_->host;
+  if (!profile_->built_in) return profile_->host;
+  return profile_->processor.empty() ? "typical values" : "typical values, scaled to this core";
 }
 
 /// What the step will take, in which order, and where it goes. Errors are agreed.

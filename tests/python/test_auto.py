@@ -41,7 +41,7 @@ def test_auto_is_the_default_with_a_bound(source, tmp_path, alone, ranks):
     assert len(chosen) == 1 and chosen[0]["codec"].startswith(smooth_field["codec"])
     assert chosen[0]["refused"] is None
     assert chosen[0]["predicted_bytes"] == pytest.approx(smooth_field["encoded_bytes"], rel=0.25)
-    assert told["files"][0]["profile"] == "typical values"
+    assert told["files"][0]["profile"] == "typical values, scaled to this core"
     assert field(told, "counts")["absolute_bound"] == 0
     # What every reader looks at first stays readable everywhere.
     assert field(told, "levels")["codec"] == "deflate"

@@ -5,13 +5,18 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <optional>
 
 #include "core/codec_registry.hpp"
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
 #include "measure/measure_machine.hpp"
+#include "model/machine_profile.hpp"
 #include "unit/thread_comm.hpp"
 
 namespace tailrace {
@@ -221,6 +226,115 @@ TEST(MachineIdentity, NamesThisMachine) {
   EXPECT_GE(facts->block_bytes, 512U);
   EXPECT_EQ(find_folder_facts("/no_such_folder_of_tailrace").status().code(), Code::not_found);
   EXPECT_EQ(utc_now().size(), std::string("2026-11-21T12:00:00Z").size());
+}
+
+// --- What stands in for a profile
+
+double speed_of(const MachineProfile& profile, std::string_view codec) {
+  return profile.find(codec)->encode.greatest_bytes_per_s;
+}
+
+TEST(CoreProfile, ScalesCurvesAsAWhole) {
+  const MachineProfile typical = built_in_profile();
+  const MachineProfile here = core_profile();
+  EXPECT_TRUE(here.built_in);
+  EXPECT_EQ(here.processor, processor_name());
+  ASSERT_EQ(here.codecs.size(), typical.codecs.size());
+  for (std::size_t c = 0; c < here.codecs.size(); ++c) {
+    const CodecProfile& ours = here.codecs[c];
+    const CodecProfile& theirs = typical.codecs[c];
+    ASSERT_EQ(ours.codec, theirs.codec);
+    const double factor = ours.encode.greatest_bytes_per_s / theirs.encode.greatest_bytes_per_s;
+    EXPECT_GE(factor, 0.1 * 0.999) << ours.codec;
+    EXPECT_LE(factor, 10 * 1.001) << ours.codec;
+    EXPECT_NEAR(ours.encode.least_bytes_per_s / theirs.encode.least_bytes_per_s, factor, 1e-9);
+    EXPECT_NEAR(ours.decode.greatest_bytes_per_s / theirs.decode.greatest_bytes_per_s, factor,
+                1e-9);
+    EXPECT_EQ(ours.encode.exponent, theirs.encode.exponent);
+    EXPECT_EQ(ours.encode.pivot_bit_rate, theirs.encode.pivot_bit_rate);
+  }
+  // A copy is not compared; plug-ins are not loaded, and take after deflate.
+  EXPECT_EQ(speed_of(here, "none"), speed_of(typical, "none"));
+  EXPECT_NEAR(speed_of(here, "sz3") / speed_of(typical, "sz3"),
+              speed_of(here, "deflate") / speed_of(typical, "deflate"), 1e-9);
+  EXPECT_EQ(speed_of(core_profile(), "trz"), speed_of(here, "trz"));  // Measured once.
+}
+
+TEST(CoreProfile, EveryVariantThatIsBuiltInIsCompared) {
+  for (const CodecVariant* variant : codec_variants()) {
+    const CodecEntry& entry = codec_entry(variant->codec);
+    const bool fitted = variant->encode != SpeedFit();
+    EXPECT_EQ(variant->made_up > 0, fitted && !entry.plugin && !entry.stores_plainly)
+        << variant->codec;
+  }
+}
+
+/// Where a process keeps what it has measured, for one test.
+class KeptCoreProfile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
+    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+  }
+  void TearDown() override {
+    if (before_) ::setenv("XDG_CACHE_HOME", before_->c_str(), 1);
+    if (!before_) ::unsetenv("XDG_CACHE_HOME");
+  }
+  std::string file() const {
+    const std::string folder = folder_.path() + "/tailrace";
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) return entry.path();
+    return "";
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream stream(path);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  const Folder folder_{"kept_core"};
+  std::optional<std::string> before_;
+};
+
+TEST_F(KeptCoreProfile, IsFoundAgain) {
+  EXPECT_FALSE(kept_core_profile());
+  const MachineProfile measured = measured_and_kept_core_profile();
+  const std::optional<MachineProfile> kept = kept_core_profile();
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->processor, processor_name());
+  for (const CodecProfile& codec : measured.codecs) {
+    EXPECT_NEAR(speed_of(*kept, codec.codec) / codec.encode.greatest_bytes_per_s, 1, 1e-5);
+  }
+  std::size_t n_files = 0;  // Nothing half written is left.
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/tailrace")) {
+    n_files += entry.is_regular_file() ? 1 : 0;
+  }
+  EXPECT_EQ(n_files, 1U);
+}
+
+TEST_F(KeptCoreProfile, OfAnotherVersionOrDamagedIsMeasuredAgain) {
+  (void)measured_and_kept_core_profile();
+  const std::string whole = read(file());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    std::ofstream(file()) << text.replace(at, from.size(), to);
+    return kept_core_profile().has_value();
+  };
+  EXPECT_TRUE(changed("{", "{"));
+  EXPECT_FALSE(changed("\"" + built_in_profile().tailrace_version, "\"0.0.0-older"));
+  EXPECT_FALSE(changed(processor_name(), "another processor"));
+  EXPECT_FALSE(changed("\"trz,preset=fast\"", "\"trz,preset=quick\""));
+  EXPECT_FALSE(changed("\"built_in\": true", "\"built_in\": false"));
+  std::ofstream(file()) << whole.substr(0, whole.size() / 2);
+  EXPECT_FALSE(kept_core_profile());
+  (void)measured_and_kept_core_profile();
+  EXPECT_TRUE(kept_core_profile());
+}
+
+TEST_F(KeptCoreProfile, WhereNothingCanBeWrittenItIsMeasuredAllTheSame) {
+  std::ofstream(folder_.path() + "/tailrace") << "a file where the folder would be";
+  EXPECT_GT(speed_of(measured_and_kept_core_profile(), "trz"), 0);
+  EXPECT_FALSE(kept_core_profile());
 }
 
 }  // namespace

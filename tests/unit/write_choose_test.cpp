@@ -75,6 +75,10 @@ class WriteChoose : public ::testing::Test {
     // What the machine's user has measured must not decide here.
     ::unsetenv("TAILRACE_PROFILE");
     ::setenv("HOME", (folder_ / "home").c_str(), 1);
+    if (const char* cache = std::getenv("XDG_CACHE_HOME")) cache_before_ = cache;
+  }
+  void TearDown() override {
+    if (cache_before_) ::setenv("XDG_CACHE_HOME", cache_before_->c_str(), 1);
   }
 
   /// Codecs a hundred times slower than here: then nothing pays but storing values as they are.
@@ -183,6 +187,7 @@ class WriteChoose : public ::testing::Test {
   std::string path() const { return folder_ / "out.h5"; }
 
   TestFolder folder_;
+  std::optional<std::string> cache_before_;
 };
 
 const CandidateForecast& chosen(const StepReport& report) {
@@ -414,6 +419,27 @@ TEST_F(WriteChoose, TheEnvironmentNamesAProfile) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->profile, "elsewhere");
   EXPECT_EQ(report->fields[0].codec, "none");
+}
+
+TEST_F(WriteChoose, WithoutAProfileSpeedsAreThoseOfRank0sCore) {
+  ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+  for (const int n_ranks : {1, 3}) {  // Measured, then found kept.
+    Job job;
+    job.n_ranks = n_ranks;
+    const Result<StepReport> report = write(job);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->profile, "typical values, scaled to this core");
+  }
+  Job as_it_stands;
+  as_it_stands.file_options += ",profile=built-in";
+  Result<StepReport> report = write(as_it_stands);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->profile, "typical values");
+  ::setenv("TAILRACE_PROFILE", "built-in", 1);
+  report = write(Job());
+  ::unsetenv("TAILRACE_PROFILE");
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->profile, "typical values");
 }
 
 TEST_F(WriteChoose, TargetSizeIsMetWithTheTightestBound) {
