@@ -132,7 +132,8 @@ def check_outer_file(path, text, top):
             complain(path, f"includes <{header}>; the public headers need neither MPI nor HDF5")
     # tailrace-bench holds another HDF5 than the command line, and both have these objects; what
     # speaks HDF5's own language has one alone.
-    speaks_hdf5 = path.is_relative_to(ROOT / "frontends" / "hdf5")
+    speaks_hdf5 = any(path.is_relative_to(ROOT / "frontends" / folder)
+                      for folder in ("hdf5", "hdf5_serial"))
     if path.is_relative_to(ROOT / "frontends") and not speaks_hdf5 and reaches_hdf5(path, text):
         complain(path, "includes HDF5's header, perhaps through another; only src's may")
 

@@ -37,6 +37,7 @@ NOT_RUN = {
     ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
     ("docs/read.md", "python3 bench/read.py"): "measures for minutes",
+    ("docs/serial-tools.md", "export LD_PRELOAD"): "test_hdf5_serial runs these tools",
     ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
 }
 #: What a text, which nobody runs, may not begin a line with.

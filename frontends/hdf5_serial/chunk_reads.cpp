@@ -1,0 +1,205 @@
+// Reading by all threads, and what is kept decoded for who reads a chunk in parts.
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "hdf5_serial/chunk_places.hpp"
+#include "hdf5_serial/served_datasets.hpp"
+
+namespace tailrace::hdf5_serial {
+namespace {
+
+/// Of decoded chunks, all datasets together: twice a row of 64 chunks of 1 MiB.
+constexpr std::uint64_t decoded_bytes_max = 128U << 20;
+
+/// The next place of the grid in row-major order; false: there is none.
+bool step(Shape& place, const Shape& n_per_dimension) {
+  for (std::size_t d = place.size(); d-- > 0;) {
+    if (++place[d] < n_per_dimension[d]) return true;
+    place[d] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<herr_t> ServedDatasets::read(const Transfer& transfer, void* values) {
+  const QuietHdf5 quiet(hdf5_);
+  ++n_calls_;
+  ServedDataset& dataset = dataset_of(transfer.dataset);
+  const bool concerned = dataset.is_virtual || !dataset.staged.empty();
+  if (concerned && !flush()) return -1;
+  if (values == nullptr) return std::nullopt;
+  try {
+    const std::optional<Selected> selected = select(dataset, transfer);
+    if (!selected) return std::nullopt;
+    if (selected->run) {
+      auto* const to = static_cast<std::byte*>(values) + *selected->run * dataset.element_bytes;
+      if (read_slab(dataset, selected->slab, to)) return 0;
+      return std::nullopt;
+    }
+    Buffer together(selected->slab.n_elements() * dataset.element_bytes);
+    if (!together.allocated() || !read_slab(dataset, selected->slab, together.data())) {
+      return std::nullopt;
+    }
+    const H5D_scatter_func_t give = [](const void** from, std::size_t* n_bytes, void* data) {
+      const auto* all = static_cast<const Buffer*>(data);
+      *from = all->data();
+      *n_bytes = all->n_bytes();
+      return herr_t(0);
+    };
+    if (hdf5_.H5Dscatter(give, &together, dataset.type, selected->memory_space, values) >= 0) {
+      return 0;
+    }
+  } catch (const std::bad_alloc&) {
+    // HDF5 needs less.
+  }
+  return std::nullopt;
+}
+
+bool ServedDatasets::read_slab(ServedDataset& dataset, const Slab& slab, std::byte* values) {
+  std::vector<Incoming> batch;
+  const std::size_t at_once = chunks_at_once(dataset);
+  const Box touched = dataset.grid().touched(slab.bounding_box());
+  Shape last;
+  bool ok = true;
+  for_each_position(touched, [&](const Shape& place) {
+    const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);
+    const SlabPart part = part_within(slab, inside);
+    const std::uint64_t n = part.slab.n_elements();
+    if (n == 0 || !ok) return;
+    last = place;
+    const auto kept = dataset.decoded.find(place);
+    if (kept != dataset.decoded.end()) {
+      kept->second.last_use = n_calls_;
+      gather_part(part, box_of(dataset.chunk_shape, place), kept->second.values.data(), slab,
+                  values, dataset.element_bytes);
+      return;
+    }
+    batch.push_back({.place = place,
+                     .box = box_of(dataset.chunk_shape, place),
+                     .keep = n < inside.n_elements(),
+                     .encoded = {},
+                     .values = {}});
+    if (batch.size() < at_once) return;
+    ok = receive(dataset, batch, slab, values);
+    batch.clear();
+  });
+  if (!ok) return false;
+  if (!batch.empty()) read_ahead(dataset, batch);
+  const bool is_next = !last.empty() && step(last, dataset.grid().n_per_dimension());
+  dataset.expected = is_next ? last : Shape();
+  return batch.empty() || receive(dataset, batch, slab, values);
+}
+
+/// A program that asks for one chunk after the other leaves the helpers nothing to do, unless what
+/// it asks for next is decoded with it.
+void ServedDatasets::read_ahead(ServedDataset& dataset, std::vector<Incoming>& batch) {
+  const std::size_t n_wanted = 2 * team_.n_threads();
+  if (batch.front().place != dataset.expected ||
+      n_wanted * dataset.chunk_bytes() > decoded_bytes_max / 2) {
+    return;
+  }
+  const Shape n_per_dimension = dataset.grid().n_per_dimension();
+  Shape place = batch.back().place;
+  while (batch.size() < n_wanted && step(place, n_per_dimension)) {
+    if (dataset.decoded.contains(place)) continue;
+    batch.push_back({.place = place,
+                     .box = box_of(dataset.chunk_shape, place),
+                     .keep = true,
+                     .wanted = false,
+                     .encoded = {},
+                     .values = {}});
+  }
+}
+
+/// @returns false  where HDF5 has to read all: a chunk that is not there and that nothing is known
+/// of, or that does not decode, of which HDF5 says why
+bool ServedDatasets::receive(ServedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
+                             std::byte* values) {
+  for (Incoming& chunk : batch) {
+    const std::vector<hsize_t> start(chunk.box.start.begin(), chunk.box.start.end());
+    hsize_t n_bytes = 0;
+    bool ok = hdf5_.H5Dget_chunk_storage_size(dataset.id, start.data(), &n_bytes) >= 0;
+    chunk.stored = n_bytes > 0;
+    if (ok && chunk.stored) {
+      chunk.encoded.buffer = Buffer(n_bytes);
+      ok = chunk.encoded.buffer.allocated() &&
+           hdf5_.H5Dread_chunk(dataset.id, H5P_DEFAULT, start.data(), &chunk.encoded.filter_mask,
+                               chunk.encoded.buffer.data()) >= 0;
+    } else {
+      ok = ok && dataset.fill_is_known;
+    }
+    if (!ok && chunk.wanted) return false;
+    if (!ok) chunk.keep = false;
+  }
+  const Status decoded =
+      team_.run(batch.size(), team_.n_threads(), [&](std::size_t i, std::size_t) -> Status {
+        Incoming& chunk = batch[i];
+        if (!chunk.keep && !chunk.wanted) return Status();
+        chunk.values = new_chunk(dataset.chunk_bytes(), dataset.fill_value, chunk.stored);
+        if (!chunk.values.allocated()) return Status(Code::out_of_memory, "chunk");
+        if (chunk.stored) {
+          const Status status =
+              dataset.codec->decode_into(std::as_const(chunk.encoded.buffer).bytes(),
+                                         chunk.encoded.filter_mask, chunk.values.bytes());
+          if (!status.ok() && chunk.wanted) return status;
+          if (!status.ok()) chunk.keep = false;
+        }
+        if (!chunk.wanted) return Status();
+        const Box inside = intersect(chunk.box, whole_box(dataset.extents));
+        gather_part(part_within(slab, inside), chunk.box, chunk.values.data(), slab, values,
+                    dataset.element_bytes);
+        if (!chunk.keep) chunk.values = {};
+        return Status();
+      });
+  if (!decoded.ok()) return false;
+  for (Incoming& chunk : batch) {
+    if (chunk.stored) ++report_.n_decoded;
+    if (!chunk.keep || dataset.chunk_bytes() > decoded_bytes_max) continue;
+    make_room(dataset.chunk_bytes());
+    dataset.decoded[chunk.place] = {std::move(chunk.values), n_calls_};
+    decoded_bytes_ += dataset.chunk_bytes();
+  }
+  return true;
+}
+
+/// Drop the half that was used longest ago: one by one would be a search for each.
+void ServedDatasets::make_room(std::uint64_t n_bytes) {
+  while (decoded_bytes_ > 0 && decoded_bytes_ + n_bytes > decoded_bytes_max) {
+    std::vector<std::uint64_t> uses;
+    for (const auto& [address, known] : by_address_) {
+      const auto dataset = known.lock();
+      if (dataset == nullptr) continue;
+      for (const auto& [place, chunk] : dataset->decoded) uses.push_back(chunk.last_use);
+    }
+    if (uses.empty()) return;
+    const auto middle = uses.begin() + std::ptrdiff_t(uses.size() / 2);
+    std::ranges::nth_element(uses, middle);
+    for (const auto& [address, known] : by_address_) {
+      const auto dataset = known.lock();
+      if (dataset == nullptr) continue;
+      decoded_bytes_ -=
+          dataset->chunk_bytes() * std::erase_if(dataset->decoded, [&](const auto& entry) {
+            return entry.second.last_use <= *middle;
+          });
+    }
+  }
+}
+
+void ServedDatasets::drop_decoded(ServedDataset& dataset) {
+  if (!dataset.decoded.empty()) decoded_bytes_ -= dataset.decoded.size() * dataset.chunk_bytes();
+  dataset.decoded.clear();
+}
+
+void ServedDatasets::drop_decoded(ServedDataset& dataset, const Shape& place) {
+  if (dataset.decoded.erase(place) > 0) decoded_bytes_ -= dataset.chunk_bytes();
+}
+
+void ServedDatasets::drop_decoded() {
+  for (const auto& [id, dataset] : by_id_) drop_decoded(*dataset);
+}
+
+}  // namespace tailrace::hdf5_serial

@@ -1,0 +1,312 @@
+// The calls of serial HDF5 that come here first when libtailrace_hdf5_serial.so is preloaded.
+//
+//   H5Dwrite, H5Dread ──> served_datasets.hpp ──> else HDF5's own
+//   all that looks at chunks, changes them, or ends an id ──> flush ──> HDF5's own
+//
+// Each call takes the lock and then HDF5's; those that call the program back take it, too, so that
+// no two threads wait for each other. Calls are bound by HDF5's version nodes (CMake writes them),
+// so that another HDF5 of the process never comes here.
+
+#include <hdf5.h>
+#include <pthread.h>
+#include <serial_call_nodes.inc>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+
+#include "hdf5_serial/serial_hdf5.hpp"
+#include "hdf5_serial/served_datasets.hpp"
+
+namespace tailrace::hdf5_serial {
+namespace {
+
+bool is_set(const char* name, std::string_view value) {
+  const char* const setting = std::getenv(name);
+  return setting != nullptr && setting == value;
+}
+
+std::uint64_t wanted_threads() {
+  const char* const setting = std::getenv("TAILRACE_THREADS");
+  const long wanted = setting != nullptr ? std::strtol(setting, nullptr, 10) : 0;
+  constexpr long most = 1024;
+  if (wanted > 0 && wanted <= most) return std::uint64_t(wanted);
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+/// All state, never destroyed: HDF5 is called while the program ends, too.
+struct State {
+  std::recursive_mutex mutex;
+  int depth = 0;  ///< Calls of ours under way; HDF5 may come back to us from within one.
+  bool asked = false;
+  ServedDatasets* datasets = nullptr;  ///< Null: nothing is served.
+};
+
+State& state() {
+  static auto* const all = new State;
+  return *all;
+}
+
+void print_report(const ServedDatasets& datasets) {
+  const SerialReport& report = datasets.report();
+  if (report.n_encoded + report.n_decoded + report.n_left_to_hdf5 == 0) return;
+  std::fprintf(stderr,
+               "tailrace: serial HDF5: %llu chunks encoded (%llu bytes to %llu), %llu completed, "
+               "%llu left to HDF5; %llu decoded\n",
+               static_cast<unsigned long long>(report.n_encoded),
+               static_cast<unsigned long long>(report.value_bytes),
+               static_cast<unsigned long long>(report.stored_bytes),
+               static_cast<unsigned long long>(report.n_completed),
+               static_cast<unsigned long long>(report.n_left_to_hdf5),
+               static_cast<unsigned long long>(report.n_decoded));
+}
+
+void at_exit() {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  if (all.datasets == nullptr) return;
+  ++all.depth;
+  if (!all.datasets->flush()) {
+    std::fprintf(stderr, "tailrace: values that the program wrote could not be stored\n");
+  }
+  --all.depth;
+  if (is_set("TAILRACE_REPORT", "1")) print_report(*all.datasets);
+}
+
+// What is staged before a fork() must not be written by both.
+void before_fork() {
+  State& all = state();
+  all.mutex.lock();
+  if (all.datasets == nullptr || all.depth > 0) return;
+  ++all.depth;
+  static_cast<void>(all.datasets->flush());
+  --all.depth;
+}
+void after_fork() { state().mutex.unlock(); }
+
+/// One call from the program, which holds the lock as long as it lasts.
+class Turn {
+ public:
+  Turn() : state_(state()), lock_(state_.mutex) {
+    ++state_.depth;
+    if (!state_.asked) ask();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { --state_.depth; }
+
+  /// Null: HDF5 alone, as it is also where HDF5 or our own work calls back.
+  ServedDatasets* datasets() const { return state_.depth == 1 ? state_.datasets : nullptr; }
+  bool flush() const { return datasets() == nullptr || datasets()->flush(); }
+
+ private:
+  void ask() {
+    state_.asked = true;
+    const SerialHdf5* const hdf5 = is_set("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
+    if (hdf5 == nullptr) return;
+    state_.datasets = new ServedDatasets(*hdf5, wanted_threads());
+    // HDF5 has begun, so its own handler comes after this one.
+    std::atexit(at_exit);
+    pthread_atfork(before_fork, after_fork, after_fork);
+  }
+
+  State& state_;
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
+template <class Returned>
+Returned failed(Returned result) {
+  if constexpr (std::is_signed_v<Returned>) return Returned(-1);
+  return result;
+}
+
+}  // namespace
+}  // namespace tailrace::hdf5_serial
+
+namespace serial = tailrace::hdf5_serial;
+
+#define TAILRACE_SERIAL_CALL(returned, name, parameters)                    \
+  extern "C" __attribute__((visibility("default"), used))                   \
+  returned tailrace_serial_##name parameters;                               \
+  __asm__(".symver tailrace_serial_" #name "," #name TAILRACE_NODE_##name); \
+  returned tailrace_serial_##name parameters
+
+// A call before which the file has to hold all that was written. `drop`: what it does besides.
+#define TAILRACE_SERIAL_FLUSHED(returned, name, parameters, arguments, drop)                   \
+  TAILRACE_SERIAL_CALL(returned, name, parameters) {                                           \
+    static const auto real = reinterpret_cast<decltype(&::name)>(serial::find_in_hdf5(#name)); \
+    if (real == nullptr) return static_cast<returned>(-1);                                     \
+    const serial::Turn turn;                                                                   \
+    const bool flushed = turn.flush();                                                         \
+    if (serial::ServedDatasets* const datasets = turn.datasets()) drop;                        \
+    const returned result = real arguments;                                                    \
+    return flushed ? result : serial::failed(result);                                          \
+  }
+
+// A call from which HDF5 calls the program back.
+#define TAILRACE_SERIAL_LOCKED(returned, name, parameters, arguments)                          \
+  TAILRACE_SERIAL_CALL(returned, name, parameters) {                                           \
+    static const auto real = reinterpret_cast<decltype(&::name)>(serial::find_in_hdf5(#name)); \
+    if (real == nullptr) return static_cast<returned>(-1);                                     \
+    serial::State& all = serial::state();                                                      \
+    const std::lock_guard lock(all.mutex);                                                     \
+    return real arguments;                                                                     \
+  }
+
+TAILRACE_SERIAL_CALL(herr_t, H5Dwrite,
+                     (hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t list,
+                      const void* values)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Dwrite)>(serial::find_in_hdf5("H5Dwrite"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  if (serial::ServedDatasets* const datasets = turn.datasets()) {
+    const auto done = datasets->write({dataset, type, memory, file, list}, values);
+    if (done) return *done;
+  }
+  return real(dataset, type, memory, file, list, values);
+}
+
+TAILRACE_SERIAL_CALL(herr_t, H5Dread,
+                     (hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t list,
+                      void* values)) {
+  static const auto real = reinterpret_cast<decltype(&::H5Dread)>(serial::find_in_hdf5("H5Dread"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  if (serial::ServedDatasets* const datasets = turn.datasets()) {
+    const auto done = datasets->read({dataset, type, memory, file, list}, values);
+    if (done) return *done;
+  }
+  return real(dataset, type, memory, file, list, values);
+}
+
+TAILRACE_SERIAL_CALL(herr_t, H5Dset_extent, (hid_t dataset, const hsize_t* extents)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Dset_extent)>(serial::find_in_hdf5("H5Dset_extent"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  serial::ServedDatasets* const datasets = turn.datasets();
+  if (datasets != nullptr && !datasets->change_extents(dataset, extents)) return -1;
+  return real(dataset, extents);
+}
+
+// The ends of ids.
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dclose, (hid_t id), (id), datasets->forget(id))
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Oclose, (hid_t id), (id), datasets->forget(id))
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fclose, (hid_t id), (id), datasets->forget_all())
+TAILRACE_SERIAL_FLUSHED(herr_t, H5close, (void), (), datasets->forget_all())
+TAILRACE_SERIAL_CALL(int, H5Idec_ref, (hid_t id)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Idec_ref)>(serial::find_in_hdf5("H5Idec_ref"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  serial::ServedDatasets* const datasets = turn.datasets();
+  if (datasets == nullptr) return real(id);
+  const H5I_type_t kind = serial::serial_hdf5()->H5Iget_type(id);
+  bool flushed = true;
+  if (kind == H5I_DATASET || kind == H5I_FILE) {
+    flushed = datasets->flush();
+    kind == H5I_FILE ? datasets->forget_all() : datasets->forget(id);
+  }
+  const int n_left = real(id);
+  return flushed ? n_left : -1;
+}
+
+// What looks at chunks.
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fflush, (hid_t id, H5F_scope_t scope), (id, scope), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dflush, (hid_t id), (id), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Oflush, (hid_t id), (id), (void)0)
+TAILRACE_SERIAL_FLUSHED(hsize_t, H5Dget_storage_size, (hid_t id), (id), (void)0)
+TAILRACE_SERIAL_FLUSHED(haddr_t, H5Dget_offset, (hid_t id), (id), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_space_status, (hid_t id, H5D_space_status_t* status),
+                        (id, status), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_storage_size,
+                        (hid_t id, const hsize_t* start, hsize_t* n_bytes), (id, start, n_bytes),
+                        (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_num_chunks, (hid_t id, hid_t space, hsize_t* n),
+                        (id, space, n), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_info,
+                        (hid_t id, hid_t space, hsize_t index, hsize_t* start, unsigned* mask,
+                         haddr_t* address, hsize_t* n_bytes),
+                        (id, space, index, start, mask, address, n_bytes), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_info_by_coord,
+                        (hid_t id, const hsize_t* start, unsigned* mask, haddr_t* address,
+                         hsize_t* n_bytes),
+                        (id, start, mask, address, n_bytes), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dread_chunk,
+                        (hid_t id, hid_t list, const hsize_t* start, uint32_t* mask, void* bytes),
+                        (id, list, start, mask, bytes), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Ocopy,
+                        (hid_t from, const char* from_name, hid_t to, const char* to_name,
+                         hid_t copy_list, hid_t link_list),
+                        (from, from_name, to, to_name, copy_list, link_list), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info1, (hid_t id, H5O_info_t* info), (id, info), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info2, (hid_t id, H5O_info_t* info, unsigned fields),
+                        (id, info, fields), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fget_filesize, (hid_t id, hsize_t* n_bytes), (id, n_bytes),
+                        (void)0)
+TAILRACE_SERIAL_FLUSHED(hssize_t, H5Fget_freespace, (hid_t id), (id), (void)0)
+TAILRACE_SERIAL_FLUSHED(ssize_t, H5Fget_file_image, (hid_t id, void* bytes, size_t n_bytes),
+                        (id, bytes, n_bytes), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fget_vfd_handle, (hid_t id, hid_t list, void** handle),
+                        (id, list, handle), (void)0)
+
+// What changes them, or how they are to be seen.
+TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
+                     (hid_t id, hid_t list, uint32_t mask, const hsize_t* start, size_t n_bytes,
+                      const void* bytes)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Dwrite_chunk)>(serial::find_in_hdf5("H5Dwrite_chunk"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  serial::ServedDatasets* const datasets = turn.datasets();
+  if (datasets != nullptr && !datasets->make_way(id, mask, start, n_bytes)) return -1;
+  return real(id, list, mask, start, n_bytes, bytes);
+}
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dextend, (hid_t id, const hsize_t* extents), (id, extents),
+                        datasets->drop_decoded())
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Drefresh, (hid_t id), (id), datasets->forget(id))
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Orefresh, (hid_t id), (id), datasets->forget(id))
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dformat_convert, (hid_t id), (id), datasets->forget(id))
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fstart_swmr_write, (hid_t id), (id), datasets->forget_all())
+
+// What calls the program back.
+TAILRACE_SERIAL_LOCKED(herr_t, H5Literate,
+                       (hid_t id, H5_index_t index, H5_iter_order_t order, hsize_t* at,
+                        H5L_iterate_t call, void* data),
+                       (id, index, order, at, call, data))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Literate_by_name,
+                       (hid_t id, const char* name, H5_index_t index, H5_iter_order_t order,
+                        hsize_t* at, H5L_iterate_t call, void* data, hid_t list),
+                       (id, name, index, order, at, call, data, list))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Lvisit,
+                       (hid_t id, H5_index_t index, H5_iter_order_t order, H5L_iterate_t call,
+                        void* data),
+                       (id, index, order, call, data))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Lvisit_by_name,
+                       (hid_t id, const char* name, H5_index_t index, H5_iter_order_t order,
+                        H5L_iterate_t call, void* data, hid_t list),
+                       (id, name, index, order, call, data, list))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Aiterate2,
+                       (hid_t id, H5_index_t index, H5_iter_order_t order, hsize_t* at,
+                        H5A_operator2_t call, void* data),
+                       (id, index, order, at, call, data))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Ovisit1,
+                       (hid_t id, H5_index_t index, H5_iter_order_t order, H5O_iterate_t call,
+                        void* data),
+                       (id, index, order, call, data))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Ovisit2,
+                       (hid_t id, H5_index_t index, H5_iter_order_t order, H5O_iterate_t call,
+                        void* data, unsigned fields),
+                       (id, index, order, call, data, fields))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Diterate,
+                       (void* values, hid_t type, hid_t space, H5D_operator_t call, void* data),
+                       (values, type, space, call, data))
+TAILRACE_SERIAL_LOCKED(herr_t, H5Giterate,
+                       (hid_t id, const char* name, int* at, H5G_iterate_t call, void* data),
+                       (id, name, at, call, data))

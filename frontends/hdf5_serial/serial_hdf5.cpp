@@ -1,0 +1,50 @@
+#include "hdf5_serial/serial_hdf5.hpp"
+
+#include <dlfcn.h>
+
+namespace tailrace::hdf5_serial {
+namespace {
+
+void* library() {
+  // Never closed. It is asked for by HDF5's first call, so that it is loaded by then; loaded later
+  // by name alone it would be found by a later call.
+  static void* found = nullptr;
+  void* known = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  if (known == nullptr) {
+    known = dlopen(TAILRACE_SERIAL_HDF5, RTLD_LAZY | RTLD_NOLOAD);
+    if (known == nullptr) static_cast<void>(dlerror());
+    __atomic_store_n(&found, known, __ATOMIC_RELEASE);
+  }
+  return known;
+}
+
+const SerialHdf5* look_up() {
+  static SerialHdf5 hdf5;
+  bool complete = true;
+#define TAILRACE_SERIAL_FIND(name)                                      \
+  hdf5.name = reinterpret_cast<decltype(&::name)>(find_in_hdf5(#name)); \
+  complete = complete && hdf5.name != nullptr;
+  TAILRACE_SERIAL_USED(TAILRACE_SERIAL_FIND)
+#undef TAILRACE_SERIAL_FIND
+  hdf5.transfer_class = static_cast<const hid_t*>(find_in_hdf5("H5P_CLS_DATASET_XFER_ID_g"));
+  if (!complete || hdf5.transfer_class == nullptr) return nullptr;
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  if (hdf5.H5get_libversion(&major, &minor, &release) < 0) return nullptr;
+  return major == H5_VERS_MAJOR && minor == H5_VERS_MINOR ? &hdf5 : nullptr;
+}
+
+}  // namespace
+
+void* find_in_hdf5(const char* name) {
+  void* const hdf5 = library();
+  return hdf5 != nullptr ? dlsym(hdf5, name) : nullptr;
+}
+
+const SerialHdf5* serial_hdf5() {
+  static const SerialHdf5* const found = look_up();
+  return found;
+}
+
+}  // namespace tailrace::hdf5_serial

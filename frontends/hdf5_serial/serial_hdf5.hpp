@@ -1,0 +1,66 @@
+// The program's own serial HDF5, reached by pointers: this library is preloaded and brings no HDF5,
+// since a second one in the process would corrupt the first (docs/adr/one-hdf5-preloaded.md).
+//
+// What is found is the library of the name that was compiled for, wherever the program has loaded
+// it from: among what all see, or out of others' sight, as Python's modules do.
+
+#pragma once
+
+#include <hdf5.h>
+
+namespace tailrace::hdf5_serial {
+
+/// A function or variable of that HDF5; null: it is not loaded, or has none. Thread-safe.
+void* find_in_hdf5(const char* name);
+
+// What this front end calls of HDF5 for itself. (clang-format never comes to rest with it.)
+// clang-format off
+#define TAILRACE_SERIAL_USED(CALL)                                                            \
+  CALL(H5Dread) CALL(H5Dwrite) CALL(H5Dread_chunk) CALL(H5Dwrite_chunk)                       \
+  CALL(H5Dget_chunk_storage_size) CALL(H5Dget_type) CALL(H5Dget_space)                        \
+  CALL(H5Dget_create_plist) CALL(H5Dgather) CALL(H5Dscatter) CALL(H5Screate_simple)           \
+  CALL(H5Sclose) CALL(H5Sselect_hyperslab) CALL(H5Sget_simple_extent_ndims)                   \
+  CALL(H5Sget_simple_extent_dims) CALL(H5Sget_select_type) CALL(H5Sget_select_npoints)        \
+  CALL(H5Sget_select_bounds) CALL(H5Sis_regular_hyperslab) CALL(H5Sget_regular_hyperslab)     \
+  CALL(H5Sget_simple_extent_type) CALL(H5Tequal) CALL(H5Tcopy) CALL(H5Tclose)                 \
+  CALL(H5Tget_size) CALL(H5Tget_class) CALL(H5Tis_variable_str) CALL(H5Pcreate)               \
+  CALL(H5Pclose) CALL(H5Pequal) CALL(H5Pget_layout) CALL(H5Pget_chunk)                        \
+  CALL(H5Pget_chunk_opts) CALL(H5Pget_nfilters) CALL(H5Pget_filter2) CALL(H5Pget_fill_time)   \
+  CALL(H5Pget_fill_value) CALL(H5Pfill_value_defined) CALL(H5Oget_info2) CALL(H5Iget_type)    \
+  CALL(H5Iget_file_id) CALL(H5Fget_intent) CALL(H5Fclose) CALL(H5Eget_auto2)                  \
+  CALL(H5Eset_auto2) CALL(H5get_libversion)
+// clang-format on
+
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared.
+#define TAILRACE_SERIAL_POINTER(name) decltype(&::name) name = nullptr;
+struct SerialHdf5 {
+  TAILRACE_SERIAL_USED(TAILRACE_SERIAL_POINTER)
+  const hid_t* transfer_class = nullptr;  ///< H5P_CLS_DATASET_XFER_ID_g.
+};
+#undef TAILRACE_SERIAL_POINTER
+
+/// Found once; null where the program's HDF5 is not of the minor version that this library was
+/// compiled for, or lacks a call. Thread-safe.
+const SerialHdf5* serial_hdf5();
+
+/// While it lives, HDF5 prints nothing of what fails: what we ask is not the program's question.
+class QuietHdf5 {
+ public:
+  explicit QuietHdf5(const SerialHdf5& hdf5) : hdf5_(hdf5) {
+    kept_ = hdf5_.H5Eget_auto2(H5E_DEFAULT, &print_, &data_) >= 0;
+    if (kept_) hdf5_.H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  QuietHdf5(const QuietHdf5&) = delete;
+  QuietHdf5& operator=(const QuietHdf5&) = delete;
+  ~QuietHdf5() {
+    if (kept_) hdf5_.H5Eset_auto2(H5E_DEFAULT, print_, data_);
+  }
+
+ private:
+  const SerialHdf5& hdf5_;
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+  bool kept_ = false;
+};
+
+}  // namespace tailrace::hdf5_serial

@@ -1,0 +1,514 @@
+// Which datasets and calls are served, and what is staged on its way to the file.
+
+#include "hdf5_serial/served_datasets.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "core/codec_registry.hpp"
+#include "core/filter_pipeline.hpp"
+#include "hdf5_serial/chunk_places.hpp"
+
+namespace tailrace::hdf5_serial {
+namespace {
+
+/// Of values that wait to be encoded, all datasets together; as much is gathered at most for a call
+/// whose values lie scattered in memory. Several times what the chunks of a netCDF file's variables
+/// take where it writes one record after the other.
+constexpr std::uint64_t staged_bytes_max = 256U << 20;
+/// So many are worth waking the helpers for: some 30 ms of deflate at level 1.
+constexpr std::uint64_t encoded_together_bytes = 8U << 20;
+
+/// H5F_ACC_RDWR, SWMR_WRITE and SWMR_READ of the file format's library: HDF5's own macros call it.
+constexpr unsigned access_to_write = 0x1;
+constexpr unsigned access_with_others = 0x20 | 0x40;
+
+using Extents = std::vector<hsize_t>;
+
+bool stands_alone(H5T_class_t kind) {
+  return kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_BITFIELD || kind == H5T_ENUM ||
+         kind == H5T_OPAQUE || kind == H5T_STRING;
+}
+
+/// Stages of ours for a pipeline that loses nothing; none where we lack one.
+std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uint64_t element_bytes,
+                                std::uint64_t chunk_bytes) {
+  std::vector<std::unique_ptr<FilterStage>> stages;
+  for (const FilterSpec& filter : filters) {
+    const CodecEntry* const entry = find_filter(filter.filter_id);
+    if (entry == nullptr || entry->stage == nullptr) return nullptr;
+    Result<std::unique_ptr<FilterStage>> stage = entry->stage(filter, element_bytes, chunk_bytes);
+    if (!stage.ok() || *stage == nullptr || (*stage)->lossy()) return nullptr;
+    stages.push_back(std::move(*stage));
+  }
+  return make_pipeline_codec({.name = "stored"}, chunk_bytes, std::move(stages));
+}
+
+}  // namespace
+
+// --- What is served.
+
+ServedDataset& ServedDatasets::dataset_of(hid_t id) {
+  const auto known = by_id_.find(id);
+  if (known != by_id_.end()) return *known->second;
+  H5O_info_t info{};
+  if (hdf5_.H5Iget_type(id) != H5I_DATASET || hdf5_.H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) {
+    return nothing_;
+  }
+  std::weak_ptr<ServedDataset>& at = by_address_[{info.fileno, info.addr}];
+  std::shared_ptr<ServedDataset> dataset = at.lock();
+  if (dataset == nullptr) {
+    dataset = std::make_shared<ServedDataset>();
+    look_at(id, *dataset);
+    at = dataset;
+  }
+  by_id_[id] = dataset;
+  return *dataset;
+}
+
+void ServedDatasets::look_at(hid_t id, ServedDataset& dataset) {
+  dataset.id = id;
+  const hid_t creation = hdf5_.H5Dget_create_plist(id);
+  if (creation < 0) return;
+  dataset.is_virtual = hdf5_.H5Pget_layout(creation) == H5D_VIRTUAL;
+  const hid_t type = hdf5_.H5Dget_type(id);
+  const hid_t file = hdf5_.H5Iget_file_id(id);
+  unsigned intent = access_with_others;
+  if (file >= 0) {
+    hdf5_.H5Fget_intent(file, &intent);
+    hdf5_.H5Fclose(file);
+  }
+  dataset.may_write = (intent & access_to_write) != 0;
+  // What another program writes meanwhile has to be seen as HDF5 sees it.
+  const bool alone = (intent & access_with_others) == 0;
+  if (type >= 0 && alone && stands_alone(hdf5_.H5Tget_class(type)) &&
+      hdf5_.H5Tis_variable_str(type) == 0) {
+    dataset.type = hdf5_.H5Tcopy(type);
+    dataset.element_bytes = hdf5_.H5Tget_size(type);
+    dataset.served = dataset.type >= 0 && look_at_pipeline(creation, dataset);
+  }
+  if (type >= 0) hdf5_.H5Tclose(type);
+  hdf5_.H5Pclose(creation);
+}
+
+bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset) {
+  if (hdf5_.H5Pget_layout(creation) != H5D_CHUNKED) return false;
+  Extents chunk(max_rank);
+  const int rank = hdf5_.H5Pget_chunk(creation, int(chunk.size()), chunk.data());
+  const int n_filters = hdf5_.H5Pget_nfilters(creation);
+  unsigned options = 0;
+  // Chunks at the edge may be stored without filters: HDF5's own affair.
+  if (rank <= 0 || n_filters <= 0 || n_filters > int(filters_max) ||
+      hdf5_.H5Pget_chunk_opts(creation, &options) < 0 || options != 0) {
+    return false;
+  }
+  dataset.chunk_shape.assign(chunk.begin(), chunk.begin() + rank);
+  std::vector<FilterSpec> filters;
+  for (int i = 0; i < n_filters; ++i) {
+    FilterSpec filter;
+    std::vector<unsigned> words(256);
+    std::size_t n_words = words.size();
+    std::array<char, 256> name{};
+    unsigned config = 0;
+    const H5Z_filter_t id =
+        hdf5_.H5Pget_filter2(creation, unsigned(i), &filter.flags, &n_words, words.data(),
+                             name.size() - 1, name.data(), &config);
+    if (id < 0 || n_words > words.size()) return false;
+    filter.filter_id = std::uint32_t(id);
+    filter.final_client_data.assign(words.begin(), words.begin() + std::ptrdiff_t(n_words));
+    filter.client_data = filter.final_client_data;
+    filter.name = name.data();
+    filters.push_back(std::move(filter));
+  }
+  H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
+  H5D_fill_time_t fill_time = H5D_FILL_TIME_ERROR;
+  if (hdf5_.H5Pfill_value_defined(creation, &fill) < 0 ||
+      hdf5_.H5Pget_fill_time(creation, &fill_time) < 0) {
+    return false;
+  }
+  if (fill == H5D_FILL_VALUE_DEFAULT || fill == H5D_FILL_VALUE_USER_DEFINED) {
+    dataset.fill_value = Buffer(dataset.element_bytes);
+    if (!dataset.fill_value.allocated() ||
+        hdf5_.H5Pget_fill_value(creation, dataset.type, dataset.fill_value.data()) < 0) {
+      return false;
+    }
+    dataset.fill_is_known = fill_time != H5D_FILL_TIME_NEVER;
+  }
+  dataset.codec = codec_of(filters, dataset.element_bytes, dataset.chunk_bytes());
+  return dataset.codec != nullptr;
+}
+
+bool ServedDatasets::take_extents(ServedDataset& dataset) {
+  const hid_t space = hdf5_.H5Dget_space(dataset.id);
+  if (space < 0) return false;
+  Extents extents(dataset.chunk_shape.size());
+  const bool same_rank =
+      hdf5_.H5Sget_simple_extent_ndims(space) == int(extents.size()) &&
+      hdf5_.H5Sget_simple_extent_dims(space, extents.data(), nullptr) == int(extents.size());
+  hdf5_.H5Sclose(space);
+  dataset.extents.assign(extents.begin(), extents.end());
+  return same_rank;
+}
+
+/// Whether a list asks for nothing that HDF5 does not do without one: no transform, no callback.
+bool ServedDatasets::plain_transfer(hid_t transfer_list) {
+  if (transfer_list == H5P_DEFAULT) return true;
+  if (plain_list_ < 0) plain_list_ = hdf5_.H5Pcreate(*hdf5_.transfer_class);
+  return plain_list_ >= 0 && hdf5_.H5Pequal(transfer_list, plain_list_) > 0;
+}
+
+std::optional<ServedDatasets::Selected> ServedDatasets::select(ServedDataset& dataset,
+                                                               const Transfer& transfer) {
+  if (!dataset.served || !plain_transfer(transfer.transfer_list) || !take_extents(dataset) ||
+      hdf5_.H5Tequal(transfer.memory_type, dataset.type) <= 0) {
+    return std::nullopt;
+  }
+  Selected selected;
+  if (transfer.file_space == H5S_ALL) {
+    selected.slab = Slab::of(whole_box(dataset.extents));
+  } else if (!slab_of(hdf5_, transfer.file_space, dataset.extents, selected.slab)) {
+    return std::nullopt;
+  }
+  if (selected.slab.empty()) return std::nullopt;
+  selected.memory_space =
+      transfer.memory_space == H5S_ALL ? transfer.file_space : transfer.memory_space;
+  if (selected.memory_space == H5S_ALL) {
+    selected.run = 0;
+    return selected;
+  }
+  const hssize_t n = hdf5_.H5Sget_select_npoints(selected.memory_space);
+  if (n < 0 || std::uint64_t(n) != selected.slab.n_elements()) return std::nullopt;
+  selected.run = run_in_memory(hdf5_, selected.memory_space);
+  if (!selected.run && std::uint64_t(n) * dataset.element_bytes > staged_bytes_max) {
+    return std::nullopt;
+  }
+  return selected;
+}
+
+bool ServedDatasets::change_extents(hid_t id, const hsize_t* extents) {
+  const QuietHdf5 quiet(hdf5_);
+  ServedDataset& dataset = dataset_of(id);
+  drop_decoded(dataset);
+  if (dataset.is_virtual) drop_decoded();
+  if (dataset.staged.empty() || extents == nullptr) return true;
+  if (!take_extents(dataset)) return flush();
+  for (std::size_t d = 0; d < dataset.extents.size(); ++d) {
+    if (extents[d] < dataset.extents[d]) return flush();
+  }
+  return true;
+}
+
+bool ServedDatasets::make_way(hid_t id, std::uint32_t filter_mask, const hsize_t* start,
+                              std::size_t n_bytes) {
+  const QuietHdf5 quiet(hdf5_);
+  ServedDataset& dataset = dataset_of(id);
+  if (!flush()) return false;
+  drop_decoded(dataset);
+  if (!dataset.served || filter_mask == 0 || start == nullptr) return true;
+  // It may lie in the file by our doing, where without us HDF5's cache would still hold it: then
+  // what is stored in its place with filters left out must not be as long (invariant 3).
+  hsize_t n_before = 0;
+  if (hdf5_.H5Dget_chunk_storage_size(id, start, &n_before) < 0 || n_before != n_bytes) return true;
+  const std::vector<std::byte> longer(n_bytes + 1);
+  static_cast<void>(
+      hdf5_.H5Dwrite_chunk(id, H5P_DEFAULT, filter_mask, start, longer.size(), longer.data()));
+  return true;
+}
+
+void ServedDatasets::forget(hid_t id) {
+  const auto known = by_id_.find(id);
+  if (known == by_id_.end()) return;
+  const std::shared_ptr<ServedDataset> dataset = known->second;
+  drop_decoded(*dataset);
+  while (!dataset->staged.empty()) unstage(*dataset, dataset->staged.begin()->first);
+  if (dataset->type >= 0) hdf5_.H5Tclose(dataset->type);
+  // Its other ids are looked at anew.
+  std::erase_if(by_id_, [&](const auto& entry) { return entry.second == dataset; });
+  std::erase_if(by_address_, [&](const auto& entry) { return entry.second.lock() == dataset; });
+}
+
+void ServedDatasets::forget_all() {
+  while (!by_id_.empty()) forget(by_id_.begin()->first);
+  if (plain_list_ >= 0) hdf5_.H5Pclose(plain_list_);
+  plain_list_ = H5I_INVALID_HID;
+}
+
+// --- Writing.
+
+std::optional<herr_t> ServedDatasets::write(const Transfer& transfer, const void* values) {
+  const QuietHdf5 quiet(hdf5_);
+  ++n_calls_;
+  ServedDataset& dataset = dataset_of(transfer.dataset);
+  try {
+    const std::optional<Selected> selected =
+        values != nullptr && dataset.may_write ? select(dataset, transfer) : std::nullopt;
+    if (selected) {
+      const auto* from = static_cast<const std::byte*>(values);
+      Buffer gathered;
+      bool there = true;
+      if (selected->run) {
+        from += *selected->run * dataset.element_bytes;
+      } else {
+        gathered = Buffer(selected->slab.n_elements() * dataset.element_bytes);
+        there = gathered.allocated() &&
+                hdf5_.H5Dgather(selected->memory_space, values, dataset.type, gathered.n_bytes(),
+                                gathered.data(), nullptr, nullptr) >= 0;
+        from = gathered.data();
+      }
+      if (there && write_slab(dataset, selected->slab, from)) return 0;
+    }
+  } catch (const std::bad_alloc&) {
+    // What is staged of these values is written by the flush, and again by HDF5.
+  }
+  drop_decoded(dataset);
+  if (dataset.is_virtual) drop_decoded();
+  const bool concerned = dataset.is_virtual || !dataset.staged.empty();
+  if (concerned && !flush()) return -1;
+  return std::nullopt;
+}
+
+bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const std::byte* values) {
+  std::vector<Shape> whole;
+  bool ok = true;
+  const Box touched = dataset.grid().touched(slab.bounding_box());
+  for_each_position(touched, [&](const Shape& place) {
+    const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);
+    const std::uint64_t n = part_within(slab, inside).slab.n_elements();
+    if (n == 0 || !ok) return;
+    drop_decoded(dataset, place);
+    if (n == inside.n_elements()) {
+      whole.push_back(place);
+    } else {
+      ok = stage(dataset, place, slab, values);
+    }
+  });
+  if (!ok) return false;
+  if (whole.size() >= 2 * team_.n_threads()) {
+    if (!write_whole(dataset, whole, slab, values)) return false;
+  } else {
+    for (const Shape& place : whole) {
+      if (!stage(dataset, place, slab, values)) return false;
+    }
+  }
+  if (staged_bytes_ > staged_bytes_max) return send_staged(true);
+  const std::uint64_t enough =
+      std::max(encoded_together_bytes, 4 * team_.n_threads() * dataset.chunk_bytes());
+  return whole_bytes_ < enough || send_staged(false);
+}
+
+/// Chunks that the call fills: from the program's memory.
+bool ServedDatasets::write_whole(ServedDataset& dataset, const std::vector<Shape>& places,
+                                 const Slab& slab, const std::byte* values) {
+  const auto prepare = [&](Outgoing& chunk) {
+    const Box box = box_of(dataset.chunk_shape, chunk.place);
+    const Box inside = clipped(dataset.extents, dataset.chunk_shape, chunk.place);
+    chunk.values = new_chunk(dataset.chunk_bytes(), dataset.fill_value, inside == box);
+    if (!chunk.values.allocated()) return false;
+    scatter_part(part_within(slab, inside), slab, values, box, chunk.values.data(),
+                 dataset.element_bytes);
+    return true;
+  };
+  const std::size_t at_once = chunks_at_once(dataset);
+  for (std::size_t first = 0; first < places.size(); first += at_once) {
+    std::vector<Outgoing> batch;
+    for (std::size_t i = first; i < std::min(first + at_once, places.size()); ++i) {
+      unstage(dataset, places[i]);
+      batch.push_back({&dataset, places[i], {}, {}});
+    }
+    if (!send(batch, prepare)) return false;
+  }
+  return true;
+}
+
+bool ServedDatasets::stage(ServedDataset& dataset, const Shape& place, const Slab& slab,
+                           const std::byte* values) {
+  const Box box = box_of(dataset.chunk_shape, place);
+  const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);
+  const SlabPart part = part_within(slab, inside);
+  const std::uint64_t n = part.slab.n_elements();
+  const bool fills = n == inside.n_elements();
+  const auto [at, is_new] = dataset.staged.try_emplace(place);
+  StagedChunk& chunk = at->second;
+  if (is_new) {
+    chunk.values = new_chunk(dataset.chunk_bytes(), dataset.fill_value, fills && inside == box);
+    if (!chunk.values.allocated()) {
+      dataset.staged.erase(at);
+      return false;
+    }
+    staged_bytes_ += dataset.chunk_bytes();
+    if (fills) {
+      whole_bytes_ += dataset.chunk_bytes();
+    } else {
+      try {
+        chunk.written.resize(box.n_elements());
+      } catch (const std::bad_alloc&) {
+        staged_bytes_ -= dataset.chunk_bytes();
+        dataset.staged.erase(at);
+        throw;
+      }
+    }
+  }
+  scatter_part(part, slab, values, box, chunk.values.data(), dataset.element_bytes);
+  if (chunk.written.empty()) return true;
+  const SlabPart marks{part.slab, Shape(place.size())};
+  std::vector<std::byte> row(n);
+  gather_part(marks, box, chunk.written.data(), part.slab, row.data(), 1);
+  chunk.n_written += std::uint64_t(std::ranges::count(row, std::byte{0}));
+  std::ranges::fill(row, std::byte{1});
+  scatter_part(marks, part.slab, row.data(), box, chunk.written.data(), 1);
+  if (chunk.n_written == inside.n_elements()) {
+    chunk.written = {};
+    whole_bytes_ += dataset.chunk_bytes();
+  }
+  return true;
+}
+
+void ServedDatasets::unstage(ServedDataset& dataset, const Shape& place) {
+  const auto at = dataset.staged.find(place);
+  if (at == dataset.staged.end()) return;
+  staged_bytes_ -= dataset.chunk_bytes();
+  if (at->second.written.empty()) whole_bytes_ -= dataset.chunk_bytes();
+  dataset.staged.erase(at);
+}
+
+bool ServedDatasets::flush() {
+  if (staged_bytes_ == 0) return true;
+  const QuietHdf5 quiet(hdf5_);
+  return send_staged(true);
+}
+
+/// Chunks that are whole; `all`: the others, too, when they have been completed.
+bool ServedDatasets::send_staged(bool all) {
+  bool ok = true;
+  std::vector<Outgoing> batch;
+  std::uint64_t batch_bytes = 0;
+  const auto send_batch = [&] {
+    ok = send(batch, nullptr) && ok;
+    batch.clear();
+    batch_bytes = 0;
+  };
+  for (const auto& [address, known] : by_address_) {
+    const std::shared_ptr<ServedDataset> dataset = known.lock();
+    if (dataset == nullptr || dataset->staged.empty()) continue;
+    ok = take_extents(*dataset) && ok;
+    for (auto at = dataset->staged.begin(); at != dataset->staged.end();) {
+      const auto chunk = at++;
+      if (!chunk->second.written.empty()) {
+        if (!all) continue;
+        ok = complete(*dataset, chunk->first, chunk->second) && ok;
+      }
+      const Shape place = chunk->first;
+      drop_decoded(*dataset, place);
+      batch_bytes += dataset->chunk_bytes();
+      batch.push_back({dataset.get(), place, std::move(chunk->second.values), {}});
+      unstage(*dataset, place);
+      if (batch_bytes >= 4 * encoded_together_bytes && batch.size() >= 4 * team_.n_threads()) {
+        send_batch();
+      }
+    }
+  }
+  send_batch();
+  return ok;
+}
+
+/// The elements that the program has not written, as the file has them.
+bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk) {
+  const std::uint64_t element_bytes = dataset.element_bytes;
+  const Box box = box_of(dataset.chunk_shape, place);
+  const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);
+  const Slab slab = Slab::of(inside);
+  const SlabPart all{slab, Shape(place.size())};
+  const std::uint64_t n = inside.n_elements();
+  ++report_.n_completed;
+  std::vector<std::byte> there(n * element_bytes);
+  if (!transfer_box(dataset, inside, there.data(), false)) return false;
+  std::vector<std::byte> staged(n * element_bytes);
+  std::vector<std::byte> written(n);
+  gather_part(all, box, chunk.values.data(), slab, staged.data(), element_bytes);
+  gather_part(all, box, chunk.written.data(), slab, written.data(), 1);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    if (written[i] == std::byte{0}) {
+      std::memcpy(staged.data() + i * element_bytes, there.data() + i * element_bytes,
+                  element_bytes);
+    }
+  }
+  scatter_part(all, slab, staged.data(), box, chunk.values.data(), element_bytes);
+  chunk.written = {};
+  whole_bytes_ += dataset.chunk_bytes();
+  return true;
+}
+
+/// Encode by all threads, then hand over in order. All are tried. @param prepare  what gives a
+/// chunk its values; thread-safe
+bool ServedDatasets::send(std::vector<Outgoing>& batch,
+                          const std::function<bool(Outgoing&)>& prepare) {
+  const Status encoded =
+      team_.run(batch.size(), team_.n_threads(), [&](std::size_t i, std::size_t) -> Status {
+        Outgoing& chunk = batch[i];
+        if (prepare && !prepare(chunk)) return Status(Code::out_of_memory, "chunk");
+        Result<EncodedBytes> bytes =
+            chunk.dataset->codec->encode_from(std::as_const(chunk.values).bytes());
+        // What fails here HDF5 tries, by its own filters.
+        if (bytes.ok()) chunk.encoded = std::move(*bytes);
+        return Status();
+      });
+  if (!encoded.ok()) return false;
+  bool ok = true;
+  for (Outgoing& chunk : batch) ok = store(chunk) && ok;
+  return ok;
+}
+
+bool ServedDatasets::store(Outgoing& chunk) {
+  ServedDataset& dataset = *chunk.dataset;
+  const Box box = box_of(dataset.chunk_shape, chunk.place);
+  if (chunk.encoded && chunk.encoded->filter_mask == 0) {
+    const std::size_t n_bytes = chunk.encoded->buffer.n_bytes();
+    const Extents start(box.start.begin(), box.start.end());
+    // 1.10.8 fails where other chunks are there and this one is not.
+    hsize_t n_before = 0;
+    if (hdf5_.H5Dget_chunk_storage_size(dataset.id, start.data(), &n_before) < 0) n_before = 0;
+    if (n_before != n_bytes && hdf5_.H5Dwrite_chunk(dataset.id, H5P_DEFAULT, 0, start.data(),
+                                                    n_bytes, chunk.encoded->buffer.data()) >= 0) {
+      ++report_.n_encoded;
+      report_.value_bytes += dataset.chunk_bytes();
+      report_.stored_bytes += n_bytes;
+      return true;
+    }
+  }
+  ++report_.n_left_to_hdf5;
+  const Box inside = clipped(dataset.extents, dataset.chunk_shape, chunk.place);
+  std::vector<std::byte> values(inside.n_elements() * dataset.element_bytes);
+  copy_box(inside, box, chunk.values.data(), inside, values.data(), dataset.element_bytes);
+  return transfer_box(dataset, inside, values.data(), true);
+}
+
+/// Values of a box by HDF5 itself.
+bool ServedDatasets::transfer_box(ServedDataset& dataset, const Box& box, std::byte* values,
+                                  bool writes) {
+  const Extents start(box.start.begin(), box.start.end());
+  const Extents count(box.count.begin(), box.count.end());
+  const hid_t memory = hdf5_.H5Screate_simple(int(count.size()), count.data(), nullptr);
+  const hid_t space = hdf5_.H5Dget_space(dataset.id);
+  bool ok = memory >= 0 && space >= 0 &&
+            hdf5_.H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                                      nullptr) >= 0;
+  if (ok && writes) {
+    ok = hdf5_.H5Dwrite(dataset.id, dataset.type, memory, space, H5P_DEFAULT, values) >= 0;
+  } else if (ok) {
+    ok = hdf5_.H5Dread(dataset.id, dataset.type, memory, space, H5P_DEFAULT, values) >= 0;
+  }
+  if (memory >= 0) hdf5_.H5Sclose(memory);
+  if (space >= 0) hdf5_.H5Sclose(space);
+  return ok;
+}
+
+/// Chunks of one loop over all threads: enough to keep them busy, few enough to hold in memory.
+std::size_t ServedDatasets::chunks_at_once(const ServedDataset& dataset) const {
+  const std::uint64_t by_bytes = 4 * encoded_together_bytes / dataset.chunk_bytes();
+  return std::size_t(std::max(by_bytes, 4 * team_.n_threads()));
+}
+
+}  // namespace tailrace::hdf5_serial
