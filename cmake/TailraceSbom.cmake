@@ -1,7 +1,22 @@
 # What the installed programs and libraries are made of, as this build has found it: tailrace.spdx.json
-# (SPDX 2.3). SOURCE_DATE_EPOCH makes its time of creation that of the sources.
+# (SPDX 2.3). Its time of creation is SOURCE_DATE_EPOCH's, else the commit's, so that two builds of
+# one commit say the same; without both, now.
 
+set(sbom_epoch "$ENV{SOURCE_DATE_EPOCH}")
+if(NOT sbom_epoch AND EXISTS "${PROJECT_SOURCE_DIR}/.git")
+  find_package(Git QUIET)
+  if(Git_FOUND)
+    execute_process(COMMAND "${GIT_EXECUTABLE}" log -1 --format=%ct
+                    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                    OUTPUT_VARIABLE sbom_epoch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+endif()
+set(sbom_epoch_before "$ENV{SOURCE_DATE_EPOCH}")
+if(sbom_epoch)
+  set(ENV{SOURCE_DATE_EPOCH} "${sbom_epoch}")
+endif()
 string(TIMESTAMP sbom_created "%Y-%m-%dT%H:%M:%SZ" UTC)
+set(ENV{SOURCE_DATE_EPOCH} "${sbom_epoch_before}")
 set(sbom_packages "")
 set(sbom_relations "")
 

@@ -61,6 +61,28 @@ if(TAILRACE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
+# Two builds of one commit are equal, bit for bit, wherever they lie and whenever they are made
+# (scripts/check-reproducible): archives hold no times, programs find their libraries relative to
+# themselves, and what is made from the sources is as old as they are (TailraceSbom.cmake). Paths of
+# the sources stay in debug information and assertions unless they are mapped, which costs the
+# compiler's cache what was compiled without: the preset `release` does it.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+  option(TAILRACE_MAP_PATHS "Keep the folders of sources and build out of what is compiled" OFF)
+  if(TAILRACE_MAP_PATHS)
+    # The last one that fits is taken, and the build may lie within the sources.
+    add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=."
+                        "-ffile-prefix-map=${PROJECT_BINARY_DIR}=build")
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    foreach(language C CXX Fortran)
+      set(CMAKE_${language}_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
+      set(CMAKE_${language}_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
+      set(CMAKE_${language}_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
+    endforeach()
+  endif()
+endif()
+
 # Flags that change the code; every object has them.
 add_compile_options(-ffp-contract=off)
 if(TAILRACE_SANITIZE)
