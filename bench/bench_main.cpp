@@ -126,6 +126,7 @@ int run(Session& session, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // As in frontends/cli/main.cpp.
+  cli::text_room() = cli::room_of(STDOUT_FILENO);
   const bool started = start_native_mpi(&argc, &argv);
   int code = cli::exit_done;
   {

@@ -53,16 +53,8 @@ std::string limit_text(const BenchContext& context) {
 }
 
 std::string table_text(const BenchContext& context, const std::vector<Row>& rows) {
-  cli::TextTable table({{"method", false, 24},
-                        {"median s", true},
-                        {"spread", true},
-                        {"MB/s", true},
-                        {"ratio", true},
-                        {"file", true},
-                        {"error", true},
-                        {"x hdf5", true},
-                        {"/ ideal", true},
-                        {"/ lane", true}});
+  cli::TextTable table(
+      "method~20|>median s|>spread|>MB/s|>ratio|>file?1|>error?3|>x hdf5|>/ ideal|>/ lane?2");
   for (const Row& row : rows) {
     const double error = row.checked.error_over_bound;
     table.add_row({row.method, fmt::format("{:.3f}", row.median_s()),
@@ -79,13 +71,8 @@ std::string table_text(const BenchContext& context, const std::vector<Row>& rows
 
 /// Of our rows: what was kept for chunks, what of it was too small or not needed, and the model.
 std::string places_text(const std::vector<Row>& rows) {
-  cli::TextTable table({{"method", false, 24},
-                        {"reserved", true},
-                        {"overflow", true},
-                        {"overhead", true},
-                        {"wait s", true},
-                        {"model s", true},
-                        {"model / measured", true}});
+  cli::TextTable table(
+      "method~20|>reserved|>overflow|>overhead|>wait s|>model s|>model /\nmeasured");
   const auto percent = [](std::uint64_t part, std::uint64_t whole) {
     return whole > 0 ? fmt::format("{:.1f} %",
                                    100.0 * static_cast<double>(part) / static_cast<double>(whole))
@@ -185,16 +172,18 @@ std::string report_text(const BenchContext& context, const MachineFacts& machine
       cli::wrapped(fmt::format("{}: {}", cli::counted(work.fields.size(), "field"), work.source),
                    2) +
       "\n";
-  out += fmt::format("  {} on {} ({} a rank), {} of {} a rank, bound {}\n",
-                     cli::size_text(work.raw_bytes),
-                     cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
-                     cli::counted(options.n_threads, "encode thread"),
-                     cli::counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
-                     error_bound_text(context.setting.bound) +
-                         (options.field_bounds.empty() ? "" : ", some fields their own"));
-  out += fmt::format("  {}, {}, fsync {}; {} after a checked warm-up\n\n", machine.file_system,
-                     limit_text(context), options.fsync ? "inside the time" : "off",
-                     cli::counted(options.n_repeats, "counted run"));
+  const auto line = [&](const std::string& text) { out += "  " + cli::wrapped(text, 4, 2) + "\n"; };
+  line(fmt::format("{} on {} ({} a rank), {} of {} a rank, bound {}",
+                   cli::size_text(work.raw_bytes),
+                   cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
+                   cli::counted(options.n_threads, "encode thread"),
+                   cli::counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
+                   error_bound_text(context.setting.bound) +
+                       (options.field_bounds.empty() ? "" : ", some fields their own")));
+  line(fmt::format("{}, {}, fsync {}; {} after a checked warm-up", machine.file_system,
+                   limit_text(context), options.fsync ? "inside the time" : "off",
+                   cli::counted(options.n_repeats, "counted run")));
+  out += "\n";
   out += table_text(context, rows);
   out += "\n" +
          cli::wrapped(

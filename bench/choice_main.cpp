@@ -109,12 +109,12 @@ std::string csv_rows(const ChoiceRun& run, const ChoiceCell& cell) {
 std::string cells_text(const std::vector<ChoiceCell>& cells) {
   cli::TextTable table({{"bound"},
                         {"W", true},
-                        {"best", false, 12},
+                        {"best", false, 8},
                         {"s", true},
-                        {"auto chose", false, 16},
+                        {"auto chose", false, 10},
                         {"s", true},
-                        {"auto / best", true},
-                        {"later steps", true}});
+                        {"auto\n/ best", true},
+                        {"later\nsteps", true}});
   std::size_t n_within = 0;
   std::size_t n_later = 0;
   for (const ChoiceCell& cell : cells) {
@@ -131,11 +131,13 @@ std::string cells_text(const std::vector<ChoiceCell>& cells) {
     return fmt::format("{} of {} cells ({:.0f} %)", n, cells.size(),
                        100.0 * static_cast<double>(n) / static_cast<double>(cells.size()));
   };
-  return table.text() + fmt::format(
-                            "\nauto is within {:.0f} % of the best candidate in {};\nwithout the "
-                            "time of choosing, "
-                            "which only a field's first step has, in {}\n",
-                            100 * (kWithin - 1), share(n_within), share(n_later));
+  return table.text() + "\n" +
+         cli::wrapped(
+             fmt::format("auto is within {:.0f} % of the best candidate in {}; without the "
+                         "time of choosing, which only a field's first step has, in {}",
+                         100 * (kWithin - 1), share(n_within), share(n_later)),
+             0) +
+         "\n";
 }
 
 Status measure(cli::Session& session, const BenchOptions& options,

@@ -1,4 +1,4 @@
-// Tables of at most 100 columns; CSV and JSON with everything.
+// Tables; CSV and JSON with everything.
 
 #include "codecs_report.hpp"
 
@@ -158,7 +158,7 @@ ordered_json row_json(const CodecsRow& row) {
 std::string codecs_field_text(const CodecsOutcome& outcome) {
   const std::size_t index = outcome.fields.size() - 1;
   cli::TextTable table({{"bound"},
-                        {"codec"},
+                        {"codec", false, 12},
                         {"ratio", true},
                         {"encode\nMB/s", true},
                         {"decode\nMB/s", true},
@@ -187,8 +187,8 @@ std::string codecs_field_text(const CodecsOutcome& outcome) {
 
 std::string codecs_summary_text(const CodecsOutcome& outcome) {
   cli::TextTable table({{"bound"},
-                        {"codec"},
-                        {"fields", true},
+                        {"codec", false, 10},
+                        {.heading = "fields", .right = true, .left_out = 1},
                         {"ratio\n(geometric)", true},
                         {"encode MB/s\n(harmonic)", true},
                         {"decode MB/s\n(harmonic)", true},
@@ -205,9 +205,10 @@ std::string codecs_summary_text(const CodecsOutcome& outcome) {
                    means.n_bad > 0 ? fmt::format("{}", means.n_bad) : ""});
     last_bound = bound;
   }
-  return fmt::format("Means over {}, one core of {}, trz with {}\n{}",
-                     cli::counted(outcome.fields.size(), "field"), outcome.machine.processor,
-                     outcome.instruction_set, table.text());
+  const std::string heading = fmt::format("Means over {}, one core of {}, trz with {}",
+                                          cli::counted(outcome.fields.size(), "field"),
+                                          outcome.machine.processor, outcome.instruction_set);
+  return cli::wrapped(heading, 2) + "\n" + table.text();
 }
 
 std::string codecs_csv(const CodecsOutcome& outcome) {

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_options.hpp"
+#include "cli/help_formatter.hpp"
 #include "concat_hdf5.hpp"
 #include "core/options.hpp"
 #include "core/version.hpp"
@@ -38,6 +39,7 @@ struct Arguments {
 
 std::unique_ptr<CLI::App> make_parser(Arguments& arguments) {
   auto app = std::make_unique<CLI::App>(concat_description, "tailrace bench concat-hdf5");
+  app->formatter(std::make_shared<cli::HelpFormatter>());
   app->add_option("FILE", arguments.files, "Inputs, in the order of their rows.");
   app->add_option("-i,--list", arguments.list_path, "A file that names the inputs, one a line.");
   app->add_option("-o,--output", arguments.output, "Replaced if it is there.")->required();
@@ -74,10 +76,12 @@ nlohmann::ordered_json json_of(const Hdf5ConcatReport& report, int n_ranks) {
 }
 
 void print_report(const Hdf5ConcatReport& report) {
-  fmt::print("{} files, {} datasets ({} empty), {} raw: {} -> {} in {}, {} collective writes\n",
-             report.n_files, report.n_datasets, report.n_empty, cli::size_text(report.raw_bytes),
-             cli::size_text(report.input_bytes), cli::size_text(report.output_bytes),
-             cli::seconds_text(report.total_s), report.n_writes);
+  const std::string summary = fmt::format(
+      "{} files, {} datasets ({} empty), {} raw: {} -> {} in {}, {} collective writes",
+      report.n_files, report.n_datasets, report.n_empty, cli::size_text(report.raw_bytes),
+      cli::size_text(report.input_bytes), cli::size_text(report.output_bytes),
+      cli::seconds_text(report.total_s), report.n_writes);
+  fmt::print("{}\n", cli::wrapped(summary, 2));
   cli::TextTable table({{"stage"}, {"mean s", true}, {"max s", true}});
   for (const Hdf5ConcatStage& stage : report.stages) {
     table.add_row(

@@ -90,7 +90,7 @@ std::string sweep_summary_text(const Sweep& sweep) {
   for (std::size_t first = 0; first < sweep.points.size();) {
     const ErrorBound& bound = sweep.points[first].setting.bound;
     std::size_t last = first;
-    std::vector<cli::TableColumn> columns = {{"method", false, 24}};
+    std::vector<cli::TableColumn> columns = {{"method", false, 20}};
     while (last < sweep.points.size() && sweep.points[last].setting.bound == bound) {
       columns.push_back({bandwidth_text(sweep.points[last].setting.bandwidth), true});
       ++last;

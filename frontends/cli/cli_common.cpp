@@ -47,8 +47,21 @@ int end_of_output(std::string_view program, int code) {
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::ferror(stdout) == 0) return code;
   const Status failure = status_from_errno(errno != 0 ? errno : EIO, "standard output");
-  fmt::print(stderr, "{}: {}\n", program, failure.message());
+  fmt::print(stderr, "{}\n", for_stderr(fmt::format("{}: {}", program, failure.message())));
   return code == exit_done ? exit_resources : code;
+}
+
+std::string for_stderr(std::string_view line) {
+  const TextRoom room = room_of(STDERR_FILENO);
+  if (!room.may_leave_out) return std::string(line);
+  std::string text;
+  while (true) {
+    const std::size_t end = std::min(line.find('\n'), line.size());
+    text += wrapped(line.substr(0, end), 2, 0, room.prose);
+    if (end == line.size()) return text;
+    text += '\n';
+    line.remove_prefix(end + 1);
+  }
 }
 
 verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {
@@ -69,7 +82,7 @@ int Session::fail(const Status& failure) const {
 void Session::remark(std::string_view text) const {
   if (!speaks()) return;
   std::cout.flush();
-  fmt::print(stderr, "tailrace {}: {}\n", command, text);
+  fmt::print(stderr, "{}\n", for_stderr(fmt::format("tailrace {}: {}", command, text)));
   std::fflush(stderr);
 }
 

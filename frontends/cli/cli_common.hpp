@@ -71,6 +71,9 @@ int exit_code(Code code);
 /// line on stderr, that of a failure. Not collective.
 int end_of_output(std::string_view program, int code);
 
+/// A line for stderr: where a person reads it, it goes on below itself; scripts get one line.
+std::string for_stderr(std::string_view line);
+
 /// One command's run: the ranks, and what its messages begin with.
 struct Session {
   MpiSession& mpi;

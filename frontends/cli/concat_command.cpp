@@ -126,21 +126,21 @@ void add_resource_options(CLI::App* sub, verbs::ConcatWords& words) {
                         "metadata twice.");
 }
 
-constexpr std::size_t concat_path_columns = 58;
-
 /// "3 files, first to last (12.4 MB)".
 std::string inputs_text(const verbs::ConcatOutcome& outcome) {
   const std::vector<std::string>& inputs = outcome.request.inputs;
   std::string text = counted(outcome.report.n_files, "file");
   if (!outcome.report.skipped.empty()) text += fmt::format(" of {}", inputs.size());
-  constexpr std::size_t columns_of_each = concat_path_columns / 2 - 2;
+  const std::string bytes = fmt::format(" ({})", size_text(outcome.report.input_bytes));
+  const std::size_t taken = text.size() + bytes.size() + 8;  // "from  ", ", "
   if (inputs.size() == 1) {
-    text += ", " + shorten_middle(inputs.front(), concat_path_columns);
+    text += ", " + fitted(inputs.front(), taken);
   } else if (!inputs.empty()) {
-    text += fmt::format(", {} to {}", shorten_middle(inputs.front(), columns_of_each),
-                        shorten_middle(inputs.back(), columns_of_each));
+    const std::size_t half = (std::max(text_room().table, taken) - taken + 1) / 2;
+    text += fmt::format(", {} to {}", fitted(inputs.front(), taken + half + 2),
+                        fitted(inputs.back(), taken + half + 2));
   }
-  return fmt::format("{} ({})", text, size_text(outcome.report.input_bytes));
+  return text + bytes;
 }
 
 std::string chunks_text(const ConcatReport& report) {
@@ -166,7 +166,7 @@ std::string_view stage_remark(std::string_view stage) {
 
 std::string stage_table(const verbs::ConcatOutcome& outcome) {
   const ConcatReport& report = outcome.report;
-  TextTable table("stage|>mean of ranks|>slowest|");
+  TextTable table("stage|>mean of ranks|>slowest|/20");
   for (const auto& [stage, time] : report.stages) {
     table.add_row({stage, seconds_text(time.mean_s), seconds_text(time.max_s),
                    std::string(stage_remark(stage))});
@@ -184,17 +184,22 @@ std::string concat_text(const verbs::ConcatOutcome& outcome) {
   const std::uint64_t encoded_bytes =
       report.output_bytes - std::min(report.metadata_bytes, report.output_bytes);
   std::string out = fmt::format("from  {}\n", inputs_text(outcome));
-  out += fmt::format("to    {} ({}, metadata {} of it)\n",
-                     shorten_middle(outcome.request.output, concat_path_columns),
-                     size_text(report.output_bytes), size_text(report.metadata_bytes));
-  out += fmt::format("{} of values in {}, {} of them empty; {}, ratio {}\n\n",
-                     size_text(report.raw_bytes), counted(report.n_datasets, "dataset"),
-                     report.n_empty, counted(report.n_rows, "row"),
-                     ratio_text(report.raw_bytes, encoded_bytes));
-  out += fmt::format("chunks  {}\n", chunks_text(report));
-  out += fmt::format("memory  {} of {} a rank, {}, {}\n\n", size_text(report.peak_bytes),
-                     size_text(outcome.request.options.memory_bytes),
-                     counted(report.n_rounds, "round"), counted(report.n_commits, "commit"));
+  const std::string sizes = fmt::format(" ({}, metadata {} of it)", size_text(report.output_bytes),
+                                        size_text(report.metadata_bytes));
+  out += fmt::format("to    {}{}\n", fitted(outcome.request.output, 6 + sizes.size()), sizes);
+  out += wrapped(fmt::format("{} of values in {}, {} of them empty; {}, ratio {}",
+                             size_text(report.raw_bytes), counted(report.n_datasets, "dataset"),
+                             report.n_empty, counted(report.n_rows, "row"),
+                             ratio_text(report.raw_bytes, encoded_bytes)),
+                 2) +
+         "\n\n";
+  out += wrapped("chunks  " + chunks_text(report), 8) + "\n";
+  out +=
+      wrapped(fmt::format("memory  {} of {} a rank, {}, {}", size_text(report.peak_bytes),
+                          size_text(outcome.request.options.memory_bytes),
+                          counted(report.n_rounds, "round"), counted(report.n_commits, "commit")),
+              8) +
+      "\n\n";
   return out + stage_table(outcome);
 }
 

@@ -67,7 +67,7 @@ std::string recover_verdict(const verbs::RecoverOutcome& outcome) {
 
 std::string recover_text(const verbs::RecoverOutcome& outcome) {
   const RecoverReport& report = outcome.report;
-  std::string out = recover_verdict(outcome) + "\n";
+  std::string out = wrapped(recover_verdict(outcome), 2) + "\n";
   for (const std::string& finding : report.findings) out += "  " + wrapped(finding, 4, 2) + "\n";
   if (report.actions.empty()) return out;
   out += report.applied ? "done:\n" : "would be done (--apply):\n";

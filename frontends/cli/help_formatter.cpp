@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
 
 #include "cli_common.hpp"
 
@@ -35,7 +39,86 @@ std::string entry(const std::string& name, const std::string& text) {
   return out + "\n";
 }
 
+constexpr std::size_t indent_of_commands = 2;
+constexpr std::size_t indent_of_rest = 6;
+
+std::size_t indent_of(std::string_view line) {
+  return std::min(line.find_first_not_of(' '), line.size());
+}
+
+bool is_command(std::string_view line) {
+  constexpr std::array programs = {"tailrace ", "mpiexec ", "h5repack "};
+  line.remove_prefix(indent_of(line));
+  return std::ranges::any_of(programs, [&](const char* p) { return line.starts_with(p); });
+}
+
+/// Where the text of "  name   text" begins; 0: the line is no entry.
+std::size_t text_of_entry(std::string_view line) {
+  const std::size_t gap = line.find("  ", indent_of(line));
+  if (gap == std::string_view::npos) return 0;
+  return std::min(line.find_first_not_of(' ', gap), line.size()) % line.size();
+}
+
+/// A text as it is written, in the columns that there are.
+std::string broken_anew(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  std::string command;
+  std::string paragraph;
+  std::size_t column = 0;  // Where the paragraph's lines go on.
+  const auto end_paragraph = [&] {
+    const std::size_t indent = indent_of(paragraph);
+    if (!paragraph.empty()) {
+      out += paragraph.substr(0, indent) + wrapped(paragraph.substr(indent), column, indent) + "\n";
+    }
+    if (!command.empty()) out += folded_examples(command, text_room().prose);
+    paragraph.clear();
+    command.clear();
+  };
+  for (std::string line; std::getline(lines, line);) {
+    if (command.ends_with("\\\n")) {
+      command += line + "\n";
+    } else if (indent_of(line) == line.size()) {
+      end_paragraph();
+      out += "\n";
+    } else if (is_command(line)) {
+      end_paragraph();
+      command = line + "\n";
+    } else if (const std::size_t entry = text_of_entry(line);
+               entry == 0 && !paragraph.empty() && indent_of(line) == column) {
+      paragraph += " " + line.substr(column);
+    } else {
+      end_paragraph();
+      paragraph = line;
+      column = entry > 0 ? entry : indent_of(line);
+    }
+  }
+  end_paragraph();
+  return out;
+}
+
 }  // namespace
+
+std::string folded_examples(const std::string& examples, std::size_t columns) {
+  std::istringstream lines(examples);
+  std::string out;
+  bool goes_on = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool command = goes_on || indent_of(line) == indent_of_commands;
+    goes_on = line.ends_with('\\');
+    while (line.size() > columns) {
+      // The backslash needs room, too, and an option stays with its value.
+      const std::size_t last = columns - (command ? 2 : 0);
+      std::size_t space = command ? line.rfind(" --", last) : std::string::npos;
+      if (space == std::string::npos || space <= indent_of(line)) space = line.rfind(' ', last);
+      if (space == std::string::npos || space <= indent_of_rest) break;
+      out += line.substr(0, space) + (command ? " \\\n" : "\n");
+      line = std::string(indent_of_rest, ' ') + line.substr(space + 1);
+    }
+    out += line + "\n";
+  }
+  return out;
+}
 
 OptionValue value_of(const CLI::Option& option) {
   const std::string unit = option.get_type_name();
@@ -77,6 +160,14 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
     text.erase(at, 1);
   }
   return text;
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return broken_anew(CLI::Formatter::make_description(app));
+}
+
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+  return broken_anew(CLI::Formatter::make_footer(app));
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {

@@ -20,6 +20,7 @@
 #include "codec/trz/kernels/isa.hpp"
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
+#include "core/utf8.hpp"
 #include "describe/field_attributes.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "help_formatter.hpp"
@@ -114,29 +115,34 @@ std::string instruction_sets() {
       if (trz::isa_supported(isa)) present.append(" ").append(trz::isa_name(isa));
     }
   }
-  return fmt::format("kernels  for {}; this processor has {}\n", compiled, present);
+  return fmt::format("kernels  for {}; this processor has {}", compiled, present);
 }
 
 /// What `tailrace --version` prints: what this program is made of, and which codecs it can reach.
 std::string version_text() {
   std::string out = fmt::format("tailrace {}\n", TAILRACE_VERSION);
-  out += fmt::format("commit   {}\n", build_commit);
-  out += fmt::format("built    by {}, {}; uses {} here\n", build_compiler, build_type,
-                     trz::isa_name(trz::best_isa()));
-  out += instruction_sets();
-  out += fmt::format("HDF5     {} (built against {})\n", hdf5_library_version(), build_hdf5);
-  out += fmt::format("MPI      {}\n", mpi_version());
-  out += "codecs   built in:";
+  constexpr std::size_t column = 9;
+  const auto line = [&](std::string_view text) { out += wrapped(text, column) + "\n"; };
+  line(fmt::format("commit   {}", build_commit));
+  line(fmt::format("built    by {}, {}; uses {} here", build_compiler, build_type,
+                   trz::isa_name(trz::best_isa())));
+  line(instruction_sets());
+  line(fmt::format("HDF5     {} (built against {})", hdf5_library_version(), build_hdf5));
+  line(fmt::format("MPI      {}", mpi_version()));
+  std::string codecs = "codecs   built in:";
   std::string plugins;
   for (const CodecEntry* codec : codec_registry()) {
-    if (!codec->plugin) out += fmt::format(" {}", codec->name);
+    if (!codec->plugin) codecs += fmt::format(" {}", codec->name);
     if (!codec->plugin || codec->variants.empty()) continue;
-    plugins += fmt::format("         {}: {}\n", codec->name, plugin_state(*codec));
+    const std::string state = fmt::format("{}: {}", codec->name, plugin_state(*codec));
+    plugins += std::string(column, ' ') + wrapped(state, column + 2, column) + "\n";
   }
-  out += '\n' + plugins;
-  out += "layouts ";
-  for (const LayoutEntry& layout : layout_registry()) out += fmt::format(" {}", layout.name);
-  out += "\nplug-in folders\n";
+  line(codecs);
+  out += plugins;
+  std::string layouts = "layouts ";
+  for (const LayoutEntry& layout : layout_registry()) layouts += fmt::format(" {}", layout.name);
+  line(layouts);
+  out += "plug-in folders\n";
   for (const std::string& folder : plugin_folders("")) {
     out += fmt::format("         {}{}\n", folder, is_directory(folder) ? "" : "  (not there)");
   }
@@ -167,6 +173,16 @@ std::unique_ptr<CLI::App> make_parser(bool& version, std::map<std::string, Comma
   return app;
 }
 
+/// What the parser says of a first word that is no command, and which one may have been meant.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word.starts_with('-')) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, known));
+}
+
 /// Parse, and do what is asked. Exit code.
 int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
   bool version = false;
@@ -185,7 +201,10 @@ int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const std::string command = command_name();
     const std::string program = command.empty() ? "tailrace" : "tailrace " + command;
-    if (speaks) fmt::print(stderr, "{0}: {1}; see {0} --help\n", program, error.what());
+    const std::string unknown = command.empty() ? unknown_command(*app, argc, argv) : "";
+    const std::string line =
+        fmt::format("{0}: {1}; see {0} --help", program, unknown.empty() ? error.what() : unknown);
+    if (speaks) fmt::print(stderr, "{}\n", for_stderr(line));
     return exit_usage;
   }
   if (version) {
@@ -205,6 +224,7 @@ int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
 int main(int argc, char** argv) {
   // A file that would grow beyond `ulimit -f` is an error with a message, not a silent end.
   std::signal(SIGXFSZ, SIG_IGN);
+  text_room() = room_of(STDOUT_FILENO);
   if (argc >= 2 && std::strcmp(argv[1], "bench") == 0) become_bench(argc, argv);
   MpiSession mpi(&argc, &argv);
   const std::unique_ptr<Comm> comm = mpi.world();

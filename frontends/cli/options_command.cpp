@@ -22,12 +22,9 @@ Examples:
       its values, who serves it, and which ranks must give it alike
 )help";
 
-constexpr std::size_t terminal_columns = 80;
-
 template <class Entry>
 std::string entry_text(const Entry& entry) {
-  return fmt::format("  {}={}\n      {}\n", entry.name, entry.values,
-                     wrapped(entry.meaning, 6, 6, terminal_columns));
+  return fmt::format("  {}={}\n      {}\n", entry.name, entry.values, wrapped(entry.meaning, 6, 6));
 }
 
 /// One option with all that its row in docs/options.md says; "" if this is not its name.
@@ -36,9 +33,11 @@ std::string option_text(const Entries& entries, std::string_view name, const cha
   const auto found =
       std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end()) return "";
-  return fmt::format("Option of a {}\n{}      served by: {}; given alike by: {}\n", owner,
-                     entry_text(*found), served_by_text(found->engines),
-                     agreement_text(found->agreement));
+  const std::string whom =
+      fmt::format("served by: {}; given alike by: {}", served_by_text(found->engines),
+                  agreement_text(found->agreement));
+  return fmt::format("Option of a {}\n{}      {}\n", owner, entry_text(*found),
+                     wrapped(whom, 6, 6));
 }
 
 /// The settings of a codec, or those that are a setting's.
@@ -49,8 +48,8 @@ std::string codec_text(std::string_view name) {
     const bool has = std::find(own.begin(), own.end(), name) != own.end();
     if (name.empty() || has || codec->name == name) {
       const std::string names = fmt::format("{}", fmt::join(own, ", "));
-      text += fmt::format("  {:<12}{}\n", codec->name,
-                          names.empty() ? "-" : wrapped(names, 14, 14, terminal_columns));
+      text +=
+          fmt::format("  {:<12}{}\n", codec->name, names.empty() ? "-" : wrapped(names, 14, 14));
     }
   }
   return text.empty() ? text : "Settings of codecs, behind codec=NAME\n" + text;

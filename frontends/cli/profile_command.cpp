@@ -124,7 +124,7 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
   if (!arguments.quiet) {
     for (const std::string& remark : outcome.remarks) session.remark(remark);
     if (!json.to_stdout()) {
-      fmt::print("codecs on {}\nsaved as {}\n", outcome.data, arguments.output);
+      fmt::print("{}\nsaved as {}\n", wrapped("codecs on " + outcome.data, 2), arguments.output);
     }
   }
   return Status();

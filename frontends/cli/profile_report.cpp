@@ -64,8 +64,8 @@ void add_curve(TextTable& table, const std::string& codec, const ThroughputCurve
 std::string curves_table(const MachineProfile& profile, bool encode) {
   TextTable table(
       std::string(encode ? "encode" : "decode") +
-      "~8|>points|>bits a\nvalue|>MB/s\nat 1|>\nat 4|>\nat 16|>fit:\nCmax|>\nup to|>\nCmin|"
-      ">\na|>off\nby");
+      "~14|>points?1|>bits a\nvalue|>MB/s\nat 1|>\nat 4|>\nat 16|>fit:\nCmax|>\nup to?3|>\nCmin|"
+      ">\na?2|>off\nby");
   for (const CodecProfile& codec : profile.codecs) {
     if (encode) {
       add_curve(table, codec.codec, codec.encode, codec.encode_points);
@@ -101,8 +101,8 @@ void add_roofline(TextTable& table, const std::string& what, const Roofline& roo
 
 std::string rooflines_table(const MachineProfile& profile) {
   TextTable table(
-      "storage|>ranks|>sizes\nof a rank|>MB/s at\n1 MB|>\n16 MB|>\n256 MB|>fit: "
-      "each\ndoubling|>\nceiling|>\nfrom|>off\nby|");
+      "storage|>ranks|>sizes\nof a rank?1|>MB/s at\n1 MB|>\n16 MB|>\n256 MB|>fit: "
+      "each\ndoubling|>\nceiling|>\nfrom?2|>off\nby|");
   for (const Roofline& roofline : profile.write.rooflines()) {
     add_roofline(table, "write", roofline, profile.write_points);
   }
@@ -114,9 +114,12 @@ std::string rooflines_table(const MachineProfile& profile) {
 
 std::string heading(const MachineProfile& profile) {
   if (profile.built_in) return "Built-in profile: typical values, nobody has measured\n";
-  return fmt::format("{}: {}, {}; {} in {}; {}, {}, Tailrace {}\n", profile.host, profile.processor,
-                     counted(profile.n_cores, "core"), profile.file_system, profile.folder,
-                     counted(profile.n_ranks, "rank"), profile.date, profile.tailrace_version);
+  return wrapped(fmt::format("{}: {}, {}; {} in {}; {}, {}, Tailrace {}", profile.host,
+                             profile.processor, counted(profile.n_cores, "core"),
+                             profile.file_system, profile.folder, counted(profile.n_ranks, "rank"),
+                             profile.date, profile.tailrace_version),
+                 2) +
+         "\n";
 }
 
 std::string latencies(const MachineProfile& profile) {
@@ -128,7 +131,7 @@ std::string latencies(const MachineProfile& profile) {
   text += fmt::format(", a small file {}; block {}", latency_text(profile.commit_s),
                       size_text(profile.block_bytes));
   if (profile.stripe_bytes > 0) text += ", stripe " + size_text(profile.stripe_bytes);
-  return text + "\n";
+  return wrapped(text, 2) + "\n";
 }
 
 /// What a step costs beside its bytes.
@@ -140,7 +143,7 @@ std::string step_text(const MachineProfile& profile) {
                      known ? "" : " (typical)", latency_text(step.messages.latency_s),
                      latency_text(step.messages.overhead_s),
                      latency_text(step.messages.byte_s * 1e6), latency_text(step.messages.wait_s)),
-                 0) +
+                 2) +
          "\n" +
          wrapped(fmt::format("a step{}: values copied at {} MB/s; at rank 0: {} a number, {} a "
                              "record, {} a chunk in the index, {} a dataset, {} a commit",
@@ -148,7 +151,7 @@ std::string step_text(const MachineProfile& profile) {
                              mb_text(step.copy_bytes_per_s), latency_text(step.number_s),
                              latency_text(step.record_s), latency_text(step.index_s),
                              latency_text(step.dataset_s), latency_text(step.commit_s)),
-                 0) +
+                 2) +
          "\n";
 }
 

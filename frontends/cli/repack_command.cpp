@@ -62,10 +62,11 @@ constexpr const char* repack_footer =
   NaN, infinite and fill values come back exactly, or the chunk is stored without compression.
 
 Keys of --field 'GLOB:key=value,...':
-  codec=NAME   bound=MODE=VALUE or none   chunk=SIZE or SHAPE   verify=on|off|auto
-  layout=NAME  fill=NUMBER (kept exactly, and left out of the range)  raw-fallback=on|off
+  codec=NAME, bound=MODE=VALUE or none, chunk=SIZE or SHAPE, verify=on|off|auto,
+  layout=NAME, fill=NUMBER (kept exactly, and left out of the range), raw-fallback=on|off,
   and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see train-book), ...
-  GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
+
+GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
 
 Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
 needs about 700 bytes for each of its own chunks, for their boxes and the chunk index.

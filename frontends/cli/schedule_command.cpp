@@ -43,8 +43,9 @@ Examples:
 
 constexpr const char* schedule_footer =
     R"help(Instance (JSON, seconds since the iteration began):
-  {"iteration_s": 4, "jobs": [{"name": "rho #0", "encode_s": 0.031, "write_s": 0.012}, ...],
-   "obstacles": {"main": [[0.3, 0.7], ...], "io": [[0, 0.1], ...]}}
+  {"iteration_s": 4,
+    "jobs": [{"name": "rho #0", "encode_s": 0.031, "write_s": 0.012}, ...],
+      "obstacles": {"main": [[0.3, 0.7], ...], "io": [[0, 0.1], ...]}}
   A job is encoded on the main lane, then written on the I/O lane; neither while the application
   needs that lane (an obstacle), nor interrupted. The makespan is the end of the last write.
   "name", "iteration_s" and lanes without obstacles may be left out.

@@ -40,20 +40,21 @@ std::string heading(const ScheduleReport& report) {
     encode_s += job.encode_s;
     write_s += job.write_s;
   }
-  std::string text = fmt::format(
-      "{}: {}, encode {} and write {} in all; {} on the main lane, {} on the I/O lane\n",
-      report.source, counted(shop.jobs.size(), "job"), instance_seconds(encode_s),
-      instance_seconds(write_s), counted(shop.obstacles.main.size(), "obstacle"),
-      counted(shop.obstacles.io.size(), "obstacle"));
-  text += fmt::format("no plan ends before {}", instance_seconds(report.best_bound_s));
+  std::string text =
+      fmt::format("{}: {}, encode {} and write {} in all; {} on the main lane, {} on the I/O lane",
+                  report.source, counted(shop.jobs.size(), "job"), instance_seconds(encode_s),
+                  instance_seconds(write_s), counted(shop.obstacles.main.size(), "obstacle"),
+                  counted(shop.obstacles.io.size(), "obstacle"));
+  text = wrapped(text, 2) + "\n";
+  std::string second = fmt::format("no plan ends before {}", instance_seconds(report.best_bound_s));
   if (report.best_bound_source != "lower bound") {
-    text += fmt::format(" (proven by {}; lower bound {})", report.best_bound_source,
-                        instance_seconds(report.lower_bound_s));
+    second += fmt::format(" (proven by {}; lower bound {})", report.best_bound_source,
+                          instance_seconds(report.lower_bound_s));
   }
   if (shop.iteration_s > 0) {
-    text += fmt::format("; the iteration takes {}", instance_seconds(shop.iteration_s));
+    second += fmt::format("; the iteration takes {}", instance_seconds(shop.iteration_s));
   }
-  return text + "\n\n";
+  return text + wrapped(second, 2) + "\n\n";
 }
 
 // --- the chart ----------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ bool ScheduleReport::optimal(double makespan_s) const {
 std::string schedule_table(const ScheduleReport& report) {
   const double iteration_s = report.instance.shop.iteration_s;
   TextTable table(
-      "scheduler|>makespan|>above\nthe bound|>beyond the\niteration|>time\nto plan|\nvalid|");
+      "scheduler|>makespan|>above\nthe bound|>beyond the\niteration|>time\nto plan|\nvalid|/12");
   std::string problems;
   for (const CheckedPlan& checked : report.plans) {
     const std::string plan_time = planning_time(checked.plan_s);
@@ -176,7 +177,7 @@ std::string schedule_table(const ScheduleReport& report) {
                    checked.problem.empty() ? "yes" : "NO",
                    report.optimal(makespan_s) ? "optimal" : ""});
     if (!checked.problem.empty()) {
-      problems += fmt::format("{}: {}\n", checked.scheduler, checked.problem);
+      problems += wrapped(checked.scheduler + ": " + checked.problem, 2) + "\n";
     }
   }
   return heading(report) + table.text() + problems;

@@ -130,31 +130,6 @@ std::string troff_lines(const std::string& text) {
   return out;
 }
 
-/// Lines of examples within 80 columns: commands go on behind a backslash, remarks as they are.
-std::string folded_examples(const std::string& examples) {
-  constexpr std::size_t kColumns = 70;
-  constexpr std::size_t kIndentOfCommands = 2;
-  constexpr std::size_t kIndentOfRest = 6;
-  std::istringstream lines(examples);
-  std::string out;
-  bool goes_on = false;
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    const bool command = goes_on || indent == kIndentOfCommands;
-    goes_on = line.ends_with('\\');
-    while (line.size() > kColumns) {
-      // An option stays with its value.
-      std::size_t space = command ? line.rfind(" --", kColumns) : std::string::npos;
-      if (space == std::string::npos || space <= indent) space = line.rfind(' ', kColumns);
-      if (space == std::string::npos || space <= kIndentOfRest) break;
-      out += line.substr(0, space) + (command ? " \\\n" : "\n");
-      line = std::string(kIndentOfRest, ' ') + line.substr(space + 1);
-    }
-    out += line + "\n";
-  }
-  return out;
-}
-
 std::string option_heading(const OptionPage& option) {
   std::string out;
   for (const std::string& name : option.names) {
@@ -230,7 +205,7 @@ std::string man_page(const CommandPage& page, const std::vector<CommandPage>& al
     }
   }
   if (!page.examples.empty()) {
-    out += fmt::format(".SH EXAMPLES\n.nf\n{}.fi\n", troff(folded_examples(page.examples)));
+    out += fmt::format(".SH EXAMPLES\n.nf\n{}.fi\n", troff(folded_examples(page.examples, 70)));
   }
   return out + exit_section + (page.name.empty() ? "" : ".SH SEE ALSO\n\\fBtailrace\\fR(1)\n");
 }

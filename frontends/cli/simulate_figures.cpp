@@ -209,13 +209,13 @@ Result<PaperFigure> compute_figure(unsigned number, const SimulatePlan& asked) {
 }
 
 std::string figure_table(const PaperFigure& figure) {
-  std::string text = figure.title + "\n";
+  std::string text = wrapped(figure.title, 2) + "\n";
   std::string said;
   for (std::size_t p = 0; p < figure.panels.size(); ++p) {
     const FigurePanel& panel = figure.panels[p];
     if (figure.settings[p] != said) text += "\n" + figure.settings[p];
     said = figure.settings[p];
-    text += fmt::format("\n{}; {}\n", panel.title, panel.y_label);
+    text += "\n" + wrapped(panel.title + "; " + panel.y_label, 2) + "\n";
     std::vector<TableColumn> columns = {{.heading = panel.x_label, .least_width = 12}};
     for (const double x : panel.series.front().x) {
       columns.push_back({.heading = fmt::format("{:g}", x), .right = true});
@@ -245,6 +245,18 @@ std::string figure_csv(const PaperFigure& figure) {
   return text;
 }
 
+namespace {
+
+/// Without the breaks of a terminal's width, behind which lines are indented.
+std::string unbroken(std::string text) {
+  for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
+    text.replace(at, 3, " ");
+  }
+  return text;
+}
+
+}  // namespace
+
 nlohmann::ordered_json figure_json(const PaperFigure& figure) {
   nlohmann::ordered_json document = document_of("simulate");
   document["simulated"] = true;
@@ -254,7 +266,7 @@ nlohmann::ordered_json figure_json(const PaperFigure& figure) {
   for (std::size_t p = 0; p < figure.panels.size(); ++p) {
     const FigurePanel& panel = figure.panels[p];
     nlohmann::ordered_json entry = {{"title", panel.title},
-                                    {"settings", figure.settings[p]},
+                                    {"settings", unbroken(figure.settings[p])},
                                     {"x", panel.x_label},
                                     {"y", panel.y_label},
                                     {"series", nlohmann::ordered_json::array()}};

@@ -138,8 +138,8 @@ std::string simulate_heading(const SimulatePlan& plan, double wall_s) {
 std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& result) {
   TextTable table(
       "output|>overhead|>+-|>an\niteration|>a "
-      "rank:\nexposed|>\ndelayed|>no\nmemory|>late:\nmain|>\nI/"
-      "O|>longest\ndelay|>\nwrites|>\nwritten");
+      "rank:\nexposed|>\ndelayed|>no\nmemory|>late:\nmain?1|>\nI/"
+      "O?1|>longest\ndelay?3|>\nwrites?2|>\nwritten?2");
   for (const VirtualModeResult& mode : result.modes) {
     const VirtualIteration mean = mean_of(mode);
     const OverheadSpread spread = overhead_spread(mode);
@@ -197,11 +197,12 @@ std::string step_table(const SimulatePlan& plan, const VirtualRunResult& result)
     constants_text += ", messages by typical values";
   }
   return "\n" + table.text() +
-         fmt::format(
-             "  share: of the computation, waited for; in brackets: beside it, by rank 0\n"
-             "  by {}:\n  a message {:.3g} us and {:.3g} us a MB\n",
-             constants_text, constants.messages.message_s(0) * 1e6,
-             constants.messages.byte_s * 1e12);
+         "  share: of the computation, waited for; in brackets: beside it, by rank 0\n  " +
+         wrapped(
+             fmt::format("by {}: a message {:.3g} us and {:.3g} us a MB", constants_text,
+                         constants.messages.message_s(0) * 1e6, constants.messages.byte_s * 1e12),
+             4, 2) +
+         "\n";
 }
 
 nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan) {

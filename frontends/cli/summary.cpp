@@ -19,7 +19,6 @@ namespace {
 /// More fields than this do not fit one screen: then the biggest are shown.
 constexpr std::size_t most_fields_shown = 30;
 constexpr std::size_t fields_shown_of_many = 25;
-constexpr std::size_t most_path_columns = 64;
 
 /// The fields to show, biggest first if there are too many, else in the order of the file.
 std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
@@ -74,7 +73,7 @@ std::string group_of_all(const std::vector<FieldReport>& fields) {
 std::string field_table(const verbs::RepackReport& outcome, const std::string& group) {
   const std::vector<FieldReport>& fields = outcome.step.fields;
   TextTable table(
-      "field~14|type|shape~9|codec~8|bound~8|>absolute\nbound|>error,\nof "
+      "field~14|type?1|shape~9?2|codec~16|bound~8|>absolute\nbound?3|>error,\nof "
       "bound|>ratio|>encoded|>encode\nMB/s");
   const std::vector<std::size_t> shown = shown_fields(fields);
   for (const std::size_t f : shown) add_field_row(table, fields[f], group);
@@ -277,7 +276,7 @@ std::string with_unit(const std::string& throughput) {
 
 std::string time_lines(const verbs::RepackReport& outcome) {
   const StepReport& report = outcome.step;
-  TextTable table("|>|>|");
+  TextTable table("|>|>|/20");
   const auto line = [&](const char* what, double seconds, const std::string& speed,
                         const std::string& remark) {
     table.add_row({what, seconds_text(seconds), speed, remark});
@@ -321,11 +320,12 @@ std::string time_lines(const verbs::RepackReport& outcome) {
 std::string summary_text(const verbs::RepackReport& outcome) {
   const StepReport& report = outcome.step;
   const std::string group = group_of_all(report.fields);
+  const std::string input =
+      fmt::format(" ({}, {})", outcome.input_format, size_text(outcome.input_bytes));
   std::string out =
-      fmt::format("from  {} ({}, {})\n", shorten_middle(outcome.input_path, most_path_columns),
-                  outcome.input_format, size_text(outcome.input_bytes));
-  out += fmt::format("to    {} ({})\n", shorten_middle(outcome.output_path, most_path_columns),
-                     size_text(report.file_bytes));
+      fmt::format("from  {}{}\n", fitted(outcome.input_path, 6 + input.size()), input);
+  const std::string output = fmt::format(" ({})", size_text(report.file_bytes));
+  out += fmt::format("to    {}{}\n", fitted(outcome.output_path, 6 + output.size()), output);
   out += fmt::format(
       "{}\n\n", wrapped(fmt::format("{} of values in {}{}, ratio {}", size_text(report.raw_bytes),
                                     counted(report.fields.size(), "field"), group_remark(group),
@@ -417,8 +417,8 @@ const char* objective_text(Objective objective) {
 std::string why_text(const verbs::RepackReport& outcome) {
   const StepReport& report = outcome.step;
   TextTable table(
-      "field~14|candidate~22|>ratio|>encoded|>encoded,\nmeasured|>encode\nms|>encode,\nmeasured|>"
-      "write\nms|>alone\nms");
+      "field~12|candidate~16|>ratio?1|>encoded|>encoded,\nmeasured|>encode\nms|>encode,\nmeasured|>"
+      "write\nms?2|>alone\nms");
   std::vector<std::string> paths;
   for (const FieldReport& field : report.fields) {
     if (!field.candidates.empty()) paths.push_back(field.path);

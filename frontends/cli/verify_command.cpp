@@ -41,7 +41,7 @@ constexpr const char* verify_footer =
 of another shape, 2 usage or bad input, 3 storage or memory gave out.)";
 
 std::string verdict_text(const verbs::VerifyConcatReport& report) {
-  TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks|>time|verdict");
+  TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks?1|>time|verdict");
   table.add_row({fmt::format("{}", report.inputs.size()), fmt::format("{}", report.n_datasets),
                  fmt::format("{}", report.n_empty),
                  report.keys.empty() ? "" : fmt::format("{}", report.keys.size()),
@@ -49,15 +49,16 @@ std::string verdict_text(const verbs::VerifyConcatReport& report) {
                  fmt::format("{}", report.n_ranks), seconds_text(report.total_s),
                  report.ok() ? "ok" : "FAILED"});
   std::string text = table.text();
-  for (const std::string& line : report.findings.lines) text += line + "\n";
+  for (const std::string& line : report.findings.lines) text += wrapped(line, 2) + "\n";
   const std::uint64_t n_more = report.findings.n_all - report.findings.lines.size();
   if (n_more > 0) text += fmt::format("and {} more\n", n_more);
   for (const std::string& key : report.keys) text += fmt::format("key {}\n", key);
-  return text + (report.ok() ? fmt::format("{} is the concatenation of {}\n", report.output,
-                                           counted(report.inputs.size(), "input"))
-                             : fmt::format("{} differs from the concatenation of {}: {}\n",
-                                           report.output, counted(report.inputs.size(), "input"),
-                                           counted(report.findings.n_all, "difference")));
+  const std::string inputs = counted(report.inputs.size(), "input");
+  const std::string verdict =
+      report.ok() ? fmt::format("{} is the concatenation of {}", report.output, inputs)
+                  : fmt::format("{} differs from the concatenation of {}: {}", report.output,
+                                inputs, counted(report.findings.n_all, "difference"));
+  return text + wrapped(verdict, 2) + "\n";
 }
 
 /// The inputs of a concatenation may stand where the two files stand.

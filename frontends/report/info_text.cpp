@@ -35,7 +35,7 @@ std::string space_line(const verbs::SpaceInfo& space) {
     out += fmt::format(" ({} in {} between pieces)", size_text(space.gap_bytes),
                        counted(space.n_gaps, "gap"));
   }
-  return out + "\n";
+  return wrapped(out, 2) + "\n";
 }
 
 /// The chunks of the fields that were asked for, in the order of their positions.
@@ -63,8 +63,8 @@ std::string info_text(const InfoReport& report) {
   for (const FieldInfo& field : report.fields) paths.push_back(field.field.path);
   const std::string group = common_group(paths);
   TextTable table(
-      "field~14|type|shape~9|chunk\nshape~9|>chunks|filters~9|>stored|>ratio|bound~9|>"
-      "absolute\nbound|>error,\nof bound");
+      "field~14|type?2|shape~9|chunk\nshape~9?4|>chunks?3|filters~9|>stored|>ratio|bound~9|>"
+      "absolute\nbound?1|>error,\nof bound");
   for (const FieldInfo& field : report.fields) {
     const FieldAttributes& attributes = field.attributes;
     const bool lossy = attributes.bound_of_error() > 0;
@@ -85,10 +85,13 @@ std::string info_text(const InfoReport& report) {
   }
   std::uint64_t raw_bytes = 0;
   for (const FieldInfo& field : report.fields) raw_bytes += field.raw_bytes();
-  std::string out = fmt::format("{}\n{}, {}, {} with {} of values{}, ratio {}\n\n", report.path,
-                                report.format, size_text(report.file_bytes),
-                                counted(report.fields.size(), "field"), size_text(raw_bytes),
-                                group_remark(group), ratio_text(raw_bytes, report.file_bytes));
+  std::string out = fitted(report.path, 0) + "\n";
+  out += wrapped(fmt::format("{}, {}, {} with {} of values{}, ratio {}", report.format,
+                             size_text(report.file_bytes), counted(report.fields.size(), "field"),
+                             size_text(raw_bytes), group_remark(group),
+                             ratio_text(raw_bytes, report.file_bytes)),
+                 2) +
+         "\n\n";
   if (!table.empty()) out += table.text() + "\n";
   if (report.hdf5) out += space_line(report.space);
   return out + chunk_lists(report);

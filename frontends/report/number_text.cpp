@@ -3,10 +3,15 @@
 #include "number_text.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 namespace tailrace::report {
 
@@ -83,6 +88,39 @@ std::size_t byte_of_character(std::string_view text, std::size_t n_characters) {
 
 }  // namespace
 
+TextRoom& text_room() {
+  static TextRoom room;
+  return room;
+}
+
+TextRoom room_of(int descriptor) {
+  constexpr std::size_t usual_columns = 80;
+  constexpr std::size_t least_columns = 40;   // Below this a word has a line to itself.
+  constexpr std::size_t prose_columns = 100;  // Longer lines are hard to read.
+  std::size_t said = 0;
+  if (const char* text = std::getenv("COLUMNS"); text != nullptr) {
+    const char* end = text + std::strlen(text);
+    if (std::from_chars(text, end, said).ptr != end) said = 0;
+  }
+  winsize size{};
+  const bool terminal = ::isatty(descriptor) == 1;
+  if (terminal) ::ioctl(descriptor, TIOCGWINSZ, &size);
+  if (said == 0) said = size.ws_col;
+  TextRoom room;
+  room.may_leave_out = terminal && size.ws_col > 0;
+  if (said > 0 || terminal) {
+    room.table = std::max(said > 0 ? said : usual_columns, least_columns);
+    room.prose = std::min(room.table, prose_columns);
+  }
+  return room;
+}
+
+std::string fitted(std::string_view text, std::size_t taken) {
+  const TextRoom& room = text_room();
+  if (!room.may_leave_out) return std::string(text);
+  return shorten_middle(text, std::max<std::size_t>(room.table, taken + 16) - taken);
+}
+
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }
@@ -99,6 +137,7 @@ std::string shorten_middle(std::string_view text, std::size_t width) {
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column,
                     std::size_t width) {
+  if (width == 0) width = text_room().prose;
   std::string lines;
   std::size_t column = first_column;
   while (!text.empty()) {

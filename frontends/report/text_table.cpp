@@ -2,10 +2,12 @@
 
 #include "text_table.hpp"
 
-#include <algorithm>
-#include <utility>
+#include <fmt/format.h>
 
-#include "number_text.hpp"
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <utility>
 
 namespace tailrace::report {
 namespace {
@@ -26,6 +28,32 @@ std::pair<std::string, std::string> heading_lines(const std::string& heading) {
   return {heading.substr(0, newline), heading.substr(newline + 1)};
 }
 
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// Take a mark and its number from the end of a heading. "MB/s" and "at 16" have none.
+bool take_mark(std::string_view& heading, TableColumn& column) {
+  std::size_t at = heading.size();
+  while (at > 0 && is_digit(heading[at - 1])) --at;
+  if (at == heading.size() || at == 0) return false;
+  const char mark = heading[at - 1];
+  if (mark != '~' && mark != '/' && mark != '?') return false;
+  std::size_t number = 0;
+  std::from_chars(heading.data() + at, heading.data() + heading.size(), number);
+  (mark == '?' ? column.left_out : column.least_width) = number;
+  column.wraps = column.wraps || mark == '/';
+  heading = heading.substr(0, at - 1);
+  return true;
+}
+
+/// Lines of a cell in a column of this width.
+std::vector<std::string> cell_lines(const std::string& cell, bool wraps, std::size_t width) {
+  if (!wraps || display_width(cell) <= width) return {shorten_middle(cell, width)};
+  std::vector<std::string> lines;
+  std::istringstream all(wrapped(cell, 0, 0, width));
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  return lines;
+}
+
 }  // namespace
 
 TextTable::TextTable(std::string_view columns) {
@@ -35,11 +63,8 @@ TextTable::TextTable(std::string_view columns) {
     TableColumn& column = columns_.emplace_back();
     column.right = heading.starts_with('>');
     if (column.right) heading.remove_prefix(1);
-    const std::size_t tilde = std::min(heading.find('~'), heading.size());
-    for (const char digit : heading.substr(std::min(tilde + 1, heading.size()))) {
-      column.least_width = 10 * column.least_width + static_cast<std::size_t>(digit - '0');
-    }
-    column.heading = heading.substr(0, tilde);
+    while (take_mark(heading, column)) continue;
+    column.heading = heading;
     from = to + 1;
   }
 }
@@ -51,8 +76,8 @@ void TextTable::add_row(std::vector<std::string> cells) {
 
 void TextTable::add_rule() { rows_.emplace_back(); }
 
-std::vector<std::size_t> TextTable::fitted_widths(std::size_t width) const {
-  std::vector<std::size_t> widths(columns_.size(), 0);
+TextTable::Widths TextTable::natural_widths() const {
+  Widths widths(columns_.size(), 0);
   for (const auto& row : rows_) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       widths[c] = std::max(widths[c], display_width(row[c]));
@@ -64,21 +89,67 @@ std::vector<std::size_t> TextTable::fitted_widths(std::size_t width) const {
       widths[c] = std::max({widths[c], display_width(upper), display_width(lower)});
     }
   }
-  while (total_width(widths) > width) {
-    std::size_t widest = columns_.size();
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      const std::size_t least = columns_[c].least_width;
-      if (least == 0 || widths[c] <= least) continue;
-      if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
+  return widths;
+}
+
+TextTable::Widths TextTable::narrowed(Widths widths, const TextRoom& room) const {
+  for (const bool wraps : {true, false}) {
+    while (total_width(widths) > room.table && (wraps || room.may_leave_out)) {
+      std::size_t widest = columns_.size();
+      for (std::size_t c = 0; c < columns_.size(); ++c) {
+        const std::size_t least = columns_[c].least_width;
+        if (columns_[c].wraps != wraps || least == 0 || widths[c] <= least) continue;
+        if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
+      }
+      if (widest == columns_.size()) break;
+      --widths[widest];
     }
-    if (widest == columns_.size()) break;
-    --widths[widest];
   }
   return widths;
 }
 
-std::string TextTable::text(std::size_t width) const {
-  const std::vector<std::size_t> widths = fitted_widths(width);
+std::string TextTable::text(const TextRoom& room) const {
+  Widths natural = natural_widths();
+  if (room.table == 0) return block(natural);
+  Widths widths = narrowed(natural, room);
+  std::string missing;
+  for (std::size_t turn = 1; room.may_leave_out && turn <= columns_.size(); ++turn) {
+    if (total_width(widths) <= room.table) break;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].left_out != turn || natural[c] == 0) continue;
+      const auto [upper, lower] = heading_lines(columns_[c].heading);
+      missing += (missing.empty() ? "" : "; ") + upper + (upper.empty() ? "" : " ") + lower;
+      natural[c] = 0;
+    }
+    widths = narrowed(natural, room);
+  }
+  std::string out = total_width(widths) <= room.table ? block(widths) : blocks(natural, room);
+  if (missing.empty()) return out;
+  return out + wrapped("(no room for: " + missing + ")", 1, 0, room.prose) + "\n";
+}
+
+std::string TextTable::blocks(const Widths& natural, const TextRoom& room) const {
+  std::string out;
+  for (std::size_t from = 1; from < columns_.size();) {
+    Widths part(columns_.size(), 0);
+    part[0] = natural[0];
+    Widths fitting = part;
+    std::size_t n_columns = 0;
+    std::size_t to = from;
+    for (; to < columns_.size(); ++to) {
+      part[to] = natural[to];
+      const Widths narrow = narrowed(part, room);
+      if (n_columns > 0 && total_width(narrow) > room.table) break;
+      fitting = narrow;
+      if (natural[to] > 0) ++n_columns;
+    }
+    if (n_columns > 0) out += (out.empty() ? "" : "\n") + block(fitting);
+    from = to;
+  }
+  return out;
+}
+
+std::string TextTable::block(const Widths& widths) const {
   std::string out;
   const auto print_line = [&](const auto& cell_of) {
     std::string line;
@@ -102,9 +173,17 @@ std::string TextTable::text(std::size_t width) const {
   print_line([&](std::size_t c) { return heading_lines(columns_[c].heading).second; });
   for (const auto& row : rows_) {
     if (row.empty()) {
-      out += std::string(std::min(total_width(widths), width), '-') + '\n';
-    } else {
-      print_line([&](std::size_t c) { return row[c]; });
+      out += std::string(total_width(widths), '-') + '\n';
+      continue;
+    }
+    std::vector<std::vector<std::string>> lines;
+    std::size_t n_lines = 1;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      lines.push_back(cell_lines(row[c], columns_[c].wraps, widths[c]));
+      if (widths[c] > 0) n_lines = std::max(n_lines, lines[c].size());
+    }
+    for (std::size_t l = 0; l < n_lines; ++l) {
+      print_line([&](std::size_t c) { return l < lines[c].size() ? lines[c][l] : std::string(); });
     }
   }
   return out;

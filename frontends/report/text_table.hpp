@@ -1,7 +1,15 @@
-// TextTable: rows of text under headings, fitted into a terminal of 100 columns.
+// TextTable: rows of text under headings, fitted into the room that the output has.
 //
-// A column in which every cell is empty is left out. If the table is too wide, the columns that
-// allow it are shortened in the middle until it fits, the widest first.
+// A column in which every cell is empty is left out. A table that is too wide is fitted in steps,
+// each only as far as is needed:
+//
+//   1  cells that may be wrapped are broken at spaces
+//   2  cells that may be shortened lose their middle, the widest first     only where
+//   3  columns that may be left out are, and a line below says which       may_leave_out
+//   4  the table goes on below itself: the columns that have no place stand in another table of
+//      the same rows, behind the first column
+//
+// So no line is longer than the room, unless the first column and one other are.
 
 #pragma once
 
@@ -10,19 +18,24 @@
 #include <string_view>
 #include <vector>
 
+#include "number_text.hpp"
+
 namespace tailrace::report {
 
 struct TableColumn {
   std::string heading;          ///< One line, or two with a '\n' between them.
   bool right = false;           ///< Numbers stand to the right.
-  std::size_t least_width = 0;  ///< May be shortened in the middle down to this; 0: never.
+  std::size_t least_width = 0;  ///< May be made narrower, down to this; 0: never.
+  bool wraps = false;           ///< ... by breaking its cells at spaces, not by shortening them.
+  std::size_t left_out = 0;     ///< Those of 1 are left out first, then those of 2, ...; 0: never.
 };
 
 class TextTable {
  public:
   explicit TextTable(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
-  /// Headings with '|' between them; '>' before one that stands to the right, '~' and its
-  /// least_width behind one that may be shortened: "field~14|type|>absolute\nbound".
+  /// Headings with '|' between them; '>' before one that stands to the right; behind one '~' and
+  /// its least_width if it may be shortened, '/' and its least_width if it may be wrapped, '?' and
+  /// when it may be left out: "field~14|type?1|>absolute\nbound|remark/20".
   explicit TextTable(std::string_view columns);
 
   /// One cell per column.
@@ -31,10 +44,19 @@ class TextTable {
   void add_rule();
   bool empty() const { return rows_.empty(); }
   /// The whole table, each line ended by a newline.
-  std::string text(std::size_t width = 100) const;
+  std::string text() const { return text(text_room()); }
+  std::string text(const TextRoom& room) const;
 
  private:
-  std::vector<std::size_t> fitted_widths(std::size_t width) const;
+  using Widths = std::vector<std::size_t>;  ///< Of each column; 0: it is left out.
+
+  Widths natural_widths() const;
+  /// `widths`, made less until they fit, or as far as their columns allow.
+  Widths narrowed(Widths widths, const TextRoom& room) const;
+  /// One table of the columns that have a width.
+  std::string block(const Widths& widths) const;
+  /// Tables below each other, of as many columns as fit behind the first one.
+  std::string blocks(const Widths& natural, const TextRoom& room) const;
 
   std::vector<TableColumn> columns_;
   std::vector<std::vector<std::string>> rows_;  ///< An empty row is a rule.

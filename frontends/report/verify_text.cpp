@@ -61,13 +61,14 @@ std::string offender_line(const VerifiedField& field, const Offender& offender, 
   const double error = verbs::offender_error(task.dtype, offender);
   const double share =
       task.pointwise_bound > 0 ? verbs::offender_relative_error(task.dtype, offender) : error;
-  return fmt::format(
-      "    {}  original {}  decoded {}  error {:.4g}{}{}\n",
-      position_text(verbs::position_of(task.shape, offender.index)),
-      verbs::value_text(task.dtype, offender.original_bits),
-      verbs::value_text(task.dtype, offender.decoded_bits), error,
-      field.has_bound() ? fmt::format(" = {:.4g} x bound", share / task.bound()) : "",
-      worst ? "  (largest)" : "");
+  const std::string line =
+      fmt::format("{}  original {}  decoded {}  error {:.4g}{}{}",
+                  position_text(verbs::position_of(task.shape, offender.index)),
+                  verbs::value_text(task.dtype, offender.original_bits),
+                  verbs::value_text(task.dtype, offender.decoded_bits), error,
+                  field.has_bound() ? fmt::format(" = {:.4g} x bound", share / task.bound()) : "",
+                  worst ? "  (largest)" : "");
+  return "    " + wrapped(line, 8, 4) + "\n";
 }
 
 std::string failure_text(const VerifiedField& field) {
@@ -90,7 +91,7 @@ std::string failure_text(const VerifiedField& field) {
   if (task.psnr_asked() && finding.psnr() < task.asked.value) {
     out += fmt::format(" PSNR {:.2f} dB, {} dB asked", finding.psnr(), task.asked.value);
   }
-  out += '\n';
+  out = wrapped(out, 4) + "\n";
   // The worst one may be far behind the first few; then it is shown on its own.
   const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
   bool worst_shown = false;
@@ -103,7 +104,8 @@ std::string failure_text(const VerifiedField& field) {
   if (has_worst && !worst_shown) out += offender_line(field, finding.worst, true);
   if (n_bad > finding.n_first) out += fmt::format("    ... {} in all\n", n_bad);
   if (!task.bound_known) {
-    out += "    The file records no error bound; --bound says what may differ.\n";
+    out += "    " + wrapped("The file records no error bound; --bound says what may differ.", 4, 4);
+    out += '\n';
   }
   return out;
 }
@@ -116,8 +118,8 @@ std::string verify_text(const VerifyReport& report) {
   for (const VerifiedField& field : report.fields) paths.push_back(field.task.path);
   const std::string group = common_group(paths);
   TextTable table(
-      "field~12|type|shape~9|codec~7|>bound|>largest\nerror|>error,\nof "
-      "bound|>values\nbeyond|>PSNR|>ratio|");
+      "field~12|type?1|shape~9?2|codec~7?3|>bound|>largest\nerror|>error,\nof "
+      "bound|>values\nbeyond|>PSNR?5|>ratio?4|");
   std::size_t n_left_out = 0;
   std::size_t n_differ = 0;
   std::string failures;
@@ -132,11 +134,12 @@ std::string verify_text(const VerifyReport& report) {
     add_row(table, field, group);
     if (!good) failures += failure_text(field);
   }
-  for (const std::string& problem : report.problems) failures += "FAILED " + problem + "\n";
+  for (const std::string& problem : report.problems)
+    failures += wrapped("FAILED " + problem, 4) + "\n";
 
   std::string out =
-      fmt::format("original    {}\ncompressed  {}\n", shorten_middle(report.original_path, 88),
-                  shorten_middle(report.compressed_path, 88));
+      fmt::format("original    {}\ncompressed  {}\n", fitted(report.original_path, 12),
+                  fitted(report.compressed_path, 12));
   if (!group.empty()) out += fmt::format("all fields in {}\n", group);
   out += '\n';
   if (!table.empty()) out += table.text();

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <numeric>
 #include <optional>
 
 #include "core/codec_registry.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace {
 namespace {
@@ -564,25 +564,9 @@ std::string option_table_markdown() {
          codec_rows();
 }
 
-// --- names, and what a misspelt one may have meant
+// --- names
 
 namespace {
-
-/// Characters to put in, take out or change to make one of the other (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t corner = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = corner + (a[i] == b[j] ? 0 : 1);
-      corner = row[j + 1];
-      row[j + 1] = std::min({changed, corner + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
 
 void append(std::span<const std::string_view> names, std::vector<std::string_view>& to) {
   for (const std::string_view name : names) {
@@ -594,19 +578,6 @@ std::string listed(std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
-}
-
-/// "; did you mean \"layout\"?", if something is near.
-std::string nearest(std::string_view key, std::span<const std::string_view> names) {
-  constexpr std::size_t kTypingErrors = 2;  // letters exchanged are two
-  std::string_view best;
-  std::size_t least = std::min(kTypingErrors, key.size() / 2) + 1;
-  for (const std::string_view name : names) {
-    if (distance(key, name) >= least) continue;
-    least = distance(key, name);
-    best = name;
-  }
-  return best.empty() ? "." : "; did you mean \"" + std::string(best) + "\"?";
 }
 
 }  // namespace
@@ -636,11 +607,13 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
   for (const Field& each : field_table) all.push_back(each.name);
   for (const File& each : file_table) all.push_back(each.name);
   append(settings, all);
+  const std::string meant = did_you_mean(key, all);
+  const std::string nearest = meant.empty() ? "." : meant;
   const std::string of_codec =
       own == nullptr || own->settings.empty()
           ? ""
           : "; of codec " + std::string(codec) + ": " + listed(own->settings);
-  return Status(Code::invalid_argument, "unknown option " + quoted + nearest(key, all) +
+  return Status(Code::invalid_argument, "unknown option " + quoted + nearest +
                                             " There are: of fields: " + names_of(field_table) +
                                             of_codec + "; of the file: " + names_of(file_table));
 }

@@ -1,9 +1,15 @@
-// UTF-8: what netCDF's names are made of, and what a chart can show.
+// UTF-8: what netCDF's names are made of, and what a chart can show. And names: which of those that
+// there are was meant by a misspelt one.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tailrace {
 
@@ -24,6 +30,35 @@ inline std::size_t utf8_character_bytes(std::string_view text, std::size_t at) {
     return 0;
   }
   return n;
+}
+
+/// Characters to put in, take out or change to make one of the other (Levenshtein).
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t corner = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = corner + (a[i] == b[j] ? 0 : 1);
+      corner = row[j + 1];
+      row[j + 1] = std::min({changed, corner + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// "; did you mean \"layout\"?" for a name that is none of `names`; empty if none is near.
+inline std::string did_you_mean(std::string_view name, std::span<const std::string_view> names) {
+  constexpr std::size_t typing_errors = 2;  // letters exchanged are two
+  std::string_view best;
+  std::size_t least = std::min(typing_errors, name.size() / 2) + 1;
+  for (const std::string_view each : names) {
+    if (edit_distance(name, each) >= least) continue;
+    least = edit_distance(name, each);
+    best = each;
+  }
+  return best.empty() ? "" : "; did you mean \"" + std::string(best) + "\"?";
 }
 
 }  // namespace tailrace

@@ -173,6 +173,16 @@ def test_kill_leaves_the_old_file(tmp_path, ranks):
     assert not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.parametrize("word, meant", [("repak", "repack"), ("varify", "verify"),
+                                         ("conact", "concat"), ("nonsense", None)])
+def test_a_misspelt_command_is_guessed(word, meant):
+    line = tailrace(word, "in.h5", code=2).stderr
+    assert line.startswith(f'tailrace: there is no command "{word}"')
+    assert line.count("\n") == 1 and "see tailrace --help" in line
+    assert ("did you mean" in line) == (meant is not None)
+    assert meant is None or f'did you mean "{meant}"?' in line
+
+
 def test_help_and_version():
     text = tailrace("--help", ranks=2).stdout
     assert text.count("Usage:") == 1
@@ -181,7 +191,7 @@ def test_help_and_version():
     for name in ("repack", "verify", "info", "recover"):
         text = tailrace(name, "--help").stdout
         assert text.index("Examples:") < text.index("Usage:")
-        assert max(map(len, text.splitlines())) <= 100
+        assert max(map(len, text.splitlines())) <= 80
     version = tailrace("--version").stdout
     assert "HDF5" in version and "MPI" in version and "portable" in version
     assert re.search(r"^commit   \S+.*\nbuilt    by \S+ [0-9.]+, \w+; "
