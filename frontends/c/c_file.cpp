@@ -84,6 +84,7 @@ Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm
   TAILRACE_TRY(comm->agree(check_arguments(path, options_text, file, options)));
 
   opened->field_defaults = options.field_defaults;
+  opened->path = path;
   TAILRACE_TAKE(opened->writer, make_writer(std::move(comm), path, options));
   *file = new_handle<tailrace_file>({std::move(opened), {}});
   return Status();
@@ -246,7 +247,14 @@ tailrace_error tailrace_file_close(tailrace_file* file) {
 
 void tailrace_file_abandon(tailrace_file* file) {
   if (file == nullptr) return;
-  file->opened.reset();
+  const std::unique_ptr<tailrace::OpenedFile> ended = std::move(file->opened);
+  if (ended != nullptr && ended->log && ended->pid == ::getpid()) {
+    tailrace::guarded(nullptr, [&] {
+      ended->log(ended->path +
+                 " was not closed, but abandoned: what no step has committed is dropped");
+      return tailrace::Status();
+    });
+  }
   file->error = {};
 }
 
@@ -271,6 +279,7 @@ tailrace_error tailrace_file_on_log(tailrace_file* file, tailrace_log_callback c
     if (callback != nullptr) {
       translated = [callback, user](const std::string& line) { callback(user, line.c_str()); };
     }
+    file->opened->log = translated;
     file->opened->writer->on_log(std::move(translated));
     return tailrace::Status();
   });

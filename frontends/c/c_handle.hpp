@@ -69,6 +69,8 @@ struct OpenedFile {
   std::vector<Shape> shapes;  ///< By field number, without the time dimension.
   std::unordered_map<std::string, tailrace_field> field_of_path;
   std::unique_ptr<HeldReport> last_report;
+  std::string path;
+  LogCallback log;  ///< The writer's, for what is said when there is no close.
   pid_t pid = ::getpid();
 };
 

@@ -258,7 +258,7 @@ TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
 /* Drop what was not committed and close. A created file without a committed step leaves
  * nothing behind. The way out when the program must stop without finishing its step.
  * Not collective, so that a rank can give up alone; the others can then only abandon too. Never
- * fails. NULL is allowed, and a file that is closed. */
+ * fails. NULL is allowed, and a file that is closed. A log callback hears of it. */
 TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
 
 /* The text of the last call on this file that failed; "" before the first.
@@ -488,7 +488,8 @@ TAILRACE_API tailrace_error tailrace_file_wait(tailrace_file* file,
  * and count the ranks of this node. It must not call Tailrace or MPI, nor throw. */
 typedef void (*tailrace_progress_callback)(void* user, uint64_t bytes_done, uint64_t bytes_total);
 
-/* One line for the log, without a newline; the line is valid during the call. As above. */
+/* One line for the log, without a newline; the line is valid during the call. As above, and within
+ * abandon, which says that the file was not closed: so does a C++ File that was forgotten. */
 typedef void (*tailrace_log_callback)(void* user, const char* line);
 
 /* Set or (NULL) remove a callback; `user` is handed to it untouched. Not collective. */

@@ -123,7 +123,8 @@ Status plain_read_failure(hid_t dataset, const std::string& what) {
     return Status(Code::plugin_missing, what + ": filter " + std::to_string(id) + " (" +
                                             (name[0] != '\0' ? name.data() : "without a name") +
                                             ") is needed, but no plug-in for it is in " +
-                                            plugin_folder_text() + "; set HDF5_PLUGIN_PATH");
+                                            plugin_folder_text() + "; set HDF5_PLUGIN_PATH" +
+                                            plugin_source_text(static_cast<std::uint32_t>(id)));
   }
   return failure;
 }

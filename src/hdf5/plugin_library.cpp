@@ -11,6 +11,7 @@
 
 #include <H5PLextern.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -112,6 +113,7 @@ Status missing(std::uint32_t filter_id, const std::vector<std::string>& folders,
   }
   if (folders.empty()) text += "any folder (none is set)";
   text += "; set plugin_path or HDF5_PLUGIN_PATH to the folder that holds it";
+  text += plugin_source_text(filter_id);
   for (const std::string& problem : problems) text += "; " + problem;
   return Status(Code::plugin_missing, text);
 }
@@ -129,6 +131,17 @@ std::string PluginLibrary::text_of(const char* symbol) const {
   const auto get_text = reinterpret_cast<GetText>(address);
   const char* text = get_text != nullptr ? get_text() : nullptr;
   return text != nullptr ? text : "";
+}
+
+std::string plugin_source_text(std::uint32_t filter_id) {
+  // Of hdf5plugin 7.1, by its own table.
+  constexpr std::array<std::uint32_t, 12> of_hdf5plugin = {
+      307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028, 32033};
+  if (std::ranges::find(of_hdf5plugin, filter_id) != of_hdf5plugin.end()) {
+    return "; 'pip install hdf5plugin' has it, in the folder that "
+           "'python3 -c \"import hdf5plugin; print(hdf5plugin.PLUGINS_PATH)\"' prints";
+  }
+  return "";
 }
 
 std::vector<std::string> default_plugin_folders() {

@@ -32,6 +32,9 @@ struct PluginLibrary {
   std::string text_of(const char* symbol) const;
 };
 
+/// "; it comes with ...": where a filter's plug-in can be had, if we know; else empty.
+std::string plugin_source_text(std::uint32_t filter_id);
+
 /// The folders that this build searches after all others; compiled in, often none.
 std::vector<std::string> default_plugin_folders();
 

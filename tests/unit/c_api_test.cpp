@@ -365,6 +365,28 @@ TEST_F(CApi, AForkedChildIsRefusedEverywhereAndChangesNothing) {
   }
 }
 
+TEST_F(CApi, TheLogHearsOfAFileThatIsNotClosed) {
+  std::vector<std::string> lines;
+  const tailrace_log_callback keep = [](void* user, const char* line) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(line);
+  };
+  for (const bool closes : {true, false}) {
+    create("replace=on");
+    ASSERT_EQ(tailrace_file_on_log(file_, keep, &lines), TAILRACE_OK);
+    if (closes) {
+      EXPECT_EQ(close(), TAILRACE_OK);
+      EXPECT_TRUE(lines.empty());
+    } else {
+      tailrace_file_abandon(file_);
+      ASSERT_EQ(lines.size(), 1U);
+      EXPECT_NE(lines[0].find(path_ + " was not closed"), std::string::npos) << lines[0];
+      tailrace_file_abandon(file_);
+      EXPECT_EQ(lines.size(), 1U) << "once";
+      file_ = nullptr;
+    }
+  }
+}
+
 TEST_F(CApi, AbandonLeavesNothing) {
   create();
   define("/f", {5});

@@ -15,6 +15,7 @@
 #include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/plugin_library.hpp"
 #include "unit/codec_samples.hpp"
 #include "unit/memory_dataset.hpp"
 
@@ -226,6 +227,19 @@ TEST(PluginCodec, ExpertModesOfZfpWork) {
   ASSERT_TRUE(rate.ok()) << rate.status().message();
   EXPECT_NEAR(static_cast<double>((*rate)->encode(sample.buffer())->buffer.n_bytes()), 4096, 16);
   EXPECT_TRUE(make_codec(request_of("zfp", DType::f64, cube, 0, {{"precision", "20"}}), "").ok());
+}
+
+TEST(PluginCodec, WhatIsMissingIsSaidToBeInHdf5plugin) {
+  for (const std::uint32_t filter : {32024U, 32013U, 307U}) {
+    const Status status = load_plugin(filter, {}, {"/no/such/folder"}).status();
+    EXPECT_EQ(status.code(), Code::plugin_missing);
+    EXPECT_NE(status.message().find("/no/such/folder (no such folder)"), std::string::npos);
+    EXPECT_NE(status.message().find("'pip install hdf5plugin' has it"), std::string::npos)
+        << status.message();
+  }
+  const Status other = load_plugin(40000, {}, {"/no/such/folder"}).status();
+  EXPECT_EQ(other.code(), Code::plugin_missing);
+  EXPECT_EQ(other.message().find("hdf5plugin"), std::string::npos) << other.message();
 }
 
 /// SZ3's plug-in would print, or end the process, on each of these.
