@@ -1,5 +1,6 @@
-# Debian packages by `cpack -G DEB`: programs and libraries, what compiling needs, and the filters
-# that readers without Tailrace need. scripts/check-deb builds them and tries them in a clean root.
+# Debian packages by `cpack -G DEB`: programs and libraries, what compiling needs, the filters that
+# readers without Tailrace need, and the Python package. scripts/check-deb builds them and tries them
+# in a clean root.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tailrace)
@@ -12,6 +13,9 @@ set(CPACK_STRIP_FILES ON)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL Unspecified dev plugins)
+if(TAILRACE_PYTHON)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -28,4 +32,16 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "tailrace (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_NAME tailrace-hdf5-plugins)
 set(CPACK_COMPONENT_PLUGINS_DESCRIPTION "The codecs trz and xor as filters of any HDF5.")
+if(TAILRACE_PYTHON)
+  # The modules are of one version of Python.
+  math(EXPR python_next_minor "${Python_VERSION_MINOR} + 1")
+  set(python_minor "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR})")
+  string(APPEND python_minor ", python3 (<< ${Python_VERSION_MAJOR}.${python_next_minor})")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_minor}, python3-numpy")
+endif()
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-tailrace)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+    "The Python package: netCDF-4 and HDF5 files within error bounds, xarray's engine, zarr's codecs.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-h5py, python3-xarray, python3-mpi4py")
 include(CPack)

@@ -7,9 +7,23 @@
 #            passes one; it hands Comm objects to _engine (docs/adr/mpi-by-a-bridge.md).
 #
 # Beside an ordinary build they lie in lib/python, where the tests find them (TAILRACE_ENGINE_DIR).
+# Installing it puts the whole package, as the wheel has it, into TAILRACE_PYTHON_INSTALL_DIR.
 
 set(python_folder "${PROJECT_SOURCE_DIR}/frontends/python")
 set(python_output "${PROJECT_BINARY_DIR}/lib/python")
+
+if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
+  # Below /usr Debian's Python looks for packages in a folder of all its versions.
+  set(python_place "lib/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}/site-packages")
+  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND EXISTS "/etc/debian_version")
+    set(python_place "lib/python3/dist-packages")
+  endif()
+  set(TAILRACE_PYTHON_INSTALL_DIR "${python_place}" CACHE STRING
+      "Where the Python package is installed, relative to the prefix")
+  set(python_package "${TAILRACE_PYTHON_INSTALL_DIR}/tailrace")
+else()
+  set(python_package ".")  # of the wheel, which is the package
+endif()
 
 if(TAILRACE_PYTHON)
   file(GLOB python_sources CONFIGURE_DEPENDS "${python_folder}/engine_*.cpp")
@@ -30,7 +44,7 @@ if(TAILRACE_PYTHON)
   target_link_libraries(tailrace_python PRIVATE tailrace_flags tailrace_python_requirements)
   target_link_options(tailrace_python PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
                       -Wl,--gc-sections)
-  install(TARGETS tailrace_python LIBRARY DESTINATION .)
+  install(TARGETS tailrace_python LIBRARY DESTINATION "${python_package}" COMPONENT python)
 
   if(TAILRACE_MPI)
     target_sources(tailrace_python PRIVATE "${PROJECT_SOURCE_DIR}/src/exec/comm_without_mpi.cpp")
@@ -45,7 +59,7 @@ if(TAILRACE_PYTHON)
     target_link_libraries(tailrace_python_mpi PRIVATE tailrace_flags tailrace_requirements)
     target_link_options(tailrace_python_mpi PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
                         -Wl,--gc-sections)
-    install(TARGETS tailrace_python_mpi LIBRARY DESTINATION .)
+    install(TARGETS tailrace_python_mpi LIBRARY DESTINATION "${python_package}" COMPONENT python)
   endif()
 endif()
 
@@ -60,17 +74,25 @@ if(TAILRACE_PYTHON AND NOT TAILRACE_WHEEL)
 [numcodecs.codecs]\ntrz = tailrace.numcodecs:Trz\nxor = tailrace.numcodecs:Xor\n\
 [zarr.codecs]\ntailrace.trz = tailrace.zarr:Trz\ntailrace.xor = tailrace.zarr:Xor\n\
 numcodecs.trz = tailrace.zarr:BytesTrz\nnumcodecs.xor = tailrace.zarr:BytesXor\n")
+  install(DIRECTORY "${folder}" DESTINATION "${TAILRACE_PYTHON_INSTALL_DIR}" COMPONENT python)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/tailrace"
+          DESTINATION "${TAILRACE_PYTHON_INSTALL_DIR}" COMPONENT python
+          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+  install(TARGETS h5trz h5xor LIBRARY DESTINATION "${python_package}/plugins" COMPONENT python)
 endif()
 
 if(TAILRACE_PYTHON)
   tailrace_join_sources(tailrace_python)
 endif()
 
-if(TAILRACE_WHEEL)
-  # What a wheel says of its own build.
+if(TAILRACE_WHEEL OR TAILRACE_PYTHON)
+  # What the package says of its own build.
   list(JOIN TAILRACE_WHEEL_LACKS ", " TAILRACE_WHEEL_LACKS_TEXT)
   configure_file("${PROJECT_SOURCE_DIR}/cmake/_build.py.in" "${PROJECT_BINARY_DIR}/_build.py" @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/_build.py" DESTINATION .)
+  install(FILES "${PROJECT_BINARY_DIR}/_build.py" DESTINATION "${python_package}" COMPONENT python)
+endif()
+
+if(TAILRACE_WHEEL)
   add_custom_target(tailrace_wheel)
   foreach(target h5trz h5xor tailrace_python tailrace_python_mpi)
     if(TARGET ${target})
