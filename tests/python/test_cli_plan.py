@@ -164,7 +164,6 @@ def test_the_summary_tells_what_was_planned(tmp_path):
     for layout, options in LAYOUTS.items():
         lines = tailrace("repack", source, "-o", tmp_path / f"{layout}.h5", *BOUND, "--layout",
                          layout, *options, "--order", "johnson").stdout.splitlines()
-        assert max(map(len, lines)) <= 100, layout
         heads = [line.split()[0] for line in lines if line]
         assert "predict" in heads
         assert any(line.startswith("together") and "planned" in line for line in lines)

@@ -102,7 +102,8 @@ def runs(folder, columns):
         "profile": (["profile", "--show", "built-in"], 0),
         "schedule": (["schedule", folder / "plan.json"], 0),
         "simulate": (["simulate", "--ranks", "8", "--iterations", "2"], 0),
-        "simulate --figure": (["simulate", "--figure", "8", "--ranks", "8", "--iterations", "1"], 0),
+        "simulate --figure": (["simulate", "--figure", "8", "--ranks", "8",
+                               "--iterations", "1"], 0),
         "refusal": (["repack", source, "-o", new / "a.h5", "--bound", "rel=1e-3", "--chunk",
                      "rather large"], 2),
     }
