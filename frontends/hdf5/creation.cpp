@@ -180,6 +180,22 @@ Status enter_new(Session& session, const CreateCall& call, const Definition& def
   return Status();
 }
 
+/// A name has led to another file, where that is mounted or linked: what was created for this
+/// session goes, and comes anew as the file in which it lies wants it.
+hid_t create_there(const CreateCall& call, hid_t created) {
+  Session* const there = session_of(created);
+  Status gone;
+  {
+    const Hdf5Scope scope;
+    close_hdf5_id(created);
+    if (H5Ldelete(call.location, call.name, call.access_list) < 0) {
+      gone = hdf5_failure(Code::unsupported, "a dataset in another file");
+    }
+  }
+  if (!gone.ok()) return fail("H5Dcreate", gone);
+  return there != nullptr ? create_dataset(*there, call) : create_by_hdf5(call, call.creation_list);
+}
+
 struct CopyVisit {
   Session* session = nullptr;
   std::string path;
@@ -246,6 +262,13 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
     const Hdf5Id closed = std::move(list);
     return created;
   }
+  if (call.name != nullptr && session_of(created) != &session) {
+    {
+      const Hdf5Scope scope;
+      list.reset();
+    }
+    return create_there(call, created);
+  }
   // Nobody may see it any more once it has no name: flushes must look.
   if (call.name == nullptr) session.array->look_for_deleted();
   const Status entered =
@@ -262,14 +285,16 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   return fail("H5Dcreate", entered.within("dataset \"" + definition.path + "\""));
 }
 
-Status enter_copies(Session& session, hid_t location, const char* name) {
+Status enter_copies(Session*& session, hid_t location, const char* name) {
   const Hdf5Scope scope;
   const Hdf5Id copy(H5Oopen(location, name, H5P_DEFAULT));
   if (!copy.valid()) return hdf5_failure(Code::internal, "the copy");
-  CopyVisit visit{&session, path_of_object(copy.get()), {}};
+  session = session_of(copy.get());
+  if (session == nullptr) return Status();
+  CopyVisit visit{session, path_of_object(copy.get()), {}};
   TAILRACE_TRY(visit_datasets(copy.get(), visit));
   for (const auto& [path, address] : visit.found) {
-    session.array->add_existing(path, address, DatasetArray::Origin::copied);
+    session->array->add_existing(path, address, DatasetArray::Origin::copied);
   }
   return Status();
 }

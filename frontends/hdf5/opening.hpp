@@ -10,10 +10,18 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 namespace tailrace::hdf5_programs {
+
+/// The user wants all files written by HDF5 alone.
+inline constexpr const char* off_setting = "TAILRACE_HDF5=off";
+inline bool wanted_off() {
+  const char* const setting = std::getenv("TAILRACE_HDF5");
+  return setting != nullptr && std::string_view(setting) == "off";
+}
 
 /// What becomes of a call that creates or opens a file.
 enum class Opening : int { by_hdf5, fails, again, is_open, create, open };

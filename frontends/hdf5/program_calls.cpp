@@ -361,7 +361,7 @@ TAILRACE_CALL herr_t tailrace_H5Ocopy(hid_t from, const char* from_name, hid_t t
   });
 }
 TAILRACE_CALL herr_t tailrace_H5Ldelete(hid_t location, const char* name, hid_t access_list) {
-  ours::note_deletion(location);
+  ours::note_deletion(location, name);
   return real().H5Ldelete(location, name, access_list);
 }
 TAILRACE_CALL herr_t tailrace_H5Odecr_refcount(hid_t object) {
@@ -370,14 +370,14 @@ TAILRACE_CALL herr_t tailrace_H5Odecr_refcount(hid_t object) {
 }
 #ifdef TAILRACE_WITH_H5Gunlink
 TAILRACE_CALL herr_t tailrace_H5Gunlink(hid_t location, const char* name) {
-  ours::note_deletion(location);
+  ours::note_deletion(location, name);
   return real().H5Gunlink(location, name);
 }
 #endif
 TAILRACE_CALL herr_t tailrace_H5Ldelete_by_idx(hid_t location, const char* group, H5_index_t index,
                                                H5_iter_order_t order, hsize_t n,
                                                hid_t access_list) {
-  ours::note_deletion(location);
+  ours::note_deletion(location, group);
   return real().H5Ldelete_by_idx(location, group, index, order, n, access_list);
 }
 
@@ -504,14 +504,14 @@ TAILRACE_CALL herr_t tailrace_H5Ocopy_async(TAILRACE_CALLER, hid_t from, const c
 }
 TAILRACE_CALL herr_t tailrace_H5Ldelete_async(TAILRACE_CALLER, hid_t location, const char* name,
                                               hid_t access_list, hid_t events) {
-  ours::note_deletion(location);
+  ours::note_deletion(location, name);
   return real().H5Ldelete_async(TAILRACE_BY, location, name, access_list, events);
 }
 TAILRACE_CALL herr_t tailrace_H5Ldelete_by_idx_async(TAILRACE_CALLER, hid_t location,
                                                      const char* group, H5_index_t index,
                                                      H5_iter_order_t order, hsize_t n,
                                                      hid_t access_list, hid_t events) {
-  ours::note_deletion(location);
+  ours::note_deletion(location, group);
   return real().H5Ldelete_by_idx_async(TAILRACE_BY, location, group, index, order, n, access_list,
                                        events);
 }

@@ -3,18 +3,15 @@
 #include "hdf5/serving.hpp"
 
 #include <mpi.h>
-#if H5_VERSION_GE(1, 14, 0)
-#include <H5VLconnector_passthru.h>
-#endif
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <utility>
 
 #include "array/array_file.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/opening.hpp"
 #include "hdf5_filter/own_filters.hpp"
@@ -24,25 +21,6 @@ namespace tailrace::hdf5_programs {
 // --- files
 
 namespace {
-
-/// Whether a list's files are HDF5's own, and no connector's that a program has chosen.
-bool is_native([[maybe_unused]] hid_t access_list) {
-#if H5_VERSION_GE(1, 12, 0)
-  const Hdf5Id native(H5VLget_connector_id_by_name("native"));
-  hid_t chosen = H5I_INVALID_HID;
-  if (H5Pget_vol_id(access_list, &chosen) < 0) return false;
-  const Hdf5Id held(chosen);
-#if H5_VERSION_GE(1, 14, 0)
-  // HDF5 2 gives a new id of the same connector each time.
-  int differs = 1;
-  return H5VLcmp_connector_cls(&differs, chosen, native.get()) >= 0 && differs == 0;
-#else
-  return chosen == native.get();
-#endif
-#else
-  return true;
-#endif
-}
 
 /// The communicator of a list that opens files by MPI-IO; MPI_COMM_NULL: it does not.
 MPI_Comm communicator_of(hid_t access_list) {
@@ -87,15 +65,12 @@ void prepare(OpenCall& call, Vote& vote) {
     vote.say(Opening::by_hdf5, why, silently);
   };
   if (call.name == nullptr) return by_hdf5("a file without a name", true);
-  const char* const setting = std::getenv("TAILRACE_HDF5");
-  if (setting != nullptr && std::string_view(setting) == "off") {
-    return by_hdf5("TAILRACE_HDF5=off", true);
-  }
+  if (wanted_off()) return by_hdf5(off_setting, true);
   if (!hdf5_is_served().ok()) return by_hdf5(hdf5_is_served().message());
   const Hdf5Scope scope;
   // HDF5 reads alone, also what our own codecs have written.
   const Status entered = hdf5::register_own_filters();
-  if (!is_native(call.access_list)) {
+  if (!makes_own_files(call.access_list)) {
     return by_hdf5("the program has chosen a VOL connector (docs/hdf5.md)");
   }
   if (call.create && has_user_block(call.creation_list)) {
@@ -223,17 +198,24 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
 
 herr_t close_file(const char* function, Session& session, hid_t id) {
   // One id of several: no other rank need have had it.
-  if (n_ids_of_program(session, H5F_OBJ_FILE) > 1) return real().H5Fclose(id);
+  if (session.left_by_some || n_ids_of_program(session, H5F_OBJ_FILE) > 1) {
+    return real().H5Fclose(id);
+  }
   const herr_t closed = real().H5Fclose(id);
-  std::uint64_t left[2] = {closed < 0 ? 1U : 0U, 0};
+  std::uint64_t left[3] = {closed < 0 ? 1U : 0U, 0, closed < 0 ? 0U : 1U};
+  Status met;
+  Status done;
   {
     const KeptErrors kept;
     left[1] = n_ids_of_program(session, H5F_OBJ_ALL);
+    met = session.array->meet_to_close();
+    session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
+    const bool by_all = left[0] == 0;
+    if (!by_all && left[2] == 0) return closed;  // All ranks can try again.
+    session.left_by_some = !by_all;
+    done = by_all && left[1] == 0 ? end_session(session) : session.array->flush();
   }
-  const Status met = session.array->meet_to_close();
-  session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
-  if (left[0] != 0) return closed;
-  const Status done = left[1] == 0 ? end_session(session) : session.array->flush();
+  if (closed < 0) return closed;
   if (!met.ok()) return fail(function, met);
   return done.ok() ? 0 : fail(function, done);
 }
@@ -243,6 +225,7 @@ void end_sessions() {
     const Status ended = end_session_by_force(*session);
     if (!ended.ok()) fail("H5close", ended);
   }
+  note_end_of_hdf5();
 }
 
 bool is_open_here(const char* name) {
@@ -280,8 +263,10 @@ ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
   ids.resize(static_cast<std::size_t>(n));
   if (n > 0 && H5Fget_obj_ids(file, types, ids.size(), ids.data()) < 0) return -1;
   std::erase_if(ids, [](hid_t id) {
-    return std::ranges::any_of(all_sessions(),
-                               [&](const Session* session) { return session->file() == id; });
+    return std::ranges::any_of(all_sessions(), [&](const Session* session) {
+      const auto is_type = [&](const auto& type) { return type.second.get() == id; };
+      return session->file() == id || std::ranges::any_of(session->types, is_type);
+    });
   });
   return static_cast<ssize_t>(ids.size());
 }
@@ -529,19 +514,23 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
   }
   const herr_t copied = real().H5Ocopy(from, from_name, to, to_name, copy_list, link_list);
   if (copied >= 0) {
-    const Status entered = local_part([&] { return enter_copies(*target, to, to_name); });
+    Session* there = target;
+    const Status entered = local_part([&] { return enter_copies(there, to, to_name); });
     if (!entered.ok()) target->array->fail(entered);
+    return there == nullptr ? copied : flush_session("H5Ocopy", *there);
   }
-  if (copied >= 0) return flush_session("H5Ocopy", *target);
   const KeptErrors kept;  // Other ranks wait for this one all the same.
   static_cast<void>(target->array->flush());
   return copied;
 }
 
-void note_deletion(hid_t location) {
-  if (Session* session = served_session(location); session != nullptr) {
-    session->array->look_for_deleted();
-  }
+void note_deletion(hid_t location, const char* name) {
+  Session* const session = served_session(location);
+  if (session == nullptr) return;
+  session->array->look_for_deleted();
+  // A path may lead to another file, where that is mounted or linked.
+  if (name == nullptr || std::strchr(name, '/') == nullptr) return;
+  for (Session* other : all_sessions()) other->array->look_for_deleted();
 }
 
 hsize_t plain_bytes(const Target& target) {

@@ -95,6 +95,12 @@ void say_what_is_lost() {
 
 }  // namespace
 
+namespace {
+bool hdf5_has_ended = false;
+}  // namespace
+
+void note_end_of_hdf5() { hdf5_has_ended = true; }
+
 bool any_session() { return !table().empty(); }
 
 std::vector<Session*> all_sessions() {
@@ -179,6 +185,7 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
       if (!remark.empty()) std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
       table().push_back(std::move(session));
       close_at_finalize<end_in_finalize, say_what_is_lost>();
+      if (std::exchange(hdf5_has_ended, false)) ask_mpi_finalize<end_in_finalize>();
       return id.release();
     }
     id.reset();

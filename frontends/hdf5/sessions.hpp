@@ -47,6 +47,9 @@ struct Session {
   /// its file's heap.
   std::set<std::size_t> by_rank;
   bool atomic = false;
+  /// Some ranks could not close their last id of the file, others have: no call of these few is
+  /// waited for any more. MPI_Finalize ends the session.
+  bool left_by_some = false;
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
   std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
   std::map<std::string, std::vector<std::string>> remarks;  ///< What became of paths; as by_root.
@@ -74,6 +77,9 @@ std::vector<Session*> all_sessions();
 /// Whether there is any: else every call is HDF5's.
 bool any_session();
 
+/// HDF5 ends, by H5close, and with it what it has asked of MPI_Finalize: it will ask anew, and so
+/// will the next session, to come before it again.
+void note_end_of_hdf5();
 /// Begin a session, once the file is open. Collective: on all ranks, or on none. @returns an id of
 /// the file for the program
 hid_t begin_session(const char* function, std::unique_ptr<Session> session);
@@ -81,15 +87,6 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session);
 Status end_session(Session& session);
 /// The same where the program may have ids left, which are closed. @returns what came of it
 Status end_session_by_force(Session& session);
-/// Whether the object behind an id is a VOL connector's, not HDF5's own.
-inline bool is_of_connector([[maybe_unused]] hid_t id) {
-#if H5_VERSION_GE(1, 14, 0)
-  char name[16] = "";
-  return H5VLget_connector_name(id, name, sizeof(name)) > 0 && std::string_view(name) != "native";
-#else
-  return false;
-#endif
-}
 /// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
 
@@ -171,8 +168,9 @@ struct CreateCall {
   hid_t access_list = H5P_DEFAULT;
 };
 hid_t create_dataset(Session& session, const CreateCall& call);
-/// Enter the datasets below an object that HDF5 has copied.
-Status enter_copies(Session& session, hid_t location, const char* name);
+/// Enter the datasets below an object that HDF5 has copied. `session` becomes the one in whose file
+/// it lies, which a name leads to by a link or where a file is mounted; null: none's.
+Status enter_copies(Session*& session, hid_t location, const char* name);
 /// Enter all datasets of a file that was opened, as rank 0 finds them. Collective.
 Status enter_datasets(Session& session);
 

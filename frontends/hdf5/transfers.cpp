@@ -125,6 +125,10 @@ Result<Transfer> understand(const Target& target, hid_t dataset, const TransferC
     return bad_call("the type in memory cannot be converted to the dataset's");
   }
   if (call.transfer_list != H5P_DEFAULT &&
+      H5Pisa_class(call.transfer_list, H5P_DATASET_XFER) <= 0) {
+    return bad_call("the transfer list");
+  }
+  if (call.transfer_list != H5P_DEFAULT &&
       H5Pget_data_transform(call.transfer_list, nullptr, 0) > 0) {
     return Status(Code::unsupported, "a data transform (H5Pset_data_transform) is not served here");
   }

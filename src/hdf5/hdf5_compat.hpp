@@ -13,6 +13,10 @@
 
 #include "hdf5/hdf5_handle.hpp"
 
+#if H5_VERSION_GE(1, 14, 0)
+#include <H5VLconnector_passthru.h>
+#endif
+
 namespace tailrace {
 
 #if H5_VERSION_GE(1, 12, 0)
@@ -23,14 +27,56 @@ using LinkInfo = H5L_info_t;
 using ObjectInfo = H5O_info_t;
 #endif
 
-/// An access list for a file of ours, which HDF5 itself opens: a program may have made another
-/// connector the default of all lists (HDF5_VOL_CONNECTOR).
+// Whose files and objects are: HDF5's own, or a VOL connector's. A program may have made another
+// connector the default of all lists (HDF5_VOL_CONNECTOR).
+
+#if H5_VERSION_GE(1, 12, 0)
+inline Hdf5Id own_connector() { return Hdf5Id(H5VLget_connector_id_by_name("native")); }
+#endif
+
+/// Make a list's files HDF5's own. @returns false if HDF5 failed.
+inline bool make_own_files([[maybe_unused]] hid_t access_list) {
+#if H5_VERSION_GE(1, 12, 0)
+  const Hdf5Id own = own_connector();
+  return own.valid() && H5Pset_vol(access_list, own.get(), nullptr) >= 0;
+#else
+  return true;
+#endif
+}
+
+/// Whether a list's files are.
+inline bool makes_own_files([[maybe_unused]] hid_t access_list) {
+#if H5_VERSION_GE(1, 12, 0)
+  const Hdf5Id own = own_connector();
+  hid_t chosen = H5I_INVALID_HID;
+  if (H5Pget_vol_id(access_list, &chosen) < 0) return false;
+  const Hdf5Id held(chosen);
+#if H5_VERSION_GE(1, 14, 0)
+  // HDF5 2 gives a new id of the same connector each time.
+  int differs = 1;
+  return H5VLcmp_connector_cls(&differs, chosen, own.get()) >= 0 && differs == 0;
+#else
+  return chosen == own.get();
+#endif
+#else
+  return true;
+#endif
+}
+
+/// Whether the object behind an id is a connector's.
+inline bool is_of_connector([[maybe_unused]] hid_t id) {
+#if H5_VERSION_GE(1, 14, 0)
+  char name[16] = "";
+  return H5VLget_connector_name(id, name, sizeof(name)) > 0 && std::string(name) != "native";
+#else
+  return false;
+#endif
+}
+
+/// An access list for a file of ours, which HDF5 itself opens.
 inline Hdf5Id new_access_list() {
   Hdf5Id list(H5Pcreate(H5P_FILE_ACCESS));
-#if H5_VERSION_GE(1, 12, 0)
-  const Hdf5Id native(H5VLget_connector_id_by_name("native"));
-  if (!list.valid() || H5Pset_vol(list.get(), native.get(), nullptr) < 0) return Hdf5Id();
-#endif
+  if (!list.valid() || !make_own_files(list.get())) return Hdf5Id();
   return list;
 }
 

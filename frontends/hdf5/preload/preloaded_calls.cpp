@@ -81,11 +81,6 @@ std::string own_folder() {
 }
 [[maybe_unused]] const bool folder_is_known = !own_folder().empty();
 
-bool wanted_off() {
-  const char* const setting = std::getenv("TAILRACE_HDF5");
-  return setting != nullptr && std::string_view(setting) == "off";
-}
-
 /// Not if MPI has not begun, or is over: then no file is opened by it.
 bool mpi_runs() {
   int initialised = 0;
@@ -136,7 +131,7 @@ class Hdf5 {
 
   void ask() {
     if (wanted_off()) {
-      vote_.say(Opening::by_hdf5, "TAILRACE_HDF5=off", true);
+      vote_.say(Opening::by_hdf5, off_setting, true);
       return;
     }
     if (function<hid_t (*)()>("H5Pset_fapl_mpio") == nullptr) return;

@@ -50,6 +50,13 @@ Returned kept_in(Call&& call, Returned failed) noexcept {
   }
 }
 
+/// An operation by an object's own id.
+template <class Call>
+herr_t by_own_id(void* object, Call&& call) {
+  const InnerCall inner;
+  return call(id_of(object)) < 0 ? -1 : 0;
+}
+
 // --- files
 
 /// The fate of the program's objects when it closes the file.
@@ -82,32 +89,22 @@ void* file_open(const char* name, unsigned flags, hid_t access_list, hid_t, void
       static_cast<void*>(nullptr));
 }
 
-/// Adds what the program has open of some types, without what is HDF5's own.
-herr_t add_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
-  const ssize_t n = H5Fget_obj_count(file, types);
-  if (n < 0) return -1;
-  std::vector<hid_t> found(static_cast<std::size_t>(n));
-  if (n > 0 && H5Fget_obj_ids(file, types, found.size(), found.data()) < 0) return -1;
-  std::copy_if(found.begin(), found.end(), std::back_inserter(ids), is_of_connector);
-  return 0;
-}
-
 /// What the program has open in a file. Of those that it has by this very id (H5F_OBJ_LOCAL) HDF5
 /// does not find the file itself, behind which it sees another object.
-herr_t list_ids(const OpenedFile& file, unsigned types, std::vector<hid_t>& ids) {
+herr_t list_ids(Object& object, unsigned types, std::vector<hid_t>& ids) {
   const InnerCall inner;
+  const hid_t id = id_of(&object);
   const bool local = (types & H5F_OBJ_LOCAL) != 0;
   if (local && (types & H5F_OBJ_FILE) != 0) {
-    if (add_ids(file.id, H5F_OBJ_FILE, ids) < 0) return -1;
-    std::erase_if(ids, [&](hid_t id) { return H5VLobject(id) != file.shown; });
+    if (!list_program_ids(id, H5F_OBJ_FILE, ids)) return -1;
+    std::erase_if(ids, [&](hid_t of) { return H5VLobject(of) != shown_of(object); });
     types &= ~static_cast<unsigned>(H5F_OBJ_FILE);
   }
-  return (types & H5F_OBJ_ALL) == 0 ? 0 : add_ids(file.id, types, ids);
+  return (types & H5F_OBJ_ALL) == 0 || list_program_ids(id, types, ids) ? 0 : -1;
 }
 
 herr_t file_get(void* object, H5VL_file_get_args_t* args, hid_t transfer_list, void**) {
   const hid_t id = id_of(object);
-  const OpenedFile& file = *object_of(object).file;
   switch (args->op_type) {
     case H5VL_FILE_GET_FAPL: {
       const InnerCall inner;
@@ -129,7 +126,8 @@ herr_t file_get(void* object, H5VL_file_get_args_t* args, hid_t transfer_list, v
       return kept_in(
           [&]() -> herr_t {
             std::vector<hid_t> ids;
-            if (list_ids(file, args->args.get_obj_count.types, ids) < 0) return -1;
+            const unsigned types = args->args.get_obj_count.types;
+            if (list_ids(object_of(object), types, ids) < 0) return -1;
             *args->args.get_obj_count.count = ids.size();
             return 0;
           },
@@ -139,7 +137,7 @@ herr_t file_get(void* object, H5VL_file_get_args_t* args, hid_t transfer_list, v
           [&]() -> herr_t {
             auto& wanted = args->args.get_obj_ids;
             std::vector<hid_t> ids;
-            if (list_ids(file, wanted.types, ids) < 0) return -1;
+            if (list_ids(object_of(object), wanted.types, ids) < 0) return -1;
             *wanted.count = std::min(wanted.max_objs, ids.size());
             std::copy_n(ids.begin(), *wanted.count, wanted.oid_list);
             return 0;
@@ -158,10 +156,13 @@ herr_t file_specific(void* object, H5VL_file_specific_args_t* args, hid_t transf
     }
     case H5VL_FILE_REOPEN: {
       const InnerCall inner;
-      const OpenedFile& file = *object_of(object).file;
       void*& again = *args->args.reopen.file;
-      again = kept_in([&] { return adopt_file(H5Freopen(file.id), file.closes_objects); },
-                      static_cast<Object*>(nullptr));
+      again = kept_in(
+          [&] {
+            const hid_t id = id_of(object);
+            return adopt_file(H5Freopen(id), object_of(object).file->closes_objects);
+          },
+          static_cast<Object*>(nullptr));
       return again == nullptr ? -1 : 0;
     }
     case H5VL_FILE_IS_ACCESSIBLE: {
@@ -186,44 +187,43 @@ herr_t file_specific(void* object, H5VL_file_specific_args_t* args, hid_t transf
 
 herr_t file_optional(void* object, H5VL_optional_args_t* args, hid_t transfer_list, void**) {
   auto* const given = static_cast<H5VL_native_file_optional_args_t*>(args->args);
-  const auto serve = [&](auto call) {
-    const InnerCall inner;
-    return call(id_of(object)) < 0 ? -1 : 0;
-  };
   switch (args->op_type) {
     case H5VL_NATIVE_FILE_GET_FILE_IMAGE:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& image = given->get_file_image;
         const ssize_t n = calls().H5Fget_file_image(id, image.buf, image.buf_size);
         if (n >= 0 && image.image_len != nullptr) *image.image_len = static_cast<std::size_t>(n);
         return n;
       });
     case H5VL_NATIVE_FILE_GET_SIZE:
-      return serve([&](hid_t id) { return calls().H5Fget_filesize(id, given->get_size.size); });
+      return by_own_id(object,
+                       [&](hid_t id) { return calls().H5Fget_filesize(id, given->get_size.size); });
     case H5VL_NATIVE_FILE_GET_VFD_HANDLE:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& handle = given->get_vfd_handle;
         return calls().H5Fget_vfd_handle(id, handle.fapl_id, handle.file_handle);
       });
     case H5VL_NATIVE_FILE_START_SWMR_WRITE:
-      return serve([&](hid_t id) { return calls().H5Fstart_swmr_write(id); });
+      return by_own_id(object, [&](hid_t id) { return calls().H5Fstart_swmr_write(id); });
     case H5VL_NATIVE_FILE_FORMAT_CONVERT:
-      return serve([&](hid_t id) { return calls().H5Fformat_convert(id); });
+      return by_own_id(object, [&](hid_t id) { return calls().H5Fformat_convert(id); });
     case H5VL_NATIVE_FILE_INCR_FILESIZE:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         return calls().H5Fincrement_filesize(id, given->increment_filesize.increment);
       });
     case H5VL_NATIVE_FILE_GET_MPI_ATOMICITY:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         return calls().H5Fget_mpi_atomicity(id, given->get_mpi_atomicity.flag);
       });
     case H5VL_NATIVE_FILE_SET_MPI_ATOMICITY:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         return calls().H5Fset_mpi_atomicity(id, given->set_mpi_atomicity.flag);
       });
-    case H5VL_NATIVE_FILE_POST_OPEN:  // Of the file's own id HDF5 has done that.
-      return H5VLfile_optional(shown_of(object_of(object)), native_connector(), args, transfer_list,
-                               nullptr);
+    // Of the file's own id HDF5 has done that. For the other one it would keep an object of ours,
+    // under its own connector, which never gives that back.
+    case H5VL_NATIVE_FILE_POST_OPEN:
+      if (object_of(object).id >= 0) return 0;
+      return by_native(H5VLfile_optional, object, args, transfer_list, nullptr);
     default: return by_native(H5VLfile_optional, object, args, transfer_list, nullptr);
   }
 }
@@ -316,35 +316,31 @@ herr_t dataset_specific(void* object, H5VL_dataset_specific_args_t* args, hid_t,
 
 herr_t dataset_optional(void* object, H5VL_optional_args_t* args, hid_t transfer_list, void**) {
   auto* const given = static_cast<H5VL_native_dataset_optional_args_t*>(args->args);
-  const auto serve = [&](auto call) {
-    const InnerCall inner;
-    return call(id_of(object)) < 0 ? -1 : 0;
-  };
   switch (args->op_type) {
     case H5VL_NATIVE_DATASET_GET_CHUNK_STORAGE_SIZE:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& chunk = given->get_chunk_storage_size;
         return calls().H5Dget_chunk_storage_size(id, chunk.offset, chunk.size);
       });
     case H5VL_NATIVE_DATASET_GET_NUM_CHUNKS:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& chunks = given->get_num_chunks;
         return calls().H5Dget_num_chunks(id, chunks.space_id, chunks.nchunks);
       });
     case H5VL_NATIVE_DATASET_GET_CHUNK_INFO_BY_IDX:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& chunk = given->get_chunk_info_by_idx;
         return calls().H5Dget_chunk_info(id, chunk.space_id, chunk.chk_index, chunk.offset,
                                          chunk.filter_mask, chunk.addr, chunk.size);
       });
     case H5VL_NATIVE_DATASET_GET_CHUNK_INFO_BY_COORD:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& chunk = given->get_chunk_info_by_coord;
         return calls().H5Dget_chunk_info_by_coord(id, chunk.offset, chunk.filter_mask, chunk.addr,
                                                   chunk.size);
       });
     case H5VL_NATIVE_DATASET_CHUNK_READ:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         auto& chunk = given->chunk_read;
 #ifdef TAILRACE_WITH_H5Dread_chunk2
         return calls().H5Dread_chunk2(id, transfer_list, chunk.offset, &chunk.filters, chunk.buf,
@@ -354,19 +350,19 @@ herr_t dataset_optional(void* object, H5VL_optional_args_t* args, hid_t transfer
 #endif
       });
     case H5VL_NATIVE_DATASET_CHUNK_WRITE:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& chunk = given->chunk_write;
         return calls().H5Dwrite_chunk(id, transfer_list, chunk.filters, chunk.offset, chunk.size,
                                       chunk.buf);
       });
     case H5VL_NATIVE_DATASET_GET_OFFSET:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         haddr_t& offset = *given->get_offset.offset;
         offset = calls().H5Dget_offset(id);
         return offset == HADDR_UNDEF ? -1 : 0;
       });
     case H5VL_NATIVE_DATASET_CHUNK_ITER:
-      return serve([&](hid_t id) {
+      return by_own_id(object, [&](hid_t id) {
         const auto& visit = given->chunk_iter;
         return calls().H5Dchunk_iter(id, transfer_list, visit.op, visit.op_data);
       });
@@ -444,17 +440,35 @@ herr_t datatype_close(void* object, hid_t transfer_list, void**) {
 
 // --- groups
 
+/// Datasets are created in groups by ids; of a group in a file that the program has not opened, to
+/// which a link leads, none can be made later. So it is opened by one.
+Object* reachable(Object* group, void* parent, const char* name, hid_t access_list,
+                  hid_t transfer_list) {
+  return kept_in(
+      [&]() -> Object* {
+        if (group == nullptr || name == nullptr || can_have_id(*group)) return group;
+        const InnerCall inner;
+        const hid_t id = H5Gopen2(id_of(parent), name, access_list);
+        if (id < 0) return group;
+        close_object(group, transfer_list, H5VLgroup_close);
+        return adopt_id(id, H5I_GROUP, object_of(parent));
+      },
+      group);
+}
+
 void* group_create(void* object, const H5VL_loc_params_t* place, const char* name, hid_t link_list,
                    hid_t creation_list, hid_t access_list, hid_t transfer_list, void**) {
-  return adopt(by_native_at(H5VLgroup_create, object, place, name, link_list, creation_list,
-                            access_list, transfer_list, nullptr),
-               H5I_GROUP, object_of(object));
+  return reachable(adopt(by_native_at(H5VLgroup_create, object, place, name, link_list,
+                                      creation_list, access_list, transfer_list, nullptr),
+                         H5I_GROUP, object_of(object)),
+                   object, name, access_list, transfer_list);
 }
 void* group_open(void* object, const H5VL_loc_params_t* place, const char* name, hid_t access_list,
                  hid_t transfer_list, void**) {
-  return adopt(
-      by_native_at(H5VLgroup_open, object, place, name, access_list, transfer_list, nullptr),
-      H5I_GROUP, object_of(object));
+  return reachable(
+      adopt(by_native_at(H5VLgroup_open, object, place, name, access_list, transfer_list, nullptr),
+            H5I_GROUP, object_of(object)),
+      object, name, access_list, transfer_list);
 }
 herr_t group_get(void* object, H5VL_group_get_args_t* args, hid_t transfer_list, void**) {
   return by_native(H5VLgroup_get, object, args, transfer_list, nullptr);
@@ -577,25 +591,25 @@ herr_t object_copy(void* from, const H5VL_loc_params_t* from_place, const char* 
 herr_t object_get(void* object, const H5VL_loc_params_t* place, H5VL_object_get_args_t* args,
                   hid_t transfer_list, void**) {
   const herr_t done = by_native_at(H5VLobject_get, object, place, args, transfer_list, nullptr);
-  const OpenedFile& file = *object_of(object).file;
+  if (done < 0 || args->op_type != H5VL_OBJECT_GET_FILE) return done;
   // By this HDF5 finds the program's id of the file.
-  if (done >= 0 && args->op_type == H5VL_OBJECT_GET_FILE && file.open) {
-    *args->args.get_file.file = file.shown;
-  }
-  return done;
+  return kept_in(
+      [&]() -> herr_t {
+        const OpenedFile& file = file_of(object_of(object));
+        if (file.open) *args->args.get_file.file = file.shown;
+        return 0;
+      },
+      herr_t{-1});
 }
 
 herr_t object_specific(void* object, const H5VL_loc_params_t* place,
                        H5VL_object_specific_args_t* args, hid_t transfer_list, void**) {
-  const InnerCall inner;
-  switch (args->op_type) {
-    case H5VL_OBJECT_FLUSH: return calls().H5Oflush(id_of(object));
-    case H5VL_OBJECT_REFRESH: return calls().H5Orefresh(id_of(object));
-    case H5VL_OBJECT_CHANGE_REF_COUNT:
-      if (args->args.change_rc.delta < 0) return calls().H5Odecr_refcount(id_of(object));
-      [[fallthrough]];
-    default: return by_native_at(H5VLobject_specific, object, place, args, transfer_list, nullptr);
+  if (args->op_type == H5VL_OBJECT_FLUSH) return by_own_id(object, calls().H5Oflush);
+  if (args->op_type == H5VL_OBJECT_REFRESH) return by_own_id(object, calls().H5Orefresh);
+  if (args->op_type == H5VL_OBJECT_CHANGE_REF_COUNT && args->args.change_rc.delta < 0) {
+    return by_own_id(object, calls().H5Odecr_refcount);
   }
+  return by_native_at(H5VLobject_specific, object, place, args, transfer_list, nullptr);
 }
 
 herr_t object_optional(void* object, const H5VL_loc_params_t* place, H5VL_optional_args_t* args,
@@ -605,24 +619,33 @@ herr_t object_optional(void* object, const H5VL_loc_params_t* place, H5VL_option
 
 // --- wrapping: objects that HDF5 makes while it works, for a program's callbacks and references
 
+using WrapContext = std::weak_ptr<OpenedFile>;
+
 void* get_object(const void* object) { return shown_of(*static_cast<const Object*>(object)); }
 
 herr_t get_wrap_context(const void* object, void** context) {
-  // Whose file it is.
-  *context = new (std::nothrow) Object(*static_cast<const Object*>(object));
+  // Whose file it is; which closes, where its last object does, though this is there still.
+  *context = new (std::nothrow) WrapContext(static_cast<const Object*>(object)->file);
   return *context == nullptr ? -1 : 0;
 }
 void* wrap_object(void* under, H5I_type_t type, void* context) {
-  return adopt(under, type, object_of(context));
+  return kept_in(
+      [&] {
+        Object parent{.file = static_cast<WrapContext*>(context)->lock()};
+        if (parent.file == nullptr) parent.file = std::make_shared<OpenedFile>();
+        return adopt(under, type, parent);
+      },
+      static_cast<Object*>(nullptr));
 }
 void* unwrap_object(void* object) {
+  if (!is_ours(object)) return object;
   void* const under = under_of(object);
   Object& given = object_of(object);
   if (given.owns_under && given.id < 0) delete &given;
   return under;
 }
 herr_t free_wrap_context(void* context) {
-  delete static_cast<Object*>(context);
+  delete static_cast<WrapContext*>(context);
   return 0;
 }
 
