@@ -1,6 +1,6 @@
 /* As write_patterns.c, with datasets that are reached in other ways than by their names in a file:
- * from callbacks, by addresses, indices and references, with committed types, and files that are
- * closed before or with their objects.
+ * from callbacks, by addresses, indices and references, from attributes, through mounts and links
+ * to other files, with committed types, and files that are closed before or with their objects.
  *
  *   write_objects FOLDER PATTERN...
  */
@@ -154,6 +154,175 @@ static void reached(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* --- by an attribute, which stands for the object that has it */
+
+static void of_attribute(const char* path) {
+  hid_t file = create_file(path);
+  hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  write_attribute(group, "a", 1);
+  hid_t attribute = H5Aopen(group, "a", H5P_DEFAULT);
+  DO(attribute);
+  write_new(attribute, "below", H5T_NATIVE_DOUBLE);
+  CHECK(H5Lexists(group, "below", H5P_DEFAULT) > 0 && H5Lexists(file, "below", H5P_DEFAULT) == 0);
+  hid_t dataset = H5Dopen2(attribute, "below", H5P_DEFAULT);
+  DO(dataset);
+  check_rows(dataset);
+  DO(H5Dclose(dataset));
+  hid_t same = H5Iget_file_id(attribute);
+  CHECK(same == file);
+  DO(H5Fclose(same));
+  DO(H5Aclose(attribute));
+  DO(H5Gclose(group));
+  DO(H5Fclose(file));
+}
+
+/* --- what callbacks find is the program's, also by what it wants printed */
+
+static int has_printer(void) {
+  H5E_auto2_t print = NULL;
+  void* data = NULL;
+  DO(H5Eget_auto2(H5E_DEFAULT, &print, &data));
+  return print != NULL;
+}
+
+static herr_t count_printers(hid_t object, const char* name, const H5O_info_t* info, void* n) {
+  (void)object;
+  (void)name;
+  (void)info;
+  *(int*)n += has_printer();
+  return 0;
+}
+
+static herr_t count_printers_of_links(hid_t group, const char* name, const H5L_info_t* info,
+                                      void* n) {
+  (void)group;
+  (void)name;
+  (void)info;
+  *(int*)n += has_printer();
+  return 0;
+}
+
+static void printers(const char* path) {
+  hid_t file = create_file(path);
+  write_new(file, "a", H5T_NATIVE_DOUBLE);
+  int n_visited = 0;
+  int n_links = 0;
+#if H5_VERSION_GE(1, 12, 0)
+  DO(H5Ovisit3(file, H5_INDEX_NAME, H5_ITER_INC, count_printers, &n_visited, H5O_INFO_BASIC));
+#else
+  DO(H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, count_printers, &n_visited, H5O_INFO_BASIC));
+#endif
+  DO(H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, NULL, count_printers_of_links, &n_links));
+  CHECK(n_visited == 2 && n_links == 1);
+  DO(H5Fclose(file));
+}
+
+/* --- in another file, to which a name leads */
+
+static void beside(const char* path, const char* end, char name[4200]) {
+  snprintf(name, 4200, "%s.%s", path, end);
+}
+
+/* The object's file is that of the name, and not the one by which it was reached. */
+static void check_file(hid_t object, const char* name, hid_t by) {
+  char found[4200] = "";
+  hid_t file = H5Iget_file_id(object);
+  DO(file);
+  CHECK(file != by);
+  DO(H5Fget_name(file, found, sizeof(found)));
+  CHECK(strcmp(found, name) == 0);
+  DO(H5Fclose(file));
+}
+
+static void mounted(const char* path) {
+  char child_path[4200];
+  beside(path, "child", child_path);
+  hid_t file = create_file(path);
+  hid_t child = create_file(child_path);
+  write_new(child, "before", H5T_NATIVE_DOUBLE);
+  hid_t group = H5Gcreate2(file, "m", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  DO(H5Gclose(group));
+  DO(H5Fmount(file, "m", child, H5P_DEFAULT));
+  write_new(file, "m/through", H5T_NATIVE_DOUBLE);
+  hid_t dataset = H5Dopen2(file, "m/through", H5P_DEFAULT);
+  DO(dataset);
+  check_rows(dataset);
+  hid_t of_dataset = H5Iget_file_id(dataset);
+  CHECK(of_dataset == child);
+  DO(H5Fclose(of_dataset));
+  DO(H5Dclose(dataset));
+  DO(H5Funmount(file, "m"));
+  CHECK(H5Lexists(child, "through", H5P_DEFAULT) > 0);
+  DO(H5Fclose(child));
+  write_new(file, "after", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(file));
+}
+
+/* The links say how their files are opened: by MPI-IO. */
+static void linked(const char* path) {
+  char target_path[4200];
+  beside(path, "target", target_path);
+  hid_t target = create_file(target_path);
+  write_new(target, "before", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(target));
+  hid_t file = create_file(path);
+  DO(H5Lcreate_external(target_path, "/", file, "ext", H5P_DEFAULT, H5P_DEFAULT));
+  hid_t by_mpio = mpio_list();
+  hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+  DO(H5Pset_elink_fapl(access, by_mpio));
+  hid_t link_access = H5Pcreate(H5P_LINK_ACCESS);
+  DO(H5Pset_elink_fapl(link_access, by_mpio));
+  hid_t dataset = H5Dopen2(file, "ext/before", access);
+  DO(dataset);
+  check_rows(dataset);
+  check_file(dataset, target_path, file);
+  DO(H5Dclose(dataset));
+  hid_t space = rows_space();
+  hsize_t first = first_row(n_rows, rank);
+  hsize_t n = first_row(n_rows, rank + 1) - first;
+  dataset =
+      H5Dcreate2(file, "ext/through", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, access);
+  DO(dataset);
+  write_rows(dataset, first, n, n_columns, H5P_DEFAULT);
+  check_file(dataset, target_path, file);
+  DO(H5Dclose(dataset));
+  hid_t group = H5Gopen2(file, "ext", link_access);
+  DO(group);
+  write_new(group, "by_group", H5T_NATIVE_DOUBLE);
+  DO(H5Gclose(group));
+  write_new(file, "after", H5T_NATIVE_DOUBLE);
+  DO(H5Sclose(space));
+  DO(H5Pclose(link_access));
+  DO(H5Pclose(access));
+  DO(H5Pclose(by_mpio));
+  DO(H5Fclose(file));
+}
+
+/* --- what is no transfer list */
+
+static void wrong_lists(const char* path) {
+  hid_t file = create_file(path);
+  write_new(file, "a", H5T_NATIVE_DOUBLE);
+  hid_t dataset = H5Dopen2(file, "a", H5P_DEFAULT);
+  hid_t list = mpio_list();
+  const hid_t wrong[] = {dataset, list};
+  double values[n_rows * n_columns] = {0};
+  for (int i = 0; i < 2; ++i) {
+    herr_t done[2];
+    H5E_BEGIN_TRY {
+      done[0] = H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, wrong[i], values);
+      done[1] = H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, wrong[i], values);
+    }
+    H5E_END_TRY
+    CHECK(done[0] < 0 && done[1] < 0);
+  }
+  DO(H5Pclose(list));
+  DO(H5Dclose(dataset));
+  DO(H5Fclose(file));
+}
+
 /* --- committed types, copies, links that go */
 
 static void types(const char* path) {
@@ -198,6 +367,144 @@ static void closes_all(const char* path) {
   CHECK(H5Iis_valid(file) == 0 && H5Iis_valid(dataset) == 0 && H5Iis_valid(group) == 0);
 }
 
+static hid_t create_with(const char* path, H5F_close_degree_t degree) {
+  hid_t list = mpio_list();
+  DO(H5Pset_fclose_degree(list, degree));
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+  DO(file);
+  DO(H5Pclose(list));
+  return file;
+}
+
+static herr_t try_close(hid_t file) {
+  herr_t done;
+  H5E_BEGIN_TRY { done = H5Fclose(file); }
+  H5E_END_TRY
+  return done;
+}
+
+/* A group that outlives the id of its file leads to it. */
+static void outlives(const char* path) {
+  hid_t file = create_with(path, H5F_CLOSE_WEAK);
+  hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  DO(H5Fclose(file));
+  write_new(group, "late", H5T_NATIVE_DOUBLE);
+  char name[4200] = "";
+  hid_t same = H5Iget_file_id(group);
+  DO(same);
+  DO(H5Fget_name(same, name, sizeof(name)));
+  CHECK(strcmp(name, path) == 0);
+  CHECK(H5Fget_obj_count(same, H5F_OBJ_ALL) == 2 && H5Fget_obj_count(same, H5F_OBJ_FILE) == 1);
+  write_new(same, "later", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(same));
+  DO(H5Gclose(group));
+}
+
+/* What HDF5 refuses to close stays as it is, and can be closed later. */
+static void refuses(const char* path) {
+  hid_t file = create_with(path, H5F_CLOSE_SEMI);
+  hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  CHECK(try_close(file) < 0);
+  CHECK(H5Iis_valid(file) > 0 && H5Fget_obj_count(file, H5F_OBJ_ALL) == 2);
+  write_new(group, "a", H5T_NATIVE_DOUBLE);
+  write_new(file, "b", H5T_NATIVE_DOUBLE);
+  DO(H5Gclose(group));
+  DO(H5Fclose(file));
+  CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
+}
+
+/* Only the last rank has something open. */
+static void one_refuses(const char* path) {
+  hid_t file = create_with(path, H5F_CLOSE_SEMI);
+  hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  write_new(group, "a", H5T_NATIVE_DOUBLE);
+  const int refused = rank == n_ranks - 1;
+  if (!refused) DO(H5Gclose(group));
+  CHECK((try_close(file) < 0) == refused);
+  if (!refused) return;
+  DO(H5Gclose(group));
+  DO(H5Fclose(file));
+}
+
+/* H5F_CLOSE_STRONG closes what was opened by that id of the file, and nothing of others. */
+static void closes_its_own(const char* path) {
+  hid_t file = create_with(path, H5F_CLOSE_STRONG);
+  hid_t second = H5Freopen(file);
+  DO(second);
+  hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(group);
+  hid_t by_second = H5Gopen2(second, "g", H5P_DEFAULT);
+  DO(by_second);
+  DO(H5Fclose(file));
+  CHECK(H5Iis_valid(group) == 0 && H5Iis_valid(by_second) > 0);
+  write_new(by_second, "a", H5T_NATIVE_DOUBLE);
+  DO(H5Gclose(by_second));
+  DO(H5Fclose(second));
+  CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
+}
+
+/* What is opened and closed again and again leaves nothing. */
+static void reopens(const char* path) {
+  hid_t file = create_file(path);
+  write_new(file, "a", H5T_NATIVE_DOUBLE);
+  const unsigned all = H5F_OBJ_ALL;
+  ssize_t n_before = 0;
+  for (int i = 0; i < 20; ++i) {
+    hid_t again = i % 2 == 0 ? H5Freopen(file) : open_file(path, H5F_ACC_RDWR);
+    DO(again);
+    hid_t dataset = H5Dopen2(again, "a", H5P_DEFAULT);
+    DO(dataset);
+    hid_t same = H5Iget_file_id(dataset);
+    CHECK(same == again);
+    DO(H5Fclose(same));
+    DO(H5Dclose(dataset));
+    DO(H5Fclose(again));
+    CHECK(H5Fget_obj_count(file, all) == 1);
+    const ssize_t n = H5Fget_obj_count(all, all);
+    if (i < 2) n_before = n;
+    CHECK(n > 0 && n == n_before);
+  }
+  DO(H5Fclose(file));
+  CHECK(H5Fget_obj_count(all, all) == 0);
+}
+
+/* The program has open what it has opened; of all files a VOL connector's HDF5 has ids besides. */
+static void counts(const char* path) {
+  hid_t file = create_file(path);
+  write_new(file, "a", H5T_NATIVE_DOUBLE);
+  hid_t dataset = H5Dopen2(file, "a", H5P_DEFAULT);
+  DO(dataset);
+  const unsigned types[] = {H5F_OBJ_ALL,   H5F_OBJ_ALL | H5F_OBJ_LOCAL,
+                            H5F_OBJ_FILE,  H5F_OBJ_DATASET,
+                            H5F_OBJ_GROUP, H5F_OBJ_DATATYPE};
+  const ssize_t expected[] = {2, 2, 1, 1, 0, 0};
+  const int by_connector = getenv("HDF5_VOL_CONNECTOR") != NULL;
+  for (int i = 0; i < 6; ++i) {
+    hid_t ids[8];
+    const ssize_t of_all = H5Fget_obj_count(H5F_OBJ_ALL, types[i]);
+    CHECK(H5Fget_obj_count(file, types[i]) == expected[i]);
+    CHECK(by_connector ? of_all >= expected[i] : of_all == expected[i]);
+    CHECK(H5Fget_obj_ids(file, types[i], 8, ids) == expected[i]);
+    for (ssize_t k = 0; k < expected[i]; ++k) CHECK(ids[k] == file || ids[k] == dataset);
+  }
+  DO(H5Dclose(dataset));
+  DO(H5Fclose(file));
+  CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
+}
+
+/* HDF5 ends and begins anew, and what is open then is closed by MPI_Finalize. */
+static void begins_anew(const char* path) {
+  char again[4200];
+  beside(path, "again", again);
+  write_new(create_file(path), "a", H5T_NATIVE_DOUBLE);
+  DO(H5close());
+  DO(H5open());
+  write_new(create_file(again), "b", H5T_NATIVE_DOUBLE);
+}
+
 /* Nothing is closed but by the end of HDF5. */
 static void ends_at_once(const char* path) {
   hid_t file = create_file(path);
@@ -212,8 +519,20 @@ static void ends_at_once(const char* path) {
 int main(int argc, char** argv) {
   const Pattern patterns[] = {{"callbacks", callbacks},
                               {"reached", reached},
+                              {"of_attribute", of_attribute},
+                              {"printers", printers},
+                              {"mounted", mounted},
+                              {"linked", linked},
+                              {"wrong_lists", wrong_lists},
                               {"types", types},
                               {"closes_all", closes_all},
+                              {"closes_its_own", closes_its_own},
+                              {"outlives", outlives},
+                              {"refuses", refuses},
+                              {"one_refuses", one_refuses},
+                              {"reopens", reopens},
+                              {"counts", counts},
+                              {"begins_anew", begins_anew},
                               {"ends_at_once", ends_at_once}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

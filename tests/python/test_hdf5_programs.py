@@ -451,19 +451,69 @@ def test_a_serial_program_with_the_connector(front, tmp_path):
         np.testing.assert_array_equal(file["values"], np.arange(5000.0))
 
 
+def objects(names, ranks, front, tmp_path, beside=""):
+    """Run patterns of write_objects.c, each in a program of its own (HDF5 is not begun anew in
+    one), plain and served: the files are the same, and also those that lie beside them. @returns
+    what the served ones said"""
+    heard = {}
+    for ours in (False, True):
+        for name in names:
+            heard[name] = patterns([name], tmp_path / ("ours" if ours else "plain"), ranks, ours,
+                                   front=front, program="write_objects")
+            assert not ours or f"ours/{name}.h5: " in heard[name]
+    for name in names:
+        for end in ("", *([f".{beside}"] if beside else [])):
+            same(tmp_path / "ours" / f"{name}.h5{end}", tmp_path / "plain" / f"{name}.h5{end}")
+    return heard
+
+
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_objects_that_are_reached_in_other_ways(ranks, front, tmp_path):
-    """From callbacks, by addresses, references and second ids, with committed types; files that end
-    before their objects, or with HDF5."""
-    names = ["callbacks", "reached", "types", "closes_all", "ends_at_once"]
-    for ours in (False, True):
-        for name in names:  # HDF5 is not begun anew in a program.
-            said = patterns([name], tmp_path / ("ours" if ours else "plain"), ranks, ours,
-                            front=front, program="write_objects")
-            assert not ours or f"ours/{name}.h5: " in said
-    for name in names:
-        same(tmp_path / "ours" / f"{name}.h5", tmp_path / "plain" / f"{name}.h5")
+    """From callbacks, by addresses, references, attributes and second ids, with committed types;
+    files that end before their objects, or with HDF5."""
+    objects(["callbacks", "reached", "of_attribute", "types", "closes_all", "ends_at_once"], ranks,
+            front, tmp_path)
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("name, beside", [("mounted", "child"), ("linked", "target")])
+def test_datasets_of_other_files_to_which_names_lead(name, beside, ranks, front, tmp_path):
+    """Each is created in the file in which it lies, and entered with that."""
+    objects([name], ranks, front, tmp_path, beside)
+    with h5py.File(tmp_path / "ours" / f"{name}.h5.{beside}") as file:
+        assert set(file) == {"before", "through", *(["by_group"] if name == "linked" else [])}
+        for dataset in file.values():
+            np.testing.assert_array_equal(dataset[()].ravel(), row_values(0, 48 * 60))
+        # HDF5 opens what is linked, and nobody serves it.
+        assert filters_of(file["through"]) == ([2, 1] if name == "mounted" else [])
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_closing_is_refused_and_counted_as_by_hdf5(ranks, front, tmp_path):
+    """H5F_CLOSE_WEAK, _SEMI and _STRONG with ids that stay, or of others; what is open is counted;
+    the program's printer of errors is there in callbacks; no other list is a transfer list."""
+    heard = objects(["outlives", "refuses", "closes_its_own", "reopens", "counts", "printers",
+                     "wrong_lists"], ranks, front, tmp_path)
+    for name, said in heard.items():
+        # The last id of an object is not looked for (docs/hdf5.md).
+        assert ("closed by MPI_Finalize" in said) == (name == "outlives"), said
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_close_that_one_rank_refuses_leaves_the_file_to_mpi_finalize(ranks, front, tmp_path):
+    said = objects(["one_refuses"], ranks, front, tmp_path)["one_refuses"]
+    assert ("closed by MPI_Finalize" in said) == (ranks > 1), said
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_file_after_the_end_of_hdf5_is_closed_by_mpi_finalize(ranks, front, tmp_path):
+    said = objects(["begins_anew"], ranks, front, tmp_path, "again")["begins_anew"]
+    assert "begins_anew.h5.again: closed by MPI_Finalize; H5Fclose was not called" in said
 
 
 @FRONTS
