@@ -42,10 +42,15 @@ using ours::Target;
 #define TAILRACE_CALL __attribute__((used))
 
 /// A call on an object: `ours_call` with `session`, or HDF5's own.
-#define TAILRACE_SERVE_OBJECT(object, real_call, ours_call) \
-  Session* const session = ours::served_session(object);    \
-  if (session == nullptr) return real().real_call;          \
+#define TAILRACE_SERVE(found, real_call, ours_call) \
+  Session* const session = found;                   \
+  if (session == nullptr) return real().real_call;  \
   return guarded(__func__, [&] { return ours_call; })
+#define TAILRACE_SERVE_OBJECT(object, real_call, ours_call) \
+  TAILRACE_SERVE(ours::served_session(object), real_call, ours_call)
+/// The same, of a file's id for that very file, also where it is mounted.
+#define TAILRACE_SERVE_FILE(object, real_call, ours_call) \
+  TAILRACE_SERVE(ours::served_file(object), real_call, ours_call)
 
 /// A call on a dataset: `ours_call` with `target`, or HDF5's own.
 #define TAILRACE_SERVE_DATASET(real_call, ours_call)                                        \
@@ -95,7 +100,7 @@ TAILRACE_CALL herr_t tailrace_H5close(void) {
 }
 
 TAILRACE_CALL herr_t tailrace_H5Fflush(hid_t object, H5F_scope_t scope) {
-  TAILRACE_SERVE_OBJECT(object, H5Fflush(object, scope), ours::flush_session("H5Fflush", *session));
+  TAILRACE_SERVE_FILE(object, H5Fflush(object, scope), ours::flush_session("H5Fflush", *session));
 }
 TAILRACE_CALL herr_t tailrace_H5Oflush(hid_t object) {
   TAILRACE_SERVE_OBJECT(object, H5Oflush(object), ours::flush_session("H5Oflush", *session));
@@ -128,11 +133,11 @@ TAILRACE_CALL herr_t tailrace_H5Fdelete(const char* name, hid_t access_list) {
 #endif
 
 TAILRACE_CALL hid_t tailrace_H5Fget_access_plist(hid_t file) {
-  TAILRACE_SERVE_OBJECT(file, H5Fget_access_plist(file), H5Pcopy(session->access_list.get()));
+  TAILRACE_SERVE_FILE(file, H5Fget_access_plist(file), H5Pcopy(session->access_list.get()));
 }
 
 TAILRACE_CALL ssize_t tailrace_H5Fget_name(hid_t object, char* name, size_t n_bytes) {
-  Session* const session = ours::served_session(object);
+  Session* const session = ours::served_file(object);
   if (session == nullptr) return real().H5Fget_name(object, name, n_bytes);
   if (name != nullptr && n_bytes > 0) {
     const size_t n = std::min(session->name.size(), n_bytes - 1);
@@ -432,8 +437,8 @@ TAILRACE_CALL herr_t tailrace_H5Fclose_async(TAILRACE_CALLER, hid_t file, hid_t 
 }
 TAILRACE_CALL herr_t tailrace_H5Fflush_async(TAILRACE_CALLER, hid_t object, H5F_scope_t scope,
                                              hid_t events) {
-  TAILRACE_SERVE_OBJECT(object, H5Fflush_async(TAILRACE_BY, object, scope, events),
-                        ours::flush_session("H5Fflush", *session));
+  TAILRACE_SERVE_FILE(object, H5Fflush_async(TAILRACE_BY, object, scope, events),
+                      ours::flush_session("H5Fflush", *session));
 }
 TAILRACE_CALL herr_t tailrace_H5Oflush_async(TAILRACE_CALLER, hid_t object, hid_t events) {
   TAILRACE_SERVE_OBJECT(object, H5Oflush_async(TAILRACE_BY, object, events),

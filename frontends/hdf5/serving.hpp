@@ -21,6 +21,7 @@ inline const RealHdf5& real() { return real_hdf5(); }
 /// Whether a call can concern us at all. Cheap: most calls of most programs end here.
 inline bool served() { return any_session() && !Hdf5Scope::held(); }
 inline Session* served_session(hid_t object) { return served() ? session_of(object) : nullptr; }
+inline Session* served_file(hid_t object) { return served() ? session_of_file(object) : nullptr; }
 /// A dataset of a session, where the call is to be served; `known` as for target_of.
 std::optional<Target> served_dataset(hid_t dataset, bool& known);
 

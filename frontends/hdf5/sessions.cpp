@@ -133,6 +133,38 @@ Session* session_of(hid_t object) {
   return nullptr;
 }
 
+namespace {
+
+/// Whether two ids are of the same file, and be it a mounted one.
+bool is_same_file(hid_t one, hid_t other) {
+#if H5_VERSION_GE(1, 12, 0)
+  unsigned long number = 0;
+  unsigned long of_other = 0;
+  return H5Fget_fileno(one, &number) >= 0 && H5Fget_fileno(other, &of_other) >= 0 &&
+         number == of_other;
+#else
+  const auto name_of = [](hid_t file) {
+    const ssize_t length = H5Fget_name(file, nullptr, 0);
+    std::string name(length < 0 ? 0 : static_cast<std::size_t>(length) + 1, '\0');
+    if (length >= 0) H5Fget_name(file, name.data(), name.size());
+    return name;
+  };
+  const std::string name = name_of(one);
+  return !name.empty() && name == name_of(other);
+#endif
+}
+
+}  // namespace
+
+Session* session_of_file(hid_t object) {
+  if (!any_session() || H5Iget_type(object) != H5I_FILE) return session_of(object);
+  const Hdf5Scope scope;
+  for (const std::unique_ptr<Session>& session : table()) {
+    if (is_same_file(session->file(), object)) return session.get();
+  }
+  return nullptr;
+}
+
 std::optional<Target> target_of(hid_t dataset, bool& known) {
   known = true;
   if (!any_session() || dataset < 0) return std::nullopt;

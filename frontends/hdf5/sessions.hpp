@@ -65,6 +65,9 @@ struct Target {
 
 /// The session in whose file an object (or file, or attribute) of HDF5's lies; null: none.
 Session* session_of(hid_t object);
+/// The same, where a file's id means that very file: for a mounted one's HDF5 says where the root
+/// of the file lies into which it is mounted, and creates there.
+Session* session_of_file(hid_t object);
 /// Whether a dataset lies in a session's file, and which it is. `known` is false for one that the
 /// program has come by in a way that is not understood here.
 std::optional<Target> target_of(hid_t dataset, bool& known);

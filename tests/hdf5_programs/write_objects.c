@@ -249,9 +249,12 @@ static void mounted(const char* path) {
   hid_t dataset = H5Dopen2(file, "m/through", H5P_DEFAULT);
   DO(dataset);
   check_rows(dataset);
-  hid_t of_dataset = H5Iget_file_id(dataset);
-  CHECK(of_dataset == child);
-  DO(H5Fclose(of_dataset));
+  check_file(dataset, child_path, file);
+  DO(H5Fflush(child, H5F_SCOPE_GLOBAL));
+  FILE* flushed = fopen(child_path, "rb"); /* By now it has its name. */
+  CHECK(flushed != NULL);
+  fclose(flushed);
+  write_new(file, "m/flushed_before", H5T_NATIVE_DOUBLE);
   DO(H5Dclose(dataset));
   DO(H5Funmount(file, "m"));
   CHECK(H5Lexists(child, "through", H5P_DEFAULT) > 0);

@@ -249,8 +249,7 @@ Object* adopt_file(hid_t id, bool closes_objects) {
     file->shown = reopen(H5VLobject(id));
     file->open = file->shown != nullptr;
     file->closes_objects = closes_objects;
-    ObjectInfo info{};
-    if (get_object_info(id, info)) file->number = info.fileno;
+    if (H5Fget_fileno(id, &file->number) < 0) file->number = 0;
     *object = {.under = H5VLobject(id), .type = H5I_FILE, .id = id, .file = file};
     if (file->open) return object.release();
   } catch (const std::bad_alloc&) {
