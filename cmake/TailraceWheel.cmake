@@ -2,9 +2,8 @@
 # rest is compiled folder by folder (TailraceJoin.cmake).
 #
 #   TAILRACE_WHEEL_OMITS  sources that nothing in the wheel calls: the C API, concatenation (but its
-#                         check, which verify uses), the simulator, measuring of machines, all
-#                         verbs but verify and info. The modules fail to load if one of them is
-#                         needed after all.
+#                         check, which verify uses), the simulator, all verbs but verify and info.
+#                         The modules fail to load if one of them is needed after all.
 #
 # Optimised as the programs are, -O2 (trz and xor have -O3), without debug information.
 
@@ -13,7 +12,7 @@ set(TAILRACE_WHEEL_OMITS
     "/src/concat/([^/]*|hdf5/[^/]*)$"
     "/verbs/(book_file|concat_request|export_files|repack|repack_plan)\\.cpp$"
     "/exec/mpi_[^/]*$"  # of the module _mpi, which names them itself
-    "/(measure/measure_machine|simulate/simulate_(clock|node|run))\\.cpp$"
+    "/simulate/simulate_(clock|node|run)\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names)\\.cpp$")
 list(JOIN TAILRACE_WHEEL_OMITS "|" TAILRACE_WHEEL_OMITS)
 

@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::size_t text_column = 28;
 
+/// Help is read as it stands, through a pager, too: it never has lines of any length.
+std::size_t help_columns() {
+  constexpr std::size_t usual_columns = 80;
+  return text_room().prose == 0 ? usual_columns : text_room().prose;
+}
+
 /// "  name        text", the text wrapped in its own column; each '\n' in it begins a new line.
 std::string entry(const std::string& name, const std::string& text) {
   std::string out = "  " + name;
@@ -33,7 +39,7 @@ std::string entry(const std::string& name, const std::string& text) {
     const std::size_t own = std::min(line.find_first_not_of(' '), line.size());
     const std::size_t column = text_column + own;
     out += (from == 0 ? "" : "\n" + indent) + line.substr(0, own) +
-           wrapped(line.substr(own), column + (own > 0 ? 2 : 0), column);
+           wrapped(line.substr(own), column + (own > 0 ? 2 : 0), column, help_columns());
     from = to + 1;
   }
   return out + "\n";
@@ -69,9 +75,10 @@ std::string broken_anew(const std::string& text) {
   const auto end_paragraph = [&] {
     const std::size_t indent = indent_of(paragraph);
     if (!paragraph.empty()) {
-      out += paragraph.substr(0, indent) + wrapped(paragraph.substr(indent), column, indent) + "\n";
+      out += paragraph.substr(0, indent) +
+             wrapped(paragraph.substr(indent), column, indent, help_columns()) + "\n";
     }
-    if (!command.empty()) out += folded_examples(command, text_room().prose);
+    if (!command.empty()) out += folded_examples(command, help_columns());
     paragraph.clear();
     command.clear();
   };

@@ -137,6 +137,7 @@ namespace serial = tailrace::hdf5_serial;
   returned tailrace_serial_##name parameters
 
 // A call before which the file has to hold all that was written. `drop`: what it does besides.
+// NOLINTBEGIN(bugprone-macro-parentheses): a statement.
 #define TAILRACE_SERIAL_FLUSHED(returned, name, parameters, arguments, drop)                   \
   TAILRACE_SERIAL_CALL(returned, name, parameters) {                                           \
     static const auto real = reinterpret_cast<decltype(&::name)>(serial::find_in_hdf5(#name)); \
@@ -147,6 +148,7 @@ namespace serial = tailrace::hdf5_serial;
     const returned result = real arguments;                                                    \
     return flushed ? result : serial::failed(result);                                          \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 // A call from which HDF5 calls the program back.
 #define TAILRACE_SERIAL_LOCKED(returned, name, parameters, arguments)                          \

@@ -107,10 +107,11 @@ TextRoom room_of(int descriptor) {
   if (terminal) ::ioctl(descriptor, TIOCGWINSZ, &size);
   if (said == 0) said = size.ws_col;
   TextRoom room;
+  room.prose = 0;
   room.may_leave_out = terminal && size.ws_col > 0;
   if (said > 0 || terminal) {
     room.table = std::max(said > 0 ? said : usual_columns, least_columns);
-    room.prose = std::min(room.table, prose_columns);
+    if (said > 0) room.prose = std::min(room.table, prose_columns);
   }
   return room;
 }
@@ -138,6 +139,7 @@ std::string shorten_middle(std::string_view text, std::size_t width) {
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column,
                     std::size_t width) {
   if (width == 0) width = text_room().prose;
+  if (width == 0) return std::string(text);
   std::string lines;
   std::size_t column = first_column;
   while (!text.empty()) {

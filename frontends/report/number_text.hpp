@@ -34,7 +34,7 @@ std::string position_text(const Shape& position);
 std::string shorten_middle(std::string_view text, std::size_t width);
 /// Columns that output may take. A program that prints to a terminal says so once, at its start.
 struct TextRoom {
-  std::size_t prose = 80;      ///< Of sentences.
+  std::size_t prose = 80;      ///< Of sentences; 0: one stays on its line, however long.
   std::size_t table = 0;       ///< Of tables; 0: as many as they need.
   bool may_leave_out = false;  ///< A table may lack columns, and paths their middle, to fit.
 };
@@ -42,15 +42,17 @@ struct TextRoom {
 TextRoom& text_room();
 /// What the environment and the file descriptor say. A terminal has its width (COLUMNS, if that is
 /// set, goes before it), and what does not fit may be left out. Everything else keeps all data:
-/// pipes and files have any width unless COLUMNS says one, and a terminal that does not know its
-/// width, such as launchers of MPI put between, is taken for one of 80 columns.
+/// pipes and files have any width unless COLUMNS says one, so that a sentence can be searched for.
+/// A terminal that does not know its width, such as launchers of MPI put between, has sentences as
+/// pipes have them, and tables as for 80 columns.
 TextRoom room_of(int descriptor);
 /// `text` beside `taken` columns of its line: its middle is left out where the room asks for it.
 std::string fitted(std::string_view text, std::size_t taken);
 /// Columns that UTF-8 text takes up.
 std::size_t display_width(std::string_view text);
-/// Lines of at most `width` columns (0: as the room is), broken at spaces; later lines begin with
-/// `indent` spaces, and the first one is taken to begin in column `first_column`.
+/// Lines of at most `width` columns (0: as the room is, which may be any width), broken at spaces;
+/// later lines begin with `indent` spaces, and the first one is taken to begin in column
+/// `first_column`.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column = 0,
                     std::size_t width = 0);
 /// The group that all paths lie in ("/native_fields"), if it is worth naming once; else "".

@@ -274,7 +274,7 @@ def test_table_fits_a_terminal(tmp_path):
             file[name] = smooth((20, 20, 20 + i), i)
     done = tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--bound", "rel=1e-3",
                     ranks=2)
-    # Under a launcher of unknown width: as a pipe, whole, or with what goes on below; 25 of 40 rows.
+    # Under a launcher of unknown width: as a pipe, or with what goes on below; 25 of 40 rows.
     assert len(done.stdout.splitlines()) < 110
     assert "and_a_long_field_name_number_39" in done.stdout
     assert "15 more" in done.stdout and "hidden behind" in done.stdout
