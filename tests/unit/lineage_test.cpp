@@ -178,7 +178,7 @@ class LineageWrite : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(register_filter_class(&hdf5::trz_filter_class()).ok());
-    ::unsetenv("TAILRACE_PROFILE");
+    ::setenv("TAILRACE_PROFILE", "built-in", 1);
     ::setenv("HOME", (folder_ / "home").c_str(), 1);
   }
 
