@@ -100,7 +100,7 @@ Result<MachineProfile> load(const std::string& path) {
 /// --show: rank 0 alone reads and prints.
 Status show(Session& session, const ProfileArguments& arguments, ReportFile& json) {
   MachineProfile profile = built_in_profile();
-  if (arguments.show != "built-in") {
+  if (arguments.show != built_in_profile_name) {
     TAILRACE_TAKE(profile, load(arguments.show));
   }
   const std::vector<std::string> stale = staleness(profile, find_machine_identity(profile.folder));

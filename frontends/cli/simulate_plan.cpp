@@ -33,7 +33,7 @@ Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
   const char* variable = std::getenv("TAILRACE_PROFILE");
   plan.profile_name = arguments.profile;
   if (plan.profile_name.empty() && variable != nullptr) plan.profile_name = variable;
-  if (plan.profile_name.empty() || plan.profile_name == "built-in") {
+  if (plan.profile_name.empty() || plan.profile_name == built_in_profile_name) {
     plan.profile = built_in_profile();
     plan.profile_name = "the built-in profile";
     return Status();

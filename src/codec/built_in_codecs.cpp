@@ -6,7 +6,8 @@
 // AVX-512, idle but for it, chunks of 8 MB of generated cosmology-like fields at rel 1e-2 ... 1e-6,
 // gathered and encoded, as one run of `tailrace profile` has fitted them (off by 15 to 20 %), those
 // of the plug-ins (hdf5/plugin_known.cpp), too; lossless=off has no curve of its own: it came
-// within the spread of trz's. `made_up`: the greatest of a dozen runs there.
+// within the spread of trz's. `made_up`: the greatest of some
+// runs there, idle and busy.
 
 #include "core/codec_registry.hpp"
 

@@ -424,14 +424,12 @@ std::string profile_path(const FileOptions& options) {
 /// What rank 0 says where no profile is named and nobody has kept what this core does; else the
 /// profile's text follows.
 constexpr std::string_view nobody_measured = "-";
-/// In place of a profile's path: the typical values as they stand.
-constexpr std::string_view as_built_in = "built-in";
 
 /// The profile's text. Remarks on what is stale go to `log`. Rank 0 only.
 Result<std::string> read_profile(const FileOptions& options, const LogCallback& log,
                                  const std::string& output_path) {
   const std::string path = profile_path(options);
-  if (path == as_built_in) return profile_text(built_in_profile());
+  if (path == built_in_profile_name) return profile_text(built_in_profile());
   if (path.empty()) {
     const std::optional<MachineProfile> kept = kept_core_profile();
     return kept ? profile_text(*kept) : std::string(nobody_measured);

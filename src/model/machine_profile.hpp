@@ -78,6 +78,8 @@ struct MachineProfile {
 /// Typical values of one core of the class of machine we develop on, and a file system of which
 /// nothing is known: for users who have not run `tailrace profile`. Marked built_in.
 MachineProfile built_in_profile();
+/// What names it where a profile's file may be named.
+inline constexpr std::string_view built_in_profile_name = "built-in";
 
 /// As JSON; numbers that are not whole to six significant digits. Not collective.
 std::string profile_text(const MachineProfile& profile);

@@ -17,6 +17,7 @@ import tempfile
 
 import h5py  # noqa: F401
 import hdf5plugin  # noqa: F401
+import pytest
 
 _sessions = tempfile.mkdtemp(prefix="tailrace_mpi_")
 atexit.register(shutil.rmtree, _sessions, ignore_errors=True)
@@ -24,3 +25,11 @@ atexit.register(shutil.rmtree, _sessions, ignore_errors=True)
 os.environ["OMPI_MCA_orte_tmpdir_base"] = _sessions
 os.environ["PRTE_MCA_prte_tmpdir_base"] = _sessions
 os.environ["XDG_CACHE_HOME"] = os.path.join(_sessions, "cache")
+
+
+@pytest.fixture
+def whole_sentences(monkeypatch):
+    """Without COLUMNS, which pytest-xdist tells its workers and pipes would be held to."""
+    from cli_tools import ENVIRONMENT  # noqa: PLC0415
+
+    monkeypatch.delitem(ENVIRONMENT, "COLUMNS", raising=False)

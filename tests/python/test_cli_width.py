@@ -26,6 +26,7 @@ GROUP = "simulation/output/native_fields"
 NAME = "baryon_density_of_the_gas_phase_in_code_units"
 VERBS = ["repack", "concat", "export", "verify", "info", "recover", "options", "filter-args",
          "train-book", "profile", "schedule", "simulate", "man", "completions"]
+WITHOUT_WIDTH = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
 BENCH = pathlib.Path(os.environ.get("TAILRACE", "")).parent / "tailrace-bench"
 
 
@@ -34,7 +35,7 @@ def on_terminal(columns, *words, code=0, environment=None):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
-                          env=environment or ENVIRONMENT) as process:
+                          env=environment or WITHOUT_WIDTH) as process:
         os.close(slave)
         said = b""
         with contextlib.suppress(OSError):  # EIO: the program has gone.
@@ -130,7 +131,7 @@ def test_help_fits_and_breaks_no_word(verb):
     without_folds = [[line.removesuffix(" \\") for line in lines] for lines in (narrow, wide)]
     assert prose_is_whole(*without_folds)
     # A pipe of unknown width gets what a terminal of 80 columns gets.
-    said = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    said = subprocess.run(words, capture_output=True, text=True, env=WITHOUT_WIDTH, check=True)
     assert said.stdout.splitlines() == narrow
 
 
@@ -166,27 +167,27 @@ def test_a_terminal_says_what_it_has_no_room_for(files):
 
 def test_a_pipe_gets_everything(files):
     for columns in (None, "60"):
-        environment = ENVIRONMENT | ({"COLUMNS": columns} if columns else {})
+        environment = WITHOUT_WIDTH | ({"COLUMNS": columns} if columns else {})
         text = tailrace("info", files / "out.h5", environment=environment).stdout
         assert "no room for" not in text
         for i in range(3):
             assert f"{NAME}_{i}" in text, "no name is shortened"
         for heading in ("type", "shape", "chunks", "filters", "stored", "ratio", "bound"):
             assert heading in text
-    headings = tailrace("info", files / "out.h5", environment=ENVIRONMENT).stdout.splitlines()
+    headings = tailrace("info", files / "out.h5", environment=WITHOUT_WIDTH).stdout.splitlines()
     assert sum("filters" in line and "stored" in line for line in headings) == 1, "one table"
 
 
 def test_columns_goes_before_the_terminal(files):
     lines = on_terminal(200, *command("info", files / "out.h5"),
-                        environment=ENVIRONMENT | {"COLUMNS": "80"})
+                        environment=WITHOUT_WIDTH | {"COLUMNS": "80"})
     assert lines == on_terminal(80, *command("info", files / "out.h5"))
 
 
 def test_under_a_launcher_nothing_is_left_out(files):
     """Open MPI puts a terminal of no width between: 80 columns, and all of the data."""
     done = subprocess.run([launcher(), "-n", "2", program(), "info", str(files / "out.h5")],
-                          capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+                          capture_output=True, text=True, timeout=120, env=WITHOUT_WIDTH)
     assert done.returncode == 0
     assert "no room for" not in done.stdout
     for i in range(3):

@@ -72,6 +72,7 @@ def with_circles(path):
         patch(path, address + 4, struct.pack("<I", 1))
 
 
+@pytest.mark.usefixtures("whole_sentences")
 def test_circles_of_links_end(tmp_path):
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with_circles(source)

@@ -98,6 +98,7 @@ def test_draws_points_and_fits(tmp_path, ending, begins):
     assert plot.read_bytes().startswith(begins)
 
 
+@pytest.mark.usefixtures("whole_sentences")
 def test_measures_codecs_on_a_file_of_ones_own(tmp_path):
     with h5py.File(tmp_path / "in.h5", "w") as file:
         file["u"] = smooth((48, 48, 48), 1)

@@ -123,6 +123,7 @@ def differences(target, inputs, *more, ranks=1):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.usefixtures("whole_sentences")
 def test_the_right_output_passes(joined, ranks, tmp_path):
     inputs, target = joined
     report = numbers("verify", "--concat", target, *inputs, ranks=ranks)
