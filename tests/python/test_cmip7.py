@@ -393,7 +393,9 @@ def test_a_kill_at_any_moment(tmp_path):
     assert outcomes["old"] > 0
     # What the last kill has left is no hindrance.
     tailrace("repack", source, "-o", target, "--cmip7", "--force")
-    assert target.read_bytes() == done.read_bytes()
+    assert_front(target)
+    assert_same(source, target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["done.nc", "in.nc", "out.nc"]
 
 
 def test_a_disk_that_fills_up(tmp_path):
