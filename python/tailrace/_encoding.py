@@ -20,7 +20,8 @@ from ._errors import ArgumentError, UnsupportedError
 BOUNDS = ("abs", "rel", "pw_rel", "psnr")
 #: Keywords of create_variable(), and what the engine's codecs and fields take beside them.
 OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "level", "shuffle", "engine", "checksum",
-       "preset", "predictor", "dimension", "spline", "last_axis", "lossless", "book", "book_loss",
+       "preset", "predictor", "dimension", "spline", "last_axis", "lossless", "coarse", "book",
+       "book_loss",
        "rate", "precision", "reversible", "block", "inner", "swap", "missing", "cd", "layout",
        "space", "verify", "holes", "fill", "raw-fallback", "over-time", "expected-ratio",
        "expected-error")

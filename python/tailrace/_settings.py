@@ -68,7 +68,8 @@ def cd_values(
     rel, psnr: relative to the range of `data`, without `fill`. book: shared Huffman codes of
     train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio",
     "max"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4), spline
-    ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False).
+    ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False), coarse
+    (0 to 3 coarser views at each chunk's beginning).
 
     >>> cd_values(abs=0.5, preset="fast")
     (257, 1, 0, 1071644672)
@@ -77,6 +78,8 @@ def cd_values(
     for key, value in settings.items():
         if value is not None:
             word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+            if key == "coarse" and value == 0:
+                continue
             parts.append(f"{key}={word}")
     text = ",".join(part for part in parts if part)
     words = (ctypes.c_uint32 * _WORDS_MAX)()

@@ -68,7 +68,7 @@ Seed round_trip_seed(const trz_cases::Case& chunk) {
   byte(chunk.settings.dimensions);
   byte(chunk.settings.spline);
   byte(chunk.settings.last_axis + 1);
-  byte(chunk.settings.lossless_stage);
+  byte(static_cast<int>(chunk.settings.lossless_stage) + 3 * chunk.settings.coarse_views);
   byte(chunk.type.shape.size());
   for (const std::uint64_t extent : chunk.type.shape)
     seed.number(static_cast<std::uint16_t>(extent));

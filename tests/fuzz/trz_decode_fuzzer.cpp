@@ -4,6 +4,7 @@
 // them. Every instruction set of this machine must come to the same verdict and the same values;
 // memory must stay within the codec's word. Crashes and sanitizer reports are the rest.
 
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -23,8 +24,25 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
   static fuzz::Room room;
   const std::span<std::byte> chunk = room.copy_of(data);
   if (chunk.size() < trz::kChecksummedFrom) return chunk;
+  // Chunks within it from the outermost inwards, since a head says where the next one lies; sealed
+  // the other way round, since its bytes are among those of the one around it.
+  std::array<std::span<std::byte>, trz::coarse_views_max + 1> nested;
+  std::size_t n = 0;
+  nested[n++] = chunk;
   fuzz::put_trz_magic(chunk.data(), chunk.size());
-  trz::seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
+  while (n < nested.size()) {
+    const auto inner = trz::coarse_view(chunk, static_cast<int>(n));
+    const bool whole = inner && inner->n_bytes >= trz::kChecksummedFrom &&
+                       inner->begin <= chunk.size() &&
+                       inner->n_bytes <= chunk.size() - inner->begin;
+    if (!whole) break;
+    nested[n] = chunk.subspan(inner->begin, inner->n_bytes);
+    fuzz::put_trz_magic(nested[n].data(), nested[n].size());
+    ++n;
+  }
+  for (; n > 0; --n) {
+    trz::seal({reinterpret_cast<std::uint8_t*>(nested[n - 1].data()), nested[n - 1].size()});
+  }
   return chunk;
 }
 

@@ -32,7 +32,9 @@ trz_cases::Case case_of(fuzz::Input& in) {
   chunk.settings.dimensions = static_cast<int>(in.below(5));
   chunk.settings.spline = static_cast<trz::Spline>(in.below(4));
   chunk.settings.last_axis = static_cast<int>(in.below(5)) - 1;
-  chunk.settings.lossless_stage = static_cast<trz::Choice>(in.below(3));
+  const unsigned knobs = in.below(3 * (trz::coarse_views_max + 1));
+  chunk.settings.lossless_stage = static_cast<trz::Choice>(knobs % 3);
+  chunk.settings.coarse_views = static_cast<int>(knobs / 3);
   const unsigned rank = in.below(7);
   std::uint64_t left = kValuesMax;
   for (unsigned axis = 0; axis < rank; ++axis) {

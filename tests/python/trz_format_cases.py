@@ -134,6 +134,23 @@ def fitted():
             yield values.astype(dtype), {"abs": bound, "preset": "max", "fill": -999.0}
 
 
+def nested():
+    """Coarse views: splines and last axes, masks at coarse and fine points, 1 to 4 axes."""
+    generator = np.random.default_rng(9)
+    shapes = [(7000,), (93, 70), (2, 3000), (18, 18, 18), (27, 12, 23), (30, 2, 70), (4, 12, 8, 19)]
+    choices = [{"spline": spline, "last_axis": last_axis}
+               for spline in ("linear", "natural") for last_axis in (0, 1, 2, "joint")]
+    for shape, dtype, coarse in itertools.product(shapes, ("f4", "f8"), (1, 3)):
+        base = smooth(shape, generator) + 0.02 * generator.standard_normal(shape)
+        masked = base.copy()
+        masked.reshape(-1)[40:90] = np.nan
+        masked.reshape(-1)[10:130:3] = -999.0
+        for values, preset in itertools.product((base, masked), ("default", "fast", "ratio")):
+            yield values.astype(dtype), {
+                "abs": 1e-3, "preset": preset, "predictor": "interpolation", "fill": -999.0,
+                "coarse": coarse, **choices[generator.integers(len(choices))]}
+
+
 def books():
     """Shared books: (values, settings with the book)."""
     generator = np.random.default_rng(5)
@@ -165,7 +182,7 @@ def compare(values, settings):
 
 
 def golden():
-    """The chunks of tests/golden/trz-1 to trz-3: how many, and what differs."""
+    """The chunks of tests/golden/trz-1 to trz-4: how many, and what differs."""
     differences = []
     chunks = sorted(GOLDEN.glob("trz-*/*.trz"))
     for path in chunks:
@@ -189,7 +206,7 @@ def damaged_chunks(n_chunks):
     generator = np.random.default_rng(6)
     whole = [tailrace.encode(values, **settings)
              for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0),
-                                 (fitted, 0))
+                                 (fitted, 0), (nested, 0))
              for values, settings in itertools.islice(make(), first, 3000, 29 if first else 1)]
     whole = [chunk for chunk in whole if chunk[8] >> 4 and FRAME not in chunk]
     for _ in range(n_chunks):
@@ -230,8 +247,8 @@ def compare_damaged(n_chunks=4000):
 
 
 GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books,
-          "vocabulary": vocabulary, "fitted": fitted}
-VERSIONS = {"vocabulary": 2, "fitted": 3}  # of which each is to have chunks
+          "vocabulary": vocabulary, "fitted": fitted, "nested": nested}
+VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4}  # of which each is to have chunks
 
 
 def main(group):

@@ -22,8 +22,8 @@ from trz_reference_patches import patch
 
 DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
-STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED = range(7)
-VERSIONS = {VOCABULARY: 2, FITTED: 3}  # of all other methods 1
+STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED = range(8)
+VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4}  # of all other methods 1
 
 
 def decode(chunk, n_values=None, book=None):
@@ -34,16 +34,7 @@ def decode(chunk, n_values=None, book=None):
 
 def decoded(reader, n_values, book):
     """Section 1."""
-    check(reader.take(3) == b"TRZ", "not a trz chunk")
-    version = reader.byte()
-    check(version in (1, 2, 3), "another version than 1 to 3")
-    checksum = int.from_bytes(reader.take(4), "little")
-    check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
-    types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= FITTED, "unknown type or method")
-    dtype, method = DTYPES[types & 15], types >> 4
-    check(version == VERSIONS.get(method, 1), "a method of another version")
-    extents = head_extents(reader)
+    dtype, method, extents = read_head(reader)
     n = math.prod(extents)
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
     check(n > 0 or method == STORED, "no values, but not stored")
@@ -55,11 +46,25 @@ def decoded(reader, n_values, book):
         values = exact_values(reader, dtype, extents, book)
     else:
         check(dtype.kind == "f", "integers within a bound")
-        body = {LATTICE: lattice, POINTWISE: pointwise, VOCABULARY: vocabulary,
+        body = {LATTICE: lattice, POINTWISE: pointwise, VOCABULARY: vocabulary, NESTED: nested,
                 FITTED: lambda *a: fitted(*a[:3], patch)}[method]
         values = body(reader, dtype, extents, book)
     reader.end()
     return values
+
+
+def read_head(reader):
+    """Type, method and extents of section 1."""
+    check(reader.take(3) == b"TRZ", "not a trz chunk")
+    version = reader.byte()
+    check(version in (1, 2, 3, 4), "another version than 1 to 4")
+    checksum = int.from_bytes(reader.take(4), "little")
+    check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
+    types = reader.byte()
+    check(types & 15 < len(DTYPES) and types >> 4 <= NESTED, "unknown type or method")
+    dtype, method = DTYPES[types & 15], types >> 4
+    check(version == VERSIONS.get(method, 1), "a method of another version")
+    return dtype, method, head_extents(reader)
 
 
 def head_extents(reader):
@@ -80,20 +85,27 @@ def lattice(reader, dtype, extents, book):
     return values
 
 
-def lattice_body(reader, dtype, extents, book):
-    """Section 3."""
+def lattice_body(reader, dtype, extents, book, coarse=None):
+    """Section 3; with `coarse`, the values of level 1, as section 13 has it."""
     first = reader.byte()
     predictor, packed, shared = first & 15, bool(first & 0x40), first & 0x80
     check(first & 0x30 == 0 and predictor in (0, 1, 2, 3, 4, 8), "unknown prediction")
+    check(coarse is None or predictor == 8, "a nested chunk that is not interpolated")
     if predictor == 8:
         choices = Choices(reader)
     step, offset = reader.array(dtype, 2)
     book = book_for(reader, book) if shared else None
-    codes = read_codes(reader, math.prod(extents), packed, book)
+    n_given = 0 if coarse is None else coarse.size
+    codes = read_codes(reader, math.prod(extents) - n_given, packed, book)
     if predictor == 8:
-        t, z, y, x = [1] * (4 - len(extents)) + extents
-        return Interpolation(choices, step, offset, codes).values((t * z, y, x))
+        return Interpolation(choices, step, offset, codes).values(three(extents), coarse)
     return offset + running_sums(codes, extents, predictor, 32).astype(dtype) * step
+
+
+def three(extents):
+    """z', y, x of section 3.2."""
+    t, z, y, x = [1] * (4 - len(extents)) + extents
+    return t * z, y, x
 
 
 NEAR = {0: 0.5, 1: 0.5625, 2: 0.575}
@@ -126,12 +138,16 @@ class Interpolation:
         self.T = step.dtype.type
         self.level = None
 
-    def values(self, extents):
-        """All values, row-major."""
+    def values(self, extents, coarse=None):
+        """All values, row-major; the codes are those of all levels, or of level 0 alone."""
         levels = [extents]
-        while max(levels[-1]) > 4:
+        while max(levels[-1]) > 4 and (coarse is None or len(levels) < 2):
             levels.append(tuple(-(-extent // 2) for extent in levels[-1]))
-        self.top(levels.pop(), self.step_of(len(levels)))
+        top = levels.pop()
+        if coarse is None:
+            self.top(top, self.step_of(len(levels)))
+        else:
+            self.level = coarse.reshape(top)
         while levels:
             coarser, self.level = self.level, np.zeros(levels.pop(), self.T)
             self.level[::2, ::2, ::2] = coarser
@@ -311,6 +327,36 @@ def border_weights(found, linear):
     if linear or not (has_a or has_d):
         return (0, 0.5, 0.5, 0)
     return (-0.125, 0.75, 0.375, 0) if has_a else (0, 0.375, 0.75, -0.125)
+
+
+# 13 Nested
+
+def nested(reader, dtype, extents, book):
+    """Section 13: values, and what was predicted before the patches of either chunk."""
+    return nested_values(reader, dtype, extents, book, 3)[1]
+
+
+def nested_values(reader, dtype, extents, book, views_left):
+    check(views_left > 0, "more than three chunks within one another")
+    check(max(three(extents)) > 4, "nothing to nest")
+    halves = tuple(-(-extent // 2) for extent in three(extents))
+    inner = Reader(reader.take(reader.varint()))
+    head = read_head(inner)
+    check(head[0] == dtype, "an inner chunk of another type")
+    check(head[2] == [half for half in halves if half > 1], "an inner chunk of other extents")
+    if head[1] == LATTICE:
+        coarse = lattice_body(inner, dtype, head[2], book)
+        coarse_patched = coarse.copy()
+        patch(inner, coarse_patched)
+    else:
+        check(head[1] == NESTED, "an inner chunk of another method")
+        coarse, coarse_patched = nested_values(inner, dtype, head[2], book, views_left - 1)
+    inner.end()
+    predicted = lattice_body(reader, dtype, extents, book, coarse)
+    values = predicted.copy()
+    values.reshape(three(extents))[::2, ::2, ::2] = coarse_patched.reshape(halves)
+    patch(reader, values)
+    return predicted, values
 
 
 # 8 Pointwise

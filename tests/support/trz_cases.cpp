@@ -39,7 +39,8 @@ std::string Case::text() const {
                      " dimensions " + std::to_string(settings.dimensions) + " " +
                      splines[static_cast<std::size_t>(settings.spline)] + " last axis " +
                      std::to_string(settings.last_axis) + " lossless " +
-                     std::to_string(static_cast<int>(settings.lossless_stage));
+                     std::to_string(static_cast<int>(settings.lossless_stage)) + " views " +
+                     std::to_string(settings.coarse_views);
   if (type.fill_value) {
     std::snprintf(bound, sizeof bound, " fill %a", *type.fill_value);
     text += bound;
@@ -79,6 +80,9 @@ trz::Settings random_settings(Random& random) {
   settings.spline = static_cast<trz::Spline>(random.below(4));
   settings.last_axis = static_cast<int>(random.below(5)) - 1;
   settings.lossless_stage = static_cast<trz::Choice>(random.below(3));
+  if (random.chance(0.5)) {
+    settings.coarse_views = static_cast<int>(random.below(trz::coarse_views_max + 1));
+  }
   return settings;
 }
 

@@ -57,16 +57,27 @@ void seal(std::span<std::uint8_t> chunk) {
   std::memcpy(chunk.data() + kChecksumAt, &checksum, sizeof checksum);
 }
 
-HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head) {
+namespace {
+
+/// What stands before the checksummed part.
+struct Opening {
+  std::uint8_t version = 0;
+  std::uint32_t checksum = 0;
+};
+
+HeadFailure read_opening(ChunkReader& in, Opening& opening) {
   const std::uint8_t* magic = in.take(sizeof kMagic);
   if (magic == nullptr || std::memcmp(magic, kMagic, sizeof kMagic) != 0) {
     return HeadFailure::no_trz;
   }
-  const auto version = in.number<std::uint8_t>();
-  const auto checksum = in.number<std::uint32_t>();
+  opening.version = in.number<std::uint8_t>();
+  opening.checksum = in.number<std::uint32_t>();
   if (in.failed()) return HeadFailure::no_trz;
-  if (version < 1 || version > kFormatVersions) return HeadFailure::version;
-  if (checksum != checksum_of(chunk)) return HeadFailure::checksum;
+  const bool known = opening.version >= 1 && opening.version <= kFormatVersions;
+  return known ? HeadFailure::none : HeadFailure::version;
+}
+
+HeadFailure read_content(ChunkReader& in, const Opening& opening, ChunkHead& head) {
   const auto kinds = in.number<std::uint8_t>();
   const auto n_extents = in.number<std::uint8_t>();
   if ((kinds & 0x0F) > static_cast<unsigned>(DType::u64) || (kinds >> 4) >= kMethods ||
@@ -75,7 +86,7 @@ HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, Chun
   }
   head.dtype = static_cast<DType>(kinds & 0x0F);
   head.method = static_cast<Method>(kinds >> 4);
-  if (version != version_of(head.method)) return HeadFailure::content;
+  if (opening.version != version_of(head.method)) return HeadFailure::content;
   head.extents = {1, 1, 1, 1};
   std::uint64_t n_values = 1;
   for (std::size_t axis = 4U - n_extents; axis < 4; ++axis) {
@@ -90,6 +101,22 @@ HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, Chun
   }
   head.n_values = static_cast<std::size_t>(n_values);
   return in.failed() ? HeadFailure::content : HeadFailure::none;
+}
+
+}  // namespace
+
+HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head) {
+  Opening opening;
+  const HeadFailure failure = read_opening(in, opening);
+  if (failure != HeadFailure::none) return failure;
+  if (opening.checksum != checksum_of(chunk)) return HeadFailure::checksum;
+  return read_content(in, opening, head);
+}
+
+HeadFailure read_head_alone(ChunkReader& in, ChunkHead& head) {
+  Opening opening;
+  const HeadFailure failure = read_opening(in, opening);
+  return failure != HeadFailure::none ? failure : read_content(in, opening, head);
 }
 
 }  // namespace tailrace::trz

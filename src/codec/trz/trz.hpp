@@ -40,12 +40,18 @@ struct Settings {
   Spline spline = Spline::automatic;  ///< Of the interpolation.
   int last_axis = -1;  ///< Axis interpolated last, 0 is the fastest, 3 all jointly; -1: chosen.
   Choice lossless_stage = Choice::automatic;  ///< The zstd stage behind Huffman.
+  /// Coarser views that a chunk's beginning shall hold, each of every second value of the next
+  /// finer along every axis; 0..coarse_views_max. Left out where they would cost more than
+  /// 2 % of the chunk, or its values are not interpolated.
+  int coarse_views = 0;
   bool operator==(const Settings&) const = default;
 };
 
 /// How `bound` is meant. exact: every value bit for bit (bound ignored). absolute: |x - y| <=
 /// bound. pointwise: |x - y| <= bound * |x|, zeros exactly.
 enum class BoundKind : std::uint8_t { exact, absolute, pointwise };
+
+inline constexpr int coarse_views_max = 3;
 
 /// A Huffman book shared by many chunks, kept outside them (in the filter's client data).
 class Book;
@@ -90,6 +96,20 @@ Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
 /// @error not_found  the chunk refers to a shared book that `book` is not.   @error out_of_memory
 Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, const Book* book,
               Workspace& workspace);
+
+/// Bytes of a chunk.
+struct ByteRange {
+  std::size_t begin = 0;
+  std::size_t n_bytes = 0;
+};
+
+/// Where in a chunk the chunk lies that holds every 2^level-th value along every axis: decode() by
+/// itself gives these, the very ones that decoding all gives. Its checksum is its own.
+/// @param beginning  the chunk's first bytes: view_head_bytes, or all if it has fewer.
+/// @param level      1..coarse_views_max.
+/// @returns nothing: the chunk has no such view.
+inline constexpr std::size_t view_head_bytes = 192;
+std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int level);
 
 /// What a chunk says about itself without being decoded; for info, tests and the fuzzers.
 struct ChunkSummary {

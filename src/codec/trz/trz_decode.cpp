@@ -98,6 +98,13 @@ DecodeFailure decode_fitted(Decoding& d) {
   return failure != DecodeFailure::none ? failure : finish_with_patches<T>(d);
 }
 
+template <class T>
+DecodeFailure decode_nested(Decoding& d) {
+  auto* values = reinterpret_cast<T*>(d.values.data());
+  const DecodeFailure failure = read_nested<T>(d.in, d.head.extents, d.book, values, d.workspace);
+  return failure != DecodeFailure::none ? failure : finish_with_patches<T>(d);
+}
+
 template <class T, class Y>
 DecodeFailure decode_pointwise_as(Decoding& d) {
   const std::size_t n = d.head.n_values;
@@ -164,6 +171,9 @@ DecodeFailure decode_method(Decoding& d) {
     case Method::fitted:
       if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
       return d.head.dtype == DType::f32 ? decode_fitted<float>(d) : decode_fitted<double>(d);
+    case Method::nested:
+      if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
+      return d.head.dtype == DType::f32 ? decode_nested<float>(d) : decode_nested<double>(d);
   }
   return DecodeFailure::corrupt;
 }
@@ -209,6 +219,24 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
   return in.at_end() ? Status() : corrupt("bytes are left over behind its end");
 }
 
+std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int level) {
+  const std::span<const std::uint8_t> bytes = as_uint8(beginning);
+  ByteRange inner{0, SIZE_MAX};
+  for (; level > 0; --level) {
+    if (inner.begin >= bytes.size()) return std::nullopt;
+    ChunkReader in(bytes.subspan(inner.begin));
+    ChunkHead head;
+    if (read_head_alone(in, head) != HeadFailure::none || head.method != Method::nested) {
+      return std::nullopt;
+    }
+    const std::uint64_t n_bytes = in.varint();
+    const std::size_t begin = bytes.size() - in.rest().size();
+    if (in.failed() || n_bytes > inner.n_bytes) return std::nullopt;
+    inner = {begin, static_cast<std::size_t>(n_bytes)};
+  }
+  return inner;
+}
+
 Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
   ChunkReader in(as_uint8(encoded));
   ChunkHead head;
@@ -224,6 +252,13 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
       summary.method = "vocabulary of " + std::to_string(in.varint()) + " words";
       break;
     case Method::fitted: summary.method = "fitted interpolation"; break;
+    case Method::nested: {
+      int n_views = 0;
+      while (n_views < coarse_views_max && coarse_view(encoded, n_views + 1)) ++n_views;
+      summary.method = "interpolation over " + std::to_string(n_views) + " coarse view" +
+                       (n_views == 1 ? "" : "s");
+      break;
+    }
     case Method::lattice:
       summary.method =
           head.dtype == DType::f32 ? lattice_text<float>(in) : lattice_text<double>(in);

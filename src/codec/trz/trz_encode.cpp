@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -101,38 +102,112 @@ Lattice<T> lattice_with_step(Lattice<T> lattice, double step) {
 }
 
 /// A chunk of predicted codes and patches into the trial area.
+/// @param inner  the chunk within it that the job's coarse values are from; empty: none.
+template <class T>
+Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> inner = {}) {
+  Workspace& workspace = work.workspace;
+  job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
+  job.sections = sections_for(work, job.prediction.bits_per_value);
+  const std::size_t n = values_in(job.extents);
+  auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(n));
+  OutgoingCodes codes;
+  if (bits == nullptr || !codes.prepare(codes_of(job), job.form, workspace)) {
+    return out_of_memory();
+  }
+  PatchMap patches(bits, n);
+  if (!predict_all(job, codes, patches, workspace)) return out_of_memory();
+  const std::size_t room = 2 * kHeadBytesMax + inner.size() + codes.finish() +
+                           patches_bytes_max(n, patches.count(), sizeof(T));
+  auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
+  if (trial == nullptr) return out_of_memory();
+  ChunkWriter out({trial, room});
+  write_head(head_of(work, inner.empty() ? Method::lattice : Method::nested, job.extents), out);
+  if (!inner.empty()) {
+    out.varint(inner.size());
+    out.bytes(inner.data(), inner.size());
+  }
+  const auto* raw = reinterpret_cast<const BitsOf<T>*>(job.values);
+  if (!write_lattice(job, codes, out, workspace) ||
+      !write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
+    return out_of_memory();
+  }
+  return {{trial, out.n_written()}, false, patches.count()};
+}
+
 template <class T>
 Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
                        const Prediction& prediction) {
-  Workspace& workspace = work.workspace;
   LatticeJob<T> job;
   job.values = reinterpret_cast<const T*>(work.values.data());
   job.extents = prediction.extents;
   job.lattice = lattice_with_step(lattice, prediction.step);
   job.fill = fill;
   job.prediction = prediction;
-  job.form = work.settings.preset == Preset::fast ? CodeForm::packed : CodeForm::grouped;
-  job.sections = sections_for(work, job.prediction.bits_per_value);
+  return encode_job(work, job);
+}
 
-  auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(work.n_values));
-  OutgoingCodes codes;
-  if (bits == nullptr || !codes.prepare(work.n_values, job.form, workspace)) {
-    return out_of_memory();
+// --- Nested: a whole chunk of every second value, and what lies between.
+
+/// A chunk may grow by this factor so that its beginning is a coarse view.
+constexpr double kViewsWithin = 1.02;
+
+/// The job of the next coarser chunk, as the pyramid would code its level: `values` are every
+/// second one of the job's.
+template <class T>
+LatticeJob<T> coarser_job(const LatticeJob<T>& job, const T* values) {
+  LatticeJob<T> coarser = job;
+  coarser.values = values;
+  coarser.extents = halved(job.extents);
+  InterpolationPlan& plan = coarser.prediction.plan;
+  const T step = level_step(job.lattice.step, plan, 1);
+  const double divisor = static_cast<double>(job.lattice.step) / static_cast<double>(step);
+  coarser.lattice.step = step;
+  coarser.lattice.inverse_step = T(1) / step;
+  coarser.lattice.bound = static_cast<T>(static_cast<double>(job.lattice.bound) / divisor);
+  plan.beta_16 = static_cast<std::uint8_t>(std::max(16.0, plan.beta_16 / divisor));
+  return coarser;
+}
+
+/// As encode_lattice, with coarse views inside: from the coarsest outwards, each predicted from
+/// what the decoder will have of the one before.
+template <class T>
+Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
+                      const Prediction& prediction) {
+  Workspace& workspace = work.workspace;
+  std::array<LatticeJob<T>, coarse_views_max + 1> jobs;
+  jobs[0].values = reinterpret_cast<const T*>(work.values.data());
+  jobs[0].extents = prediction.extents;
+  jobs[0].lattice = lattice_with_step(lattice, prediction.step);
+  jobs[0].fill = fill;
+  jobs[0].prediction = prediction;
+  const int views_max = work.settings.coarse_views;
+  const std::size_t n_inner = inner_area_values(prediction.extents, views_max);
+  T* area = workspace.area<T>(Slot::nested, n_inner + n_inner / 2 + 1);
+  if (area == nullptr) return out_of_memory();
+  T* originals = area + n_inner;
+  int n_views = 0;
+  for (; n_views < views_max && can_nest(jobs[n_views].extents); ++n_views) {
+    const LatticeJob<T>& finer = jobs[n_views];
+    const Extents e = folded_to_three(finer.extents);
+    subsample(finer.values, LevelExtents{e[1], e[2], e[3]}, originals);
+    jobs[n_views + 1] = coarser_job(finer, originals);
+    originals += values_in(jobs[n_views + 1].extents);
   }
-  PatchMap patches(bits, work.n_values);
-  if (!predict_all(job, codes, patches, workspace)) return out_of_memory();
-  const std::size_t room =
-      kHeadBytesMax + codes.finish() + patches_bytes_max(work.n_values, patches.count(), sizeof(T));
-  auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
-  if (trial == nullptr) return out_of_memory();
-  ChunkWriter out({trial, room});
-  write_head(head_of(work, Method::lattice, job.extents), out);
-  const auto* raw = reinterpret_cast<const BitsOf<T>*>(work.values.data());
-  if (!write_lattice(job, codes, out, workspace) ||
-      !write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
-    return out_of_memory();
+  std::span<std::uint8_t> inner;
+  for (int view = n_views; view > 0; --view) {
+    const Attempt attempt = encode_job(work, jobs[view], inner);
+    if (attempt.memory_out) return attempt;
+    auto* kept = workspace.area<std::uint8_t>(Slot::nested_bytes, attempt.chunk.size() + kSlack);
+    if (kept == nullptr) return out_of_memory();
+    std::copy(attempt.chunk.begin(), attempt.chunk.end(), kept);
+    inner = {kept, attempt.chunk.size()};
+    seal(inner);
+    const DecodeFailure failure =
+        read_inner<T>(inner, jobs[view].extents, n_views - view, work.type.book, area, workspace);
+    if (failure != DecodeFailure::none) return out_of_memory();
+    jobs[view - 1].coarse = area;
   }
-  return {{trial, out.n_written()}, false, patches.count()};
+  return n_views == 0 ? Attempt{} : encode_job(work, jobs[0], inner);
 }
 
 /// Fitted interpolation and patches, into the trial area. Coarse levels get smaller steps as in
@@ -619,6 +694,42 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
   return finish_best(work, delivered, out);
 }
 
+/// The best interpolation of the sample under the chunk's own extents; null: there is none.
+const Prediction* nestable(const Work& work, const Sampled& sampled) {
+  const auto* end = sampled.predictions.data() + sampled.n_predictions;
+  const auto* found = std::find_if(sampled.predictions.data(), end, [&](const Prediction& p) {
+    return p.interpolated && p.extents == work.head.extents;
+  });
+  return found == end ? nullptr : found;
+}
+
+/// Encode with coarse views inside if that costs little. A chunk of so many bytes a view loses less
+/// than 2 % by them, and need not be encoded without to know it.
+constexpr std::size_t kViewsSureBytes = 25000;
+
+template <class T>
+Result<std::size_t> encode_with_views(Work& work, const Sampled& sampled, const Lattice<T>& lattice,
+                                      const T* fill, std::span<std::uint8_t> out) {
+  const Prediction* prediction = nestable(work, sampled);
+  if (prediction == nullptr) return encode_by_sample(work, sampled, lattice, fill, out);
+  if (prediction == &sampled.best() && !tries_more(work.settings.preset) && !sampled.has_fill) {
+    const Attempt sure = encode_nested<T>(work, lattice, fill, *prediction);
+    const auto n_views = static_cast<std::size_t>(work.settings.coarse_views);
+    if (sure.memory_out || sure.chunk.size() >= n_views * kViewsSureBytes) {
+      return deliver_best(work, sure, out);
+    }
+  }
+  const Result<std::size_t> plain = encode_by_sample(work, sampled, lattice, fill, out);
+  if (!plain.ok()) return plain;
+  work.counted = nullptr;
+  const Attempt attempt = encode_nested<T>(work, lattice, fill, *prediction);
+  if (attempt.memory_out) return memory_failure();
+  const double most = kViewsWithin * static_cast<double>(*plain);
+  const bool cheap = static_cast<double>(attempt.chunk.size()) <= most;
+  if (attempt.chunk.empty() || !cheap || attempt.chunk.size() > out.size()) return plain;
+  return deliver(attempt.chunk, out);
+}
+
 template <class T>
 Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const auto* values = reinterpret_cast<const T*>(work.values.data());
@@ -648,8 +759,10 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const bool hopeless = !lattice || sampled.coarse_share > 0.25;
   if (hopeless) return encode_exactly(work, out);
   T found{};
+  const T* absent = sampled.fill_of(fill, found);
   if (sampled.has_fill) work.most_exact = kMostExactPresent * (1 - sampled.special_share);
-  return encode_by_sample(work, sampled, *lattice, sampled.fill_of(fill, found), out);
+  return work.settings.coarse_views == 0 ? encode_by_sample(work, sampled, *lattice, absent, out)
+                                         : encode_with_views(work, sampled, *lattice, absent, out);
 }
 
 Status check_arguments(const ChunkType& type, const Settings& settings,
@@ -668,8 +781,10 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
     return {Code::unsupported, "trz: a pointwise bound needs floating-point values"};
   }
   if (settings.dimensions < 0 || settings.dimensions > 4 || settings.last_axis < -1 ||
-      settings.last_axis > 3) {
-    return {Code::invalid_argument, "trz: dimensions must be 0..4 and last_axis -1..3"};
+      settings.last_axis > 3 || settings.coarse_views < 0 ||
+      settings.coarse_views > coarse_views_max) {
+    return {Code::invalid_argument,
+            "trz: dimensions must be 0..4, last_axis -1..3 and coarse views 0..3"};
   }
   return {};
 }

@@ -36,9 +36,11 @@ enum class Slot : std::uint8_t {
   section,           ///< A section before or after its entropy coder.
   compressor,        ///< Of zstd's contexts.
   sample,
-  trial,       ///< A second encoding, to compare with.
-  vocabulary,  ///< The words of a chunk.
-  ranks,       ///< Which of them each value takes; before, its code.
+  trial,         ///< A second encoding, to compare with.
+  vocabulary,    ///< The words of a chunk.
+  ranks,         ///< Which of them each value takes; before, its code.
+  nested,        ///< Values of the chunks within a chunk.
+  nested_bytes,  ///< The one that comes next, encoded.
   n_slots
 };
 

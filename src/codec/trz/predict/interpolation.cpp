@@ -2,6 +2,9 @@
 
 #include "codec/trz/predict/interpolation.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include "codec/trz/kernels/interpolation_rows.hpp"
 #include "codec/trz/predict/joint_walk.hpp"
 #include "codec/trz/predict/level_walk.hpp"
@@ -83,12 +86,13 @@ void code_top(const LevelExtents& e, const T* original, const LevelWork<T>& work
   }
 }
 
+/// Levels from `first` down to the finest.
 template <class T, class Coder>
-void code_levels(const Levels& levels, const PyramidMemory<T>& memory, const T* values,
+void code_levels(const Levels& levels, int first, const PyramidMemory<T>& memory, const T* values,
                  const Planes<T>& finest, const InterpolationPlan& plan, const Lattice<T>& lattice,
                  Coder& coder) {
   const LevelExtents& chunk = levels.at(0);
-  for (int l = levels.top(); l >= 0; --l) {
+  for (int l = first; l >= 0; --l) {
     const auto at = static_cast<std::size_t>(l);
     LevelWork<T> work;
     work.extents = levels.at(l);
@@ -114,6 +118,23 @@ void code_levels(const Levels& levels, const PyramidMemory<T>& memory, const T* 
       }
     }
   }
+}
+
+/// The finest level and the one below it, which is given.
+template <class T>
+std::optional<Levels> lay_out_refinement(const Extents& extents, const InterpolationPlan& plan,
+                                         bool encoding, const T* coarse, Workspace& workspace,
+                                         PyramidMemory<T>& memory) {
+  Levels levels(extents);
+  levels.n_levels = 2;
+  if (!lay_out(levels, plan, encoding, workspace, memory)) return std::nullopt;
+  const LevelExtents& e = levels.at(1);
+  for (std::size_t z = 0; z < e.z; ++z) {
+    for (std::size_t y = 0; y < e.y; ++y) {
+      std::copy_n(coarse + (z * e.y + y) * e.x, e.x, memory.recon[1].row(z, y));
+    }
+  }
+  return levels;
 }
 
 }  // namespace
@@ -146,7 +167,7 @@ bool interpolation_encode(const T* values, const Extents& extents, const Interpo
   if (levels.n_levels == 1) {
     finest = {top, levels.at(0).x, levels.at(0).x * levels.at(0).y, 0};
   }
-  code_levels(levels, memory, values, finest, plan, lattice, coder);
+  code_levels(levels, levels.top(), memory, values, finest, plan, lattice, coder);
   return true;
 }
 
@@ -159,7 +180,33 @@ bool interpolation_decode(CodeReader& codes, const Extents& extents, const Inter
   DecodingRows<T> coder(codes, workspace.isa());
   const LevelExtents& e = levels.at(0);
   const Planes<T> finest = {values, e.x, e.x * e.y, 0};
-  code_levels<T>(levels, memory, nullptr, finest, plan, lattice, coder);
+  code_levels<T>(levels, levels.top(), memory, nullptr, finest, plan, lattice, coder);
+  return !codes.failed();
+}
+
+template <class T>
+bool refinement_encode(const T* values, const Extents& extents, const InterpolationPlan& plan,
+                       const Lattice<T>& lattice, const T* fill, const T* coarse, CodeWriter& codes,
+                       PatchMap& patches, Workspace& workspace) {
+  PyramidMemory<T> memory;
+  const auto levels = lay_out_refinement(extents, plan, true, coarse, workspace, memory);
+  if (!levels) return false;
+  EncodingRows<T> coder(lattice, fill, codes, patches, workspace.isa());
+  code_levels(*levels, 0, memory, values, memory.finest_scratch, plan, lattice, coder);
+  return true;
+}
+
+template <class T>
+bool refinement_decode(CodeReader& codes, const Extents& extents, const InterpolationPlan& plan,
+                       const Lattice<T>& lattice, const T* coarse, T* values,
+                       Workspace& workspace) {
+  PyramidMemory<T> memory;
+  const auto levels = lay_out_refinement(extents, plan, false, coarse, workspace, memory);
+  if (!levels) return false;
+  DecodingRows<T> coder(codes, workspace.isa());
+  const LevelExtents& e = levels->at(0);
+  const Planes<T> finest = {values, e.x, e.x * e.y, 0};
+  code_levels<T>(*levels, 0, memory, nullptr, finest, plan, lattice, coder);
   return !codes.failed();
 }
 
@@ -175,5 +222,15 @@ template bool interpolation_decode(CodeReader&, const Extents&, const Interpolat
                                    const Lattice<float>&, float*, Workspace&);
 template bool interpolation_decode(CodeReader&, const Extents&, const InterpolationPlan&,
                                    const Lattice<double>&, double*, Workspace&);
+template bool refinement_encode(const float*, const Extents&, const InterpolationPlan&,
+                                const Lattice<float>&, const float*, const float*, CodeWriter&,
+                                PatchMap&, Workspace&);
+template bool refinement_encode(const double*, const Extents&, const InterpolationPlan&,
+                                const Lattice<double>&, const double*, const double*, CodeWriter&,
+                                PatchMap&, Workspace&);
+template bool refinement_decode(CodeReader&, const Extents&, const InterpolationPlan&,
+                                const Lattice<float>&, const float*, float*, Workspace&);
+template bool refinement_decode(CodeReader&, const Extents&, const InterpolationPlan&,
+                                const Lattice<double>&, const double*, double*, Workspace&);
 
 }  // namespace tailrace::trz

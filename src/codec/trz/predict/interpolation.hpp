@@ -66,6 +66,19 @@ template <class T>
 bool interpolation_decode(CodeReader& codes, const Extents& extents, const InterpolationPlan& plan,
                           const Lattice<T>& lattice, T* values, Workspace& workspace);
 
+/// Encode the new points of the finest level alone, between those of the next coarser level.
+/// @param coarse  what the decoder will have there: every second value along each axis, row-major.
+/// More as interpolation_encode. @pre the chunk has more than one level.
+template <class T>
+bool refinement_encode(const T* values, const Extents& extents, const InterpolationPlan& plan,
+                       const Lattice<T>& lattice, const T* fill, const T* coarse, CodeWriter& codes,
+                       PatchMap& patches, Workspace& workspace);
+
+/// The inverse: all values of the chunk, those of `coarse` in their places.
+template <class T>
+bool refinement_decode(CodeReader& codes, const Extents& extents, const InterpolationPlan& plan,
+                       const Lattice<T>& lattice, const T* coarse, T* values, Workspace& workspace);
+
 /// Step of level l under a plan (finest level 0). Exact in every IEEE implementation.
 template <class T>
 T level_step(T finest_step, const InterpolationPlan& plan, int level);

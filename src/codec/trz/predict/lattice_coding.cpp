@@ -96,9 +96,28 @@ std::size_t values_in(const Extents& extents) {
   return extents[0] * extents[1] * extents[2] * extents[3];
 }
 
+namespace {
+
+/// Values that are none of every second one along each axis.
+std::size_t new_values_in(const Extents& extents) {
+  const Extents e = folded_to_three(extents);
+  return values_in(e) - LevelExtents{e[1], e[2], e[3]}.coarser().count();
+}
+
+}  // namespace
+
+template <class T>
+std::size_t codes_of(const LatticeJob<T>& job) {
+  return job.coarse == nullptr ? values_in(job.extents) : new_values_in(job.extents);
+}
+
 template <class T>
 bool predict_all(const LatticeJob<T>& job, OutgoingCodes& codes, PatchMap& patches,
                  Workspace& workspace) {
+  if (job.coarse != nullptr) {
+    return refinement_encode(job.values, folded_to_three(job.extents), job.prediction.plan,
+                             job.lattice, job.fill, job.coarse, codes.writer(), patches, workspace);
+  }
   if (job.prediction.interpolated) {
     return interpolation_encode(job.values, folded_to_three(job.extents), job.prediction.plan,
                                 job.lattice, job.fill, codes.writer(), patches, workspace);
@@ -137,21 +156,29 @@ bool write_lattice(const LatticeJob<T>& job, OutgoingCodes& codes, ChunkWriter& 
 
 template <class T>
 DecodeFailure read_lattice(ChunkReader& in, const Extents& extents, const Book* book, T* values,
-                           Workspace& workspace) {
+                           Workspace& workspace, const T* coarse) {
   const Parameters<T> p = read_parameters<T>(in);
-  if (in.failed()) return DecodeFailure::corrupt;
+  if (in.failed() || (coarse != nullptr && !p.interpolated)) return DecodeFailure::corrupt;
   if (p.has_book && (book == nullptr || book->id() != p.book_id)) {
     return DecodeFailure::book_missing;
   }
+  const std::size_t n_codes = coarse == nullptr ? values_in(extents) : new_values_in(extents);
   IncomingCodes codes;
-  if (!codes.read(values_in(extents), p.form, p.has_book ? book : nullptr, in, workspace)) {
+  if (!codes.read(n_codes, p.form, p.has_book ? book : nullptr, in, workspace)) {
     return codes.memory_out() ? DecodeFailure::memory_out : DecodeFailure::corrupt;
   }
-  const bool done = p.interpolated ? interpolation_decode(codes.reader(), folded_to_three(extents),
-                                                          p.plan, p.lattice, values, workspace)
-                                   : lorenzo_decode(codes.reader(), extents, p.order, p.lattice,
-                                                    values, workspace);
-  if (done) return codes.used_up() ? DecodeFailure::none : DecodeFailure::corrupt;
+  const auto decode = [&] {
+    const Extents three = folded_to_three(extents);
+    CodeReader& reader = codes.reader();
+    if (coarse != nullptr) {
+      return refinement_decode(reader, three, p.plan, p.lattice, coarse, values, workspace);
+    }
+    if (p.interpolated) {
+      return interpolation_decode(reader, three, p.plan, p.lattice, values, workspace);
+    }
+    return lorenzo_decode(reader, extents, p.order, p.lattice, values, workspace);
+  };
+  if (decode()) return codes.used_up() ? DecodeFailure::none : DecodeFailure::corrupt;
   return codes.reader().failed() ? DecodeFailure::corrupt : DecodeFailure::memory_out;
 }
 
@@ -184,8 +211,12 @@ template bool predict_all(const LatticeJob<float>&, OutgoingCodes&, PatchMap&, W
 template bool predict_all(const LatticeJob<double>&, OutgoingCodes&, PatchMap&, Workspace&);
 template bool write_lattice(const LatticeJob<float>&, OutgoingCodes&, ChunkWriter&, Workspace&);
 template bool write_lattice(const LatticeJob<double>&, OutgoingCodes&, ChunkWriter&, Workspace&);
-template DecodeFailure read_lattice(ChunkReader&, const Extents&, const Book*, float*, Workspace&);
-template DecodeFailure read_lattice(ChunkReader&, const Extents&, const Book*, double*, Workspace&);
+template std::size_t codes_of(const LatticeJob<float>&);
+template std::size_t codes_of(const LatticeJob<double>&);
+template DecodeFailure read_lattice(ChunkReader&, const Extents&, const Book*, float*, Workspace&,
+                                    const float*);
+template DecodeFailure read_lattice(ChunkReader&, const Extents&, const Book*, double*, Workspace&,
+                                    const double*);
 template std::string lattice_text<float>(ChunkReader&);
 template std::string lattice_text<double>(ChunkReader&);
 

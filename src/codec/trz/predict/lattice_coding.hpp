@@ -24,6 +24,8 @@ struct LatticeJob {
   Extents extents{1, 1, 1, 1};
   Lattice<T> lattice;
   const T* fill = nullptr;
+  /// Of a refinement: every second value along each axis, as the decoder will have them.
+  const T* coarse = nullptr;
   Prediction prediction;
   CodeForm form = CodeForm::grouped;
   SectionChoice sections;
@@ -33,6 +35,10 @@ struct LatticeJob {
 Extents folded_to_three(const Extents& extents);
 
 std::size_t values_in(const Extents& extents);
+
+/// The codes that a job has: one a value, but for those that `coarse` brings.
+template <class T>
+std::size_t codes_of(const LatticeJob<T>& job);
 
 /// Predict and quantise all values; `codes` has been prepared. False when memory is out.
 template <class T>
@@ -48,13 +54,36 @@ bool write_lattice(const LatticeJob<T>& job, OutgoingCodes& codes, ChunkWriter& 
 enum class DecodeFailure : std::uint8_t { none, corrupt, book_missing, memory_out };
 
 /// Read them and reconstruct all values but the patches.
+/// @param coarse  of a refinement, as in its job; null: there is none.
 template <class T>
 DecodeFailure read_lattice(ChunkReader& in, const Extents& extents, const Book* book, T* values,
-                           Workspace& workspace);
+                           Workspace& workspace, const T* coarse = nullptr);
 
 /// The parameters alone, as a text for `describe`.
 template <class T>
 std::string lattice_text(ChunkReader& in);
+
+// --- Nested chunks: a whole chunk of every second value, and what lies between (nested.cpp).
+
+/// Whether there is a coarser chunk to nest: an axis is longer than the top of a pyramid.
+bool can_nest(const Extents& extents);
+
+/// The extents of a chunk of every second value along each axis; those of 1 fall away.
+Extents halved(const Extents& extents);
+
+/// Values of the areas below, for at most `views` chunks within one another.
+std::size_t inner_area_values(Extents extents, int views);
+
+/// Decode an inner chunk, head and all, into an area of inner_area_values(): what finer values are
+/// predicted from, then, as many again, the values themselves; behind them deeper chunks'.
+template <class T>
+DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& extents, int views_max,
+                         const Book* book, T* area, Workspace& workspace);
+
+/// What follows the head of a nested chunk, all but its patches. Uses Slot nested.
+template <class T>
+DecodeFailure read_nested(ChunkReader& in, const Extents& extents, const Book* book, T* values,
+                          Workspace& workspace);
 
 // --- Fitted interpolation: the pyramid of interpolation.hpp, with weights that each chunk finds
 // for itself, and codes whose neighbours say how large they will be. What preset max adds.
