@@ -70,6 +70,48 @@ FilterSpec trz_spec(const trz::FilterRequest& request, const trz::FilterChunk& c
           trz::filter_name};
 }
 
+/// The views of nested chunks. They halve the axes that the predictor sees: at most three, slower
+/// ones multiplied together, and a product can be halved only along its fastest axis, evenly.
+class TrzViews final : public CoarseViews {
+ public:
+  TrzViews(const trz::ChunkType& type, const trz::Settings& settings)
+      : type_(type), settings_(settings) {}
+
+  Shape view_shape(int level) const override {
+    if (level > settings_.coarse_views) return {};
+    const std::uint64_t step = std::uint64_t{1} << level;
+    int n_axes_left = settings_.dimensions == 0 ? 3 : std::min(settings_.dimensions, 3);
+    std::uint64_t slowest = 1;
+    Shape shape = type_.shape;
+    for (auto extent = shape.rbegin(); extent != shape.rend(); ++extent) {
+      if (*extent == 1) continue;
+      if (n_axes_left == 0) return slowest % step == 0 ? shape : Shape();
+      --n_axes_left;
+      slowest = *extent;
+      *extent = (*extent + step - 1) / step;
+    }
+    return shape;
+  }
+
+  std::uint64_t head_bytes() const override { return trz::view_head_bytes; }
+
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> find(std::span<const std::byte> beginning,
+                                                              int level) const override {
+    const std::optional<trz::ByteRange> view = trz::coarse_view(beginning, level);
+    if (!view) return std::nullopt;
+    return std::pair<std::uint64_t, std::uint64_t>{view->begin, view->n_bytes};
+  }
+
+  Status decode(std::span<const std::byte> view, std::span<std::byte> values) const override {
+    BorrowedWorkspace workspace;
+    return trz::decode(view, values, type_.book, *workspace);
+  }
+
+ private:
+  const trz::ChunkType& type_;
+  const trz::Settings& settings_;
+};
+
 class TrzStage final : public OwnStage {
  public:
   /// `book` is what request.book_bytes parse to. `counter` may be null.
@@ -97,6 +139,9 @@ class TrzStage final : public OwnStage {
            trz::working_bytes_max(n_bytes, type_.kind, settings_.preset);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
+  const CoarseViews* coarse_views() const override {
+    return settings_.coarse_views > 0 ? &views_ : nullptr;
+  }
 
   Result<std::size_t> encode_into(std::span<const std::byte> values,
                                   std::span<std::byte> to) const override {
@@ -157,6 +202,7 @@ class TrzStage final : public OwnStage {
 
   trz::ChunkType type_;
   trz::Settings settings_;
+  TrzViews views_{type_, settings_};
   std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
   std::shared_ptr<trz::BookCounter> counter_;
   std::uint64_t chunk_bytes_;

@@ -62,6 +62,24 @@ struct Estimate {
   double spread = 0;
 };
 
+/// Chunks that begin with a coarser view of themselves, to be read and decoded alone: every
+/// 2^level-th value along the axes, the very ones that the whole chunk decodes to. Each chunk may
+/// have one or not. Thread-safe.
+class CoarseViews {
+ public:
+  virtual ~CoarseViews() = default;
+  /// The extents of a chunk's view at this level, 1 and above: of each axis that of the chunk over
+  /// 2^level, rounded up, or the chunk's own where views leave nothing out. Empty: there is none.
+  virtual Shape view_shape(int level) const = 0;
+  /// So many bytes of a chunk's beginning are all that find() looks at.
+  virtual std::uint64_t head_bytes() const = 0;
+  /// The first byte of the view within the chunk, and its length; nothing: this chunk has none.
+  virtual std::optional<std::pair<std::uint64_t, std::uint64_t>> find(
+      std::span<const std::byte> beginning, int level) const = 0;
+  /// Decode a view's bytes into its values, as many as view_shape() says. @error codec_failed
+  virtual Status decode(std::span<const std::byte> view, std::span<std::byte> values) const = 0;
+};
+
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -115,6 +133,8 @@ class Codec {
   /// Pipelines of our own filters allocate nothing once a thread is warm.
   virtual Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
                              std::span<std::byte> values) const;
+  /// The views that chunks of filter mask 0 may begin with; null: none does.
+  virtual const CoarseViews* coarse_views() const { return nullptr; }
 };
 
 /// Another codec, but for what a subclass does in a way of its own; without a model of itself.

@@ -119,6 +119,10 @@ class PipelineCodec final : public Codec {
     return encode_by_stages(1, std::move(encoded));
   }
 
+  const CoarseViews* coarse_views() const override {
+    return stages_.size() == 1 ? stages_.front()->coarse_views() : nullptr;
+  }
+
   std::optional<Estimate> estimate(const StridedValues& values) const override {
     if (stages_.empty()) return Estimate{static_cast<double>(values.n_bytes())};
     return stages_.size() == 1 ? stages_.front()->estimate(values) : std::nullopt;

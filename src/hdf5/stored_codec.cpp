@@ -272,6 +272,7 @@ class CheckedCodec final : public Codec {
                      std::span<std::byte> values) const override {
     return inner_->decode_into(encoded, filter_mask, values);
   }
+  const CoarseViews* coarse_views() const override { return inner_->coarse_views(); }
 
   Result<EncodedBytes> encode(Buffer values) const override {
     const Buffer original = Buffer::copy_of(std::as_const(values).bytes());

@@ -521,6 +521,7 @@ class FileReader final : public Reader {
       const ReadRequest& request = requests[i];
       if (request.slab.empty() || !by_chunks(request.dataset)) continue;
       ReadDataset& dataset = chunks_->prepared(request.dataset);
+      if (chunks_->by_views(dataset, request.slab)) continue;
       TouchedChunks touched(dataset.grid, request.slab);
       while (true) {
         touched.next(65536, batch);

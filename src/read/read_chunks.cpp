@@ -326,6 +326,7 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   std::vector<StoredChunk> found;
   std::vector<StoredChunk> jobs;
   std::vector<StoredChunk> raw_jobs;
+  std::vector<StoredChunk> viewed;
   std::vector<std::pair<StoredChunk, ReadCache::Entry>> hits;
   TAILRACE_TRY(
       dataset.index.find(reading.file, *dataset.listed, dataset.n_chunks, chunk_indexes, found));
@@ -335,6 +336,8 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
       fill_part(dataset, part_within(reading.slab, box), reading.slab, reading.values);
     } else if (ReadCache::Entry entry = cache_.find({dataset.number, chunk.chunk_index})) {
       hits.emplace_back(chunk, std::move(entry));
+    } else if (reading.view != nullptr) {
+      viewed.push_back(chunk);
     } else if (dataset.chunk_bytes >= raw_chunk_bytes_min && dataset.is_raw(chunk)) {
       raw_jobs.push_back(chunk);
     } else {
@@ -345,6 +348,7 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
     return finish_chunk(reading, lane, jobs[i], encoded);
   };
   TAILRACE_TRY(for_each_fetched(reading.file, dataset, jobs, finish));
+  TAILRACE_TRY(read_views(reading, viewed));
   const std::uint64_t n_raw_lanes = raw_jobs.empty() ? 1 : n_lanes_for(dataset, raw_jobs);
   TAILRACE_TRY(team_.run(raw_jobs.size(), n_raw_lanes, [&](std::size_t i, std::size_t lane) {
     const Box box = dataset.grid.full_box(raw_jobs[i].chunk_index);
@@ -354,16 +358,138 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   return for_each_fetched(reading.file, dataset, jobs, finish);
 }
 
+// --- Slabs with strides, from the coarse views that chunks begin with.
+
+namespace {
+
+/// A view of a chunk is kept beside the chunk.
+ChunkKey view_key(std::size_t dataset_number, std::uint64_t chunk_index, int level) {
+  constexpr int level_bit = 56;  // No file has so many datasets.
+  return {dataset_number | static_cast<std::size_t>(level) << level_bit, chunk_index};
+}
+
+}  // namespace
+
+std::optional<ChunkReader::ViewSlab> ChunkReader::view_slab(ReadDataset& dataset,
+                                                            const Slab& slab) const {
+  bool strided = false;
+  for (std::size_t d = 0; d < slab.rank(); ++d) {
+    strided = strided || (slab.count[d] > 1 && slab.stride_of(d) > 1);
+  }
+  // Where no codec can be made, reading the chunks says why.
+  if (!strided || !dataset.make_codec(options_.plugin_path).ok()) return std::nullopt;
+  const CoarseViews* views = dataset.codec->coarse_views();
+  std::optional<ViewSlab> coarsest;
+  const ChunkGrid& grid = dataset.grid;
+  for (int level = 1; views != nullptr; ++level) {
+    const Shape shape = views->view_shape(level);
+    if (shape.size() != slab.rank()) return coarsest;
+    const std::uint64_t step = std::uint64_t{1} << level;
+    ViewSlab view{level, {grid.shape, shape}, slab, dataset.element_bytes * n_elements(shape)};
+    view.slab.stride.resize(slab.rank(), 1);
+    for (std::size_t d = 0; d < slab.rank(); ++d) {
+      if (shape[d] == grid.chunk_shape[d]) continue;
+      const bool held = slab.start[d] % step == 0 &&
+                        (slab.count[d] == 1 || slab.stride_of(d) % step == 0) &&
+                        (grid.chunk_shape[d] % step == 0 || grid.chunk_shape[d] >= grid.shape[d]);
+      if (!held) return coarsest;
+      view.grid.shape[d] = (grid.shape[d] + step - 1) / step;
+      view.slab.start[d] /= step;
+      view.slab.stride[d] = slab.count[d] == 1 ? 1 : slab.stride_of(d) / step;
+    }
+    coarsest = std::move(view);
+  }
+  return coarsest;
+}
+
+bool ChunkReader::by_views(ReadDataset& dataset, const Slab& slab) const {
+  return view_slab(dataset, slab).has_value();
+}
+
+Status ChunkReader::fetch_part(const Reading& reading, const StoredChunk& job, std::uint64_t begin,
+                               std::uint64_t n_bytes, Lane& lane) {
+  TAILRACE_TRY(grow(lane.fetched, n_bytes));
+  const ReadStopwatch watch(counts_.fetch_ns);
+  const Status read =
+      reading.file.bytes().read_at(job.extent.address + begin, {lane.fetched.data(), n_bytes});
+  if (!read.ok()) return read.within(reading.dataset.chunk_text(job));
+  ++counts_.n_reads;
+  counts_.fetched_bytes += n_bytes;
+  return Status();
+}
+
+Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& job) {
+  const ReadDataset& dataset = reading.dataset;
+  const ViewSlab& view = *reading.view;
+  const std::uint64_t chunk_length = job.extent.encoded_bytes;
+  TAILRACE_TRY(dataset.check_chunk(reading.file.bytes(), job));
+  const CoarseViews& views = *dataset.codec->coarse_views();
+  const std::uint64_t head_bytes = std::min(views.head_bytes(), chunk_length);
+  TAILRACE_TRY(fetch_part(reading, job, 0, head_bytes, lane));
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> found;
+  if (job.filter_mask == 0) found = views.find({lane.fetched.data(), head_bytes}, view.level);
+  if (!found || found->first > chunk_length || found->second > chunk_length - found->first) {
+    TAILRACE_TRY(fetch_part(reading, job, 0, chunk_length, lane));
+    return finish_chunk(reading, lane, job, {lane.fetched.data(), chunk_length});
+  }
+  TAILRACE_TRY(fetch_part(reading, job, found->first, found->second, lane));
+  const Box box = view.grid.full_box(job.chunk_index);
+  const SlabPart part = part_within(view.slab, box);
+  const bool keeps = part.slab.count != intersect(box, whole_box(view.grid.shape)).count;
+  const ChunkKey id = view_key(dataset.number, job.chunk_index, view.level);
+  const ReadCache::Entry entry = keeps ? cache_.begin(id, view.chunk_bytes) : nullptr;
+  std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
+  if (values == nullptr) {
+    TAILRACE_TRY(grow(lane.decoded, view.chunk_bytes));
+    values = lane.decoded.data();
+  }
+  Status decoded;
+  {
+    const ReadStopwatch watch(counts_.decode_ns);
+    decoded = views.decode({lane.fetched.data(), found->second}, {values, view.chunk_bytes});
+    if (decoded.ok()) dataset.make_native({values, view.chunk_bytes});
+  }
+  if (entry != nullptr) cache_.finish(id, entry, decoded);
+  if (!decoded.ok()) return decoded.within(dataset.chunk_text(job));
+  ++counts_.n_chunks;
+  counts_.decoded_bytes += view.chunk_bytes;
+  gather_part(part, box, values, view.slab, reading.values, dataset.element_bytes);
+  return Status();
+}
+
+Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> chunks) {
+  const ReadDataset& dataset = reading.dataset;
+  const ViewSlab& view = *reading.view;
+  std::vector<StoredChunk> jobs;
+  for (const StoredChunk& chunk : chunks) {
+    const ChunkKey id = view_key(dataset.number, chunk.chunk_index, view.level);
+    const ReadCache::Entry kept = cache_.find(id);
+    if (kept == nullptr || !cache_.wait(kept)) {
+      jobs.push_back(chunk);
+      continue;
+    }
+    ++counts_.n_chunk_hits;
+    const Box box = view.grid.full_box(chunk.chunk_index);
+    gather_part(part_within(view.slab, box), box, kept->values.data(), view.slab, reading.values,
+                dataset.element_bytes);
+  }
+  return team_.run(jobs.size(), n_lanes_for(dataset, jobs), [&](std::size_t i, std::size_t lane) {
+    return read_view(reading, lanes_[lane], jobs[i]);
+  });
+}
+
 Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
                          std::byte* values, const LeftOut& left_out) {
   TouchedChunks touched(dataset.grid, slab);
-  Reading reading{file, dataset, slab, values};
+  const std::optional<ViewSlab> view = view_slab(dataset, slab);
+  Reading reading{file, dataset, slab, values, view ? &*view : nullptr};
   reading.keep_whole =
       !options_.one_pass &&
       touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
       touched.n_chunks() * dataset.chunk_bytes <= cache_.bytes_max() / 2;
   // One chunk keeps one thread busy: the others can work ahead meanwhile.
-  const bool ahead_first = touched.n_chunks() == 1 && !left_out;
+  const bool works_ahead = !left_out && !view;
+  const bool ahead_first = touched.n_chunks() == 1 && works_ahead;
   if (ahead_first) look_ahead(file, dataset, slab);
   std::vector<std::uint64_t> batch;
   while (true) {
@@ -372,7 +498,7 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
     if (left_out) std::erase_if(batch, left_out);
     TAILRACE_TRY(read_batch(reading, batch));
   }
-  if (!ahead_first && !left_out) look_ahead(file, dataset, slab);
+  if (!ahead_first && works_ahead) look_ahead(file, dataset, slab);
   return Status();
 }
 

@@ -159,6 +159,10 @@ class ChunkReader {
   /// @param left_out  chunks whose elements stay as they are; empty: none.
   Status read(StoredFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
               const LeftOut& left_out = {});
+  /// Whether the slab leaves out at least every second value along all axes along which coarse
+  /// views of the chunks do: it is read from these, by itself, without sharing chunks. Makes the
+  /// dataset's codec.
+  bool by_views(ReadDataset& dataset, const Slab& slab) const;
   /// Whether the chunk is kept here, decoded or nearly so.
   bool holds(const ChunkKey& id) { return cache_.holds(id); }
   /// Call visit(chunk number in `chunks`, its values) for each of these stored chunks, decoded; on
@@ -179,13 +183,21 @@ class ChunkReader {
   std::uint64_t work_bytes() const { return work_bytes_; }
 
  private:
+  /// A slab as one of the array that the views of all chunks make up.
+  struct ViewSlab {
+    int level = 0;
+    ChunkGrid grid;  ///< The same chunks, coarser.
+    Slab slab;
+    std::uint64_t chunk_bytes = 0;
+  };
   /// A slab on its way.
   struct Reading {
     StoredFile& file;
     ReadDataset& dataset;
     const Slab& slab;
     std::byte* values;
-    bool keep_whole = false;  ///< Also chunks that are used up are kept.
+    const ViewSlab* view = nullptr;  ///< Null: from whole chunks.
+    bool keep_whole = false;         ///< Also chunks that are used up are kept.
   };
   /// Stored chunks that one read brings.
   struct Group {
@@ -200,6 +212,13 @@ class ChunkReader {
   using Work = std::function<Status(Lane&, std::size_t, std::span<const std::byte>)>;
 
   Status read_batch(Reading& reading, std::span<const std::uint64_t> chunk_indexes);
+  /// The slab at the coarsest level that holds all of it; nothing: views do not.
+  std::optional<ViewSlab> view_slab(ReadDataset& dataset, const Slab& slab) const;
+  Status read_views(Reading& reading, std::span<const StoredChunk> chunks);
+  Status read_view(Reading& reading, Lane& lane, const StoredChunk& job);
+  /// Read bytes of a chunk into a lane's memory.
+  Status fetch_part(const Reading& reading, const StoredChunk& job, std::uint64_t begin,
+                    std::uint64_t n_bytes, Lane& lane);
   /// Whether the slab wants all values of the chunk.
   static bool uses_up(const Reading& reading, const SlabPart& part, const Box& box);
   Status take_hits(Reading& reading, std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,

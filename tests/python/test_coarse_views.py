@@ -1,0 +1,151 @@
+"""Fields written with codec trz,coarse=N: slabs with strides come from the chunks' beginnings, with
+the very values that the whole field has."""
+
+import itertools
+
+import h5py
+import numpy as np
+import pytest
+
+import python_package
+from cli_tools import smooth, tailrace
+
+package = python_package.load()
+
+
+def write(path, values, chunk, coarse, bound="rel=1e-3", more=""):
+    source = path.with_suffix(".in.h5")
+    with h5py.File(source, "w") as file:
+        file["u"] = values
+    tailrace("repack", source, "-o", path, "--codec", f"trz,coarse={coarse}{more}", "--bound",
+             bound, "--chunk", "x".join(map(str, chunk)))
+    return path
+
+
+def read_bytes():
+    """What this process has read so far, by any call."""
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+
+def fetched(path, key):
+    """The slab, and the bytes that reading it took."""
+    with package.open(path) as file:
+        variable = file["u"]
+        before = read_bytes()
+        return variable[key], read_bytes() - before
+
+
+@pytest.fixture(scope="module", name="cube")
+def cube_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("views") / "cube.h5"
+    return write(path, smooth((96, 96, 96)), (48, 48, 48), 3)
+
+
+def test_views_are_the_field_and_take_few_bytes(cube):
+    with h5py.File(cube) as file:  # By the filter in stock HDF5.
+        whole = file["u"][...]
+    size = cube.stat().st_size
+    _, all_bytes = fetched(cube, ...)
+    assert all_bytes > 0.9 * size
+    taken = {1: all_bytes}
+    for step in (2, 4, 8):
+        values, taken[step] = fetched(cube, (slice(None, None, step),) * 3)
+        np.testing.assert_array_equal(values, whole[::step, ::step, ::step])
+        assert taken[step] < 0.5 * taken[step // 2]
+    assert taken[4] < 0.1 * all_bytes
+
+
+@pytest.mark.parametrize("shape, chunk", [
+    ((90, 80, 70), (32, 16, 24)), ((50, 60), (16, 60)), ((5, 40, 48), (1, 40, 48)),
+    ((4, 20, 30, 40), (1, 10, 30, 20)), ((6, 20, 30, 40), (2, 10, 30, 20)),
+    ((6, 21, 30, 40), (2, 21, 15, 20)), ((45, 33, 27), (45, 33, 27)), ((45, 33, 27), (15, 33, 9)),
+    ((4000,), (512,)), ((2, 2, 3, 16, 16), (2, 1, 3, 16, 8))])
+def test_slabs_of_all_kinds(tmp_path, shape, chunk):
+    """Whatever the strides, starts and chunks: views or whole chunks, and both of one dataset."""
+    path = write(tmp_path / "out.h5", smooth(shape), chunk, 2)
+    with h5py.File(path) as file:
+        whole = file["u"][...]
+    generator = np.random.default_rng(3)
+    steps = list(itertools.product((1, 2, 3, 4, 8), repeat=len(shape)))
+    with package.open(path) as file:
+        variable = file["u"]
+        for i in range(60):
+            step = (2,) * len(shape) if i % 6 == 0 else steps[generator.integers(len(steps))]
+            start = [int(generator.integers(0, 3)) * int(generator.integers(0, 3))
+                     for _ in shape]
+            key = tuple(slice(min(at, extent - 1), None, by)
+                        for at, extent, by in zip(start, shape, step))
+            np.testing.assert_array_equal(variable[key], whole[key], err_msg=str(key))
+            if i % 10 == 5:
+                variable[tuple(slice(0, 2) for _ in shape)]  # Keeps whole chunks.
+
+
+def test_single_planes_of_a_view_decode_it_once(cube):
+    with h5py.File(cube) as file:
+        whole = file["u"][...]
+    _, once = fetched(cube, (slice(None, None, 2),) * 3)
+    with package.open(cube) as file:
+        variable, before = file["u"], read_bytes()
+        planes = [variable[z, ::2, ::2] for z in range(0, 96, 2)]
+        assert read_bytes() - before < 1.2 * once
+    np.testing.assert_array_equal(planes, whole[::2, ::2, ::2])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_on_ranks_that_share_chunks(cube, tmp_path, ranks):
+    with h5py.File(cube) as file:
+        whole = file["u"][...]
+    tailrace("export", cube, "-o", tmp_path / "half.npy", "--only", "/u", "--slab",
+             "0:96:2,0:96:2,2:90:4", ranks=ranks)
+    np.testing.assert_array_equal(np.load(tmp_path / "half.npy"), whole[::2, ::2, 2:90:4])
+
+
+def test_masks_at_coarse_and_fine_places(tmp_path):
+    values = smooth((64, 64, 64))
+    values[10:20, 4:40, ::3] = np.nan
+    values[40:, :20] = -999
+    path = write(tmp_path / "out.h5", values, (32, 32, 32), 2, "abs=1e-3")
+    with h5py.File(path) as file:
+        whole = file["u"][...]
+    np.testing.assert_array_equal(np.isnan(whole), np.isnan(values))
+    with package.open(path) as file:
+        for step in (2, 4):
+            np.testing.assert_array_equal(file["u"][::step, ::step, ::step],
+                                          whole[::step, ::step, ::step])
+
+
+def test_chunks_without_a_view_are_read_whole(tmp_path):
+    """Exact and pointwise chunks have none; nor have noise and constants."""
+    values = smooth((40, 40, 40))
+    values[:20] = 7
+    values[20:, :20] = np.random.default_rng(1).integers(0, 2, (20, 20, 40)) * 1e6
+    for name, bound in (("abs", "abs=1e-3"), ("pointwise", "pw_rel=1e-3"), ("exact", "none")):
+        path = write(tmp_path / f"{name}.h5", values, (20, 20, 20), 2, bound)
+        with h5py.File(path) as file:
+            whole = file["u"][...]
+        values_there, _ = fetched(path, (slice(None, None, 2),) * 3)
+        np.testing.assert_array_equal(values_there, whole[::2, ::2, ::2])
+
+
+def test_a_damaged_view_is_named_and_the_rest_is_read(cube, tmp_path):
+    path = tmp_path / "damaged.h5"
+    path.write_bytes(cube.read_bytes())
+    with h5py.File(path) as file:
+        chunk = file["u"].id.get_chunk_info_by_coord((48, 0, 0))
+    with open(path, "r+b") as file:
+        file.seek(chunk.byte_offset + 120)
+        file.write(b"damage")
+    with package.open(path) as file:
+        assert file["u"][:48:2, ::2, ::2].shape == (24, 48, 48)
+        for key in ((slice(None, None, 2),) * 3, (slice(48, None),)):
+            with pytest.raises(package.TailraceError, match=r"chunk .*\[48:96, 0:48, 0:48\]"):
+                file["u"][key]
+
+
+def test_settings_that_there_are_not(tmp_path):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["u"] = smooth((100, 100))
+    done = tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--codec",
+                    "trz,coarse=4", "--bound", "abs=1", code=2)
+    assert 'coarse must be one of off, 1, 2, 3, got "4"' in done.stderr.replace("\n", " ")
