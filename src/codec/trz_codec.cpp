@@ -70,6 +70,12 @@ FilterSpec trz_spec(const trz::FilterRequest& request, const trz::FilterChunk& c
           trz::filter_name};
 }
 
+/// Callers tell "this chunk cannot be coded" from "the machine gave out", and nothing finer.
+Status as_codec_failure(const Status& failure) {
+  if (failure.code() == Code::out_of_memory) return failure;
+  return Status(Code::codec_failed, failure.message());
+}
+
 /// The views of nested chunks. They halve the axes that the predictor sees: at most three, slower
 /// ones multiplied together, and a product can be halved only along its fastest axis, evenly.
 class TrzViews final : public CoarseViews {
@@ -77,8 +83,17 @@ class TrzViews final : public CoarseViews {
   TrzViews(const trz::ChunkType& type, const trz::Settings& settings)
       : type_(type), settings_(settings) {}
 
+  /// Whether chunks of this type and these settings may have any.
+  bool possible() const {
+    const bool interpolates =
+        settings_.predictor == trz::Predictor::interpolation ||
+        (settings_.predictor == trz::Predictor::automatic && settings_.preset != trz::Preset::fast);
+    return settings_.coarse_views > 0 && interpolates && is_floating(type_.dtype) &&
+           type_.kind == trz::BoundKind::absolute && type_.bound > 0;
+  }
+
   Shape view_shape(int level) const override {
-    if (level > settings_.coarse_views) return {};
+    if (level > trz::coarse_views_of(type_, settings_)) return {};
     const std::uint64_t step = std::uint64_t{1} << level;
     int n_axes_left = settings_.dimensions == 0 ? 3 : std::min(settings_.dimensions, 3);
     std::uint64_t slowest = 1;
@@ -97,14 +112,15 @@ class TrzViews final : public CoarseViews {
 
   std::optional<std::pair<std::uint64_t, std::uint64_t>> find(std::span<const std::byte> beginning,
                                                               int level) const override {
-    const std::optional<trz::ByteRange> view = trz::coarse_view(beginning, level);
+    const auto view = trz::coarse_view(type_, settings_, beginning, level);
     if (!view) return std::nullopt;
     return std::pair<std::uint64_t, std::uint64_t>{view->begin, view->n_bytes};
   }
 
   Status decode(std::span<const std::byte> view, std::span<std::byte> values) const override {
     BorrowedWorkspace workspace;
-    return trz::decode(view, values, type_.book, *workspace);
+    const Status done = trz::decode(view, values, type_.book, *workspace);
+    return done.ok() ? done : as_codec_failure(done);
   }
 
  private:
@@ -135,13 +151,10 @@ class TrzStage final : public OwnStage {
     return trz::encoded_bytes_max(n_bytes);
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return trz::encoded_bytes_max(n_bytes) +
-           trz::working_bytes_max(n_bytes, type_.kind, settings_.preset);
+    return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes, type_.kind, settings_);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
-  const CoarseViews* coarse_views() const override {
-    return settings_.coarse_views > 0 ? &views_ : nullptr;
-  }
+  const CoarseViews* coarse_views() const override { return views_.possible() ? &views_ : nullptr; }
 
   Result<std::size_t> encode_into(std::span<const std::byte> values,
                                   std::span<std::byte> to) const override {
@@ -193,11 +206,6 @@ class TrzStage final : public OwnStage {
   }
   Status wrong_chunk() const {
     return failed("its client data say chunks of " + std::to_string(chunk_bytes_) + " bytes");
-  }
-  /// Callers tell "this chunk cannot be coded" from "the machine gave out", and nothing finer.
-  static Status as_codec_failure(const Status& failure) {
-    if (failure.code() == Code::out_of_memory) return failure;
-    return Status(Code::codec_failed, failure.message());
   }
 
   trz::ChunkType type_;

@@ -544,7 +544,12 @@ class FileReader final : public Reader {
     }
     ++report_.n_slabs;
     report_.value_bytes += n_bytes;
-    return chunks_->read(*file_, chunks_->prepared(request.dataset), request.slab, request.values,
+    ReadDataset& dataset = chunks_->prepared(request.dataset);
+    // Its chunks were not wished for: others may share them all the same.
+    if (chunks_->by_views(dataset, request.slab)) {
+      return chunks_->read(*file_, dataset, request.slab, request.values);
+    }
+    return chunks_->read(*file_, dataset, request.slab, request.values,
                          [&](std::uint64_t chunk_index) {
                            return together.shared({request.dataset, chunk_index});
                          });

@@ -362,6 +362,9 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
 
 namespace {
 
+/// The first read of a chunk takes a page, as the file system does: many views lie within.
+constexpr std::uint64_t page_bytes = 4096;
+
 /// A view of a chunk is kept beside the chunk.
 ChunkKey view_key(std::size_t dataset_number, std::uint64_t chunk_index, int level) {
   constexpr int level_bit = 56;  // No file has so many datasets.
@@ -385,10 +388,12 @@ std::optional<ChunkReader::ViewSlab> ChunkReader::view_slab(ReadDataset& dataset
     const Shape shape = views->view_shape(level);
     if (shape.size() != slab.rank()) return coarsest;
     const std::uint64_t step = std::uint64_t{1} << level;
-    ViewSlab view{level, {grid.shape, shape}, slab, dataset.element_bytes * n_elements(shape)};
+    ViewSlab view{level, {grid.shape, shape}, slab, 0};
     view.slab.stride.resize(slab.rank(), 1);
     for (std::size_t d = 0; d < slab.rank(); ++d) {
       if (shape[d] == grid.chunk_shape[d]) continue;
+      // What a filter's client data say of chunks need not be so.
+      if (shape[d] != (grid.chunk_shape[d] + step - 1) / step) return coarsest;
       const bool held = slab.start[d] % step == 0 &&
                         (slab.count[d] == 1 || slab.stride_of(d) % step == 0) &&
                         (grid.chunk_shape[d] % step == 0 || grid.chunk_shape[d] >= grid.shape[d]);
@@ -397,6 +402,7 @@ std::optional<ChunkReader::ViewSlab> ChunkReader::view_slab(ReadDataset& dataset
       view.slab.start[d] /= step;
       view.slab.stride[d] = slab.count[d] == 1 ? 1 : slab.stride_of(d) / step;
     }
+    view.chunk_bytes = dataset.element_bytes * n_elements(shape);
     coarsest = std::move(view);
   }
   return coarsest;
@@ -424,18 +430,27 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   const std::uint64_t chunk_length = job.extent.encoded_bytes;
   TAILRACE_TRY(dataset.check_chunk(reading.file.bytes(), job));
   const CoarseViews& views = *dataset.codec->coarse_views();
-  const std::uint64_t head_bytes = std::min(views.head_bytes(), chunk_length);
+  const std::uint64_t head_bytes = std::min(std::max(views.head_bytes(), page_bytes), chunk_length);
   TAILRACE_TRY(fetch_part(reading, job, 0, head_bytes, lane));
   std::optional<std::pair<std::uint64_t, std::uint64_t>> found;
   if (job.filter_mask == 0) found = views.find({lane.fetched.data(), head_bytes}, view.level);
   if (!found || found->first > chunk_length || found->second > chunk_length - found->first) {
-    TAILRACE_TRY(fetch_part(reading, job, 0, chunk_length, lane));
+    if (head_bytes < chunk_length) {
+      TAILRACE_TRY(fetch_part(reading, job, 0, chunk_length, lane));
+    }
     return finish_chunk(reading, lane, job, {lane.fetched.data(), chunk_length});
   }
-  TAILRACE_TRY(fetch_part(reading, job, found->first, found->second, lane));
+  std::span<const std::byte> encoded(lane.fetched.data(), head_bytes);
+  if (found->first + found->second <= head_bytes) {
+    encoded = encoded.subspan(found->first, found->second);
+  } else {
+    TAILRACE_TRY(fetch_part(reading, job, found->first, found->second, lane));
+    encoded = {lane.fetched.data(), found->second};
+  }
   const Box box = view.grid.full_box(job.chunk_index);
   const SlabPart part = part_within(view.slab, box);
-  const bool keeps = part.slab.count != intersect(box, whole_box(view.grid.shape)).count;
+  const bool keeps =
+      reading.keep_whole || part.slab.count != intersect(box, whole_box(view.grid.shape)).count;
   const ChunkKey id = view_key(dataset.number, job.chunk_index, view.level);
   const ReadCache::Entry entry = keeps ? cache_.begin(id, view.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
@@ -446,7 +461,7 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   Status decoded;
   {
     const ReadStopwatch watch(counts_.decode_ns);
-    decoded = views.decode({lane.fetched.data(), found->second}, {values, view.chunk_bytes});
+    decoded = views.decode(encoded, {values, view.chunk_bytes});
     if (decoded.ok()) dataset.make_native({values, view.chunk_bytes});
   }
   if (entry != nullptr) cache_.finish(id, entry, decoded);

@@ -7,7 +7,10 @@
 #include <atomic>
 #include <string>
 
+#include "codec/trz/client_data.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5_filter/trz_filter.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "read_support.hpp"
 
@@ -120,6 +123,40 @@ TEST(ReadAll, AChunkThatManyWantIsSentInRoundsOn_7_Ranks) {
   const std::string options = "memory=1MiB,threads=1,prefetch=off";
   EXPECT_EQ(read_together(file.path(), 7, options, all_of("/one", {128, 128})), 2U * 3);
   EXPECT_GE(read_together(file.path(), 7, options, all_of("/three", {128, 384})), 2U * 9);
+}
+
+/// Slabs with strides come from the chunks' views; a rank that also wants the chunks whole, or
+/// shares them with others, gets both.
+TEST(ReadAll, ViewsAndWholeChunksAtOnceOn_1_2_3_4_Ranks) {
+  ASSERT_DONE(register_filter_class(&hdf5::trz_filter_class()));
+  const Shape shape = {40, 36, 48};
+  TestFolder folder;
+  StockFile file(folder / "d.h5");
+  const Result<trz::FilterRequest> request =
+      trz::parse_filter_request("abs=1e-3,coarse=1,predictor=interpolation");
+  ASSERT_TRUE(request.ok());
+  const std::vector<std::uint32_t> words = trz::client_words(*request);
+  file.add("u", H5T_NATIVE_FLOAT, shape, chunked({20, 12, 16}, [&](hid_t creation) {
+             H5Pset_filter(creation, trz::filter_id, H5Z_FLAG_MANDATORY, words.size(),
+                           words.data());
+           }));
+  file.close();
+  const Slab whole = Slab::of(whole_box(shape));
+  const Slab half{{0, 0, 0}, {20, 18, 24}, {2, 2, 2}};
+  const Slab rows{{0, 0, 0}, {7, 36, 48}, {}};
+  for (const int n_ranks : {1, 2, 3, 4}) {
+    read_together(file.path(), n_ranks, "threads=2", [&](int rank) {
+      std::vector<Wish> wishes = {{"/u", half}, {"/u", rank % 2 == 0 ? whole : rows}};
+      if (rank == 1) wishes.pop_back();
+      return wishes;
+    });
+  }
+  // Views alone, but for a chunk that may have none: an eighth of the values.
+  Result<std::unique_ptr<Reader>> reader = open_reader(file.path());
+  ASSERT_TRUE(reader.ok()) << text_of(reader.status());
+  Bytes values(half.n_elements() * sizeof(float));
+  ASSERT_DONE((*reader)->read(0, half, values));
+  EXPECT_LT((*reader)->report().decoded_bytes, 2 * values.size());
 }
 
 TEST(ReadAll, OneRankFailsAndAllReturnItsErrorOn_3_Ranks) {

@@ -170,6 +170,26 @@ TEST(TrzNested, ALargeSmoothFieldHasAllThatWereAsked) {
   }
 }
 
+/// Slower axes are one product to the predictor; axes of two values fall away, and with them what
+/// the plan says of them.
+TEST(TrzNested, ChunksOfOneToFourAxesHaveViews) {
+  Random random(7);
+  Workspace workspace;
+  for (const Shape& shape : {Shape{30, 2, 60, 20}, Shape{4, 12, 18, 20}, Shape{4, 3, 12, 18, 20},
+                             Shape{60, 60, 2}, Shape{1, 60, 1, 70}, Shape{2, 3, 5000}}) {
+    const Case chunk = rippled(shape, DType::f32, 1, random);
+    Bytes encoded;
+    ASSERT_TRUE(round_trip(chunk, workspace, &encoded));
+    EXPECT_EQ(views_in(chunk, encoded, workspace), 1) << chunk.text();
+    EXPECT_EQ(coarse_views_of(chunk.type, chunk.settings), 1);
+    EXPECT_TRUE(coarse_view(chunk.type, chunk.settings, encoded, 1)) << chunk.text();
+    ChunkType other = chunk.type;
+    other.shape.back() /= 2;
+    other.shape.front() *= 2;
+    EXPECT_FALSE(coarse_view(other, chunk.settings, encoded, 1)) << chunk.text();
+  }
+}
+
 TEST(TrzNested, RefusesOtherViewsThanThereCanBe) {
   Random random(4);
   Workspace workspace;

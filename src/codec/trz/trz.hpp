@@ -75,8 +75,7 @@ std::size_t encoded_bytes_max(std::size_t n_bytes);
 /// ordinary shapes touch. Thin shapes, N x 2 say, may take several times as much, exact coding of
 /// values that repeat up to twice as much; a decoder never
 /// more than 16 times its output and the chunk, and 1 MB.
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind,
-                              Preset preset = Preset::standard);
+std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, const Settings& settings = {});
 
 /// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
 /// least encoded_bytes_max(values.size()) bytes. Not collective. Thread-safe, a workspace each.
@@ -103,12 +102,19 @@ struct ByteRange {
   std::size_t n_bytes = 0;
 };
 
+/// Coarser views that a chunk of this type may begin with: those asked for, as far as it has axes
+/// that long.
+int coarse_views_of(const ChunkType& type, const Settings& settings);
+
 /// Where in a chunk the chunk lies that holds every 2^level-th value along every axis: decode() by
 /// itself gives these, the very ones that decoding all gives. Its checksum is its own.
 /// @param beginning  the chunk's first bytes: view_head_bytes, or all if it has fewer.
 /// @param level      1..coarse_views_max.
-/// @returns nothing: the chunk has no such view.
+/// @returns nothing: the chunk has no such view, or not along the axes of this type and settings.
 inline constexpr std::size_t view_head_bytes = 192;
+std::optional<ByteRange> coarse_view(const ChunkType& type, const Settings& settings,
+                                     std::span<const std::byte> beginning, int level);
+/// The same, along whatever axes the chunk has it.
 std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int level);
 
 /// What a chunk says about itself without being decoded; for info, tests and the fuzzers.

@@ -219,22 +219,45 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
   return in.at_end() ? Status() : corrupt("bytes are left over behind its end");
 }
 
-std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int level) {
-  const std::span<const std::uint8_t> bytes = as_uint8(beginning);
-  ByteRange inner{0, SIZE_MAX};
-  for (; level > 0; --level) {
-    if (inner.begin >= bytes.size()) return std::nullopt;
-    ChunkReader in(bytes.subspan(inner.begin));
+namespace {
+
+/// @param extents  the chunk's, folded to three; nothing: any.
+std::optional<ByteRange> view_within(std::span<const std::uint8_t> bytes, int level,
+                                     std::optional<Extents> extents) {
+  ByteRange range{0, SIZE_MAX};
+  while (true) {
+    if (range.begin >= bytes.size()) return std::nullopt;
+    ChunkReader in(bytes.subspan(range.begin));
     ChunkHead head;
-    if (read_head_alone(in, head) != HeadFailure::none || head.method != Method::nested) {
-      return std::nullopt;
-    }
+    if (read_head_alone(in, head) != HeadFailure::none) return std::nullopt;
+    const Extents seen = folded_to_three(head.extents);
+    if (extents && seen != *extents) return std::nullopt;
+    if (level-- == 0) return range;
+    if (head.method != Method::nested) return std::nullopt;
     const std::uint64_t n_bytes = in.varint();
-    const std::size_t begin = bytes.size() - in.rest().size();
-    if (in.failed() || n_bytes > inner.n_bytes) return std::nullopt;
-    inner = {begin, static_cast<std::size_t>(n_bytes)};
+    if (in.failed() || n_bytes > range.n_bytes) return std::nullopt;
+    range = {bytes.size() - in.rest().size(), static_cast<std::size_t>(n_bytes)};
+    extents = halved(seen);
   }
-  return inner;
+}
+
+}  // namespace
+
+int coarse_views_of(const ChunkType& type, const Settings& settings) {
+  Extents extents = extents_of(type.shape, settings.dimensions);
+  int n_views = 0;
+  for (; n_views < settings.coarse_views && can_nest(extents); ++n_views) extents = halved(extents);
+  return n_views;
+}
+
+std::optional<ByteRange> coarse_view(const ChunkType& type, const Settings& settings,
+                                     std::span<const std::byte> beginning, int level) {
+  return view_within(as_uint8(beginning), level,
+                     folded_to_three(extents_of(type.shape, settings.dimensions)));
+}
+
+std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int level) {
+  return view_within(as_uint8(beginning), level, std::nullopt);
 }
 
 Result<ChunkSummary> describe(std::span<const std::byte> encoded) {

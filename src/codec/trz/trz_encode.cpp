@@ -151,6 +151,20 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
 /// A chunk may grow by this factor so that its beginning is a coarse view.
 constexpr double kViewsWithin = 1.02;
 
+/// The plan for what halved() leaves of a chunk: axes of two values fall away.
+void keep_axes(const Extents& extents, InterpolationPlan& plan) {
+  const InterpolationPlan finer = plan;
+  if (plan.last_axis != kJoint) plan.last_axis = 0;
+  std::size_t n_kept = 0;
+  for (std::size_t axis = 0; axis < finer.spline.size(); ++axis) {  // x first
+    if (extents[extents.size() - 1 - axis] <= 2) continue;
+    plan.spline[n_kept] = finer.spline[axis];
+    plan.axis_weight[n_kept] = finer.axis_weight[axis];
+    if (finer.last_axis == static_cast<int>(axis)) plan.last_axis = static_cast<int>(n_kept);
+    ++n_kept;
+  }
+}
+
 /// The job of the next coarser chunk, as the pyramid would code its level: `values` are every
 /// second one of the job's.
 template <class T>
@@ -159,6 +173,7 @@ LatticeJob<T> coarser_job(const LatticeJob<T>& job, const T* values) {
   coarser.values = values;
   coarser.extents = halved(job.extents);
   InterpolationPlan& plan = coarser.prediction.plan;
+  keep_axes(folded_to_three(job.extents), plan);
   const T step = level_step(job.lattice.step, plan, 1);
   const double divisor = static_cast<double>(job.lattice.step) / static_cast<double>(step);
   coarser.lattice.step = step;
@@ -204,6 +219,7 @@ Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
     seal(inner);
     const DecodeFailure failure =
         read_inner<T>(inner, jobs[view].extents, n_views - view, work.type.book, area, workspace);
+    TAILRACE_CHECK(failure != DecodeFailure::corrupt);
     if (failure != DecodeFailure::none) return out_of_memory();
     jobs[view - 1].coarse = area;
   }
@@ -698,7 +714,7 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
 const Prediction* nestable(const Work& work, const Sampled& sampled) {
   const auto* end = sampled.predictions.data() + sampled.n_predictions;
   const auto* found = std::find_if(sampled.predictions.data(), end, [&](const Prediction& p) {
-    return p.interpolated && p.extents == work.head.extents;
+    return p.interpolated && folded_to_three(p.extents) == folded_to_three(work.head.extents);
   });
   return found == end ? nullptr : found;
 }
@@ -712,12 +728,13 @@ Result<std::size_t> encode_with_views(Work& work, const Sampled& sampled, const 
                                       const T* fill, std::span<std::uint8_t> out) {
   const Prediction* prediction = nestable(work, sampled);
   if (prediction == nullptr) return encode_by_sample(work, sampled, lattice, fill, out);
-  if (prediction == &sampled.best() && !tries_more(work.settings.preset) && !sampled.has_fill) {
+  const std::size_t sure_bytes =
+      static_cast<std::size_t>(work.settings.coarse_views) * kViewsSureBytes;
+  const double foreseen = prediction->bits_per_value * static_cast<double>(work.n_values) / 8;
+  if (prediction == &sampled.best() && !tries_more(work.settings.preset) && !sampled.has_fill &&
+      foreseen >= static_cast<double>(sure_bytes)) {
     const Attempt sure = encode_nested<T>(work, lattice, fill, *prediction);
-    const auto n_views = static_cast<std::size_t>(work.settings.coarse_views);
-    if (sure.memory_out || sure.chunk.size() >= n_views * kViewsSureBytes) {
-      return deliver_best(work, sure, out);
-    }
+    if (sure.memory_out || sure.chunk.size() >= sure_bytes) return deliver_best(work, sure, out);
   }
   const Result<std::size_t> plain = encode_by_sample(work, sampled, lattice, fill, out);
   if (!plain.ok()) return plain;
@@ -793,12 +810,17 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
 
 std::size_t encoded_bytes_max(std::size_t n_bytes) { return n_bytes + kHeadBytesMax; }
 
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, Preset preset) {
+std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, const Settings& settings) {
   // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.4 where exact
   // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
   // f64 for f32 under tight bounds: 6.6. Fitted interpolation, beside what came before it: 5.4.
-  const bool fitted = preset == Preset::max && kind == BoundKind::absolute;
-  const std::size_t n_copies = kind == BoundKind::pointwise ? 7 : fitted ? 6 : 3;
+  // Coarse views, of one axis: 2.6 copies of their values, and half a chunk of their bytes.
+  const bool fitted = settings.preset == Preset::max && kind == BoundKind::absolute;
+  const bool nested = settings.coarse_views > 0 && kind == BoundKind::absolute;
+  const std::size_t n_copies = (kind == BoundKind::pointwise ? 7
+                                : fitted                     ? 6
+                                                             : 3) +
+                               (nested ? 3 : 0);
   return n_copies * n_bytes + (std::size_t{1} << 20);
 }
 
