@@ -81,14 +81,14 @@ TAILRACE_CALL hid_t tailrace_H5Fopen(const char* name, unsigned flags, hid_t acc
 }
 
 TAILRACE_CALL herr_t tailrace_H5Fclose(hid_t file) {
-  Session* const session = ours::served_session(file);
+  Session* const session = ours::served_file(file);
   if (session == nullptr || !ours::is_last_reference(file)) return real().H5Fclose(file);
   return guarded("H5Fclose", [&] { return ours::close_file("H5Fclose", *session, file); });
 }
 
 TAILRACE_CALL int tailrace_H5Idec_ref(hid_t id) {
   Session* const session =
-      ours::served() && ours::is_last_reference(id) ? ours::session_of(id) : nullptr;
+      ours::served() && ours::is_last_reference(id) ? ours::session_of_file(id) : nullptr;
   if (session == nullptr) return real().H5Idec_ref(id);
   return guarded("H5Idec_ref",
                  [&]() -> int { return ours::close_file("H5Idec_ref", *session, id); });
@@ -97,6 +97,15 @@ TAILRACE_CALL int tailrace_H5Idec_ref(hid_t id) {
 TAILRACE_CALL herr_t tailrace_H5close(void) {
   if (!tailrace::Hdf5Scope::held()) ours::end_sessions();
   return real().H5close();
+}
+
+TAILRACE_CALL herr_t tailrace_H5Fmount(hid_t location, const char* name, hid_t inner, hid_t list) {
+  if (!ours::served()) return real().H5Fmount(location, name, inner, list);
+  return guarded("H5Fmount", [&] { return ours::mount_file(location, name, inner, list); });
+}
+TAILRACE_CALL herr_t tailrace_H5Funmount(hid_t location, const char* name) {
+  if (!ours::served()) return real().H5Funmount(location, name);
+  return guarded("H5Funmount", [&] { return ours::unmount_file(location, name); });
 }
 
 TAILRACE_CALL herr_t tailrace_H5Fflush(hid_t object, H5F_scope_t scope) {
@@ -529,7 +538,7 @@ __attribute__((visibility("default"), used)) const ours::ServingLibrary* tailrac
   static const ours::ServingLibrary serving{
       calls, reinterpret_cast<const void*>(&H5get_libversion),
       [](hid_t object) {
-        const Session* const session = ours::session_of(object);
+        const Session* const session = ours::session_of_file(object);
         return session == nullptr ? hid_t{H5I_INVALID_HID} : session->file();
       },
       ours::end_sessions};

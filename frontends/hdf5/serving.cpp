@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "array/array_file.hpp"
@@ -38,6 +39,23 @@ MPI_Comm communicator_of(hid_t access_list) {
   return comm;
 }
 
+/// A communicator's ranks, by their numbers in MPI_COMM_WORLD. Not collective.
+std::vector<int> ranks_in_world(MPI_Comm comm) {
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  int n_ranks = 0;
+  MPI_Comm_size(comm, &n_ranks);
+  MPI_Comm_group(comm, &group);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> own(static_cast<std::size_t>(n_ranks));
+  std::iota(own.begin(), own.end(), 0);
+  std::vector<int> ranks(own.size());
+  MPI_Group_translate_ranks(group, n_ranks, own.data(), world, ranks.data());
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return ranks;
+}
+
 /// A file with a block of the user's before HDF5's is left to HDF5.
 bool has_user_block(hid_t creation_list) {
   if (creation_list == H5P_DEFAULT) return false;
@@ -56,7 +74,7 @@ struct OpenCall {
   hid_t access_list = H5P_DEFAULT;
   std::unique_ptr<Session> session;  ///< New, with its names,
   std::string path;                  ///< and where the file will be,
-  const Session* here = nullptr;     ///< or who has it open already.
+  Session* here = nullptr;           ///< or who has it open already.
 };
 
 /// What this rank would do. Not collective; may run out of memory.
@@ -102,7 +120,10 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
   // What fails on one rank alone must not keep it from what all ranks do here.
-  Status prepared = local_part([&] { return read_array_options(*ranks, options); });
+  Status prepared = local_part([&] {
+    session->ranks = ranks_in_world(comm);
+    return read_array_options(*ranks, options);
+  });
   // Copying a list that has a communicator duplicates that: all ranks do so here, together, and
   // what each rank does by itself is done with a list that has none.
   session->access_list = Hdf5Id(H5Pcopy(call.access_list));
@@ -128,7 +149,8 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
 }
 
 /// Another id of a file that a session has open.
-hid_t open_again(const Session& session) {
+hid_t open_again(Session& session) {
+  session.mounted_when_closed = false;
   const Hdf5Scope scope;
   return H5Freopen(session.file());
 }
@@ -202,18 +224,20 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
     return real().H5Fclose(id);
   }
   const herr_t closed = real().H5Fclose(id);
-  std::uint64_t left[3] = {closed < 0 ? 1U : 0U, 0, closed < 0 ? 0U : 1U};
+  std::uint64_t left[4] = {closed < 0 ? 1U : 0U, 0, closed < 0 ? 0U : 1U, 0};
   Status met;
   Status done;
   {
     const KeptErrors kept;
-    left[1] = n_ids_of_program(session, H5F_OBJ_ALL);
+    left[1] = n_ids_together(session);
+    left[3] = n_ids_of_program(session, H5F_OBJ_ALL);
     met = session.array->meet_to_close();
     session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
     const bool by_all = left[0] == 0;
     if (!by_all && left[2] == 0) return closed;  // All ranks can try again.
     session.left_by_some = !by_all;
-    done = by_all && left[1] == 0 ? end_session(session) : session.array->flush();
+    session.mounted_when_closed = by_all && left[3] == 0;
+    done = by_all && left[1] == 0 ? end_together(session) : session.array->flush();
   }
   if (closed < 0) return closed;
   if (!met.ok()) return fail(function, met);
@@ -221,11 +245,38 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
 }
 
 void end_sessions() {
-  for (Session* session : all_sessions()) {
-    const Status ended = end_session_by_force(*session);
+  end_all_by_force([](bool, const std::string&, const Status& ended) {
     if (!ended.ok()) fail("H5close", ended);
-  }
+  });
   note_end_of_hdf5();
+}
+
+herr_t mount_file(hid_t location, const char* name, hid_t inner, hid_t list) {
+  std::optional<Mount> mount = mount_to_make(location, name, inner);
+  const herr_t mounted = real().H5Fmount(location, name, inner, list);
+  if (mounted >= 0 && mount) note_mount(std::move(*mount));
+  return mounted;
+}
+
+herr_t unmount_file(hid_t location, const char* name) {
+  const std::optional<Mount> mount = mount_to_end(location, name);
+  const herr_t unmounted = real().H5Funmount(location, name);
+  if (unmounted < 0 || !mount) return unmounted;
+  forget_mount(*mount);
+  for (Session* inner : all_sessions()) {
+    if (inner->file_number != mount->inner || !inner->mounted_when_closed) continue;
+    Status done;
+    {
+      const KeptErrors kept;
+      std::uint64_t n_left = n_ids_together(*inner);
+      const Status met = inner->array->meet_to_close();
+      inner->array->comm().allreduce(std::span<std::uint64_t>(&n_left, 1), Reduction::max);
+      if (n_left == 0) done = end_together(*inner);
+      if (!met.ok()) done = met;
+    }
+    return done.ok() ? unmounted : fail("H5Funmount", done);
+  }
+  return unmounted;
 }
 
 bool is_open_here(const char* name) {
@@ -262,12 +313,7 @@ ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
   if (n < 0) return n;
   ids.resize(static_cast<std::size_t>(n));
   if (n > 0 && H5Fget_obj_ids(file, types, ids.size(), ids.data()) < 0) return -1;
-  std::erase_if(ids, [](hid_t id) {
-    return std::ranges::any_of(all_sessions(), [&](const Session* session) {
-      const auto is_type = [&](const auto& type) { return type.second.get() == id; };
-      return session->file() == id || std::ranges::any_of(session->types, is_type);
-    });
-  });
+  std::erase_if(ids, is_own_id);
   return static_cast<ssize_t>(ids.size());
 }
 

@@ -40,6 +40,10 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
 /// has any left, the end of the session. Collective.
 herr_t close_file(const char* function, Session& session, hid_t id);
 bool is_last_reference(hid_t id);
+/// A file, ours or not, within another one. Unmounting is collective for a file of which the
+/// program has no ids left: that ends its session.
+herr_t mount_file(hid_t location, const char* name, hid_t inner, hid_t list);
+herr_t unmount_file(hid_t location, const char* name);
 /// What H5close does before HDF5's own: end all sessions. Collective over each one's ranks.
 void end_sessions();
 /// Whether a session has the file of this name open.

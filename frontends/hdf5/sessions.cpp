@@ -66,11 +66,8 @@ void report(const Session& session, std::uint64_t root_bytes) {
 // --- what a program leaves open
 
 void end_in_finalize() {
-  for (Session* session : all_sessions()) {
-    const bool speaks = session->array->comm().is_root();
-    const std::string name = session->name;
-    const Status ended = end_session_by_force(*session);
-    if (!speaks) continue;
+  end_all_by_force([](bool speaks, const std::string& name, const Status& ended) {
+    if (!speaks) return;
     if (ended.ok()) {
       std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; H5Fclose was not called\n",
                    name.c_str());
@@ -79,7 +76,7 @@ void end_in_finalize() {
                    "tailrace: %s: MPI_Finalize could not close it: %s; H5Fclose was not called\n",
                    name.c_str(), ended.message().c_str());
     }
-  }
+  });
 }
 
 /// Closing takes all ranks, so at the end of a process it can only be said what is missing.
@@ -274,21 +271,138 @@ Status end_session(Session& session) {
   return ended;
 }
 
-Status end_session_by_force(Session& session) {
-  {
-    const Hdf5Scope scope;
-    const hid_t file = session.file();
-    std::vector<hid_t> ids = ids_in_file(session, H5F_OBJ_ALL);
-    // Objects before files: a file that waits for its objects would stay open.
-    std::stable_partition(ids.begin(), ids.end(),
-                          [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });
-    for (const hid_t id : ids) {
-      for (int n_left = H5Iget_ref(id); id != file && n_left > 0; --n_left) H5Idec_ref(id);
+namespace {
+
+/// Close what the program has open in a session's file.
+void close_ids_of_program(const Session& session) {
+  const Hdf5Scope scope;
+  const hid_t file = session.file();
+  std::vector<hid_t> ids = ids_in_file(session, H5F_OBJ_ALL);
+  // Objects before files: a file that waits for its objects would stay open.
+  std::stable_partition(ids.begin(), ids.end(),
+                        [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });
+  for (const hid_t id : ids) {
+    for (int n_left = H5Iget_ref(id); id != file && n_left > 0; --n_left) H5Idec_ref(id);
+  }
+}
+
+}  // namespace
+
+void end_all_by_force(
+    const std::function<void(bool speaks, const std::string& name, const Status& ended)>& tell) {
+  // Of all first: HDF5 keeps a file open as long as one that is mounted in it has an id.
+  for (const Session* session : all_sessions()) close_ids_of_program(*session);
+  for (Session* session : all_sessions()) {
+    const bool speaks = session->array->comm().is_root();
+    const std::string name = session->name;
+    const Status met = session->array->meet_to_close();
+    const Status ended = end_session(*session);
+    tell(speaks, name, met.ok() ? ended : met);
+  }
+}
+
+bool is_own_id(hid_t id) {
+  return std::ranges::any_of(all_sessions(), [&](const Session* session) {
+    const auto is_type = [&](const auto& type) { return type.second.get() == id; };
+    return session->file() == id || std::ranges::any_of(session->types, is_type);
+  });
+}
+
+// --- mounts
+
+namespace {
+
+/// Never destroyed, as the table of sessions.
+std::vector<Mount>& mounts() {
+  static auto* const all = new std::vector<Mount>;
+  return *all;
+}
+
+/// The file of this number and all that HDF5 keeps open with it.
+std::set<unsigned long> files_together(unsigned long number) {
+  std::set<unsigned long> files{number};
+  for (std::size_t n_before = 0; n_before != files.size();) {
+    n_before = files.size();
+    for (const Mount& mount : mounts()) {
+      if (!files.contains(mount.outer) && !files.contains(mount.inner)) continue;
+      files.insert({mount.outer, mount.inner});
     }
   }
-  const Status met = session.array->meet_to_close();
-  const Status ended = end_session(session);
-  return met.ok() ? ended : met;
+  return files;
+}
+
+}  // namespace
+
+std::optional<Mount> mount_to_make(hid_t location, const char* name, hid_t inner) {
+  if (name == nullptr) return std::nullopt;
+  const Hdf5Scope scope;
+  const Hdf5Id place(H5Oopen(location, name, H5P_DEFAULT));
+  ObjectInfo outside;
+  ObjectInfo inside;  // HDF5 will not mount by an id by which the file is mounted already.
+  if (!place.valid() || !get_object_info(place.get(), outside)) return std::nullopt;
+  if (!get_object_info(inner, inside)) return std::nullopt;
+  mounts().reserve(mounts().size() + 1);
+  return Mount{outside.fileno, inside.fileno, path_of_object(place.get())};
+}
+
+std::optional<Mount> mount_to_end(hid_t location, const char* name) {
+  if (name == nullptr) return std::nullopt;
+  const Hdf5Scope scope;
+  // A name leads into the mounted file, an id of the place may be one that was opened before.
+  const Hdf5Id place(H5Oopen(location, name, H5P_DEFAULT));
+  ObjectInfo info;
+  if (!place.valid() || !get_object_info(place.get(), info)) return std::nullopt;
+  const std::string path = path_of_object(place.get());
+  const Mount* found = nullptr;
+  for (const Mount& mount : mounts()) {
+    const bool here = mount.inner == info.fileno || mount.outer == info.fileno;
+    // Paths are others once the outermost file is mounted itself.
+    if (here && (mount.path == path || (found == nullptr && mount.inner == info.fileno))) {
+      found = &mount;
+    }
+  }
+  return found == nullptr ? std::nullopt : std::optional<Mount>(*found);
+}
+
+void note_mount(Mount&& mount) { mounts().push_back(std::move(mount)); }
+
+void forget_mount(const Mount& mount) {
+  const auto found = std::ranges::find_if(mounts(), [&](const Mount& held) {
+    return held.outer == mount.outer && held.inner == mount.inner && held.path == mount.path;
+  });
+  if (found != mounts().end()) mounts().erase(found);
+}
+
+std::uint64_t n_ids_together(const Session& session) {
+  const Hdf5Scope scope;
+  const std::set<unsigned long> files = files_together(session.file_number);
+  if (files.size() == 1) return n_ids_of_program(session, H5F_OBJ_ALL);
+  constexpr auto of_all_files = static_cast<hid_t>(H5F_OBJ_ALL);
+  const ssize_t n = H5Fget_obj_count(of_all_files, H5F_OBJ_ALL);
+  std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
+  if (n > 0) H5Fget_obj_ids(of_all_files, H5F_OBJ_ALL, ids.size(), ids.data());
+  // A mounted file's id leads to the outermost one, which is one of these files, too.
+  return static_cast<std::uint64_t>(std::ranges::count_if(ids, [&](hid_t id) {
+    ObjectInfo info;
+    if (is_own_id(id) || (H5Iget_type(id) == H5I_FILE && is_of_connector(id))) return false;
+    return get_object_info(id, info) && files.contains(info.fileno);
+  }));
+}
+
+Status end_together(Session& session) {
+  const std::set<unsigned long> files = files_together(session.file_number);
+  const std::vector<int> ranks = session.ranks;
+  Status first = end_session(session);
+  std::erase_if(mounts(), [&](const Mount& mount) { return files.contains(mount.outer); });
+  for (Session* other : all_sessions()) {
+    // Ranks that are not here would be waited for: MPI_Finalize ends such a session.
+    if (!files.contains(other->file_number) || other->ranks != ranks) continue;
+    if (!other->mounted_when_closed) continue;
+    const Status met = other->array->meet_to_close();
+    const Status ended = end_session(*other);
+    if (first.ok()) first = met.ok() ? ended : met;
+  }
+  return first;
 }
 
 namespace {

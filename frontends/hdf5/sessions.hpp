@@ -50,6 +50,10 @@ struct Session {
   /// Some ranks could not close their last id of the file, others have: no call of these few is
   /// waited for any more. MPI_Finalize ends the session.
   bool left_by_some = false;
+  /// The program has given its last id back, on all ranks, but HDF5 keeps the file open for one
+  /// that is mounted in it, or in which it is.
+  bool mounted_when_closed = false;
+  std::vector<int> ranks;  ///< The session's, by their numbers in MPI_COMM_WORLD.
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
   std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
   std::map<std::string, std::vector<std::string>> remarks;  ///< What became of paths; as by_root.
@@ -88,10 +92,34 @@ void note_end_of_hdf5();
 hid_t begin_session(const char* function, std::unique_ptr<Session> session);
 /// Flush, close, forget. Collective over the session's ranks. The program has no ids of it left.
 Status end_session(Session& session);
-/// The same where the program may have ids left, which are closed. @returns what came of it
-Status end_session_by_force(Session& session);
+/// End all sessions where the program may have ids left, which are closed; `tell` hears what came
+/// of each, and whether this rank speaks for it. Collective over each one's ranks.
+void end_all_by_force(
+    const std::function<void(bool speaks, const std::string& name, const Status& ended)>& tell);
 /// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
+/// Whether the program does not know of an id that HDF5 lists.
+bool is_own_id(hid_t id);
+
+// --- files that are mounted in one another: HDF5 keeps all of them open as long as the program has
+// an id of any, whether or not it is one that we serve
+
+/// A file within another one, by HDF5's numbers for them.
+struct Mount {
+  unsigned long outer = 0;
+  unsigned long inner = 0;
+  std::string path;  ///< Of the place, as HDF5 names it.
+};
+/// What H5Fmount is about to make, or what H5Funmount is about to end; null: nothing is there.
+std::optional<Mount> mount_to_make(hid_t location, const char* name, hid_t inner);
+std::optional<Mount> mount_to_end(hid_t location, const char* name);
+void note_mount(Mount&& mount);
+void forget_mount(const Mount& mount);
+/// How many ids the program has in the session's file and in all that HDF5 keeps open with it.
+std::uint64_t n_ids_together(const Session& session);
+/// End a session of whose files the program has no ids left, and those of other files that were
+/// closed before it, but mounted. Collective over the session's ranks.
+Status end_together(Session& session);
 
 /// Put a failure on HDF5's error stack and let the program's printer, if any, show it. @returns -1
 int fail(const char* function, const Status& status);

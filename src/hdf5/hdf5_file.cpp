@@ -592,9 +592,12 @@ Status Hdf5FileOnDriver::commit() {
 
 Status Hdf5FileOnDriver::close_hdf5() {
   open_.clear();
-  if (H5Fclose(file_.get()) < 0) {
-    // HDF5 keeps the file and closes it when the process ends; the driver has to be there then.
-    const Status failure = hdf5_failure(Code::internal, quoted("file", storage_.path()));
+  const bool closed = H5Fclose(file_.get()) >= 0;
+  if (!closed || driver_->is_in_use()) {
+    // HDF5 keeps the file and closes it later, at the latest when the process ends; the driver has
+    // to be there then. Where it has told nobody, all that it had to say was in the last commit.
+    const Status failure =
+        closed ? Status() : hdf5_failure(Code::internal, quoted("file", storage_.path()));
     driver_->detach();
     (void)new std::shared_ptr<MetadataDriver>(driver_);
     file_.forget();

@@ -75,10 +75,12 @@ H5FD_t* open_file(const char* name, unsigned, hid_t access_list, haddr_t) {
   auto* file = static_cast<DriverFile*>(std::calloc(1, sizeof(DriverFile)));
   if (file == nullptr) return nullptr;
   file->driver = info->driver;
+  file->driver->on_open();
   return &file->hdf5_part;
 }
 
 herr_t close_file(H5FD_t* file) {
+  driver_of(file).on_close();
   std::free(file);
   return 0;
 }

@@ -110,6 +110,10 @@ class MetadataDriver {
     storage_ = nullptr;
   }
 
+  /// Whether HDF5 holds the file. It goes on doing so after H5Fclose if a file is mounted in it, or
+  /// it in one, of which somebody has an id.
+  bool is_in_use() const { return n_uses_ > 0; }
+
   /// The first failure of Storage, or ok.
   const Status& failure() const { return failure_; }
   /// Metadata bytes handed to Storage so far.
@@ -123,6 +127,8 @@ class MetadataDriver {
   herr_t on_read(haddr_t address, std::size_t n_bytes, void* bytes);
   herr_t on_set_eoa(haddr_t address);
   haddr_t on_get_eof();
+  void on_open() { ++n_uses_; }
+  void on_close() { --n_uses_; }
 
  private:
   enum class Phase : std::uint8_t { opening, running, failed, abandoned };
@@ -154,6 +160,7 @@ class MetadataDriver {
   Allocate allocate_;
   Settings settings_;
   Phase phase_ = Phase::opening;
+  int n_uses_ = 0;        ///< Files of HDF5's that lead here.
   bool creating_ = true;  ///< A new file that has not been committed yet.
   Status failure_;
   Plan plan_;

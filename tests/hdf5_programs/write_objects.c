@@ -263,6 +263,111 @@ static void mounted(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* A file and one that is mounted in it, as "m". */
+static hid_t mount(const char* path, const char* end, hid_t* child) {
+  char child_path[4200];
+  beside(path, end, child_path);
+  hid_t file = create_file(path);
+  *child = create_file(child_path);
+  write_new(*child, "before", H5T_NATIVE_DOUBLE);
+  DO(H5Gclose(H5Gcreate2(file, "m", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)));
+  DO(H5Fmount(file, "m", *child, H5P_DEFAULT));
+  write_new(file, "m/through", H5T_NATIVE_DOUBLE);
+  return file;
+}
+
+/* The mounted file's id leads to both. */
+static void outer_goes_first(const char* path) {
+  hid_t child;
+  hid_t file = mount(path, "child", &child);
+  DO(H5Fclose(file));
+  write_new(child, "outer_late", H5T_NATIVE_DOUBLE);
+  write_new(child, "m/late", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(child));
+  file = open_file(path, H5F_ACC_RDWR);
+  write_new(file, "m/own", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(file));
+}
+
+/* The mounted file lives on in the outer one, until it is unmounted or that is closed. */
+static void inner_goes_first(const char* path) {
+  hid_t child;
+  hid_t file = mount(path, "child", &child);
+  DO(H5Fclose(child));
+  write_new(file, "m/late", H5T_NATIVE_DOUBLE);
+  hid_t dataset = H5Dopen2(file, "m/late", H5P_DEFAULT);
+  DO(dataset);
+  check_rows(dataset);
+  DO(H5Dclose(dataset));
+  DO(H5Fclose(file));
+}
+
+/* By a name that leads through another mounted file. */
+static void unmounted_last(const char* path) {
+  hid_t child;
+  hid_t file = mount(path, "child", &child);
+  char inmost_path[4200];
+  beside(path, "inmost", inmost_path);
+  hid_t inmost = create_file(inmost_path);
+  DO(H5Gclose(H5Gcreate2(file, "m/n", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)));
+  DO(H5Fmount(file, "m/n", inmost, H5P_DEFAULT));
+  DO(H5Fclose(inmost));
+  DO(H5Fclose(child));
+  write_new(file, "m/n/inmost", H5T_NATIVE_DOUBLE);
+  write_new(file, "m/late", H5T_NATIVE_DOUBLE);
+  DO(H5Funmount(file, "m/n"));
+  inmost = open_file(inmost_path, H5F_ACC_RDWR); /* It has been closed by that. */
+  write_new(inmost, "again", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(inmost));
+  DO(H5Funmount(file, "m"));
+  write_new(file, "after", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(file));
+}
+
+/* MPI_Finalize closes them, in whatever order they began. */
+static void mounted_stays(const char* path) {
+  hid_t child;
+  hid_t file = mount(path, "child", &child);
+  char outer_path[4200];
+  beside(path, "outer", outer_path);
+  hid_t outer = create_file(outer_path);
+  DO(H5Gclose(H5Gcreate2(outer, "o", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)));
+  DO(H5Fmount(outer, "o", file, H5P_DEFAULT));
+  write_new(outer, "o/m/deep", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(file));
+}
+
+/* Nobody serves the file that is mounted: it is in each rank's memory. */
+static hid_t mount_memory(const char* path, hid_t* file) {
+  *file = create_file(path);
+  hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+  DO(H5Pset_fapl_core(list, 65536, 0));
+  DO(H5Pset_fclose_degree(list, H5F_CLOSE_SEMI));
+  hid_t memory = H5Fcreate("of this rank", H5F_ACC_TRUNC, H5P_DEFAULT, list);
+  DO(memory);
+  DO(H5Pclose(list));
+  write_attribute(memory, "of_memory", 3);
+  DO(H5Gclose(H5Gcreate2(*file, "m", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)));
+  DO(H5Fmount(*file, "m", memory, H5P_DEFAULT));
+  CHECK(H5Aexists_by_name(*file, "m", "of_memory", H5P_DEFAULT) > 0);
+  return memory;
+}
+
+static void unserved_goes_first(const char* path) {
+  hid_t file;
+  DO(H5Fclose(mount_memory(path, &file)));
+  write_new(file, "values", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(file));
+}
+
+static void unserved_goes_last(const char* path) {
+  hid_t file;
+  hid_t memory = mount_memory(path, &file);
+  DO(H5Fclose(file));
+  write_new(memory, "values", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(memory));
+}
+
 /* The links say how their files are opened: by MPI-IO. */
 static void linked(const char* path) {
   char target_path[4200];
@@ -525,6 +630,12 @@ int main(int argc, char** argv) {
                               {"of_attribute", of_attribute},
                               {"printers", printers},
                               {"mounted", mounted},
+                              {"outer_goes_first", outer_goes_first},
+                              {"inner_goes_first", inner_goes_first},
+                              {"unmounted_last", unmounted_last},
+                              {"mounted_stays", mounted_stays},
+                              {"unserved_goes_first", unserved_goes_first},
+                              {"unserved_goes_last", unserved_goes_last},
                               {"linked", linked},
                               {"wrong_lists", wrong_lists},
                               {"types", types},

@@ -493,6 +493,45 @@ def test_datasets_of_other_files_to_which_names_lead(name, beside, ranks, front,
 
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_files_that_are_closed_while_they_are_mounted(ranks, front, tmp_path):
+    """HDF5 closes them with the last id of all, or when the inner one is unmounted; and so do we,
+    once, and before MPI_Finalize."""
+    names = ["outer_goes_first", "inner_goes_first", "unmounted_last"]
+    heard = objects(names, ranks, front, tmp_path, "child")
+    same(tmp_path / "ours/unmounted_last.h5.inmost", tmp_path / "plain/unmounted_last.h5.inmost")
+    for name, said in heard.items():
+        assert "closed by MPI_Finalize" not in said, said
+        # The report at the end of each session: outer and inmost files are opened once more.
+        counts = [said.count(f"ours/{name}.h5{end}: ") for end in ("", ".child", ".inmost")]
+        assert counts == {"outer_goes_first": [2, 1, 0], "inner_goes_first": [1, 1, 0],
+                          "unmounted_last": [1, 1, 2]}[name], said
+    with h5py.File(tmp_path / "ours/outer_goes_first.h5") as file:
+        assert set(file) == {"m", "outer_late"} and set(file["m"]) == {"own"}
+        np.testing.assert_array_equal(file["outer_late"][()].ravel(), row_values(0, 48 * 60))
+    with h5py.File(tmp_path / "ours/inner_goes_first.h5.child") as file:
+        assert set(file) == {"before", "through", "late"}
+        for dataset in file.values():
+            np.testing.assert_array_equal(dataset[()].ravel(), row_values(0, 48 * 60))
+            assert filters_of(dataset) == [2, 1]
+    assert not list((tmp_path / "ours").glob("*.partial"))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_files_that_stay_mounted_are_closed_by_mpi_finalize(ranks, front, tmp_path):
+    said = objects(["mounted_stays"], ranks, front, tmp_path, "child")["mounted_stays"]
+    same(tmp_path / "ours/mounted_stays.h5.outer", tmp_path / "plain/mounted_stays.h5.outer")
+    for end in ("", ".child", ".outer"):
+        assert f"mounted_stays.h5{end}: closed by MPI_Finalize" in said, said
+    # Whose last id that is nobody serves.
+    heard = objects(["unserved_goes_first", "unserved_goes_last"], ranks, front, tmp_path)
+    for name, said in heard.items():
+        assert ("closed by MPI_Finalize" in said) == (name == "unserved_goes_last"), said
+    assert not list((tmp_path / "ours").glob("*.partial"))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_closing_is_refused_and_counted_as_by_hdf5(ranks, front, tmp_path):
     """H5F_CLOSE_WEAK, _SEMI and _STRONG with ids that stay, or of others; what is open is counted;
     the program's printer of errors is there in callbacks; no other list is a transfer list."""

@@ -474,11 +474,17 @@ herr_t group_get(void* object, H5VL_group_get_args_t* args, hid_t transfer_list,
   return by_native(H5VLgroup_get, object, args, transfer_list, nullptr);
 }
 herr_t group_specific(void* object, H5VL_group_specific_args_t* args, hid_t transfer_list, void**) {
-  H5VL_group_specific_args_t changed = *args;
   if (args->op_type == H5VL_GROUP_MOUNT) {
-    changed.args.mount.child_file = under_of(args->args.mount.child_file);
+    const auto& mount = args->args.mount;
+    return by_own_id(object, [&](hid_t id) {
+      return calls().H5Fmount(id, mount.name, id_of(mount.child_file), mount.fmpl_id);
+    });
   }
-  return by_native(H5VLgroup_specific, object, &changed, transfer_list, nullptr);
+  if (args->op_type == H5VL_GROUP_UNMOUNT) {
+    return by_own_id(object,
+                     [&](hid_t id) { return calls().H5Funmount(id, args->args.unmount.name); });
+  }
+  return by_native(H5VLgroup_specific, object, args, transfer_list, nullptr);
 }
 herr_t group_optional(void* object, H5VL_optional_args_t* args, hid_t transfer_list, void**) {
   return by_native(H5VLgroup_optional, object, args, transfer_list, nullptr);
