@@ -324,6 +324,18 @@ static void unmounted_last(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* By the inner file's id, when the outer one has none any more: HDF5 closes that with the last. */
+static void unmounted_by_inner(const char* path) {
+  hid_t child;
+  hid_t file = mount(path, "child", &child);
+  DO(H5Fclose(file));
+  write_new(child, "outer_late", H5T_NATIVE_DOUBLE);
+  DO(H5Funmount(child, "m"));
+  write_new(child, "inner_late", H5T_NATIVE_DOUBLE);
+  DO(H5Fclose(child));
+  DO(H5close());
+}
+
 /* MPI_Finalize closes them, in whatever order they began. */
 static void mounted_stays(const char* path) {
   hid_t child;
@@ -633,6 +645,7 @@ int main(int argc, char** argv) {
                               {"outer_goes_first", outer_goes_first},
                               {"inner_goes_first", inner_goes_first},
                               {"unmounted_last", unmounted_last},
+                              {"unmounted_by_inner", unmounted_by_inner},
                               {"mounted_stays", mounted_stays},
                               {"unserved_goes_first", unserved_goes_first},
                               {"unserved_goes_last", unserved_goes_last},

@@ -496,7 +496,7 @@ def test_datasets_of_other_files_to_which_names_lead(name, beside, ranks, front,
 def test_files_that_are_closed_while_they_are_mounted(ranks, front, tmp_path):
     """HDF5 closes them with the last id of all, or when the inner one is unmounted; and so do we,
     once, and before MPI_Finalize."""
-    names = ["outer_goes_first", "inner_goes_first", "unmounted_last"]
+    names = ["outer_goes_first", "inner_goes_first", "unmounted_last", "unmounted_by_inner"]
     heard = objects(names, ranks, front, tmp_path, "child")
     same(tmp_path / "ours/unmounted_last.h5.inmost", tmp_path / "plain/unmounted_last.h5.inmost")
     for name, said in heard.items():
@@ -504,7 +504,7 @@ def test_files_that_are_closed_while_they_are_mounted(ranks, front, tmp_path):
         # The report at the end of each session: outer and inmost files are opened once more.
         counts = [said.count(f"ours/{name}.h5{end}: ") for end in ("", ".child", ".inmost")]
         assert counts == {"outer_goes_first": [2, 1, 0], "inner_goes_first": [1, 1, 0],
-                          "unmounted_last": [1, 1, 2]}[name], said
+                          "unmounted_last": [1, 1, 2], "unmounted_by_inner": [1, 1, 0]}[name], said
     with h5py.File(tmp_path / "ours/outer_goes_first.h5") as file:
         assert set(file) == {"m", "outer_late"} and set(file["m"]) == {"own"}
         np.testing.assert_array_equal(file["outer_late"][()].ravel(), row_values(0, 48 * 60))
