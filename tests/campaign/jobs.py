@@ -118,8 +118,19 @@ class Programs:
         self.records = build / "bin" / "campaign_records"
         self.judge = build / "bin" / "campaign_judge"
         self.recorder = build / "lib" / "libcampaign_recorder.so"
-        self.flushes = build / "bin" / "hdf5_programs" / "write_flushes"
-        self.hdf5_front = build / "lib" / "libtailrace_hdf5.so"
+        self.build = build
+        listed = build / "hdf5_programs.txt"  # The HDF5s whose programs are served, by CMake.
+        self.hdf5s = listed.read_text().split() if listed.exists() else []
+
+    def flushes(self, end):
+        """write_flushes of an HDF5, which all of its names end in."""
+        return self.build / "bin" / f"hdf5_programs{end}" / "write_flushes"
+
+    def preloaded_front(self, end):
+        return self.build / "lib" / f"libtailrace_hdf5{end}.so"
+
+    def connector(self, end):
+        return self.build / "lib" / "hdf5" / f"vol{end}" / f"libtailrace_vol{end}.so"
 
     def missing(self):
         return [path for path in (self.tailrace, self.writer, self.judge, self.recorder)
@@ -263,31 +274,49 @@ class Records(Job):
 
 
 class Hdf5Program(Job):
-    """A program on parallel HDF5 with libtailrace_hdf5 preloaded: after a crash the last H5Fflush
-    stands (docs/hdf5.md)."""
+    """A program on parallel HDF5, the system's with libtailrace_hdf5 preloaded, or one of a major
+    version that the build was given with our VOL connector: after a crash the last H5Fflush stands
+    (docs/hdf5.md)."""
 
     name_of_file = "flushes.h5"
     is_program = True
 
-    def __init__(self, name, first=0, n_steps=5, options="threads=1", **more):
+    def __init__(self, name, first=0, n_steps=5, options="threads=1", connector_of=0, **more):
         super().__init__(name, **more)
         self.first, self.n_steps, self.options = first, n_steps, options
+        self.connector_of = connector_of
         self.journal = "journal=on" in options
 
+    def hdf5(self, programs):
+        """What the names of all that belongs to its HDF5 end in; None: there is none."""
+        if not self.connector_of:
+            return ""
+        ends = [end for end in programs.hdf5s if end.startswith(f"-{self.connector_of}.")]
+        return next((end for end in ends if programs.connector(end).exists()), None)
+
     def is_built(self, programs):
-        return programs.flushes.exists() and programs.hdf5_front.exists()
+        end = self.hdf5(programs)
+        if end is None or not programs.flushes(end).exists():
+            return False
+        return self.connector_of > 0 or programs.preloaded_front(end).exists()
 
     def preloaded(self, programs):
         # The recorder comes first: ours is to reach the system by it.
-        return [programs.recorder, programs.hdf5_front]
+        front = [] if self.connector_of else [programs.preloaded_front("")]
+        return [programs.recorder, *front]
 
     def program_words(self, programs, folder, n_steps):
-        return ["env", f"FLUSHES={n_steps}", f"TAILRACE_OPTIONS={self.options}",
-                programs.flushes, folder / "out", "flushes"]
+        end = self.hdf5(programs)
+        connector = (["HDF5_VOL_CONNECTOR=tailrace",
+                      f"HDF5_PLUGIN_PATH={programs.connector(end).parent}"]
+                     if self.connector_of else [])
+        return ["env", f"FLUSHES={n_steps}", f"TAILRACE_OPTIONS={self.options}", *connector,
+                programs.flushes(end), folder / "out", "flushes"]
 
     def prepare(self, programs, folder):
         if self.first:
-            words = ["env", f"LD_PRELOAD={programs.hdf5_front}",
+            _, *front = self.preloaded(programs)
+            words = ["env", f"LD_PRELOAD={':'.join(map(str, front))}",
                      *self.program_words(programs, folder, self.first)]
             subprocess.run(list(map(str, words)), check=True, env=environment(folder))
         self.expectation = flushes_expected(self.n_steps)
@@ -428,6 +457,11 @@ def all_jobs():
         Hdf5Program("HDF5 program, 4 ranks on 2 nodes", ranks=4, nodes=2),
         Hdf5Program("HDF5 program, added to", first=2, ranks=2),
         Hdf5Program("HDF5 program, journal, 2 ranks", options="threads=1,journal=on", ranks=2),
+        *[Hdf5Program(f"HDF5 {major} connector{more}", connector_of=major, **how)
+          for major in (1, 2)
+          for more, how in (("", {}), (", 2 ranks", {"ranks": 2}),
+                            (", 4 ranks on 2 nodes", {"ranks": 4, "nodes": 2}),
+                            (", added to", {"first": 2, "ranks": 2}))],
         Command("repack, 2 ranks", "repack IN0 -o OUT -q", ranks=2),
         Command("export", "export IN0 -o OUT -q"),
         Command("concat", "concat -o OUT IN0 IN1 IN2 -q"),

@@ -470,13 +470,25 @@ HOOK int posix_memalign(void** to, size_t alignment, size_t n) {
   return got == NULL ? ENOMEM : 0;
 }
 
+/* The function of this name that a caller's library would find. HDF5 loads our VOL connector, and
+ * with it C++, out of others' sight. */
+static void* found_by(const void* caller, const char* name) {
+  Dl_info facts;
+  void* const library = dladdr(caller, &facts) != 0 && facts.dli_fname != NULL
+                            ? dlopen(facts.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                            : NULL;
+  return library == NULL ? NULL : dlsym(library, name);
+}
+
 /* C++'s operator new, which throws where malloc gives nothing. In a program that loads C++ late (as
  * Python does) the real one is not to be found from here. */
 HOOK void* _Znwm(size_t n) {
   static void (*fail)(void);
   void* const got = refused(n, CALLER) ? NULL : __libc_malloc(n > 0 ? n : 1);
   if (got != NULL) return got;
-  if (fail == NULL) *(void**)&fail = dlsym(RTLD_NEXT, "_ZSt17__throw_bad_allocv");
+  const char* const thrower = "_ZSt17__throw_bad_allocv";
+  if (fail == NULL) *(void**)&fail = dlsym(RTLD_NEXT, thrower);
+  if (fail == NULL) *(void**)&fail = found_by(CALLER, thrower);
   if (fail == NULL) abort();
   fail();
   return NULL;

@@ -15,13 +15,13 @@ JOBS = ("sync, 2 ranks", "async, growing", "in_situ", "journal, growing, 2 ranks
         "concat, many commits", "concat -a, 2 ranks", "export")
 
 
-def campaign(tmp_path, *words):
+def campaign(tmp_path, *words, jobs=JOBS):
     judge = pathlib.Path(program()).parent / "campaign_judge"
     if not judge.exists():
         pytest.skip(f"{judge} is not built")
     done = subprocess.run([sys.executable, ROOT / "tests/campaign/campaign.py", *map(str, words),
                            "--tailrace", program(), "--json", tmp_path / "numbers.json",
-                           "--kept", tmp_path / "broken", "--seed", "1", "--jobs", *JOBS],
+                           "--kept", tmp_path / "broken", "--seed", "1", "--jobs", *jobs],
                           capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((tmp_path / "numbers.json").read_text())["rows"]
@@ -40,6 +40,25 @@ def test_crashes(tmp_path):
     # Stock HDF5 reads what a kill leaves also before recovery, where no journal lies beside it.
     assert all(row["lost_before"] == 0 for row in rows
                if row["kind"] == "kill" and row["job"] in ("sync, 2 ranks", "replace, 2 ranks"))
+
+
+def test_crashes_of_programs_on_hdf5(tmp_path):
+    """Preloaded, and by our VOL connector on HDF5s that the build was given."""
+    build = pathlib.Path(program()).parents[1]
+    served = [*build.glob("lib/libtailrace_hdf5.so"), *build.glob("lib/hdf5/vol-*/*.so")]
+    wanted = [job for job, name in (("HDF5 program, 2 ranks", "libtailrace_hdf5.so"),
+                                    ("HDF5 1 connector, 2 ranks", "libtailrace_vol-1."),
+                                    ("HDF5 2 connector, added to", "libtailrace_vol-2."))
+              if any(path.name.startswith(name) for path in served)]
+    if not wanted:
+        pytest.skip("programs on HDF5 are not served here")
+    rows = campaign(tmp_path, "crashes", "--limit", 3, "--every", 4, "--again", 1, jobs=wanted)
+    states = collections.Counter()
+    for row in rows:
+        states[row["job"]] += row["states"]
+        assert row["lost"] == 0 or row["kind"] == "torn", row
+    assert {job for job in states if not job.startswith("recover: ")} == set(wanted)
+    assert all(states[job] > 20 for job in wanted), states
 
 
 def test_faults(tmp_path):
