@@ -27,7 +27,6 @@
 #include "exec/thread_team.hpp"
 #include "field/codec_choice.hpp"
 #include "hdf5/hdf5_file.hpp"
-#include "hdf5/one_file.hpp"
 #include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "output/publish_fields.hpp"
@@ -94,7 +93,9 @@ Status ArrayEngine::write_variables(ArrayFlush& flush) {
   // Other nodes may have to complete these chunks in a later flush.
   const bool syncs = options_.file.sync || !comm_->place().empty();
   if (mine.ok() && syncs) mine = output_.storage().sync();
-  return comm_->agree(mine);
+  TAILRACE_TRY(comm_->agree(mine));
+  output_.see_other_nodes();  // Ranks may read before they flush again.
+  return Status();
 }
 
 /// What this rank has for rank 0: before the last agreement, as it takes memory.
@@ -123,7 +124,7 @@ Status ArrayEngine::settle_owners(ArrayFlush& flush, const Status& mine, bool ho
 
 /// Find the chunks that are touched, and who writes them.
 Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
-  refresh_file_on_nodes(*comm_, output_.in_place() ? output_.path() : output_.temporary_path());
+  output_.see_other_nodes();
   Status mine;
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];

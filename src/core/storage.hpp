@@ -31,6 +31,10 @@ class Storage {
   /// Fill all of `bytes` from `address`. @error corrupt  the file ends before that.
   virtual Status read_at(std::uint64_t address, std::span<std::byte> bytes) = 0;
 
+  /// Read from now on what others have synced until now. Clients of shared file systems may keep
+  /// for as long as a file is open what they have read of it, and ahead. Not while others read.
+  virtual void renew_reads() {}
+
   /// Bytes in the file now.
   virtual Result<std::uint64_t> file_bytes() = 0;
 

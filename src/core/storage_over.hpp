@@ -20,6 +20,7 @@ class StorageOver : public Storage {
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
     return inner_->read_at(address, bytes);
   }
+  void renew_reads() override { inner_->renew_reads(); }
   Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
   Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
   Status resize(std::uint64_t n_bytes) override { return inner_->resize(n_bytes); }

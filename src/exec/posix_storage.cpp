@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/file_limit.hpp"
@@ -89,6 +90,7 @@ class PosixStorage final : public Storage {
   ~PosixStorage() override {
     ::close(descriptor_);
     if (direct_descriptor_ >= 0) ::close(direct_descriptor_);
+    if (reading_descriptor_ >= 0) ::close(reading_descriptor_);
     std::free(bounce_);
   }
 
@@ -106,9 +108,10 @@ class PosixStorage final : public Storage {
   }
 
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    const int descriptor = reading_descriptor_ >= 0 ? reading_descriptor_ : descriptor_;
     while (!bytes.empty()) {
       const ssize_t n =
-          ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
+          ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(address));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return status_from_errno(errno, "read of \"" + path() + "\"");
       if (n == 0) {
@@ -119,6 +122,21 @@ class PosixStorage final : public Storage {
       address += static_cast<std::uint64_t>(n);
     }
     return Status();
+  }
+
+  /// Opened once more: JuiceFS keeps what it has read (ahead, too) with each descriptor. By /proc,
+  /// since the name may lead elsewhere by now; where a client goes by names all the same (sshfs) or
+  /// there is no /proc, the old one has to do.
+  void renew_reads() override {
+    const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
+    const int opened = ::open(own.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened < 0) return;
+    struct stat before {};
+    struct stat now {};
+    const bool same = ::fstat(descriptor_, &before) == 0 && ::fstat(opened, &now) == 0 &&
+                      before.st_dev == now.st_dev && before.st_ino == now.st_ino;
+    const int unused = same ? std::exchange(reading_descriptor_, opened) : opened;
+    if (unused >= 0) ::close(unused);
   }
 
   Result<std::uint64_t> file_bytes() override {
@@ -241,6 +259,7 @@ class PosixStorage final : public Storage {
   std::atomic<bool> renamed_ = false;
   int descriptor_;
   int direct_descriptor_;
+  int reading_descriptor_ = -1;  ///< Since renew_reads().
   std::mutex bounce_mutex_;
   void* bounce_ = nullptr;
 };

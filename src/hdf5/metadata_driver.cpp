@@ -465,7 +465,10 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
                      creating_ ? std::string() : settings_.journal_path};
   // What is moved may be another node's, which has synced it: of the page in which this node's own
   // last chunk ends, the kernel here keeps what it was, zeros behind that end.
-  if (settings_.on_nodes && !copies_.empty()) refresh_file(storage_->path(), UINT64_MAX);
+  if (settings_.on_nodes && !copies_.empty()) {
+    refresh_file(storage_->path(), UINT64_MAX);
+    storage_->renew_reads();
+  }
   Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
   if (!plan.ok()) return fail(plan.status());
   if (!creating_) {

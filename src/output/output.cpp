@@ -157,6 +157,11 @@ Status Output::resume(Comm& comm, const std::string& path, const FileOptions& op
   return open_at(temporary_path());
 }
 
+void Output::see_other_nodes() {
+  refresh_file_on_nodes(*comm_, in_place() ? path() : temporary_path());
+  if (!comm_->place().empty()) storage_->renew_reads();
+}
+
 Status Output::open_at(const std::string& path) {
   if (path != path_) refresh_file_on_nodes(*comm_, path);
   TAILRACE_TRY(comm_->agree(open_storage(path, false)));

@@ -86,6 +86,9 @@ class Output {
   /// Whether the file stands under its own name: opened, or committed. The same on every rank.
   bool in_place() const { return in_place_; }
   Storage& storage() { return *storage_; }
+  /// What storage() reads from now on is what all nodes have synced. On every rank, behind an
+  /// agreement; costs nothing on a single node.
+  void see_other_nodes();
   Tail& tail() { return *tail_; }
   /// Rank 0 only; takes its space from tail(). Waits while a thread publishes.
   Hdf5File& file();

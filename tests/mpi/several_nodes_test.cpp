@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <random>
 #include <span>
 #include <thread>
@@ -14,10 +15,12 @@
 
 #include "comm_of_all.hpp"
 #include "core/option_table.hpp"
+#include "core/storage_over.hpp"
 #include "exec/comm_factory.hpp"
 #include "output/output.hpp"
 #include "rank_support.hpp"
 #include "read/read.hpp"
+#include "unit/array_support.hpp"
 #include "write/write.hpp"
 
 namespace {
@@ -297,7 +300,9 @@ TEST(SeveralNodes, AFileThatANameLedToBeforeIsNotWritten) {
     const auto mine = static_cast<std::uint64_t>(rank());
     const std::uint64_t at = 100'000 + 8 * mine;
     EXPECT_TRUE(output.storage().write_at(at, std::as_bytes(std::span(&mine, 1))).ok());
+    EXPECT_TRUE(output.storage().sync().ok());
     comm->barrier();
+    output.see_other_nodes();
     if (is_root()) {
       std::vector<std::uint64_t> all(static_cast<std::size_t>(n_ranks()));
       EXPECT_TRUE(output.storage().read_at(100'000, std::as_writable_bytes(std::span(all))).ok());
@@ -309,6 +314,74 @@ TEST(SeveralNodes, AFileThatANameLedToBeforeIsNotWritten) {
     EXPECT_TRUE(output.close(true).ok());
   }
   EXPECT_EQ(std::filesystem::file_size(before), 23U);
+}
+
+/// As a client that keeps what it has read, and ahead, for as long as a file is open (JuiceFS):
+/// zeros where the file ended. What it writes itself it knows.
+class KeepingStorage final : public StorageOver {
+ public:
+  using StorageOver::StorageOver;
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
+    if (!kept_.empty() && address + bytes.size() <= kept_.size()) {
+      std::copy(bytes.begin(), bytes.end(), kept_.begin() + static_cast<std::ptrdiff_t>(address));
+    }
+    return inner_->write_at(address, bytes);
+  }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
+    if (kept_.empty()) {
+      std::vector<std::byte> all(std::size_t{1} << 20);
+      const auto n_bytes = std::min<std::uint64_t>(inner_->file_bytes().value(), all.size());
+      TAILRACE_TRY(inner_->read_at(0, std::span(all).first(n_bytes)));
+      kept_ = std::move(all);
+    }
+    if (address + bytes.size() > kept_.size()) return inner_->read_at(address, bytes);
+    std::copy_n(kept_.begin() + static_cast<std::ptrdiff_t>(address), bytes.size(), bytes.begin());
+    return Status();
+  }
+  void renew_reads() override {
+    const std::scoped_lock lock(mutex_);
+    kept_.clear();
+    inner_->renew_reads();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::byte> kept_;
+};
+
+/// Each row by another rank, two rows a chunk: who writes the second one completes a chunk that
+/// another node may have written, of which its client had read the place before.
+TEST(SeveralNodes, ChunksOfOthersAreCompletedAndReadWhateverAClientKeeps) {
+  if (api_test::comm_of_all()->place().empty()) GTEST_SKIP() << "a single node";
+  constexpr std::uint64_t n_columns = 500;
+  ArrayFileOptions options = test::array_options("codec=trz,chunk=2x500");
+  options.file.open_storage = [](const std::string& name,
+                                 bool create) -> Result<std::unique_ptr<Storage>> {
+    TAILRACE_TAKE(std::unique_ptr<Storage> inner, open_posix_storage(name, create, false));
+    return std::unique_ptr<Storage>(std::make_unique<KeepingStorage>(std::move(inner)));
+  };
+  auto file = test::created(api_test::comm_of_all(), scratch("kept.nc"), options);
+  ASSERT_NE(file, nullptr);
+  ASSERT_TRUE(file->change_model(test::one_variable(ModelType::f64, {0, n_columns})).ok());
+  std::vector<double> all;
+  for (std::uint64_t row = 0; row < 12; ++row) {
+    std::vector<double> values(n_columns);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = 1000.0 * static_cast<double>(row) + static_cast<double>(i * i % 97);
+    }
+    all.insert(all.end(), values.begin(), values.end());
+    const Slab slab = Slab::of(Box{{row, 0}, {1, n_columns}});
+    if (row % static_cast<std::uint64_t>(n_ranks()) == static_cast<std::uint64_t>(rank())) {
+      ASSERT_TRUE(test::put_values(*file, 0, slab, values).ok());
+    }
+    const Status flushed = file->flush();
+    ASSERT_TRUE(flushed.ok()) << flushed.message();
+    const Slab so_far = Slab::of(Box{{0, 0}, {row + 1, n_columns}});
+    EXPECT_EQ(test::get_values<double>(*file, 0, so_far), all) << "row " << row;
+  }
+  EXPECT_TRUE(file->close().ok());
 }
 
 }  // namespace
