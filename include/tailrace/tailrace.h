@@ -215,6 +215,9 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   until the next end_step, wait or close returns.
  *   balance=best    Mode in_situ: ranks of a node write for each other: best, paper (Jin et al.
  *                   2024, 3.4) or off.
+ *   writers=each    Who writes chunks into the file: each rank its own (default), or, with node,
+ *                   one rank of each node those of all of its ranks, which pass them on through
+ *                   shared memory; in any mode and layout, and then nothing is balanced.
  *   scheduler=search  Mode in_situ: how the plan is made; see "tailrace schedule --help".
  *   record=FILE     Mode in_situ: what the iterations were like, for "tailrace simulate"; written
  *                   when the file is closed.
@@ -415,7 +418,7 @@ typedef struct tailrace_step_report {
   double idle_encode_s;  /* encoding in the program's idle time */
   uint64_t n_delayed_obstacles; /* obstacles that began late because a chunk was not finished */
   double largest_delay_s;       /* the longest of these delays */
-  uint64_t n_moved_writes;      /* chunks that another rank of the node wrote (balance=) */
+  uint64_t n_moved_writes;      /* chunks another rank of the node wrote: balance=, writers= */
 } tailrace_step_report;
 
 /* Write and commit all that was put since the last step. When it returns, the step is in the file

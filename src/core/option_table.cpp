@@ -103,6 +103,7 @@ constexpr std::array<Word<StepMode>, 3> mode_words = {
     {{"sync", StepMode::sync}, {"async", StepMode::async}, {"in_situ", StepMode::in_situ}}};
 constexpr std::array<Word<Notes>, 3> notes_words = {
     {{"off", Notes::off}, {"one", Notes::one}, {"all", Notes::all}}};
+constexpr std::array<Word<bool>, 2> writers_words = {{{"each", false}, {"node", true}}};
 constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
 constexpr std::array<Word<Objective>, 3> objective_words = {
     {{"speed", Objective::speed}, {"size", Objective::size}, {"balanced", Objective::balanced}}};
@@ -298,7 +299,7 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
   return {name, "BYTES", meaning, alike, engines, assign_bytes<member, least>, value_text<member>};
 }
 
-constexpr std::array<File, 23> file_table = {{
+constexpr std::array<File, 24> file_table = {{
     {"mode", "sync, async, in_situ",
      "When the work of a step is done: within end_step, on threads of ours while the program "
      "computes, or in the idle time that it marks.",
@@ -311,6 +312,11 @@ constexpr std::array<File, 23> file_table = {{
     text_option<&FileOptions::balance>(
         "balance", "best, paper, off", alike, by_write,
         "Mode in_situ: by which rule ranks of a node write for each other."),
+    {"writers", "each, node",
+     "Who writes chunks into the file: each rank its own, or one rank of each node those of all of "
+     "its ranks.",
+     alike, by_write, assign_word<&FileOptions::node_writes, writers_words>,
+     word_text<&FileOptions::node_writes, writers_words>},
     text_option<&FileOptions::record_path>(
         "record", "FILE", alike, by_write,
         "Mode in_situ: what the iterations were like, for `tailrace simulate`."),

@@ -123,6 +123,7 @@ struct FileOptions {
   StepMode mode = StepMode::sync;
   bool hold_promise = false;  ///< hold=promise: the caller keeps the values until the step is done.
   std::string balance = "best";      ///< Mode in_situ, see schedule/balance.hpp.
+  bool node_writes = false;          ///< writers=node: one rank of each node writes, for all of it.
   std::string record_path;           ///< record=FILE: mode in_situ, iterations as they were, JSON.
   std::string scheduler = "search";  ///< Mode in_situ, see schedule/flow_shop.hpp.
   FieldOptions field_defaults;

@@ -39,7 +39,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
       placer_(plans, ownership.jobs, settings.reservations, settings.alignment_bytes),
       io_lane_(storage, tail, &placer_, plans, budget_,
                {settings.write_buffer_bytes, settings.alignment_bytes, comm.rank(), settings.regard,
-                settings.shared, settings.sync_behind, ownership.jobs.size()},
+                settings.shared, settings.node_writer, settings.sync_behind, ownership.jobs.size()},
                stock.writer, clock, settings.trace,
                [this] {
                  if (out_of_budget_ || encodes_here_ || n_encoding_ == 0) signal_activity();
@@ -74,6 +74,7 @@ Status Executor::run(ExecutorReport& report) {
 void Executor::serve_and_stage() {
   pieces_->serve();
   tail_.service();
+  io_lane_.write_given_without_thread();
   if (failed()) cancel_rest();
   while (holding_ == Holding::no ? stage_next() : hold_next()) {
   }
@@ -168,6 +169,8 @@ Status Executor::finish(ExecutorReport& report) {
   report.short_of_memory_s = short_of_memory_s_;
   report.sync_s = io_lane_.sync_s();
   report.n_writes = io_lane_.n_writes();
+  report.n_moved_writes += io_lane_.n_passed_on();
+  report.foreign_write_s = io_lane_.foreign_s();
   report.piece_bytes = pieces_->piece_bytes();
   report.peak_memory_bytes = budget_.peak_bytes() + window_bytes_;
   if (!own_status_.ok()) return own_status_;

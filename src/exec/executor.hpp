@@ -75,6 +75,7 @@ struct ExecutorSettings {
   std::vector<double> encode_s;          ///< By job, as forecast; empty: not known.
   WriteRegard regard;                    ///< For the application, in hand_over()'s wake.
   SharedWrites* shared = nullptr;        ///< Writes that ranks of a node make for each other.
+  int node_writer = -1;       ///< writers=node: who on the node writes all of `shared`'s ranks.
   std::vector<int> writers;   ///< By job, who on the node writes it; -1, or empty: this rank.
   Status failure;             ///< Known before anything begins: the rank only takes part.
   bool sync_behind = false;   ///< The I/O lane syncs the storage once it has written all.
@@ -96,6 +97,7 @@ struct ExecutorReport {
   double encode_here_s = 0;          ///< On the main thread, in the application's idle time.
   double short_of_memory_s = 0;      ///< hand_over(): waiting for memory.
   std::uint64_t n_moved_writes = 0;  ///< This rank's chunks that others wrote.
+  double foreign_write_s = 0;        ///< Of write_s, for other ranks.
   double sync_s = 0;                 ///< Under sync_behind, if anything was written.
   std::uint64_t n_writes = 0;
   std::uint64_t piece_bytes = 0;

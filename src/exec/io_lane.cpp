@@ -30,7 +30,7 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const Fie
       threads_(threads),
       has_thread_(threads.start_helpers() > 0) {
   const std::scoped_lock lock(mutex_);
-  if (settings_.shared != nullptr) wake();
+  if (expects_gifts()) wake();
 }
 
 IoLane::~IoLane() { finish(); }
@@ -109,7 +109,8 @@ void IoLane::write_or_drop(std::vector<EncodedChunk>& batch) {
     chunk.bytes = Buffer();
     budget_.give_back(chunk.budget_bytes);
   }
-  if (written.ok() && settings_.sync_behind && written_.size() + n_given_ == settings_.n_chunks) {
+  if (written.ok() && settings_.sync_behind && unsynced_ &&
+      written_.size() + n_given_ == settings_.n_chunks) {
     written = sync();
   }
   {
@@ -130,8 +131,9 @@ std::vector<EncodedChunk> IoLane::take_batch() {
   const auto something = [this] { return !waiting_.empty() || finishing_; };
   LaneOutlook outlook;
   std::optional<std::size_t> first;
+  if (writes_for_node()) write_for_others(lock);  // in turn, as they wait for it
   while (true) {
-    while (settings_.shared != nullptr && !something()) {
+    while (expects_gifts() && !something()) {
       if (!write_for_others(lock)) wake_.wait_for(lock, kSharedNap, something);
     }
     if (waiting_.empty()) {
@@ -203,11 +205,17 @@ void IoLane::write_task(const SharedWrites::Task& task) {
       task, written.ok() ? SharedWrites::Outcome::written : SharedWrites::Outcome::failed, written);
 }
 
+void IoLane::write_given_without_thread() {
+  if (has_thread_ || !writes_for_node()) return;
+  while (const auto task = settings_.shared->take()) write_task(*task);
+}
+
 Status IoLane::write_foreign(std::uint64_t address, std::span<const std::byte> bytes) {
   const double start_s = clock_.now_s();
   const Status written = storage_.write_at(address, bytes);
   const double end_s = clock_.now_s();
   busy_.add(start_s, end_s);
+  foreign_s_ += end_s - start_s;
   ++n_writes_;
   unsynced_ = true;
   if (trace_ != nullptr) {
@@ -301,6 +309,7 @@ Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
     pieces.push_back(chunk.data());
     n_bytes += chunk.data().size();
   }
+  if (passes_on()) return pass_on(batch, pieces);
   const double start_s = clock_.now_s();
   TAILRACE_TRY(storage_.write_pieces_at(batch.front().chunk.address, pieces));
   const double end_s = clock_.now_s();
@@ -316,6 +325,35 @@ Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
                  single ? static_cast<std::int64_t>(batch.front().chunk.chunk_index) : -1, start_s,
                  end_s, n_bytes, batch.front().chunk.address});
   }
+  return Status();
+}
+
+/// Not without a thread: who pushes a chunk may be the main thread, for which others may wait.
+bool IoLane::passes_on() const {
+  return settings_.node_writer >= 0 && !writes_for_node() && has_thread_;
+}
+
+bool IoLane::expects_gifts() const {
+  return settings_.shared != nullptr && (settings_.node_writer < 0 || writes_for_node());
+}
+
+bool IoLane::writes_for_node() const {
+  return settings_.node_writer >= 0 && settings_.shared->rank_on_node() == settings_.node_writer;
+}
+
+/// Let the node's writer do it. Invariant 1: it has, when the chunks are listed.
+Status IoLane::pass_on(std::span<const EncodedChunk> batch,
+                       std::span<const std::span<const std::byte>> pieces) {
+  const SharedWrites::Receipt receipt = settings_.shared->write_by(
+      settings_.node_writer, batch.front().chunk.address, pieces,
+      [this](std::uint64_t address, std::span<const std::byte> bytes) {
+        return write_foreign(address, bytes);
+      },
+      [this] { return tail_.failure_raised(); });
+  if (receipt.outcome == SharedWrites::Outcome::failed) return receipt.status;
+  if (receipt.outcome == SharedWrites::Outcome::dropped) return Status();  // The step has failed.
+  for (const EncodedChunk& chunk : batch) written_.push_back(chunk.chunk);
+  if (receipt.writer == settings_.node_writer) n_passed_on_ += batch.size();
   return Status();
 }
 

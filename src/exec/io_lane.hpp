@@ -14,6 +14,10 @@
 // Where ranks of a node write for each other (exec/shared_writes.hpp), the lane takes what others
 // have given it while it has nothing of its own to write.
 //
+// With writers=node one rank of a node, its writer, takes them in turn with its own, and the lanes
+// of the others write nothing: they pass each write on and wait for it. So whatever a layout does,
+// and a lane joins, holds there too.
+//
 // The thread is a team's, which stays from step to step: it comes when something waits, and rests
 // again when nothing does; where it may write for others, it stays until the step ends. Where the
 // system refuses it, whoever pushes writes what waits.
@@ -91,6 +95,7 @@ class IoLane {
     std::int32_t rank = 0;
     WriteRegard regard;
     SharedWrites* shared = nullptr;  ///< Where other ranks' writes come from, if any do.
+    int node_writer = -1;            ///< The rank on the node that writes all; -1: each its own.
     bool sync_behind = false;        ///< Sync the storage behind this rank's last chunk.
     std::uint64_t n_chunks = 0;      ///< Of this rank's step.
   };
@@ -118,6 +123,9 @@ class IoLane {
   /// Write what ranks of the node give each other, and account for it. Called by the lane's
   /// thread, or once that has ended.
   Status write_foreign(std::uint64_t address, std::span<const std::byte> bytes);
+  /// Without a thread the node's writer is to do this now and then, so that nobody waits for it in
+  /// vain. Main thread.
+  void write_given_without_thread();
   /// Make durable what was written since the last sync. After finish().
   Status sync_rest() { return settings_.sync_behind && unsynced_ ? sync() : Status(); }
   /// Nothing waits and nothing is being written. Thread-safe.
@@ -131,6 +139,9 @@ class IoLane {
   /// The time spent in claims: nothing to speak of within a node.
   const BusyIntervals& claiming() const { return claiming_; }
   std::uint64_t n_writes() const { return n_writes_; }
+  /// This rank's chunks that the node's writer wrote; the time of writes for others.
+  std::uint64_t n_passed_on() const { return n_passed_on_; }
+  double foreign_s() const { return foreign_s_; }
   double sync_s() const { return sync_s_; }
 
  private:
@@ -145,6 +156,11 @@ class IoLane {
   void write_task(const SharedWrites::Task& task);
   bool regards_application() const;
   Status write_batch(std::vector<EncodedChunk>& batch);
+  bool passes_on() const;
+  bool writes_for_node() const;
+  bool expects_gifts() const;
+  Status pass_on(std::span<const EncodedChunk> batch,
+                 std::span<const std::span<const std::byte>> pieces);
   Status sync();
   bool joins(const EncodedChunk& last, const EncodedChunk& next, std::uint64_t batch_bytes) const;
   std::uint64_t arena_address(std::span<const EncodedChunk> batch, std::uint64_t n_bytes);
@@ -174,6 +190,8 @@ class IoLane {
   BusyIntervals busy_;
   BusyIntervals claiming_;
   std::uint64_t n_writes_ = 0;
+  std::uint64_t n_passed_on_ = 0;
+  double foreign_s_ = 0;
   double sync_s_ = 0;
   std::atomic<std::uint64_t> n_given_{0};
   bool unsynced_ = false;  ///< Something was written since the last sync.

@@ -36,6 +36,7 @@ namespace tailrace {
 namespace {
 
 constexpr std::uint64_t cache_line_bytes = 64;
+constexpr std::uint64_t page_bytes = 4096;
 constexpr std::chrono::microseconds nap_first{20};
 constexpr std::chrono::microseconds nap_longest{500};  // as the waits of MpiComm
 
@@ -184,12 +185,77 @@ bool SharedWrites::try_give(int recipient, WrittenChunk& chunk, std::span<const 
   Slot& slot = segment_of(rank_).slots[*index];
   std::memcpy(room_of(rank_).data() + slot.at, bytes.data(), bytes.size());
   slot.address = chunk.address;
+  post(*index, recipient);
+  return true;
+}
+
+/// The slot's address, place and bytes are there: let the recipient see it.
+void SharedWrites::post(std::size_t slot_index, int recipient) {
+  Slot& slot = segment_of(rank_).slots[slot_index];
   const std::scoped_lock lock(mutex_);
-  given_[*index].address = chunk.address;
+  given_[slot_index].address = slot.address;
   const Word word{State::posted, static_cast<std::uint16_t>(recipient), sequence_++};
   slot.word.store(word.packed(), std::memory_order_release);
   segment_of(recipient).n_for_me.fetch_add(1);
-  return true;
+}
+
+SharedWrites::Receipt SharedWrites::write_by(
+    int writer, std::uint64_t address, std::span<const std::span<const std::byte>> pieces,
+    const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
+    const std::function<bool()>& failed) {
+  TAILRACE_CHECK(writer >= 0 && writer < n_ranks_ && writer != rank_);
+  // Parts of whole pages, so that what is aligned stays so (direct=on).
+  std::size_t room_bytes = room_of(rank_).size();
+  room_bytes -= room_bytes % (room_bytes < page_bytes ? cache_line_bytes : page_bytes);
+  TAILRACE_CHECK(room_bytes > 0);
+  Receipt receipt;
+  std::size_t in_piece = 0;
+  while (!pieces.empty() && receipt.outcome == Outcome::written) {
+    std::uint64_t n_bytes = 0;
+    for (const auto piece : pieces) n_bytes += piece.size();
+    n_bytes = std::min<std::uint64_t>(n_bytes - in_piece, room_bytes);
+    const std::optional<std::size_t> index = reserve({}, n_bytes);
+    TAILRACE_CHECK(index.has_value());  // No other gift is under way.
+    Slot& slot = segment_of(rank_).slots[*index];
+    slot.address = address;
+    for (std::uint64_t done_bytes = 0; done_bytes < n_bytes;) {
+      const std::span<const std::byte> rest = pieces.front().subspan(in_piece);
+      const std::size_t taken = std::min<std::size_t>(rest.size(), n_bytes - done_bytes);
+      std::copy_n(rest.begin(), taken, room_of(rank_).begin() + slot.at + done_bytes);
+      done_bytes += taken;
+      in_piece += taken;
+      if (in_piece < pieces.front().size()) continue;
+      pieces = pieces.subspan(1);
+      in_piece = 0;
+    }
+    while (!pieces.empty() && pieces.front().empty()) pieces = pieces.subspan(1);
+    address += n_bytes;
+    post(*index, writer);
+    receipt = await_gift(writer, write, failed);
+  }
+  return receipt;
+}
+
+/// Wait for the only gift under way. Taken back where its recipient may never come.
+SharedWrites::Receipt SharedWrites::await_gift(
+    int writer, const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
+    const std::function<bool()>& failed) {
+  std::chrono::microseconds nap = nap_first;
+  while (true) {
+    std::vector<Receipt> receipts = collect();
+    if (!receipts.empty()) return std::move(receipts.front());
+    const bool drop = failed();
+    if (drop || segment_of(writer).gone.load() != 0) {
+      if (const std::optional<Task> task = take_back()) {
+        const Status done = drop ? Status() : write(task->address, task->bytes);
+        const Outcome outcome = done.ok() ? Outcome::written : Outcome::failed;
+        settle(*task, drop ? Outcome::dropped : outcome, done);
+        continue;
+      }
+    }
+    std::this_thread::sleep_for(nap);
+    nap = std::min(2 * nap, nap_longest);
+  }
 }
 
 std::vector<SharedWrites::Receipt> SharedWrites::collect() {

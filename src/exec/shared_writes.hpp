@@ -6,6 +6,10 @@
 // writes the bytes straight from the window and acknowledges. The donor stays responsible: only the
 // acknowledgement makes the chunk written, and a failed write is the donor's failure. What nobody
 // has begun the donor takes back and writes itself, so nothing depends on a recipient that is late.
+// Where one rank writes for the whole node (writers=node), the others' I/O lanes pass their writes
+// on by write_by() and wait: then nothing is taken back unless the step fails or the writer is
+// gone.
+//
 // No MPI, no file: any thread of a rank may call. Source: Jin et al. 2024, 3.4; taking back is
 // ours.
 
@@ -90,6 +94,17 @@ class SharedWrites {
   ///   for the bytes: the caller writes the chunk itself, and `claim` was not called.
   bool try_give(int recipient, WrittenChunk& chunk, std::span<const std::byte> bytes,
                 const std::function<std::uint64_t()>& claim);
+  /// Let another rank of the node write these bytes, in parts that fit into the window, and wait
+  /// for it; naps of at most half a millisecond. Ends without `writer` only if that is gone (the
+  /// caller writes the rest itself) or the step fails. From a thread that owes nobody anything but
+  /// this, while no other gift of this rank is under way.
+  /// @param write, failed  as for finish().
+  /// @returns how it ended, with the first failure. @error as of the write, its writer's rank
+  /// named.
+  Receipt write_by(int writer, std::uint64_t address,
+                   std::span<const std::span<const std::byte>> pieces,
+                   const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
+                   const std::function<bool()>& failed);
   /// What has been settled since the last call. Frees slots and room. Thread-safe.
   std::vector<Receipt> collect();
   /// Gifts that collect() has not returned yet. Thread-safe.
@@ -137,6 +152,10 @@ class SharedWrites {
   Segment& segment_of(int rank) const;
   std::span<std::byte> room_of(int rank) const;
   std::optional<std::size_t> reserve(const WrittenChunk& chunk, std::uint64_t n_bytes);
+  void post(std::size_t slot_index, int recipient);
+  Receipt await_gift(int writer,
+                     const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
+                     const std::function<bool()>& failed);
   std::optional<std::uint64_t> take_room(std::uint64_t n_bytes);
   void give_room_back(std::uint64_t at, std::uint64_t n_bytes);
   std::optional<Task> take_from(int donor, std::uint64_t n_bytes_max, std::optional<int> recipient);

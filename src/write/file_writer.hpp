@@ -116,7 +116,7 @@ class FileWriter final : public Writer {
   std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
   std::uint64_t last_claimed_bytes_ = 0;   ///< By this rank's chunks in the last step.
   double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
-  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing.
+  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing; writers=node.
   std::uint64_t n_shared_steps_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.
   std::uint64_t n_steps_ = 0;

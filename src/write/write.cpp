@@ -89,10 +89,9 @@ Status FileWriter::start(bool append) {
 /// Memory through which the ranks of a node can write for each other. Without it each writes its
 /// own. Collective: an allreduce, and what it takes to make a window.
 void FileWriter::share_within_node() {
-  if (options_.mode != StepMode::in_situ ||
-      *parse_balance_rule(options_.balance) == BalanceRule::off) {
-    return;
-  }
+  const bool balances = options_.mode == StepMode::in_situ &&
+                        *parse_balance_rule(options_.balance) != BalanceRule::off;
+  if (!balances && !options_.node_writes) return;
   // A window of equal parts, as large as the rank with the least memory may have.
   std::uint64_t least_bytes = std::min(options_.write_buffer_bytes, options_.memory_bytes / 8);
   auto most_on_node = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
@@ -105,7 +104,9 @@ void FileWriter::share_within_node() {
   if (made.ok()) {
     shared_ = std::move(*made);
   } else if (comm_->is_root()) {
-    remarks_.push_back("no balancing: " + made.status().message());
+    remarks_.push_back(
+        (options_.node_writes ? "writers=node: each rank writes its own: " : "no balancing: ") +
+        made.status().message());
   }
 }
 
@@ -373,8 +374,10 @@ Status FileWriter::reserve_front(std::span<FieldState* const> active) {
 /// Let the ranks of a node write for each other.
 void FileWriter::balance(Step& step) {
   if (shared_ == nullptr) return;
-  step.writers = balance_step(*comm_, *shared_, *parse_balance_rule(options_.balance),
-                              *step.ownership, step.plan);
+  if (!options_.node_writes) {
+    step.writers = balance_step(*comm_, *shared_, *parse_balance_rule(options_.balance),
+                                *step.ownership, step.plan);
+  }
   shared_->start_step(++n_shared_steps_);
 }
 
@@ -402,6 +405,8 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
   settings.failure = step.failure;
   settings.shared = shared_.get();
   settings.writers = step.writers;
+  // The first of the node: MPI moves there for the node's claims, too (exec/mpi_tail).
+  if (shared_ != nullptr && options_.node_writes) settings.node_writer = 0;
   settings.sync_behind = options_.sync && options_.mode != StepMode::sync;
   if (options_.mode == StepMode::in_situ) {
     for (const JobForecast& forecast : step.plan.forecasts) {

@@ -133,8 +133,10 @@ void learn_speeds(std::span<FieldState* const> active, const Ownership& ownershi
     const double seen = correction * measured_s / forecast_s[f];
     correction = blend(correction, std::clamp(seen, 1 / kCorrectionMost, kCorrectionMost));
   }
-  if (encoded_bytes > 0 && done.write_s > 0) {
-    write_s_per_byte = blend(write_s_per_byte, done.write_s / encoded_bytes);
+  // Of its own bytes, which with writers=node others write, and it may write theirs.
+  const double own_write_s = done.write_s - done.foreign_write_s;
+  if (encoded_bytes > 0 && own_write_s > 0) {
+    write_s_per_byte = blend(write_s_per_byte, own_write_s / encoded_bytes);
   }
 }
 

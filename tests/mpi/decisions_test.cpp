@@ -28,6 +28,7 @@ const std::map<std::string, Pair>& pairs() {
       {"mode", {"sync", "async"}},
       {"hold", {"copy", "promise"}},
       {"balance", {"best", "off"}},
+      {"writers", {"each", "node"}},
       {"record", {"", "other.json"}},
       {"scheduler", {"search", "johnson"}},
       {"threads", {"1", "6"}},

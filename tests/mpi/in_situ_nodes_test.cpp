@@ -87,6 +87,9 @@ constexpr NodesCase kCases[] = {
     {"predictive_paper", "mode=in_situ,layout=predictive,balance=paper,threads=1"},
     {"async_claimed", "mode=async,layout=claimed,threads=1"},
     {"async_arena", "mode=async,layout=arena,threads=2"},
+    {"node_writer", "mode=in_situ,layout=predictive,writers=node"},
+    {"async_node_writer", "mode=async,layout=claimed,threads=1,writers=node"},
+    {"async_arena_node_writer", "mode=async,layout=arena,threads=2,writers=node"},
 };
 
 class InSituNodes : public ::testing::TestWithParam<NodesCase> {
@@ -152,6 +155,94 @@ TEST_P(InSituNodes, AWriterThatIsDroppedWaitsForNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, InSituNodes, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+/// With writers=node the first rank of each node makes all writes of its ranks, whatever the mode
+/// and the layout, also of chunks that are larger than the window between the ranks.
+class NodeWriters : public ::testing::TestWithParam<NodesCase> {};
+
+constexpr NodesCase kWriterCases[] = {
+    {"sync_claimed", "mode=sync,layout=claimed,threads=1"},
+    {"sync_claimed_as_is", "mode=sync,layout=claimed,threads=2,buffer=1K"},
+    {"sync_dense", "mode=sync,layout=dense,threads=1"},
+    {"sync_arena", "mode=sync,layout=arena,threads=2"},
+    {"sync_predictive", "mode=sync,layout=predictive,threads=1"},
+    {"sync_sparse", "mode=sync,layout=sparse,threads=1"},
+    {"sync_direct", "mode=sync,layout=dense,threads=1,direct=on"},
+    {"async_claimed", "mode=async,layout=claimed,threads=1"},
+    {"in_situ_claimed", "mode=in_situ,layout=claimed"},
+};
+
+TEST_P(NodeWriters, WriteForAllRanksOfTheirNode) {
+  const std::string path = scratch();
+  Output output(path, "chunk=16x128,codec=deflate,buffer=64K,fsync=on,trace=on,writers=node," +
+                          std::string(GetParam().options));
+  const auto comm = api_test::comm_of_all();
+  constexpr std::uint64_t n_steps = 3;
+  std::uint64_t n_moved = 0;
+  std::uint64_t encoded_bytes = 0;
+  const auto add = [&](const StepReport& report) {
+    if (!report.completed) return;
+    n_moved += report.n_moved_writes;
+    encoded_bytes += report.encoded_bytes;
+  };
+  for (std::uint64_t step = 0; step < n_steps; ++step) {
+    const auto report = output.end_step(step);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    add(*report);
+  }
+  const auto last = output.writer->wait();
+  ASSERT_TRUE(last.ok()) << last.status().message();
+  if (last->has_value()) add(**last);
+  const std::vector<TraceEvent> events = output.writer->gather_trace();
+  ASSERT_TRUE(output.writer->close().ok());
+  expect_steps(path, {0, 1, 2});
+
+  std::vector<std::uint64_t> writes(static_cast<std::size_t>(n_ranks()));
+  writes[static_cast<std::size_t>(rank())] = comm->leads_node() ? 1 : 0;
+  comm->allreduce(writes, Reduction::sum);
+  std::uint64_t written_bytes = 0;
+  for (const TraceEvent& event : events) {
+    if (event.kind != TraceEvent::Kind::write) continue;
+    EXPECT_EQ(writes[static_cast<std::size_t>(event.rank)], 1U) << "rank " << event.rank;
+    written_bytes += event.n_bytes;
+  }
+  const std::uint64_t n_chunks = (kRows / 16) * (kColumns / 128);
+  const auto n_writers = static_cast<std::uint64_t>(std::ranges::count(writes, 1U));
+  const std::uint64_t n_others = static_cast<std::uint64_t>(n_ranks()) - n_writers;
+  EXPECT_EQ(n_moved, n_steps * n_others * n_chunks);
+  if (is_root()) {
+    EXPECT_GE(written_bytes, encoded_bytes);
+  }
+}
+
+/// What a rank says that cannot write is every rank's error, and the writers go on after it.
+TEST_P(NodeWriters, GoOnAfterAStepThatFails) {
+  const std::string path = scratch();
+  Output output(path, "chunk=16x128,codec=deflate,buffer=64K,memory=8M,fsync=off,writers=node," +
+                          std::string(GetParam().options));
+  ASSERT_TRUE(output.end_step(0).ok());
+  ASSERT_TRUE(output.writer->wait().ok());
+  const Shape large = {1024, 1024};  // one chunk of 8 MiB, more than the cap allows
+  FieldDefinition definition{"/v", DType::f64, large, FieldOptions(), false};
+  ASSERT_TRUE(apply_field_options("codec=deflate,chunk=1024x1024", definition.options).ok());
+  const auto field = output.writer->define_field(definition);
+  ASSERT_TRUE(field.ok());
+  const std::vector<double> values(is_last() ? n_elements(large) : 0);
+  if (is_last()) {
+    ASSERT_TRUE(output.writer->put(*field, whole_box(large), values.data()).ok());
+  }
+  const auto ended = output.end_step(1);
+  const Status failed = ended.ok() ? output.writer->wait().status() : ended.status();
+  EXPECT_EQ(failed.code(), Code::out_of_memory) << failed.message();
+  EXPECT_EQ(failed.message(), from_root(failed.message()));
+  const auto after = output.end_step(2);
+  ASSERT_TRUE(after.ok()) << after.status().message();
+  EXPECT_TRUE(output.writer->close().ok());
+  expect_steps(path, {0, 2});
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, NodeWriters, ::testing::ValuesIn(kWriterCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -117,6 +117,39 @@ TEST_P(MovedWrites, FailOnEveryRankIfTheRecipientFails) {
   expect_steps(path_, "/u", {0, 2});
 }
 
+/// The node's writer has no room left: each rank's step fails alike, naming who could not write,
+/// and the next one is written. No rank but the writer has written a chunk.
+TEST_P(MovedWrites, OfANodeWithOneWriterFailOnEveryRankIfThatFails) {
+  for (const char* mode : {"mode=sync", "mode=async", "mode=in_situ"}) {
+    SCOPED_TRACE(mode);
+    const std::string path = folder_ / (std::string(mode) + ".h5");
+    std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
+    const std::string text = std::string(mode) + ",threads=1,chunk=8x64,codec=deflate,writers=node";
+    run_in_situ(n_ranks(), path, text, &probes, [&](InSituRank& rank) {
+      ASSERT_TRUE(rank.end_step(0).ok());
+      ASSERT_TRUE(rank.writer->wait().ok());
+      StorageProbe& own = probes[static_cast<std::size_t>(rank.comm->rank())];
+      rank.comm->barrier();
+      if (rank.comm->is_root()) own.fail_other = true;
+      const auto ended = rank.end_step(1);
+      const Status failed = ended.ok() ? rank.writer->wait().status() : ended.status();
+      expect_same_on_all(*rank.comm, failed);
+      EXPECT_EQ(failed.code(), Code::no_space) << failed.message();
+      EXPECT_NE(failed.message().find("chunk given to rank 0"), std::string::npos)
+          << failed.message();
+      own.fail_other = false;
+      rank.comm->barrier();
+      const auto after = rank.end_step(2);
+      EXPECT_TRUE(after.ok()) << after.status().message();
+      EXPECT_TRUE(rank.writer->close().ok());
+      if (!rank.comm->is_root()) {
+        EXPECT_EQ(own.n_data + own.n_other, 0);
+      }
+    });
+    expect_steps(path, "/u", {0, 2});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, MovedWrites, testing::Values(2, 4),
                          [](const auto& info) { return std::to_string(info.param) + "ranks"; });
 

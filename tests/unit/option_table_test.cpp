@@ -57,6 +57,7 @@ TEST(OptionTable, TextsTellValuesApart) {
   for (const char* text : {"mode=async",
                            "hold=promise",
                            "balance=off",
+                           "writers=node",
                            "record=x",
                            "scheduler=johnson",
                            "buffer=3",
@@ -107,7 +108,7 @@ TEST(OptionTable, WhatAWriterDoesNotServeIsRefusedByName) {
     return status.ok() ? "served" : status.message();
   };
   for (const char* text : {"mode=async", "order=johnson", "trace-file=x", "record=x",
-                           "hold=promise", "balance=off", "scheduler=johnson"}) {
+                           "hold=promise", "balance=off", "scheduler=johnson", "writers=node"}) {
     const std::string name = std::string(text).substr(0, std::string(text).find('='));
     EXPECT_NE(refusal(text, Engine::array).find("option " + name + "="), std::string::npos) << text;
     EXPECT_NE(refusal(text, Engine::concat).find("option " + name + "="), std::string::npos)

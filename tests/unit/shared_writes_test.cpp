@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -213,6 +214,59 @@ TEST_F(TwoRanks, GivingOutsideAStepIsAProgrammersError) {
   EXPECT_DEATH((void)give(8), "closed_step");
   ASSERT_TRUE(donor().collect().empty());
   EXPECT_DEATH(donor().start_step(1), "step > step_");
+}
+
+/// What one rank writes for the node: in parts that fit, in order, over borders of pieces.
+TEST_F(TwoRanks, AWriteIsPassedOnInPartsThatFit) {
+  const std::vector<std::byte> first = bytes_of(3000, 1);
+  const std::vector<std::byte> second = bytes_of(7000, 2);
+  const std::vector<std::span<const std::byte>> pieces = {first, second};
+  std::vector<std::byte> file(10'000);
+  std::atomic<bool> done = false;
+  std::vector<std::size_t> parts;
+  std::thread writer([&] {
+    while (!done) {
+      if (const auto task = recipient().take()) {
+        std::copy(task->bytes.begin(), task->bytes.end(),
+                  file.begin() + static_cast<std::ptrdiff_t>(task->address - 500));
+        parts.push_back(task->bytes.size());
+        recipient().settle(*task, Outcome::written);
+      }
+      nap();
+    }
+  });
+  const auto not_here = [](std::uint64_t, std::span<const std::byte>) {
+    return Status(Code::io_error, "by the donor");
+  };
+  const auto receipt = donor().write_by(1, 500, pieces, not_here, [] { return false; });
+  done = true;
+  writer.join();
+  EXPECT_EQ(receipt.outcome, Outcome::written) << receipt.status.message();
+  EXPECT_EQ(receipt.writer, 1);
+  EXPECT_EQ(parts, (std::vector<std::size_t>{4096, 4096, 1808}));
+  EXPECT_EQ(std::count(file.begin(), file.end(), std::byte{1}), 3000);
+  EXPECT_TRUE(std::equal(second.begin(), second.end(), file.begin() + 3000));
+  EXPECT_EQ(donor().n_unsettled(), 0U);
+}
+
+/// Nobody waits for a writer that is gone, nor once the step has failed. Invariant 6.
+TEST_F(TwoRanks, AWritePassedOnEndsWithoutItsWriter) {
+  const std::vector<std::byte> bytes = bytes_of(5000, 3);
+  const std::span<const std::byte> piece = bytes;
+  std::uint64_t n_bytes = 0;
+  const auto here = [&](std::uint64_t address, std::span<const std::byte> part) {
+    EXPECT_EQ(address, 70 + n_bytes);
+    n_bytes += part.size();
+    return Status();
+  };
+  const auto dropped = donor().write_by(1, 70, {&piece, 1}, here, [] { return true; });
+  EXPECT_EQ(dropped.outcome, Outcome::dropped);
+  EXPECT_EQ(n_bytes, 0U);
+  recipient().abandon();
+  const auto written = donor().write_by(1, 70, {&piece, 1}, here, [] { return false; });
+  EXPECT_EQ(written.outcome, Outcome::written);
+  EXPECT_EQ(written.writer, 0);
+  EXPECT_EQ(n_bytes, 5000U);
 }
 
 TEST(SharedWrites, AloneNothingIsGivenAndTheStepEndsAtOnce) {
