@@ -20,6 +20,7 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "hdf5/one_file.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/layout.hpp"
 
@@ -538,6 +539,8 @@ void NetcdfArrayFile::prepare_publish() {
 Result<Reader*> NetcdfArrayFile::fresh_reader() {
   if (reader_ != nullptr) return reader_.get();
   if (local_reader_ == nullptr) {
+    // Rank 0 may have committed a moment ago, of which this node's client need not know yet.
+    if (!comm_->place().empty()) refresh_file(path_, UINT64_MAX);
     TAILRACE_TAKE(local_reader_, Reader::open(make_self_comm(), path_, options_.read));
   }
   return local_reader_.get();

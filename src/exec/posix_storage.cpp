@@ -137,6 +137,10 @@ class PosixStorage final : public Storage {
                       before.st_dev == now.st_dev && before.st_ino == now.st_ino;
     const int unused = same ? std::exchange(reading_descriptor_, opened) : opened;
     if (unused >= 0) ::close(unused);
+    // Its length, too, of which the kernel would go by what it knew a second ago. GlusterFS answers
+    // from its memory but after a sync.
+    (void)::fdatasync(descriptor_);
+    (void)length_of(descriptor_, path());
   }
 
   Result<std::uint64_t> file_bytes() override {

@@ -53,6 +53,7 @@ void expect_steps(const std::string& path, const std::vector<std::uint64_t>& ste
 
 /// A writer with the over-time field /u.
 struct Output {
+  std::vector<double> too_much;
   std::unique_ptr<Writer> writer;
   std::size_t field = 0;
 
@@ -65,6 +66,18 @@ struct Output {
     FieldDefinition definition{"/u", DType::u32, shape(), options.field_defaults, false};
     definition.options.over_time = true;
     field = *writer->define_field(definition);
+  }
+  /// The last rank puts one chunk of 8 MiB, which memory=8M does not allow.
+  void put_too_much() {
+    const Shape large = {1024, 1024};
+    FieldDefinition definition{"/v", DType::f64, large, FieldOptions(), false};
+    EXPECT_TRUE(apply_field_options("codec=deflate,chunk=1024x1024", definition.options).ok());
+    const auto put = writer->define_field(definition);
+    ASSERT_TRUE(put.ok()) << put.status().message();
+    too_much.resize(is_last() ? n_elements(large) : 0);
+    if (is_last()) {
+      EXPECT_TRUE(writer->put(*put, whole_box(large), too_much.data()).ok());
+    }
   }
   Result<StepReport> end_step(std::uint64_t step) {
     const std::vector<std::uint32_t> values = values_of_rank(rank(), step);
@@ -123,15 +136,7 @@ TEST_P(InSituNodes, AFailureOnOneRankFailsTheStepOnAll) {
   Output output(path, options() + ",memory=8M");
   ASSERT_TRUE(output.end_step(0).ok());
   ASSERT_TRUE(output.writer->wait().ok());
-  const Shape large = {1024, 1024};  // one chunk of 8 MiB, more than the cap allows
-  FieldDefinition definition{"/v", DType::f64, large, FieldOptions(), false};
-  ASSERT_TRUE(apply_field_options("codec=deflate,chunk=1024x1024", definition.options).ok());
-  const auto field = output.writer->define_field(definition);
-  ASSERT_TRUE(field.ok());
-  const std::vector<double> values(is_last() ? n_elements(large) : 0);
-  if (is_last()) {
-    ASSERT_TRUE(output.writer->put(*field, whole_box(large), values.data()).ok());
-  }
+  output.put_too_much();
   ASSERT_TRUE(output.end_step(1).ok());
   const Status waited = output.writer->wait().status();
   EXPECT_EQ(waited.code(), Code::out_of_memory) << waited.message();
@@ -223,15 +228,7 @@ TEST_P(NodeWriters, GoOnAfterAStepThatFails) {
                           std::string(GetParam().options));
   ASSERT_TRUE(output.end_step(0).ok());
   ASSERT_TRUE(output.writer->wait().ok());
-  const Shape large = {1024, 1024};  // one chunk of 8 MiB, more than the cap allows
-  FieldDefinition definition{"/v", DType::f64, large, FieldOptions(), false};
-  ASSERT_TRUE(apply_field_options("codec=deflate,chunk=1024x1024", definition.options).ok());
-  const auto field = output.writer->define_field(definition);
-  ASSERT_TRUE(field.ok());
-  const std::vector<double> values(is_last() ? n_elements(large) : 0);
-  if (is_last()) {
-    ASSERT_TRUE(output.writer->put(*field, whole_box(large), values.data()).ok());
-  }
+  output.put_too_much();
   const auto ended = output.end_step(1);
   const Status failed = ended.ok() ? output.writer->wait().status() : ended.status();
   EXPECT_EQ(failed.code(), Code::out_of_memory) << failed.message();
