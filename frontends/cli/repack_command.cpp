@@ -255,6 +255,9 @@ Command add_repack(CLI::App& app) {
                    "Make the data durable before the file appears. Default on.");
   resources.engine_flag("--direct", file, "direct",
                         "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
+  resources.engine("--writers", file, "writers", "each|node",
+                   "Who writes chunks: each rank its own (default), or one rank of each node those "
+                   "of all its ranks.");
   resources.engine("--align", file, "align", "SIZE",
                    "Let writes begin at multiples of this, such as a stripe. Default auto: as the "
                    "machine profile says, 1 without one.");

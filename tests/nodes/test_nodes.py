@@ -5,6 +5,7 @@ shared file system and runs no ranks: whatever is read here was written elsewher
 of this kind are those of tests/python and tests/mpi, which nodes-test runs there as they are.
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -48,14 +49,20 @@ def check(source, target):
             assert np.array_equal(before[name][()], after[name][()]), name
 
 
-@pytest.mark.parametrize("layout", ["claimed", "dense", "arena"])
+@pytest.mark.parametrize("layout, writers", [("claimed", "each"), ("claimed", "node"),
+                                             ("dense", "each"), ("arena", "each"),
+                                             ("arena", "node")])
 @pytest.mark.parametrize("ranks", [2, 3, 6])
-def test_repack(layout, ranks, source, tmp_path):
-    target = tmp_path / "out.h5"
+def test_repack(layout, writers, ranks, source, tmp_path):
+    target, trace = tmp_path / "out.h5", tmp_path / "trace.json"
     report = numbers("repack", source, "-o", target, "--codec", "deflate", "--layout", layout,
-                     ranks=ranks)["files"][0]
+                     "--writers", writers, "--trace", trace, ranks=ranks)["files"][0]
     check(source, target)
     assert report["n_ranks"] == ranks
+    # Ranks are dealt over the nodes in turn; the first of each writes for the others.
+    n_writers = min(ranks, N_NODES) if writers == "node" else ranks
+    assert {event["pid"] for event in json.loads(trace.read_text())["traceEvents"]
+            if event["name"].startswith("write")} == set(range(n_writers))
     stored = extents(target)
     encoded = sum(end - start for start, end in stored)
     assert encoded == report["encoded_bytes"]
