@@ -61,8 +61,15 @@ constexpr const char* repack_footer =
   pw_rel=V  ... by more than V times the value itself, V < 1; zeros exactly (trz, portable)
   NaN, infinite and fill values come back exactly, or the chunk is stored without compression.
 
+Guards (--guard sign+threshold=273.15+...), of codec trz:
+  sign         what is negative, zero or positive stays so
+  zero         zeros stay zeros
+  threshold=V  what lies below V, at it, above it, stays there; repeatable
+  minmax       the least and the greatest value of a field stay these
+  gradient=V   differences of neighbours change by V at most (any codec with an absolute bound)
+
 Keys of --field 'GLOB:key=value,...':
-  codec=NAME, bound=MODE=VALUE or none, chunk=SIZE or SHAPE, verify=on|off|auto,
+  codec=NAME, bound=MODE=VALUE or none, guard=GUARD+..., chunk=SIZE or SHAPE, verify=on|off|auto,
   layout=NAME, fill=NUMBER (kept exactly, and left out of the range), raw-fallback=on|off,
   and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see train-book), ...
 
@@ -225,6 +232,8 @@ Command add_repack(CLI::App& app) {
   compression(
       "-b,--bound", repack.request.fields.bound, "MODE=VALUE",
       "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
+  compression.engine("--guard", file, "guard", "GUARD+...",
+                     "What values keep besides the bound, exactly (below). Default: none.");
   compression.list(
       "-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
       "Settings for the fields that match, over all others (below). Repeatable; a later "

@@ -159,6 +159,12 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   itself, X < 1; zeros exactly (codecs trz and portable). none: exactly.
  *                   NaN and infinities, and the fill value, are always kept exactly. So are
  *                   integer fields, unless their own text names a lossy codec.
+ *   guard=GUARD+... What values keep besides the bound, exactly (docs/guards.md). sign: what is
+ *                   negative, zero or positive stays so. zero: zeros stay zeros. threshold=V: what
+ *                   lies below V, at it or above it stays there. minmax: least and greatest value
+ *                   of a field stay these; not over time, nor where values come piece by piece.
+ *                   gradient=V: differences of neighbours change by V at most. All but gradient
+ *                   need codec trz, or no loss. Default: none.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
  *   layout=NAME     Where chunks go in the file; no reader needs to know (docs/layouts.md).

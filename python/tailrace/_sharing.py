@@ -265,3 +265,5 @@ def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],
                 float(variable.attrs["tailrace_bound_asked"]) * (1 + loosen)
                 if mode in ("abs", "rel") else variable.attrs["tailrace_bound_asked"])
             attrs["tailrace_absolute_bound"] = bounds[path]
+        if not loosen and "tailrace_guard" in variable.attrs:
+            attrs["tailrace_guard"] = variable.attrs["tailrace_guard"]

@@ -447,8 +447,7 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
                   "elements of type " + dataset.type_text + " cannot be written here");
   }
   if (!variable.swapped && variable.stored->dtype) {
-    variable.resolved.codec = continued_codec(dataset.storage.filters, *variable.stored->dtype,
-                                              dataset.storage.chunk_shape);
+    TAILRACE_TRY(continue_own(v));
     if (variable.resolved.codec != nullptr || continue_lossy(v)) return Status();
   }
   TAILRACE_TAKE(auto stored,
@@ -461,6 +460,23 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
   variable.resolved.codec =
       existing_codec(std::move(stored), variable.swapped ? variable.log.element_bytes() : 1);
   variable.resolved.verify = false;
+  return Status();
+}
+
+/// Go on with trz as the header and the guards in the attributes have it; no codec: it is not that.
+Status NetcdfArrayFile::continue_own(std::size_t v) {
+  ArrayVariable& variable = variables_[v];
+  const StoredDataset& dataset = *variable.stored;
+  const std::string recorded = text_of(model_.variables[v].attribute(guard_attribute));
+  const auto continued = [&](const ValueGuards& guards) {
+    return continued_codec(dataset.storage.filters, *dataset.dtype, dataset.storage.chunk_shape,
+                           guards);
+  };
+  variable.resolved.codec = continued({});
+  if (variable.resolved.codec == nullptr || recorded.empty()) return Status();
+  if (!variable.resolved.codec->lossy()) return Status();
+  TAILRACE_TAKE(variable.resolved.stored_guards, guards_to_continue(recorded));
+  variable.resolved.codec = continued(ValueGuards(variable.resolved.stored_guards, 0, 0));
   return Status();
 }
 

@@ -331,6 +331,12 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v,
   }
   made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
                                                          smallest_own_chunk_bytes));
+  TAILRACE_TRY(check_array_guards(made).within(definition.name()));
+  if (variable.own_codec != nullptr && !made.guards.empty()) {
+    return Status(
+        Code::unsupported,
+        definition.name() + ": a codec of the caller's keeps no guard=" + guards_text(made.guards));
+  }
   TAILRACE_TRY(check_definition(definition));
   return definition;
 }

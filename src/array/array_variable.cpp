@@ -335,6 +335,8 @@ Status check_codec(const std::string& of, FieldOptions made, const std::string& 
   if (entry.loss == Loss::unknown) return Status();  // By its number: who asks for it knows.
   CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
   request.pointwise_bound = pointwise_bound(made.bound);
+  request.guards = made.guards;
+  TAILRACE_TRY(check_array_guards(made));
   const bool bound = !made.bound.lossless();
   if (request.pointwise_bound == 0 && bound) request.absolute_bound = 1;
   const Status tried = make_codec(request, plugin_path).status();

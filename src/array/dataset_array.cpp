@@ -305,11 +305,12 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
       bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
   const bool other_codec =
       options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
-  if (pointwise || other_codec) {
+  if (pointwise || other_codec || options.guards.gradient > 0) {
     return Status(Code::unsupported, "dataset \"" + definition.path +
                                          "\": components with bounds of their own need codec " +
                                          std::string(yardstick_codec) +
-                                         ", and no bound of mode pw_rel beside them");
+                                         ", and no bound of mode pw_rel nor guard=gradient beside "
+                                         "them");
   }
   options.bound = ErrorBound();
   if (!follows) {
@@ -366,6 +367,7 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
   }
   if (floating && definition.fill_given)
     options.fill_value = fill_number(field.dtype, definition.fill);
+  TAILRACE_TRY(check_array_guards(options).within("dataset \"" + definition.path + "\""));
   FieldDefinition checked = field;
   checked.path = "/checked";  // HDF5 has taken the name, whatever it is
   checked.options.chunk_shape.reset();
@@ -578,9 +580,14 @@ Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created,
                                  ArrayVariable& variable) const {
   ResolvedField& resolved = variable.resolved;
   const bool plain = stored.dtype && stored.plain_number && !stored.swapped;
-  if (plain) {
-    resolved.codec =
-        continued_codec(stored.storage.filters, *stored.dtype, stored.storage.chunk_shape);
+  const auto continued = [&](const ValueGuards& guards) {
+    return continued_codec(stored.storage.filters, *stored.dtype, stored.storage.chunk_shape,
+                           guards);
+  };
+  if (plain) resolved.codec = continued({});
+  if (resolved.codec != nullptr && resolved.codec->lossy() && !stored.guards_text.empty()) {
+    TAILRACE_TAKE(resolved.stored_guards, guards_to_continue(stored.guards_text));
+    resolved.codec = continued(ValueGuards(resolved.stored_guards, 0, 0));
   }
   if (resolved.codec == nullptr) {
     Result<std::unique_ptr<Codec>> made =

@@ -64,6 +64,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Status adopt(std::size_t variable);
   Status load_places(const ArrayFlush& flush) override;
   Status make_existing_codec(std::size_t variable);
+  Status continue_own(std::size_t variable);
   bool continue_lossy(std::size_t variable);
   Status read_file(std::size_t variable, const Slab& slab, std::span<std::byte> values);
   Status check_get(std::size_t variable, const Slab& slab, std::uint64_t n_given) const;

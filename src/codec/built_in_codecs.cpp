@@ -122,6 +122,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
                     "book", "book_loss"},
        .loss = Loss::in_bound,
        .keeps_pw_rel = true,
+       .keeps_guards = true,
        .proves_bound = true,
        .has_books = true,
        .chunks_say_shape = true,

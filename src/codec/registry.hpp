@@ -13,10 +13,11 @@
 namespace tailrace {
 
 /// The codec of a dataset whose only filter is trz, as its header has it: bound, settings, fill
-/// value and book, so that chunks which are added keep the bound that the others have. Null: other
-/// filters, or client data that do not fit the dataset. Not collective. Thread-safe.
+/// value and book, so that chunks which are added keep the bound that the others have; and guards,
+/// which the header does not know. Null: other filters, or client data that do not fit the dataset.
+/// Not collective. Thread-safe.
 std::unique_ptr<Codec> continued_codec(const std::vector<FilterSpec>& filters, DType dtype,
-                                       const Shape& chunk_shape);
+                                       const Shape& chunk_shape, const ValueGuards& guards);
 
 // --- Each reads its settings from the request and returns a codec for that field, or says why not.
 // None looks for plug-ins. Not collective. Thread-safe. @error invalid_argument, unsupported: see

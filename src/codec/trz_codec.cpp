@@ -132,8 +132,10 @@ class TrzStage final : public OwnStage {
  public:
   /// `book` is what request.book_bytes parse to. `counter` may be null.
   TrzStage(FilterSpec spec, const trz::FilterRequest& request, const trz::FilterChunk& chunk,
-           std::unique_ptr<trz::Book> book, std::shared_ptr<trz::BookCounter> counter)
+           std::unique_ptr<trz::Book> book, std::shared_ptr<trz::BookCounter> counter,
+           ValueGuards guards)
       : OwnStage(std::move(spec)),
+        guards_(std::move(guards)),
         settings_(request.settings),
         book_(std::move(book)),
         counter_(std::move(counter)),
@@ -144,6 +146,7 @@ class TrzStage final : public OwnStage {
     type_.bound = request.bound;
     type_.fill_value = chunk.fill_value;
     type_.book = book_.get();
+    if (!guards_.empty()) type_.guards = &guards_;
   }
 
   const trz::ChunkType& type() const { return type_; }
@@ -151,7 +154,9 @@ class TrzStage final : public OwnStage {
     return trz::encoded_bytes_max(n_bytes);
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    return trz::encoded_bytes_max(n_bytes) + trz::working_bytes_max(n_bytes, type_.kind, settings_);
+    // Guards are seen to on decoded values.
+    return trz::encoded_bytes_max(n_bytes) + (type_.guards != nullptr ? n_bytes : 0) +
+           trz::working_bytes_max(n_bytes, type_.kind, settings_);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
   const CoarseViews* coarse_views() const override { return views_.possible() ? &views_ : nullptr; }
@@ -208,6 +213,7 @@ class TrzStage final : public OwnStage {
     return failed("its client data say chunks of " + std::to_string(chunk_bytes_) + " bytes");
   }
 
+  ValueGuards guards_;
   trz::ChunkType type_;
   trz::Settings settings_;
   TrzViews views_{type_, settings_};
@@ -226,13 +232,14 @@ Result<std::unique_ptr<trz::Book>> book_of(const trz::FilterRequest& request) {
 }
 
 /// The stage of a filter as it stands in a header; null if its client data cannot be read.
-std::unique_ptr<TrzStage> trz_stage_of(const FilterSpec& stored) {
+std::unique_ptr<TrzStage> trz_stage_of(const FilterSpec& stored, const ValueGuards& guards = {}) {
   if (stored.filter_id != trz::filter_id) return nullptr;
   const Result<trz::ClientData> data = trz::read_client_words(stored.final_client_data);
   if (!data.ok() || !data->chunk) return nullptr;
   Result<std::unique_ptr<trz::Book>> book = book_of(data->request);
   if (!book.ok()) return nullptr;
-  return std::make_unique<TrzStage>(stored, data->request, *data->chunk, std::move(*book), nullptr);
+  return std::make_unique<TrzStage>(stored, data->request, *data->chunk, std::move(*book), nullptr,
+                                    guards);
 }
 
 Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
@@ -256,6 +263,10 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   if (!std::isfinite(filter.bound)) {
     return Status(Code::invalid_argument, "codec trz: the bound is not finite");
   }
+  if (pointwise && request.guards.gradient > 0) {
+    return Status(Code::unsupported, "codec trz: guard=" + guards_text(request.guards) +
+                                         " needs a bound of mode abs, rel or psnr, not pw_rel");
+  }
   filter.kind = pointwise ? trz::BoundKind::pointwise : trz::BoundKind::absolute;
   return filter;
 }
@@ -268,9 +279,9 @@ StoredStage stored_trz_stage(const FilterSpec& stored, std::uint64_t, std::uint6
 
 /// By trz's own promise every finite value decodes within its bound.
 std::unique_ptr<Codec> continued_codec(const std::vector<FilterSpec>& filters, DType dtype,
-                                       const Shape& chunk_shape) {
+                                       const Shape& chunk_shape, const ValueGuards& guards) {
   if (filters.size() != 1) return nullptr;
-  std::unique_ptr<TrzStage> stage = trz_stage_of(filters[0]);
+  std::unique_ptr<TrzStage> stage = trz_stage_of(filters[0], guards);
   if (stage == nullptr || stage->type().dtype != dtype || stage->type().shape != chunk_shape) {
     return nullptr;
   }
@@ -298,8 +309,9 @@ Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& requ
   chunk.fill_value = trz::recorded_fill(request.dtype, request.fill_value);
   TAILRACE_TAKE(std::unique_ptr<trz::Book> book, book_of(filter).within("codec trz"));
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<TrzStage>(trz_spec(filter, chunk), filter, chunk,
-                                              std::move(book), std::move(counter)));
+  stages.push_back(std::make_unique<TrzStage>(
+      trz_spec(filter, chunk), filter, chunk, std::move(book), std::move(counter),
+      ValueGuards(request.guards, request.value_least, request.value_greatest)));
   return make_pipeline_codec({.name = "trz", .lossy = filter.kind != trz::BoundKind::exact},
                              request, std::move(stages));
 }

@@ -18,6 +18,7 @@
 #include "core/box.hpp"
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
+#include "core/error_bound.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
@@ -44,6 +45,11 @@ struct CodecRequest {
   /// zeros exactly; absolute_bound is 0 then. 0: the other modes. A codec that cannot do it refuses
   /// it.
   double pointwise_bound = 0;
+  /// What decoded values keep besides; a codec that cannot do it refuses it. absolute_bound is
+  /// small enough for the gradient already.
+  Guards guards = {};
+  double value_least = 0;  ///< Of the field's finite, non-fill values, for guard=minmax.
+  double value_greatest = 0;
 };
 
 /// The encoded form of one chunk.

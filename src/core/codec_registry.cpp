@@ -86,6 +86,29 @@ std::string codec_variants_text() {
   return text;
 }
 
+namespace {
+
+/// Whether a codec that changes values keeps what was asked of them. Without loss all is kept.
+Status check_guards(const CodecEntry& entry, const CodecRequest& request) {
+  const Guards& guards = request.guards;
+  if (guards.of_values() && !entry.keeps_guards) {
+    std::string keepers;
+    for (const CodecEntry* other : codec_registry()) {
+      if (!other->keeps_guards) continue;
+      keepers += (keepers.empty() ? "" : ", ") + std::string(other->name);
+    }
+    return Status(Code::unsupported, "codec " + request.name + ": it cannot keep guard=" +
+                                         guards_text(guards) + "; these codecs can: " + keepers);
+  }
+  if (guards.gradient > 0 && !(request.absolute_bound > 0)) {
+    return Status(Code::unsupported, "codec " + request.name + ": guard=" + guards_text(guards) +
+                                         " needs a bound of mode abs, rel or psnr");
+  }
+  return Status();
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const std::string& plugin_path) {
   const CodecEntry* entry = find_codec(request.name);
@@ -98,7 +121,9 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                   "codec " + request.name + ": its errors cannot be bounded for " +
                       std::string(dtype_name(request.dtype)) + "; it takes f32 and f64");
   }
-  return entry->make(request, plugin_path);
+  Result<std::unique_ptr<Codec>> codec = entry->make(request, plugin_path);
+  if (codec.ok() && (*codec)->lossy()) TAILRACE_TRY(check_guards(*entry, request));
+  return codec;
 }
 
 }  // namespace tailrace

@@ -194,6 +194,12 @@ std::string bound_text(const FieldOptions& options) {
   return error_bound_text(options.bound) + (options.bound_given ? "" : " (default)");
 }
 
+Status assign_guard(const KeyValue& entry, FieldOptions& options) {
+  TAILRACE_TAKE(options.guards, parse_guards(entry.second));
+  return Status();
+}
+std::string guard_text(const FieldOptions& options) { return guards_text(options.guards); }
+
 Status assign_chunk(const KeyValue& entry, FieldOptions& options) {
   const std::string& text = entry.second;
   options.chunk_shape.reset();
@@ -364,13 +370,16 @@ constexpr std::array<File, 24> file_table = {{
                                            "Searched for filter plug-ins before HDF5_PLUGIN_PATH."),
 }};
 
-constexpr std::array<Field, 12> field_table = {{
+constexpr std::array<Field, 13> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
      "follow as key=value.",
      alike, by_steps_and_arrays, assign_codec, codec_text},
     {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X", "The largest error of any value.", alike,
      by_steps_and_arrays, assign_bound, bound_text},
+    {"guard", "none, sign, zero, threshold=X, minmax, gradient=X",
+     "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
+     by_steps_and_arrays, assign_guard, guard_text},
     {"chunk", "BYTES, SHAPE",
      "About this size for chunks, or exactly this shape (1000x: of one "
      "dimension).",

@@ -85,6 +85,7 @@ struct FieldOptions {
   std::vector<KeyValue> codec_settings;  ///< level=5, cd=1:2:3, ...: the codec's own keys.
   ErrorBound bound;                      ///< none: lossless.
   bool bound_given = false;              ///< bound=none counts: a target then leaves it exact.
+  Guards guards;                         ///< guard=: what values keep besides the bound.
   std::optional<Shape> chunk_shape;      ///< chunk=64x64x64, chunk=1000x: exactly this.
   std::uint64_t chunk_bytes = 8U << 20;  ///< chunk=8MiB: largest preferred chunk is twice this.
   std::string layout = "claimed";

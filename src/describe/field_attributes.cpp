@@ -106,6 +106,18 @@ std::string version_in_note(hid_t file) {
   return told ? note["version"].get<std::string>() : "";
 }
 
+/// A file may say anything, of any length; whoever checks or continues it needs to know.
+void read_guards(const std::string& text, FieldAttributes& attributes) {
+  constexpr std::size_t kMostBytes = 4096;
+  Result<Guards> guards = parse_guards(text.substr(0, kMostBytes));
+  if (guards.ok() && text.size() <= kMostBytes) {
+    attributes.guards = std::move(*guards);
+  } else {
+    attributes.guards_unknown = text.empty() ? "(no text)" : text.substr(0, 80);
+    for (char& c : attributes.guards_unknown) c = c >= ' ' && c <= '~' ? c : '?';  // It is shown.
+  }
+}
+
 Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   attributes.codec = hdf5_text_attribute(dataset, "tailrace_codec");
   attributes.by_tailrace = !attributes.codec.empty();
@@ -121,6 +133,9 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   TAILRACE_TRY(number("tailrace_bound_asked", [&](double v) { attributes.bound.value = v; }));
   attributes.pointwise_bound = pointwise_bound(attributes.bound);
   TAILRACE_TRY(number("tailrace_absolute_bound", [&](double v) { attributes.absolute_bound = v; }));
+  if (H5Aexists(dataset, guard_attribute) > 0) {
+    read_guards(hdf5_text_attribute(dataset, guard_attribute), attributes);
+  }
   if (H5Aexists(dataset, "tailrace_component_bounds") > 0) {
     attributes.bound = {BoundMode::abs, attributes.absolute_bound};
     read_component_bounds(dataset, attributes);

@@ -27,6 +27,8 @@ struct FieldAttributes {
   ErrorBound bound;            ///< As asked.
   double absolute_bound = 0;   ///< As used, unit of the field; 0: kept exactly, or mode pw_rel.
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; else 0.
+  Guards guards;               ///< What values keep besides the bound.
+  std::string guards_unknown;  ///< The attribute's text where it cannot be read as guards.
   /// Largest measured error, if it was verified; under pw_rel as a fraction of the value.
   std::optional<double> max_error;
   /// Of a plotfile's components, where they have bounds of their own: absolute ones, 0: exact. The

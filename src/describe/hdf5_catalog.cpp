@@ -254,27 +254,6 @@ Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_
   return visitor.take_catalog();
 }
 
-std::string hdf5_text_attribute(hid_t object, const char* name) {
-  if (H5Aexists(object, name) <= 0) return std::string();
-  const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
-  const Hdf5Id type(H5Aget_type(attribute.get()));
-  const Hdf5Id space(H5Aget_space(attribute.get()));
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) {
-    return std::string();
-  }
-  if (H5Tis_variable_str(type.get()) > 0) {
-    char* text = nullptr;
-    if (H5Aread(attribute.get(), type.get(), &text) < 0 || text == nullptr) return std::string();
-    std::string copy(text);
-    reclaim_variable_length(type.get(), space.get(), &text);
-    return copy;
-  }
-  std::string text(H5Tget_size(type.get()), '\0');
-  if (H5Aread(attribute.get(), type.get(), text.data()) < 0) return std::string();
-  text.resize(std::min(text.size(), text.find('\0')));
-  return text;
-}
-
 bool is_dimension_without_variable(hid_t dataset) {
   return hdf5_text_attribute(dataset, "NAME").rfind(kDimensionWithoutVariable, 0) == 0;
 }

@@ -14,6 +14,7 @@
 
 #include "core/status.hpp"
 #include "describe/stored_file.hpp"
+#include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
@@ -58,10 +59,6 @@ Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
 /// Whether a filter changes values whatever its settings are; those that may keep them do not
 /// count.
 bool always_lossy(std::uint32_t filter_id);
-
-/// The text of a string attribute (fixed or variable length, first element); empty if there is no
-/// such attribute or it is no text. Call with HDF5 locked.
-std::string hdf5_text_attribute(hid_t object, const char* name);
 
 /// Whether a dimension scale's NAME attribute says that the dimension has no variable in netCDF-4.
 bool is_dimension_without_variable(hid_t dataset);

@@ -60,8 +60,21 @@ Status adopt(FieldState& field, const StoredDataset& dataset, const FieldAttribu
                   "the file has it with bound " + error_bound_text(stored.bound) + ", not " +
                       error_bound_text(definition.options.bound));
   }
+  const Guards& asked = definition.options.guards;
+  if (lossy && !asked.empty() && asked != stored.guards) {
+    return refuse(
+        field, Code::invalid_argument,
+        "the file has it with guard=" + guards_text(stored.guards) + ", not " + guards_text(asked));
+  }
+  if (lossy && (stored.guards.minmax || !stored.guards_unknown.empty())) {
+    return refuse(field, Code::unsupported,
+                  "the file has it with guard=" +
+                      (stored.guards.minmax ? guards_text(stored.guards) : stored.guards_unknown) +
+                      ", which values that are added could break");
+  }
   field.continued = true;
   field.n_entries = n_entries;
+  resolved.stored_guards = stored.guards;
   resolved.absolute_bound = stored.absolute_bound;
   resolved.pointwise_bound = stored.pointwise_bound;
   field.learned.max_error = stored.max_error.value_or(0);
@@ -123,6 +136,7 @@ void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {
     writer.add(field.n_entries);
     writer.add(field.resolved.absolute_bound);
     writer.add(field.resolved.pointwise_bound);
+    writer.add_text(guards_text(field.resolved.stored_guards));
     writer.add(field.learned.max_error);
   }
 }
@@ -135,6 +149,8 @@ void take_continued(ByteReader& reader, std::vector<FieldState>& fields) {
     field.n_entries = reader.take<std::uint64_t>();
     field.resolved.absolute_bound = reader.take<double>();
     field.resolved.pointwise_bound = reader.take<double>();
+    const Result<Guards> guards = parse_guards(reader.take_text());
+    if (guards.ok()) field.resolved.stored_guards = *guards;  // Our own text: it parses.
     field.learned.max_error = reader.take<double>();
   }
 }

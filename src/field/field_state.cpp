@@ -76,6 +76,11 @@ Status scan_values(const FieldState& field, ValueRange& range) {
   return Status();
 }
 
+/// Whether how the field is encoded depends on the least and the greatest of its values.
+bool needs_range(const FieldOptions& options) {
+  return options.bound.needs_range() || options.guards.minmax;
+}
+
 /// A range that only a fill value explains makes a rel bound meaningless: every real value would be
 /// free to become any other. The caller may mean it, so it is said and not refused.
 void warn_of_unnamed_fill(const FieldDefinition& definition, const ResolvedField& resolved,
@@ -123,6 +128,11 @@ Status prepare_codec(const FieldDefinition& definition,
   if (!codec.ok()) return codec.status().within(definition.name());
   resolved.codec = std::move(*codec);
   const bool lossy = resolved.codec->lossy();
+  if (lossy && request.guards.minmax && options.over_time) {
+    return bad_field(definition, Code::unsupported,
+                     "guard=" + guards_text(request.guards) +
+                         " needs all values at once; minmax is not served over time");
+  }
   // Lossy by its own settings (zfp,rate=8) and no bound asked: nothing is promised of finite
   // values.
   const double promised =
@@ -161,12 +171,21 @@ bool stored_plainly(const FieldDefinition& definition) {
   return definition.shape.empty() || n_elements(definition.shape) == 0;
 }
 
+const Guards& guards_of(const FieldDefinition& definition, const ResolvedField& resolved) {
+  const Guards& asked = definition.options.guards;
+  return asked.empty() ? resolved.stored_guards : asked;
+}
+
 CodecRequest codec_request(const FieldDefinition& definition, const ResolvedField& resolved) {
   const FieldOptions& options = definition.options;
   CodecRequest request{options.codec, options.codec_settings, definition.dtype,
                        definition.with_entries(1, resolved.chunk_shape), resolved.absolute_bound};
   request.fill_value = options.fill_value;
   request.pointwise_bound = resolved.pointwise_bound;
+  request.guards = guards_of(definition, resolved);
+  request.absolute_bound = request.guards.bound_within(request.absolute_bound);
+  request.value_least = resolved.value_least;
+  request.value_greatest = resolved.value_greatest;
   const bool floating = is_floating(definition.dtype);
   if (stored_plainly(definition)) {
     request.name = plain_codec;
@@ -220,6 +239,13 @@ Status check_definition(const FieldDefinition& definition) {
     return bad("only a field with dimensions of its own can be extendable");
   }
   return Status();
+}
+
+Status check_array_guards(const FieldOptions& options) {
+  if (!options.guards.minmax) return Status();
+  return Status(Code::unsupported, "guard=" + guards_text(options.guards) +
+                                       " needs all values at once; minmax is served by what is "
+                                       "written step by step (repack, tailrace.h)");
 }
 
 Status check_box(const FieldDefinition& definition, const Box& box) {
@@ -306,7 +332,7 @@ Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<Fie
 
 ValueRanges::ValueRanges(const std::vector<FieldState>& fields) {
   for (const FieldState& field : fields) {
-    if (!field.makes_dataset() || !field.definition.options.bound.needs_range()) continue;
+    if (!field.makes_dataset() || !needs_range(field.definition.options)) continue;
     ValueRange range;
     if (Status status = scan_values(field, range); scanned_.ok()) scanned_ = status;
     least_.push_back(range.least);
@@ -326,7 +352,7 @@ void ValueRanges::resolve_bounds(std::vector<FieldState>& fields) const {
     if (!field.makes_dataset()) continue;
     const ErrorBound& bound = field.definition.options.bound;
     ResolvedField& resolved = field.resolved;
-    if (bound.needs_range()) {
+    if (needs_range(field.definition.options)) {
       resolved.value_least = *entry++;
       resolved.value_greatest = -*entry++;
       if (resolved.value_greatest < resolved.value_least) {

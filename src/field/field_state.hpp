@@ -41,6 +41,8 @@ struct ResolvedField {
   std::unique_ptr<Codec> codec;
   double absolute_bound = 0;
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
+  /// Of a dataset that is continued, as its attribute has them; else the definition's count.
+  Guards stored_guards;
   bool verify = false;
   double value_least = 0;  ///< Of the finite, non-fill values, if bound or target need them.
   double value_greatest = 0;
@@ -103,6 +105,10 @@ bool stored_plainly(const FieldDefinition& definition);
 /// Check a definition by itself. Not collective. @error invalid_argument, unsupported
 Status check_definition(const FieldDefinition& definition);
 
+/// Check the guards of a field whose values come piece by piece. Not collective.
+/// @error unsupported  minmax, which needs all values at once.
+Status check_array_guards(const FieldOptions& options);
+
 /// Check a put's box against its field. Not collective. @error bad_coverage, invalid_argument
 Status check_box(const FieldDefinition& definition, const Box& box);
 
@@ -146,6 +152,9 @@ class ValueRanges {
 /// Turn the bounds of new fields into absolute ones. @returns this rank's own failure.
 /// Collective. Cost: ValueRanges, and one allreduce of two numbers a field that needs them.
 Status resolve_bounds(Comm& comm, std::vector<FieldState>& fields);
+
+/// The guards that a field is written with.
+const Guards& guards_of(const FieldDefinition& definition, const ResolvedField& resolved);
 
 /// What is asked of the codec maker: the field's wish, adapted where the wish is only a default.
 /// Needs the chunk shape and the resolved bounds. Not collective.

@@ -61,4 +61,8 @@ bool hdf5_type_is_by_value(hid_t type, bool with_addresses = false);
 /// A type in a few words: "f32", "u16 big-endian", "string of 16 bytes".
 std::string hdf5_type_text(hid_t type);
 
+/// The text of a string attribute (fixed or variable length, first element); empty if there is no
+/// such attribute or it is no text. Call with HDF5 locked.
+std::string hdf5_text_attribute(hid_t object, const char* name);
+
 }  // namespace tailrace

@@ -18,6 +18,8 @@ namespace tailrace {
 
 /// The root group's attribute under attributes=one (docs/format.md).
 inline constexpr const char* file_note_attribute = "tailrace_file";
+/// The guards that a dataset's values were written with, as guard= has them.
+inline constexpr const char* guard_attribute = "tailrace_guard";
 
 // --- StoredDataset: one dataset as it stands in a file, whatever the format.
 //
@@ -74,6 +76,9 @@ struct StoredDataset {
   std::optional<double> fill_number;  ///< The same as a number, of numbers.
 
   std::string foreign_file;  ///< The first of these, by the name that the file has; not sent.
+
+  /// guard_attribute, as who adds values to a dataset must know it; does not travel.
+  std::string guards_text;
 
   // What only who reads fields as numbers asks for (InputFile); it does not travel.
   bool field = false;                   ///< An array that a Writer creates: of plain numbers.

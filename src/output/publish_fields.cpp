@@ -191,6 +191,10 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
   if (mode != BoundMode::pw_rel) {
     attributes.push_back({"tailrace_absolute_bound", number_value(resolved.absolute_bound)});
   }
+  const Guards& guards = guards_of(definition, resolved);
+  if (resolved.codec->lossy() && !guards.empty()) {
+    attributes.push_back({guard_attribute, text_value(guards_text(guards))});
+  }
   if (resolved.verify) attributes.push_back(max_error_attribute(max_error));
   attributes.push_back({"tailrace_version", text_value(version_text)});
   return attributes;

@@ -351,6 +351,8 @@ FILES = {
         grids(folder / "in.h5", u=(32, 32, 32)), grids(folder / "step_090.h5", density=(64,) * 3),
         grids(folder / "step_091.h5", density=(64,) * 3)),
     "docs/concat.md": inputs_of_concat,
+    "docs/guards.md": lambda folder: grids(
+        folder / "run.h5", temperature=(32, 32), velocity=(16, 16, 16)),
     "docs/hdf5.md": lambda folder: simulation("hdf5", folder),
     "docs/netcdf.md": lambda folder: (
         ocean(folder / "ocean.nc", theta=(8, 30, 40)), grids(folder / "run.h5", temp=(8, 16, 32)),

@@ -77,6 +77,8 @@ TEST(OptionTable, TextsTellValuesApart) {
                            "codec=zstd,level=3",
                            "bound=none",
                            "bound=rel=0.0010000000000000002",
+                           "guard=sign",
+                           "guard=threshold=0.10000000000000002",
                            "chunk=8388609",
                            "chunk=8x8",
                            "layout=dense",

@@ -18,6 +18,7 @@
 #include "codec/trz/workspace.hpp"
 #include "core/box.hpp"
 #include "core/dtype.hpp"
+#include "core/error_bound.hpp"
 #include "core/status.hpp"
 
 namespace tailrace::trz {
@@ -66,6 +67,9 @@ struct ChunkType {
   double bound = 0;
   std::optional<double> fill_value = std::nullopt;  ///< Kept exactly and cheaply.
   const Book* book = nullptr;
+  /// What decoded values keep besides the bound; null: nothing. The encoder alone looks at them:
+  /// what would break one is stored exactly, which every decoder takes for any other patch.
+  const ValueGuards* guards = nullptr;
 };
 
 /// Greatest number of encoded bytes for n_bytes of values: n_bytes plus a header of at most 64.

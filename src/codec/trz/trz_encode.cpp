@@ -16,8 +16,10 @@
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/patches.hpp"
 #include "codec/trz/exact/exact.hpp"
+#include "codec/trz/guards.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
+#include "codec/trz/predict/words.hpp"
 #include "codec/trz/trz.hpp"
 
 namespace tailrace::trz {
@@ -61,7 +63,8 @@ struct Work {
   std::size_t n_values;
   ChunkHead head;
   Workspace& workspace;
-  BookHistograms* counted;  ///< Null: nobody asks.
+  BookHistograms* counted;              ///< Null: nobody asks.
+  const ValueGuards* guards = nullptr;  ///< Null: none, or no value is near enough to break one.
   double most_exact = kMostExact;
 };
 
@@ -116,8 +119,10 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
   }
   PatchMap patches(bits, n);
   if (!predict_all(job, codes, patches, workspace)) return out_of_memory();
+  const std::size_t n_patches = patches.count();
+  const std::size_t n_patches_max = work.guards != nullptr ? n : n_patches;
   const std::size_t room = 2 * kHeadBytesMax + inner.size() + codes.finish() +
-                           patches_bytes_max(n, patches.count(), sizeof(T));
+                           patches_bytes_max(n, n_patches_max, sizeof(T));
   auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
   if (trial == nullptr) return out_of_memory();
   ChunkWriter out({trial, room});
@@ -126,12 +131,24 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
     out.varint(inner.size());
     out.bytes(inner.data(), inner.size());
   }
+  const std::size_t lattice_at = out.n_written();
+  if (!write_lattice(job, codes, out, workspace)) return out_of_memory();
+  if (work.guards != nullptr) {
+    ChunkReader in({trial + lattice_at, out.n_written() - lattice_at});
+    auto* decoded = workspace.area<T>(Slot::transform_values, n + kSlack);
+    if (decoded == nullptr || read_lattice<T>(in, job.extents, work.type.book, decoded, workspace,
+                                              job.coarse) != DecodeFailure::none) {
+      return out_of_memory();
+    }
+    // The coarse values have kept them by patches of their own.
+    if (job.coarse != nullptr) put_patched_coarse(job.coarse, job.extents, decoded);
+    mark_broken(*work.guards, job.values, decoded, n, patches);
+  }
   const auto* raw = reinterpret_cast<const BitsOf<T>*>(job.values);
-  if (!write_lattice(job, codes, out, workspace) ||
-      !write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
+  if (!write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
     return out_of_memory();
   }
-  return {{trial, out.n_written()}, false, patches.count()};
+  return {{trial, out.n_written()}, false, n_patches};
 }
 
 template <class T>
@@ -243,8 +260,20 @@ Attempt encode_fitted(Work& work, const Lattice<T>& lattice, const T* fill, cons
   PatchMap patches(bits, n);
   ChunkWriter out({trial, room});
   write_head(head_of(work, Method::fitted, extents), out);
-  if (!write_fitted(values, extents, planar, steps, lattice, fill, patches, out, workspace) ||
-      !write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
+  const std::size_t fitted_at = out.n_written();
+  if (!write_fitted(values, extents, planar, steps, lattice, fill, patches, out, workspace)) {
+    return out_of_memory();
+  }
+  if (work.guards != nullptr) {
+    ChunkReader in({trial + fitted_at, out.n_written() - fitted_at});
+    auto* decoded = workspace.area<T>(Slot::transform_values, n + kSlack);
+    if (decoded == nullptr ||
+        read_fitted<T>(in, extents, decoded, workspace) != DecodeFailure::none) {
+      return out_of_memory();
+    }
+    mark_broken(*work.guards, values, decoded, n, patches);
+  }
+  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
                      {sections_for(work, 1).zstd, 1, nullptr}, out, workspace)) {
     return out_of_memory();
   }
@@ -300,6 +329,12 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   if (failure != DecodeFailure::none) return out_of_memory();
   static_cast<void>(
       pointwise_check(values, decoded, signs, n, work.type.bound, patches, workspace.isa()));
+  if (work.guards != nullptr) {
+    auto* decoded_values = workspace.area<T>(Slot::sample, n + kSlack);
+    if (decoded_values == nullptr) return out_of_memory();
+    pointwise_inverse<T, Y>(decoded, signs, n, decoded_values, workspace.isa());
+    mark_broken(*work.guards, values, decoded_values, n, patches);
+  }
   const SectionPlan sections{job.sections.zstd, 1, nullptr};
   if (!add_section({signs, pointwise_sign_bytes(n)}, sections, out, workspace) ||
       !write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches, sections, out,
@@ -326,86 +361,6 @@ constexpr std::size_t kValuesPerWordSeen = 4;
 constexpr double kPromising = 1.2;
 constexpr double kPromisingAtHighRatio = 4;
 constexpr std::size_t kHighRatio = 50;
-
-/// So few points have a table of their ranks, which stays in a core's cache.
-constexpr std::uint64_t kPointsOfTable = 65536;
-
-/// The lattice points that occur, ascending, and the rank of each: a bit for every point between
-/// the least and the greatest, and counts at each 64 of them; of few points, a table.
-class Words {
- public:
-  /// False where there are more than a vocabulary may have, or too far apart, or memory is out.
-  bool collect(const std::int32_t* q, std::size_t n, std::size_t points_max, Workspace& workspace) {
-    std::int32_t least = q[0];
-    std::int32_t greatest = q[0];
-    for (std::size_t i = 1; i < n; ++i) {  // By the compiler's vectors, unlike minmax_element.
-      least = std::min(least, q[i]);
-      greatest = std::max(greatest, q[i]);
-    }
-    least_ = least;
-    const auto n_points = static_cast<std::uint64_t>(std::int64_t{greatest} - least_) + 1;
-    if (n_points > points_max) return false;
-    n_parts_ = static_cast<std::size_t>(n_points / 64 + 1);
-    bits_ = workspace.area<std::uint64_t>(Slot::pyramid, n_parts_ + 1);
-    const bool with_table = n_points <= kPointsOfTable;
-    before_ =
-        workspace.area<std::uint32_t>(Slot::coarse, n_parts_ + (with_table ? n_points / 2 + 1 : 0));
-    if (bits_ == nullptr || before_ == nullptr) return false;
-    std::fill_n(bits_, n_parts_ + 1, std::uint64_t{0});
-    table_ = with_table ? reinterpret_cast<std::uint16_t*>(before_ + n_parts_) : nullptr;
-    if (with_table) {
-      // Marked before they become bits: values that follow one another are often in one word.
-      std::fill_n(table_, n_points, std::uint16_t{0});
-      for (std::size_t i = 0; i < n; ++i) table_[place(q[i])] = 1;
-      for (std::uint64_t p = 0; p < n_points; ++p) {
-        bits_[p / 64] |= std::uint64_t{table_[p]} << (p % 64);
-      }
-    } else {
-      for (std::size_t i = 0; i < n; ++i) bits_[part_of(q[i])] |= bit_of(q[i]);
-    }
-    n_words_ = 0;
-    for (std::size_t part = 0; part < n_parts_; ++part) {
-      before_[part] = static_cast<std::uint32_t>(n_words_);
-      n_words_ += static_cast<std::size_t>(std::popcount(bits_[part]));
-    }
-    std::uint16_t rank = 0;
-    for (std::uint64_t p = 0; with_table && p < n_points; ++p) {
-      rank = static_cast<std::uint16_t>(rank + std::exchange(table_[p], rank));
-    }
-    return true;
-  }
-  std::size_t size() const { return n_words_; }
-  std::size_t rank(std::int32_t q) const {
-    if (table_ != nullptr) return table_[place(q)];
-    return before_[part_of(q)] +
-           static_cast<std::size_t>(std::popcount(bits_[part_of(q)] & (bit_of(q) - 1)));
-  }
-  /// Whether no point beside it occurs.
-  bool alone(std::int64_t q) const {
-    return (q == least_ || !has(q - 1)) && !has(q + 1);  // There is a part behind the last.
-  }
-  void list(std::int32_t* words) const {
-    for (std::size_t part = 0; part < n_parts_; ++part) {
-      for (std::uint64_t bits = bits_[part]; bits != 0; bits &= bits - 1) {
-        *words++ = static_cast<std::int32_t>(least_ + static_cast<std::int64_t>(64 * part) +
-                                             std::countr_zero(bits));
-      }
-    }
-  }
-
- private:
-  std::uint64_t place(std::int64_t q) const { return static_cast<std::uint64_t>(q - least_); }
-  std::size_t part_of(std::int64_t q) const { return static_cast<std::size_t>(place(q) / 64); }
-  std::uint64_t bit_of(std::int64_t q) const { return std::uint64_t{1} << (place(q) % 64); }
-  bool has(std::int64_t q) const { return (bits_[part_of(q)] & bit_of(q)) != 0; }
-
-  std::int64_t least_ = 0;
-  std::uint64_t* bits_ = nullptr;
-  std::uint32_t* before_ = nullptr;
-  std::uint16_t* table_ = nullptr;  ///< Of the ranks, or null.
-  std::size_t n_parts_ = 0;
-  std::size_t n_words_ = 0;
-};
 
 /// Points between the least word and the greatest that are worth a bit each.
 std::size_t points_max(const Work& work) { return 8 * work.n_values + (std::size_t{1} << 20); }
@@ -462,6 +417,34 @@ bool vocabulary_promises(const Work& work, const Lattice<T>& lattice, const T* f
          static_cast<double>(n_bytes) < reach * static_cast<double>(n_seen);
 }
 
+/// Mark what breaks guards, by the words as decoded. The codes of words are no longer needed, nor
+/// the trial that the ranks were encoded in. False when memory is out.
+template <class T>
+bool guard_vocabulary(Work& work, std::span<const std::uint8_t> lattice_bytes, std::size_t n_words,
+                      std::span<const std::byte> ranks, PatchMap& patches) {
+  Workspace& workspace = work.workspace;
+  const std::size_t n = work.n_values;
+  auto* words = workspace.area<T>(Slot::vocabulary, n_words + kSlack);
+  auto* decoded = workspace.area<T>(Slot::trial, n + kSlack);
+  ChunkReader in(lattice_bytes);
+  if (words == nullptr || decoded == nullptr ||
+      read_lattice<T>(in, {1, 1, 1, n_words}, nullptr, words, workspace) != DecodeFailure::none) {
+    return false;
+  }
+  const bool one_byte = n_words <= kWordsOfOneByte;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint16_t rank = 0;
+    if (one_byte) {
+      rank = static_cast<std::uint8_t>(ranks[i]);
+    } else {
+      std::memcpy(&rank, ranks.data() + 2 * i, sizeof rank);
+    }
+    decoded[i] = words[rank];
+  }
+  mark_broken(*work.guards, reinterpret_cast<const T*>(work.values.data()), decoded, n, patches);
+  return true;
+}
+
 /// The words as a chunk of their own on the lattice, the ranks as exact integers.
 template <class T>
 Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, bool is_found,
@@ -487,8 +470,9 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, 
   }
   ChunkHead rank_head = head_of(work, Method::exact, work.head.extents);
   rank_head.dtype = words.size() <= kWordsOfOneByte ? DType::u8 : DType::u16;
+  const std::span<const std::byte> rank_bytes = ranks_in_place(q, n, words);
   const ExactAttempt ranks =
-      encode_exact_chunk(rank_head, ranks_in_place(q, n, words), work.settings, nullptr, workspace,
+      encode_exact_chunk(rank_head, rank_bytes, work.settings, nullptr, workspace,
                          std::min(to_beat, n * dtype_bytes(rank_head.dtype)));
   if (ranks.memory_out) return out_of_memory();
   if (ranks.chunk.empty() || ranks.chunk.size() >= to_beat) return {};
@@ -513,16 +497,24 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, 
   if (!lorenzo_encode_integers(word_codes, extents, 1, codes.writer(), workspace)) {
     return out_of_memory();
   }
+  const std::size_t n_patches_max = work.guards != nullptr ? n : patches.count();
   const std::size_t room = 2 * kHeadBytesMax + codes.finish() + body.size() +
-                           patches_bytes_max(n, patches.count(), sizeof(T));
+                           patches_bytes_max(n, n_patches_max, sizeof(T));
   auto* chunk = workspace.area<std::uint8_t>(Slot::transform_values, room + kSlack);
   if (chunk == nullptr) return out_of_memory();
   ChunkWriter out({chunk, room});
   write_head(head_of(work, Method::vocabulary, work.head.extents), out);
   out.varint(words.size());
+  const std::size_t lattice_at = out.n_written();
   if (!write_lattice(job, codes, out, workspace)) return out_of_memory();
+  const std::span<const std::uint8_t> lattice_bytes(chunk + lattice_at,
+                                                    out.n_written() - lattice_at);
   out.varint(body.size());
   out.bytes(body.data(), body.size());
+  if (work.guards != nullptr &&
+      !guard_vocabulary<T>(work, lattice_bytes, words.size(), rank_bytes, patches)) {
+    return out_of_memory();
+  }
   if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches, {zstd, 1, nullptr}, out,
                      workspace)) {
     return out_of_memory();
@@ -757,6 +749,7 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
     fill = &fill_value;
   }
   if (work.type.kind == BoundKind::pointwise) {
+    work.guards = work.type.guards;
     const std::optional<PointwisePlan> plan =
         PointwisePlan::for_bound(work.type.dtype, work.type.bound);
     if (!plan || all_equal(work.values, sizeof(T))) return encode_exactly(work, out);
@@ -775,6 +768,10 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const std::optional<Lattice<T>> lattice = make_lattice<T>(work.type.bound, sampled.offset);
   const bool hopeless = !lattice || sampled.coarse_share > 0.25;
   if (hopeless) return encode_exactly(work, out);
+  if (work.type.guards != nullptr &&
+      may_break(*work.type.guards, values, work.n_values, work.type.bound)) {
+    work.guards = work.type.guards;
+  }
   T found{};
   const T* absent = sampled.fill_of(fill, found);
   if (sampled.has_fill) work.most_exact = kMostExactPresent * (1 - sampled.special_share);

@@ -80,6 +80,11 @@ template <class T>
 DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& extents, int views_max,
                          const Book* book, T* area, Workspace& workspace);
 
+/// The inner chunk's values, all patches in place, from an area of read_inner() into the places of
+/// a chunk of these extents.
+template <class T>
+void put_patched_coarse(const T* area, const Extents& extents, T* values);
+
 /// What follows the head of a nested chunk, all but its patches. Uses Slot nested.
 template <class T>
 DecodeFailure read_nested(ChunkReader& in, const Extents& extents, const Book* book, T* values,

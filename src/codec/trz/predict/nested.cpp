@@ -20,18 +20,6 @@ using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T>
 constexpr DType dtype_of = sizeof(T) == 4 ? DType::f32 : DType::f64;
 
-/// The coarse values into the places of a chunk from which they were taken.
-template <class T>
-void put_coarse(const T* coarse, const Extents& extents, T* values) {
-  const Extents e = folded_to_three(extents);
-  for (std::size_t z = 0; z < e[1]; z += 2) {
-    for (std::size_t y = 0; y < e[2]; y += 2) {
-      T* row = values + (z * e[2] + y) * e[3];
-      for (std::size_t x = 0; x < e[3]; x += 2) row[x] = *coarse++;
-    }
-  }
-}
-
 /// `in` stands behind the head: the inner chunk into `area`, and from it all values but the patches
 /// of either.
 template <class T>
@@ -76,6 +64,18 @@ std::size_t inner_area_values(Extents extents, int views) {
 }
 
 template <class T>
+void put_patched_coarse(const T* area, const Extents& extents, T* values) {
+  const Extents e = folded_to_three(extents);
+  const T* coarse = area + values_in(halved(extents));
+  for (std::size_t z = 0; z < e[1]; z += 2) {
+    for (std::size_t y = 0; y < e[2]; y += 2) {
+      T* row = values + (z * e[2] + y) * e[3];
+      for (std::size_t x = 0; x < e[3]; x += 2) row[x] = *coarse++;
+    }
+  }
+}
+
+template <class T>
 DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& extents, int views_max,
                          const Book* book, T* area, Workspace& workspace) {
   const std::size_t n = values_in(extents);
@@ -97,7 +97,7 @@ DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& ext
   if (failure != DecodeFailure::none) return failure;
   std::copy_n(predicted, n, patched);
   if (head.method == Method::nested) {
-    put_coarse(deeper + values_in(halved(extents)), extents, patched);
+    put_patched_coarse(deeper, extents, patched);
   }
   bool memory_out = false;
   auto* bits = reinterpret_cast<BitsOf<T>*>(patched);
@@ -114,12 +114,12 @@ DecodeFailure read_nested(ChunkReader& in, const Extents& extents, const Book* b
   if (area == nullptr) return DecodeFailure::memory_out;
   const DecodeFailure failure =
       read_around_inner(in, extents, coarse_views_max, book, values, area, workspace);
-  if (failure == DecodeFailure::none) {
-    put_coarse(area + values_in(halved(extents)), extents, values);
-  }
+  if (failure == DecodeFailure::none) put_patched_coarse(area, extents, values);
   return failure;
 }
 
+template void put_patched_coarse(const float*, const Extents&, float*);
+template void put_patched_coarse(const double*, const Extents&, double*);
 template DecodeFailure read_inner(std::span<const std::uint8_t>, const Extents&, int, const Book*,
                                   float*, Workspace&);
 template DecodeFailure read_inner(std::span<const std::uint8_t>, const Extents&, int, const Book*,
