@@ -56,6 +56,17 @@ std::string chunk_lists(const InfoReport& report) {
   return out;
 }
 
+/// What a field keeps besides its bound; nothing for most.
+std::string guard_line(const FieldInfo& field, std::string_view group) {
+  const FieldAttributes& attributes = field.attributes;
+  if (attributes.guards.empty() && attributes.guards_unknown.empty()) return "";
+  const std::string line = fmt::format("guards of {}: {}", shown_path(field.field.path, group),
+                                       attributes.guards_unknown.empty()
+                                           ? guards_text(attributes.guards)
+                                           : "not readable, \"" + attributes.guards_unknown + "\"");
+  return wrapped(line, 2) + "\n";
+}
+
 }  // namespace
 
 std::string info_text(const InfoReport& report) {
@@ -93,6 +104,7 @@ std::string info_text(const InfoReport& report) {
                  2) +
          "\n\n";
   if (!table.empty()) out += table.text() + "\n";
+  for (const FieldInfo& field : report.fields) out += guard_line(field, group);
   if (report.hdf5) out += space_line(report.space);
   return out + chunk_lists(report);
 }

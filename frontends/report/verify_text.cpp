@@ -91,7 +91,13 @@ std::string failure_text(const VerifiedField& field) {
   if (task.psnr_asked() && finding.psnr() < task.asked.value) {
     out += fmt::format(" PSNR {:.2f} dB, {} dB asked", finding.psnr(), task.asked.value);
   }
+  if (field.n_guards_broken() > 0) {
+    const bool before = found.n_beyond_bound + found.n_special_changed > 0;
+    out += fmt::format("{} {} or extremes break guard={}", before ? "," : "",
+                       counted(field.n_guards_broken(), "value"), guards_text(task.guards));
+  }
   out = wrapped(out, 4) + "\n";
+  if (finding.n_guards_broken > 0) out += offender_line(field, finding.guard_first, false);
   // The worst one may be far behind the first few; then it is shown on its own.
   const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
   bool worst_shown = false;

@@ -107,6 +107,8 @@ void report_fields(const FieldInfo& info, Visit&& visit) {
   visit("bound_asked", attributes.bound.value);
   visit("absolute_bound", attributes.absolute_bound);
   visit("pointwise_bound", attributes.pointwise_bound);
+  visit("guard", attributes.guards_unknown.empty() ? guards_text(attributes.guards)
+                                                   : attributes.guards_unknown);
   visit("max_error", attributes.max_error);
   if (!info.lists_chunks) return;
   std::vector<ListedChunk> chunks;

@@ -124,12 +124,38 @@ void find_offenders(const ComparedBox& box, std::uint64_t first, std::uint64_t c
   find_offenders(box, first + count / 2, count - count / 2, finding);
 }
 
+/// Find the values that break the field's guards. Minmax is of the whole field, and judged there.
+void check_guards(const ComparedBox& box, VerifyFinding& finding) {
+  const VerifyTask& task = box.task;
+  if (task.guards.minmax) {
+    finding.decoded_range = value_range(task.dtype, box.decoded, task.fill_value);
+  }
+  Guards of_each = task.guards;
+  of_each.minmax = false;
+  const ValueGuards guards(of_each, 0, 0);
+  if (guards.empty()) return;
+  const std::uint64_t count = box.box.n_elements();
+  const auto check = [&]<class T>(T) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      T x;
+      T y;
+      std::memcpy(&x, box.original.data() + i * sizeof x, sizeof x);
+      std::memcpy(&y, box.decoded.data() + i * sizeof y, sizeof y);
+      if (!breaks_guards(guards, static_cast<double>(x), static_cast<double>(y))) continue;
+      if (finding.n_guards_broken++ == 0) finding.guard_first = box.offender(i);
+    }
+  };
+  if (task.dtype == DType::f32) check(float{});
+  if (task.dtype == DType::f64) check(double{});
+}
+
 VerifyFinding compare_box(const ComparedBox& box) {
   VerifyFinding finding;
   const std::uint64_t count = box.box.n_elements();
   finding.comparison = box.compare(0, count);
   finding.range = value_range(box.task.dtype, box.original, box.task.fill_value);
   if (!finding.comparison.within_bound()) find_offenders(box, 0, count, finding);
+  check_guards(box, finding);
   ChunkComparison& comparison = finding.comparison;
   if (comparison.worst_index != ChunkComparison::no_index) {
     finding.worst = box.offender(comparison.worst_index);
@@ -310,6 +336,7 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
   if (options.fill_value) task.fill_value = options.fill_value;
 
   task.bound_known = asked.has_value() || recorded.by_tailrace;
+  if (recorded.bound_of_error() > 0) task.guards = recorded.guards;
   if (!asked) {
     task.asked = recorded.bound;
     task.absolute_bound = recorded.absolute_bound;
@@ -327,6 +354,13 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
   task.pointwise_bound = pointwise_bound(*asked);
   if (task.psnr_asked()) task.absolute_bound = std::numeric_limits<double>::infinity();
   return Status();
+}
+
+/// Two neighbours that keep half the gradient keep the gradient (docs/guards.md): so whatever bound
+/// is asked, it is held to that much.
+void hold_to_gradient(VerifyTask& task) {
+  task.absolute_bound = task.guards.bound_within(task.absolute_bound);
+  for (double& bound : task.component_bounds) bound = task.guards.bound_within(bound);
 }
 
 /// Pair the fields of both files by path. What cannot be paired becomes a problem in words.
@@ -461,6 +495,10 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.codec = recorded[t].codec;
     TAILRACE_TRY(
         resolve_bound(original.fields()[task.original_index], requests, recorded[t], task));
+    if (recorded[t].guards_unknown.empty()) continue;
+    pairing.problems.push_back(
+        fmt::format("field \"{}\": its attribute {} names no guards that can be checked: {}",
+                    task.path, guard_attribute, recorded[t].guards_unknown));
   }
   return pairing;
 }
@@ -472,6 +510,12 @@ void VerifyFinding::merge(const VerifyFinding& other) {
                               (comparison.worst_index == ChunkComparison::no_index ||
                                other.comparison.largest_error > comparison.largest_error);
   if (other_is_worse) worst = other.worst;
+  if (other.n_guards_broken > 0 &&
+      (n_guards_broken == 0 || other.guard_first.index < guard_first.index)) {
+    guard_first = other.guard_first;
+  }
+  n_guards_broken += other.n_guards_broken;
+  decoded_range.merge(other.decoded_range);
   comparison.merge(other.comparison);
   range.merge(other.range);
   std::array<Offender, 2 * most_offenders> both{};
@@ -492,8 +536,17 @@ double VerifyFinding::psnr() const {
 }
 
 bool VerifiedField::kept() const {
-  if (!finding.comparison.within_bound()) return false;
+  if (!finding.comparison.within_bound() || n_guards_broken() > 0) return false;
   return !task.psnr_asked() || finding.psnr() >= task.asked.value;
+}
+
+std::uint64_t VerifiedField::n_guards_broken() const {
+  std::uint64_t n_broken = finding.n_guards_broken;
+  if (task.guards.minmax && !finding.range.empty()) {
+    n_broken += finding.decoded_range.least != finding.range.least ? 1 : 0;
+    n_broken += finding.decoded_range.greatest != finding.range.greatest ? 1 : 0;
+  }
+  return n_broken;
 }
 
 bool VerifiedField::has_bound() const { return task.bound() > 0 && std::isfinite(task.bound()); }
@@ -528,6 +581,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   }
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
+  for (VerifyTask& task : pairing.tasks) hold_to_gradient(task);
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems)};
   TAILRACE_TAKE(const auto findings,
                 compare_fields(of_original, *compressed, ranks, pairing.tasks));

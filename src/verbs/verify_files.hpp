@@ -49,6 +49,7 @@ struct VerifyTask {
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   std::vector<double> component_bounds;   ///< As FieldAttributes; empty: one for all values.
   std::vector<std::int64_t> box_offsets;  ///< Of the components' boxes.
+  Guards guards;                          ///< As the compressed file records them.
   bool bound_known = false;               ///< False: neither the file nor the user says a bound.
   bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
@@ -75,6 +76,9 @@ struct VerifyFinding {
   Offender worst;                                ///< Valid if comparison.worst_index is.
   std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
   std::uint64_t n_first = 0;
+  std::uint64_t n_guards_broken = 0;  ///< Values that break a guard of the task.
+  Offender guard_first;               ///< Valid if there are any: the first of them.
+  ValueRange decoded_range;           ///< Under guard=minmax.
 
   void merge(const VerifyFinding& other);
   /// In dB: 20 log10(range / root mean square error); infinite if nothing differs.
@@ -87,6 +91,8 @@ struct VerifiedField {
   VerifyFinding finding;
 
   bool kept() const;
+  /// Values that break a guard, and each extreme that is another under guard=minmax.
+  std::uint64_t n_guards_broken() const;
   /// Held to more than equality, and to something at all.
   bool has_bound() const;
 };
@@ -153,6 +159,8 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
   visit("n_values", found.n_values);
   visit("n_beyond_bound", found.n_beyond_bound);
   visit("n_special_changed", found.n_special_changed);
+  visit("guard", guards_text(task.guards));
+  visit("n_guards_broken", field.n_guards_broken());
   // Infinite for an exact field, which has no PSNR.
   visit("psnr_db", value_if(std::isfinite(finding.psnr()), finding.psnr()));
   visit("n_nan", finding.range.n_nan);
