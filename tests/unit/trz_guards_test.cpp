@@ -197,6 +197,23 @@ TEST(TrzGuards, FittedAndVocabularyChunksKeepThem) {
   EXPECT_GT(of_words.n_broken_free, 0U);
 }
 
+/// Each chunk within one another's keeps them by patches of its own.
+TEST(TrzGuards, ChunksWithCoarseViewsKeepThem) {
+  Guards asked;
+  asked.sign = true;
+  const ValueGuards guards(asked, 0, 0);
+  Random random(4);
+  std::vector<float> values = waves_through_zero<float>({48, 48, 48});
+  for (float& value : values) value += static_cast<float>(0.05 * random.unit());
+  Case chunk = guarded_case(values, {48, 48, 48}, 0.001, Preset::standard);
+  chunk.settings.predictor = Predictor::interpolation;
+  chunk.settings.coarse_views = 2;
+  const BothWays both = both_ways(chunk, guards);
+  EXPECT_TRUE(coarse_view(both.free, 2));
+  EXPECT_TRUE(coarse_view(both.kept, 2));
+  EXPECT_GT(both.n_broken_free, 10U);
+}
+
 /// Signs and zeros follow from a pointwise bound; thresholds and extremes do not.
 TEST(TrzGuards, PointwiseBounds) {
   Guards asked;
