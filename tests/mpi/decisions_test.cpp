@@ -51,6 +51,7 @@ const std::map<std::string, Pair>& pairs() {
       {"plugin-path", {"", "/no/such/folder"}},
       {"codec", {"deflate", "none"}},
       {"bound", {"none", "rel=1e-3"}},
+      {"guard", {"sign", "zero"}},
       {"chunk", {"8MiB", "4MiB"}},
       {"layout", {"claimed", "dense"}},
       {"space", {"balanced", "storage"}},
