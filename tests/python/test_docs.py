@@ -194,6 +194,13 @@ def names_of_codecs(number, _):
     return {"file": h5py.File(f"h5py_{number}.h5", "w"), "u": u, "v": v}
 
 
+def names_of_read(_, package):
+    with package.open("density.nc", "w") as file:
+        file.create_variable("density", ("z", "y", "x"), data=smooth((64, 64, 64)), codec="trz",
+                             coarse=2, abs=1e-3)
+    return {}
+
+
 def names_of_python(*_):
     """`more`, what the page appends along time, once there is something to append to."""
     import xarray as xr
@@ -205,7 +212,8 @@ def names_of_python(*_):
 
 #: The names that a page's blocks take for granted, made anew before each.
 NAMES = {"README.md": names_of_readme, "docs/codecs.md": names_of_codecs,
-         "docs/xor.md": names_of_codecs, "docs/python.md": names_of_python}
+         "docs/xor.md": names_of_codecs, "docs/python.md": names_of_python,
+         "docs/read.md": names_of_read}
 #: In front of what needs several ranks.
 ON_RANKS = """
     import numpy as np, tailrace
