@@ -221,7 +221,7 @@ SharedWrites::Receipt SharedWrites::write_by(
     for (std::uint64_t done_bytes = 0; done_bytes < n_bytes;) {
       const std::span<const std::byte> rest = pieces.front().subspan(in_piece);
       const std::size_t taken = std::min<std::size_t>(rest.size(), n_bytes - done_bytes);
-      std::copy_n(rest.begin(), taken, room_of(rank_).begin() + slot.at + done_bytes);
+      std::copy_n(rest.begin(), taken, room_of(rank_).subspan(slot.at + done_bytes).begin());
       done_bytes += taken;
       in_piece += taken;
       if (in_piece < pieces.front().size()) continue;

@@ -34,7 +34,9 @@ struct GuardedThreshold {
     above = back < threshold ? std::nextafter(nearest, kInfinity) : nearest;
   }
   bool is_near(T x, T reach) const {
-    return (std::fabs(x - below) <= reach) | (std::fabs(x - above) <= reach);
+    const T from_below = std::fabs(x - below);
+    const T from_above = std::fabs(x - above);
+    return (from_below <= reach) | (from_above <= reach);
   }
 };
 
@@ -91,12 +93,12 @@ void mark_broken(const ValueGuards& guards, const T* values, const T* decoded, s
     }
     for (std::size_t i = 0; guards.zeros && i < n_block; ++i) {
       const bool other = std::bit_cast<GuardBits<T>>(x[i]) != std::bit_cast<GuardBits<T>>(y[i]);
-      broken[i] |= (x[i] == 0) & other ? 1 : 0;
+      broken[i] |= ((x[i] == 0) & other) ? 1 : 0;
     }
     for (std::size_t i = 0; guards.extremes && i < n_block; ++i) {
       const bool leaves = (y[i] < least) | (y[i] > greatest);
       const bool moves = ((x[i] == least) | (x[i] == greatest)) & (y[i] != x[i]);
-      broken[i] |= leaves | moves ? 1 : 0;
+      broken[i] |= (leaves | moves) ? 1 : 0;
     }
     unsigned any = 0;
     for (std::size_t i = 0; i < n_block; ++i) any |= broken[i];

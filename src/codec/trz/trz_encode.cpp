@@ -217,8 +217,9 @@ Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
   T* area = workspace.area<T>(Slot::nested, n_inner + n_inner / 2 + 1);
   if (area == nullptr) return out_of_memory();
   T* originals = area + n_inner;
-  int n_views = 0;
-  for (; n_views < views_max && can_nest(jobs[n_views].extents); ++n_views) {
+  std::size_t n_views = 0;
+  for (; n_views < static_cast<std::size_t>(views_max) && can_nest(jobs[n_views].extents);
+       ++n_views) {
     const LatticeJob<T>& finer = jobs[n_views];
     const Extents e = folded_to_three(finer.extents);
     subsample(finer.values, LevelExtents{e[1], e[2], e[3]}, originals);
@@ -226,7 +227,7 @@ Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
     originals += values_in(jobs[n_views + 1].extents);
   }
   std::span<std::uint8_t> inner;
-  for (int view = n_views; view > 0; --view) {
+  for (std::size_t view = n_views; view > 0; --view) {
     const Attempt attempt = encode_job(work, jobs[view], inner);
     if (attempt.memory_out) return attempt;
     auto* kept = workspace.area<std::uint8_t>(Slot::nested_bytes, attempt.chunk.size() + kSlack);
@@ -235,7 +236,8 @@ Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
     inner = {kept, attempt.chunk.size()};
     seal(inner);
     const DecodeFailure failure =
-        read_inner<T>(inner, jobs[view].extents, n_views - view, work.type.book, area, workspace);
+        read_inner<T>(inner, jobs[view].extents, static_cast<int>(n_views - view), work.type.book,
+                      area, workspace);
     TAILRACE_CHECK(failure != DecodeFailure::corrupt);
     if (failure != DecodeFailure::none) return out_of_memory();
     jobs[view - 1].coarse = area;
