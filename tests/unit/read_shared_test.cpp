@@ -10,8 +10,8 @@
 #include "codec/trz/client_data.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/filter_plugins.hpp"
-#include "hdf5_filter/trz_filter.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "hdf5_filter/trz_filter.hpp"
 #include "read_support.hpp"
 
 namespace tailrace::test {
