@@ -57,11 +57,20 @@ Result<ErrorBound> parse_error_bound(std::string_view text) {
   return bound;
 }
 
+namespace {
+
+/// The shortest text that is this number.
+std::string shortest(double number) {
+  std::array<char, 32> digits{};
+  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  return std::string(digits.data(), printed.ptr);
+}
+
+}  // namespace
+
 std::string error_bound_text(const ErrorBound& bound) {
   if (bound.lossless()) return "none";
-  std::array<char, 32> digits{};
-  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), bound.value);
-  return std::string(bound_mode_name(bound.mode)) + "=" + std::string(digits.data(), printed.ptr);
+  return std::string(bound_mode_name(bound.mode)) + "=" + shortest(bound.value);
 }
 
 double absolute_bound(const ErrorBound& bound, double least, double greatest) {
@@ -81,12 +90,6 @@ double absolute_bound(const ErrorBound& bound, double least, double greatest) {
 // --- Guards
 
 namespace {
-
-std::string shortest(double number) {
-  std::array<char, 32> digits{};
-  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  return std::string(digits.data(), printed.ptr);
-}
 
 Status bad_guard(std::string_view text, const std::string& why) {
   return Status(Code::invalid_argument, "guard \"" + std::string(text) + "\": " + why);

@@ -24,9 +24,6 @@ using trz_cases::Random;
 using whole::round_trip;
 using Bytes = std::vector<std::byte>;
 
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
 /// A chunk of this form, whatever else would be smaller; nothing where the shape or the bound
 /// allows none.
 template <class T>

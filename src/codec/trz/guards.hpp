@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "codec/trz/entropy/patches.hpp"
@@ -39,9 +38,6 @@ struct GuardedThreshold {
     return (from_below <= reach) | (from_above <= reach);
   }
 };
-
-template <class T>
-using GuardBits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
 inline constexpr std::size_t kGuardBlock = 64;
 
@@ -92,7 +88,7 @@ void mark_broken(const ValueGuards& guards, const T* values, const T* decoded, s
       }
     }
     for (std::size_t i = 0; guards.zeros && i < n_block; ++i) {
-      const bool other = std::bit_cast<GuardBits<T>>(x[i]) != std::bit_cast<GuardBits<T>>(y[i]);
+      const bool other = std::bit_cast<BitsOf<T>>(x[i]) != std::bit_cast<BitsOf<T>>(y[i]);
       broken[i] |= ((x[i] == 0) & other) ? 1 : 0;
     }
     for (std::size_t i = 0; guards.extremes && i < n_block; ++i) {

@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::size_t kSlack = 64;
 
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
 /// What decoding one chunk needs.
 struct Decoding {
   ChunkReader& in;

@@ -28,9 +28,6 @@ namespace {
 constexpr std::size_t kHeadBytesMax = 64;
 constexpr std::size_t kSlack = 64;
 
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
 /// What came of one way to encode: bytes in the workspace's trial area, nothing, or a failure.
 struct Attempt {
   std::span<std::uint8_t> chunk;  ///< Empty: this way does not pay or does not fit.
@@ -151,16 +148,23 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
   return {{trial, out.n_written()}, false, n_patches};
 }
 
+/// The chunk's values by this prediction.
 template <class T>
-Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
-                       const Prediction& prediction) {
+LatticeJob<T> whole_job(const Work& work, const Lattice<T>& lattice, const T* fill,
+                        const Prediction& prediction) {
   LatticeJob<T> job;
   job.values = reinterpret_cast<const T*>(work.values.data());
   job.extents = prediction.extents;
   job.lattice = lattice_with_step(lattice, prediction.step);
   job.fill = fill;
   job.prediction = prediction;
-  return encode_job(work, job);
+  return job;
+}
+
+template <class T>
+Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
+                       const Prediction& prediction) {
+  return encode_job(work, whole_job(work, lattice, fill, prediction));
 }
 
 // --- Nested: a whole chunk of every second value, and what lies between.
@@ -207,11 +211,7 @@ Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
                       const Prediction& prediction) {
   Workspace& workspace = work.workspace;
   std::array<LatticeJob<T>, coarse_views_max + 1> jobs;
-  jobs[0].values = reinterpret_cast<const T*>(work.values.data());
-  jobs[0].extents = prediction.extents;
-  jobs[0].lattice = lattice_with_step(lattice, prediction.step);
-  jobs[0].fill = fill;
-  jobs[0].prediction = prediction;
+  jobs[0] = whole_job(work, lattice, fill, prediction);
   const int views_max = work.settings.coarse_views;
   const std::size_t n_inner = inner_area_values(prediction.extents, views_max);
   T* area = workspace.area<T>(Slot::nested, n_inner + n_inner / 2 + 1);

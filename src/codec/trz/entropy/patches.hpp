@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "codec/trz/entropy/byte_section.hpp"
 #include "codec/trz/entropy/chunk_bytes.hpp"
@@ -78,6 +79,10 @@ class PatchMap {
 /// Upper limit of write_patches' bytes.
 std::size_t patches_bytes_max(std::size_t n_values, std::size_t n_patches,
                               std::size_t element_bytes);
+
+/// The unsigned integer as wide as a floating-point element.
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
 /// Write the marked values. T: an unsigned integer as wide as the elements.
 /// Uses Slots patch_values and transform. False when memory or room is out.

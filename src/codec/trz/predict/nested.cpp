@@ -15,9 +15,6 @@ namespace tailrace::trz {
 namespace {
 
 template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
-template <class T>
 constexpr DType dtype_of = sizeof(T) == 4 ? DType::f32 : DType::f64;
 
 /// `in` stands behind the head: the inner chunk into `area`, and from it all values but the patches
