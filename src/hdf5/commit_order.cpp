@@ -282,9 +282,22 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
   return plan;
 }
 
+namespace {
+
+/// Where the last byte is nobody else's it is written: what a client knows of the file's length may
+/// be less than there is, and zeros that it appends would fall on what another has written.
+Status reach_end(Storage& storage, const CommitPlan& plan) {
+  if (!plan.owns_end) return storage.extend(plan.file_bytes);
+  const Result<std::uint64_t> known = storage.file_bytes();
+  if (!known.ok() || *known >= plan.file_bytes) return known.status();
+  return storage.write_at(plan.file_bytes - 1, std::array{std::byte{0}});
+}
+
+}  // namespace
+
 Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettings& settings) {
   TAILRACE_TRY(write_joined(storage, plan.fresh));
-  TAILRACE_TRY(storage.extend(plan.file_bytes));
+  TAILRACE_TRY(reach_end(storage, plan));
   const bool in_place =
       !plan.superblock.empty() || !plan.index_blocks.empty() || !plan.object_headers.empty();
   if (settings.sync) TAILRACE_TRY(storage.sync());

@@ -106,6 +106,7 @@ struct PlannedWrite {
 struct CommitPlan {
   std::vector<PlannedWrite> fresh;  ///< By address.
   std::uint64_t file_bytes = 0;     ///< The file's length after step 2.
+  bool owns_end = false;            ///< The last byte before it is nobody else's.
   std::vector<PlannedWrite> superblock;
   std::vector<PlannedWrite> index_blocks;
   std::vector<PlannedWrite> object_headers;

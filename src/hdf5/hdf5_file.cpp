@@ -574,6 +574,7 @@ Status Hdf5FileOnDriver::flush() {
 
 Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
   const Hdf5Scope scope;
+  driver_->own_the_end();
   TAILRACE_TRY(flush());
   // Here, since the flush may have asked for more. Whoever reserved counts on one block.
   if (driver_->front_missed_bytes() > 0) {

@@ -26,6 +26,8 @@
 //     failure is kept and comes back from the next commit.
 //  9. While a commit is pending, the driver itself writes to Storage in space alone that is fresh
 //     since then, so the two never write to the same place. There is at most one pending commit.
+// 10. On several nodes the pad before the end is space of its own, for which nobody has another
+//     use. On one, the next chunk may lie in it.
 //
 // Source: behaviour of HDF5 1.10.8, 1.14 and 2.x as docs/format.md lists it.
 
@@ -213,6 +215,7 @@ void MetadataDriver::finish_create() { phase_ = Phase::running; }
 Result<std::uint64_t> MetadataDriver::finish_open() {
   phase_ = Phase::running;
   eoa_ += end_pad_bytes;
+  own_end_ = eoa_;  // The tail starts behind it.
   const Result<std::uint64_t> on_disk = stored_bytes();
   if (!on_disk.ok()) return on_disk.status();
   return std::max({eoa_, *on_disk, opening_end_});
@@ -262,6 +265,19 @@ Result<std::uint64_t> MetadataDriver::stored_bytes() const {
 
 void MetadataDriver::count_end(std::uint64_t end) { eoa_ = std::max(eoa_, end + end_pad_bytes); }
 
+/// Space at the end of the file; with a pad of its own on several nodes.
+std::uint64_t MetadataDriver::take_extent(std::uint64_t n_bytes) {
+  if (!settings_.on_nodes) return allocate_(n_bytes);
+  const std::uint64_t address = allocate_(n_bytes + end_pad_bytes);
+  fresh_.insert(address + n_bytes, end_pad_bytes);
+  own_end_ = std::max(own_end_, address + n_bytes + end_pad_bytes);
+  return address;
+}
+
+void MetadataDriver::own_the_end() {
+  if (settings_.on_nodes && eoa_ > own_end_) count_end(take_extent(0));
+}
+
 std::uint64_t MetadataDriver::take_space(std::uint64_t n_bytes) {
   for (Remnant& remnant : remnants_) {
     if (remnant.n_bytes < n_bytes) continue;
@@ -272,7 +288,7 @@ std::uint64_t MetadataDriver::take_space(std::uint64_t n_bytes) {
   }
   const std::uint64_t extent = settings_.extent_bytes;
   const std::uint64_t n_taken = (n_bytes + extent - 1) / extent * extent;
-  const std::uint64_t address = allocate_(n_taken);
+  const std::uint64_t address = take_extent(n_taken);
   std::erase_if(remnants_, [](const Remnant& remnant) { return remnant.n_bytes == 0; });
   if (n_taken > n_bytes) remnants_.push_back({address + n_bytes, n_taken - n_bytes});
   return address;
@@ -282,7 +298,7 @@ std::uint64_t MetadataDriver::take_space(std::uint64_t n_bytes) {
 
 void MetadataDriver::reserve_front(FrontPlan plan) {
   // What is reserved already and was not needed (the step before it failed) serves again.
-  if (front_used_ > 0 || front_.n_bytes < plan.n_bytes) front_address_ = allocate_(plan.n_bytes);
+  if (front_used_ > 0 || front_.n_bytes < plan.n_bytes) front_address_ = take_extent(plan.n_bytes);
   front_ = std::move(plan);
   front_used_ = front_missed_ = 0;
   raw_blocks_.clear();
@@ -471,6 +487,7 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
   }
   Result<CommitPlan> plan = plan_commit(*storage_, dirty_, fresh_, eoa_);
   if (!plan.ok()) return fail(plan.status());
+  plan->owns_end = settings_.on_nodes && eoa_ <= own_end_;
   if (!creating_) {
     if (const Status moved = plan_moves_in_place(*plan); !moved.ok()) return fail(moved);
   }

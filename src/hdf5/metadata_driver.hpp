@@ -90,6 +90,8 @@ class MetadataDriver {
   /// next commit copies the planned bytes there.
   void move_planned(std::uint64_t address);
 
+  /// To be called before HDF5 states in the superblock where the file ends (invariant 10).
+  void own_the_end();
   /// Take everything that is held back out as one commit, which anybody may write. What HDF5 does
   /// from now on gathers for the next one. One commit at a time: finish() it first.
   /// @error failure(); whatever Storage answers to reads.
@@ -144,6 +146,7 @@ class MetadataDriver {
   };
 
   Status plan_moves_in_place(CommitPlan& plan);
+  std::uint64_t take_extent(std::uint64_t n_bytes);
   std::uint64_t take_space(std::uint64_t n_bytes);
   std::uint64_t take_metadata_space(std::uint64_t n_bytes);
   std::uint64_t take_raw_space(std::uint64_t n_bytes);
@@ -178,6 +181,7 @@ class MetadataDriver {
   std::map<std::uint64_t, std::size_t> raw_block_at_;  ///< By address.
   std::uint64_t opening_end_ = 0;  ///< Where allocations before the tail exists come from.
   std::uint64_t eoa_ = 0;
+  std::uint64_t own_end_ = 0;  ///< Up to here the last bytes are a pad that is taken for it.
   std::uint64_t metadata_bytes_ = 0;
 };
 

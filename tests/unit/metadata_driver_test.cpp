@@ -149,6 +149,32 @@ TEST_F(Driver, AbandonedDriverWritesNothing_Invariant1) {
   EXPECT_EQ(storage_.n_operations, 0U);
 }
 
+TEST(DriverOnNodes, TheBytesBeforeTheEndAreNobodys_Invariant10) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "file", false);
+  ScatteringTail tail;
+  MetadataDriver::Settings settings;
+  settings.on_nodes = true;
+  MetadataDriver driver(storage, tail.allocate(), settings);
+  EXPECT_EQ(driver.on_alloc(H5FD_MEM_SUPER, 48), 0U);
+  driver.finish_create();
+  EXPECT_TRUE(driver.only_created());
+  EXPECT_EQ(driver.end_of_allocated(), tail.end());
+  const std::uint64_t chunk = tail.claim(50);
+  driver.arm(chunk, 50);
+  EXPECT_EQ(driver.on_alloc(H5FD_MEM_DRAW, 50), chunk);
+  driver.disarm();
+  EXPECT_GT(driver.end_of_allocated(), tail.end());  // in what is claimed next
+  driver.own_the_end();
+  EXPECT_EQ(driver.end_of_allocated(), tail.end());
+  const std::uint64_t end = tail.end();
+  driver.own_the_end();
+  EXPECT_EQ(tail.end(), end);
+  const std::uint64_t block = driver.on_alloc(H5FD_MEM_OHDR, 30);
+  EXPECT_GE(block, end);
+  EXPECT_EQ(driver.end_of_allocated(), tail.end());
+}
+
 TEST(DriverExtents, SmallBlocksShareAnExtent) {
   const TestFolder folder;
   RecordingStorage storage(folder / "file", false);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/storage_over.hpp"
 #include "crash_points.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/hdf5_handle.hpp"
@@ -269,6 +270,64 @@ Recording record_beside(Series& series, const std::string& path, Beside beside, 
   recording.n_steps = n_steps_usual;
   return recording;
 }
+
+// --- several nodes
+
+/// Rank 0's client of a shared file system: of the file's length it knows what it has written
+/// itself, and zeros that make the file longer begin there.
+class LateClient final : public StorageOver {
+ public:
+  using StorageOver::StorageOver;
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    known_ = std::max<std::uint64_t>(known_, address + bytes.size());
+    return inner_->write_at(address, bytes);
+  }
+  Result<std::uint64_t> file_bytes() override { return known_; }
+  Status extend(std::uint64_t n_bytes) override {
+    const std::vector<std::byte> zeros(n_bytes - std::min(n_bytes, known_));
+    return write_at(known_, zeros);
+  }
+
+ private:
+  std::uint64_t known_ = 0;
+};
+
+/// Other nodes write step n + 1 while rank 0 commits step n; then the file is opened and goes on.
+template <class S>
+void commit_beside_other_nodes() {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage others(path, false);
+  LateClient client(std::make_unique<RecordingStorage>(path, true));
+  ScatteringTail tail;
+  Hdf5File::Settings settings;
+  settings.on_nodes = true;
+  S series;
+  auto file = Hdf5File::create(client, tail.allocate(), settings);
+  ASSERT_TRUE(file.ok()) << text_of(file.status());
+  ASSERT_DONE(series.add(**file, others, tail, 0));
+  constexpr std::size_t n_steps = 6;
+  for (std::size_t next = 1; next <= n_steps; ++next) {
+    const auto commit = (*file)->prepare_commit();
+    ASSERT_TRUE(commit.ok()) << text_of(commit.status());
+    if (next < n_steps) ASSERT_DONE(series.add(**file, others, tail, next));
+    ASSERT_DONE((*commit)->write());
+    ASSERT_DONE((*file)->finish_commit());
+    ASSERT_TRUE(series.whole(path, next - 1)) << next;  // HDF5 finds the end where it is stated.
+  }
+  ASSERT_DONE((*file)->close());
+  ASSERT_TRUE(series.whole(path, n_steps - 1));
+}
+
+TEST(PendingOnNodes, AGroupPerStepKeepsTheBytesOfOthers_Invariant10) {
+  commit_beside_other_nodes<GroupPerStep>();
+}
+
+TEST(PendingOnNodes, GrowingDatasetsKeepTheBytesOfOthers_Invariant10) {
+  commit_beside_other_nodes<GrowingDatasets>();
+}
+
+// --- crash points
 
 class PendingCrash : public ::testing::TestWithParam<Beside> {};
 
