@@ -189,7 +189,8 @@ MachineProfile measure_core() {
   return profile;
 }
 
-/// Of this processor: nodes with unlike ones may share a home. Empty: nowhere.
+/// Of this processor, since nodes with unlike ones may share a home, and of this build: one without
+/// optimisation is several times as slow. Empty: nowhere.
 std::filesystem::path kept_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
@@ -205,7 +206,7 @@ std::filesystem::path kept_path() {
   for (const char c : processor_name()) {
     name.push_back(std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_');
   }
-  return folder / "tailrace" / (name + ".json");
+  return folder / "tailrace" / (name + "-" TAILRACE_BUILD_DIGEST ".json");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <regex>
 
 #include "core/codec_registry.hpp"
 #include "exec/comm_factory.hpp"
@@ -303,6 +304,8 @@ TEST_F(KeptCoreProfile, IsFoundAgain) {
   for (const CodecProfile& codec : measured.codecs) {
     EXPECT_NEAR(speed_of(*kept, codec.codec) / codec.encode.greatest_bytes_per_s, 1, 1e-5);
   }
+  // By processor and build: one without optimisation is several times as slow.
+  EXPECT_TRUE(std::regex_search(file(), std::regex("/core.*-[0-9a-f]{8}\\.json$"))) << file();
   std::size_t n_files = 0;  // Nothing half written is left.
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/tailrace")) {
     n_files += entry.is_regular_file() ? 1 : 0;
