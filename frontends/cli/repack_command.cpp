@@ -74,6 +74,7 @@ Keys of --field 'GLOB:key=value,...':
   and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see train-book), ...
 
 GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
+'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
 
 Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
 needs about 700 bytes for each of its own chunks, for their boxes and the chunk index.

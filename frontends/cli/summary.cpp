@@ -37,6 +37,9 @@ bool bounded(const FieldReport& field) {
   return field.bound_of_error() > 0 && std::isfinite(field.bound_of_error());
 }
 
+/// Components of a plotfile's level have bounds of their own; absolute_bound is the largest.
+bool by_component(const FieldReport& field) { return field.bound.lossless() && bounded(field); }
+
 std::string error_cell(const FieldReport& field) {
   if (!field.verified || field.raw_bytes == 0 || std::isinf(field.absolute_bound)) return "";
   if (bounded(field)) return share_text(field.max_error, field.bound_of_error());
@@ -54,7 +57,9 @@ void add_field_row(TextTable& table, const FieldReport& field, std::string_view 
   table.add_row(
       {std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
        shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
-       unbounded ? "none" : bound_column_text(field.bound),
+       unbounded             ? "none"
+       : by_component(field) ? "component"
+                             : bound_column_text(field.bound),
        bounded(field) && field.absolute_bound > 0 ? fmt::format("{:.3g}", field.absolute_bound)
                                                   : "",
        error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),

@@ -207,9 +207,9 @@ Status enter_datasets(Session& session);
 
 /// Whether a path names what a plotfile has for a level.
 bool names_level_data(const char* path);
-/// What lies in a level's dataset of a plotfile that a call creates (plotfile.cpp), as rank 0 finds
-/// it; null: another dataset, or what is there does not fit together. Collective for datasets that
-/// are named as a level's, which H5Dcreate is in any case: one broadcast. Errors are alike.
+/// What lies in a level's dataset of a plotfile that a call creates (level_boxes.cpp), as rank 0
+/// finds it; null: another dataset, or what is there does not fit together. Collective for datasets
+/// that are named as a level's, which H5Dcreate is in any case: one broadcast. Errors are alike.
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call);
 
 /// An object's path, as far as it has one.

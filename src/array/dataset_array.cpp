@@ -13,6 +13,7 @@
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/encode_lane.hpp"
+#include "field/box_codec.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/chunk_shape.hpp"
@@ -66,19 +67,12 @@ double fill_number(DType dtype, const std::vector<std::byte>& element) {
   return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
 }
 
-/// The length of a plotfile's chunks; 0: they do not follow its boxes. Components with bounds of
-/// their own want it also where larger chunks of several would be smaller: 512 cells are the least
-/// box that AMReX makes by itself. Codecs that make nothing of shapes want large chunks.
-std::uint64_t box_chunk_length(const DatasetArray::Definition& definition,
-                               const FieldOptions& options, bool bounded) {
-  constexpr std::uint64_t kLeastCells = 512;
-  const std::uint64_t least_bytes =
-      codec_entry(options.codec).chunks_say_shape ? 16U << 10 : 256U << 10;
-  const std::uint64_t element = definition.element_bytes;
+/// The length of a plotfile's chunks; 0: they do not follow its boxes.
+std::uint64_t chunks_by_boxes(const DatasetArray::Definition& definition,
+                              const FieldOptions& options, bool bounded) {
   const bool given = !definition.chunk_shape.empty() || options.chunk_shape;
   if (definition.boxes == nullptr || given) return 0;
-  return chunk_length_for(*definition.boxes, bounded ? kLeastCells : least_bytes / element,
-                          2 * options.chunk_bytes / element);
+  return box_chunk_length(*definition.boxes, definition.element_bytes, options, bounded);
 }
 
 /// Which dimensions may change: all of a dataset that the program has chunked, since it may also
@@ -90,39 +84,6 @@ std::vector<bool> growing_of(const Shape& shape, bool chunked) {
 bool any_of(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
-
-/// Chunks of one dimension for HDF5, each of which is encoded as the slab of a box that it is.
-class BoxCodec final : public CodecOver {
- public:
-  /// @param codecs  for each shape, for each component
-  BoxCodec(BoxChunks chunks, std::vector<std::shared_ptr<const Codec>> codecs)
-      : CodecOver(nullptr), chunks_(std::move(chunks)), codecs_(std::move(codecs)) {}
-  /// The codec whose filters the header has. Without memory it stays where it is.
-  void take(std::unique_ptr<Codec>& of_header) {
-    inner_ = std::shared_ptr<const Codec>(std::move(of_header));
-  }
-
-  const Codec& of_chunk(std::uint64_t chunk_index) const override {
-    const BoxChunks::Part part = chunks_.part(chunk_index);
-    return *codecs_[part.shape * (codecs_.size() / chunks_.shapes().size()) + part.component];
-  }
-  bool lossy() const override {
-    return std::ranges::any_of(codecs_, [](const auto& codec) { return codec->lossy(); });
-  }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    std::uint64_t most = inner_->working_bytes(n_bytes);
-    for (const auto& codec : codecs_) most = std::max(most, codec->working_bytes(n_bytes));
-    return most;
-  }
-  Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
-                     std::span<std::byte> values) const override {
-    return inner_->decode_into(encoded, filter_mask, values);
-  }
-
- private:
-  BoxChunks chunks_;
-  std::vector<std::shared_ptr<const Codec>> codecs_;
-};
 
 }  // namespace
 
@@ -300,18 +261,8 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
     options.bound_given = true;
     return Status();
   }
-  const bool follows = known && box_chunk_length(definition, options, true) > 0;
-  const bool pointwise = std::ranges::any_of(
-      bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
-  const bool other_codec =
-      options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
-  if (pointwise || other_codec || options.guards.gradient > 0) {
-    return Status(Code::unsupported, "dataset \"" + definition.path +
-                                         "\": components with bounds of their own need codec " +
-                                         std::string(yardstick_codec) +
-                                         ", and no bound of mode pw_rel nor guard=gradient beside "
-                                         "them");
-  }
+  const bool follows = known && chunks_by_boxes(definition, options, true) > 0;
+  TAILRACE_TRY(check_component_bounds("dataset \"" + definition.path + "\"", bounds, options));
   options.bound = ErrorBound();
   if (!follows) {
     plan.remark = "kept exactly, as their components do not have chunks of their own";
@@ -375,35 +326,6 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
   return field;
 }
 
-/// Tell the codec the shapes of the boxes, and the components' bounds, if there are any: the header
-/// cannot, as a dataset's chunks have one there.
-Status DatasetArray::encode_by_boxes(const BoxSeries& boxes, const FieldDefinition& definition,
-                                     ResolvedField& resolved,
-                                     std::span<const double> bounds) const {
-  CodecRequest request = codec_request(definition, resolved);
-  if (resolved.codec->name() != request.name) return Status();  // Of values that are all alike.
-  if (!codec_entry(request.name).chunks_say_shape) return Status();
-  BoxChunks chunks(boxes, resolved.chunk_shape[0]);
-  std::vector<std::shared_ptr<const Codec>> codecs;
-  for (const Shape& shape : chunks.shapes()) {
-    request.chunk_shape = shape;
-    for (std::size_t c = 0; c < boxes.components.size(); ++c) {
-      const bool as_before = c > 0 && (bounds.empty() || request.absolute_bound == bounds[c]);
-      if (!bounds.empty()) request.absolute_bound = bounds[c];
-      if (as_before) {
-        codecs.push_back(codecs.back());
-        continue;
-      }
-      TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, options_.file.plugin_path));
-      codecs.push_back(std::move(codec));
-    }
-  }
-  auto made = std::make_unique<BoxCodec>(std::move(chunks), std::move(codecs));
-  made->take(resolved.codec);
-  resolved.codec = std::move(made);
-  return Status();
-}
-
 /// Chunks, codec and layout; of a bound that needs the values' range for now the exact form.
 Status DatasetArray::resolve_new(FieldState& field, const Definition& definition, Plan& plan) {
   FieldOptions& options = field.definition.options;
@@ -418,7 +340,7 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
   const std::uint64_t element = definition.element_bytes;
   Shape& chunk = field.resolved.chunk_shape;
   const std::uint64_t of_boxes =
-      box_chunk_length(definition, options, !plan.component_bounds.empty());
+      chunks_by_boxes(definition, options, !plan.component_bounds.empty());
   if (of_boxes > 0) plan.boxes = definition.boxes;
   chunk = !definition.chunk_shape.empty() ? definition.chunk_shape
           : options.chunk_shape           ? *options.chunk_shape
@@ -436,7 +358,9 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
   const Status made = prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr);
   field = std::move(fields.front());
   if (made.ok() && plan.boxes != nullptr) {
-    TAILRACE_TRY(encode_by_boxes(*plan.boxes, field.definition, field.resolved));
+    TAILRACE_TRY(encode_by_boxes(*plan.boxes, {}, chunk[0],
+                                 codec_request(field.definition, field.resolved),
+                                 options_.file.plugin_path, field.resolved.codec));
   }
   field.definition.options.bound = asked;
   TAILRACE_TRY(made);

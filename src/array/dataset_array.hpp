@@ -226,8 +226,6 @@ class DatasetArray final : private ArrayEngine {
   Result<FieldDefinition> define_new(const Definition& definition, Plan& plan) const;
   Status bound_components(const Definition& definition, FieldOptions& options, Plan& plan) const;
   Status resolve_new(FieldState& field, const Definition& definition, Plan& plan);
-  Status encode_by_boxes(const BoxSeries& boxes, const FieldDefinition& definition,
-                         ResolvedField& resolved, std::span<const double> bounds = {}) const;
   std::vector<double> component_ranges(std::size_t dataset) const;
   Status resolve_component_bounds(const ArrayFlush& flush);
   Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,

@@ -8,6 +8,7 @@
 #include "array/dataset_array.hpp"
 #include "codec/verify.hpp"
 #include "core/byte_stream.hpp"
+#include "field/box_codec.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "output/publish_fields.hpp"
 
@@ -241,7 +242,9 @@ Status DatasetArray::resolve_component_bounds(const ArrayFlush& flush) {
         bounds.push_back(
             absolute_bound(level.component_bounds[c], any ? least[c] : 0, any ? -least[n + c] : 0));
       }
-      TAILRACE_TRY(encode_by_boxes(*level.boxes, variables_[v].definition, resolved, bounds)
+      TAILRACE_TRY(encode_by_boxes(*level.boxes, bounds, resolved.chunk_shape[0],
+                                   codec_request(variables_[v].definition, resolved),
+                                   options_.file.plugin_path, resolved.codec)
                        .within(quoted(v)));
       level.absolute_bounds = std::move(bounds);
       return Status();
@@ -289,8 +292,11 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     const Level* const level = live_[open[i]].level.get();
     if (level == nullptr) continue;
     // Short of memory, chunks have one dimension: worse, and within the bound.
-    static_cast<void>(local_part(
-        [&] { return encode_by_boxes(*level->boxes, variables_[open[i]].definition, resolved); }));
+    static_cast<void>(local_part([&] {
+      return encode_by_boxes(*level->boxes, {}, resolved.chunk_shape[0],
+                             codec_request(variables_[open[i]].definition, resolved),
+                             options_.file.plugin_path, resolved.codec);
+    }));
   }
   return Status();
 }
@@ -400,19 +406,7 @@ Status DatasetArray::describe_at_root() {
         provenance(variable.definition, variable.resolved, variable.max_error);
     const Level* const level = live_[v].level.get();
     if (level != nullptr && !level->absolute_bounds.empty()) {
-      // tailrace_absolute_bound is the largest of them.
-      for (NamedAttribute& attribute : attributes) {
-        if (attribute.name == "tailrace_bound_mode") attribute.value = {std::string("component")};
-      }
-      // Which values these are of is said apart from what the program may change; HDF5 has no room
-      // for long attributes.
-      constexpr std::size_t kMostRuns = 2000;
-      std::vector<std::uint64_t> runs;
-      for (const BoxSeries::Run& run : level->boxes->runs) {
-        runs.insert(runs.end(), {run.n_boxes, n_elements(run.cells)});
-      }
-      if (runs.size() <= 2 * kMostRuns) attributes.push_back({"tailrace_component_runs", {runs}});
-      attributes.push_back({"tailrace_component_bounds", {level->absolute_bounds}});
+      describe_components(*level->boxes, level->absolute_bounds, attributes);
     }
     TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)
                      .within(quoted(v)));

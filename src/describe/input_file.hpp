@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,7 @@
 namespace tailrace {
 
 class Hdf5File;
+struct BoxSeries;
 
 /// How to read a file that does not describe itself.
 struct RawFormat {
@@ -57,6 +59,12 @@ class InputFile {
     static_cast<void>(field_index);
     static_cast<void>(chunk_index);
     return std::optional<EncodedBytes>();
+  }
+  /// What lies in a field of one dimension that is a plotfile's level; null: another field, or what
+  /// the file says of it does not fit together. Cost: reads the level's list of boxes.
+  virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) {
+    static_cast<void>(field_index);
+    return std::shared_ptr<const BoxSeries>();
   }
   /// The text attribute of an object; empty: there is none, or of another type.
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) {

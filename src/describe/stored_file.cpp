@@ -18,6 +18,7 @@
 #include "core/byte_stream.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "describe/paged_file.hpp"
+#include "describe/plotfile.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
@@ -155,6 +156,19 @@ class FileOverHdf5 final : public StoredFile {
       }
     }
     return objects;
+  }
+
+  Result<std::shared_ptr<const BoxSeries>> boxes_of(const StoredDataset& dataset) override {
+    std::shared_ptr<const BoxSeries> found;
+    if (dataset.shape.size() != 1 || level_data_name(dataset.path).empty()) return found;
+    const Hdf5Scope scope;
+    if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
+    TAILRACE_TRY(local_part([&] {
+      BoxSeries boxes = read_level_boxes(plain_file_.get(), dataset.path, dataset.shape[0]);
+      if (!boxes.runs.empty()) found = std::make_shared<const BoxSeries>(std::move(boxes));
+      return Status();
+    }));
+    return found;
   }
 
   std::string text_attribute(const std::string& object_path, const std::string& name) override {

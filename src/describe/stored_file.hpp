@@ -24,6 +24,8 @@
 
 namespace tailrace {
 
+struct BoxSeries;
+
 /// All datasets of a file, whatever they hold and wherever their data lie. Unlike of a
 /// concatenation's input (concat_input.hpp) nothing is refused: what cannot be read chunk by chunk
 /// is HDF5's own affair (StoredDataset::by_hdf5).
@@ -85,6 +87,8 @@ class StoredFile {
   virtual Result<std::vector<std::string>> read_texts(const StoredDataset& dataset,
                                                       const Slab& slab) = 0;
 
+  /// As InputFile::boxes_of().
+  virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(const StoredDataset& dataset) = 0;
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;

@@ -22,6 +22,8 @@
 
 namespace tailrace {
 
+struct FieldBoxes;
+
 /// A field as the application defines it; the same on every rank.
 struct FieldDefinition {
   std::string path;  ///< Absolute HDF5 path; missing groups are created.
@@ -33,6 +35,8 @@ struct FieldDefinition {
   std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
   /// Its chunks keep the filters that this dataset has: sources give them encoded (BoxSource).
   std::shared_ptr<const StoredDataset> as_stored = nullptr;
+  /// Boxes that lie in it one behind the other, which its chunks follow; null: it is an array.
+  std::shared_ptr<const FieldBoxes> boxes = nullptr;
   bool grows() const { return extendable || more_unlimited != 0; }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }

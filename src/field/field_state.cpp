@@ -10,6 +10,7 @@
 
 #include "codec/verify.hpp"
 #include "core/option_table.hpp"
+#include "field/box_codec.hpp"
 #include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
@@ -127,6 +128,13 @@ Status prepare_codec(const FieldDefinition& definition,
   }
   if (!codec.ok()) return codec.status().within(definition.name());
   resolved.codec = std::move(*codec);
+  std::span<const double> of_components;
+  if (definition.boxes != nullptr) {
+    of_components = definition.boxes->bounds;
+    TAILRACE_TRY(encode_by_boxes(*definition.boxes->series, of_components, resolved.chunk_shape[0],
+                                 request, plugin_path, resolved.codec)
+                     .within(definition.name()));
+  }
   const bool lossy = resolved.codec->lossy();
   if (lossy && request.guards.minmax && options.over_time) {
     return bad_field(definition, Code::unsupported,
@@ -135,8 +143,9 @@ Status prepare_codec(const FieldDefinition& definition,
   }
   // Lossy by its own settings (zfp,rate=8) and no bound asked: nothing is promised of finite
   // values.
-  const double promised =
-      options.bound.lossless() ? std::numeric_limits<double>::infinity() : request.absolute_bound;
+  const double promised = !of_components.empty()     ? std::ranges::max(of_components)
+                          : options.bound.lossless() ? std::numeric_limits<double>::infinity()
+                                                     : request.absolute_bound;
   resolved.absolute_bound = lossy ? promised : 0;
   resolved.pointwise_bound = lossy ? request.pointwise_bound : 0;
   resolved.verify =
@@ -203,7 +212,8 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 }
 
 Status check_definition(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored] = definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes] =
+      definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -268,13 +278,15 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 }
 
 std::string definition_text(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored] = definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes] =
+      definition;
   // One line, so that an error shows the whole definition.
   std::string of_options = agreed_text(options);
   std::replace(of_options.begin(), of_options.end(), '\n', ' ');
   return definition.name() + " " + std::string(dtype_name(dtype)) + " " + shape_text(shape) + " " +
          of_options + "unlimited=" + std::to_string(int{extendable}) + "," +
-         std::to_string(more_unlimited) + (as_stored != nullptr ? " as stored" : "") + "\n";
+         std::to_string(more_unlimited) + (as_stored != nullptr ? " as stored" : "") +
+         (boxes != nullptr ? " " + boxes_text(*boxes) : "") + "\n";
 }
 
 Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const LocalBoxes> fields,

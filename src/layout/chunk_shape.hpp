@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/box.hpp"
+#include "core/box_series.hpp"
 
 namespace tailrace {
 
@@ -55,17 +56,7 @@ Shape chunk_shape_of_least(const Shape& shape, std::uint64_t element_bytes,
 Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                      const Shape& cut_gcd = {});
 
-// --- Boxes one behind the other in an array of one dimension, as plotfiles have them: of each box
-// all cells of its first component, then of its second, and so on.
-
-struct BoxSeries {
-  struct Run {
-    std::uint64_t n_boxes = 0;
-    Shape cells;  ///< Of each of these boxes, slowest axis first; extents >= 1.
-  };
-  std::vector<Run> runs;
-  std::vector<std::string> components;  ///< Their names; at least one.
-};
+// --- Chunks of boxes that lie one behind the other, as plotfiles have them.
 
 /// The length of chunks none of which holds cells of two components of a box: it divides the cells
 /// of each box. The longest of at most `most` elements by which every chunk is a box or a slab of

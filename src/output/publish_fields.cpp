@@ -13,6 +13,7 @@
 
 #include "core/byte_stream.hpp"
 #include "core/version.hpp"
+#include "field/box_codec.hpp"
 #include "hdf5/hdf5_paths.hpp"
 
 namespace tailrace {
@@ -214,6 +215,10 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   if (field.definition.as_stored != nullptr) return update;
   if (first_step) {
     update.attributes = provenance(field.definition, field.resolved, max_error);
+    const FieldBoxes* const boxes = field.definition.boxes.get();
+    if (boxes != nullptr && !boxes->bounds.empty() && field.resolved.codec->lossy()) {
+      describe_components(*boxes->series, boxes->bounds, update.attributes);
+    }
   } else if (field.resolved.verify) {
     // Of what a dataset says about itself only this changes from entry to entry.
     update.attributes = {max_error_attribute(max_error)};

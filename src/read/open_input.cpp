@@ -120,6 +120,9 @@ class Hdf5Input final : public InputFile {
     TAILRACE_TRY(file_->bytes().read_at(chunk->extent.address, encoded.buffer.bytes()));
     return std::optional<EncodedBytes>(std::move(encoded));
   }
+  Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) override {
+    return file_->boxes_of(fields_[field_index]);
+  }
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     return file_->text_attribute(object_path, name);
   }

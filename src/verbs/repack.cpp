@@ -17,7 +17,9 @@
 #include <optional>
 #include <utility>
 
+#include "codec/verify.hpp"
 #include "exec/thread_team.hpp"
+#include "field/box_codec.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/one_file.hpp"
@@ -151,6 +153,16 @@ CmipChunks cmip_chunks(InputFile& input, const RepackRequest& request) {
   return cmip;
 }
 
+/// What lies in the fields that are plotfiles' levels. The same on every rank.
+Result<std::vector<std::shared_ptr<const BoxSeries>>> boxes_of_fields(InputFile& input) {
+  std::vector<std::shared_ptr<const BoxSeries>> boxes;
+  for (std::size_t f = 0; f < input.fields().size(); ++f) {
+    TAILRACE_TAKE(auto of_field, input.boxes_of(f));
+    boxes.push_back(std::move(of_field));
+  }
+  return boxes;
+}
+
 /// The repack of one file: the pieces live as long as the Writer needs them.
 class Repack {
  public:
@@ -173,6 +185,8 @@ class Repack {
 
  private:
   Status prepare();
+  Status settle_boxes();
+  Result<std::vector<double>> component_bounds(const PlannedField& planned);
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
   void carry_over(Writer& writer);
@@ -204,6 +218,7 @@ Status Repack::prepare() {
   TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
   FieldRequests fields = request_.fields;
   if (request_.cmip7) fields.cmip = cmip_chunks(*input_, request_);
+  TAILRACE_TAKE(fields.boxes, ranks_.settle(boxes_of_fields(*input_)));
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
@@ -211,6 +226,58 @@ Status Repack::prepare() {
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
   return ranks_.settle(comm_.is_root() ? check_output(request_) : Status());
+}
+
+/// The absolute bounds of a level's components, by the values of all ranks. Collective: an
+/// agreement and an allreduce; where a bound needs the range, the level is read once for it.
+Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned) {
+  const FieldDefinition& field = planned.definition;
+  const std::size_t n = planned.component_bounds.size();
+  const ChunkTiles tiles({field.shape, *field.options.chunk_shape}, {});
+  std::vector<ValueRange> ranges(n);
+  const auto look = [&]() -> Status {
+    const BoxChunks chunks(*planned.boxes, tiles.grid().chunk_shape[0]);
+    const DealtField dealt{tiles.grid().n_chunks(), field.raw_bytes()};
+    Buffer values(n_elements(tiles.grid().chunk_shape) * dtype_bytes(field.dtype));
+    if (!values.allocated()) return Status(Code::out_of_memory, "no memory to read a chunk");
+    for (const ChunkRun& run : deal_chunks({&dealt, 1}, comm_.rank(), comm_.n_ranks())) {
+      for (std::uint64_t chunk = run.first; chunk < run.end; ++chunk) {
+        const Box box = tiles.grid().clipped_box(chunk);
+        const auto bytes = values.bytes().first(box.n_elements() * dtype_bytes(field.dtype));
+        TAILRACE_TRY(reader_->read(planned.input_index, tiles, box, bytes));
+        ranges[chunks.part(chunk).component].merge(
+            value_range(field.dtype, bytes, field.options.fill_value));
+      }
+    }
+    return Status();
+  };
+  const bool needed = std::ranges::any_of(planned.component_bounds, &ErrorBound::needs_range);
+  const Status looked = needed ? local_part(look) : Status();
+  TAILRACE_TRY(comm_.agree(looked.ok() ? looked : looked.within(field.name())));
+  std::vector<double> least;
+  for (const ValueRange& range : ranges) least.push_back(range.least);
+  for (const ValueRange& range : ranges) least.push_back(-range.greatest);
+  if (needed) comm_.allreduce(std::span<double>(least), Reduction::min);
+  std::vector<double> bounds;
+  for (std::size_t c = 0; c < n; ++c) {
+    const bool any = least[c] <= -least[n + c];
+    bounds.push_back(
+        absolute_bound(planned.component_bounds[c], any ? least[c] : 0, any ? -least[n + c] : 0));
+  }
+  return bounds;
+}
+
+/// What the Writer must know of plotfiles' levels.
+Status Repack::settle_boxes() {
+  for (PlannedField& planned : report_.plan) {
+    if (planned.boxes == nullptr) continue;
+    FieldBoxes boxes{planned.boxes, {}};
+    if (!planned.component_bounds.empty()) {
+      TAILRACE_TAKE(boxes.bounds, component_bounds(planned));
+    }
+    planned.definition.boxes = std::make_shared<const FieldBoxes>(std::move(boxes));
+  }
+  return Status();
 }
 
 Status Repack::define_fields(Writer& writer) {
@@ -273,6 +340,7 @@ void Repack::carry_over(Writer& writer) {
 Status Repack::run() {
   const auto start = std::chrono::steady_clock::now();
   TAILRACE_TRY(prepare());
+  TAILRACE_TRY(settle_boxes());
   report_.options.expected_root_links =
       n_root_members(input_->fields(),
                      [](const StoredDataset& field) -> const std::string& { return field.path; });

@@ -8,6 +8,7 @@
 
 #include "core/options.hpp"
 #include "core/trace.hpp"
+#include "field/box_codec.hpp"
 #include "verbs/repack_plan.hpp"
 #include "verbs/report_fields.hpp"
 #include "verbs/verb_ranks.hpp"
@@ -109,7 +110,11 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
   visit("dtype", dtype_name(field.dtype));
   visit("shape", field.shape);
   visit("chunk_shape", field.chunk_shape);
-  visit("bound_mode", bound_mode_name(field.bound.mode));
+  const FieldBoxes* boxes =
+      repacked.planned != nullptr ? repacked.planned->definition.boxes.get() : nullptr;
+  const bool by_component = boxes != nullptr && !boxes->bounds.empty();
+  visit("bound_mode",
+        by_component ? std::string_view("component") : bound_mode_name(field.bound.mode));
   visit("bound_asked", field.bound.value);
   visit("max_error_over_bound", value_if(field.verified && field.bound_of_error() > 0,
                                          field.max_error / field.bound_of_error()));
@@ -129,6 +134,7 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
     }
     visit("candidates", candidates);
   }
+  if (by_component) visit("component_bounds", boxes->bounds);
   if (repacked.planned != nullptr) visit("kept_exact_because", repacked.planned->exact_reason);
 }
 

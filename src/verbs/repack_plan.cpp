@@ -9,6 +9,7 @@
 
 #include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
+#include "field/box_codec.hpp"
 #include "layout/chunk_shape.hpp"
 
 namespace tailrace::verbs {
@@ -176,6 +177,102 @@ Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ra
   return Status();
 }
 
+// --- plotfiles: chunks that follow boxes, and bounds of components
+
+struct ComponentBound {
+  std::string glob;
+  ErrorBound bound;
+};
+
+constexpr std::string_view component_entry = "component:";
+
+/// "component:density: bound=rel=1e-3"; names may have colons.
+Result<ComponentBound> parse_component_bound(const std::string& text) {
+  const std::string where = fmt::format("--field '{}'", text);
+  const auto wrong = [&](std::string_view why) {
+    return Status(Code::invalid_argument, fmt::format("{}: {}", where, why));
+  };
+  const std::string_view entry = std::string_view(text).substr(component_entry.size());
+  const std::size_t colon = entry.substr(0, entry.find('=')).rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return wrong("expected component:NAME:bound=MODE=VALUE");
+  }
+  ComponentBound component;
+  component.glob = entry.substr(0, colon);
+  TAILRACE_TAKE(const std::vector<KeyValue> pairs,
+                split_key_values(std::string(trimmed(entry.substr(colon + 1)))).within(where));
+  if (pairs.size() != 1 || pairs.front().first != "bound") {
+    return wrong("a component shares its dataset with others, and can have a bound= of its own");
+  }
+  FieldOptions trial;
+  TAILRACE_TRY(apply_field_option(pairs.front(), trial).within(where));
+  component.bound = trial.bound;
+  return component;
+}
+
+/// Each matches a component of a field that is written.
+Status check_components_match(std::span<const ComponentBound> wanted, const FieldRequests& requests,
+                              std::span<const StoredDataset> fields) {
+  for (const ComponentBound& component : wanted) {
+    std::string names;
+    bool found = false;
+    for (std::size_t f = 0; f < requests.boxes.size(); ++f) {
+      if (requests.boxes[f] == nullptr || !requests.selection.holds(fields[f].path)) continue;
+      for (const std::string& name : requests.boxes[f]->components) {
+        found = found || glob_matches(component.glob, name);
+        if (names.size() < 400) names += (names.empty() ? "" : ", ") + name;
+      }
+    }
+    if (found) continue;
+    return Status(
+        Code::invalid_argument,
+        names.empty()
+            ? "--field 'component:...' is for plotfiles, and this input has no level of one whose "
+              "boxes fit its data"
+            : fmt::format("--field 'component:{}' matches no component; there are: {}",
+                          component.glob, names));
+  }
+  return Status();
+}
+
+/// A level's chunks are slabs of its boxes, unless the user has said what chunks are.
+Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxSeries>& boxes,
+                    std::span<const ComponentBound> wanted, PlannedField& planned) {
+  FieldOptions& options = planned.definition.options;
+  std::vector<ErrorBound> bounds(boxes->components.size(), options.bound);
+  bool asked = false;
+  for (const ComponentBound& component : wanted) {
+    for (std::size_t c = 0; c < bounds.size(); ++c) {
+      if (!glob_matches(component.glob, boxes->components[c])) continue;
+      bounds[c] = component.bound;
+      asked = true;
+    }
+  }
+  if (asked) {
+    TAILRACE_TRY(check_component_bounds(planned.definition.name(), bounds, options));
+    planned.exact_reason.clear();
+    options.bound = bounds.size() == 1 ? bounds.front() : ErrorBound();
+    asked = bounds.size() > 1 &&
+            std::ranges::any_of(bounds, [](const ErrorBound& bound) { return !bound.lossless(); });
+  }
+  // The look at a sample, by which the Writer chooses, knows of no boxes.
+  if (asked || (chooses_codec(options) && !options.bound.lossless())) {
+    if (options.codec != yardstick_codec) options.codec_settings.clear();
+    options.codec = yardstick_codec;
+    options.codec_given = true;
+  }
+  const std::uint64_t length =
+      options.chunk_shape ? 0 : box_chunk_length(*boxes, field.value_bytes(), options, asked);
+  if (length > 0) {
+    options.chunk_shape = Shape{length};
+    planned.boxes = boxes;
+    if (asked) planned.component_bounds = std::move(bounds);
+  } else if (asked) {
+    planned.exact_reason = "components share chunks";
+  }
+  return Status();
+}
+
 struct Defaults {
   FieldOptions lossy;         ///< As --codec and --bound say.
   FieldOptions lossless;      ///< For what must stay exact.
@@ -183,6 +280,7 @@ struct Defaults {
   bool codec_given = false;   ///< For all that a bound does not leave exact.
   bool lossless_given = false;
   std::vector<FieldPattern> patterns;
+  std::vector<ComponentBound> components;
 };
 
 Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptions& file,
@@ -220,6 +318,11 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossless.bound_given = true;
   }
   for (const std::string& text : requests.per_field) {
+    if (text.starts_with(component_entry)) {
+      TAILRACE_TAKE(ComponentBound component, parse_component_bound(text));
+      defaults.components.push_back(std::move(component));
+      continue;
+    }
     TAILRACE_TAKE(FieldPattern pattern, parse_field_pattern(text));
     defaults.patterns.push_back(pattern);
   }
@@ -227,7 +330,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
 }
 
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
-                                const std::optional<CmipChunks>& cmip, int n_ranks) {
+                                const std::optional<CmipChunks>& cmip,
+                                const std::shared_ptr<const BoxSeries>& boxes, int n_ranks) {
   TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
   FieldDefinition& definition = planned.definition;
@@ -276,6 +380,8 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
         (protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given);
     asked.anything = asked.codec || !own.empty() || !options.bound.lossless();
     TAILRACE_TRY(choose_cmip_chunks(*cmip, field, asked, definition));
+  } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
+    TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
   return planned;
@@ -293,11 +399,14 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   std::vector<std::string> globs;
   for (const FieldPattern& pattern : defaults.patterns) globs.push_back(pattern.glob);
   TAILRACE_TRY(check_patterns_match(globs, "--field", fields));
+  TAILRACE_TRY(check_components_match(defaults.components, requests, fields));
 
   std::vector<PlannedField> plan;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (!requests.selection.holds(fields[f].path)) continue;
-    TAILRACE_TAKE(PlannedField planned, plan_field(fields[f], defaults, requests.cmip, n_ranks));
+    const auto boxes = f < requests.boxes.size() ? requests.boxes[f] : nullptr;
+    TAILRACE_TAKE(PlannedField planned,
+                  plan_field(fields[f], defaults, requests.cmip, boxes, n_ranks));
     planned.input_index = f;
     plan.push_back(std::move(planned));
   }

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,8 @@ struct FieldRequests {
   std::vector<std::string> per_field;  ///< "GLOB:key=value,..."; later ones win.
   FieldSelection selection;            ///< Those to write.
   std::optional<CmipChunks> cmip;      ///< --cmip7.
+  /// What lies in each of the input's fields, of plotfiles; null: an array. Empty: none is known.
+  std::vector<std::shared_ptr<const BoxSeries>> boxes;
 };
 
 /// One field of the output.
@@ -42,7 +45,10 @@ struct PlannedField {
   std::size_t input_index = 0;  ///< Into InputFile::fields().
   FieldDefinition definition;   ///< With its chunk shape.
   std::string exact_reason;     ///< Why a global bound was not applied: "integers", ...
-  bool lossy_before = false;    ///< The input's values carry an earlier loss already.
+  /// By which its chunks are cut; null: by none.
+  std::shared_ptr<const BoxSeries> boxes;
+  std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
+  bool lossy_before = false;                 ///< The input's values carry an earlier loss already.
 };
 
 /// Decide for every selected field. Pure: the same on every rank.
