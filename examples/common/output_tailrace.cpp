@@ -46,12 +46,8 @@ class TailraceOutput final : public StepOutput {
   void compute_end() override { tailrace_file_compute_end(file_->handle()); }
   void background_begin() override { tailrace_file_background_begin(file_->handle()); }
   void background_end() override { tailrace_file_background_end(file_->handle()); }
-  void idle_until(const std::function<bool()>& done, const std::function<void()>&) override {
-    auto ask = [](void* user) -> int {
-      return (*static_cast<std::function<bool()>*>(user))() ? 1 : 0;
-    };
-    std::function<bool()> question = done;
-    tailrace_file_idle_until(file_->handle(), ask, &question);
+  void idle_until(const std::function<bool()>& done, const std::function<void()>& wait) override {
+    file_->idle_until(done, wait);
   }
 
  protected:

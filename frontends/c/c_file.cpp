@@ -325,8 +325,17 @@ void tailrace_file_idle(tailrace_file* file, double seconds) {
 
 void tailrace_file_idle_until(tailrace_file* file, tailrace_done_callback done, void* user) {
   if (done == nullptr) return;
+  tailrace_file_idle_or_wait(file, done, nullptr, user);
+}
+
+void tailrace_file_idle_or_wait(tailrace_file* file, tailrace_done_callback done,
+                                tailrace_wait_callback wait, void* user) {
+  if (done == nullptr) return;
   tailrace::lend(file, [&](tailrace::Writer& writer) {
-    writer.idle(std::numeric_limits<double>::infinity(), [&] { return done(user) != 0; });
+    std::function<void()> waiting;
+    if (wait != nullptr) waiting = [&] { wait(user); };
+    writer.idle(
+        std::numeric_limits<double>::infinity(), [&] { return done(user) != 0; }, waiting);
   });
 }
 

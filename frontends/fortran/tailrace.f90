@@ -113,13 +113,17 @@ module tailrace
     !> Whether what the program waits for has happened; see idle_until().
     logical function tailrace_done()
     end function tailrace_done
+    !> Sleeps until that; see idle_until().
+    subroutine tailrace_wait()
+    end subroutine tailrace_wait
   end interface
-  public :: tailrace_done
+  public :: tailrace_done, tailrace_wait
 
   public :: tailrace_version, tailrace_error_name
 
   !> What idle_until() asks: one thread at a time calls Tailrace, so that one is enough.
   procedure(tailrace_done), pointer :: asked => null()
+  procedure(tailrace_wait), pointer :: sleeper => null()
 
   interface
     function c_file(path, opens, comm, options, file) bind(C, name="tailrace_fortran_file")
@@ -210,11 +214,11 @@ module tailrace
       type(c_ptr), value :: file
       real(c_double), value :: seconds
     end subroutine c_idle
-    subroutine c_idle_until(file, done, user) bind(C, name="tailrace_file_idle_until")
+    subroutine c_idle_or_wait(file, done, wait, user) bind(C, name="tailrace_file_idle_or_wait")
       import
       type(c_ptr), value :: file, user
-      type(c_funptr), value :: done
-    end subroutine c_idle_until
+      type(c_funptr), value :: done, wait
+    end subroutine c_idle_or_wait
     function c_reader(path, comm, options, reader) bind(C, name="tailrace_fortran_reader")
       import
       character(kind=c_char), intent(in) :: path(*), options(*)
@@ -602,13 +606,21 @@ contains
     call c_idle(file%handle, seconds)
   end subroutine file_idle
 
-  !> The same until done() says so, which must not call Tailrace.
-  subroutine file_idle_until(file, done)
+  !> The same until done() says so, which must not call Tailrace. wait(), if there is one, is called
+  !! once at most, when Tailrace has no more use for the thread, and sleeps until done() would.
+  subroutine file_idle_until(file, done, wait)
     class(tailrace_file), intent(in) :: file
     procedure(tailrace_done) :: done
+    procedure(tailrace_wait), optional :: wait
     asked => done
-    call c_idle_until(file%handle, c_funloc(ask), c_null_ptr)
+    if (present(wait)) then
+      sleeper => wait
+      call c_idle_or_wait(file%handle, c_funloc(ask), c_funloc(sleep_on), c_null_ptr)
+    else
+      call c_idle_or_wait(file%handle, c_funloc(ask), c_null_funptr, c_null_ptr)
+    end if
     asked => null()
+    sleeper => null()
   end subroutine file_idle_until
 
   function ask(user) bind(C, name="tailrace_fortran_ask") result(yes)
@@ -617,6 +629,11 @@ contains
     yes = merge(1_c_int, 0_c_int, asked())
     if (c_associated(user)) yes = 1
   end function ask
+
+  subroutine sleep_on(user) bind(C, name="tailrace_fortran_sleep")
+    type(c_ptr), value :: user
+    if (.not. c_associated(user)) call sleeper()
+  end subroutine sleep_on
 
   ! --- readers
 

@@ -456,7 +456,7 @@ TAILRACE_API tailrace_error tailrace_file_end_step(tailrace_file* file,
  *   prepare();
  *   tailrace_file_compute_end(file);
  *   start_device();
- *   tailrace_file_idle_until(file, device_is_done, NULL);   // Tailrace encodes meanwhile
+ *   tailrace_file_idle_or_wait(file, device_is_done, wait_for_device, NULL);  // Tailrace encodes
  *   tailrace_file_background_begin(file);
  *   exchange_halos();                                // no write is started meanwhile
  *   tailrace_file_background_end(file);
@@ -479,10 +479,20 @@ TAILRACE_API void tailrace_file_background_end(tailrace_file* file);
 TAILRACE_API void tailrace_file_idle(tailrace_file* file, double seconds);
 
 /* The same while the program waits for something: `done` is asked before every chunk and, when
- * there is nothing to encode, every 0.2 ms; returns once it answers other than 0. In every mode. */
+ * there is nothing to encode, every 0.2 to 1 ms; returns once it answers other than 0. In every
+ * mode. */
 typedef int (*tailrace_done_callback)(void* user);
 TAILRACE_API void tailrace_file_idle_until(tailrace_file* file, tailrace_done_callback done,
                                            void* user);
+
+/* The same where the program has a call that sleeps until what it waits for has happened (as
+ * cudaStreamSynchronize, MPI_Wait, a condition variable): `wait`, called once at most, as soon as
+ * Tailrace has no more use for the thread before the next collective call. To ask thousands of
+ * times a second can cost more than the encoding, where somebody else computes on the same core.
+ * `wait` must not call Tailrace, nor throw. With NULL for it, as tailrace_file_idle_until. */
+typedef void (*tailrace_wait_callback)(void* user);
+TAILRACE_API void tailrace_file_idle_or_wait(tailrace_file* file, tailrace_done_callback done,
+                                             tailrace_wait_callback wait, void* user);
 
 /* Wait until the step that was handed over last is committed. In mode sync it is already.
  * Collective.

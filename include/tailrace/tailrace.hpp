@@ -391,24 +391,16 @@ class File {
   template <class Done>
   requires std::predicate<Done&>
   void idle_until(Done&& done) {
-    struct Call {
-      std::remove_reference_t<Done>* done;
-      std::exception_ptr thrown;
-
-      static int ask(void* user) noexcept {
-        auto& self = *static_cast<Call*>(user);
-        if (self.thrown) return 1;
-        try {
-          return (*self.done)() ? 1 : 0;
-        } catch (...) {
-          self.thrown = std::current_exception();
-          return 1;
-        }
-      }
-    } call{&done, nullptr};
-    tailrace_file_idle_until(handle_.get(), &Call::ask, &call);
-    if (call.thrown) std::rethrow_exception(call.thrown);
+    struct None {
+      void operator()() const {}
+    };
+    lend(done, static_cast<None*>(nullptr));
   }
+  /// The same with a call that sleeps until then, for when Tailrace has no more use for the thread
+  /// (tailrace_file_idle_or_wait).
+  template <class Done, class Wait>
+  requires std::predicate<Done&> && std::invocable<Wait&>
+  void idle_until(Done&& done, Wait&& wait) { lend(done, &wait); }
 
   /// Collective. The File is empty afterwards, also when this throws; Fields are dead.
   void close() {
@@ -440,6 +432,38 @@ class File {
   tailrace_file* handle() const { return handle_.get(); }
 
  private:
+  /// What either throws ends the wait and is thrown on.
+  template <class Done, class Wait>
+  void lend(Done& done, Wait* wait) {
+    struct Call {
+      Done* done;
+      Wait* wait;
+      std::exception_ptr thrown;
+
+      static int ask(void* user) noexcept {
+        auto& self = *static_cast<Call*>(user);
+        if (self.thrown) return 1;
+        try {
+          return (*self.done)() ? 1 : 0;
+        } catch (...) {
+          self.thrown = std::current_exception();
+          return 1;
+        }
+      }
+      static void sleep(void* user) noexcept {
+        auto& self = *static_cast<Call*>(user);
+        try {
+          (*self.wait)();
+        } catch (...) {
+          self.thrown = std::current_exception();
+        }
+      }
+    } call{&done, wait, nullptr};
+    tailrace_file_idle_or_wait(handle_.get(), &Call::ask, wait != nullptr ? &Call::sleep : nullptr,
+                               &call);
+    if (call.thrown) std::rethrow_exception(call.thrown);
+  }
+
   struct Abandon {
     void operator()(tailrace_file* file) const noexcept { tailrace_file_abandon(file); }
   };

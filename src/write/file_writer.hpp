@@ -47,7 +47,8 @@ class FileWriter final : public Writer {
   Result<StepReport> end_step() override;
   Result<std::optional<StepReport>> wait() override;
   void mark(Lane lane, bool begins) override;
-  void idle(double seconds, const std::function<bool()>& done) override;
+  void idle(double seconds, const std::function<bool()>& done,
+            const std::function<void()>& wait) override;
   Status close() override;
   void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
   void on_log(LogCallback callback) override;
@@ -112,6 +113,7 @@ class FileWriter final : public Writer {
   std::vector<std::size_t> last_field_indices_;  ///< with what all ranks came to.
   std::shared_ptr<const Ownership> last_ownership_;
   std::uint64_t least_threads_ = 1;  ///< Of any rank, as of the last step that was settled.
+  bool needs_main_lane();
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
   std::uint64_t last_claimed_bytes_ = 0;   ///< By this rank's chunks in the last step.

@@ -89,8 +89,12 @@ class Writer {
   virtual void mark(Lane lane, bool begins) = 0;
   /// Modes async and in_situ: the application's thread is idle until `done`, and for `seconds` at
   /// most; encode what fits. Without `done` it returns as soon as nothing is left to encode.
+  /// @param wait  called once, if at all, as soon as nothing is left for this thread to do: it
+  ///              returns when `done` would say so, and saves asking, which takes the core from
+  ///              whoever computes on it.
   /// Not collective.
-  virtual void idle(double seconds, const std::function<bool()>& done) = 0;
+  virtual void idle(double seconds, const std::function<bool()>& done,
+                    const std::function<void()>& wait = {}) = 0;
 
   /// End a step that is still open, commit, close. Collective. The object is unusable afterwards.
   virtual Status close() = 0;

@@ -126,12 +126,21 @@ void FileWriter::mark(Lane lane, bool begins) {
 
 /// Encode while the application is idle. Where a chunk was under way when the idle time ended, the
 /// delay is counted: exactly where the end was told, at most where it was only found out.
-void FileWriter::idle(double seconds, const std::function<bool()>& done) {
+/// Whether the step under way may still want the application's thread before it is completed.
+bool FileWriter::needs_main_lane() {
+  if (flight_ == nullptr) return false;
+  if (output_.tail().needs_service()) return true;
+  return options_.mode == StepMode::in_situ && flight_->executor->waits_for_encoding();
+}
+
+void FileWriter::idle(double seconds, const std::function<bool()>& done,
+                      const std::function<void()>& wait) {
   const double start_s = clock_.now_s();
   const double end_s = start_s + seconds;
   const FineTimers fine;
   idle_.enter(start_s);
   bool over = false;
+  bool waited = false;
   while (!over) {
     const double now_s = clock_.now_s();
     if ((done && done()) || now_s >= end_s) break;
@@ -149,9 +158,14 @@ void FileWriter::idle(double seconds, const std::function<bool()>& done) {
       }
       if (!done) break;  // nothing that is left fits
     }
+    const bool needed = needs_main_lane();
+    if (wait && !needed && !std::exchange(waited, true)) {
+      wait();
+      continue;
+    }
     // A long wait is asked about rarely, a short one often: its end is found 5 % late at most.
     const std::chrono::duration<double> nap(
-        std::clamp(kNapShare * (now_s - start_s), 10e-6, 200e-6));
+        std::clamp(kNapShare * (now_s - start_s), 10e-6, needed ? 200e-6 : 1e-3));
     std::this_thread::sleep_for(nap);
   }
   idle_.leave(clock_.now_s());

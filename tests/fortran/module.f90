@@ -287,6 +287,10 @@ contains
     after_three = asked_times >= 3
   end function after_three
 
+  subroutine sleep_till_three()
+    asked_times = 2
+  end subroutine sleep_till_three
+
   subroutine steps_beside_the_program()
     type(tailrace_file) :: file
     type(tailrace_field) :: field
@@ -313,6 +317,9 @@ contains
         asked_times = 0
         call file%idle_until(after_three)
         call expect(asked_times >= 3, 'idle_until')
+        asked_times = 0
+        call file%idle_until(after_three, sleep_till_three)
+        call expect(asked_times == 3, 'idle_until that waits')
       end do
       call file%wait(report)
       call expect(report%is_there == 1 .and. report%step_index == 2, 'wait')

@@ -254,6 +254,42 @@ TEST_P(HandOverSteps, OddIdleTimes) {
   expect_steps(path_, "/u", {0, 1, 2, 3});
 }
 
+/// Who waits by himself is not asked again and again, but only once all chunks are encoded.
+TEST_P(HandOverSteps, SleepsWhenNothingIsLeftForTheThread) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  run_in_situ(n_ranks(), path_, mode() + ",codec=deflate,chunk=8x16", nullptr,
+              [&](InSituRank& rank) {
+                Writer& writer = *rank.writer;
+                for (std::uint64_t step = 0; step < 4; ++step) {
+                  ASSERT_TRUE(rank.end_step(step).ok());
+                  int n_asked = 0;
+                  int n_waited = 0;
+                  bool over = false;
+                  const auto done = [&] { return ++n_asked, over; };
+                  writer.idle(infinity, done, [&] { over = ++n_waited > 0; });
+                  EXPECT_EQ(n_waited, 1);
+                  n_asked = 0;
+                  writer.idle(infinity, done, [&] { ++n_waited; });
+                  EXPECT_EQ(n_asked, 1);
+                  EXPECT_EQ(n_waited, 1);
+                  // One that returns too early is not called again.
+                  over = false;
+                  writer.idle(
+                      infinity, [&] { return ++n_asked > 5; }, [&] { ++n_waited; });
+                  EXPECT_EQ(n_waited, 2);
+                  EXPECT_EQ(n_asked, 6);
+                  const auto report = writer.wait();
+                  ASSERT_TRUE(report.ok());
+                  ASSERT_TRUE(report->has_value());
+                  const bool on_this_thread = mode().find("in_situ") != std::string::npos;
+                  EXPECT_EQ((*report)->idle_encode_s > 0, on_this_thread);
+                  EXPECT_EQ((*report)->n_delayed_obstacles, 0U);
+                }
+                EXPECT_TRUE(writer.close().ok());
+              });
+  expect_steps(path_, "/u", {0, 1, 2, 3});
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, HandOverSteps,
                          testing::Combine(testing::Values("mode=async", "mode=in_situ"),
                                           testing::Values(1, 2, 3)),
@@ -275,6 +311,10 @@ TEST(HandOverSyncMode, IdleTimeOnlyWaits) {
       int n_asked = 0;
       rank.writer->idle(10, [&] { return ++n_asked == 3; });
       EXPECT_EQ(n_asked, 3);
+      int n_waited = 0;
+      rank.writer->idle(
+          10, [&] { return n_waited == 1; }, [&] { ++n_waited; });
+      EXPECT_EQ(n_waited, 1);
       rank.writer->idle(1e9, {});
       const auto waited = rank.writer->wait();
       ASSERT_TRUE(waited.ok());
