@@ -44,6 +44,10 @@ CONFIGURATIONS = {
               "hidden whole, so nothing can be gained over it but what hand-over costs."),
     "cosmo-2": ("cosmo", "--grid 64 --steps 12 --start 0.3 --end 0.9", 2, 2,
                 "The same, two ranks."),
+    "cosmo-short": ("cosmo", "--grid 32 --steps 60 --start 0.3 --end 0.9", 2, 2,
+                    "An eighth of the cells: an iteration takes a few ms."),
+    "cosmo-long": ("cosmo", "--grid 128 --steps 6 --start 0.3 --end 0.9", 2, 2,
+                   "Eight times the cells: an iteration takes half a second."),
     "plasma": ("plasma", "--nx 256 --ny 256 --steps 8 --thermal 0.01", 1, 1,
                "Each step writes all electrons: at 100 MB/s a raw step takes longer than its "
                "computation, so that no output without compression can be hidden."),
