@@ -207,7 +207,7 @@ class Hdf5Program(jobs.Hdf5Program):
         self.expectation = jobs.flushes_expected(self.n_steps + self.MORE)
 
     def words(self, programs, folder):
-        return ["env", f"LD_PRELOAD={programs.hdf5_front}", *super().words(programs, folder)]
+        return ["env", f"LD_PRELOAD={programs.preloaded_front('')}", *super().words(programs, folder)]
 
     def next_run(self, programs, folder, seen):
         there = self.expectation.levels["/a"].get(seen.get("/a"), 0) \
@@ -215,7 +215,7 @@ class Hdf5Program(jobs.Hdf5Program):
         more = min(there, self.n_steps) + self.MORE
         if not there:    # As its user does: what has no step is made anew.
             (folder / "out" / self.name_of_file).unlink(missing_ok=True)
-        return ["env", f"LD_PRELOAD={programs.hdf5_front}",
+        return ["env", f"LD_PRELOAD={programs.preloaded_front('')}",
                 *self.program_words(programs, folder, more)], more
 
 

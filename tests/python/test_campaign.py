@@ -64,3 +64,17 @@ def test_crashes_of_programs_on_hdf5(tmp_path):
 def test_faults(tmp_path):
     rows = campaign(tmp_path, "faults", "--most", 24, "--stops", 0)
     assert sum(row["runs"] for row in rows) == 24
+
+
+def test_jobs_on_several_nodes_name_their_programs(tmp_path):
+    """tests/nodes/kills.py runs where there is a cluster, so seldom: its jobs are those of here."""
+    sys.path.insert(0, str(ROOT / "tests" / "nodes"))
+    import kills
+    programs = kills.jobs.Programs(program())
+    built = [job for job in kills.all_jobs() if job.is_built(programs)]
+    assert len(built) >= 10
+    for job in built:
+        words = [str(word) for word in job.words(programs, tmp_path)]
+        name = kills.program_of(job, words)
+        (path,) = [word for word in words if word.endswith("/" + name)]
+        assert pathlib.Path(path).exists()
