@@ -1,9 +1,15 @@
-// Reading an array in boxes that its stored chunks do not fit: tiles, and several boxes at a time.
+// In what order, and by which rank, the chunks of arrays are worked on: tiles, and the deal.
 //
+// Tiles are for reading an array in boxes that its stored chunks do not fit.
 // A stored chunk that many boxes cross would be decoded for each of them, and the boxes between two
 // that share it may need more memory than there is. So boxes are taken tile by tile (a tile: as
 // many boxes as one stored chunk reaches over in each dimension), and as many boxes of a tile as
 // memory allows are read as one.
+//
+// The deal needs no communication. Every field is spread evenly: rank r takes the r-th run of
+// n_chunks / n_ranks chunks, so that each rank meets every kind of data and no rank gets all of the
+// slow field. What is left over (fewer chunks than ranks, per field) is dealt contiguously by bytes
+// over all fields' left-overs. Both are closed formulas: O(fields + own chunks) work a rank.
 
 #pragma once
 
@@ -11,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/box.hpp"
 #include "core/buffer.hpp"
@@ -18,6 +25,9 @@
 #include "describe/input_file.hpp"
 
 namespace tailrace::verbs {
+
+/// A whole number of chunks that makes reads of some MiB; `chunk_shape` may be empty (no chunks).
+Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype);
 
 /// The order in which the chunks of a grid are best read from an array stored in other chunks:
 /// row-major over tiles, and row-major within each. Where no stored chunk reaches over several
@@ -57,5 +67,20 @@ class TileReader {
   std::optional<Box> held_;  ///< What `values_` holds of that field.
   Buffer values_;
 };
+
+struct DealtField {
+  std::uint64_t n_chunks = 0;
+  std::uint64_t raw_bytes = 0;
+};
+
+/// Consecutive chunks of one field in the order in which they are dealt: positions [first, end).
+struct ChunkRun {
+  std::size_t field_index = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+/// The runs of this rank, in field order. Over all ranks, every chunk is dealt exactly once.
+std::vector<ChunkRun> deal_chunks(std::span<const DealtField> fields, int rank, int n_ranks);
 
 }  // namespace tailrace::verbs

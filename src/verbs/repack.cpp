@@ -1,6 +1,6 @@
 // How a file is repacked.
 //
-// Every rank opens the input by itself and owns whole chunks of the output (chunk_deal.hpp), which
+// Every rank opens the input by itself and owns whole chunks of the output (chunk_tiles.hpp), which
 // the Writer pulls through a BoxSource when it is ready for them: nothing is ever held but the
 // chunks in flight. All ranks check the same request, so that a wrong one needs no communication;
 // what only one rank can see (its own opening of the input) is settled before anything collective
@@ -25,7 +25,6 @@
 #include "hdf5/one_file.hpp"
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
-#include "verbs/chunk_deal.hpp"
 #include "verbs/chunk_tiles.hpp"
 
 namespace tailrace::verbs {

@@ -19,7 +19,7 @@
 #include "describe/netcdf_classic_copy.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/one_file.hpp"
-#include "verbs/chunk_deal.hpp"
+#include "verbs/chunk_tiles.hpp"
 #include "verbs/verify_concat.hpp"
 
 namespace tailrace::verbs {
@@ -27,8 +27,6 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as bytes");
 
-/// Reads of about this size amortise the call; two of them are held at a time.
-constexpr std::uint64_t read_bytes = 4U << 20;
 /// What is read of the original at a time where its chunks reach over several of those.
 constexpr std::uint64_t tile_bytes = 64U << 20;
 
@@ -206,22 +204,6 @@ void share_findings(Comm& comm, std::vector<VerifyFinding>& findings) {
   Bytes merged(mine.begin(), mine.end());
   comm.broadcast(merged, 0);
   std::copy(merged.begin(), merged.end(), mine.begin());
-}
-
-/// A whole number of chunks that makes reads of some MiB; `chunk_shape` may be empty (no chunks).
-Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
-  Shape box(shape.size(), 1);
-  for (std::size_t d = 0; d < shape.size() && d < chunk_shape.size(); ++d) {
-    box[d] = std::clamp<std::uint64_t>(chunk_shape[d], 1, std::max<std::uint64_t>(shape[d], 1));
-  }
-  // Whole chunks are joined along the fastest dimensions first, where they lie side by side.
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    const std::uint64_t now_bytes = n_elements(box) * dtype_bytes(dtype);
-    if (now_bytes >= read_bytes || box[d] >= shape[d]) continue;
-    const std::uint64_t times = std::max<std::uint64_t>(read_bytes / now_bytes, 1);
-    box[d] = std::min(box[d] * times, shape[d]);
-  }
-  return box;
 }
 
 /// Least and greatest value of the originals of those tasks that need them. Collective.
