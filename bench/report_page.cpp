@@ -8,65 +8,14 @@
 
 #include "cli/cli_common.hpp"
 #include "core/version.hpp"
+#include "report/html_page.hpp"
 #include "report_figures.hpp"
 
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* head =
-    R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>tailrace bench</title>
-<style>
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; background: #fff;
-       max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
-p.note, caption, footer { color: #5a6775; font-size: .9rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.2rem; }
-dt { color: #5a6775; } dd { margin: 0; }
-figure { margin: 1rem 0; overflow-x: auto; } svg { max-width: 100%; height: auto; }
-div.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .3rem; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #e3e8ed; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 2px solid #b8c2cc; }
-</style></head><body>
-)";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
-std::string fact(std::string_view name, std::string_view text) {
-  return fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(text));
-}
-
-std::string table(std::string_view caption, const std::vector<std::string>& heads,
-                  const std::vector<std::vector<std::string>>& rows) {
-  std::string out =
-      fmt::format("<div class=\"wide\"><table><caption>{}</caption><thead><tr>", escaped(caption));
-  for (const std::string& one : heads) out += "<th>" + escaped(one) + "</th>";
-  out += "</tr></thead><tbody>\n";
-  for (const std::vector<std::string>& row : rows) {
-    out += "<tr>";
-    for (const std::string& cell : row) out += "<td>" + escaped(cell) + "</td>";
-    out += "</tr>\n";
-  }
-  return out + "</tbody></table></div>\n";
-}
+using report::html_fact;
+using report::html_table;
 
 /// The drawing, or nothing if there is nothing to draw.
 Status add_figure(const chart::Figure& figure, std::string& page) {
@@ -89,25 +38,27 @@ std::string facts_text(const Sweep& sweep, const BenchOptions& options, const Wo
   const auto n_ranks = sweep.points.front().document["ranks"].get<std::uint64_t>();
   const MachineFacts& machine = sweep.machine;
   std::string out = "<dl>\n";
-  out += fact("Data", work.source);
-  out += fact("S, uncompressed bytes of all ranks",
-              fmt::format("{} in {}, checksum {:016x}", cli::size_text(work.raw_bytes),
-                          cli::counted(work.fields.size(), "field"), work.checksum));
-  out += fact("W, what the storage takes", bandwidths + " (no suffix: all ranks together)");
-  out += fact("R, counted runs of each method",
-              fmt::format("{}, in turn, after a checked warm-up; medians", options.n_repeats));
-  out += fact("Error bounds", bounds);
-  out += fact("Ranks", fmt::format("{}, {} each, {} each", n_ranks,
-                                   cli::counted(options.n_threads, "encode thread"),
-                                   cli::counted(work.chunks_per_rank, "chunk")));
-  out += fact("fsync", options.fsync ? "inside the time" : "off");
-  out += fact("Machine", fmt::format("{}, {} cores, {:.0f} GiB, {}; load average {:.1f} before",
-                                     machine.processor, machine.n_cores, machine.memory_gib,
-                                     machine.kernel, machine.load_average));
-  out += fact("File system", machine.file_system);
-  out += fact("Versions", fmt::format("tailrace {}, HDF5 {}, {}, {}", std::string(version_text),
-                                      machine.hdf5, machine.mpi, machine.compiler));
-  return out + fact("Date", machine.date) + "</dl>\n";
+  out += html_fact("Data", work.source);
+  out += html_fact("S, uncompressed bytes of all ranks",
+                   fmt::format("{} in {}, checksum {:016x}", cli::size_text(work.raw_bytes),
+                               cli::counted(work.fields.size(), "field"), work.checksum));
+  out += html_fact("W, what the storage takes", bandwidths + " (no suffix: all ranks together)");
+  out += html_fact("R, counted runs of each method",
+                   fmt::format("{}, in turn, after a checked warm-up; medians", options.n_repeats));
+  out += html_fact("Error bounds", bounds);
+  out += html_fact("Ranks", fmt::format("{}, {} each, {} each", n_ranks,
+                                        cli::counted(options.n_threads, "encode thread"),
+                                        cli::counted(work.chunks_per_rank, "chunk")));
+  out += html_fact("fsync", options.fsync ? "inside the time" : "off");
+  out +=
+      html_fact("Machine", fmt::format("{}, {} cores, {:.0f} GiB, {}; load average {:.1f} before",
+                                       machine.processor, machine.n_cores, machine.memory_gib,
+                                       machine.kernel, machine.load_average));
+  out += html_fact("File system", machine.file_system);
+  out +=
+      html_fact("Versions", fmt::format("tailrace {}, HDF5 {}, {}, {}", std::string(version_text),
+                                        machine.hdf5, machine.mpi, machine.compiler));
+  return out + html_fact("Date", machine.date) + "</dl>\n";
 }
 
 std::string rows_table(const SweepPoint& point, std::uint64_t raw_bytes) {
@@ -131,11 +82,11 @@ std::string rows_table(const SweepPoint& point, std::uint64_t raw_bytes) {
              : "",
          row.model_s > 0 ? fmt::format("{:.3f}", row.model_s) : ""});
   }
-  return table(fmt::format("{}, W {}", error_bound_text(point.setting.bound),
-                           bandwidth_text(point.setting.bandwidth)),
-               {"method", "median s", "spread", "ratio", "encode s", "write s", "wait s",
-                "overflow", "overhead", "model s"},
-               cells);
+  return html_table(fmt::format("{}, W {}", error_bound_text(point.setting.bound),
+                                bandwidth_text(point.setting.bandwidth)),
+                    {"method", "median s", "spread", "ratio", "encode s", "write s", "wait s",
+                     "overflow", "overhead", "model s"},
+                    cells);
 }
 
 Status add_predictions(const Sweep& sweep, const Workload& work, std::string& page) {
@@ -148,10 +99,10 @@ Status add_predictions(const Sweep& sweep, const Workload& work, std::string& pa
                      fmt::format("{:.1f} %", 100 * check.size_error_percentile_95()),
                      fmt::format("{:.1f} %", 100 * check.sampling_share())});
   }
-  page +=
-      table("Size of each chunk from a sample of it, before any calibration by earlier steps.",
-            {"codec", "bound", "chunks", "mean error", "95th percentile", "sampling / encode time"},
-            cells);
+  page += html_table(
+      "Size of each chunk from a sample of it, before any calibration by earlier steps.",
+      {"codec", "bound", "chunks", "mean error", "95th percentile", "sampling / encode time"},
+      cells);
   for (const PredictionCheck& check : sweep.predictions) {
     TAILRACE_TRY(add_figure(prediction_figure(check, work), page));
   }
@@ -171,7 +122,7 @@ Status add_space(const Sweep& sweep, std::string& page) {
            fmt::format("{:.2f} %", 100 * row.overflow_share),
            fmt::format("{:.2f} %", 100 * row.overhead_share), fmt::format("{:.3f}", row.seconds)});
     }
-    page += table(
+    page += html_table(
         fmt::format("{}, one write each, storage not limited",
                     error_bound_text(sweep.predictions[b].bound)),
         {"layout", "reserved / predicted", "chunks that overflow", "storage overhead", "s"}, cells);
@@ -189,8 +140,8 @@ Status can_draw() { return chart::figure_svg(chart::Figure{}).status(); }
 
 Result<std::string> report_page(const Sweep& sweep, const BenchOptions& options,
                                 const Workload& work) {
-  std::string page = head;
-  page += "<h1>tailrace bench</h1>\n" + facts_text(sweep, options, work);
+  std::string page = report::html_head("tailrace bench");
+  page += facts_text(sweep, options, work);
   page += "<h2>Time by method</h2>\n";
   for (std::size_t first = 0; first < sweep.points.size();) {
     std::size_t last = first;
