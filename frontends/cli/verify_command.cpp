@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "report/verify_page.hpp"
 #include "report/verify_text.hpp"
 #include "verbs/verify_concat.hpp"
 #include "verbs/verify_files.hpp"
@@ -17,6 +18,7 @@ struct VerifyArguments {
   std::vector<std::string> more_files;  ///< Its inputs, after original and compressed.
   std::string plugin_path;
   std::string json_path;
+  std::string report_path;
   bool quiet = false;
 };
 
@@ -29,6 +31,8 @@ Examples:
   mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
       a file that another tool wrote, against a bound given here
   tailrace verify a.h5 b.h5 --bound psnr=80 --field 'density:bound=abs=1e-6'
+  mpiexec -n 4 tailrace verify run.nc small.nc --report small.html
+      a page of what the errors do: bias, correlation, distribution, maps, spectra
   mpiexec -n 4 tailrace verify --concat all.h5 -i list.txt
       whether all.h5 is the concatenation of the files of the list, element for element
 
@@ -73,6 +77,14 @@ verbs::VerifyConcatRequest concat_request_of(const VerifyArguments& arguments) {
   return request;
 }
 
+bool is_page(const std::string& path) { return path.ends_with(".html"); }
+
+/// What --report writes; empty: nothing was asked for.
+std::string report_document(const std::string& path, const verbs::VerifyReport& report) {
+  if (path.empty()) return "";
+  return is_page(path) ? verify_page(report) : json_text(json_of(report));
+}
+
 int run_verify(Session& session, const VerifyArguments& arguments) {
   ProgressBar bar("verify", session.speaks() && !arguments.quiet);
   const verbs::VerbRanks ranks = session.for_verb(arguments.quiet, bar);
@@ -87,9 +99,14 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
                    {},
                    report->ok() ? exit_done : exit_check_failed};
     }
+    Status written;
+    ReportFile page;
+    TAILRACE_TRY(session.settle(page.open(arguments.report_path, session.speaks())));
     const Result<verbs::VerifyReport> report = verbs::verify_files(ranks, arguments.files);
     bar.clear();
     if (!report.ok()) return report.status();
+    if (session.speaks()) written = page.finish(report_document(arguments.report_path, *report));
+    TAILRACE_TRY(session.settle(written));
     return Shown{verify_text(*report),
                  json_text(json_of(*report)),
                  {},
@@ -103,16 +120,23 @@ void check_verify(const VerifyArguments& verify) {
                             !verify.files.selection.only.empty() ||
                             !verify.files.selection.exclude.empty() ||
                             !verify.files.raw_format.empty();
-  const bool concat_options = !verify.concat.list_path.empty() ||
-                              !verify.concat.key_names.empty() || !verify.concat.memory.empty();
+  const bool concat_options = !verify.concat.list_path.empty() || !verify.concat.key_names.empty();
+  const bool with_report = !verify.report_path.empty();
   if (!verify.concat.output.empty()) {
-    if (!pair_options) return;
-    throw CLI::ValidationError("--concat", "excludes --bound, --field, --only, --exclude, --raw");
+    if (!pair_options && !with_report) return;
+    throw CLI::ValidationError("--concat",
+                               "excludes --bound, --field, --only, --exclude, --raw, --report");
   }
   if (verify.files.original.empty()) throw CLI::RequiredError("ORIGINAL");
   if (verify.files.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
   if (!verify.more_files.empty()) throw CLI::ExtrasError(verify.more_files);
-  if (concat_options) throw CLI::ValidationError("--list, --key, --memory", "need --concat");
+  if (concat_options) throw CLI::ValidationError("--list, --key", "need --concat");
+  if (with_report && !is_page(verify.report_path) && !verify.report_path.ends_with(".json")) {
+    throw CLI::ValidationError("--report", "expected a name that ends with .html or .json");
+  }
+  if (!verify.concat.memory.empty() && !with_report) {
+    throw CLI::ValidationError("--memory", "needs --concat or --report");
+  }
 }
 
 }  // namespace
@@ -134,8 +158,6 @@ Command add_verify(CLI::App& app) {
          "The inputs, one path a line; '-' is standard input.");
   concat("-k,--key", verify.concat.key_names, "NAMES",
          "Columns that identify an event, as given to concat, to check key datasets by.");
-  concat("--memory", verify.concat.memory, "SIZE",
-         "What each rank may hold of rows and open files. Default 256MiB.");
   const Group checks(sub, "What to check");
   checks("-b,--bound", verify.files.bound, "MODE=VALUE",
          "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
@@ -147,8 +169,19 @@ Command add_verify(CLI::App& app) {
   input.raw(verify.files.raw_format, "The original");
   input.follow_external(verify.files.follow_external);
   report_options(sub, verify.json_path);
-  Group(sub, "Reports").flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.");
-  return [arguments](Session& session) { return run_verify(session, *arguments); };
+  const Group reports(sub, "Reports");
+  reports("--report", verify.report_path, "FILE",
+          "Also measure mean bias, correlation, distribution (KS), similarity of maps (SSIM) and "
+          "spectra, into a page (.html) or a JSON document (.json).");
+  reports("--memory", verify.concat.memory, "SIZE",
+          "What each rank may hold of values for --report, or of rows and open files for "
+          "--concat. Default 256MiB.");
+  reports.flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.");
+  return [arguments](Session& session) {
+    arguments->files.fidelity = !arguments->report_path.empty();
+    arguments->files.memory = arguments->concat.memory;
+    return run_verify(session, *arguments);
+  };
 }
 
 }  // namespace tailrace::cli

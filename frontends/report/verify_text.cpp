@@ -25,18 +25,6 @@ bool differs(const VerifyFinding& finding) {
   return finding.comparison.largest_error > 0 || !finding.comparison.within_bound();
 }
 
-std::string bound_cell(const VerifyTask& task) {
-  if (!task.bound_known) return "none said";
-  if (task.psnr_asked() || task.pointwise_bound > 0) return error_bound_text(task.asked);
-  if (std::isinf(task.absolute_bound)) return "none";
-  return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
-}
-
-std::string share_cell(const VerifiedField& field) {
-  if (!field.has_bound()) return "";
-  return share_text(field.finding.comparison.largest_error, field.task.bound());
-}
-
 std::string psnr_cell(const VerifyFinding& finding) {
   if (finding.comparison.n_finite == 0) return "";
   const double psnr = finding.psnr();
@@ -48,9 +36,9 @@ void add_row(TextTable& table, const VerifiedField& field, std::string_view grou
   const VerifyFinding& finding = field.finding;
   const ChunkComparison& found = finding.comparison;
   table.add_row({std::string(shown_path(task.path, group)), std::string(dtype_name(task.dtype)),
-                 shape_text(task.shape), task.codec, bound_cell(task),
+                 shape_text(task.shape), task.codec, verify_bound_text(task),
                  found.largest_error > 0 ? fmt::format("{:.4g}", found.largest_error) : "0",
-                 share_cell(field),
+                 verify_share_text(field),
                  fmt::format("{}", found.n_beyond_bound + found.n_special_changed),
                  psnr_cell(finding), ratio_text(task.raw_bytes, task.stored_bytes),
                  field.kept() ? "ok" : "FAILED"});
@@ -117,6 +105,18 @@ std::string failure_text(const VerifiedField& field) {
 }
 
 }  // namespace
+
+std::string verify_bound_text(const VerifyTask& task) {
+  if (!task.bound_known) return "none said";
+  if (task.psnr_asked() || task.pointwise_bound > 0) return error_bound_text(task.asked);
+  if (std::isinf(task.absolute_bound)) return "none";
+  return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
+}
+
+std::string verify_share_text(const VerifiedField& field) {
+  if (!field.has_bound()) return "";
+  return share_text(field.finding.comparison.largest_error, field.task.bound());
+}
 
 std::string verify_text(const VerifyReport& report) {
   std::vector<std::string> paths;

@@ -485,6 +485,37 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
   return pairing;
 }
 
+constexpr std::uint64_t default_fidelity_bytes = 256ULL << 20;
+
+/// Measure what has become of each field. Collective.
+Status add_fidelity(const VerifyRequest& request, const VerbRanks& ranks, InputFile& original,
+                    InputFile& compressed, VerifyReport& report) {
+  std::uint64_t memory_bytes = default_fidelity_bytes;
+  if (!request.memory.empty()) {
+    TAILRACE_TAKE(memory_bytes, parse_bytes(request.memory).within("--memory"));
+  }
+  std::vector<FidelityTask> tasks;
+  for (const VerifiedField& field : report.fields) {
+    const ChunkComparison& found = field.finding.comparison;
+    FidelityTask task;
+    task.dtype = field.task.dtype;
+    task.shape = field.task.shape;
+    task.original_index = field.task.original_index;
+    task.compressed_index = field.task.compressed_index;
+    task.original_chunk = original.fields()[task.original_index].storage.chunk_shape;
+    task.compressed_chunk = compressed.fields()[task.compressed_index].storage.chunk_shape;
+    task.fill_value = field.task.fill_value;
+    task.range = field.finding.range;
+    task.equal = found.largest_error == 0 && found.sum_squared_errors == 0 && found.within_bound();
+    tasks.push_back(std::move(task));
+  }
+  TAILRACE_TAKE(auto measured, measure_fidelity(original, compressed, ranks, tasks, memory_bytes));
+  for (std::size_t f = 0; f < measured.size(); ++f) {
+    report.fields[f].fidelity = std::move(measured[f]);
+  }
+  return Status();
+}
+
 }  // namespace
 
 void VerifyFinding::merge(const VerifyFinding& other) {
@@ -569,7 +600,10 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
                 compare_fields(of_original, *compressed, ranks, pairing.tasks));
   report.fields.reserve(findings.size());
   for (std::size_t t = 0; t < findings.size(); ++t) {
-    report.fields.push_back({pairing.tasks[t], findings[t]});
+    report.fields.push_back({pairing.tasks[t], findings[t], {}});
+  }
+  if (request.fidelity) {
+    TAILRACE_TRY(add_fidelity(request, ranks, *original, *compressed, report));
   }
   return report;
 }

@@ -2,7 +2,8 @@
 //
 // Two files are compared field by field, box by box, on any number of ranks. Each rank reads the
 // boxes dealt to it from both files, so nothing is held but two boxes at a time. What it finds are
-// plain numbers, one VerifyFinding per field, which merge in any order.
+// plain numbers, one VerifyFinding per field, which merge in any order. What the errors do to a
+// field as a whole is measured by further passes, where that is asked for (fidelity.hpp).
 
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/fidelity.hpp"
 #include "verbs/input_fields.hpp"
 #include "verbs/report_fields.hpp"
 #include "verbs/verb_ranks.hpp"
@@ -33,6 +35,8 @@ struct VerifyRequest {
   FieldSelection selection;            ///< Of the original's fields.
   std::string raw_format;              ///< Of the original; empty: it says what it is.
   bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
+  bool fidelity = false;               ///< Measure what the errors do to each field, too.
+  std::string memory;                  ///< What a rank may hold for that; empty: 256 MiB.
 };
 
 /// One field to compare.
@@ -89,6 +93,7 @@ struct VerifyFinding {
 struct VerifiedField {
   VerifyTask task;
   VerifyFinding finding;
+  std::optional<Fidelity> fidelity;  ///< Where it was asked for.
 
   bool kept() const;
   /// Values that break a guard, and each extreme that is another under guard=minmax.
@@ -177,6 +182,7 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
     offenders.push_back({task, finding.first[i]});
   }
   visit("offenders", offenders);
+  if (field.fidelity) visit("fidelity", *field.fidelity);
 }
 
 template <class Visit>

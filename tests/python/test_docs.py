@@ -376,6 +376,8 @@ FILES = {
         tailrace("profile", "--time", "1", "--largest", "1MiB", "--codecs", "none,trz",
                  "--dir", folder, "-o", folder / "machine.json")),
     "docs/transparent.md": lambda folder: simulation("pnetcdf", folder),
+    "docs/verify-report.md": lambda folder: grids(
+        folder / "run.h5", temperature=(32, 32), velocity=(16, 16, 16)),
     "docs/xor.md": lambda folder: (
         grids(folder / "in.h5", u=(32, 32, 32)), grids(folder / "climate.h5", v=(8, 90, 180)),
         grids(folder / "nyx128_s040.h5", baryon_density=(32, 32, 32))),

@@ -1,0 +1,234 @@
+// Fidelity: what compression has done to a field beyond its largest error, for who publishes it.
+//
+// Mean bias, root mean square error, correlation, the two-sample Kolmogorov-Smirnov statistic,
+// similarity of maps (SSIM) and power spectra of the values that are finite and not fill in both
+// files. A map is a plane of the last two dimensions that are longer than 1. Fields are read in
+// boxes of whole maps, as many as memory allows; ranks share the boxes. docs/verify-report.md says
+// what each number is.
+// Invariant: the numbers do not depend on ranks or memory. Sums over values are exact (ExactSum),
+// counts are whole numbers, and what is measured of a map one rank measures alone.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codec/verify.hpp"
+#include "core/box.hpp"
+#include "core/dtype.hpp"
+#include "describe/input_file.hpp"
+#include "verbs/report_fields.hpp"
+#include "verbs/verb_ranks.hpp"
+
+namespace tailrace::verbs {
+
+/// A sum of doubles without any rounding, so that neither order nor ranks change it. The numbers of
+/// all ranks may be added limb by limb (modulo 2^64) after carry().
+class ExactSum {
+ public:
+  /// 32 bits each, the lowest that of the least denormal; the last one counts what is not finite.
+  static constexpr std::size_t n_limbs = 71;
+
+  void add(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    const auto exponent = static_cast<unsigned>(bits >> 52U) & 0x7FFU;
+    if (exponent == 0x7FFU) {
+      ++limbs_[not_finite];
+      return;
+    }
+    std::uint64_t digits = bits & ((std::uint64_t{1} << 52U) - 1);
+    if (exponent != 0) digits |= std::uint64_t{1} << 52U;
+    const unsigned place = exponent == 0 ? 0 : exponent - 1;
+    const unsigned shift = place % limb_bits;
+    const std::size_t limb = place / limb_bits;
+    const std::uint64_t low = (digits << shift) & 0xFFFFFFFFU;
+    const std::uint64_t rest = digits >> (limb_bits - shift);  // Up to 53 bits: of two limbs.
+    const std::uint64_t sign = bits >> 63U;
+    const auto signed_part = [&](std::uint64_t part) { return (part ^ (0 - sign)) + sign; };
+    limbs_[limb] += signed_part(low);
+    limbs_[limb + 1] += signed_part(rest & 0xFFFFFFFFU);
+    limbs_[limb + 2] += signed_part(rest >> 32U);
+    if (++n_since_carry_ == 1U << 30U) carry();
+  }
+  /// Settle the carries, so that sums of many ranks have room.
+  void carry();
+  /// The sum, within 2 units of the last place; NaN if an infinity or a NaN was added. carry()
+  /// comes first.
+  double value() const;
+  std::span<std::uint64_t> limbs() { return limbs_; }
+
+ private:
+  static constexpr unsigned limb_bits = 32;
+  static constexpr std::size_t not_finite = n_limbs - 1;
+
+  std::array<std::uint64_t, n_limbs> limbs_{};  ///< Two's complement.
+  std::uint32_t n_since_carry_ = 0;
+};
+
+/// The greatest distance of two empirical distributions of equally many values, as a number of
+/// values: a histogram over ordered keys, of which those bins are refined in which it may still
+/// lie. Each pass counts all values, of any rank; next() wants the counts of all ranks.
+class DistributionSearch {
+ public:
+  /// The distance is found to this share of the values: beyond what a report can use, and exactly
+  /// for fields of fewer than 10^5.
+  static constexpr double tolerance = 1e-5;
+
+  /// @param n_bins  all of a pass; >= 64.
+  explicit DistributionSearch(std::size_t n_bins) : n_bins_(n_bins) {}
+  /// Begin with most bins between these keys.
+  void start(std::uint64_t least, std::uint64_t greatest);
+  void count(std::uint64_t original, std::uint64_t decoded) {
+    count_one(original, 0);
+    count_one(decoded, 1);
+  }
+  std::span<std::uint64_t> counts() { return counts_; }
+  /// @returns whether another pass over all values is needed.
+  bool next(std::uint64_t n_values);
+  /// The greatest distance that was seen, and the greatest that there may be.
+  std::uint64_t most() const { return most_; }
+  std::uint64_t at_most() const { return std::max(most_, at_most_); }
+
+ private:
+  /// Keys [first, last] in bins of 2^shift keys.
+  struct Run {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t before = 0;  ///< Originals less decoded values below `first`, modulo 2^64.
+    std::uint64_t most = 0;    ///< The distance within is at most this.
+    unsigned shift = 0;
+    std::size_t first_bin = 0;
+
+    std::size_t n_bins() const { return ((last - first) >> shift) + 1; }
+  };
+
+  void lay_out();
+  void count_one(std::uint64_t key, std::size_t file) {
+    auto run = std::upper_bound(runs_.begin(), runs_.end(), key,
+                                [](std::uint64_t k, const Run& r) { return k < r.first; });
+    if (run == runs_.begin()) return;
+    --run;
+    if (key > run->last) return;
+    ++counts_[2 * (run->first_bin + ((key - run->first) >> run->shift)) + file];
+  }
+  /// @returns the difference behind the run.
+  std::uint64_t judge(const Run& run, std::uint64_t before);
+
+  std::size_t n_bins_;
+  std::vector<Run> runs_;     ///< Of this pass, in the order of their keys.
+  std::vector<Run> waiting_;  ///< For a later one.
+  std::vector<std::uint64_t> counts_;
+  bool first_pass_ = true;
+  std::uint64_t most_ = 0;
+  std::uint64_t at_most_ = 0;
+};
+
+/// One field to measure.
+struct FidelityTask {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::size_t original_index = 0;    ///< Into the original's fields().
+  std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
+  Shape original_chunk;              ///< As stored; empty: not in chunks.
+  Shape compressed_chunk;
+  std::optional<double> fill_value;
+  ValueRange range;    ///< Of the original.
+  bool equal = false;  ///< No value differs.
+};
+
+/// Mean and least of a similarity over the maps of a field.
+struct Similarity {
+  std::uint64_t n_maps = 0;
+  double mean = 0;
+  double least = 0;
+  std::uint64_t least_map = 0;  ///< The first one, counted row-major over the other dimensions.
+};
+
+/// Power by spatial frequency, in cycles per grid step; means over the field's maps.
+struct Spectrum {
+  std::vector<double> frequency;
+  std::vector<double> original;
+  std::vector<double> decoded;
+};
+
+struct Fidelity {
+  std::uint64_t n_values = 0;  ///< Finite and not fill in both files.
+  std::optional<double> mean_bias;
+  std::optional<double> root_mean_square_error;
+  std::optional<double> correlation;
+  std::optional<double> ks_statistic;
+  double ks_at_most = 0;  ///< What the statistic may be at most; docs/verify-report.md.
+  double ks_p_value = 0;
+  Shape map_shape;  ///< Of two extents, of one (a piece of a line), or of none.
+  Shape map_grid;   ///< How many maps along each dimension before them.
+  std::optional<Similarity> ssim;
+  std::optional<Similarity> data_ssim;
+  Spectrum spectrum;                  ///< Empty: not measured.
+  std::vector<std::string> left_out;  ///< Sentences: what was not measured, and why.
+};
+
+/// Measure one field after another. Collective; the same result on every rank.
+/// @param memory_bytes  what a rank may hold of values.
+/// @error what reading failed with, of the lowest failing rank.
+Result<std::vector<Fidelity>> measure_fidelity(InputFile& original, InputFile& compressed,
+                                               const VerbRanks& ranks,
+                                               std::span<const FidelityTask> tasks,
+                                               std::uint64_t memory_bytes);
+
+template <class Visit>
+void report_fields(const Spectrum& spectrum, Visit&& visit) {
+  std::vector<std::optional<double>> ratio;
+  for (std::size_t i = 0; i < spectrum.original.size(); ++i) {
+    ratio.push_back(value_if(spectrum.original[i] > 0, spectrum.decoded[i] / spectrum.original[i]));
+  }
+  visit("frequency", spectrum.frequency);
+  visit("original", spectrum.original);
+  visit("decoded", spectrum.decoded);
+  visit("ratio", ratio);
+}
+
+/// A similarity with the place of its least map.
+struct PlacedSimilarity {
+  const Similarity& found;
+  const Shape& grid;
+};
+
+template <class Visit>
+void report_fields(const PlacedSimilarity& placed, Visit&& visit) {
+  visit("n_maps", placed.found.n_maps);
+  visit("mean", placed.found.mean);
+  visit("least", placed.found.least);
+  Shape at(placed.grid.size());
+  std::uint64_t map = placed.found.least_map;
+  for (std::size_t d = at.size(); d-- > 0; map /= placed.grid[d]) at[d] = map % placed.grid[d];
+  visit("least_map", at);
+}
+
+template <class Visit>
+void report_fields(const Fidelity& fidelity, Visit&& visit) {
+  const auto placed = [&](const std::optional<Similarity>& found) {
+    return found ? std::optional<PlacedSimilarity>({*found, fidelity.map_grid}) : std::nullopt;
+  };
+  const bool has_ks = fidelity.ks_statistic.has_value();
+  visit("n_values", fidelity.n_values);
+  visit("mean_bias", fidelity.mean_bias);
+  visit("root_mean_square_error", fidelity.root_mean_square_error);
+  visit("correlation", fidelity.correlation);
+  visit("ks_statistic", fidelity.ks_statistic);
+  visit("ks_at_most", value_if(has_ks, fidelity.ks_at_most));
+  visit("ks_p_value", value_if(has_ks, fidelity.ks_p_value));
+  visit("map_shape", fidelity.map_shape);
+  visit("ssim", placed(fidelity.ssim));
+  visit("data_ssim", placed(fidelity.data_ssim));
+  visit("spectrum", value_if(!fidelity.spectrum.frequency.empty(), fidelity.spectrum));
+  visit("left_out", fidelity.left_out);
+}
+
+}  // namespace tailrace::verbs
