@@ -67,6 +67,13 @@ std::string guard_line(const FieldInfo& field, std::string_view group) {
   return wrapped(line, 2) + "\n";
 }
 
+std::string quantization_line(const FieldInfo& field, std::string_view group) {
+  if (!field.quantization) return "";
+  const std::string line = fmt::format("{} was rounded: {}", shown_path(field.field.path, group),
+                                       field.quantization->text());
+  return wrapped(line, 2) + "\n";
+}
+
 }  // namespace
 
 std::string info_text(const InfoReport& report) {
@@ -104,7 +111,9 @@ std::string info_text(const InfoReport& report) {
                  2) +
          "\n\n";
   if (!table.empty()) out += table.text() + "\n";
-  for (const FieldInfo& field : report.fields) out += guard_line(field, group);
+  for (const FieldInfo& field : report.fields) {
+    out += guard_line(field, group) + quantization_line(field, group);
+  }
   if (report.hdf5) out += space_line(report.space);
   return out + chunk_lists(report);
 }

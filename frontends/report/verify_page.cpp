@@ -112,6 +112,9 @@ std::string facts_of(const VerifiedField& field) {
                                         ratio_text(field.task.raw_bytes, field.task.stored_bytes)));
   out += html_fact("Bound", fmt::format("{}; {} beyond it", verify_bound_text(field.task),
                                         counted(found.n_beyond_bound, "value")));
+  if (field.task.quantization) {
+    out += html_fact("Rounded before", field.task.quantization->text());
+  }
   out += html_fact("Values", fmt::format("{} compared; {} NaN, {} infinite, {} fill, {} of these "
                                          "changed",
                                          fidelity.n_values, range.n_nan, range.n_inf, range.n_fill,

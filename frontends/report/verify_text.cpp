@@ -151,6 +151,14 @@ std::string verify_text(const VerifyReport& report) {
   if (!table.empty()) out += table.text();
   if (n_left_out > 0) out += fmt::format("and {} more, all ok (see --json)\n", n_left_out);
   out += "\n" + failures;
+  for (const VerifiedField& field : report.fields) {
+    if (!field.task.quantization) continue;
+    out += wrapped(fmt::format("{} was rounded: {}", shown_path(field.task.path, group),
+                               field.task.quantization->text()),
+                   2) +
+           "\n";
+  }
+  for (const std::string& doubt : report.doubts) out += wrapped(doubt, 2) + "\n";
   const std::uint64_t n_failed = report.n_failed();
   if (n_failed > 0) {
     return out + fmt::format("{} of {} failed\n", n_failed,

@@ -72,6 +72,14 @@ class InputFile {
     static_cast<void>(name);
     return std::string();
   }
+  /// The first number of the first of these attributes that an object has, and its name; nothing:
+  /// it has none, or that one is no number.
+  virtual std::optional<NamedNumber> number_attribute(const std::string& object_path,
+                                                      std::span<const char* const> names) {
+    static_cast<void>(object_path);
+    static_cast<void>(names);
+    return std::nullopt;
+  }
   /// Copy into `output` what the fields do not cover, before the fields are created: groups with
   /// their creation order, other objects (strings, compounds, ...), links, named types.
   /// Rank 0 only. @returns lines that tell the user what could not be carried over (none is best).

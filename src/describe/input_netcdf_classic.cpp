@@ -708,6 +708,18 @@ class NetcdfClassicInput final : public InputFile {
     text.resize(std::min(text.size(), text.find('\0')));
     return text;
   }
+  std::optional<NamedNumber> number_attribute(const std::string& object_path,
+                                              std::span<const char* const> names) override {
+    for (const NetcdfVariable& variable : header_.variables) {
+      if (netcdf4_variable_path(header_, variable) != object_path) continue;
+      const auto there = std::ranges::find_if(
+          names, [&](const char* name) { return variable.attribute(name) != nullptr; });
+      if (there == names.end()) return std::nullopt;
+      const std::optional<double> value = fill_attribute(variable, *there, DType::f64);
+      if (value) return NamedNumber{*there, *value};
+    }
+    return std::nullopt;
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return carry_over_netcdf_objects(*bytes_, header_, output);
   }

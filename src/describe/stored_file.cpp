@@ -177,6 +177,13 @@ class FileOverHdf5 final : public StoredFile {
     return object.valid() ? hdf5_text_attribute(object.get(), name.c_str()) : std::string();
   }
 
+  std::optional<NamedNumber> number_attribute(const std::string& object_path,
+                                              std::span<const char* const> names) override {
+    const Hdf5Scope scope;
+    const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
+    return object.valid() ? hdf5_number_attribute(object.get(), names) : std::nullopt;
+  }
+
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     const Hdf5Scope scope;
     if (!plain_file_.valid()) TAILRACE_TRY(open_plain());

@@ -90,6 +90,8 @@ class StoredFile {
   /// As InputFile::boxes_of().
   virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(const StoredDataset& dataset) = 0;
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
+  virtual std::optional<NamedNumber> number_attribute(const std::string& object_path,
+                                                      std::span<const char* const> names) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;

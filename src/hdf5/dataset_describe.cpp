@@ -406,4 +406,19 @@ std::string hdf5_text_attribute(hid_t object, const char* name) {
   return text;
 }
 
+std::optional<NamedNumber> hdf5_number_attribute(hid_t object, std::span<const char* const> names) {
+  const auto there =
+      std::ranges::find_if(names, [&](const char* name) { return H5Aexists(object, name) > 0; });
+  if (there == names.end()) return std::nullopt;
+  const Hdf5Id attribute(H5Aopen(object, *there, H5P_DEFAULT));
+  const Hdf5Id type(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const H5T_class_t kind = H5Tget_class(type.get());
+  if (kind != H5T_INTEGER && kind != H5T_FLOAT) return std::nullopt;
+  if (H5Sget_simple_extent_npoints(space.get()) != 1) return std::nullopt;
+  NamedNumber number{*there, 0};
+  if (H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &number.value) < 0) return std::nullopt;
+  return number;
+}
+
 }  // namespace tailrace

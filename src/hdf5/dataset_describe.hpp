@@ -65,4 +65,8 @@ std::string hdf5_type_text(hid_t type);
 /// such attribute or it is no text. Call with HDF5 locked.
 std::string hdf5_text_attribute(hid_t object, const char* name);
 
+/// The first number of the first of these attributes that is there, and its name; nothing: there is
+/// none, or that one is no number. Call with HDF5 locked.
+std::optional<NamedNumber> hdf5_number_attribute(hid_t object, std::span<const char* const> names);
+
 }  // namespace tailrace

@@ -30,6 +30,12 @@ inline constexpr const char* guard_attribute = "tailrace_guard";
 // dataset's path, element type, inner extents and fill value; they may differ in rows (the first
 // extent) and in how they store them.
 
+/// A number by the name that a file has for it.
+struct NamedNumber {
+  std::string name;
+  double value = 0;
+};
+
 /// Written bytes: where they lie and how many they are.
 struct Extent {
   std::uint64_t address = 0;

@@ -126,6 +126,10 @@ class Hdf5Input final : public InputFile {
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     return file_->text_attribute(object_path, name);
   }
+  std::optional<NamedNumber> number_attribute(const std::string& object_path,
+                                              std::span<const char* const> names) override {
+    return file_->number_attribute(object_path, names);
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return file_->carry_over_objects(output);
   }

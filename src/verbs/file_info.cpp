@@ -84,7 +84,7 @@ Result<InfoReport> file_info(const InfoRequest& request) {
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";
   for (const StoredDataset& field : fields) {
     const bool lists_chunks = lists && glob_matches(request.chunks_of, field.path);
-    report.fields.push_back({field, {}, {}, lists_chunks});
+    report.fields.push_back({field, {}, {}, lists_chunks, find_quantization(*opened, field)});
   }
   if (report.hdf5) TAILRACE_TRY(read_hdf5(report));
   if (!lists) return report;

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "describe/field_attributes.hpp"
 #include "describe/input_file.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "verbs/input_fields.hpp"
 #include "verbs/report_fields.hpp"
 
 namespace tailrace {
@@ -41,6 +43,7 @@ struct FieldInfo {
   FieldAttributes attributes;
   std::vector<StoredChunk> chunks;
   bool lists_chunks = false;  ///< chunks_of is about this one.
+  std::optional<Quantization> quantization;
 
   std::uint64_t raw_bytes() const { return n_elements(field.shape) * field.value_bytes(); }
   Shape chunk_start(const StoredChunk& chunk) const;
@@ -110,6 +113,7 @@ void report_fields(const FieldInfo& info, Visit&& visit) {
   visit("guard", attributes.guards_unknown.empty() ? guards_text(attributes.guards)
                                                    : attributes.guards_unknown);
   visit("max_error", attributes.max_error);
+  visit("quantization", info.quantization);
   if (!info.lists_chunks) return;
   std::vector<ListedChunk> chunks;
   for (const StoredChunk& chunk : info.chunks) chunks.push_back({info, chunk});

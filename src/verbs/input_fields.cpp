@@ -6,7 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <limits>
 
 namespace tailrace::verbs {
 namespace {
@@ -17,7 +21,121 @@ Status unknown_pattern(std::string_view option, const std::string& text,
                                                     option, text, field_list_text(fields)));
 }
 
+struct QuantizedName {
+  const char* name;
+  Quantization::Kept kept;
+  const char* algorithm;  ///< Empty: the quantization variable says.
+};
+
+using Kept = Quantization::Kept;
+
+/// CF's first, since it may stand beside the library's and says more. What begins with '_' is the
+/// netCDF library's, what begins with "Quantize" NCO's, and so is number_of_significant_digits of
+/// its first versions; least_significant_digit is netCDF4-python's, and theirs.
+constexpr QuantizedName quantized_names[] = {
+    {"quantization_nsb", Kept::bits, ""},
+    {"quantization_nsd", Kept::digits, ""},
+    {"_QuantizeBitRoundNumberOfSignificantBits", Kept::bits, "bitround"},
+    {"_QuantizeBitGroomNumberOfSignificantDigits", Kept::digits, "bitgroom"},
+    {"_QuantizeGranularBitRoundNumberOfSignificantDigits", Kept::digits, "granular_bitround"},
+    {"QuantizeBitRoundNumberOfSignificantBits", Kept::bits, "bitround"},
+    {"QuantizeBitGroomNumberOfSignificantDigits", Kept::digits, "bitgroom"},
+    {"QuantizeGranularBitRoundNumberOfSignificantDigits", Kept::digits, "granular_bitround"},
+    {"QuantizeDigitRoundNumberOfSignificantDigits", Kept::digits, "digitround"},
+    {"QuantizeBitGroomRoundNumberOfSignificantDigits", Kept::digits, "bitgroomround"},
+    {"QuantizeBitSetNumberOfSignificantDigits", Kept::digits, "bitset"},
+    {"QuantizeHalfShaveNumberOfSignificantDigits", Kept::digits, "halfshave"},
+    {"number_of_significant_digits", Kept::digits, ""},
+    {"least_significant_digit", Kept::decimals, ""},
+};
+
+/// Whether a variable can have kept so many.
+bool can_be_kept(Kept kept, double n) {
+  if (n != std::floor(n)) return false;
+  if (kept == Kept::decimals) return std::fabs(n) <= 300;
+  return n >= 1 && n <= (kept == Kept::bits ? 52 : 15);
+}
+
+/// What the variable that `field` names as its quantization variable says of itself; it lies in the
+/// field's group or in one above.
+std::string of_quantization_variable(InputFile& input, const StoredDataset& field,
+                                     const char* attribute) {
+  const std::string name = input.text_attribute(field.path, "quantization");
+  if (name.empty() || name.find('/') != std::string::npos) return "";
+  for (std::string group = field.path; !group.empty();) {
+    group.resize(group.rfind('/'));
+    const std::string found = input.text_attribute(group + "/" + name, attribute);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string Quantization::text() const {
+  std::string what;
+  if (kept == Kept::bits) what = fmt::format("{} bits of the mantissa", n_kept);
+  if (kept == Kept::digits) what = fmt::format("{} significant digits", n_kept);
+  if (kept == Kept::decimals) what = fmt::format("{} digits behind the point", n_kept);
+  if (!algorithm.empty()) what = algorithm + ", " + what;
+  return implementation.empty() ? what : fmt::format("{} ({})", what, implementation);
+}
+
+double Quantization::coarser_from(double absolute_bound) const {
+  if (!(absolute_bound > 0)) return 0;
+  if (kept == Kept::decimals) {
+    return 0.5 * std::pow(10, -n_kept) > absolute_bound ? 0
+                                                        : std::numeric_limits<double>::infinity();
+  }
+  if (kept == Kept::bits) {
+    // From 2^e on values are multiples of 2^(e - bits), and were moved by half of that at most.
+    int exponent = 0;
+    std::frexp(absolute_bound, &exponent);  // 2^exponent is the least power of two above it.
+    return std::ldexp(1, exponent + 1 + n_kept);
+  }
+  // From 10^d on half a unit of the last digit kept is 0.5 10^(d + 1 - digits).
+  const double decade = std::floor(std::log10(2 * absolute_bound)) + n_kept;
+  return std::pow(10, decade);
+}
+
+std::optional<Quantization> find_quantization(InputFile& input, const StoredDataset& field) {
+  if (!field.dtype || !is_floating(*field.dtype)) return std::nullopt;
+  std::array<const char*, std::size(quantized_names)> names{};
+  std::ranges::transform(quantized_names, names.begin(), &QuantizedName::name);
+  const std::optional<NamedNumber> number = input.number_attribute(field.path, names);
+  if (!number) return std::nullopt;
+  const auto known = std::ranges::find_if(
+      quantized_names, [&](const QuantizedName& one) { return number->name == one.name; });
+  if (!can_be_kept(known->kept, number->value)) return std::nullopt;
+  Quantization found{known->algorithm, "", known->kept, static_cast<int>(number->value)};
+  const std::string said = of_quantization_variable(input, field, "algorithm");
+  if (!said.empty()) found.algorithm = said;
+  found.implementation = of_quantization_variable(input, field, "implementation");
+  return found;
+}
+
+std::string quantization_doubt(const std::string& path, const Quantization& quantization,
+                               double absolute_bound, double pointwise_bound,
+                               std::optional<double> largest) {
+  double from = std::numeric_limits<double>::infinity();
+  double bound = absolute_bound;
+  if (pointwise_bound > 0) {
+    bound = pointwise_bound;
+    const double moved = quantization.kept == Kept::bits
+                             ? std::ldexp(1, -quantization.n_kept - 1)
+                             : 0.5 * std::pow(10, 1 - quantization.n_kept);
+    if (quantization.kept != Kept::decimals && moved > bound) from = 0;
+  } else if (absolute_bound > 0) {
+    from = quantization.coarser_from(absolute_bound);
+  }
+  if (std::isinf(from) || (largest && *largest < from)) return "";
+  const std::string values =
+      from > 0 ? fmt::format("values of {:.6g} and more in magnitude", from) : "values";
+  return fmt::format(
+      "field \"{}\": {} may have been moved before by more than the bound {:.4g}{}, since the file "
+      "says that they were rounded: {}; what the bound keeps of them means nothing",
+      path, values, bound, pointwise_bound > 0 ? " of each value" : "", quantization.text());
+}
 
 void search_plugins_in(const std::string& folders) {
   if (folders.empty()) return;

@@ -1,9 +1,11 @@
-// The inputs of the verbs, and how a user names fields in them: globs, and options for those that
-// match.
+// The inputs of the verbs, how a user names fields in them (globs, and options for those that
+// match), and what they say of losses that are not ours.
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "core/options.hpp"
 #include "core/status.hpp"
 #include "read/read.hpp"
+#include "verbs/report_fields.hpp"
 
 namespace tailrace::verbs {
 
@@ -55,6 +58,46 @@ Result<FieldPattern> parse_field_pattern(const std::string& text);
 /// The options that the patterns set for one field, in order: later ones win.
 std::vector<KeyValue> own_options(const StoredDataset& field,
                                   std::span<const FieldPattern> patterns);
+
+/// That a variable's values were rounded before, as its attributes say: CF 1.12, section 8.4, or
+/// the netCDF library's, NCO's or netCDF4-python's own.
+struct Quantization {
+  enum class Kept : std::uint8_t {
+    bits,     ///< Of the mantissa, without the leading one.
+    digits,   ///< Significant decimal ones.
+    decimals  ///< Behind the decimal point; may be negative.
+  };
+  std::string algorithm;       ///< CF's word, such as "bitround"; empty: nobody says.
+  std::string implementation;  ///< As the file says; empty: it does not.
+  Kept kept = Kept::bits;
+  int n_kept = 0;
+
+  /// "bitround, 9 bits of the mantissa (libnetcdf version 4.9.2)".
+  std::string text() const;
+  /// From which magnitude on values may have been moved by more than an absolute bound; 0: all,
+  /// infinite: none. Digits as the algorithms promise them; most keep some bits more.
+  double coarser_from(double absolute_bound) const;
+};
+
+/// What the field's attributes say; nothing: that they say nothing. Not collective.
+std::optional<Quantization> find_quantization(InputFile& input, const StoredDataset& field);
+
+/// A sentence, where a bound keeps what an earlier rounding has made; else empty.
+/// @param largest  magnitude in the field, if it is known.
+/// @param pointwise_bound  > 0: that one counts.
+std::string quantization_doubt(const std::string& path, const Quantization& quantization,
+                               double absolute_bound, double pointwise_bound,
+                               std::optional<double> largest);
+
+template <class Visit>
+void report_fields(const Quantization& quantization, Visit&& visit) {
+  constexpr const char* units[] = {"bits", "digits", "decimals"};
+  visit("algorithm", value_if(!quantization.algorithm.empty(), quantization.algorithm));
+  visit("implementation",
+        value_if(!quantization.implementation.empty(), quantization.implementation));
+  visit("kept", quantization.n_kept);
+  visit("unit", std::string(units[static_cast<std::size_t>(quantization.kept)]));
+}
 
 /// "a, b, c" of the paths that a pattern could have meant; at most 20.
 std::string field_list_text(std::span<const StoredDataset> fields);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -189,6 +190,7 @@ class Repack {
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
   void carry_over(Writer& writer);
+  void find_doubts();
 
   const VerbRanks& ranks_;
   Comm& comm_;
@@ -221,6 +223,9 @@ Status Repack::prepare() {
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
+  for (PlannedField& planned : plan) {
+    planned.quantization = find_quantization(*input_, input_->fields()[planned.input_index]);
+  }
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
@@ -310,6 +315,21 @@ Status Repack::put_own_chunks(Writer& writer) {
   return Status();
 }
 
+void Repack::find_doubts() {
+  for (std::size_t f = 0; f < report_.plan.size(); ++f) {
+    const FieldReport& field = report_.step.fields[f];
+    const std::optional<Quantization>& quantization = report_.plan[f].quantization;
+    if (!quantization || field.bound.lossless()) continue;
+    std::optional<double> largest;
+    if (field.bound.needs_range()) {
+      largest = std::max(std::fabs(field.value_least), std::fabs(field.value_greatest));
+    }
+    std::string doubt = quantization_doubt(field.path, *quantization, field.absolute_bound,
+                                           field.pointwise_bound, largest);
+    if (!doubt.empty()) report_.remarks.push_back(std::move(doubt));
+  }
+}
+
 void Repack::carry_over(Writer& writer) {
   // Under layout=front all is carried over twice; what was said then is said again.
   const std::size_t n_before = report_.remarks.size();
@@ -362,6 +382,7 @@ Status Repack::run() {
     report_.field_paths = writer.field_paths();
   }
   TAILRACE_TRY(writer.close());
+  if (comm_.is_root()) find_doubts();
   if (comm_.is_root()) report_.step.file_bytes = file_bytes_of(request_.output);
   report_.total_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Status();

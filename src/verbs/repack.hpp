@@ -136,6 +136,7 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
   }
   if (by_component) visit("component_bounds", boxes->bounds);
   if (repacked.planned != nullptr) visit("kept_exact_because", repacked.planned->exact_reason);
+  if (repacked.planned != nullptr) visit("quantization", repacked.planned->quantization);
 }
 
 template <class Visit>

@@ -49,6 +49,7 @@ struct PlannedField {
   std::shared_ptr<const BoxSeries> boxes;
   std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
   bool lossy_before = false;                 ///< The input's values carry an earlier loss already.
+  std::optional<Quantization> quantization;  ///< ... which the input's attributes describe.
 };
 
 /// Decide for every selected field. Pure: the same on every rank.

@@ -428,7 +428,7 @@ Status compare_classic(const VerifyRequest& request, Comm& comm,
 }
 
 Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
-                            const InputFile& original, const InputFile& compressed) {
+                            InputFile& original, InputFile& compressed) {
   TAILRACE_TRY(request.selection.check(original.fields()));
   for (const FieldPattern& pattern : requests.patterns) {
     TAILRACE_TRY(check_patterns_match(std::vector{pattern.glob}, "--field", original.fields()));
@@ -461,6 +461,8 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.fill_value = other->missing_value ? other->missing_value : field.missing_value;
     task.raw_bytes = n_elements(field.shape) * field.value_bytes();
     task.stored_bytes = other->stored_bytes;
+    task.quantization = find_quantization(compressed, *other);
+    if (!task.quantization) task.quantization = find_quantization(original, field);
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
   }
@@ -483,6 +485,17 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
                     task.path, guard_attribute, recorded[t].guards_unknown));
   }
   return pairing;
+}
+
+void find_doubts(VerifyReport& report) {
+  for (const VerifiedField& field : report.fields) {
+    const ValueRange& range = field.finding.range;
+    if (!field.task.quantization || !field.has_bound() || range.empty()) continue;
+    std::string doubt = quantization_doubt(
+        field.task.path, *field.task.quantization, field.task.absolute_bound,
+        field.task.pointwise_bound, std::max(std::fabs(range.least), std::fabs(range.greatest)));
+    if (!doubt.empty()) report.doubts.push_back(std::move(doubt));
+  }
 }
 
 constexpr std::uint64_t default_fidelity_bytes = 256ULL << 20;
@@ -595,13 +608,14 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
   for (VerifyTask& task : pairing.tasks) hold_to_gradient(task);
-  VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems)};
+  VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems), {}};
   TAILRACE_TAKE(const auto findings,
                 compare_fields(of_original, *compressed, ranks, pairing.tasks));
   report.fields.reserve(findings.size());
   for (std::size_t t = 0; t < findings.size(); ++t) {
     report.fields.push_back({pairing.tasks[t], findings[t], {}});
   }
+  find_doubts(report);
   if (request.fidelity) {
     TAILRACE_TRY(add_fidelity(request, ranks, *original, *compressed, report));
   }

@@ -57,6 +57,7 @@ struct VerifyTask {
   bool bound_known = false;               ///< False: neither the file nor the user says a bound.
   bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
+  std::optional<Quantization> quantization;  ///< Of the compressed file's values, else originals'.
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;
 
@@ -107,6 +108,7 @@ struct VerifyReport {
   std::string compressed_path;
   std::vector<VerifiedField> fields;
   std::vector<std::string> problems;  ///< What is missing, or of another shape or type.
+  std::vector<std::string> doubts;    ///< Bounds that keep what an earlier rounding has made.
 
   /// Fields that do not keep their promise, and problems.
   std::uint64_t n_failed() const;
@@ -166,6 +168,7 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
   visit("n_special_changed", found.n_special_changed);
   visit("guard", guards_text(task.guards));
   visit("n_guards_broken", field.n_guards_broken());
+  visit("quantization", task.quantization);
   // Infinite for an exact field, which has no PSNR.
   visit("psnr_db", value_if(std::isfinite(finding.psnr()), finding.psnr()));
   visit("n_nan", finding.range.n_nan);
@@ -192,6 +195,7 @@ void report_fields(const VerifyReport& report, Visit&& visit) {
   visit("compressed", report.compressed_path);
   visit("n_failed", report.n_failed());
   visit("problems", report.problems);
+  visit("doubts", report.doubts);
   visit("fields", report.fields);
 }
 
