@@ -88,7 +88,8 @@ void Executor::hand_over(bool keep_puts, const std::function<void()>& before_wai
   holding_ = keep_puts ? Holding::puts : Holding::values;
   check_start();
   for (const ChunkJob& job : ownership_.jobs) {
-    const std::uint64_t extra_bytes = job_memory_bytes(job) - values_bytes(job);
+    const bool patched = plans_[job.field].patches != nullptr;
+    const std::uint64_t extra_bytes = job_memory_bytes(job) - (patched ? 0 : values_bytes(job));
     largest_extra_bytes_ = std::max(largest_extra_bytes_, extra_bytes);
   }
   encode_lane_.hold_back();
@@ -213,18 +214,28 @@ std::uint64_t Executor::values_bytes(const ChunkJob& job) const {
   return plan.values_box(job.chunk_index).n_elements() * plan.element_bytes();
 }
 
+/// What a chunk that is handed over takes before it is encoded.
+std::uint64_t Executor::held_bytes(const ChunkJob& job) const {
+  if (holding_ == Holding::puts && job.remote.empty()) return 0;
+  // What other ranks send lies beside the values until the chunk is laid together.
+  return plans_[job.field].patches != nullptr ? job_memory_bytes(job) : values_bytes(job);
+}
+
 /// Take one more chunk's values, if there is one and memory allows it. Enough is kept free for
 /// every thread to encode a chunk, so that what is held can always be worked off.
 bool Executor::hold_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t needed = job_memory_bytes(job);
-  const bool by_puts = holding_ == Holding::puts && job.remote.empty();
-  const std::uint64_t held = by_puts ? 0 : values_bytes(job);
+  const std::uint64_t held = held_bytes(job);
   const std::uint64_t kept_free = (encode_lane_.n_threads() + 1) * largest_extra_bytes_;
   // A cap that is nearly too small: one chunk at a time, as in run().
   const bool alone = encode_lane_.idle() && awaiting_pieces_.empty();
-  if (!take_budget(held, alone ? needed - held : kept_free)) return false;
+  if (held == 0) {
+    out_of_budget_ = false;
+  } else if (!take_budget(held, alone ? needed - held : kept_free)) {
+    return false;
+  }
   ++next_job_;
   stage(job, held);
   return !failed();

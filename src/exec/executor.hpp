@@ -138,6 +138,7 @@ class Executor {
   Status check_memory() const;
   std::uint64_t job_memory_bytes(const ChunkJob& job) const;
   std::uint64_t values_bytes(const ChunkJob& job) const;
+  std::uint64_t held_bytes(const ChunkJob& job) const;
   /// The job that is `position`th in the order of work.
   const ChunkJob& job_at(std::size_t position) const {
     return ownership_.jobs[settings_.order.empty() ? position : settings_.order[position]];
