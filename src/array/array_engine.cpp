@@ -1,5 +1,5 @@
-// What all kinds of array files do alike but for the flush: options compared, failures kept for the
-// next collective call.
+// What all kinds of array files do alike but for the story of a flush: options compared, failures
+// kept for the next collective call, flushes that go on beside the program.
 
 #include "array/array_engine.hpp"
 
@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/codec_registry.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 
 namespace tailrace {
@@ -41,6 +42,12 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
     patterns += "components " + pattern + ": " + error_bound_text(bound) + "\n";
   }
   TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, Engine::array, patterns));
+  if (options_.file.mode == StepMode::in_situ) {
+    return Status(
+        Code::invalid_argument,
+        "file \"" + path_ +
+            "\": option mode=in_situ: nobody marks idle time here; it serves sync, async");
+  }
   if (options_.file.direct_io) {
     options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
   }
@@ -114,7 +121,8 @@ void ArrayEngine::lose(const Status& failure) {
 /// What every collective call begins with: whether some rank's put has failed since the last one.
 /// What is put from now on is later than what any rank has put before. Where ranks have come to
 /// differ, flushes would mix up their variables: there is none any more. A rank that closes meets
-/// the others here, whatever they have begun, as often as it takes until they close, too.
+/// the others here, whatever they have begun, as often as it takes until they close, too. A flush
+/// that is under way is completed.
 Status ArrayEngine::begin_collective(bool* all_close) {
   if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
   Status mine = check_writable();
@@ -136,10 +144,181 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   if (agreed.ok() && closing != some_close) {
     agreed = Status(Code::disagreement, "some ranks close the file, others do not yet");
   }
-  if (!goes_on || (lost == 0 && changes == ~complement)) return agreed;
+  if (!goes_on) return agreed;
+  if (lost == 0 && changes == ~complement) {
+    const Status completed = complete_flight();
+    return agreed.ok() ? completed : agreed;
+  }
+  give_up_flight();
   // The same everywhere, behind whichever failure was the first to be heard of.
   if (agreed.ok()) agreed = Status(Code::disagreement, "ranks have made different changes");
   return output_.break_off(agreed, "the file stays at its last flush");
+}
+
+// --- A flush that goes on beside the program (mode async).
+
+bool ArrayEngine::is_under_way(std::size_t variable) const {
+  return flight_ != nullptr && std::ranges::binary_search(flight_->variables, variable);
+}
+
+/// Whether there are chunks for threads, and nothing that keeps these from them: plug-ins may call
+/// HDF5, which is the program's meanwhile, and layouts in rounds need MPI. The same on every rank.
+bool ArrayEngine::can_go_beside(const ArrayFlush& flush) const {
+  bool any = false;
+  for (const std::size_t v : flush.variables) {
+    const ArrayVariable& variable = variables_[v];
+    if (!variable.in_file()) return false;
+    if (variable.storage != ArrayStorage::chunked) continue;
+    any = true;
+    if (variable.resolved.codec == nullptr || needs_rounds(*variable.resolved.layout)) return false;
+    for (const FilterSpec& filter : variable.resolved.codec->filters()) {
+      const CodecEntry* const entry = find_filter(filter.filter_id);
+      if (entry == nullptr || entry->plugin) return false;
+    }
+  }
+  return any;
+}
+
+/// Do all that needs the other ranks, and leave the rest to threads. Errors are agreed.
+Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
+  flush->beside = true;
+  output_.tail().start_step();
+  const std::uint64_t start = output_.tail().end();
+  const Status prepared = prepare_beside(*flush);
+  if (!prepared.ok()) {
+    forget_decisions(*flush);
+    output_.tail().reset(start);
+    return prepared;
+  }
+  output_.tail().expect(expected_bytes(*flush));
+  flush->lanes_s = now_s();
+  flush->executor->hand_over(true, [] {});
+  flush->handed_s = now_s();
+  flight_ = std::move(flush);
+  return Status();
+}
+
+Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
+  TAILRACE_TRY(prepare_new(flush));
+  TAILRACE_TRY(load_places(flush));
+  TAILRACE_TRY(settle_chunks(flush));
+  TAILRACE_TRY(write_plain(flush));
+  Status mine = local_part([&] {
+    flush.plain = pack_plain(flush);
+    return Status();
+  });
+  // What this rank has written by itself; the lanes sync what they write.
+  const bool plain = flush.chunked.size() < flush.variables.size();
+  if (mine.ok() && plain && syncs()) mine = output_.storage().sync();
+  TAILRACE_TRY(comm_->agree(mine));
+  ExecutorSettings settings = prepare_encoding(flush);
+  settings.sync_behind = syncs();
+  mine = local_part([&] {
+    take_staged(flush);
+    flush.executor =
+        std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), flush.plans,
+                                   flush.settled.ownership, settings, *lane_stock_, flush.clock);
+    return Status();
+  });
+  const Status agreed = comm_->agree(mine);
+  if (!agreed.ok()) {
+    flush.executor.reset();
+    const Status again = stage_again(flush);  // Of nothing newer: it takes no memory.
+    return again.ok() ? agreed : again;
+  }
+  flush.staged_bytes = std::exchange(put_bytes_, 0);
+  handed_over(flush);
+  return Status();
+}
+
+/// What is staged is the flush's: the program may put more.
+void ArrayEngine::take_staged(ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    StagingLog& log = variables_[v].log;
+    flush.taken.emplace_back(memory_, log.element_bytes());
+    std::swap(flush.taken.back(), log);
+  }
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    const auto at = std::ranges::lower_bound(flush.variables, flush.chunked[f]);
+    flush.patches[f]->read_from(
+        flush.taken[static_cast<std::size_t>(at - flush.variables.begin())]);
+  }
+}
+
+/// The flush has failed: what it has taken comes before all that was put since. Not collective.
+Status ArrayEngine::stage_again(ArrayFlush& flush) {
+  return local_part([&] {
+    Status again;
+    for (std::size_t i = 0; i < flush.taken.size(); ++i) {
+      StagingLog& later = variables_[flush.variables[i]].log;
+      StagingLog& taken = flush.taken[i];
+      for (std::size_t e = 0; e < later.n_entries(); ++e) {
+        later.for_each_piece(
+            e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+              const std::uint64_t n_bytes = slab.n_elements() * later.element_bytes();
+              if (again.ok())
+                again = taken.put(slab, {values, n_bytes}, epoch + flush.epochs_before);
+            });
+      }
+      std::swap(taken, later);
+    }
+    return again;
+  });
+}
+
+/// What this rank's chunks are likely to take of the file's end.
+std::uint64_t ArrayEngine::expected_bytes(const ArrayFlush& flush) const {
+  double n_bytes = 0;
+  for (const ChunkJob& job : flush.settled.ownership.jobs) {
+    const ArrayVariable& variable = variables_[flush.chunked[job.field]];
+    if (variable.resolved.layout->base_from() != BaseFrom::claim) continue;
+    n_bytes += static_cast<double>(flush.plans[job.field].chunk_bytes()) * variable.encoded_share;
+  }
+  return static_cast<std::uint64_t>(n_bytes);
+}
+
+/// Bring what was handed over into the file. Collective; errors are agreed.
+Status ArrayEngine::complete_flight() {
+  if (flight_ == nullptr) return Status();
+  const std::unique_ptr<ArrayFlush> flush = std::move(flight_);
+  flush->completing_s = now_s();
+  Status written = comm_->agree(flush->executor->finish(flush->done));
+  flush->executor.reset();
+  if (written.ok()) {
+    written = comm_->agree(local_part([&] {
+      list_fresh(*flush);
+      return Status();
+    }));
+  }
+  if (written.ok()) {
+    output_.see_other_nodes();
+    return finish_flush(*flush);
+  }
+  // What it has claimed stays a gap: the program's metadata may lie behind it.
+  forget_decisions(*flush);
+  taken_back(*flush);
+  put_bytes_ += flush->staged_bytes;
+  if (const Status again = stage_again(*flush); !again.ok()) lose(again);
+  return written.within("what was flushed beside the program");
+}
+
+/// There will be no further flush: nobody publishes this one. Collective.
+void ArrayEngine::give_up_flight() {
+  if (flight_ == nullptr) return;
+  output_.tail().raise_failure();
+  (void)flight_->executor->finish(flight_->done);
+  flight_.reset();
+}
+
+void ArrayEngine::drop_flight() {
+  if (flight_ == nullptr) return;
+  if (output_.in_forked_child()) {  // Its threads are the parent's.
+    (void)flight_.release();
+    (void)lane_stock_.release();
+    return;
+  }
+  output_.tail().raise_failure();
+  flight_.reset();
 }
 
 }  // namespace tailrace

@@ -7,11 +7,18 @@
 //
 // Invariant 4: the file's HDF5 metadata is touched by rank 0 only. What it does between two commits
 // is not visible; if it fails, the file stays at its last flush and refuses all further work.
+//
+// Mode async: a flush that is handed over returns once every rank has its values and pieces; lanes
+// encode and write them without MPI and HDF5, and the next collective call of the file completes
+// it. Invariant 5: one flush is under way at most, on all ranks alike. Invariant 6: a flush that
+// fails while it is under way is returned by the call that completes it, on all ranks, and what it
+// had is staged again, before all that was put since.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <set>
 #include <span>
@@ -46,7 +53,21 @@ struct ArrayFlush {
   std::vector<bool> larger_error;   ///< Than any flush of the variable has had before.
   std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; the same everywhere.
   bool closing = false;
+  std::uint64_t staged_bytes = 0;  ///< Put by this rank.
+  // Of a flush that is handed over:
+  bool beside = false;
+  std::deque<StagingLog> taken;     ///< Parallel to `variables`: what it writes.
+  std::uint64_t epochs_before = 0;  ///< What epochs of later puts lack behind those of its own.
+  double start_s = 0;
+  double lanes_s = 0;       ///< When lanes began,
+  double handed_s = 0;      ///< the program went on,
+  double completing_s = 0;  ///< and came back for it.
+  LaneClock clock;
+  std::unique_ptr<Executor> executor;  ///< Last: its threads use what stands above.
 };
+
+/// Whether a flush may go on beside the program.
+enum class FlushMode : std::uint8_t { at_once, beside };
 
 class ArrayEngine {
  public:
@@ -82,6 +103,10 @@ class ArrayEngine {
                                  const std::vector<Bytes>& plain) = 0;
   /// The flush is in the file. Every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;
+  /// The flush is under way, and nothing is staged any more; or it has failed, and what it has
+  /// taken is about to be staged again. Every rank. Not collective.
+  virtual void handed_over(ArrayFlush& /*flush*/) {}
+  virtual void taken_back(const ArrayFlush& /*flush*/) {}
 
   // --- what all kinds do alike
 
@@ -94,6 +119,7 @@ class ArrayEngine {
   Status check_writable() const;
   Status check_open() const;
   Status note(const Status& failure);
+  /// Completes the flush that is under way, if any.
   /// @param all_close  not null: this rank closes the file; set to whether all do.
   Status begin_collective(bool* all_close = nullptr);
   /// Note a change that every rank makes by itself and alike. A rank that has failed to make it has
@@ -107,8 +133,13 @@ class ArrayEngine {
                          const std::set<std::string>& component_globs);
 
   // array_flush.cpp
-  Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing);
+  Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
+                         FlushMode mode = FlushMode::at_once);
   std::uint64_t n_threads() const;
+  /// Whether a flush is under way that has values of a variable.
+  bool is_under_way(std::size_t variable) const;
+  /// The rank ends alone: threads drop what is left of a flush. Not collective.
+  void drop_flight();
 
   std::unique_ptr<Comm> comm_;
   std::string path_;
@@ -123,20 +154,35 @@ class ArrayEngine {
   std::uint64_t put_bytes_ = 0;            ///< By this rank since the last flush.
   std::unique_ptr<LaneStock> lane_stock_;  ///< From the first flush on.
   std::uint64_t epoch_ = 0;                ///< Collective calls so far: says which puts are later.
+  std::unique_ptr<ArrayFlush> flight_;     ///< The flush that is under way.
   bool writable_ = false;
   bool closed_ = false;
 
  private:
+  void list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const;
+  void forget_decisions(const ArrayFlush& flush);
+  std::uint64_t expected_bytes(const ArrayFlush& flush) const;
+  bool can_go_beside(const ArrayFlush& flush) const;
+  Status hand_over(std::unique_ptr<ArrayFlush> flush);
+  Status prepare_beside(ArrayFlush& flush);
+  void take_staged(ArrayFlush& flush);
+  Status stage_again(ArrayFlush& flush);
+  Status complete_flight();
+  void give_up_flight();
   Status write_variables(ArrayFlush& flush);
+  Status finish_flush(ArrayFlush& flush);
   Status settle_chunks(ArrayFlush& flush);
   Status settle_owners(ArrayFlush& flush, const Status& mine, bool hold_back);
+  void list_fresh(ArrayFlush& flush) const;
   Status pack(ArrayFlush& flush) const;
+  ExecutorSettings prepare_encoding(ArrayFlush& flush);
   Status encode_chunks(ArrayFlush& flush);
   FieldPlan plan_of(std::size_t variable, PatchedChunks& patches) const;
   std::vector<JobForecast> forecasts_of(const ArrayFlush& flush) const;
+  bool syncs() const { return options_.file.sync || !comm_->place().empty(); }
   void forget_staged(ArrayFlush& flush);
   Status stage_rest(ArrayFlush& flush);
-  void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds);
+  void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes);
   Status write_plain(ArrayFlush& flush);
   Status place_contiguous(const std::vector<std::size_t>& created);
   /// Elements of an entry of a contiguous variable, that were put in one phase.

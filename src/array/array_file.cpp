@@ -29,6 +29,7 @@ namespace tailrace {
 /// Without close() this rank may be alone here, so nothing collective happens.
 NetcdfArrayFile::~NetcdfArrayFile() {
   if (closed_) return;
+  drop_flight();
   comm_->abandon();
   layout_.reset();
   output_.abandon();
@@ -40,8 +41,19 @@ std::string NetcdfArrayFile::quoted(std::size_t variable) const {
 
 // --- opening
 
+/// Definitions and lengths go on changing while a flush is under way, and a flush makes the
+/// metadata of all of them.
+Status NetcdfArrayFile::check_mode() const {
+  if (options_.file.mode == StepMode::sync) return Status();
+  return Status(Code::invalid_argument,
+                "file \"" + path_ +
+                    "\": option mode=async: not served by netCDF arrays, but by programs on HDF5 "
+                    "and by steps");
+}
+
 Status NetcdfArrayFile::start_create() {
   TAILRACE_TRY(agree_on_options());
+  TAILRACE_TRY(check_mode());
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
   TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   writable_ = options_.read.own_output = true;
@@ -340,6 +352,7 @@ Status NetcdfArrayFile::start_open(Access access) {
   }
   if (writable_) {
     TAILRACE_TRY(agree_on_options());
+    TAILRACE_TRY(check_mode());
     std::vector<std::string> sharing;  // Each of their chunks gets a new place when it changes.
     TAILRACE_TRY(open_output(sharing));
   }

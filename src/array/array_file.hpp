@@ -76,6 +76,7 @@ struct ArrayFileReport {
   double flush_s = 0;
   double encode_s = 0;
   double write_s = 0;
+  double hidden_s = 0;  ///< For which flushes went on beside the program.
 };
 
 /// Calls visit(name, number...) for every number, of several reports side by side.
@@ -92,6 +93,7 @@ void array_report_fields(Visit&& visit, Reports&... reports) {
   visit("flush_s", reports.flush_s...);
   visit("encode_s", reports.encode_s...);
   visit("write_s", reports.write_s...);
+  visit("hidden_s", reports.hidden_s...);
 }
 template <class Visit>
 void report_fields(const ArrayFileReport& report, Visit&& visit) {

@@ -8,6 +8,10 @@
 //   write_plain       values that are not stored in chunks
 //   publish           datasets, lengths, chunk index, texts, commit
 //
+// In mode async, where a kind of file asks for it, the same in another order (hand_over(),
+// complete_flight()): write_plain comes before encode_chunks, which only hands over; publish begins
+// the next collective call.
+//
 // Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, but for
 // values that are stored without filters, which are written where the file has them: a crash, or a
 // full disk, may leave some of those old and some new. A flush that fails keeps what was staged: it
@@ -33,16 +37,24 @@
 
 namespace tailrace {
 
-Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing) {
-  const double start_s = now_s();
+Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
+                                    FlushMode mode) {
+  if (mode == FlushMode::beside && options_.file.mode == StepMode::async) {
+    std::unique_ptr<ArrayFlush> flight;
+    TAILRACE_TRY(comm_->agree(local_part([&] {
+      flight = std::make_unique<ArrayFlush>();
+      flight->closing = closing;
+      flight->start_s = now_s();
+      list_variables(*flight, staged);
+      return Status();
+    })));
+    if (can_go_beside(*flight)) return hand_over(std::move(flight));
+  }
   ArrayFlush flush;
   flush.hold_back = hold_back;
   flush.closing = closing;
-  for (std::size_t v = 0; v < staged.size(); ++v) {
-    if (staged[v]) flush.variables.push_back(v);
-    const bool missing = !variables_[v].in_file();
-    if (missing && (staged[v] || closing)) flush.created.push_back(v);
-  }
+  flush.start_s = now_s();
+  list_variables(flush, staged);
   if (flush.variables.empty() && flush.created.empty() && !model_changed_ && output_.in_place()) {
     return Status();
   }
@@ -50,19 +62,34 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   // Definitions since the last flush have taken space already, which must stay theirs.
   const std::uint64_t start = output_.tail().end();
   const Status written = write_variables(flush);
-  const Status published = written.ok() ? publish(flush) : Status();
-  if (!written.ok() || !published.ok()) {
-    for (const std::size_t v : flush.created) {
-      variables_[v].storage = ArrayStorage::undecided;
-      variables_[v].definition = FieldDefinition();
-      variables_[v].resolved = ResolvedField();
-    }
+  if (written.ok()) return finish_flush(flush);
+  forget_decisions(flush);
+  output_.tail().reset(start);
+  return written;
+}
+
+void ArrayEngine::list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const {
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    if (staged[v]) flush.variables.push_back(v);
+    const bool missing = !variables_[v].in_file();
+    if (missing && (staged[v] || flush.closing)) flush.created.push_back(v);
   }
-  if (!written.ok()) {
-    output_.tail().reset(start);
-    return written;
+}
+
+/// A flush has failed: what it has created will be decided anew.
+void ArrayEngine::forget_decisions(const ArrayFlush& flush) {
+  for (const std::size_t v : flush.created) {
+    variables_[v].storage = ArrayStorage::undecided;
+    variables_[v].definition = FieldDefinition();
+    variables_[v].resolved = ResolvedField();
   }
+}
+
+/// What is written comes into the file's metadata, and is staged no more. Errors are agreed.
+Status ArrayEngine::finish_flush(ArrayFlush& flush) {
+  const Status published = publish(flush);
   if (!published.ok()) {
+    forget_decisions(flush);
     return output_.break_off(
         published, "the file stays at its last flush, or \"tailrace recover\" completes this one");
   }
@@ -70,7 +97,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   if (const Status kept = comm_->agree(lost_bytes.status()); !kept.ok()) {
     return output_.break_off(kept, "the file stays at this flush");
   }
-  add_up(flush, *lost_bytes, now_s() - start_s);
+  add_up(flush, *lost_bytes);
   forget_staged(flush);
   for (const std::size_t v : flush.chunked) {
     // A place by shape is for a chunk's first version: the file refers to it from now on.
@@ -91,20 +118,23 @@ Status ArrayEngine::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(write_plain(flush));
   Status mine = local_part([&] { return pack(flush); });
   // Other nodes may have to complete these chunks in a later flush.
-  const bool syncs = options_.file.sync || !comm_->place().empty();
-  if (mine.ok() && syncs) mine = output_.storage().sync();
+  if (mine.ok() && syncs()) mine = output_.storage().sync();
   TAILRACE_TRY(comm_->agree(mine));
   output_.see_other_nodes();  // Ranks may read before they flush again.
   return Status();
 }
 
-/// What this rank has for rank 0: before the last agreement, as it takes memory.
-Status ArrayEngine::pack(ArrayFlush& flush) const {
+void ArrayEngine::list_fresh(ArrayFlush& flush) const {
   for (const WrittenChunk& chunk : flush.done.written) {
     const PatchedChunks& patches = *flush.patches[static_cast<std::size_t>(chunk.field)];
     // What stays where it is stands in the index already.
     if (!patches.stays_in_place(chunk.chunk_index)) flush.fresh.push_back(chunk);
   }
+}
+
+/// What this rank has for rank 0: before the last agreement, as it takes memory.
+Status ArrayEngine::pack(ArrayFlush& flush) const {
+  list_fresh(flush);
   flush.plain = pack_plain(flush);
   return Status();
 }
@@ -187,8 +217,8 @@ std::vector<JobForecast> ArrayEngine::forecasts_of(const ArrayFlush& flush) cons
   return forecasts;
 }
 
-Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
-  if (flush.chunked.empty()) return Status();
+/// Plans, places that are taken ahead, and the file's threads. Collective.
+ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     flush.plans.push_back(plan_of(flush.chunked[f], *flush.patches[f]));
   }
@@ -204,11 +234,18 @@ Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
                        forecasts_of(flush), alignment);
   }
   if (lane_stock_ == nullptr) {
-    lane_stock_ = std::make_unique<LaneStock>(n_threads(), Manners::equal);
+    const bool beside = options_.file.mode == StepMode::async;
+    lane_stock_ =
+        std::make_unique<LaneStock>(n_threads(), beside ? Manners::waiting : Manners::equal);
   }
-  const LaneClock clock;
+  return settings;
+}
+
+Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
+  if (flush.chunked.empty()) return Status();
+  const ExecutorSettings settings = prepare_encoding(flush);
   Executor executor(*comm_, output_.tail(), output_.storage(), flush.plans, flush.settled.ownership,
-                    settings, *lane_stock_, clock);
+                    settings, *lane_stock_, flush.clock);
   return comm_->agree(executor.run(flush.done));
 }
 
@@ -219,7 +256,7 @@ std::uint64_t ArrayEngine::n_threads() const {
 
 // --- afterwards
 
-void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, double seconds) {
+void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
   ArrayFileReport now;
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const FieldTally& tally = flush.done.tallies[f];
@@ -236,19 +273,26 @@ void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes, doub
     }
   }
   now.lost_bytes = lost_bytes;
-  now.staged_bytes = std::exchange(put_bytes_, 0);
-  now.flush_s = seconds;
+  now.staged_bytes = flush.beside ? flush.staged_bytes : std::exchange(put_bytes_, 0);
+  now.flush_s = now_s() - flush.start_s;
+  if (flush.beside) {
+    now.flush_s -= flush.completing_s - flush.handed_s;
+    const double end_s = flush.lanes_s + flush.done.makespan_s + flush.done.sync_s;
+    const double hidden_s = std::min(end_s, flush.completing_s) - flush.handed_s;
+    now.hidden_s = flush.done.n_writes > 0 ? std::max(hidden_s, 0.0) : 0;
+  }
   now.encode_s = flush.done.encode_s;
   now.write_s = flush.done.write_s;
   reduce_all(*comm_, Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged,
              now.n_raw_chunks, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
-  reduce_all(*comm_, Reduction::max, now.flush_s, now.encode_s, now.write_s);
+  reduce_all(*comm_, Reduction::max, now.flush_s, now.encode_s, now.write_s, now.hidden_s);
   now.n_flushes = 1;
   array_report_fields([](const char*, auto& sum, auto more) { sum += more; }, report_, now);
 }
 
-/// Drop what is in the file now; what was held back stays.
+/// Drop what is in the file now; what was held back stays, and what was put since.
 void ArrayEngine::forget_staged(ArrayFlush& flush) {
+  if (flush.beside) return flush.taken.clear();
   for (const std::size_t v : flush.variables) {
     variables_[v].texts.clear();
     const auto f = std::find(flush.chunked.begin(), flush.chunked.end(), v);

@@ -315,11 +315,11 @@ void ChunkOrder::for_each_run(const std::function<void(std::uint64_t first, std:
 }
 
 PatchedChunks::PatchedChunks(Variable variable, const StagingLog& log, Storage& storage)
-    : variable_(std::move(variable)), log_(log), storage_(storage) {
+    : variable_(std::move(variable)), log_(&log), storage_(storage) {
   const ChunkGrid& grid = variable_.grid;
-  for (std::size_t e = 0; e < log_.n_entries(); ++e) {
-    const Slab slab = log_.slab(e);
-    const bool strided = log_.strided(e);
+  for (std::size_t e = 0; e < log_->n_entries(); ++e) {
+    const Slab slab = log_->slab(e);
+    const bool strided = log_->strided(e);
     for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
       const std::uint64_t chunk_index = grid.index_of(coordinates);
       if (strided && part_within(slab, grid.full_box(chunk_index)).slab.empty()) return;
@@ -343,7 +343,7 @@ std::vector<ChunkClaim> PatchedChunks::claims() const {
       claims.push_back({link.chunk_index, 0});
     }
     const Box chunk = variable_.grid.full_box(link.chunk_index);
-    claims.back().n_elements += part_within(log_.slab(link.entry), chunk).slab.n_elements();
+    claims.back().n_elements += part_within(log_->slab(link.entry), chunk).slab.n_elements();
   }
   return claims;
 }
@@ -397,16 +397,16 @@ void PatchedChunks::count_held(Patched& patched) {
 
 /// Of which epochs the elements of a part of an entry are, by runs of the part's dense array.
 std::vector<StagedRun> PatchedChunks::runs_of(std::size_t entry, const SlabPart& part) const {
-  const std::size_t n_runs = log_.n_runs(entry);
-  if (n_runs == 1) return {{part.slab.n_elements(), log_.run(entry, 0).epoch}};
-  const Slab whole = log_.slab(entry);
+  const std::size_t n_runs = log_->n_runs(entry);
+  if (n_runs == 1) return {{part.slab.n_elements(), log_->run(entry, 0).epoch}};
+  const Slab whole = log_->slab(entry);
   std::vector<StagedRun> runs;
   std::uint64_t n_taken = 0;
   for_each_row(part, whole.count, Box{whole.start, whole.count},
                [&](std::uint64_t, std::uint64_t n, std::uint64_t, std::uint64_t from) {
-                 std::size_t r = log_.run_at(entry, from);
+                 std::size_t r = log_->run_at(entry, from);
                  for (const std::uint64_t until = from + n; from < until; ++r) {
-                   const StagedRun run = log_.run(entry, r);
+                   const StagedRun run = log_->run(entry, r);
                    const std::uint64_t end = std::min(run.end, until);
                    n_taken += end - from;
                    from = end;
@@ -424,7 +424,7 @@ std::uint64_t PatchedChunks::entry_bytes(std::uint64_t chunk_index) const {
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   std::uint64_t n_bytes = 0;
   for (const Link& link : links_of(chunk_index)) {
-    const SlabPart part = part_within(log_.slab(link.entry), clipped);
+    const SlabPart part = part_within(log_->slab(link.entry), clipped);
     n_bytes += StagingLog::entry_bytes(clipped.rank()) +
                (runs_of(link.entry, part).size() - 1) * sizeof(StagedRun);
   }
@@ -434,13 +434,13 @@ std::uint64_t PatchedChunks::entry_bytes(std::uint64_t chunk_index) const {
 void PatchedChunks::add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const {
   const std::vector<StagedRun> runs = runs_of(entry, part);
   const Box within{part.first, part.slab.count};
-  const Box whole{Shape(part.slab.rank(), 0), log_.slab(entry).count};
+  const Box whole{Shape(part.slab.rank(), 0), log_->slab(entry).count};
   writer.add(PieceKind::part);
   writer.add(part.slab);
   writer.add(static_cast<std::uint64_t>(runs.size()));
   writer.add_bytes(std::as_bytes(std::span(runs)));
   std::byte* to = writer.extend(within.n_elements() * variable_.element_bytes);
-  copy_box(within, whole, log_.values(entry), within, to, variable_.element_bytes);
+  copy_box(within, whole, log_->values(entry), within, to, variable_.element_bytes);
 }
 
 /// What is left of this rank's puts of a chunk, where they overlap.
@@ -471,7 +471,7 @@ void PatchedChunks::add_pieces(std::uint64_t chunk_index, ByteWriter& writer) co
   std::vector<std::pair<std::size_t, SlabPart>> parts;
   std::uint64_t n_put = 0;
   for (const Link& link : links_of(chunk_index)) {
-    parts.emplace_back(link.entry, part_within(log_.slab(link.entry), clipped));
+    parts.emplace_back(link.entry, part_within(log_->slab(link.entry), clipped));
     n_put += parts.back().second.slab.n_elements();
   }
   if (n_put > clipped.n_elements()) return add_remains(writer, chunk_index);
@@ -482,11 +482,11 @@ Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) con
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   const std::size_t element = variable_.element_bytes;
   for (const Link& link : links_of(chunk_index)) {
-    const Slab slab = log_.slab(link.entry);
+    const Slab slab = log_->slab(link.entry);
     const SlabPart part = part_within(slab, clipped);
     const Box within{part.first, part.slab.count};
     std::vector<std::byte> values(within.n_elements() * element);
-    copy_box(within, {Shape(slab.rank(), 0), slab.count}, log_.values(link.entry), within,
+    copy_box(within, {Shape(slab.rank(), 0), slab.count}, log_->values(link.entry), within,
              values.data(), element);
     const std::vector<StagedRun> runs = runs_of(link.entry, part);
     if (runs.size() == 1) {
@@ -515,16 +515,16 @@ void PatchedChunks::for_each_own_row(std::uint64_t chunk_index, const RowVisit& 
   const Box chunk = variable_.grid.full_box(chunk_index);
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   for (const Link& link : links_of(chunk_index)) {
-    const Slab slab = log_.slab(link.entry);
+    const Slab slab = log_->slab(link.entry);
     const SlabPart part = part_within(slab, clipped);
-    const std::byte* values = log_.values(link.entry);
-    const std::size_t n_runs = log_.n_runs(link.entry);
-    StagedRun run = log_.run(link.entry, 0);
+    const std::byte* values = log_->values(link.entry);
+    const std::size_t n_runs = log_->n_runs(link.entry);
+    StagedRun run = log_->run(link.entry, 0);
     for_each_row(
         part, slab.count, chunk,
         [&](std::uint64_t first, std::uint64_t n, std::uint64_t stride, std::uint64_t from) {
           while (n > 0) {
-            if (n_runs > 1) run = log_.run(link.entry, log_.run_at(link.entry, from));
+            if (n_runs > 1) run = log_->run(link.entry, log_->run_at(link.entry, from));
             const std::uint64_t here = n_runs == 1 ? n : std::min(n, run.end - from);
             visit({first, here, stride, values + from * variable_.element_bytes, run.epoch});
             first += here * stride;

@@ -150,6 +150,10 @@ class PatchedChunks final : public ChunkPatches {
   /// `log` and `storage` must stay while chunks are laid together.
   PatchedChunks(Variable variable, const StagingLog& log, Storage& storage);
 
+  /// What this rank has staged stands in another log now, entry by entry as it was. Before any
+  /// chunk is laid together.
+  void read_from(const StagingLog& log) { log_ = &log; }
+
   /// Chunks that this rank has values for.
   std::vector<ChunkClaim> claims() const;
   /// As the owner: what the file holds of a chunk.
@@ -223,7 +227,7 @@ class PatchedChunks final : public ChunkPatches {
   void to_other_order(Buffer& values) const;
 
   Variable variable_;
-  const StagingLog& log_;
+  const StagingLog* log_;
   Storage& storage_;
   std::vector<Link> links_;  ///< By chunk, then in the order of the puts.
   std::map<std::uint64_t, ChunkPlace> before_;

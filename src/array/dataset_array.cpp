@@ -95,6 +95,7 @@ Box DatasetArray::box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab
 DatasetArray::~DatasetArray() {
   drop_readers();
   if (closed_) return;
+  drop_flight();
   comm_->abandon();
   private_file_.reset();
   output_.abandon();

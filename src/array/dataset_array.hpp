@@ -11,6 +11,7 @@
 //
 // Collectivity. create, open, settle, flush, sync_to_read, shrink and close are; add is called
 // alike on all ranks without communication, and compared by the next of these. put and get are not.
+// A flush that goes on beside the program is completed by whichever of them comes next.
 //
 // Invariant 1: what a flush stores goes to the dataset that the address means to rank 0, or, where
 //   the program has deleted that, nowhere. Invariant 2: which datasets there are, and how each is
@@ -135,6 +136,7 @@ class DatasetArray final : private ArrayEngine {
   /// The same where this rank lacks more than values: there is no flush any more.
   void lose(const Status& failure) { ArrayEngine::lose(failure); }
   /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
+  /// @error unsupported  the last flush is under way and has values of the dataset, also others'
   Status get(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
   /// them is dropped. Not collective.
@@ -177,6 +179,16 @@ class DatasetArray final : private ArrayEngine {
   /// on all ranks. @returns what has failed since they last met
   Status meet_to_close();
   Status flush();
+  /// In mode async, where threads can do it (chunks by codecs of ours, at least one of them): take
+  /// all values, and return; the next collective call of the file completes it, and returns what
+  /// has failed. Else flush().
+  Status flush_beside();
+  /// The same as the last flush of the file; close() must follow some time.
+  Status flush_beside_to_close();
+  /// Complete what flush_beside() has begun, if anything. Collective then.
+  Status wait() { return is_flushing() ? begin_collective() : Status(); }
+  bool is_flushing() const { return flight_ != nullptr; }
+  bool goes_beside() const { return options_.file.mode == StepMode::async; }
   Status close();
   /// Close without another word to the file, where it has been closed in vain.
   Status abort();
@@ -237,7 +249,9 @@ class DatasetArray final : private ArrayEngine {
   bool meet(std::span<std::uint64_t> more);
   std::vector<bool> agree_on_staged();
   Status adopt_staged(std::vector<bool>& staged);
-  Status flush_these(std::vector<bool> staged, bool hold_back, bool closing);
+  Status flush_these(std::vector<bool> staged, bool hold_back, bool closing,
+                     FlushMode mode = FlushMode::at_once);
+  Status settle_to_read(std::size_t dataset);
   Status resolve_open_bounds(const ArrayFlush& flush);
   Status insert_at_root(ArrayFlush& flush, std::size_t f, std::span<const WrittenChunk> chunks);
   Status write_plain_at_root(const std::vector<Bytes>& plain);
@@ -266,6 +280,8 @@ class DatasetArray final : private ArrayEngine {
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
   void published(const ArrayFlush& flush) override;
+  void handed_over(ArrayFlush& flush) override;
+  void taken_back(const ArrayFlush& flush) override;
 
   // Of a file that was opened: what the other ranks go on seeing of it.
   bool opened_ = false;
@@ -282,6 +298,7 @@ class DatasetArray final : private ArrayEngine {
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
   std::uint64_t call_epoch_ = 0;
   std::uint64_t flushed_epoch_ = 0;      ///< Collective calls before the last flush of everything.
+  bool flushed_to_close_ = false;        ///< Nothing is left to flush, or it is under way.
   std::uint64_t calls_since_flush_ = 0;  ///< The most of any rank, as agreed on last.
   std::uint64_t time_base_ = 0;          ///< Of the time in epochs; the same on every rank.
   std::vector<CutPart> cut_parts_;       ///< This rank's share, from before_cut() to after_cut().

@@ -110,10 +110,25 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
   return Status();
 }
 
-Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing) {
+Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing,
+                                 FlushMode mode) {
   TAILRACE_TRY(adopt_staged(staged));
   model_changed_ = true;  // Nobody tells what the program has changed.
-  return flush_variables(staged, hold_back, closing);
+  return flush_variables(staged, hold_back, closing, mode);
+}
+
+/// What is put from now on has epochs that begin anew.
+void DatasetArray::handed_over(ArrayFlush& flush) {
+  flush.epochs_before = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
+  flushed_epoch_ = epoch_;
+  call_epoch_ = 0;
+}
+
+/// As if it had not: those of what was put since follow the ones before.
+void DatasetArray::taken_back(const ArrayFlush& flush) {
+  flushed_epoch_ -= flush.epochs_before >> time_bits;
+  call_epoch_ += flush.epochs_before;
+  flushed_to_close_ = false;
 }
 
 void DatasetArray::begin_collective_put() {
@@ -150,6 +165,18 @@ Status DatasetArray::flush() {
   return flush_these(agree_on_staged(), false, false);
 }
 
+Status DatasetArray::flush_beside() {
+  TAILRACE_TRY(begin_collective());
+  return flush_these(agree_on_staged(), false, false, FlushMode::beside);
+}
+
+Status DatasetArray::flush_beside_to_close() {
+  TAILRACE_TRY(begin_collective());
+  const Status flushed = flush_these(agree_on_staged(), false, true, FlushMode::beside);
+  flushed_to_close_ = flushed.ok();
+  return flushed;
+}
+
 Status DatasetArray::meet_to_close() {
   Status first;
   for (bool all_close = false; !all_close;) {
@@ -161,10 +188,13 @@ Status DatasetArray::meet_to_close() {
 
 Status DatasetArray::close() {
   TAILRACE_TRY(check_open());
+  const bool flushed_before = flushed_to_close_;
   Status ended = begin_collective();
-  if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
+  // What other puts have staged is written also after one that failed; what was flushed beside the
+  // program, and failed, is tried again.
+  if (output_.broken().ok() && !flushed_to_close_) {
     const Status flushed = flush_these(agree_on_staged(), false, true);
-    if (ended.ok()) ended = flushed;
+    if (ended.ok() || flushed_before) ended = flushed;
   }
   // The file is closed, whether or not there is memory for words.
   if (comm_->is_root() && ended.ok()) {
@@ -181,6 +211,7 @@ Status DatasetArray::close() {
 
 Status DatasetArray::abort() {
   closed_ = true;
+  drop_flight();
   lane_stock_.reset();
   drop_readers();
   variables_.clear();
@@ -451,7 +482,7 @@ void DatasetArray::published(const ArrayFlush& flush) {
     live.cut_to.reset();
   }
   for (const std::size_t v : flush.variables) live_[v].flushed = true;
-  if (!flush.hold_back) {  // Nothing is staged any more.
+  if (!flush.hold_back && !flush.beside) {  // Nothing is staged any more.
     flushed_epoch_ = epoch_;
     call_epoch_ = 0;
   }

@@ -55,6 +55,7 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
   TAILRACE_TRY(adopt(v));
   TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
+  TAILRACE_TRY(settle_to_read(v));
   const ArrayVariable& variable = variables_[v];
   fill_elements(values, variable.fill);
   const bool there = output_.in_place() && live_[v].file_address != 0;
@@ -81,6 +82,18 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
   }
   variable.log.lay_over(slab, values);
   return Status();
+}
+
+/// What is under way neither the file nor this rank holds as a read must see it: alone, a rank
+/// completes it; among several none can do so by itself.
+Status DatasetArray::settle_to_read(std::size_t v) {
+  if (!is_under_way(v)) return Status();
+  if (comm_->n_ranks() == 1) return begin_collective();
+  return Status(Code::unsupported,
+                quoted(v) +
+                    ": its last flush is still under way (mode=async), and a rank alone "
+                    "cannot complete it: read with a collective transfer list, or flush "
+                    "the file once more before");
 }
 
 Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {

@@ -48,6 +48,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
 
  private:
   // array_file.cpp
+  Status check_mode() const;
   Status check_variable(std::size_t variable) const;
   Status check_put(std::size_t variable, const Slab& slab, std::uint64_t n_elements) const;
   void grow(std::size_t variable, const Slab& slab);

@@ -308,8 +308,8 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
 constexpr std::array<File, 24> file_table = {{
     {"mode", "sync, async, in_situ",
      "When the work of a step is done: within end_step, on threads of ours while the program "
-     "computes, or in the idle time that it marks.",
-     alike, by_write, assign_word<&FileOptions::mode, mode_words>,
+     "computes, or in the idle time that it marks. Of arrays HDF5 programs' alone: sync, async.",
+     alike, by_steps_and_arrays, assign_word<&FileOptions::mode, mode_words>,
      word_text<&FileOptions::mode, mode_words>},
     {"hold", "copy, promise",
      "Modes async and in_situ: values are copied, or kept by the caller until the step is done.",

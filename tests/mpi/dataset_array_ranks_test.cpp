@@ -1,8 +1,9 @@
 // DatasetArray by several processes, its datasets made by HDF5 as a program makes them: order that
-// outlasts very many calls.
+// outlasts very many calls, flushes that go on beside the program.
 
 #include <hdf5.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "array/dataset_array.hpp"
+#include "core/storage_over.hpp"
+#include "exec/comm_factory.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "mpi/comm_of_all.hpp"
 #include "mpi/rank_support.hpp"
@@ -90,6 +93,114 @@ TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
     ASSERT_EQ(values[i], i / 64 == 1 || i / 64 == 2 ? 4 : 3) << i;
   }
   EXPECT_OK(array.close());
+}
+
+// --- Flushes beside the program.
+
+const Shape kBeside{256, 64};
+const Slab kWhole{{0, 0}, kBeside, {}};
+
+/// This rank's rows.
+Slab own_rows() {
+  const auto n_ranks = static_cast<std::uint64_t>(api_test::n_ranks());
+  const auto rank = static_cast<std::uint64_t>(api_test::rank());
+  const std::uint64_t first = kBeside[0] * rank / n_ranks;
+  return {{first, 0}, {kBeside[0] * (rank + 1) / n_ranks - first, kBeside[1]}, {}};
+}
+
+TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
+  auto made = DatasetArray::create(api_test::comm_of_all(), api_test::scratch("beside.h5"),
+                                   array_options("mode=async,codec=deflate"));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  DatasetArray& array = **made;
+  const std::size_t x = add_doubles(array, kBeside);
+  EXPECT_OK(put_doubles(array, x, own_rows(), 1));
+  EXPECT_OK(array.flush_beside());
+  EXPECT_TRUE(array.is_flushing());
+  EXPECT_EQ(array.report().n_flushes, 0U);
+  // What a rank alone cannot know is an error, not the values of before.
+  if (api_test::n_ranks() > 1) {
+    std::vector<double> values(kWhole.n_elements());
+    EXPECT_EQ(array.get(x, kWhole, std::as_writable_bytes(std::span(values))).code(),
+              Code::unsupported);
+  }
+  if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{3, 0}, {2, 64}, {}}, 2));
+  EXPECT_OK(array.flush_beside());
+  EXPECT_TRUE(array.is_flushing());
+  EXPECT_EQ(array.report().n_flushes, 1U);
+  if (api_test::is_root()) EXPECT_OK(put_doubles(array, x, {{4, 0}, {2, 64}, {}}, 3));
+  EXPECT_OK(array.sync_to_read());
+  EXPECT_FALSE(array.is_flushing());
+  EXPECT_EQ(array.report().n_flushes, 3U);
+  const std::vector<double> values = get_doubles(array, x, kWhole);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i / kBeside[1];
+    ASSERT_EQ(values[i], row == 3 ? 2 : row == 4 || row == 5 ? 3 : 1) << i;
+  }
+  EXPECT_EQ(array.report().staged_bytes, (kWhole.n_elements() + 4 * 64) * sizeof(double));
+  EXPECT_OK(put_doubles(array, x, own_rows(), 5));
+  EXPECT_OK(array.flush_beside_to_close());
+  EXPECT_TRUE(array.is_flushing());
+  EXPECT_OK(array.close());
+  EXPECT_EQ(array.report().n_flushes, 4U);
+}
+
+std::atomic<bool> disk_is_full{false};
+
+class FullStorage final : public StorageOver {
+ public:
+  using StorageOver::StorageOver;
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    if (disk_is_full) return Status(Code::no_space, "the disk is full");
+    return inner_->write_at(address, bytes);
+  }
+  Status write_pieces_at(std::uint64_t address,
+                         std::span<const std::span<const std::byte>> pieces) override {
+    if (disk_is_full) return Status(Code::no_space, "the disk is full");
+    return inner_->write_pieces_at(address, pieces);
+  }
+};
+
+/// What a flush had that failed beside the program comes with the next one, below what was put
+/// since.
+TEST(DatasetArrayRanks, WhatFailsBesideTheProgramIsStagedAgain) {
+  ArrayFileOptions options = array_options("mode=async,codec=deflate");
+  options.file.open_storage = [](const std::string& path,
+                                 bool create) -> Result<std::unique_ptr<Storage>> {
+    Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, create, false);
+    if (!storage.ok()) return storage;
+    return std::unique_ptr<Storage>(std::make_unique<FullStorage>(std::move(*storage)));
+  };
+  auto made = DatasetArray::create(api_test::comm_of_all(), api_test::scratch("full.h5"), options);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  DatasetArray& array = **made;
+  const std::size_t x = add_doubles(array, kBeside);
+  EXPECT_OK(put_doubles(array, x, own_rows(), 1));
+  EXPECT_OK(array.flush());
+  for (int i = 0; i < 3; ++i) array.begin_collective_put();
+  if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{0, 0}, {100, 64}, {}}, 2));
+  disk_is_full = true;
+  EXPECT_OK(array.flush_beside());
+  if (api_test::is_root()) EXPECT_OK(put_doubles(array, x, {{50, 0}, {10, 64}, {}}, 3));
+  const Status failed = array.wait();
+  disk_is_full = false;
+  EXPECT_EQ(failed.code(), Code::no_space);
+  EXPECT_NE(failed.message().find("beside the program"), std::string::npos) << failed.message();
+  EXPECT_FALSE(array.is_flushing());
+  if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{58, 0}, {1, 64}, {}}, 4));
+  EXPECT_OK(array.sync_to_read());
+  const std::vector<double> values = get_doubles(array, x, kWhole);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i / kBeside[1];
+    const double since = row == 58 ? 4 : 3;
+    ASSERT_EQ(values[i], row >= 50 && row < 60 ? since : row < 100 ? 2 : 1) << i;
+  }
+  // A file that is closed tries again by itself.
+  EXPECT_OK(put_doubles(array, x, own_rows(), 6));
+  disk_is_full = true;
+  EXPECT_OK(array.flush_beside_to_close());
+  EXPECT_FALSE(array.close().ok());
+  disk_is_full = false;
 }
 
 }  // namespace
