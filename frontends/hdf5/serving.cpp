@@ -77,6 +77,11 @@ struct OpenCall {
   Session* here = nullptr;           ///< or who has it open already.
 };
 
+/// Of a closed file, mode=async, whose ranks are not those of the call.
+constexpr const char* still_written =
+    "what the program has written there is not complete before the ranks that wrote it meet again "
+    "in H5Fcreate, H5Fopen, H5Fflush or H5Fclose, or in MPI_Finalize (mode=async)";
+
 /// What this rank would do. Not collective; may run out of memory.
 void prepare(OpenCall& call, Vote& vote) {
   const auto by_hdf5 = [&](const std::string& why, bool silently = false) {
@@ -98,6 +103,9 @@ void prepare(OpenCall& call, Vote& vote) {
   call.session->name = call.name;
   call.session->path = path_of_name(call.name);
   call.here = session_of_path(call.session->path);
+  if (call.here != nullptr && call.here->closed) {
+    return vote.say(Opening::fails, still_written);
+  }
   if (call.here != nullptr) {
     vote.opening = call.create ? Opening::is_open : Opening::again;
     return;
@@ -155,10 +163,24 @@ hid_t open_again(Session& session) {
   return H5Freopen(session.file());
 }
 
+/// A call without MPI-IO. Where it means a file that is still being written, the rank completes it,
+/// if it is alone, or cannot have it yet.
+hid_t open_alone(const OpenCall& call, const ByHdf5<hid_t>& by_hdf5) {
+  if (!served() || call.name == nullptr || !any_closed_session()) return by_hdf5();
+  const Session* const there = session_of_path(path_of_name(call.name));
+  if (there == nullptr || !there->closed) return by_hdf5();
+  Status done(Code::unsupported, "file \"" + std::string(call.name) + "\": " + still_written);
+  if (there->ranks.size() == 1) {
+    const KeptErrors kept;
+    done = end_closed_sessions(there->ranks);
+  }
+  return done.ok() ? by_hdf5() : fail(call.function, done);
+}
+
 /// Collective over the ranks of the list, whatever each of them makes of it.
 hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
   const MPI_Comm comm = Hdf5Scope::held() ? MPI_COMM_NULL : communicator_of(call.access_list);
-  if (comm == MPI_COMM_NULL) return by_hdf5();
+  if (comm == MPI_COMM_NULL) return open_alone(call, by_hdf5);
   struct Held {
     MPI_Comm comm;
     void release() {
@@ -166,6 +188,14 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
     }
     ~Held() { release(); }
   } held{comm};
+  if (any_closed_session()) {
+    Status ended;
+    {
+      const KeptErrors kept;
+      ended = end_closed_sessions(ranks_in_world(comm));
+    }
+    if (!ended.ok()) return fail(call.function, ended);
+  }
   Vote vote;
   try {
     prepare(call, vote);
@@ -226,6 +256,7 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
   const herr_t closed = real().H5Fclose(id);
   std::uint64_t left[4] = {closed < 0 ? 1U : 0U, 0, closed < 0 ? 0U : 1U, 0};
   Status met;
+  Status before;
   Status done;
   {
     const KeptErrors kept;
@@ -237,7 +268,9 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
     if (!by_all && left[2] == 0) return closed;  // All ranks can try again.
     session.left_by_some = !by_all;
     session.mounted_when_closed = by_all && left[3] == 0;
+    before = end_closed_sessions(session.ranks);
     done = by_all && left[1] == 0 ? end_together(session) : session.array->flush();
+    if (done.ok()) done = before;
   }
   if (closed < 0) return closed;
   if (!met.ok()) return fail(function, met);
@@ -245,7 +278,7 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
 }
 
 void end_sessions() {
-  end_all_by_force([](bool, const std::string&, const Status& ended) {
+  end_all_by_force([](bool, const std::string&, bool, const Status& ended) {
     if (!ended.ok()) fail("H5close", ended);
   });
   note_end_of_hdf5();
@@ -289,8 +322,10 @@ bool is_last_reference(hid_t id) {
 }
 
 herr_t flush_session(const char* function, Session& session) {
-  const Status flushed = session.array->flush();
-  return flushed.ok() ? 0 : fail(function, flushed);
+  const Status before = end_closed_sessions(session.ranks);
+  const Status flushed = session.array->flush_beside();
+  if (!flushed.ok()) return fail(function, flushed);
+  return before.ok() ? 0 : fail(function, before);
 }
 
 herr_t set_atomicity(Session& session, bool atomic) {
@@ -329,6 +364,7 @@ herr_t fail_unknown(const char* function) {
 herr_t set_extents(const char* function, const Target& target, hid_t dataset,
                    const std::vector<hsize_t>& extents) {
   DatasetArray& array = *target.session->array;
+  if (const Status waited = array.wait(); !waited.ok()) return fail(function, waited);
   const std::string what = "dataset \"" + array.path_of(target.dataset) + "\"";
   std::vector<hsize_t> larger;
   const bool shrinks = extents_of(dataset, extents.data(), true, larger) && larger != extents;
@@ -556,14 +592,17 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
   }
   for (Session* session : {source, target != source ? target : nullptr}) {
     if (session == nullptr) continue;
-    if (const herr_t flushed = flush_session("H5Ocopy", *session); flushed < 0) return flushed;
+    const Status flushed = session->array->flush();
+    if (!flushed.ok()) return fail("H5Ocopy", flushed);
   }
   const herr_t copied = real().H5Ocopy(from, from_name, to, to_name, copy_list, link_list);
   if (copied >= 0) {
     Session* there = target;
     const Status entered = local_part([&] { return enter_copies(there, to, to_name); });
     if (!entered.ok()) target->array->fail(entered);
-    return there == nullptr ? copied : flush_session("H5Ocopy", *there);
+    if (there == nullptr) return copied;
+    const Status flushed = there->array->flush();
+    return flushed.ok() ? 0 : fail("H5Ocopy", flushed);
   }
   const KeptErrors kept;  // Other ranks wait for this one all the same.
   static_cast<void>(target->array->flush());

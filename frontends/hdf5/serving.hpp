@@ -48,7 +48,7 @@ herr_t unmount_file(hid_t location, const char* name);
 void end_sessions();
 /// Whether a session has the file of this name open.
 bool is_open_here(const char* name);
-/// Collective.
+/// In mode=async it returns when values are taken. Collective.
 herr_t flush_session(const char* function, Session& session);
 /// Ids of ours are left out of what HDF5 lists. @returns how many there are of the program's, or -1
 ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids);

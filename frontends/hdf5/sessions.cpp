@@ -44,6 +44,10 @@ void report(const Session& session, std::uint64_t root_bytes) {
   char seconds[64];
   std::snprintf(seconds, sizeof(seconds), " in %.3f s", done.flush_s);
   line += seconds;
+  if (session.array->goes_beside()) {
+    std::snprintf(seconds, sizeof(seconds), " and %.3f s beside the program", done.hidden_s);
+    line += seconds;
+  }
   if (done.n_raw_chunks > 0) {
     line += "; " + std::to_string(done.n_raw_chunks) + " of " + std::to_string(done.n_chunks) +
             " chunks stored as they are";
@@ -66,9 +70,14 @@ void report(const Session& session, std::uint64_t root_bytes) {
 // --- what a program leaves open
 
 void end_in_finalize() {
-  end_all_by_force([](bool speaks, const std::string& name, const Status& ended) {
+  end_all_by_force([](bool speaks, const std::string& name, bool closed, const Status& ended) {
     if (!speaks) return;
-    if (ended.ok()) {
+    if (closed) {
+      std::fprintf(stderr,
+                   "tailrace: %s: what H5Fclose has left to threads (mode=async) could not be "
+                   "written: %s\n",
+                   name.c_str(), ended.message().c_str());
+    } else if (ended.ok()) {
       std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; H5Fclose was not called\n",
                    name.c_str());
     } else {
@@ -83,6 +92,14 @@ void end_in_finalize() {
 void say_what_is_lost() {
   for (const Session* session : all_sessions()) {
     if (!session->array->comm().is_root()) continue;
+    if (session->closed) {
+      std::fprintf(stderr,
+                   "tailrace: %s: the program ended without MPI_Finalize, and without another call "
+                   "that completes the file (mode=async); what was written since the last complete "
+                   "flush is lost\n",
+                   session->name.c_str());
+      continue;
+    }
     std::fprintf(stderr,
                  "tailrace: %s: the program ended without H5Fclose and MPI_Finalize; what was "
                  "written since the last H5Fflush is lost\n",
@@ -288,16 +305,37 @@ void close_ids_of_program(const Session& session) {
 
 }  // namespace
 
-void end_all_by_force(
-    const std::function<void(bool speaks, const std::string& name, const Status& ended)>& tell) {
+bool any_closed_session() {
+  return std::ranges::any_of(table(), [](const auto& session) { return session->closed; });
+}
+
+Status end_closed_sessions(const std::vector<int>& ranks) {
+  const auto sorted = [](std::vector<int> numbers) {
+    std::ranges::sort(numbers);
+    return numbers;
+  };
+  Status first;
+  for (Session* session : all_sessions()) {
+    if (!session->closed || sorted(session->ranks) != sorted(ranks)) continue;
+    const std::string name = session->name;
+    const Status ended = end_session(*session);
+    if (first.ok()) first = ended.within("file \"" + name + "\", which H5Fclose left to threads");
+  }
+  return first;
+}
+
+void end_all_by_force(const std::function<void(bool speaks, const std::string& name, bool closed,
+                                               const Status& ended)>& tell) {
   // Of all first: HDF5 keeps a file open as long as one that is mounted in it has an id.
   for (const Session* session : all_sessions()) close_ids_of_program(*session);
   for (Session* session : all_sessions()) {
     const bool speaks = session->array->comm().is_root();
     const std::string name = session->name;
-    const Status met = session->array->meet_to_close();
+    const bool closed = session->closed;
+    // All ranks have said already that they close it.
+    const Status met = closed ? Status() : session->array->meet_to_close();
     const Status ended = end_session(*session);
-    tell(speaks, name, met.ok() ? ended : met);
+    if (!closed || !ended.ok()) tell(speaks, name, closed, met.ok() ? ended : met);
   }
 }
 
@@ -392,7 +430,14 @@ std::uint64_t n_ids_together(const Session& session) {
 Status end_together(Session& session) {
   const std::set<unsigned long> files = files_together(session.file_number);
   const std::vector<int> ranks = session.ranks;
+  Status flushed;
+  if (files.size() == 1 && session.array->goes_beside()) {
+    flushed = session.array->flush_beside_to_close();
+    session.closed = session.array->is_flushing();
+    if (session.closed) return flushed;
+  }
   Status first = end_session(session);
+  if (!flushed.ok()) first = flushed;
   std::erase_if(mounts(), [&](const Mount& mount) { return files.contains(mount.outer); });
   for (Session* other : all_sessions()) {
     // Ranks that are not here would be waited for: MPI_Finalize ends such a session.

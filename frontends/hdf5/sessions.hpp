@@ -1,6 +1,8 @@
 // A file that a program writes through parallel HDF5, and the table of all of them.
 //
 //   H5Fcreate, H5Fopen ──> open ── the program's last id of it is closed, or MPI_Finalize ──> ended
+//                                   │ mode=async                                               ^
+//                                   └──> closed ── the next call of the same ranks that meet ──┘
 //
 // On every rank the session holds HDF5's file (rank 0's is the one that is committed) by an id of
 // its own; the program has others of the same file, and whatever it does to metadata by them HDF5
@@ -53,6 +55,8 @@ struct Session {
   /// The program has given its last id back, on all ranks, but HDF5 keeps the file open for one
   /// that is mounted in it, or in which it is.
   bool mounted_when_closed = false;
+  /// The program has closed it, on all ranks, and threads write what it has flushed (mode=async).
+  bool closed = false;
   std::vector<int> ranks;  ///< The session's, by their numbers in MPI_COMM_WORLD.
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
   std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
@@ -92,10 +96,15 @@ void note_end_of_hdf5();
 hid_t begin_session(const char* function, std::unique_ptr<Session> session);
 /// Flush, close, forget. Collective over the session's ranks. The program has no ids of it left.
 Status end_session(Session& session);
+/// End the sessions that are closed and have exactly these ranks (of MPI_COMM_WORLD), in whatever
+/// order. Collective over them. @returns the first failure, which names the file
+Status end_closed_sessions(const std::vector<int>& ranks);
+bool any_closed_session();
 /// End all sessions where the program may have ids left, which are closed; `tell` hears what came
-/// of each, and whether this rank speaks for it. Collective over each one's ranks.
-void end_all_by_force(
-    const std::function<void(bool speaks, const std::string& name, const Status& ended)>& tell);
+/// of each that the program has not closed, or that has failed, and whether this rank speaks for
+/// it. Collective over each one's ranks.
+void end_all_by_force(const std::function<void(bool speaks, const std::string& name, bool closed,
+                                               const Status& ended)>& tell);
 /// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
 /// Whether the program does not know of an id that HDF5 lists.
@@ -118,7 +127,8 @@ void forget_mount(const Mount& mount);
 /// How many ids the program has in the session's file and in all that HDF5 keeps open with it.
 std::uint64_t n_ids_together(const Session& session);
 /// End a session of whose files the program has no ids left, and those of other files that were
-/// closed before it, but mounted. Collective over the session's ranks.
+/// closed before it, but mounted; in mode=async leave one to threads. Collective over the session's
+/// ranks.
 Status end_together(Session& session);
 
 /// Put a failure on HDF5's error stack and let the program's printer, if any, show it. @returns -1

@@ -1,0 +1,229 @@
+/* A program that computes while what it has flushed and closed is written (mode=async), for
+ * tests/python/test_hdf5_programs.py. It runs without us, too: what only holds beside the program
+ * is asked for where BESIDE=1.
+ *
+ *   write_beside FOLDER NAME...
+ */
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "parallel_patterns.h"
+
+enum { ROWS = 240, ROW = 500 };
+
+static int beside(void) { return getenv("BESIDE") != NULL; }
+static hsize_t mine(void) { return first_row(ROWS, rank); }
+static hsize_t n_mine(void) { return first_row(ROWS, rank + 1) - mine(); }
+
+static hid_t doubles(hid_t file, const char* name, hid_t list) {
+  const hsize_t extents[2] = {ROWS, ROW};
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = create(file, name, H5T_NATIVE_DOUBLE, space, list);
+  DO(H5Sclose(space));
+  return dataset;
+}
+
+/* Rows from `first` on, all of one value. */
+static void write_value(hid_t dataset, hsize_t first, hsize_t n, double value, hid_t list) {
+  double* values = malloc((n * ROW + 1) * sizeof(double));
+  hid_t memory;
+  hid_t space = rows_of(dataset, first, n, &memory);
+  for (hsize_t i = 0; i < n * ROW; ++i) values[i] = value;
+  DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, list, values));
+  DO(H5Sclose(space));
+  DO(H5Sclose(memory));
+  free(values);
+}
+
+/* Whether all rows are those of write_rows(), but the first `n_other`, which are `other`. */
+static void check_rows(hid_t dataset, hsize_t n_other, double other, hid_t list) {
+  double* values = malloc(sizeof(double) * ROWS * ROW);
+  DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, list, values));
+  for (hsize_t i = 0; i < (hsize_t)ROWS * ROW; ++i) {
+    CHECK(values[i] == (i < n_other * ROW ? other : value_at(i)));
+  }
+  free(values);
+}
+
+static herr_t read_quietly(hid_t dataset) {
+  double* values = malloc(sizeof(double) * ROWS * ROW);
+  herr_t done = -1;
+  H5E_BEGIN_TRY {
+    done = H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  }
+  H5E_END_TRY
+  free(values);
+  return done;
+}
+
+/* What is put while a flush is under way comes with the next one, or is read over it. */
+static void flushed(const char* path) {
+  hid_t file = create_file(path);
+  hid_t collective = collective_list();
+  hid_t one = doubles(file, "one", H5P_DEFAULT);
+  write_rows(one, mine(), n_mine(), ROW, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  if (beside()) CHECK(access(path, F_OK) != 0); /* Nobody has committed it yet. */
+  /* A rank alone cannot have others' values now, and is told so. */
+  if (beside() && n_ranks > 1) CHECK(read_quietly(one) < 0);
+  if (rank == n_ranks - 1) write_value(one, 0, 2, -1, H5P_DEFAULT);
+  hid_t two = doubles(file, "two", H5P_DEFAULT);
+  write_attribute(two, "later", 7);
+  write_rows(two, mine(), n_mine(), ROW, H5P_DEFAULT);
+  MPI_Barrier(MPI_COMM_WORLD);
+  check_rows(one, 2, -1, collective);
+  check_rows(two, 0, 0, collective);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) write_value(one, 1, 3, -2, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL)); /* There is nothing more: it is complete now. */
+  CHECK(access(path, F_OK) == 0);
+  if (beside()) DO(read_quietly(one));
+  DO(H5Dclose(one));
+  DO(H5Dclose(two));
+  DO(H5Pclose(collective));
+  DO(H5Fclose(file));
+}
+
+/* A dataset that grows and is cut while what it had is under way; one that is deleted. */
+static void changed(const char* path) {
+  const hsize_t extents[2] = {60, ROW};
+  const hsize_t most[2] = {H5S_UNLIMITED, ROW};
+  const hsize_t chunk[2] = {16, ROW};
+  hid_t file = create_file(path);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t space = space_of(2, extents, most);
+  DO(H5Pset_chunk(list, 2, chunk));
+  hid_t grows = create(file, "grows", H5T_NATIVE_DOUBLE, space, list);
+  hid_t gone = doubles(file, "gone", H5P_DEFAULT);
+  const hsize_t steps[4] = {60, 130, 100, 190};
+  for (int step = 0; step < 4; ++step) {
+    const hsize_t now[2] = {steps[step], ROW};
+    DO(H5Dset_extent(grows, now));
+    const hsize_t from = first_row(steps[step], rank);
+    write_rows(grows, from, first_row(steps[step], rank + 1) - from, ROW, H5P_DEFAULT);
+    if (step == 1) write_rows(gone, mine(), n_mine(), ROW, H5P_DEFAULT);
+    DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+    if (step == 1) DO(H5Dclose(gone));
+    if (step == 1) DO(H5Ldelete(file, "gone", H5P_DEFAULT));
+  }
+  hid_t copies = H5Gcreate2(file, "copies", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(copies);
+  DO(H5Ocopy(file, "grows", copies, "grows", H5P_DEFAULT, H5P_DEFAULT));
+  DO(H5Gclose(copies));
+  DO(H5Dclose(grows));
+  DO(H5Sclose(space));
+  DO(H5Pclose(list));
+  DO(H5Fclose(file));
+}
+
+static void write_file(const char* path, double first_rows) {
+  hid_t file = create_file(path);
+  hid_t dataset = doubles(file, "values", H5P_DEFAULT);
+  write_attribute(file, "number", 3);
+  write_rows(dataset, mine(), n_mine(), ROW, H5P_DEFAULT);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) write_value(dataset, 0, 1, first_rows, H5P_DEFAULT);
+  DO(H5Dclose(dataset));
+  DO(H5Fclose(file));
+}
+
+/* Files that are closed, one after the other: the next file completes the one before; opened again,
+ * one is complete; the last is left to MPI_Finalize. */
+static void closed(const char* path) {
+  char name[2][1024];
+  for (int i = 0; i < 2; ++i) snprintf(name[i], sizeof(name[i]), "%s.%d", path, i);
+  for (int i = 0; i < 2; ++i) {
+    write_file(name[i], -10 - i);
+    if (!beside()) continue;
+    CHECK(access(name[i], F_OK) != 0);
+    CHECK(H5Fis_hdf5(name[i]) > 0); /* It is one, to this program. */
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  if (beside() && n_ranks > 1) { /* Not by a rank alone. */
+    hid_t alone = -1;
+    H5E_BEGIN_TRY { alone = H5Fopen(name[1], H5F_ACC_RDONLY, H5P_DEFAULT); }
+    H5E_END_TRY
+    CHECK(alone < 0);
+  }
+  CHECK(access(name[0], F_OK) == 0);
+  hid_t file = open_file(name[1], H5F_ACC_RDWR);
+  hid_t dataset = H5Dopen2(file, "values", H5P_DEFAULT);
+  DO(dataset);
+  check_rows(dataset, 1, -11, H5P_DEFAULT);
+  write_attribute(file, "again", 4);
+  DO(H5Dclose(dataset));
+  DO(H5Fclose(file));
+  write_file(path, -12);
+}
+
+/* Of two flushes the first is complete, the second is under way when the process ends. */
+static void killed(const char* path) {
+  hid_t file = create_file(path);
+  const char* names[2] = {"complete", "lost"};
+  for (int i = 0; i < 2; ++i) {
+    hid_t dataset = doubles(file, names[i], H5P_DEFAULT);
+    write_rows(dataset, mine(), n_mine(), ROW, H5P_DEFAULT);
+    DO(H5Dclose(dataset));
+    DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+    if (i == 0) DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(0);
+}
+
+static herr_t keep_text(unsigned n, const H5E_error2_t* error, void* text) {
+  (void)n;
+  snprintf(text, 1024, "%s", error->desc != NULL ? error->desc : "");
+  return 0;
+}
+
+/* Files must not grow while a flush is under way: the next call says so, on all ranks; once they
+ * may grow again, the flush after it brings what both had. */
+static void limited(const char* path) {
+  hid_t file = create_file(path);
+  hid_t first = doubles(file, "first", H5P_DEFAULT);
+  write_rows(first, mine(), n_mine(), ROW, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  struct stat facts;
+  CHECK(stat(path, &facts) == 0);
+  struct rlimit usual;
+  DO(getrlimit(RLIMIT_FSIZE, &usual));
+  MPI_Barrier(MPI_COMM_WORLD);
+  const struct rlimit limit = {(rlim_t)facts.st_size + 4096, usual.rlim_max};
+  DO(setrlimit(RLIMIT_FSIZE, &limit));
+  hid_t later = doubles(file, "later", H5P_DEFAULT);
+  write_rows(later, mine(), n_mine(), ROW, H5P_DEFAULT);
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL)); /* Its values are taken. */
+  if (rank == n_ranks - 1) write_value(later, 0, 2, -1, H5P_DEFAULT);
+  herr_t done = 0;
+  H5E_BEGIN_TRY { done = H5Fflush(file, H5F_SCOPE_GLOBAL); }
+  H5E_END_TRY
+  CHECK(done < 0);
+  char text[1024] = "";
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_text, text);
+  fprintf(stderr, "H5Fflush: %s\n", text);
+  DO(setrlimit(RLIMIT_FSIZE, &usual));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  DO(H5Dclose(first));
+  DO(H5Dclose(later));
+  DO(H5Fclose(file));
+}
+
+/* The same while a file that is closed is under way, for good: MPI_Finalize says so. */
+static void limited_close(const char* path) {
+  const struct rlimit limit = {65536, RLIM_INFINITY};
+  DO(setrlimit(RLIMIT_FSIZE, &limit));
+  write_file(path, -1);
+}
+
+int main(int argc, char** argv) {
+  const Pattern patterns[] = {{"flushed", flushed}, {"changed", changed},
+                              {"closed", closed},   {"killed", killed},
+                              {"limited", limited}, {"limited_close", limited_close}};
+  return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
+}

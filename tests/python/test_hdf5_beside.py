@@ -1,0 +1,107 @@
+"""Programs on parallel HDF5 in mode=async: what they flush and close is written while they go on.
+
+The program is tests/hdf5_programs/write_beside.c, which itself asks what is there when: between
+H5Fflush, or H5Fclose, and the call that completes it no file changes, on whatever machine.
+"""
+
+import h5py
+import numpy as np
+import pytest
+from hdf5_runs import FRONTS, patterns, row_values, same
+
+# Those of write_patterns.c that test_hdf5_programs.py compares with a plain run.
+NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
+         "grows", "overlaps", "lives", "left_open"]
+
+BESIDE = {"TAILRACE_OPTIONS": "mode=async", "BESIDE": "1"}
+
+
+def beside(names, folder, ranks, **more):
+    return patterns(names, folder, ranks, program="write_beside", **{**BESIDE, **more})
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_the_same_values_beside_the_program(ranks, front, tmp_path):
+    """All patterns in mode=async: whatever is called while something is under way."""
+    options = BESIDE["TAILRACE_OPTIONS"]
+    plain = patterns(NAMES, tmp_path / "plain", ranks, front=front)
+    said = patterns(NAMES, tmp_path / "beside", ranks, front=front, TAILRACE_OPTIONS=options)
+    for name in NAMES:
+        assert f"plain/{name}.h5: " in plain and f"beside/{name}.h5: " in said
+        same(tmp_path / "beside" / f"{name}.h5", tmp_path / "plain" / f"{name}.h5")
+    assert "beside the program" in said and "beside the program" not in plain
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_flushes_and_closes_beside_the_program(ranks, front, tmp_path):
+    """The program itself looks what is there when, and reads it back."""
+    said = beside(["flushed", "changed", "closed"], tmp_path, ranks, front=front)
+    assert "H5Fclose" not in said
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "flushed.h5", "changed.h5", "closed.h5", "closed.h5.0", "closed.h5.1"}
+    rows = row_values(0, 240 * 500).reshape(240, 500)
+    with h5py.File(tmp_path / "flushed.h5") as file:
+        np.testing.assert_array_equal(file["two"], rows)
+        np.testing.assert_array_equal(file["one"][4:], rows[4:])
+        assert file["one"][0, 0] == -1 and (file["one"][1:4] == -2).all()
+        assert file["two"].attrs["later"] == 7
+    with h5py.File(tmp_path / "changed.h5") as file:
+        assert set(file) == {"grows", "copies"}
+        for name in ("grows", "copies/grows"):
+            np.testing.assert_array_equal(file[name],
+                                          row_values(0, 190 * 500).reshape(190, 500))
+    for name, first in (("closed.h5.0", -10), ("closed.h5.1", -11), ("closed.h5", -12)):
+        with h5py.File(tmp_path / name) as file:
+            assert (file["values"][0] == first).all() and file.attrs["number"] == 3
+            np.testing.assert_array_equal(file["values"][1:], rows[1:])
+            assert ("again" in file.attrs) == (name == "closed.h5.1")
+
+
+@pytest.mark.parametrize("ranks_per_node", ["1", "2"])
+def test_several_nodes_beside_the_program(ranks_per_node, tmp_path):
+    beside(["flushed", "closed"], tmp_path, 4, TAILRACE_RANKS_PER_NODE=ranks_per_node)
+    beside(["flushed", "closed"], tmp_path / "one", 4)
+    for name in ("flushed.h5", "closed.h5", "closed.h5.0", "closed.h5.1"):
+        same(tmp_path / name, tmp_path / "one" / name)
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_kill_beside_the_program_leaves_the_flush_before(ranks, front, tmp_path):
+    beside(["killed"], tmp_path, ranks, front=front, code=None)
+    with h5py.File(tmp_path / "killed.h5") as file:
+        assert list(file) == ["complete"]
+        np.testing.assert_array_equal(file["complete"][()].ravel(), row_values(0, 240 * 500))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_full_disk_beside_the_program_is_an_error_of_the_next_call(ranks, front, tmp_path):
+    """On all ranks alike; nothing is lost, and the next flush brings it."""
+    options = f"{BESIDE['TAILRACE_OPTIONS']},codec=none"
+    said = beside(["limited"], tmp_path, ranks, front=front, TAILRACE_OPTIONS=options)
+    lines = [line for line in said.splitlines() if line.startswith("H5Fflush: ")]
+    assert len(lines) == ranks and len(set(lines)) == 1
+    assert "File too large" in lines[0] and "beside the program" in lines[0]
+    rows = row_values(0, 240 * 500).reshape(240, 500)
+    with h5py.File(tmp_path / "limited.h5") as file:
+        np.testing.assert_array_equal(file["first"], rows)
+        np.testing.assert_array_equal(file["later"][2:], rows[2:])
+        assert (file["later"][:2] == -1).all()
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_mpi_finalize_says_what_could_not_be_written_of_a_closed_file(ranks, front, tmp_path):
+    options = f"{BESIDE['TAILRACE_OPTIONS']},codec=none"
+    said = beside(["limited_close"], tmp_path, ranks, front=front, TAILRACE_OPTIONS=options)
+    lines = [line for line in said.splitlines() if "left to threads" in line]
+    assert len(lines) == 1 and "limited_close.h5" in lines[0] and "File too large" in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_idle_time_is_nobodys_to_mark(tmp_path):
+    said = patterns(["blocks"], tmp_path, 2, code=None, TAILRACE_OPTIONS="mode=in_situ")
+    assert "mode=in_situ" in said and list(tmp_path.iterdir()) == []
