@@ -310,8 +310,9 @@ class Hdf5Program(Job):
         connector = (["HDF5_VOL_CONNECTOR=tailrace",
                       f"HDF5_PLUGIN_PATH={programs.connector(end).parent}"]
                      if self.connector_of else [])
-        return ["env", f"FLUSHES={n_steps}", f"TAILRACE_OPTIONS={self.options}", *connector,
-                programs.flushes(end), folder / "out", "flushes"]
+        beside = ["BESIDE=1"] if "mode=async" in self.options else []
+        return ["env", f"FLUSHES={n_steps}", f"TAILRACE_OPTIONS={self.options}", *beside,
+                *connector, programs.flushes(end), folder / "out", "flushes"]
 
     def prepare(self, programs, folder):
         if self.first:
@@ -457,6 +458,10 @@ def all_jobs():
         Hdf5Program("HDF5 program, 4 ranks on 2 nodes", ranks=4, nodes=2),
         Hdf5Program("HDF5 program, added to", first=2, ranks=2),
         Hdf5Program("HDF5 program, journal, 2 ranks", options="threads=1,journal=on", ranks=2),
+        Hdf5Program("HDF5 program, async", options="threads=1,mode=async"),
+        Hdf5Program("HDF5 program, async, 2 ranks", options="threads=1,mode=async", ranks=2),
+        Hdf5Program("HDF5 program, async, added to", options="threads=1,mode=async", first=2,
+                    ranks=2),
         *[Hdf5Program(f"HDF5 {major} connector{more}", connector_of=major, **how)
           for major in (1, 2)
           for more, how in (("", {}), (", 2 ranks", {"ranks": 2}),
