@@ -30,8 +30,9 @@ std::uint64_t address_of(hid_t object) {
 }
 
 /// A dataset of doubles as a program creates it. @returns its number
-std::size_t add_doubles(DatasetArray& array, const Shape& shape) {
+std::size_t add_doubles(DatasetArray& array, const Shape& shape, const Shape& chunk = {}) {
   DatasetArray::Definition definition;
+  definition.chunk_shape = chunk;
   definition.path = "/x";
   definition.element_bytes = sizeof(double);
   definition.number = DType::f64;
@@ -143,6 +144,35 @@ TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
   EXPECT_TRUE(array.is_flushing());
   EXPECT_OK(array.close());
   EXPECT_EQ(array.report().n_flushes, 4U);
+}
+
+/// Chunks of which every rank has rows take several times their bytes while pieces wait: where
+/// memory has no room for all of them, the flush waits until some are encoded.
+TEST(DatasetArrayRanks, SharedChunksGoBesideTheProgramInLittleMemory) {
+  const Shape shape{2048, 64};
+  const Slab all{{0, 0}, shape, {}};
+  auto made = DatasetArray::create(api_test::comm_of_all(), api_test::scratch("little.h5"),
+                                   array_options("mode=async,codec=deflate,memory=3MB,threads=1"));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  DatasetArray& array = **made;
+  const std::size_t x = add_doubles(array, shape, {64, 64});
+  const auto n_ranks = static_cast<std::uint64_t>(api_test::n_ranks());
+  const auto rank = static_cast<std::uint64_t>(api_test::rank());
+  const auto value_of = [&](int step, std::uint64_t row) {
+    return 10000.0 * step + static_cast<double>(row);
+  };
+  for (int step = 1; step <= 3; ++step) {
+    for (std::uint64_t row = rank; row < shape[0]; row += n_ranks) {
+      EXPECT_OK(put_doubles(array, x, {{row, 0}, {1, 64}, {}}, value_of(step, row)));
+    }
+    EXPECT_OK(array.flush_beside());
+    EXPECT_TRUE(array.is_flushing());
+  }
+  EXPECT_OK(array.sync_to_read());
+  const std::vector<double> values = get_doubles(array, x, all);
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], value_of(3, i / 64)) << i;
+  EXPECT_EQ(array.report().n_chunks, 3 * 32U);
+  EXPECT_OK(array.close());
 }
 
 std::atomic<bool> disk_is_full{false};

@@ -51,6 +51,18 @@ TEST(ArrayFlush, RowByRowEncodesEachChunkOnce) {
   EXPECT_OK(file->close());
 }
 
+/// The mode is for arrays whose metadata a program makes; idle time nobody marks for any.
+TEST(ArrayFlush, NetcdfArraysDoNotGoBesideTheProgram) {
+  const TestFolder folder;
+  for (const std::string mode : {"mode=async", "mode=in_situ"}) {
+    const auto refused =
+        ArrayFile::create(make_self_comm(), folder / "beside.nc", array_options(mode));
+    EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+    EXPECT_NE(refused.status().message().find(mode), std::string::npos);
+    EXPECT_FALSE(std::filesystem::exists(folder / "beside.nc.partial"));
+  }
+}
+
 TEST(ArrayFlush, ElementByElementBecomesOneBox) {
   StagingMemory memory(64 << 20, "");
   StagingLog log(memory, sizeof(double));
