@@ -95,7 +95,9 @@ std::string info_text(const InfoReport& report) {
          chunk_count_cell(field), own_name ? attributes.codec : filters_text(field.field),
          size_text(field.field.stored_bytes),
          ratio_text(field.raw_bytes(), field.field.stored_bytes),
-         attributes.by_tailrace ? bound_column_text(attributes.bound) : "",
+         !attributes.by_tailrace               ? ""
+         : attributes.component_bounds.empty() ? bound_column_text(attributes.bound)
+                                               : "component",
          attributes.absolute_bound > 0 ? fmt::format("{:.3g}", attributes.absolute_bound) : "",
          lossy && attributes.max_error
              ? share_text(*attributes.max_error, attributes.bound_of_error())

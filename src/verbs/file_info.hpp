@@ -106,7 +106,10 @@ void report_fields(const FieldInfo& info, Visit&& visit) {
   visit("codec", attributes.codec);
   visit("codec_version", attributes.codec_version);
   visit("tailrace_version", attributes.version);
-  visit("bound_mode", bound_mode_name(attributes.bound.mode));
+  const bool by_component = !attributes.component_bounds.empty();
+  visit("bound_mode",
+        by_component ? std::string_view("component") : bound_mode_name(attributes.bound.mode));
+  if (by_component) visit("component_bounds", attributes.component_bounds);
   visit("bound_asked", attributes.bound.value);
   visit("absolute_bound", attributes.absolute_bound);
   visit("pointwise_bound", attributes.pointwise_bound);

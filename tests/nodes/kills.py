@@ -207,7 +207,8 @@ class Hdf5Program(jobs.Hdf5Program):
         self.expectation = jobs.flushes_expected(self.n_steps + self.MORE)
 
     def words(self, programs, folder):
-        return ["env", f"LD_PRELOAD={programs.preloaded_front('')}", *super().words(programs, folder)]
+        return ["env", f"LD_PRELOAD={programs.preloaded_front('')}",
+                *super().words(programs, folder)]
 
     def next_run(self, programs, folder, seen):
         there = self.expectation.levels["/a"].get(seen.get("/a"), 0) \

@@ -115,6 +115,10 @@ def test_components_have_bounds_of_their_own(kind, dtype, ranks, tmp_path):
             errors = np.abs(decoded[path][()].astype("f8") - values)
             for c, bound in enumerate(bounds):
                 assert bound / 100 <= errors[of_value == c].max() <= bound
+    told = {field["path"]: field for field in numbers("info", ours)["fields"]}
+    assert told["/level_1/data:datatype=0"]["bound_mode"] == "component"
+    np.testing.assert_allclose(told["/level_1/data:datatype=0"]["component_bounds"], bounds)
+    assert " component " in tailrace("info", ours).stdout
     # What the largest bound allows and its own does not.
     with h5py.File(plain, "r+") as file:
         file["level_1/data:datatype=0"][7] += 10
