@@ -99,8 +99,7 @@ bool DistributionSearch::next(std::uint64_t n_values) {
   const std::size_t n_taken = std::min(waiting_.size(), n_bins_ / 2);
   runs_.assign(waiting_.end() - static_cast<std::ptrdiff_t>(n_taken), waiting_.end());
   waiting_.resize(waiting_.size() - n_taken);
-  std::sort(runs_.begin(), runs_.end(),
-            [](const Run& a, const Run& b) { return a.first < b.first; });
+  std::ranges::sort(runs_, {}, &Run::first);
   if (runs_.empty()) return false;
   lay_out();
   return true;
@@ -572,21 +571,23 @@ FidelityPlan plan_fidelity(const FidelityTask& task, std::uint64_t memory_bytes)
     plan.columns = static_cast<std::size_t>(std::min(task.shape[d], piece_values));
   } else if (long_dimensions.size() > 1) {
     const std::size_t d = long_dimensions[long_dimensions.size() - 2];
-    box = map_box(task, d, memory_bytes / 2);
+    box = map_box(task, d, memory_bytes - memory_bytes / 8);
     plan.rows = static_cast<std::size_t>(task.shape[d]);
     plan.columns = static_cast<std::size_t>(task.shape[long_dimensions.back()]);
     plan.grid.assign(task.shape.begin(), task.shape.begin() + static_cast<std::ptrdiff_t>(d));
     if (box.empty()) {
-      plan.left_out = fmt::format(
-          "SSIM and spectra: a map of {} x {} values needs {} bytes of --memory", plan.rows,
-          plan.columns, 2 * plan.n_values() * (2 * dtype_bytes(task.dtype) + sizeof(ValuePair)));
+      plan.left_out =
+          fmt::format("SSIM and spectra: a map of {} x {} values needs {} bytes of --memory",
+                      plan.rows, plan.columns,
+                      plan.n_values() * (2 * dtype_bytes(task.dtype) + sizeof(ValuePair)) * 8 / 7);
       plan.rows = plan.columns = 0;
     }
   }
   if (box.empty()) box = box_shape_for(task.shape, task.compressed_chunk, task.dtype);
   plan.of_compressed = ChunkTiles({task.shape, box}, task.compressed_chunk);
   plan.of_original = ChunkTiles({task.shape, box}, task.original_chunk);
-  plan.held_bytes_max = memory_bytes / 4;
+  const auto used_bytes = 2 * box_bytes_of(task, box) + plan.n_values() * sizeof(ValuePair);
+  plan.held_bytes_max = (memory_bytes - std::min(memory_bytes, used_bytes)) / 2;
   return plan;
 }
 
@@ -601,10 +602,9 @@ struct SimilaritySum {
     if (!found) return;
     ++n_maps;
     sum.add(*found);
-    if (*found < least || (*found == least && map < least_map)) {
-      least = *found;
-      least_map = map;
-    }
+    if (*found > least || (*found == least && map > least_map)) return;
+    least = *found;
+    least_map = map;
   }
 };
 
@@ -622,8 +622,8 @@ class FidelityMeasure {
         pairs_(plan.n_values()) {
     const bool wide = plan.rows == 1 || plan.rows >= least_extent;
     if (wide && plan.columns >= least_extent) spectrum_.emplace(plan.rows, plan.columns);
-    if (spectrum_) original_power_.resize(spectrum_->n_bands());
-    if (spectrum_) decoded_power_.resize(spectrum_->n_bands());
+    const std::size_t n_bands = spectrum_ ? spectrum_->n_bands() : 0;
+    for (auto* power : {&original_power_, &decoded_power_}) power->resize(n_bands);
   }
 
   /// Collective. @param shift  of the deal, so that fields of one box go to one rank after another.
