@@ -36,7 +36,7 @@ struct VerifyRequest {
   std::string raw_format;              ///< Of the original; empty: it says what it is.
   bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
   bool fidelity = false;               ///< Measure what the errors do to each field, too.
-  std::string memory;                  ///< What a rank may hold for that; empty: 256 MiB.
+  std::string memory{};                ///< What a rank may hold for that; empty: 256 MiB.
 };
 
 /// One field to compare.
