@@ -8,6 +8,7 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "codec/verify.hpp"
@@ -325,14 +326,24 @@ Status EncodeLane::status() const {
   return status_;
 }
 
-/// Chunks that were held back with nothing but their values take what encoding needs now. It comes
-/// free by itself: whatever else holds memory is being encoded or written, or dropped.
-void EncodeLane::take_extra(StagedChunk& chunk) {
-  while (!budget_.try_take(chunk.extra_bytes)) {
-    if (tail_.failure_raised()) return;  // it is dropped, as all that memory waits for
-    std::this_thread::sleep_for(kMemoryNap);
+/// The first waiting chunk for which there is memory; null: there is none. Chunks that were held
+/// back with nothing but their values take what encoding needs now. Where it is short, one goes
+/// first that has all it needs: it may be what the others wait for. With mutex_ held.
+std::optional<StagedChunk> EncodeLane::take_waiting() {
+  const bool dropped = tail_.failure_raised();  // as all are that memory waits for
+  for (bool any_memory : {true, false}) {
+    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+      if (!any_memory && at->extra_bytes > 0) continue;
+      if (!dropped && !budget_.try_take(at->extra_bytes)) break;
+      StagedChunk chunk = std::move(*at);
+      waiting_.erase(at);
+      amount_waiting_.remove(chunk);
+      const std::uint64_t extra = std::exchange(chunk.extra_bytes, 0);
+      if (!dropped) chunk.budget_bytes += extra;
+      return chunk;
+    }
   }
-  chunk.budget_bytes += std::exchange(chunk.extra_bytes, 0);
+  return std::nullopt;
 }
 
 bool EncodeLane::encode_here(const LaneOutlook& outlook) {
@@ -343,8 +354,12 @@ bool EncodeLane::encode_here(const LaneOutlook& outlook) {
     for (const StagedChunk& waiting : waiting_) lengths_s.push_back(waiting.encode_s);
     const std::optional<std::size_t> picked = pick_operation(lengths_s, outlook);
     if (!picked) return false;
-    const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(*picked);
-    if (!budget_.try_take(place->extra_bytes)) return false;
+    auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(*picked);
+    if (!budget_.try_take(place->extra_bytes)) {
+      // One that has all it needs may hold the memory that the others wait for.
+      place = std::ranges::find(waiting_, std::uint64_t{0}, &StagedChunk::extra_bytes);
+      if (place == waiting_.end() || !pick_operation({&place->encode_s, 1}, outlook)) return false;
+    }
     chunk = std::move(*place);
     waiting_.erase(place);
     amount_waiting_.remove(chunk);
@@ -367,7 +382,7 @@ void EncodeLane::finish() {
 
 void EncodeLane::run(std::int32_t lane_number) {
   while (true) {
-    StagedChunk chunk;
+    std::optional<StagedChunk> chunk;
     {
       const std::scoped_lock lock(mutex_);
       if (waiting_.empty()) {
@@ -375,13 +390,14 @@ void EncodeLane::run(std::int32_t lane_number) {
         if (--n_at_work_ == 0) rested_.notify_all();
         return;
       }
-      chunk = std::move(waiting_.front());
-      waiting_.pop_front();
-      amount_waiting_.remove(chunk);
-      ++n_running_;
+      chunk = take_waiting();
+      if (chunk) ++n_running_;
     }
-    take_extra(chunk);
-    encode(std::move(chunk), lane_number);
+    if (!chunk) {
+      std::this_thread::sleep_for(kMemoryNap);
+      continue;
+    }
+    encode(std::move(*chunk), lane_number);
     {
       const std::scoped_lock lock(mutex_);
       --n_running_;

@@ -143,7 +143,7 @@ class EncodeLane {
   void wake_one();
   void wake_all();
   void run(std::int32_t lane_number);
-  void take_extra(StagedChunk& chunk);
+  std::optional<StagedChunk> take_waiting();
   void encode(StagedChunk chunk, std::int32_t lane_number);
   Status encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number);
   void hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,

@@ -175,6 +175,30 @@ TEST(DatasetArrayRanks, SharedChunksGoBesideTheProgramInLittleMemory) {
   EXPECT_OK(array.close());
 }
 
+/// A shared chunk that takes most of the memory by itself waits behind chunks of the rank's own,
+/// which find no memory before it is encoded.
+TEST(DatasetArrayRanks, AChunkThatHoldsTheMemoryOthersWaitForIsEncodedFirst) {
+  const Shape shape{2560, 256};
+  auto made =
+      DatasetArray::create(api_test::comm_of_all(), api_test::scratch("most.h5"),
+                           array_options("mode=async,codec=deflate,memory=16MiB,threads=1"));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  DatasetArray& array = **made;
+  const std::size_t x = add_doubles(array, shape, {512, 256});
+  const std::uint64_t first = api_test::is_root() ? 0 : 1200;
+  const std::uint64_t end = api_test::is_last() ? shape[0] : api_test::is_root() ? 1200 : first;
+  for (int step = 1; step <= 2; ++step) {
+    if (end > first) {
+      EXPECT_OK(put_doubles(array, x, {{first, 0}, {end - first, shape[1]}, {}}, step));
+    }
+    EXPECT_OK(array.flush_beside());
+    EXPECT_TRUE(array.is_flushing());
+  }
+  EXPECT_OK(array.sync_to_read());
+  for (const double value : get_doubles(array, x, {{0, 0}, shape, {}})) ASSERT_EQ(value, 2);
+  EXPECT_OK(array.close());
+}
+
 std::atomic<bool> disk_is_full{false};
 
 class FullStorage final : public StorageOver {
