@@ -190,11 +190,16 @@ Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
     output_.tail().reset(start);
     return prepared;
   }
-  output_.tail().expect(expected_bytes(*flush));
-  flush->lanes_s = now_s();
-  flush->executor->hand_over(true, [] {});
-  flush->handed_s = now_s();
   flight_ = std::move(flush);
+  // A rank that fails here, for want of memory, tells so when the flush is completed.
+  flight_->handed = local_part([&] {
+    output_.tail().expect(expected_bytes(*flight_));
+    flight_->lanes_s = now_s();
+    flight_->executor->hand_over(true, [] {});
+    return Status();
+  });
+  if (!flight_->handed.ok()) output_.tail().raise_failure();
+  flight_->handed_s = now_s();
   return Status();
 }
 
@@ -282,7 +287,8 @@ Status ArrayEngine::complete_flight() {
   if (flight_ == nullptr) return Status();
   const std::unique_ptr<ArrayFlush> flush = std::move(flight_);
   flush->completing_s = now_s();
-  Status written = comm_->agree(flush->executor->finish(flush->done));
+  const Status finished = flush->executor->finish(flush->done);
+  Status written = comm_->agree(flush->handed.ok() ? finished : flush->handed);
   flush->executor.reset();
   if (written.ok()) {
     written = comm_->agree(local_part([&] {
@@ -294,7 +300,9 @@ Status ArrayEngine::complete_flight() {
     output_.see_other_nodes();
     return finish_flush(*flush);
   }
-  // What it has claimed stays a gap: the program's metadata may lie behind it.
+  // What it has claimed stays a gap: the program's metadata may lie behind it. Claims that a lane
+  // has given up waiting for are forgotten.
+  output_.tail().reset(output_.tail().end());
   forget_decisions(*flush);
   taken_back(*flush);
   put_bytes_ += flush->staged_bytes;

@@ -63,6 +63,7 @@ struct ArrayFlush {
   double handed_s = 0;      ///< the program went on,
   double completing_s = 0;  ///< and came back for it.
   LaneClock clock;
+  Status handed;                       ///< What kept this rank from handing over all.
   std::unique_ptr<Executor> executor;  ///< Last: its threads use what stands above.
 };
 
