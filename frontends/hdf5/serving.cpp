@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -278,8 +279,14 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
 }
 
 void end_sessions() {
-  end_all_by_force([](bool, const std::string&, bool, const Status& ended) {
-    if (!ended.ok()) fail("H5close", ended);
+  end_all_by_force([](bool speaks, const std::string& name, bool, const Status& ended) {
+    if (ended.ok()) return;
+    fail("H5close", ended);
+    // HDF5 clears its error stack as it ends.
+    if (speaks) {
+      std::fprintf(stderr, "tailrace: %s: H5close could not write it: %s\n", name.c_str(),
+                   ended.message().c_str());
+    }
   });
   note_end_of_hdf5();
 }
@@ -322,7 +329,13 @@ bool is_last_reference(hid_t id) {
 }
 
 herr_t flush_session(const char* function, Session& session) {
-  const Status before = end_closed_sessions(session.ranks);
+  Status before;
+  if (any_closed_session(session.ranks)) {
+    // As H5Fclose does, which others may have called: of this file first.
+    const Status met = session.array->meet();
+    if (!met.ok()) return fail(function, met);
+    before = end_closed_sessions(session.ranks);
+  }
   const Status flushed = session.array->flush_beside();
   if (!flushed.ok()) return fail(function, flushed);
   return before.ok() ? 0 : fail(function, before);

@@ -69,14 +69,18 @@ void report(const Session& session, std::uint64_t root_bytes) {
 
 // --- what a program leaves open
 
+void say_closed_is_lost(const std::string& name, const Status& ended) {
+  std::fprintf(stderr,
+               "tailrace: %s: what H5Fclose has left to threads (mode=async) could not be "
+               "written: %s\n",
+               name.c_str(), ended.message().c_str());
+}
+
 void end_in_finalize() {
   end_all_by_force([](bool speaks, const std::string& name, bool closed, const Status& ended) {
     if (!speaks) return;
     if (closed) {
-      std::fprintf(stderr,
-                   "tailrace: %s: what H5Fclose has left to threads (mode=async) could not be "
-                   "written: %s\n",
-                   name.c_str(), ended.message().c_str());
+      say_closed_is_lost(name, ended);
     } else if (ended.ok()) {
       std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; H5Fclose was not called\n",
                    name.c_str());
@@ -309,16 +313,32 @@ bool any_closed_session() {
   return std::ranges::any_of(table(), [](const auto& session) { return session->closed; });
 }
 
+namespace {
+
+/// Whether it is one that these ranks have closed, in whatever order they count themselves.
+bool is_closed_by(const Session& session, std::vector<int> ranks) {
+  std::vector<int> own = session.ranks;
+  std::ranges::sort(own);
+  std::ranges::sort(ranks);
+  return session.closed && own == ranks;
+}
+
+}  // namespace
+
+bool any_closed_session(const std::vector<int>& ranks) {
+  return std::ranges::any_of(table(),
+                             [&](const auto& session) { return is_closed_by(*session, ranks); });
+}
+
 Status end_closed_sessions(const std::vector<int>& ranks) {
-  const auto sorted = [](std::vector<int> numbers) {
-    std::ranges::sort(numbers);
-    return numbers;
-  };
   Status first;
   for (Session* session : all_sessions()) {
-    if (!session->closed || sorted(session->ranks) != sorted(ranks)) continue;
+    if (!is_closed_by(*session, ranks)) continue;
     const std::string name = session->name;
+    const bool speaks = session->array->comm().is_root();
     const Status ended = end_session(*session);
+    // A call returns one failure, and this one is the last word on its file.
+    if (!ended.ok() && speaks) say_closed_is_lost(name, ended);
     if (first.ok()) first = ended.within("file \"" + name + "\", which H5Fclose left to threads");
   }
   return first;
@@ -430,14 +450,13 @@ std::uint64_t n_ids_together(const Session& session) {
 Status end_together(Session& session) {
   const std::set<unsigned long> files = files_together(session.file_number);
   const std::vector<int> ranks = session.ranks;
-  Status flushed;
   if (files.size() == 1 && session.array->goes_beside()) {
-    flushed = session.array->flush_beside_to_close();
+    const Status flushed = session.array->flush_beside_to_close();
     session.closed = session.array->is_flushing();
     if (session.closed) return flushed;
   }
+  // Flushes once more what could not be flushed just now: its word is the last one.
   Status first = end_session(session);
-  if (!flushed.ok()) first = flushed;
   std::erase_if(mounts(), [&](const Mount& mount) { return files.contains(mount.outer); });
   for (Session* other : all_sessions()) {
     // Ranks that are not here would be waited for: MPI_Finalize ends such a session.

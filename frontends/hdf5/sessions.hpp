@@ -100,6 +100,7 @@ Status end_session(Session& session);
 /// order. Collective over them. @returns the first failure, which names the file
 Status end_closed_sessions(const std::vector<int>& ranks);
 bool any_closed_session();
+bool any_closed_session(const std::vector<int>& ranks);
 /// End all sessions where the program may have ids left, which are closed; `tell` hears what came
 /// of each that the program has not closed, or that has failed, and whether this rank speaks for
 /// it. Collective over each one's ranks.
