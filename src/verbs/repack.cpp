@@ -259,6 +259,7 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
   const Status looked = needed ? local_part(look) : Status();
   TAILRACE_TRY(comm_.agree(looked.ok() ? looked : looked.within(field.name())));
   std::vector<double> least;
+  least.reserve(2 * ranges.size());
   for (const ValueRange& range : ranges) least.push_back(range.least);
   for (const ValueRange& range : ranges) least.push_back(-range.greatest);
   if (needed) comm_.allreduce(std::span<double>(least), Reduction::min);
