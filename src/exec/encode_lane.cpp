@@ -326,24 +326,26 @@ Status EncodeLane::status() const {
   return status_;
 }
 
-/// The first waiting chunk for which there is memory; null: there is none. Chunks that were held
-/// back with nothing but their values take what encoding needs now. Where it is short, one goes
-/// first that has all it needs: it may be what the others wait for. With mutex_ held.
-std::optional<StagedChunk> EncodeLane::take_waiting() {
-  const bool dropped = tail_.failure_raised();  // as all are that memory waits for
-  for (bool any_memory : {true, false}) {
-    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-      if (!any_memory && at->extra_bytes > 0) continue;
-      if (!dropped && !budget_.try_take(at->extra_bytes)) break;
-      StagedChunk chunk = std::move(*at);
-      waiting_.erase(at);
-      amount_waiting_.remove(chunk);
-      const std::uint64_t extra = std::exchange(chunk.extra_bytes, 0);
-      if (!dropped) chunk.budget_bytes += extra;
-      return chunk;
-    }
+/// `wished`, if there is memory for what encoding takes; else the first chunk that has all it
+/// needs, since it may be what the others wait for; else end(). Once the step has failed all are
+/// dropped, and need nothing. With mutex_ held.
+EncodeLane::Place EncodeLane::affordable(Place wished) {
+  if (tail_.failure_raised()) {
+    wished->extra_bytes = 0;
+    return wished;
   }
-  return std::nullopt;
+  if (budget_.try_take(wished->extra_bytes)) return wished;
+  return std::ranges::find(waiting_, std::uint64_t{0}, &StagedChunk::extra_bytes);
+}
+
+/// Out of those that wait, to be encoded. With mutex_ held.
+StagedChunk EncodeLane::take(const Place& place) {
+  StagedChunk chunk = std::move(*place);
+  waiting_.erase(place);
+  amount_waiting_.remove(chunk);
+  chunk.budget_bytes += std::exchange(chunk.extra_bytes, 0);
+  ++n_running_;
+  return chunk;
 }
 
 bool EncodeLane::encode_here(const LaneOutlook& outlook) {
@@ -354,18 +356,12 @@ bool EncodeLane::encode_here(const LaneOutlook& outlook) {
     for (const StagedChunk& waiting : waiting_) lengths_s.push_back(waiting.encode_s);
     const std::optional<std::size_t> picked = pick_operation(lengths_s, outlook);
     if (!picked) return false;
-    auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(*picked);
-    if (!budget_.try_take(place->extra_bytes)) {
-      // One that has all it needs may hold the memory that the others wait for.
-      place = std::ranges::find(waiting_, std::uint64_t{0}, &StagedChunk::extra_bytes);
-      if (place == waiting_.end() || !pick_operation({&place->encode_s, 1}, outlook)) return false;
-    }
-    chunk = std::move(*place);
-    waiting_.erase(place);
-    amount_waiting_.remove(chunk);
-    ++n_running_;
+    const Place wished = waiting_.begin() + static_cast<std::ptrdiff_t>(*picked);
+    const Place place = affordable(wished);
+    if (place == waiting_.end()) return false;
+    if (place != wished && !pick_operation({&place->encode_s, 1}, outlook)) return false;
+    chunk = take(place);
   }
-  chunk.budget_bytes += std::exchange(chunk.extra_bytes, 0);
   encode(std::move(chunk), 0);
   {
     const std::scoped_lock lock(mutex_);
@@ -390,8 +386,8 @@ void EncodeLane::run(std::int32_t lane_number) {
         if (--n_at_work_ == 0) rested_.notify_all();
         return;
       }
-      chunk = take_waiting();
-      if (chunk) ++n_running_;
+      const Place place = affordable(waiting_.begin());
+      if (place != waiting_.end()) chunk = take(place);
     }
     if (!chunk) {
       std::this_thread::sleep_for(kMemoryNap);

@@ -140,10 +140,13 @@ class EncodeLane {
   const BusyIntervals& busy() const { return busy_; }
 
  private:
+  using Place = std::deque<StagedChunk>::iterator;
+
   void wake_one();
   void wake_all();
   void run(std::int32_t lane_number);
-  std::optional<StagedChunk> take_waiting();
+  Place affordable(Place wished);
+  StagedChunk take(const Place& place);
   void encode(StagedChunk chunk, std::int32_t lane_number);
   Status encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number);
   void hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,
