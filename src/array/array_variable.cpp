@@ -20,6 +20,7 @@
 #include "core/option_table.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/input_bytes.hpp"
+#include "field/box_codec.hpp"
 
 namespace tailrace {
 
@@ -232,29 +233,14 @@ std::size_t colon_of(std::string_view entry) {
   return colon < entry.find('=') ? colon : std::string_view::npos;
 }
 
-constexpr std::string_view component_entry = "component:";
-
-/// "density: bound=rel=1e-3", behind "component:"; names may have colons.
 Status apply_component_entry(std::string_view entry, ArrayFileOptions& options) {
-  const std::size_t colon = entry.substr(0, entry.find('=')).rfind(':');
-  const std::string pattern(trimmed(entry.substr(0, std::min(colon, entry.size()))));
-  if (colon == std::string_view::npos || pattern.empty()) {
-    return Status(Code::invalid_argument, "expected component:NAME: bound=...");
-  }
-  TAILRACE_TAKE(const std::vector<KeyValue> pairs,
-                split_key_values(trimmed(entry.substr(colon + 1))));
-  for (const auto& [key, value] : pairs) {
-    if (key != "bound") {
-      return Status(Code::invalid_argument,
-                    "a component shares its dataset with others, and can have a bound= of its "
-                    "own, not " +
-                        key + "=");
-    }
-    TAILRACE_TAKE(const ErrorBound bound, parse_error_bound(value));
+  TAILRACE_TAKE(const std::vector<ComponentBound> components,
+                parse_component_bounds(entry, "component:NAME: bound=..."));
+  for (const auto& [glob, bound] : components) {
     if (bound.mode == BoundMode::pw_rel) {
       return Status(Code::unsupported, "a component's bound is abs, rel, psnr or none, not pw_rel");
     }
-    options.component_bounds.emplace_back(pattern, bound);
+    options.component_bounds.emplace_back(glob, bound);
   }
   return Status();
 }

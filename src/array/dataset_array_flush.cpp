@@ -219,7 +219,7 @@ Status DatasetArray::abort() {
   return output_.close(!model_changed_);
 }
 
-/// Of this rank's staged values: the least of each component, then the greatest negated.
+/// Of this rank's staged values.
 std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
   const StagingLog& log = variable.log;
@@ -227,8 +227,7 @@ std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
   const std::uint64_t length = variable.resolved.chunk_shape[0];
   const Level& level = *live_[v].level;
   const BoxChunks chunks(*level.boxes, length);
-  const std::size_t n = level.component_bounds.size();
-  std::vector<ValueRange> ranges(n);
+  std::vector<ValueRange> ranges(level.component_bounds.size());
   for (std::size_t e = 0; e < log.n_entries(); ++e) {
     const Slab slab = log.slab(e);
     const std::uint64_t stride = slab.stride_of(0);
@@ -243,11 +242,7 @@ std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
       done += n_here;
     }
   }
-  std::vector<double> least;
-  least.reserve(2 * ranges.size());
-  for (const ValueRange& range : ranges) least.push_back(range.least);
-  for (const ValueRange& range : ranges) least.push_back(-range.greatest);
-  return least;
+  return reducible(ranges);
 }
 
 /// The bounds of components, by the values of all ranks. Errors are agreed. Collective.
@@ -256,8 +251,7 @@ Status DatasetArray::resolve_component_bounds(const ArrayFlush& flush) {
     Live& live = live_[v];
     if (!live.bound_open || live.level == nullptr) continue;
     Level& level = *live.level;
-    const std::size_t n = level.component_bounds.size();
-    if (n == 0) continue;
+    if (level.component_bounds.empty()) continue;
     std::vector<double> least;
     const Status scanned = local_part([&] {
       least = component_ranges(v);
@@ -267,12 +261,7 @@ Status DatasetArray::resolve_component_bounds(const ArrayFlush& flush) {
     comm_->allreduce(std::span<double>(least), Reduction::min);
     ResolvedField& resolved = variables_[v].resolved;
     const Status made = local_part([&] {
-      std::vector<double> bounds;
-      for (std::size_t c = 0; c < n; ++c) {
-        const bool any = least[c] <= -least[n + c];
-        bounds.push_back(
-            absolute_bound(level.component_bounds[c], any ? least[c] : 0, any ? -least[n + c] : 0));
-      }
+      std::vector<double> bounds = absolute_bounds(level.component_bounds, least);
       TAILRACE_TRY(encode_by_boxes(*level.boxes, bounds, resolved.chunk_shape[0],
                                    codec_request(variables_[v].definition, resolved),
                                    options_.file.plugin_path, resolved.codec)

@@ -236,9 +236,8 @@ Status Repack::prepare() {
 /// agreement and an allreduce; where a bound needs the range, the level is read once for it.
 Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned) {
   const FieldDefinition& field = planned.definition;
-  const std::size_t n = planned.component_bounds.size();
   const ChunkTiles tiles({field.shape, *field.options.chunk_shape}, {});
-  std::vector<ValueRange> ranges(n);
+  std::vector<ValueRange> ranges(planned.component_bounds.size());
   const auto look = [&]() -> Status {
     const BoxChunks chunks(*planned.boxes, tiles.grid().chunk_shape[0]);
     const DealtField dealt{tiles.grid().n_chunks(), field.raw_bytes()};
@@ -258,18 +257,9 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
   const bool needed = std::ranges::any_of(planned.component_bounds, &ErrorBound::needs_range);
   const Status looked = needed ? local_part(look) : Status();
   TAILRACE_TRY(comm_.agree(looked.ok() ? looked : looked.within(field.name())));
-  std::vector<double> least;
-  least.reserve(2 * ranges.size());
-  for (const ValueRange& range : ranges) least.push_back(range.least);
-  for (const ValueRange& range : ranges) least.push_back(-range.greatest);
+  std::vector<double> least = reducible(ranges);
   if (needed) comm_.allreduce(std::span<double>(least), Reduction::min);
-  std::vector<double> bounds;
-  for (std::size_t c = 0; c < n; ++c) {
-    const bool any = least[c] <= -least[n + c];
-    bounds.push_back(
-        absolute_bound(planned.component_bounds[c], any ? least[c] : 0, any ? -least[n + c] : 0));
-  }
-  return bounds;
+  return absolute_bounds(planned.component_bounds, least);
 }
 
 /// What the Writer must know of plotfiles' levels.

@@ -179,35 +179,14 @@ Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ra
 
 // --- plotfiles: chunks that follow boxes, and bounds of components
 
-struct ComponentBound {
-  std::string glob;
-  ErrorBound bound;
-};
-
-constexpr std::string_view component_entry = "component:";
-
-/// "component:density: bound=rel=1e-3"; names may have colons.
-Result<ComponentBound> parse_component_bound(const std::string& text) {
+Result<ComponentBound> parse_component_field(const std::string& text) {
   const std::string where = fmt::format("--field '{}'", text);
-  const auto wrong = [&](std::string_view why) {
-    return Status(Code::invalid_argument, fmt::format("{}: {}", where, why));
-  };
-  const std::string_view entry = std::string_view(text).substr(component_entry.size());
-  const std::size_t colon = entry.substr(0, entry.find('=')).rfind(':');
-  if (colon == std::string_view::npos || colon == 0) {
-    return wrong("expected component:NAME:bound=MODE=VALUE");
-  }
-  ComponentBound component;
-  component.glob = entry.substr(0, colon);
-  TAILRACE_TAKE(const std::vector<KeyValue> pairs,
-                split_key_values(std::string(trimmed(entry.substr(colon + 1)))).within(where));
-  if (pairs.size() != 1 || pairs.front().first != "bound") {
-    return wrong("a component shares its dataset with others, and can have a bound= of its own");
-  }
-  FieldOptions trial;
-  TAILRACE_TRY(apply_field_option(pairs.front(), trial).within(where));
-  component.bound = trial.bound;
-  return component;
+  TAILRACE_TAKE(const std::vector<ComponentBound> components,
+                parse_component_bounds(std::string_view(text).substr(component_entry.size()),
+                                       "component:NAME:bound=MODE=VALUE")
+                    .within(where));
+  if (components.size() == 1) return components.front();
+  return Status(Code::invalid_argument, where + ": expected one bound=");
 }
 
 /// Each matches a component of a field that is written.
@@ -319,7 +298,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   }
   for (const std::string& text : requests.per_field) {
     if (text.starts_with(component_entry)) {
-      TAILRACE_TAKE(ComponentBound component, parse_component_bound(text));
+      TAILRACE_TAKE(ComponentBound component, parse_component_field(text));
       defaults.components.push_back(std::move(component));
       continue;
     }
