@@ -329,7 +329,7 @@ Status EncodeLane::status() const {
 /// `wished`, if there is memory for what encoding takes; else the first chunk that has all it
 /// needs, since it may be what the others wait for; else end(). Once the step has failed all are
 /// dropped, and need nothing. With mutex_ held.
-EncodeLane::Place EncodeLane::affordable(Place wished) {
+EncodeLane::Place EncodeLane::affordable(const Place& wished) {
   if (tail_.failure_raised()) {
     wished->extra_bytes = 0;
     return wished;

@@ -145,7 +145,7 @@ class EncodeLane {
   void wake_one();
   void wake_all();
   void run(std::int32_t lane_number);
-  Place affordable(Place wished);
+  Place affordable(const Place& wished);
   StagedChunk take(const Place& place);
   void encode(StagedChunk chunk, std::int32_t lane_number);
   Status encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number);
