@@ -51,25 +51,19 @@ void measure(const BlockWords& block, std::size_t n, std::size_t n_groups, Measu
   made.singles = single_bits<Word>(made.of_words, n, made.base);
 }
 
-/// Most bits of n_shared groups together, for each such set; the last may have fewer groups.
-std::size_t share_widths(const std::uint8_t* widths, std::size_t n, std::size_t n_shared,
-                         std::uint8_t* shared) {
-  std::size_t n_sets = 0;
-  for (std::size_t first = 0; first < n; first += n_shared) {
-    const std::size_t end = first + n_shared < n ? first + n_shared : n;
-    std::uint8_t width = 0;
-    for (std::size_t k = first; k < end; ++k) width = widths[k] > width ? widths[k] : width;
-    shared[n_sets++] = width;
-  }
-  return n_sets;
+/// The greatest of all.
+std::size_t share_all(const std::uint8_t* widths, std::size_t n, std::uint8_t* shared) {
+  std::uint8_t width = 0;
+  for (std::size_t k = 0; k < n; ++k) width = widths[k] > width ? widths[k] : width;
+  shared[0] = width;
+  return 1;
 }
 
 /// Bytes of groups of 8 of which `n_shared` have one width.
 template <class Word>
 std::size_t grouped_bytes(const std::uint8_t* shared, std::size_t n_sets, std::size_t n_shared,
                           std::size_t n_groups) {
-  unsigned sum = 0;
-  for (std::size_t k = 0; k < n_sets; ++k) sum += shared[k];
+  const std::size_t sum = sum_of(shared, n_sets);
   const std::size_t n_missing = n_sets * n_shared - n_groups;  // Of the last set.
   return sum * n_shared - n_missing * shared[n_sets - 1] +
          bytes_of_bits(n_sets * Widths<Word>::code_bits);
@@ -96,12 +90,13 @@ void choose_form(std::size_t n, std::size_t n_groups, const Measure<Word>& measu
   best.take(Form::groups_of_8, grouped_bytes<Word>(measured.of_groups, n_groups, 1, n_groups),
             measured.of_groups, n_groups);
   std::uint8_t shared[kGroups];
-  std::size_t n_sets = share_widths(measured.of_groups, n_groups, 2, shared);
+  std::size_t n_sets = greater_of_two(measured.of_groups, n_groups, shared);
   for (const Form form : kLargerGroups) {
     const std::size_t n_shared = groups_of(form, n_groups);
     const std::size_t n_bytes = grouped_bytes<Word>(shared, n_sets, n_shared, n_groups);
     if (n_bytes < best.n_bytes) best.take(form, n_bytes, shared, n_sets);
-    n_sets = share_widths(shared, n_sets, form == Form::groups_of_64 ? n_sets : 2, shared);
+    n_sets = form == Form::groups_of_64 ? share_all(shared, n_sets, shared)
+                                        : greater_of_two(shared, n_sets, shared);
   }
   const std::size_t n_single =
       bytes_of_bits(n * Widths<Word>::code_bits) + bytes_of_bits(measured.singles.coded);
@@ -123,36 +118,63 @@ std::uint8_t* put_codes(const std::uint8_t* widths, std::size_t n, std::uint8_t*
   return out + bytes_of_bits(n * code_bits);
 }
 
+/// Two words each, the second behind the first one's bits.
+void join_pairs(const std::uint32_t* words, std::size_t n_pairs, unsigned shift,
+                const std::uint8_t* widths, std::uint64_t* pairs) {
+  std::size_t k = 0;
+#if defined(__AVX2__)
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
+  const __m256i low = _mm256_set1_epi64x(0xFFFFFFFF);
+  for (; k + 4 <= n_pairs; k += 4) {
+    const __m256i v = _mm256_srl_epi32(load_vector(words + 2 * k), by);
+    const __m256i w =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(widths + 2 * k)));
+    const __m256i second = _mm256_sllv_epi64(_mm256_srli_epi64(v, 32), _mm256_and_si256(w, low));
+    store_vector(pairs + k, _mm256_or_si256(_mm256_and_si256(v, low), second));
+  }
+#endif
+  for (; k < n_pairs; ++k) {
+    const std::uint64_t second = words[2 * k + 1] >> shift;
+    pairs[k] = (words[2 * k] >> shift) | second << widths[2 * k];
+  }
+}
+
+/// put(writer, k) for all k < n_items, the first half and the second in turn: where a bit goes
+/// depends on all before it, and one sequence would wait for itself. `n_first` are the bits of the
+/// first n_items / 2.
+template <class Put>
+BitWriter put_halves(std::size_t n_items, std::size_t n_first, std::uint8_t* out, Put put) {
+  const std::size_t n_half = n_items / 2;
+  std::uint8_t bytes[kBlockBytesMax / 2 + kSlackBytes];
+  BitWriter first(out);
+  BitWriter second(bytes, n_first & 7);
+  for (std::size_t k = 0; k < n_half; ++k) {
+    put(first, k);
+    put(second, n_half + k);
+  }
+  if (n_items % 2 != 0) put(second, n_items - 1);
+  first.append(bytes, second);
+  return first;
+}
+
 std::uint8_t* pack_singles(const std::uint32_t* words, std::size_t n, unsigned shift,
                            const std::uint8_t* widths, std::uint8_t* out) {
-  BitWriter bits(out);
-  std::size_t i = 0;
-  for (; i + 2 <= n; i += 2) {
-    const std::uint64_t first = words[i] >> shift;
-    const std::uint64_t second = words[i + 1] >> shift;
-    const unsigned both = static_cast<unsigned>(widths[i]) + widths[i + 1];
-    if (both <= 56) {
-      bits.put(first | second << widths[i], both);
-    } else {
-      bits.put(first, widths[i]);
-      bits.put(second, widths[i + 1]);
-    }
-  }
-  if (i < n) bits.put(words[i] >> shift, widths[i]);
+  const std::size_t n_pairs = n / 2;
+  std::uint64_t pairs[kBlockValues / 2];
+  join_pairs(words, n_pairs, shift, widths, pairs);
+  const std::size_t n_first = sum_of(widths, n_pairs / 2 * 2);
+  BitWriter bits = put_halves(n_pairs, n_first, out, [&](BitWriter& to, std::size_t k) {
+    to.put_any(pairs[k], static_cast<unsigned>(widths[2 * k]) + widths[2 * k + 1]);
+  });
+  if (n % 2 != 0) bits.put(words[n - 1] >> shift, widths[n - 1]);
   return bits.end();
 }
 std::uint8_t* pack_singles(const std::uint64_t* words, std::size_t n, unsigned shift,
                            const std::uint8_t* widths, std::uint8_t* out) {
-  BitWriter bits(out);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t word = words[i] >> shift;
-    if (widths[i] <= Widths<std::uint64_t>::packed_max) {
-      bits.put(word, widths[i]);
-    } else {
-      bits.put(word & 0xFFFFFFFFU, 32);
-      bits.put(word >> 32, widths[i] - 32U);
-    }
-  }
+  const std::size_t n_first = sum_of(widths, n / 2);
+  const BitWriter bits = put_halves(n, n_first, out, [&](BitWriter& to, std::size_t i) {
+    to.put_any(words[i] >> shift, widths[i]);
+  });
   return bits.end();
 }
 
@@ -165,7 +187,19 @@ std::uint8_t* put_narrow_codes(std::uint8_t* widths, std::size_t n, unsigned bas
   }
   if (n % 2 != 0) widths[n] = static_cast<std::uint8_t>(base);
   const std::size_t n_bytes = bytes_of_bits(4 * n);
-  for (std::size_t i = 0; i < n_bytes; ++i) {
+  std::size_t i = 0;
+#if defined(__AVX2__)
+  const __m256i bases = _mm256_set1_epi8(static_cast<char>(base));
+  const __m256i places = _mm256_set1_epi16(0x1001);  // The second of two codes counts 16 times.
+  for (; i + 16 <= n_bytes; i += 16) {
+    const __m256i codes = _mm256_sub_epi8(load_vector(widths + 2 * i), bases);
+    const __m256i both = _mm256_maddubs_epi16(codes, places);
+    const __m128i bytes =
+        _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bytes);
+  }
+#endif
+  for (; i < n_bytes; ++i) {
     out[i] = static_cast<std::uint8_t>((widths[2 * i] - base) | (widths[2 * i + 1] - base) << 4);
   }
   return out + n_bytes;
@@ -212,13 +246,34 @@ bool take_narrow_codes(const std::uint8_t* in, std::size_t n, std::uint8_t* widt
   constexpr unsigned greatest = 8 * sizeof(Word);
   const unsigned base = *in++;
   if (base > greatest) return false;
-  bool valid = true;
-  for (std::size_t i = 0; i < bytes_of_bits(4 * n); ++i) {
+  const std::size_t n_bytes = bytes_of_bits(4 * n);
+  std::size_t i = 0;
+  std::uint8_t most = 0;
+#if defined(__AVX2__)
+  const __m128i bases = _mm_set1_epi8(static_cast<char>(base));
+  const __m128i four_bits = _mm_set1_epi8(15);
+  __m128i all = _mm_setzero_si128();
+  for (; i + 16 <= n_bytes; i += 16) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
+    const __m128i firsts = _mm_and_si128(codes, four_bits);
+    const __m128i seconds = _mm_and_si128(_mm_srli_epi16(codes, 4), four_bits);
+    const __m128i low = _mm_add_epi8(_mm_unpacklo_epi8(firsts, seconds), bases);
+    const __m128i high = _mm_add_epi8(_mm_unpackhi_epi8(firsts, seconds), bases);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(widths + 2 * i), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(widths + 2 * i + 16), high);
+    all = _mm_max_epu8(all, _mm_max_epu8(low, high));
+  }
+  std::uint8_t parts[16];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(parts), all);
+  for (const std::uint8_t part : parts) most = part > most ? part : most;
+#endif
+  for (; i < n_bytes; ++i) {
     widths[2 * i] = static_cast<std::uint8_t>(base + (in[i] & 15U));
     widths[2 * i + 1] = static_cast<std::uint8_t>(base + (in[i] >> 4));
-    valid = valid && widths[2 * i] <= greatest && widths[2 * i + 1] <= greatest;
+    most = widths[2 * i] > most ? widths[2 * i] : most;
+    most = widths[2 * i + 1] > most ? widths[2 * i + 1] : most;
   }
-  return valid;
+  return most <= greatest;
 }
 
 template <class Word>
@@ -232,8 +287,7 @@ std::size_t unpack_singles(const std::uint8_t* in, std::size_t n_in, std::size_t
   const bool taken =
       narrow ? take_narrow_codes<Word>(in, n, widths) : take_codes<Word>(in, n, widths);
   if (!taken) return 0;
-  std::size_t n_bits = 0;
-  for (std::size_t i = 0; i < n; ++i) n_bits += widths[i];
+  const std::size_t n_bits = sum_of(widths, n);
   const std::size_t n_taken = n_counts + bytes_of_bits(n_bits);
   if (n_in < n_taken) return 0;
   in += n_counts;

@@ -73,10 +73,10 @@ unsigned given_width(unsigned needed, unsigned most) {
   return needed > most ? 8 * sizeof(Word) : needed;
 }
 
-/// Bits one after the other, lowest first.
+/// Bits one after the other, lowest first; from bit `n_before` < 8 of the first byte on.
 class BitWriter {
  public:
-  explicit BitWriter(std::uint8_t* out) : out_(out) {}
+  explicit BitWriter(std::uint8_t* out, unsigned n_before = 0) : out_(out), n_held_(n_before) {}
   /// `n` <= 56.
   void put(std::uint64_t bits, unsigned n) {
     held_ |= bits << n_held_;
@@ -87,12 +87,39 @@ class BitWriter {
     held_ >>= 8 * n_whole;
     n_held_ &= 7;
   }
+  /// `n` <= 64, without a branch: which of the two it needs cannot be foretold.
+  void put_any(std::uint64_t bits, unsigned n) {
+    const std::uint64_t low = held_ | bits << n_held_;
+    const std::uint64_t high = (bits >> 1) >> (63 - n_held_);
+    store_u64(out_, low);
+    const unsigned n_now = n_held_ + n;
+    const unsigned n_whole = n_now >> 3;  // At most 8.
+    out_ += n_whole;
+    held_ = n_whole == 8 ? high : low >> (8 * n_whole & 63);
+    n_held_ = n_now & 7;
+  }
+  /// Take over what was written from `begin` on, by a writer that left out as many bits of its
+  /// first byte as this one has in its last.
+  void append(const std::uint8_t* begin, const BitWriter& other) {
+    const auto n_whole = static_cast<std::size_t>(other.out_ - begin);
+    const std::uint64_t held = held_;
+    held_ = other.held_;
+    if (n_whole == 0) {
+      held_ |= held;
+    } else {
+      std::memcpy(out_, begin, n_whole);
+      *out_ |= static_cast<std::uint8_t>(held);
+    }
+    out_ += n_whole;
+    n_held_ = other.n_held_;
+    *out_ = static_cast<std::uint8_t>(held_);
+  }
   std::uint8_t* end() const { return out_ + (n_held_ > 0 ? 1 : 0); }
 
  private:
   std::uint8_t* out_;
   std::uint64_t held_ = 0;
-  unsigned n_held_ = 0;
+  unsigned n_held_;
 };
 
 /// Eight words, shifted right by `shift`, in `width` bits each; may write kSlackBytes too many.

@@ -67,6 +67,45 @@ std::uint64_t unpacked_widths(std::uint64_t codes, bool& valid) {
   }
 }
 
+/// The sum of `n` widths.
+inline std::size_t sum_of(const std::uint8_t* widths, std::size_t n) {
+  std::size_t sum = 0;
+  std::size_t i = 0;
+#if defined(__AVX2__)
+  __m256i sums = _mm256_setzero_si256();
+  for (; i + 32 <= n; i += 32) {
+    const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(widths + i));
+    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(w, _mm256_setzero_si256()));
+  }
+  std::uint64_t parts[4];
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), sums);
+  for (const std::uint64_t part : parts) sum += part;
+#endif
+  for (; i < n; ++i) sum += widths[i];
+  return sum;
+}
+
+/// The greater of each two widths; what is left alone at the end stays. @returns how many there are
+inline std::size_t greater_of_two(const std::uint8_t* widths, std::size_t n,
+                                  std::uint8_t* greater) {
+  std::size_t i = 0;
+#if defined(__AVX2__)
+  const __m256i low = _mm256_set1_epi16(0xFF);
+  for (; i + 32 <= n; i += 32) {
+    const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(widths + i));
+    const __m256i both = _mm256_and_si256(_mm256_max_epu8(w, _mm256_srli_epi16(w, 8)), low);
+    const __m128i bytes =
+        _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(greater + i / 2), bytes);
+  }
+#endif
+  for (; i < n; i += 2) {
+    const std::uint8_t other = i + 1 < n ? widths[i + 1] : 0;
+    greater[i / 2] = widths[i] > other ? widths[i] : other;
+  }
+  return (n + 1) / 2;
+}
+
 /// The sums of the widths of single words: with a code for each, and none below `base`.
 struct SingleBits {
   std::size_t coded = 0;
