@@ -222,6 +222,10 @@ Command add_repack(CLI::App& app) {
       "its bounds in one chunk each; the variable that the attribute variable_id names in "
       "chunks of at least 4MiB, or --chunk. What fits already is copied as it is; what does "
       "not is stored by shuffle, deflate and Fletcher's checksum.");
+  output.flag("--cloud", repack.request.cloud,
+              "Make a file for readers over a network: all metadata and chunk indexes in front, "
+              "chunks of 8 to 16MiB (--chunk: the least), by shuffle and deflate unless a codec is "
+              "named. What fits already is copied as it is.");
   input.follow_external(repack.request.follow_external);
   input("--raw", repack.request.raw_format, "TYPE:SHAPE",
         "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "

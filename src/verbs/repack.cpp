@@ -139,18 +139,29 @@ std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
   return fields;
 }
 
-/// Which of the input's variables CMIP7 has rules for, by the attributes that say so. The same on
-/// every rank.
-CmipChunks cmip_chunks(InputFile& input, const RepackRequest& request) {
-  CmipChunks cmip;
-  cmip.whole = {"/time"};
+/// What is asked of chunks where all metadata are in front; of --cmip7 for the variables that the
+/// input's attributes name. The same on every rank.
+Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRequest& request) {
+  if (!request.cmip7 && !request.cloud) return std::optional<FrontChunks>();
+  if (request.cmip7 && request.cloud) {
+    return Status(Code::invalid_argument, "--cmip7 and --cloud want different chunks: give one");
+  }
+  FrontChunks front;
+  front.option = request.cmip7 ? "--cmip7" : "--cloud";
+  front.least_bytes = request.cmip7 ? cmip_chunk_bytes_least : cloud_chunk_bytes_least;
+  if (request.chunk_given) front.least_bytes = request.options.field_defaults.chunk_bytes;
+  if (request.cloud) {
+    front.all_data = true;
+    front.most_bytes = 2 * front.least_bytes;
+    return std::optional(front);
+  }
+  front.checksum = true;
+  front.whole = {"/time"};
   const std::string bounds = input.text_attribute("/time", "bounds");
-  if (!bounds.empty()) cmip.whole.push_back("/" + bounds);
+  if (!bounds.empty()) front.whole.push_back("/" + bounds);
   const std::string data = input.text_attribute("/", "variable_id");
-  if (!data.empty()) cmip.data = "/" + data;
-  cmip.least_bytes =
-      request.chunk_given ? request.options.field_defaults.chunk_bytes : cmip_chunk_bytes_least;
-  return cmip;
+  if (!data.empty()) front.data = "/" + data;
+  return std::optional(front);
 }
 
 /// What lies in the fields that are plotfiles' levels. The same on every rank.
@@ -171,7 +182,7 @@ class Repack {
     report_.input_path = request.input;
     report_.output_path = request.output;
     report_.options = request.options;
-    if (request.cmip7) {
+    if (request.cmip7 || request.cloud) {
       report_.options.field_defaults.layout = front_layout;
       report_.options.bare_exact = true;
     }
@@ -218,7 +229,7 @@ Status Repack::prepare() {
 
   TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
   FieldRequests fields = request_.fields;
-  if (request_.cmip7) fields.cmip = cmip_chunks(*input_, request_);
+  TAILRACE_TAKE(fields.front, ranks_.settle(front_chunks(*input_, request_)));
   TAILRACE_TAKE(fields.boxes, ranks_.settle(boxes_of_fields(*input_)));
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,

@@ -36,6 +36,7 @@ struct RepackRequest {
   FieldRequests fields;
   NetcdfRequest netcdf;
   bool cmip7 = false;            ///< As check_cmip7_packing wants it: layout front, chunks by rule.
+  bool cloud = false;            ///< For readers over a network: the same, chunks of 8 to 16 MiB.
   bool follow_external = false;  ///< Values in other files, too (OtherFiles).
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.

@@ -66,22 +66,29 @@ bool chooses_codec(const FieldOptions& options) {
   return options.codec == auto_codec || !options.codec_given;
 }
 
-// --- --cmip7: which chunks stay, and what becomes of the others
+// --- --cmip7, --cloud: which chunks stay, and what becomes of the others
 
-bool is_whole(const CmipChunks& cmip, const StoredDataset& field) {
-  return std::find(cmip.whole.begin(), cmip.whole.end(), field.path) != cmip.whole.end();
+bool is_whole(const FrontChunks& front, const StoredDataset& field) {
+  return std::find(front.whole.begin(), front.whole.end(), field.path) != front.whole.end();
 }
 
-/// Whether the stored chunks are as CMIP7 wants them. A data variable's may be too small by less
+/// Whether the sizes of chunks are meant for the field.
+bool is_data(const FrontChunks& front, const StoredDataset& field) {
+  if (!front.all_data) return field.path == front.data;
+  return n_elements(field.shape) * field.value_bytes() >= small_array_bytes;
+}
+
+/// Whether the stored chunks are as they are wanted. A data variable's may be too small by less
 /// than one row.
-bool chunks_fit(const CmipChunks& cmip, const StoredDataset& field) {
+bool chunks_fit(const FrontChunks& front, const StoredDataset& field) {
   const Shape& chunk = field.storage.chunk_shape;
-  if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
-  if (is_whole(cmip, field)) return false;
-  if (field.path != cmip.data) return true;
   const std::uint64_t chunk_bytes = n_elements(chunk) * field.element_bytes;
+  if (is_data(front, field) && chunk_bytes > front.most_bytes) return false;
+  if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
+  if (is_whole(front, field)) return false;
+  if (!is_data(front, field)) return true;
   const std::uint64_t row_bytes = chunk.size() > 1 ? chunk_bytes / chunk[0] : 0;
-  return chunk_bytes + row_bytes >= cmip.least_bytes;
+  return chunk_bytes + row_bytes >= front.least_bytes;
 }
 
 /// The stored bytes of a chunk are those that the output's dataset has.
@@ -96,10 +103,10 @@ struct Asked {
   bool codec = false;     ///< Its codec is named.
 };
 
-Status choose_cmip_chunks(const CmipChunks& cmip, const StoredDataset& field, Asked asked,
-                          FieldDefinition& definition) {
+Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field, Asked asked,
+                           FieldDefinition& definition) {
   FieldOptions& options = definition.options;
-  const bool fit = field.chunked() && chunks_fit(cmip, field);
+  const bool fit = field.chunked() && chunks_fit(front, field);
   if (fit && !asked.anything && can_be_copied(field)) {
     definition.as_stored = std::make_shared<const StoredDataset>(field);
     options.chunk_shape = field.storage.chunk_shape;
@@ -109,48 +116,52 @@ Status choose_cmip_chunks(const CmipChunks& cmip, const StoredDataset& field, As
   const bool plain_before = field.storage.kind == StoredForm::Kind::contiguous ||
                             field.storage.kind == StoredForm::Kind::compact;
   const bool plain =
-      !field.chunked() && field.path != cmip.data && (plain_before || n_bytes < small_array_bytes);
+      !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < small_array_bytes);
   if (plain && !asked.anything && !definition.grows()) {
     options.layout = "contiguous";
     options.codec = plain_codec;
     options.codec_settings.clear();
     return Status();
   }
-  if (is_whole(cmip, field)) {
+  if (is_whole(front, field)) {
     options.chunk_shape = field.shape;
     for (std::uint64_t& extent : *options.chunk_shape) extent = std::max<std::uint64_t>(extent, 1);
   } else if (fit) {
     options.chunk_shape = field.storage.chunk_shape;
     fit_common_chunk_shape(field, options);
   } else {
-    options.chunk_shape = chunk_shape_of_least(field.shape, field.value_bytes(), cmip.least_bytes);
+    options.chunk_shape = chunk_shape_of_least(field.shape, field.value_bytes(), front.least_bytes);
   }
   if (!asked.codec) {
     options.codec = options.bound.lossless() ? exact_codec : portable_codec;
-    options.codec_settings = {{"checksum", "on"}};
+    options.codec_settings.clear();
+    if (front.checksum) options.codec_settings = {{"checksum", "on"}};
     options.codec_given = true;
   }
-  if (options.codec == exact_codec || options.codec == portable_codec) return Status();
+  if (!front.checksum || options.codec == exact_codec || options.codec == portable_codec) {
+    return Status();
+  }
   return Status(Code::invalid_argument,
-                fmt::format("field \"{}\": --cmip7 makes files that every reader decodes: codec {} "
+                fmt::format("field \"{}\": {} makes files that every reader decodes: codec {} "
                             "or {}, not {}",
-                            field.path, exact_codec, portable_codec, options.codec));
+                            field.path, front.option, exact_codec, portable_codec, options.codec));
 }
 
-Status check_cmip_request(const FileOptions& file, bool chunk_given,
-                          std::span<const FieldPattern> patterns) {
+Status check_front_request(const FrontChunks& front, const FileOptions& file, bool chunk_given,
+                           std::span<const FieldPattern> patterns) {
   const FieldOptions& defaults = file.field_defaults;
   const bool shape_given = defaults.chunk_shape.has_value();
   if (chunk_given && (shape_given || defaults.chunk_bytes < cmip_chunk_bytes_least)) {
-    return Status(Code::invalid_argument,
-                  "--cmip7: --chunk is the least size of a chunk, 4MiB or "
-                  "more; shapes follow from it");
+    return Status(
+        Code::invalid_argument,
+        front.option +
+            ": --chunk is the least size of a chunk, 4MiB or more; shapes follow from it");
   }
   for (const FieldPattern& pattern : patterns) {
     for (const char* key : {"chunk", "layout"}) {
       if (last_value(pattern.options, key) == nullptr) continue;
-      return Status(Code::invalid_argument,
-                    fmt::format("--field '{}': {}= is --cmip7's to choose", pattern.glob, key));
+      return Status(Code::invalid_argument, fmt::format("--field '{}': {}= is {}'s to choose",
+                                                        pattern.glob, key, front.option));
     }
   }
   return Status();
@@ -309,7 +320,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
 }
 
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
-                                const std::optional<CmipChunks>& cmip,
+                                const std::optional<FrontChunks>& front,
                                 const std::shared_ptr<const BoxSeries>& boxes, int n_ranks) {
   TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
@@ -352,13 +363,13 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
     TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
   }
-  if (cmip) {
+  if (front) {
     Asked asked;
     asked.codec =
         last_value(own, "codec") != nullptr ||
         (protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given);
     asked.anything = asked.codec || !own.empty() || !options.bound.lossless();
-    TAILRACE_TRY(choose_cmip_chunks(*cmip, field, asked, definition));
+    TAILRACE_TRY(choose_front_chunks(*front, field, asked, definition));
   } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
     TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
@@ -373,7 +384,9 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
                                               const FileOptions& file, bool chunk_given,
                                               int n_ranks) {
   TAILRACE_TAKE(Defaults defaults, resolve_defaults(requests, file, chunk_given));
-  if (requests.cmip) TAILRACE_TRY(check_cmip_request(file, chunk_given, defaults.patterns));
+  if (requests.front) {
+    TAILRACE_TRY(check_front_request(*requests.front, file, chunk_given, defaults.patterns));
+  }
   TAILRACE_TRY(requests.selection.check(fields));
   std::vector<std::string> globs;
   for (const FieldPattern& pattern : defaults.patterns) globs.push_back(pattern.glob);
@@ -385,7 +398,7 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
     if (!requests.selection.holds(fields[f].path)) continue;
     const auto boxes = f < requests.boxes.size() ? requests.boxes[f] : nullptr;
     TAILRACE_TAKE(PlannedField planned,
-                  plan_field(fields[f], defaults, requests.cmip, boxes, n_ranks));
+                  plan_field(fields[f], defaults, requests.front, boxes, n_ranks));
     planned.input_index = f;
     plan.push_back(std::move(planned));
   }

@@ -19,14 +19,21 @@
 
 namespace tailrace::verbs {
 
-/// The chunks that CMIP7 wants, of one input (docs/netcdf.md).
-struct CmipChunks {
-  std::vector<std::string> whole;  ///< Paths of what is one chunk: time and its bounds.
-  std::string data;                ///< Path of the variable that the file is about; empty: none.
-  std::uint64_t least_bytes = 0;   ///< Of its chunks.
+/// The chunks of a file with all metadata in front, as its readers want them, of one input
+/// (docs/netcdf.md): --cmip7, --cloud.
+struct FrontChunks {
+  std::string option;                     ///< That asked for it.
+  std::vector<std::string> whole;         ///< Paths of what is one chunk: time and its bounds.
+  std::string data;                       ///< Path of what the sizes are for; empty: none.
+  bool all_data = false;                  ///< They are for every field of some size.
+  std::uint64_t least_bytes = 0;          ///< Of its chunks.
+  std::uint64_t most_bytes = UINT64_MAX;  ///< Of stored ones that are copied.
+  bool checksum = false;                  ///< Fletcher's, and filters that every reader has.
 };
 /// Of its chunks: what CMIP7 asks for.
 inline constexpr std::uint64_t cmip_chunk_bytes_least = 4U << 20;
+/// Requests over a network take as long as this many bytes, or longer.
+inline constexpr std::uint64_t cloud_chunk_bytes_least = 8U << 20;
 
 /// What the user asked of the fields.
 struct FieldRequests {
@@ -35,7 +42,7 @@ struct FieldRequests {
   std::string lossless_codec;          ///< For what stays exact; empty: deflate.
   std::vector<std::string> per_field;  ///< "GLOB:key=value,..."; later ones win.
   FieldSelection selection;            ///< Those to write.
-  std::optional<CmipChunks> cmip;      ///< --cmip7.
+  std::optional<FrontChunks> front;    ///< Nothing: not asked for.
   /// What lies in each of the input's fields, of plotfiles; null: an array. Empty: none is known.
   std::vector<std::shared_ptr<const BoxSeries>> boxes;
 };

@@ -229,6 +229,42 @@ def test_chunks_that_fit_are_copied(tmp_path):
     assert_same(source, again)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_for_readers_over_a_network(tmp_path, ranks):
+    """--cloud: every field in chunks of 8 to 16 MiB, or one; the second time all are copied."""
+    mib = 1 << 20
+    source, target, again = (tmp_path / f"{name}.h5" for name in ("in", "out", "again"))
+    values = values_of((96, 512, 256))  # 48 MiB
+    with h5py.File(source, "w") as file:
+        file.create_dataset("small_chunks", data=values, chunks=(1, 64, 256), compression="gzip")
+        file.create_dataset("large_chunk", data=values, chunks=values.shape, compression="gzip")
+        file.create_dataset("plain", data=values)
+        file.create_dataset("fits", data=values, chunks=(24, 512, 256), compression="gzip")
+        file.create_dataset("one_chunk", data=values[:3], chunks=(3, 512, 256), compression="gzip")
+        file.create_dataset("small", data=values[0, :3, :4])
+    report = numbers("repack", source, "-o", target, "--cloud", ranks=ranks)["files"][0]
+    codecs = {field["path"]: field["codec"] for field in report["fields"]}
+    assert codecs == {"/small_chunks": "deflate", "/large_chunk": "deflate", "/plain": "deflate",
+                      "/fits": "stored", "/one_chunk": "stored", "/small": "none"}
+    assert_front(target)
+    with h5py.File(source, "r") as old, h5py.File(target, "r") as new:
+        for name in old:
+            assert np.array_equal(old[name][()], new[name][()]), name
+            if new[name].size > values.size // 2:
+                assert 8 * mib <= np.prod(new[name].chunks) * 4 <= 16 * mib, name
+                assert not new[name].fletcher32
+    tailrace("repack", target, "-o", again, "--cloud", ranks=ranks)
+    assert raw_chunks(again) == raw_chunks(target)
+    assert_front(again)
+    # A codec that is named is meant, whatever readers then need.
+    bounded = tmp_path / "bounded.h5"
+    tailrace("repack", source, "-o", bounded, "--cloud", "--codec", "trz", "--bound", "abs=0.01")
+    assert bounded.stat().st_size < target.stat().st_size / 2
+    tailrace("verify", source, bounded)
+    done = tailrace("repack", source, "-o", again, "--cloud", "--cmip7", "--force", code=2)
+    assert "give one" in done.stderr
+
+
 def test_chunks_that_were_never_written(tmp_path):
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
