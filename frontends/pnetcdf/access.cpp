@@ -194,6 +194,7 @@ int wait_for(OpenFile& file, bool collective, int n, int* ids, int* statuses) {
       note(prepare_safely([&] { return request.transfer.put(file); }), *place, first);
     }
     release(file, request);
+    if (request.put) request.transfer = Transfer();  // Its memory: there may be very many.
     ++place;
   }
   if (!collective) {

@@ -96,6 +96,42 @@ int Transfer::add_slab(OpenFile& file, bool put, const Place& place) {
   return NC_NOERR;
 }
 
+/// A put of many pieces, each one run of elements: 12 bytes each. @returns false, and nothing is
+/// added, where it is none, or a piece is wrong.
+bool Transfer::add_runs(OpenFile& file, const PlaceList& parts) {
+  constexpr int least = 16;
+  const Shape shape = file.shape_of(varid_);
+  if (parts.n < least || shape.empty()) return false;
+  const bool record = file.is_record_variable(varid_);
+  const std::size_t rank = shape.size();
+  ElementRuns runs;
+  runs.firsts.reserve(static_cast<std::size_t>(parts.n));
+  runs.counts.reserve(static_cast<std::size_t>(parts.n));
+  for (int i = 0; i < parts.n; ++i) {
+    const MPI_Offset* start = parts.starts[i];
+    const MPI_Offset* count = parts.counts == nullptr ? nullptr : parts.counts[i];
+    if (start == nullptr) return false;
+    const Place place = count == nullptr ? Place::one(start) : Place::part(start, count);
+    if (check_part(file.strict_bounds, shape, record, record, place) != NC_NOERR) return false;
+    std::uint64_t first = 0;
+    std::uint64_t n = 1;
+    bool inner_whole = true;  // Every dimension behind this one.
+    for (std::size_t d = rank; d-- > 0;) {
+      const std::uint64_t here = count == nullptr ? 1 : unsigned_of(count[d]);
+      if (here != 1 && !inner_whole) return false;
+      n *= here;
+      inner_whole = inner_whole && here == shape[d];
+    }
+    for (std::size_t d = 0; d < rank; ++d) {
+      first = (d == 0 ? 0 : first * shape[d]) + unsigned_of(start[d]);
+    }
+    if (n > 0) runs.add(first, n);
+  }
+  n_elements_ = runs.n_elements();
+  runs_ = std::move(runs);
+  return true;
+}
+
 int Transfer::prepare_memory(OpenFile& file, bool put) {
   if (slabs_.size() == 1)
     count_ = slabs_[0].count;
@@ -142,8 +178,9 @@ int Transfer::prepare(OpenFile& file, Direction direction, int varid, const Plac
   } else if (starts == nullptr) {
     status = NC_ENULLSTART;
   }
-  const bool scalar = !slabs_.empty();
-  for (int i = 0; status == NC_NOERR && !scalar && i < n_places; ++i) {
+  const bool added =
+      !slabs_.empty() || (status == NC_NOERR && direction.put && add_runs(file, parts));
+  for (int i = 0; status == NC_NOERR && !added && i < n_places; ++i) {
     const MPI_Offset* count = counts == nullptr ? nullptr : counts[i];
     status = starts[i] == nullptr ? NC_ENULLSTART
              : count == nullptr   ? add_slab(file, direction.put, Place::one(starts[i]))
@@ -212,6 +249,10 @@ void Transfer::keep_values() {
 int Transfer::put(OpenFile& file) const {
   if (empty()) return NC_NOERR;
   const std::byte* from = plain_ ? static_cast<const std::byte*>(memory_.values) : values_.data();
+  if (!runs_.empty()) {
+    const Status status = file.array->put_runs(variable_, runs_, {from, n_bytes()});
+    if (!status.ok()) return report_failure(status);
+  }
   for (const Slab& slab : slabs_) {
     const std::size_t slab_bytes = slab.n_elements() * model_type_bytes(type_);
     if (slab_bytes == 0) continue;

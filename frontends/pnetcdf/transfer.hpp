@@ -76,7 +76,6 @@ class Transfer {
   std::uint64_t n_bytes() const;
 
   std::size_t variable() const { return variable_; }
-  const std::vector<Slab>& slabs() const { return slabs_; }
 
   /// Stage a put. Not collective.
   int put(OpenFile& file) const;
@@ -90,6 +89,7 @@ class Transfer {
  private:
   int begin(OpenFile& file, Direction direction, int varid, const CallerMemory& memory);
   int add_slab(OpenFile& file, bool put, const Place& place);
+  bool add_runs(OpenFile& file, const PlaceList& parts);
   int add_filetype(OpenFile& file, bool put, MPI_Datatype filetype);
   int prepare_memory(OpenFile& file, bool put);
   std::byte* values();
@@ -98,6 +98,7 @@ class Transfer {
   std::size_t variable_ = 0;  ///< Position in the model.
   ModelType type_ = ModelType::f64;
   std::vector<Slab> slabs_;
+  ElementRuns runs_;  ///< In place of slabs, of a put of very many pieces.
   Shape count_;  ///< The shape of the memory: that of the only slab, or all elements in a line.
   std::uint64_t n_elements_ = 0;
   CallerMemory memory_;

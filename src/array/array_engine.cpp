@@ -258,12 +258,7 @@ Status ArrayEngine::stage_again(ArrayFlush& flush) {
       StagingLog& later = variables_[flush.variables[i]].log;
       StagingLog& taken = flush.taken[i];
       for (std::size_t e = 0; e < later.n_entries(); ++e) {
-        later.for_each_piece(
-            e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
-              const std::uint64_t n_bytes = slab.n_elements() * later.element_bytes();
-              if (again.ok())
-                again = taken.put(slab, {values, n_bytes}, epoch + flush.epochs_before);
-            });
+        if (again.ok()) again = later.put_into(taken, e, flush.epochs_before);
       }
       std::swap(taken, later);
     }

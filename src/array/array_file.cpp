@@ -209,6 +209,57 @@ Status NetcdfArrayFile::put(std::size_t variable, const Slab& slab,
   return Status();
 }
 
+/// @returns a slab that reaches as far as they do.
+Result<Slab> NetcdfArrayFile::check_runs(std::size_t variable, const ElementRuns& runs,
+                                         std::uint64_t n_given) const {
+  TAILRACE_TRY(check_writable());
+  TAILRACE_TRY(check_variable(variable));
+  Shape lengths = model_.shape_of(model_.variables[variable]);
+  const std::string name = quoted(variable);
+  const auto wrong = [&](const std::string& why) {
+    return Status(Code::invalid_argument, name + ": " + why);
+  };
+  if (lengths.empty() || runs.counts.size() != runs.firsts.size()) return wrong("runs of a scalar");
+  std::uint64_t inner = 1;
+  for (std::size_t d = 1; d < lengths.size(); ++d) inner *= lengths[d];
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs.firsts[i] > UINT64_MAX - runs.counts[i]) return wrong("a run without an end");
+    end = std::max(end, runs.firsts[i] + runs.counts[i]);
+  }
+  if (runs.n_elements() != n_given) {
+    return wrong(std::to_string(n_given) + " values for runs of " +
+                 std::to_string(runs.n_elements()));
+  }
+  lengths[0] = inner == 0 ? 0 : end / inner + (end % inner != 0 ? 1 : 0);
+  const Slab reached = Slab::of(whole_box(lengths));
+  if (end > 0 && inner == 0) return wrong("runs of a variable without elements");
+  TAILRACE_TRY(check_put(variable, reached, reached.n_elements()));
+  return reached;
+}
+
+Status NetcdfArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
+                                 std::span<const std::byte> values) {
+  const std::size_t element =
+      variable < variables_.size() ? model_type_bytes(variables_[variable].type) : 0;
+  if (element == 0) {
+    return note(Status(Code::unsupported,
+                       "variable " + std::to_string(variable) + " is none that holds numbers"));
+  }
+  const Result<Slab> reached = check_runs(variable, runs, values.size() / element);
+  if (!reached.ok()) return note(reached.status());
+  if (runs.empty()) return Status();
+  ArrayVariable& staged = variables_[variable];
+  // The places of elements stay what they are where nothing but the slowest dimension grows.
+  if (std::find(staged.growing.begin() + 1, staged.growing.end(), true) != staged.growing.end()) {
+    return note(Status(Code::unsupported, quoted(variable) + ": runs of a variable that grows"));
+  }
+  TAILRACE_TRY(note(staged.log.put(reached->count, runs, values, epoch_).within(quoted(variable))));
+  grow(variable, *reached);
+  put_bytes_ += values.size();
+  return Status();
+}
+
 Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
                                   std::span<const std::string> texts) {
   TAILRACE_TRY(note(check_put(variable, slab, texts.size())));

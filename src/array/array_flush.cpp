@@ -446,8 +446,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const StagingLog& log = variables_[numbers[i]].log;
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      const Slab slab = log.slab(e);
-      fields[i].puts.push_back({{slab.start, slab.count}, log.values(e), nullptr, Buffer()});
+      fields[i].puts.push_back({log.box_of_values(e), log.values(e), nullptr, Buffer()});
     }
   }
   TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
@@ -456,7 +455,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
     const StagingLog& log = variables_[numbers[i]].log;
     std::vector<PutRecord> boxes;
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      if (!log.strided(e)) boxes.push_back(std::move(fields[i].puts[e]));
+      if (log.dense(e)) boxes.push_back(std::move(fields[i].puts[e]));
     }
     fields[i].puts = std::move(boxes);
   }
@@ -607,9 +606,15 @@ std::vector<ArrayEngine::PhasePart> ArrayEngine::phase_parts(const ArrayFlush& f
 /// Write what this rank has put into a contiguous variable in one phase. Not collective.
 Status ArrayEngine::write_contiguous(const PhasePart& part) {
   const StagingLog& log = variables_[part.variable].log;
+  Status written;
+  if (log.scattered(part.entry)) {  // All of one epoch, and so of one phase.
+    log.for_each_piece(part.entry, [&](const Slab& slab, std::uint64_t, const std::byte* values) {
+      if (written.ok()) written = write_contiguous(part.variable, slab, values);
+    });
+    return written.within(quoted(part.variable));
+  }
   const Slab slab = log.slab(part.entry);
   const std::byte* values = log.values(part.entry) + part.first * log.element_bytes();
-  Status written;
   if (part.end - part.first == slab.n_elements()) {
     written = write_contiguous(part.variable, slab, values);
   } else {

@@ -223,8 +223,13 @@ void lay_row(std::uint64_t n, const std::byte* from, std::byte* to, std::uint64_
 
 /// What a message of pieces is made of.
 enum class PieceKind : std::uint8_t {
-  part,    ///< Of a slab: where, runs of epochs, values.
-  remains  ///< Of all that a rank has put, later ones over earlier: runs of elements, values.
+  part,       ///< Of a slab: where, runs of epochs, values.
+  scattered,  ///< Of runs of elements: the epoch, where in the chunk, values.
+  remains     ///< Of all that a rank has put, later ones over earlier: runs of elements, values.
+};
+struct SentPiece {
+  std::uint32_t first = 0;
+  std::uint32_t n = 0;
 };
 struct RemainingRun {
   std::uint64_t first = 0;
@@ -318,6 +323,12 @@ PatchedChunks::PatchedChunks(Variable variable, const StagingLog& log, Storage& 
     : variable_(std::move(variable)), log_(&log), storage_(storage) {
   const ChunkGrid& grid = variable_.grid;
   for (std::size_t e = 0; e < log_->n_entries(); ++e) {
+    if (log_->scattered(e)) {
+      const ChunkPieces& pieces =
+          scattered_.try_emplace(e, grid, log_->element_runs(e)).first->second;
+      for (const std::uint64_t chunk_index : pieces.chunks()) links_.push_back({chunk_index, e});
+      continue;
+    }
     const Slab slab = log_->slab(e);
     const bool strided = log_->strided(e);
     for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
@@ -336,6 +347,20 @@ std::span<const PatchedChunks::Link> PatchedChunks::links_of(std::uint64_t chunk
   return {first, end};
 }
 
+PatchedChunks::OwnPart PatchedChunks::part_of(const Link& link, const Box& clipped) const {
+  OwnPart own;
+  own.entry = link.entry;
+  if (log_->scattered(link.entry)) {
+    const ChunkPieces& pieces = scattered_.at(link.entry);
+    own.pieces = pieces.of(link.chunk_index);
+    own.n_elements = pieces.n_elements(link.chunk_index);
+  } else {
+    own.part = part_within(log_->slab(link.entry), clipped);
+    own.n_elements = own.part.slab.n_elements();
+  }
+  return own;
+}
+
 std::vector<ChunkClaim> PatchedChunks::claims() const {
   std::vector<ChunkClaim> claims;
   for (const Link& link : links_) {
@@ -343,7 +368,7 @@ std::vector<ChunkClaim> PatchedChunks::claims() const {
       claims.push_back({link.chunk_index, 0});
     }
     const Box chunk = variable_.grid.full_box(link.chunk_index);
-    claims.back().n_elements += part_within(log_->slab(link.entry), chunk).slab.n_elements();
+    claims.back().n_elements += part_of(link, chunk).n_elements;
   }
   return claims;
 }
@@ -424,11 +449,27 @@ std::uint64_t PatchedChunks::entry_bytes(std::uint64_t chunk_index) const {
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   std::uint64_t n_bytes = 0;
   for (const Link& link : links_of(chunk_index)) {
-    const SlabPart part = part_within(log_->slab(link.entry), clipped);
-    n_bytes += StagingLog::entry_bytes(clipped.rank()) +
-               (runs_of(link.entry, part).size() - 1) * sizeof(StagedRun);
+    const OwnPart own = part_of(link, clipped);
+    n_bytes += StagingLog::entry_bytes(clipped.rank());
+    if (log_->scattered(link.entry)) {
+      n_bytes += sizeof(std::uint64_t) + own.pieces.size() * StoredRuns::bytes_each;
+    } else {
+      n_bytes += (runs_of(link.entry, own.part).size() - 1) * sizeof(StagedRun);
+    }
   }
   return n_bytes;
+}
+
+/// Where in the chunk, not in the variable: 8 bytes a piece.
+void PatchedChunks::add_scattered(ByteWriter& writer, const OwnPart& own) const {
+  const std::size_t element = variable_.element_bytes;
+  writer.add(PieceKind::scattered);
+  writer.add(log_->run(own.entry, 0).epoch);
+  writer.add(static_cast<std::uint64_t>(own.pieces.size()));
+  for (const ChunkPiece& piece : own.pieces) writer.add(SentPiece{piece.first, piece.n});
+  for (const ChunkPiece& piece : own.pieces) {
+    writer.add_bytes({log_->values(own.entry) + piece.from * element, piece.n * element});
+  }
 }
 
 void PatchedChunks::add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const {
@@ -468,22 +509,62 @@ void PatchedChunks::add_remains(ByteWriter& writer, std::uint64_t chunk_index) c
 
 void PatchedChunks::add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const {
   const Box clipped = variable_.grid.clipped_box(chunk_index);
-  std::vector<std::pair<std::size_t, SlabPart>> parts;
+  std::vector<OwnPart> parts;
   std::uint64_t n_put = 0;
   for (const Link& link : links_of(chunk_index)) {
-    parts.emplace_back(link.entry, part_within(log_->slab(link.entry), clipped));
-    n_put += parts.back().second.slab.n_elements();
+    parts.push_back(part_of(link, clipped));
+    n_put += parts.back().n_elements;
   }
   if (n_put > clipped.n_elements()) return add_remains(writer, chunk_index);
-  for (const auto& [entry, part] : parts) add_part(writer, entry, part);
+  for (const OwnPart& own : parts) {
+    if (log_->scattered(own.entry)) {
+      add_scattered(writer, own);
+    } else {
+      add_part(writer, own.entry, own.part);
+    }
+  }
+}
+
+Status PatchedChunks::copy_scattered(std::uint64_t chunk_index, const OwnPart& own,
+                                     StagingLog& to) const {
+  const std::size_t element = variable_.element_bytes;
+  const Box chunk = variable_.grid.full_box(chunk_index);
+  const Shape& shape = variable_.grid.shape;
+  ElementRuns runs;
+  std::vector<std::byte> values;
+  values.reserve(own.n_elements * element);
+  for (const ChunkPiece& piece : own.pieces) {
+    // Rows of the chunk, each one run of the variable.
+    const std::uint64_t end = std::uint64_t{piece.first} + piece.n;
+    for_each_box_of_run({Shape(shape.size(), 0), chunk.count}, piece.first, end,
+                        [&](const Box& part) {
+                          Shape last = part.count;
+                          last.back() = 1;
+                          for_each_position({part.start, last}, [&](const Shape& at) {
+                            std::uint64_t first = 0;
+                            for (std::size_t d = 0; d < shape.size(); ++d) {
+                              first = (d == 0 ? 0 : first * shape[d]) + chunk.start[d] + at[d];
+                            }
+                            runs.add(first, part.count.back());
+                          });
+                        });
+    const std::byte* from = log_->values(own.entry) + piece.from * element;
+    values.insert(values.end(), from, from + piece.n * element);
+  }
+  return to.put(shape, runs, values, log_->run(own.entry, 0).epoch);
 }
 
 Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) const {
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   const std::size_t element = variable_.element_bytes;
   for (const Link& link : links_of(chunk_index)) {
+    const OwnPart own = part_of(link, clipped);
+    if (log_->scattered(link.entry)) {
+      TAILRACE_TRY(copy_scattered(chunk_index, own, to));
+      continue;
+    }
     const Slab slab = log_->slab(link.entry);
-    const SlabPart part = part_within(slab, clipped);
+    const SlabPart& part = own.part;
     const Box within{part.first, part.slab.count};
     std::vector<std::byte> values(within.n_elements() * element);
     copy_box(within, {Shape(slab.rank(), 0), slab.count}, log_->values(link.entry), within,
@@ -515,9 +596,17 @@ void PatchedChunks::for_each_own_row(std::uint64_t chunk_index, const RowVisit& 
   const Box chunk = variable_.grid.full_box(chunk_index);
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   for (const Link& link : links_of(chunk_index)) {
-    const Slab slab = log_->slab(link.entry);
-    const SlabPart part = part_within(slab, clipped);
+    const OwnPart own = part_of(link, clipped);
     const std::byte* values = log_->values(link.entry);
+    if (log_->scattered(link.entry)) {
+      const std::uint64_t epoch = log_->run(link.entry, 0).epoch;
+      for (const ChunkPiece& piece : own.pieces) {
+        visit({piece.first, piece.n, 1, values + piece.from * variable_.element_bytes, epoch});
+      }
+      continue;
+    }
+    const Slab slab = log_->slab(link.entry);
+    const SlabPart& part = own.part;
     const std::size_t n_runs = log_->n_runs(link.entry);
     StagedRun run = log_->run(link.entry, 0);
     for_each_row(
@@ -548,6 +637,15 @@ void PatchedChunks::for_each_row_sent(std::uint64_t chunk_index, std::span<const
       for (const RemainingRun& run : runs) {
         const std::uint64_t n = run.end - run.first;
         visit({run.first, n, 1, reader.take_bytes(n * element).data(), run.epoch});
+      }
+      continue;
+    }
+    if (kind == PieceKind::scattered) {
+      const auto epoch = reader.take<std::uint64_t>();
+      std::vector<SentPiece> sent(reader.take<std::uint64_t>());
+      for (SentPiece& piece : sent) piece = reader.take<SentPiece>();
+      for (const SentPiece& piece : sent) {
+        visit({piece.first, piece.n, 1, reader.take_bytes(piece.n * element).data(), epoch});
       }
       continue;
     }

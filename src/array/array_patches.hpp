@@ -196,6 +196,13 @@ class PatchedChunks final : public ChunkPatches {
     std::uint64_t chunk_index = 0;
     std::size_t entry = 0;
   };
+  /// Where an entry's elements of a chunk stand.
+  struct OwnPart {
+    std::size_t entry = 0;
+    SlabPart part;                       ///< Of its slab;
+    std::span<const ChunkPiece> pieces;  ///< of a scattered one.
+    std::uint64_t n_elements = 0;
+  };
   /// Elements of a chunk that were put together: `n` from `first` on, `stride` apart.
   struct Row {
     std::uint64_t first = 0;
@@ -210,7 +217,10 @@ class PatchedChunks final : public ChunkPatches {
   std::uint64_t chunk_elements() const { return n_elements(variable_.grid.chunk_shape); }
   std::uint64_t chunk_bytes() const { return chunk_elements() * variable_.element_bytes; }
   std::vector<StagedRun> runs_of(std::size_t entry, const SlabPart& part) const;
+  OwnPart part_of(const Link& link, const Box& clipped) const;
   void add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const;
+  void add_scattered(ByteWriter& writer, const OwnPart& own) const;
+  Status copy_scattered(std::uint64_t chunk_index, const OwnPart& own, StagingLog& to) const;
   void add_remains(ByteWriter& writer, std::uint64_t chunk_index) const;
   void for_each_own_row(std::uint64_t chunk_index, const RowVisit& visit) const;
   void for_each_row_sent(std::uint64_t chunk_index, std::span<const std::byte> pieces,
@@ -229,7 +239,8 @@ class PatchedChunks final : public ChunkPatches {
   Variable variable_;
   const StagingLog* log_;
   Storage& storage_;
-  std::vector<Link> links_;  ///< By chunk, then in the order of the puts.
+  std::vector<Link> links_;                       ///< By chunk, then in the order of the puts.
+  std::map<std::size_t, ChunkPieces> scattered_;  ///< By entry.
   std::map<std::uint64_t, ChunkPlace> before_;
   std::atomic<std::uint64_t> n_merged_{0};
 

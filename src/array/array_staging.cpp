@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -27,6 +28,8 @@ constexpr std::uint64_t kPageBytes = 64U << 10;  // a multiple of every page siz
 
 /// Fewer entries in a block are not worth sorting.
 constexpr std::size_t kLeastToSort = 16;
+/// Fewer runs are boxes.
+constexpr std::size_t kLeastScattered = 16;
 /// Where sorting comes to nothing, up to 2 to this power blocks are left as they are.
 constexpr std::uint32_t kMostInVain = 5;
 /// Candidates that are looked at for one entry, before it is left as it is: where very many puts
@@ -316,6 +319,7 @@ std::span<const std::uint64_t> StagingLog::words(const Head& head) const {
 }
 
 std::uint64_t StagingLog::n_elements(const Head& head) const {
+  if (head.scattered) return words(head)[2 * std::size_t{head.rank}];
   std::uint64_t n = 1;
   for (const std::uint64_t count : words(head).subspan(head.rank, head.rank)) n *= count;
   return n;
@@ -331,8 +335,31 @@ void StagingLog::bounding_words(const Head& head, std::span<std::uint64_t> box) 
   }
 }
 
+/// What stands before the values of a scattered entry.
+std::uint64_t StagingLog::run_bytes(const Head& head) const {
+  return head.scattered ? words(head).back() * StoredRuns::bytes_each : 0;
+}
+
+StoredRuns StagingLog::element_runs(std::size_t entry) const {
+  const Head& head = heads_[entry];
+  TAILRACE_CHECK(head.scattered);
+  return {head.values - run_bytes(head), static_cast<std::size_t>(words(head).back())};
+}
+
+Box StagingLog::box_of_values(std::size_t entry) const {
+  const Head& head = heads_[entry];
+  const auto first = words(head).begin();
+  Box box{Shape(first, first + head.rank), Shape(first + head.rank, first + 2 * head.rank)};
+  if (head.scattered) {
+    std::ranges::fill(box.count, 1);
+    box.count.back() = n_elements(head);
+  }
+  return box;
+}
+
 Slab StagingLog::slab(std::size_t entry) const {
   const Head& head = heads_[entry];
+  TAILRACE_CHECK(!head.scattered);
   const auto first = words(head).begin();
   const std::ptrdiff_t rank = head.rank;
   Slab slab{Shape(first, first + rank), Shape(first + rank, first + 2 * rank), {}};
@@ -361,7 +388,23 @@ std::size_t StagingLog::run_at(std::size_t entry, std::uint64_t element) const {
   return static_cast<std::size_t>(found - first);
 }
 
+void StagingLog::for_each_scattered_box(std::size_t entry, const PieceVisit& visit) const {
+  const Head& head = heads_[entry];
+  const auto lengths = words(head).subspan(2 * std::size_t{head.rank}, head.rank);
+  const Box whole{Shape(head.rank, 0), Shape(lengths.begin(), lengths.end())};
+  const StoredRuns runs = element_runs(entry);
+  const std::byte* from = head.values;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const std::uint64_t first = runs.first(r);
+    for_each_box_of_run(whole, first, first + runs.count(r), [&](const Box& part) {
+      visit(Slab::of(part), head.epoch, from);
+      from += part.n_elements() * element_bytes_;
+    });
+  }
+}
+
 void StagingLog::for_each_piece(std::size_t entry, const PieceVisit& visit) const {
+  if (heads_[entry].scattered) return for_each_scattered_box(entry, visit);
   const Slab whole = slab(entry);
   if (!heads_[entry].has_runs) return visit(whole, heads_[entry].epoch, values(entry));
   const Box box{whole.start, whole.count};
@@ -375,6 +418,24 @@ void StagingLog::for_each_piece(std::size_t entry, const PieceVisit& visit) cons
     });
     first = here.end;
   }
+}
+
+Status StagingLog::put_into(StagingLog& to, std::size_t entry, std::uint64_t n_later) const {
+  const Head& head = heads_[entry];
+  if (head.scattered) {
+    const StoredRuns stored = element_runs(entry);
+    ElementRuns runs;
+    for (std::size_t r = 0; r < stored.size(); ++r) runs.add(stored.first(r), stored.count(r));
+    const auto lengths = words(head).subspan(2 * std::size_t{head.rank}, head.rank);
+    return to.put({lengths.begin(), lengths.end()}, runs,
+                  {head.values, n_elements(head) * element_bytes_}, head.epoch + n_later);
+  }
+  Status put;
+  for_each_piece(entry, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+    if (!put.ok()) return;
+    put = to.put(slab, {values, slab.n_elements() * element_bytes_}, epoch + n_later);
+  });
+  return put;
 }
 
 /// Memory behind what was staged last, so that the two can be joined; else in a block of its own.
@@ -414,12 +475,97 @@ Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std:
   return Status();
 }
 
+namespace {
+
+/// A box that holds elements [first, end) of an array of these lengths; the smallest but along
+/// dimensions of which it holds more than one index.
+Box around_elements(const Shape& lengths, std::uint64_t first, std::uint64_t end) {
+  Box box{Shape(lengths.size(), 0), lengths};
+  std::uint64_t inner = 1;
+  for (std::size_t d = 1; d < lengths.size(); ++d) inner *= lengths[d];
+  for (std::size_t d = 0; d < lengths.size(); ++d) {
+    box.start[d] = first / inner;
+    box.count[d] = (end - 1) / inner + 1 - box.start[d];
+    if (box.count[d] > 1 || d + 1 == lengths.size()) break;
+    first -= box.start[d] * inner;
+    end -= box.start[d] * inner;
+    inner /= lengths[d + 1];
+  }
+  return box;
+}
+
+}  // namespace
+
+Status StagingLog::put(const Shape& lengths, const ElementRuns& runs,
+                       std::span<const std::byte> values, std::uint64_t epoch) {
+  TAILRACE_CHECK(!lengths.empty());
+  // What overlaps is laid in the order of the runs; a few are boxes.
+  const bool few = runs.size() < kLeastScattered ||
+                   values.size() / element_bytes_ > std::numeric_limits<std::uint32_t>::max();
+  if (few) return put_boxes(lengths, runs, values, epoch);
+  const SortedRuns sorted = sort_runs(runs);
+  if (sorted.overlap) return put_boxes(lengths, runs, values, epoch);
+  if (sorted.runs.size() >= kLeastScattered) return put_scattered(lengths, sorted, values, epoch);
+  std::vector<std::byte> in_order(values.size());
+  std::byte* to = in_order.data();
+  for (const SortedRuns::Part& part : sorted.parts) {
+    std::memcpy(to, values.data() + part.from * element_bytes_, part.n * element_bytes_);
+    to += part.n * element_bytes_;
+  }
+  return put_boxes(lengths, sorted.runs, in_order, epoch);
+}
+
+Status StagingLog::put_boxes(const Shape& lengths, const ElementRuns& runs,
+                             std::span<const std::byte> values, std::uint64_t epoch) {
+  const Box whole{Shape(lengths.size(), 0), lengths};
+  Status staged;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const std::uint64_t first = runs.firsts[r];
+    for_each_box_of_run(whole, first, first + runs.counts[r], [&](const Box& box) {
+      const std::uint64_t n_bytes = box.n_elements() * element_bytes_;
+      if (staged.ok()) staged = put(Slab::of(box), values.first(n_bytes), epoch);
+      values = values.subspan(n_bytes);
+    });
+  }
+  return staged;
+}
+
+Status StagingLog::put_scattered(const Shape& lengths, const SortedRuns& sorted,
+                                 std::span<const std::byte> values, std::uint64_t epoch) {
+  const ElementRuns& runs = sorted.runs;
+  const std::uint64_t n_run_bytes = runs.size() * StoredRuns::bytes_each;
+  TAILRACE_TAKE(std::byte * room, room_for(n_run_bytes + values.size()));
+  StoredRuns::store(runs, room);
+  Head head;
+  head.values = room + n_run_bytes;
+  head.epoch = epoch;
+  head.rank = static_cast<std::uint8_t>(lengths.size());
+  head.scattered = true;
+  head.set_first_word(words_.size());
+  std::byte* to = head.values;
+  for (const SortedRuns::Part& part : sorted.parts) {
+    std::memcpy(to, values.data() + part.from * element_bytes_, part.n * element_bytes_);
+    to += part.n * element_bytes_;
+  }
+  value_bytes_ += n_run_bytes + values.size();
+  const Box box =
+      around_elements(lengths, runs.firsts.front(), runs.firsts.back() + runs.counts.back());
+  words_.insert(words_.end(), box.start.begin(), box.start.end());
+  words_.insert(words_.end(), box.count.begin(), box.count.end());
+  words_.push_back(values.size() / element_bytes_);
+  words_.insert(words_.end(), lengths.begin() + 1, lengths.end());
+  words_.push_back(runs.size());
+  heads_.push_back(head);
+  count_overhead();
+  return Status();
+}
+
 /// The same slab once more, right after itself: its values are replaced.
 bool StagingLog::overwrite_last(const Slab& slab, std::span<const std::byte> values,
                                 std::uint64_t epoch) {
   if (heads_.empty()) return false;
   Head& last = heads_.back();
-  if (last.strided == slab.dense()) return false;
+  if (last.scattered || last.strided == slab.dense()) return false;
   const std::span<const std::uint64_t> there = words(last);
   const auto same = [&](const Shape& shape, std::size_t part) {
     return std::equal(shape.begin(), shape.end(),
@@ -439,14 +585,15 @@ std::vector<Box> StagingLog::boxes() const {
   std::vector<std::uint64_t> last;
   std::vector<std::uint64_t> next;
   for (std::size_t e = 0; e < heads_.size(); ++e) {
-    Box box = slab(e).bounding_box();
-    next = box.start;
-    next.insert(next.end(), box.count.begin(), box.count.end());
-    const std::optional<std::size_t> d =
-        boxes.empty() ? std::nullopt : joint(last, next, box.rank());
+    const std::size_t rank = heads_[e].rank;
+    next.resize(2 * rank);
+    bounding_words(heads_[e], next);
+    const auto middle = next.begin() + static_cast<std::ptrdiff_t>(rank);
+    Box box{Shape(next.begin(), middle), Shape(middle, next.end())};
+    const std::optional<std::size_t> d = boxes.empty() ? std::nullopt : joint(last, next, rank);
     if (d) {
       boxes.back().count[*d] += box.count[*d];
-      last[box.rank() + *d] += box.count[*d];
+      last[rank + *d] += box.count[*d];
     } else {
       boxes.push_back(std::move(box));
       last = next;
@@ -460,7 +607,7 @@ bool StagingLog::join_last() {
   if (heads_.size() < first_in_block_ + 2) return false;
   Head& before = heads_[heads_.size() - 2];
   const Head last = heads_.back();
-  if (before.strided || last.strided) return false;
+  if (!before.dense() || !last.dense()) return false;
   const std::uint64_t n_before = n_elements(before);
   if (before.values + n_before * element_bytes_ != last.values) return false;
   const std::span<std::uint64_t> to = words(before);
@@ -523,9 +670,15 @@ void StagingLog::lay_over(const Slab& wanted, std::span<std::byte> values) const
   std::ranges::sort(touched);
   for (std::size_t e = index_.n_boxes(); e < heads_.size(); ++e) look(e);
   for (const std::size_t e : touched) {
-    const Slab from = slab(e);
-    Overlay overlay(from, wanted);
-    if (overlay.match()) overlay.copy(heads_[e].values, values.data(), element_bytes_);
+    const auto lay = [&](const Slab& from, std::uint64_t, const std::byte* staged) {
+      Overlay overlay(from, wanted);
+      if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
+    };
+    if (heads_[e].scattered) {
+      for_each_scattered_box(e, lay);
+    } else {
+      lay(slab(e), 0, heads_[e].values);
+    }
   }
 }
 
@@ -578,7 +731,8 @@ void StagingLog::sort_last_block_into(std::optional<StagingMemory::Block>& block
   n_in_vain_ = 0;
   std::uint64_t n_bytes = 0;
   for (const std::size_t i : batch.alive) {
-    n_bytes += n_elements(heads_[batch.first + i]) * element_bytes_;
+    const Head& head = heads_[batch.first + i];
+    n_bytes += run_bytes(head) + n_elements(head) * element_bytes_;
   }
   const Result<StagingMemory::Block> allocated = memory_->allocate(n_bytes);
   if (!allocated.ok()) return;
@@ -599,7 +753,7 @@ void StagingLog::drop_covered(Batch& batch) const {
     std::size_t n_looks = 0;
     index.visit(box, [&](std::size_t other) {
       const Head& later = heads_[batch.first + other];
-      covered = other > i && !later.strided && box_holds(words(later), box);
+      covered = other > i && later.dense() && box_holds(words(later), box);
       return !covered && ++n_looks < kMostLooks;
     });
     if (!covered) batch.alive.push_back(i);
@@ -616,7 +770,7 @@ void StagingLog::find_lone(Batch& batch) const {
   std::vector<std::uint64_t> there(2 * batch.rank);
   for (const std::size_t i : batch.alive) {
     const Head& head = heads_[batch.first + i];
-    if (head.strided) continue;
+    if (!head.dense()) continue;
     bounding_words(head, box);
     bool lone = true;
     std::size_t n_looks = 0;
@@ -680,9 +834,15 @@ void StagingLog::rewrite_last_block(const Batch& batch, const StagingMemory::Blo
   }
   const std::vector<StagedRun> runs(runs_.begin() + static_cast<std::ptrdiff_t>(first_run),
                                     runs_.end());
-  std::vector<std::uint64_t> n_elements_of;
-  n_elements_of.reserve(heads.size());
-  for (const Head& head : heads) n_elements_of.push_back(n_elements(head));
+  struct EntryBytes {
+    std::uint64_t n_run_bytes = 0;
+    std::uint64_t n_value_bytes = 0;
+  };
+  std::vector<EntryBytes> extents;
+  extents.reserve(heads.size());
+  for (const Head& head : heads) {
+    extents.push_back({run_bytes(head), n_elements(head) * element_bytes_});
+  }
   heads_.resize(batch.first);
   words_.resize(first_word);
   runs_.resize(first_run);
@@ -690,9 +850,10 @@ void StagingLog::rewrite_last_block(const Batch& batch, const StagingMemory::Blo
   std::byte* to = block.data;
   const auto add = [&](std::size_t i) {
     Head head = heads[i];
-    const std::uint64_t n_bytes = n_elements_of[i] * element_bytes_;
-    std::memcpy(to, head.values, n_bytes);
-    head.values = std::exchange(to, to + n_bytes);
+    const auto [n_run_bytes, n_value_bytes] = extents[i];
+    std::memcpy(to, head.values - n_run_bytes, n_run_bytes + n_value_bytes);
+    head.values = to + n_run_bytes;
+    to += n_run_bytes + n_value_bytes;
     head.set_first_word(words_.size());
     const auto from =
         words.begin() + static_cast<std::ptrdiff_t>(heads[i].first_word() - first_word);

@@ -5,11 +5,13 @@
 // row, the next element) is merged with it, so that a variable written row by row, or element by
 // element in row-major order, ends as a few boxes. Where several such streams alternate, a block
 // that is full is sorted: what continues each other in it is merged, and what a later put of it
-// covers is dropped. Later entries win where they overlap. Between ranks the epoch says which is
-// later; an entry of puts of several epochs keeps them, by runs of its elements.
+// covers is dropped. What is put in very many pieces at once is sorted at once, and is one entry of
+// runs of elements ("scattered") where it makes no few boxes. Later entries win where they overlap.
+// Between ranks the epoch says which is later; an entry of puts of several epochs keeps them, by
+// runs of its elements.
 // Cost of a put: the copy (twice where a block is sorted), and 16 bytes where it was merged with
-// puts of other epochs, 24 + 16 per dimension (24 if strided) where it was not merged. A look at
-// the staged values of a slab costs O(log entries + those that touch it).
+// puts of other epochs, 24 + 16 per dimension (24 if strided) where it was not merged; scattered 12
+// bytes a run. A look at the staged values of a slab costs O(log entries + those that touch it).
 //
 // Invariant 1: of two puts that overlap, the later one lies in a later entry, or the earlier one is
 // nowhere any more. Invariant 2: where puts of one rank overlap, their epochs ascend.
@@ -26,6 +28,7 @@
 #include <vector>
 
 #include "array/box_index.hpp"
+#include "array/element_runs.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
 
@@ -97,7 +100,11 @@ class StagingLog {
 
   /// Stage the values of one slab that has elements. @error as of StagingMemory::allocate
   Status put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch = 0);
-  /// What an entry of one put takes beside its values, at most.
+  /// Stage what one call has put in pieces: the values of all runs, in their order. `lengths` are
+  /// the variable's, of at least one dimension, of which only the first may ever change.
+  Status put(const Shape& lengths, const ElementRuns& runs, std::span<const std::byte> values,
+             std::uint64_t epoch = 0);
+  /// What an entry of one slab takes beside its values, at most.
   static std::uint64_t entry_bytes(std::size_t rank) {
     return sizeof(Head) + 3 * rank * sizeof(std::uint64_t);
   }
@@ -106,11 +113,19 @@ class StagingLog {
 
   bool empty() const { return heads_.empty(); }
   std::size_t n_entries() const { return heads_.size(); }
+  /// Where an entry's elements are. Not of a scattered one.
   Slab slab(std::size_t entry) const;
+  /// Whether an entry has runs of elements, all of one epoch, in place of a slab.
+  bool scattered(std::size_t entry) const { return heads_[entry].scattered; }
+  StoredRuns element_runs(std::size_t entry) const;
+  /// A box of as many elements as the entry has, and which of one: for who asks for values alone.
+  Box box_of_values(std::size_t entry) const;
   /// The bounding boxes of the entries, of which those that continue each other are one: how the
   /// variable is being put.
   std::vector<Box> boxes() const;
   const std::byte* values(std::size_t entry) const { return heads_[entry].values; }
+  /// Whether an entry's elements fill the box of box_of_values().
+  bool dense(std::size_t entry) const { return heads_[entry].dense(); }
   bool strided(std::size_t entry) const { return heads_[entry].strided; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::uint64_t value_bytes() const { return value_bytes_; }
@@ -124,6 +139,8 @@ class StagingLog {
   using PieceVisit =
       std::function<void(const Slab& slab, std::uint64_t epoch, const std::byte* values)>;
   void for_each_piece(std::size_t entry, const PieceVisit& visit) const;
+  /// Put an entry into another log, too, as of `n_later` epochs later. @error as of put()
+  Status put_into(StagingLog& to, std::size_t entry, std::uint64_t n_later) const;
 
   /// Lay the staged elements of `wanted` over `values`, its dense array. Not collective.
   /// Cost: O(log entries + entries that touch it + elements laid); beyond a few entries, and what
@@ -135,11 +152,12 @@ class StagingLog {
     std::byte* values = nullptr;
     /// Of all its elements; of an entry of several runs, where these stand: first * 2^24 + number.
     std::uint64_t epoch = 0;
-    std::uint32_t first_word_low = 0;  ///< Of starts, counts and, if strided, strides.
+    std::uint32_t first_word_low = 0;
     std::uint16_t first_word_high = 0;
     std::uint8_t rank = 0;
     bool strided : 1 = false;
     bool has_runs : 1 = false;
+    bool scattered : 1 = false;
 
     std::size_t first_word() const {
       return (std::size_t{first_word_high} << 32U) + first_word_low;
@@ -148,7 +166,12 @@ class StagingLog {
       first_word_low = static_cast<std::uint32_t>(word);
       first_word_high = static_cast<std::uint16_t>(word >> 32U);
     }
-    std::size_t n_words() const { return (strided ? std::size_t{3} : 2) * rank; }
+    bool dense() const { return !strided && !scattered; }
+    /// Starts and counts; strides; or the variable's lengths, but the first is the number of
+    /// elements, and the number of runs.
+    std::size_t n_words() const {
+      return (dense() ? std::size_t{2} : 3) * rank + (scattered ? 1 : 0);
+    }
   };
   static_assert(sizeof(Head) == 24);
   struct RunRange {
@@ -162,6 +185,12 @@ class StagingLog {
   std::span<const std::uint64_t> words(const Head& head) const;
   std::uint64_t n_elements(const Head& head) const;
   void bounding_words(const Head& head, std::span<std::uint64_t> box) const;
+  std::uint64_t run_bytes(const Head& head) const;
+  Status put_boxes(const Shape& lengths, const ElementRuns& runs, std::span<const std::byte> values,
+                   std::uint64_t epoch);
+  Status put_scattered(const Shape& lengths, const SortedRuns& sorted,
+                       std::span<const std::byte> values, std::uint64_t epoch);
+  void for_each_scattered_box(std::size_t entry, const PieceVisit& visit) const;
   static RunRange range_of(const Head& head);
   void add_run(Head& head, std::uint64_t n_before, StagedRun run);
   void count_overhead() const;

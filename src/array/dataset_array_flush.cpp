@@ -290,8 +290,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     field.resolved.chunk_shape = variables_[v].resolved.chunk_shape;
     const StagingLog& log = variables_[v].log;
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      const Slab slab = log.slab(e);
-      field.puts.push_back({{slab.start, slab.count}, log.values(e), nullptr, Buffer()});
+      field.puts.push_back({log.box_of_values(e), log.values(e), nullptr, Buffer()});
     }
   }
   if (open.empty()) return Status();

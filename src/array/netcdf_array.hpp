@@ -32,6 +32,8 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Status set_variable_options(std::size_t variable, const std::string& options) override;
   Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) override;
   Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) override;
+  Status put_runs(std::size_t variable, const ElementRuns& runs,
+                  std::span<const std::byte> values) override;
   Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values) override;
   Status get_all(std::span<const ReadRequest> requests) override;
   Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab) override;
@@ -51,6 +53,8 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Status check_mode() const;
   Status check_variable(std::size_t variable) const;
   Status check_put(std::size_t variable, const Slab& slab, std::uint64_t n_elements) const;
+  Result<Slab> check_runs(std::size_t variable, const ElementRuns& runs,
+                          std::uint64_t n_given) const;
   void grow(std::size_t variable, const Slab& slab);
   /// The lengths of unlimited dimensions, and the largest of `more` of all ranks. Collective: one
   /// allreduce. @returns whether a rank has staged more than its cap

@@ -21,15 +21,21 @@ struct Case {
 };
 
 /// Six puts of ranks that chance picks, alike planned everywhere.
-void put_some(ArrayFile& file, const Shape& shape, std::mt19937& random, double& next,
-              ReferenceArray<double>& reference) {
+void put_some(ArrayFile& file, const Shape& shape, bool with_runs, std::mt19937& random,
+              double& next, ReferenceArray<double>& reference) {
   for (int op = 0; op < 6; ++op) {
     const int who = static_cast<int>(random() % static_cast<unsigned>(api_test::n_ranks()));
-    const Slab slab = random_slab(shape, random);
-    std::vector<double> values(slab.n_elements());
-    for (double& value : values) value = next++;
-    reference.put(who, slab, values);
-    if (who == api_test::rank()) EXPECT_OK(put_values(file, 0, slab, values));
+    const auto put_one = [&](const auto& where) {
+      std::vector<double> values(where.n_elements());
+      for (double& value : values) value = next++;
+      reference.put(who, where, values);
+      if (who == api_test::rank()) EXPECT_OK(put_values(file, 0, where, values));
+    };
+    if (with_runs && random() % 3 == 0) {
+      put_one(runs_of(random_runs(shape, random)));
+    } else {
+      put_one(random_slab(shape, random));
+    }
   }
   // The last element, so that the file is as long as the shape.
   Slab corner{shape, Shape(shape.size(), 1), {}};
@@ -66,7 +72,7 @@ void run_case(const Case& what, const std::string& path, unsigned seed) {
       check_all(*file, shape, reference);
     }
     for (int round = 0; round < 3; ++round) {
-      put_some(*file, shape, random, next, reference);
+      put_some(*file, shape, runs_serve(what.lengths), random, next, reference);
       if (round == 1) EXPECT_OK(file->settle());
       EXPECT_OK(file->flush());
       check_all(*file, shape, reference);
@@ -75,7 +81,7 @@ void run_case(const Case& what, const std::string& path, unsigned seed) {
       }
       reference.grow(shape, kFill);
     }
-    put_some(*file, shape, random, next, reference);
+    put_some(*file, shape, runs_serve(what.lengths), random, next, reference);
     EXPECT_OK(file->close());
   }
   auto file = opened(api_test::comm_of_all(), path, ArrayFile::Access::read, array_options(""));

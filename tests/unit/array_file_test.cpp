@@ -70,11 +70,17 @@ void run_random(int n_ranks, const RandomCase& what, unsigned seed, int n_rounds
     for (int round = 0; round < n_rounds; ++round) {
       for (int op = 0; op < 6; ++op) {
         const int who = static_cast<int>(random() % static_cast<unsigned>(n_ranks));
-        const Slab slab = random_slab(shape, random);
-        std::vector<double> values(slab.n_elements());
-        for (double& value : values) value = next++;
-        reference.put(who, slab, values);
-        if (who == rank) EXPECT_OK(put_values(*file, 0, slab, values));
+        const auto put_one = [&](const auto& where) {
+          std::vector<double> values(where.n_elements());
+          for (double& value : values) value = next++;
+          reference.put(who, where, values);
+          if (who == rank) EXPECT_OK(put_values(*file, 0, where, values));
+        };
+        if (runs_serve(what.lengths) && random() % 3 == 0) {
+          put_one(runs_of(random_runs(shape, random)));
+        } else {
+          put_one(random_slab(shape, random));
+        }
       }
       const Slab all = Slab::of(whole_box(shape));
       const unsigned what_next = random() % 4;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "array/array_file.hpp"
+#include "array/array_staging.hpp"
+#include "array/element_runs.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 
@@ -66,6 +69,12 @@ Status put_values(ArrayFile& file, std::size_t variable, const Slab& slab,
 }
 
 template <class T>
+Status put_values(ArrayFile& file, std::size_t variable, const ElementRuns& runs,
+                  const std::vector<T>& values) {
+  return file.put_runs(variable, runs, std::as_bytes(std::span(values)));
+}
+
+template <class T>
 std::vector<T> get_values(ArrayFile& file, std::size_t variable, const Slab& slab) {
   std::vector<T> values(slab.n_elements());
   const Status got = file.get(variable, slab, std::as_writable_bytes(std::span(values)));
@@ -95,6 +104,32 @@ inline Slab random_slab(const Shape& shape, std::mt19937& random) {
   return slab;
 }
 
+/// Runs of up to 5 elements of `shape`, in no order, apart from each other as a rule; at least one.
+inline std::vector<std::pair<std::uint64_t, std::uint64_t>> random_runs(const Shape& shape,
+                                                                        std::mt19937& random) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  const std::uint64_t end = n_elements(shape);
+  for (std::uint64_t at = random() % std::min<std::uint64_t>(end, 4); at < end;) {
+    const std::uint64_t n = std::min<std::uint64_t>(end - at, 1 + random() % 5);
+    runs.emplace_back(at, n);
+    at += n + random() % 7;
+  }
+  std::shuffle(runs.begin(), runs.end(), random);
+  if (random() % 8 == 0) runs.push_back(runs.front());
+  return runs;
+}
+
+/// Whether a variable of these lengths (0: unlimited) takes runs: only its first may grow.
+inline bool runs_serve(const Shape& lengths) {
+  return !lengths.empty() && std::find(lengths.begin() + 1, lengths.end(), 0) == lengths.end();
+}
+
+inline ElementRuns runs_of(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& pairs) {
+  ElementRuns runs;
+  for (const auto& [first, n] : pairs) runs.add(first, n);
+  return runs;
+}
+
 /// What a variable must hold: per element the value of the last flush, and since then the last
 /// value of each rank, of which any may win.
 template <class T>
@@ -117,6 +152,17 @@ class ReferenceArray {
       std::erase_if(elements_[e].staged, [&](const auto& one) { return one.first == rank; });
       elements_[e].staged.emplace_back(rank, values[i++]);
     });
+  }
+  /// The same of runs of elements.
+  void put(int rank, const ElementRuns& runs, const std::vector<T>& values) {
+    const T* from = values.data();
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      const std::uint64_t first = runs.firsts[r];
+      for_each_box_of_run(whole_box(shape_), first, first + runs.counts[r], [&](const Box& box) {
+        put(rank, Slab::of(box), std::vector<T>(from, from + box.n_elements()));
+        from += box.n_elements();
+      });
+    }
   }
   /// What `rank` must read before a flush: its own staged values.
   std::vector<T> seen_by(int rank, const Slab& slab) const {

@@ -1,0 +1,46 @@
+"""bench/e3sm.py on small grids: what E3SM asks of PnetCDF, in very many pieces, ends as the real
+library writes it. The script compares every element; times are looked at for being there only."""
+
+import csv
+import subprocess
+import sys
+
+import pytest
+from application_runs import build_folder
+from cli_tools import ENVIRONMENT, ROOT, launcher, program
+
+
+def bench(folder, *words):
+    launcher()
+    for name in ("bin/e3sm_pattern", "lib/libtailrace_pnetcdf.so"):
+        if not (build_folder() / name).exists():
+            pytest.skip(f"{name} is not built")
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / "e3sm.py"), "--limits", "0",
+                           "--rounds", "1", "--folder", str(folder), "--csv",
+                           str(folder / "x.csv"), *words], capture_output=True, text=True,
+                          timeout=300, check=False, env={**ENVIRONMENT, "TAILRACE": program()})
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(folder / "x.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("case, size", [("F", "70"), ("G", "30"), ("I", "36")])
+def test_cases(case, size, tmp_path):
+    rows = bench(tmp_path, "--cases", case, "--columns", size, "--ranks", "1,3", "--records", "2")
+    assert [row["library"] for row in rows] == 2 * ["pnetcdf", "tailrace"]
+    assert all(float(row["total_s"]) > 0 and float(row["cpu_s"]) > 0 for row in rows)
+    assert all(float(row["pieces"]) > 500 for row in rows)
+
+
+def test_bounds(tmp_path):
+    exact = bench(tmp_path, "--cases", "F", "--columns", "300", "--ranks", "2")
+    bounded = bench(tmp_path, "--cases", "F", "--columns", "300", "--ranks", "2", "--bound",
+                    "0.05", "--codec", "codec=trz,bound=abs=0.05")
+    assert int(bounded[1]["file_bytes"]) < int(exact[1]["file_bytes"])
+
+
+def test_a_difference_is_found(tmp_path):
+    """With a bound that the comparison does not know."""
+    with pytest.raises(AssertionError, match="differs"):
+        bench(tmp_path, "--cases", "F", "--columns", "70", "--ranks", "2", "--codec",
+              "codec=trz,bound=abs=0.5")
