@@ -106,6 +106,12 @@ bool OpenFile::is_record_variable(int varid) {
   return !of.empty() && next.dimensions[of[0]].unlimited;
 }
 
+bool OpenFile::grows_within(int varid) {
+  const std::vector<std::size_t>& of = variable(varid).dimensions;
+  return of.size() > 1 && std::any_of(of.begin() + 1, of.end(),
+                                      [&](std::size_t d) { return next.dimensions[d].unlimited; });
+}
+
 std::uint64_t OpenFile::length_of(std::size_t position) const {
   const std::vector<ModelDimension>& stored = array->model().dimensions;
   const bool known = next.dimensions[position].unlimited && position < stored.size();

@@ -91,6 +91,8 @@ struct OpenFile {
   /// The first unlimited dimension's number, or -1.
   int unlimited() const;
   bool is_record_variable(int varid);
+  /// Whether a dimension other than the first is unlimited, as netCDF-4 files have it.
+  bool grows_within(int varid);
   /// A dimension's length now: of an unlimited one the ArrayFile's.
   std::uint64_t length_of(std::size_t position) const;
   Shape shape_of(int varid);

@@ -2,6 +2,7 @@
 
 #include "pnetcdf/transfer.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "pnetcdf/filetype_slabs.hpp"
@@ -101,9 +102,12 @@ int Transfer::add_slab(OpenFile& file, bool put, const Place& place) {
 bool Transfer::add_runs(OpenFile& file, const PlaceList& parts) {
   constexpr int least = 16;
   const Shape shape = file.shape_of(varid_);
-  if (parts.n < least || shape.empty()) return false;
+  if (parts.n < least || shape.empty() || file.grows_within(varid_)) return false;
   const bool record = file.is_record_variable(varid_);
   const std::size_t rank = shape.size();
+  // Positions are numbers of elements, which must not overflow where the first dimension grows.
+  std::uint64_t most_records = std::uint64_t{1} << 48;
+  for (std::size_t d = 1; d < rank; ++d) most_records /= std::max<std::uint64_t>(shape[d], 1);
   ElementRuns runs;
   runs.firsts.reserve(static_cast<std::size_t>(parts.n));
   runs.counts.reserve(static_cast<std::size_t>(parts.n));
@@ -113,6 +117,8 @@ bool Transfer::add_runs(OpenFile& file, const PlaceList& parts) {
     if (start == nullptr) return false;
     const Place place = count == nullptr ? Place::one(start) : Place::part(start, count);
     if (check_part(file.strict_bounds, shape, record, record, place) != NC_NOERR) return false;
+    const std::uint64_t n_records = count == nullptr ? 1 : unsigned_of(count[0]);
+    if (n_records > most_records || unsigned_of(start[0]) > most_records - n_records) return false;
     std::uint64_t first = 0;
     std::uint64_t n = 1;
     bool inner_whole = true;  // Every dimension behind this one.

@@ -221,7 +221,10 @@ Result<Slab> NetcdfArrayFile::check_runs(std::size_t variable, const ElementRuns
   };
   if (lengths.empty() || runs.counts.size() != runs.firsts.size()) return wrong("runs of a scalar");
   std::uint64_t inner = 1;
-  for (std::size_t d = 1; d < lengths.size(); ++d) inner *= lengths[d];
+  for (std::size_t d = 1; d < lengths.size(); ++d) {
+    if (lengths[d] > 0 && inner > UINT64_MAX / lengths[d]) return wrong("runs beyond 2^64");
+    inner *= lengths[d];
+  }
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (runs.firsts[i] > UINT64_MAX - runs.counts[i]) return wrong("a run without an end");

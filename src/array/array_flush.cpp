@@ -451,13 +451,11 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   }
   TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // Samples are taken where the geometry is that of boxes.
+    // What is no box is looked at as one: near in the file are its neighbours, too.
     const StagingLog& log = variables_[numbers[i]].log;
-    std::vector<PutRecord> boxes;
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      if (log.dense(e)) boxes.push_back(std::move(fields[i].puts[e]));
+      fields[i].puts[e].box = log.box_of_sample(e, fields[i].definition.shape);
     }
-    fields[i].puts = std::move(boxes);
   }
   TAILRACE_TRY(choose_codecs(fields));
   for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -452,12 +452,20 @@ std::uint64_t PatchedChunks::entry_bytes(std::uint64_t chunk_index) const {
     const OwnPart own = part_of(link, clipped);
     n_bytes += StagingLog::entry_bytes(clipped.rank());
     if (log_->scattered(link.entry)) {
-      n_bytes += sizeof(std::uint64_t) + own.pieces.size() * StoredRuns::bytes_each;
+      n_bytes += sizeof(std::uint64_t) + StoredRuns::bytes_of(n_runs_of(own, chunk_index));
     } else {
       n_bytes += (runs_of(link.entry, own.part).size() - 1) * sizeof(StagedRun);
     }
   }
   return n_bytes;
+}
+
+/// Of how many runs a chunk's pieces are in the variable, at most: each may be one a row.
+std::uint64_t PatchedChunks::n_runs_of(const OwnPart& own, std::uint64_t chunk_index) const {
+  const std::uint64_t row = variable_.grid.full_box(chunk_index).count.back();
+  std::uint64_t n = 0;
+  for (const ChunkPiece& piece : own.pieces) n += (piece.first % row + piece.n - 1) / row + 1;
+  return n;
 }
 
 /// Where in the chunk, not in the variable: 8 bytes a piece.

@@ -219,6 +219,7 @@ class PatchedChunks final : public ChunkPatches {
   std::vector<StagedRun> runs_of(std::size_t entry, const SlabPart& part) const;
   OwnPart part_of(const Link& link, const Box& clipped) const;
   void add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const;
+  std::uint64_t n_runs_of(const OwnPart& own, std::uint64_t chunk_index) const;
   void add_scattered(ByteWriter& writer, const OwnPart& own) const;
   Status copy_scattered(std::uint64_t chunk_index, const OwnPart& own, StagingLog& to) const;
   void add_remains(ByteWriter& writer, std::uint64_t chunk_index) const;

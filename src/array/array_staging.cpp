@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -28,8 +27,6 @@ constexpr std::uint64_t kPageBytes = 64U << 10;  // a multiple of every page siz
 
 /// Fewer entries in a block are not worth sorting.
 constexpr std::size_t kLeastToSort = 16;
-/// Fewer runs are boxes.
-constexpr std::size_t kLeastScattered = 16;
 /// Where sorting comes to nothing, up to 2 to this power blocks are left as they are.
 constexpr std::uint32_t kMostInVain = 5;
 /// Candidates that are looked at for one entry, before it is left as it is: where very many puts
@@ -335,17 +332,6 @@ void StagingLog::bounding_words(const Head& head, std::span<std::uint64_t> box) 
   }
 }
 
-/// What stands before the values of a scattered entry.
-std::uint64_t StagingLog::run_bytes(const Head& head) const {
-  return head.scattered ? words(head).back() * StoredRuns::bytes_each : 0;
-}
-
-StoredRuns StagingLog::element_runs(std::size_t entry) const {
-  const Head& head = heads_[entry];
-  TAILRACE_CHECK(head.scattered);
-  return {head.values - run_bytes(head), static_cast<std::size_t>(words(head).back())};
-}
-
 Box StagingLog::box_of_values(std::size_t entry) const {
   const Head& head = heads_[entry];
   const auto first = words(head).begin();
@@ -386,21 +372,6 @@ std::size_t StagingLog::run_at(std::size_t entry, std::uint64_t element) const {
       std::upper_bound(first, first + static_cast<std::ptrdiff_t>(range.n), element,
                        [](std::uint64_t at, const StagedRun& run) { return at < run.end; });
   return static_cast<std::size_t>(found - first);
-}
-
-void StagingLog::for_each_scattered_box(std::size_t entry, const PieceVisit& visit) const {
-  const Head& head = heads_[entry];
-  const auto lengths = words(head).subspan(2 * std::size_t{head.rank}, head.rank);
-  const Box whole{Shape(head.rank, 0), Shape(lengths.begin(), lengths.end())};
-  const StoredRuns runs = element_runs(entry);
-  const std::byte* from = head.values;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const std::uint64_t first = runs.first(r);
-    for_each_box_of_run(whole, first, first + runs.count(r), [&](const Box& part) {
-      visit(Slab::of(part), head.epoch, from);
-      from += part.n_elements() * element_bytes_;
-    });
-  }
 }
 
 void StagingLog::for_each_piece(std::size_t entry, const PieceVisit& visit) const {
@@ -471,91 +442,6 @@ Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std:
   heads_.push_back(head);
   while (join_last()) {
   }
-  count_overhead();
-  return Status();
-}
-
-namespace {
-
-/// A box that holds elements [first, end) of an array of these lengths; the smallest but along
-/// dimensions of which it holds more than one index.
-Box around_elements(const Shape& lengths, std::uint64_t first, std::uint64_t end) {
-  Box box{Shape(lengths.size(), 0), lengths};
-  std::uint64_t inner = 1;
-  for (std::size_t d = 1; d < lengths.size(); ++d) inner *= lengths[d];
-  for (std::size_t d = 0; d < lengths.size(); ++d) {
-    box.start[d] = first / inner;
-    box.count[d] = (end - 1) / inner + 1 - box.start[d];
-    if (box.count[d] > 1 || d + 1 == lengths.size()) break;
-    first -= box.start[d] * inner;
-    end -= box.start[d] * inner;
-    inner /= lengths[d + 1];
-  }
-  return box;
-}
-
-}  // namespace
-
-Status StagingLog::put(const Shape& lengths, const ElementRuns& runs,
-                       std::span<const std::byte> values, std::uint64_t epoch) {
-  TAILRACE_CHECK(!lengths.empty());
-  // What overlaps is laid in the order of the runs; a few are boxes.
-  const bool few = runs.size() < kLeastScattered ||
-                   values.size() / element_bytes_ > std::numeric_limits<std::uint32_t>::max();
-  if (few) return put_boxes(lengths, runs, values, epoch);
-  const SortedRuns sorted = sort_runs(runs);
-  if (sorted.overlap) return put_boxes(lengths, runs, values, epoch);
-  if (sorted.runs.size() >= kLeastScattered) return put_scattered(lengths, sorted, values, epoch);
-  std::vector<std::byte> in_order(values.size());
-  std::byte* to = in_order.data();
-  for (const SortedRuns::Part& part : sorted.parts) {
-    std::memcpy(to, values.data() + part.from * element_bytes_, part.n * element_bytes_);
-    to += part.n * element_bytes_;
-  }
-  return put_boxes(lengths, sorted.runs, in_order, epoch);
-}
-
-Status StagingLog::put_boxes(const Shape& lengths, const ElementRuns& runs,
-                             std::span<const std::byte> values, std::uint64_t epoch) {
-  const Box whole{Shape(lengths.size(), 0), lengths};
-  Status staged;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const std::uint64_t first = runs.firsts[r];
-    for_each_box_of_run(whole, first, first + runs.counts[r], [&](const Box& box) {
-      const std::uint64_t n_bytes = box.n_elements() * element_bytes_;
-      if (staged.ok()) staged = put(Slab::of(box), values.first(n_bytes), epoch);
-      values = values.subspan(n_bytes);
-    });
-  }
-  return staged;
-}
-
-Status StagingLog::put_scattered(const Shape& lengths, const SortedRuns& sorted,
-                                 std::span<const std::byte> values, std::uint64_t epoch) {
-  const ElementRuns& runs = sorted.runs;
-  const std::uint64_t n_run_bytes = runs.size() * StoredRuns::bytes_each;
-  TAILRACE_TAKE(std::byte * room, room_for(n_run_bytes + values.size()));
-  StoredRuns::store(runs, room);
-  Head head;
-  head.values = room + n_run_bytes;
-  head.epoch = epoch;
-  head.rank = static_cast<std::uint8_t>(lengths.size());
-  head.scattered = true;
-  head.set_first_word(words_.size());
-  std::byte* to = head.values;
-  for (const SortedRuns::Part& part : sorted.parts) {
-    std::memcpy(to, values.data() + part.from * element_bytes_, part.n * element_bytes_);
-    to += part.n * element_bytes_;
-  }
-  value_bytes_ += n_run_bytes + values.size();
-  const Box box =
-      around_elements(lengths, runs.firsts.front(), runs.firsts.back() + runs.counts.back());
-  words_.insert(words_.end(), box.start.begin(), box.start.end());
-  words_.insert(words_.end(), box.count.begin(), box.count.end());
-  words_.push_back(values.size() / element_bytes_);
-  words_.insert(words_.end(), lengths.begin() + 1, lengths.end());
-  words_.push_back(runs.size());
-  heads_.push_back(head);
   count_overhead();
   return Status();
 }
@@ -670,15 +556,42 @@ void StagingLog::lay_over(const Slab& wanted, std::span<std::byte> values) const
   std::ranges::sort(touched);
   for (std::size_t e = index_.n_boxes(); e < heads_.size(); ++e) look(e);
   for (const std::size_t e : touched) {
-    const auto lay = [&](const Slab& from, std::uint64_t, const std::byte* staged) {
-      Overlay overlay(from, wanted);
-      if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
-    };
     if (heads_[e].scattered) {
-      for_each_scattered_box(e, lay);
-    } else {
-      lay(slab(e), 0, heads_[e].values);
+      lay_scattered(e, wanted, values);
+      continue;
     }
+    const Slab from = slab(e);
+    Overlay overlay(from, wanted);
+    if (overlay.match()) overlay.copy(heads_[e].values, values.data(), element_bytes_);
+  }
+}
+
+/// Runs ascend: those before the first element that is wanted, and behind the last, are passed by.
+void StagingLog::lay_scattered(std::size_t entry, const Slab& wanted,
+                               std::span<std::byte> values) const {
+  const Head& head = heads_[entry];
+  const std::size_t rank = head.rank;
+  const auto lengths = words(head).subspan(2 * rank, rank);
+  const Box whole{Shape(rank, 0), Shape(lengths.begin(), lengths.end())};
+  const Box around = wanted.bounding_box();
+  std::uint64_t begin = 0;
+  std::uint64_t last = 0;
+  for (std::size_t d = 0; d < rank; ++d) {
+    begin = (d == 0 ? 0 : begin * lengths[d]) + around.start[d];
+    last = (d == 0 ? 0 : last * lengths[d]) + around.start[d] + around.count[d] - 1;
+  }
+  const StoredRuns runs = element_runs(entry);
+  const std::byte* from = head.values;
+  for (std::size_t r = 0; r < runs.size() && runs.first(r) <= last; ++r) {
+    const std::uint64_t n = runs.count(r);
+    const std::byte* staged = std::exchange(from, from + n * element_bytes_);
+    if (runs.first(r) + n <= begin) continue;
+    for_each_box_of_run(whole, runs.first(r), runs.first(r) + n, [&](const Box& part) {
+      const Slab slab = Slab::of(part);
+      Overlay overlay(slab, wanted);
+      if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
+      staged += part.n_elements() * element_bytes_;
+    });
   }
 }
 

@@ -124,8 +124,9 @@ class StagingLog {
   /// variable is being put.
   std::vector<Box> boxes() const;
   const std::byte* values(std::size_t entry) const { return heads_[entry].values; }
-  /// Whether an entry's elements fill the box of box_of_values().
-  bool dense(std::size_t entry) const { return heads_[entry].dense(); }
+  /// An entry's box; or, where it is none, one within `shape` that its values could fill, row by
+  /// row and but for a few at their end: for samples.
+  Box box_of_sample(std::size_t entry, const Shape& shape) const;
   bool strided(std::size_t entry) const { return heads_[entry].strided; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::uint64_t value_bytes() const { return value_bytes_; }
@@ -191,6 +192,11 @@ class StagingLog {
   Status put_scattered(const Shape& lengths, const SortedRuns& sorted,
                        std::span<const std::byte> values, std::uint64_t epoch);
   void for_each_scattered_box(std::size_t entry, const PieceVisit& visit) const;
+  void lay_scattered(std::size_t entry, const Slab& wanted, std::span<std::byte> values) const;
+  bool overwrite_last(const SortedRuns& sorted, std::span<const std::byte> values,
+                      std::uint64_t epoch);
+  static void copy_in_order(const SortedRuns& sorted, std::span<const std::byte> values,
+                            std::size_t element_bytes, std::byte* to);
   static RunRange range_of(const Head& head);
   void add_run(Head& head, std::uint64_t n_before, StagedRun run);
   void count_overhead() const;

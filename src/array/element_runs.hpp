@@ -38,10 +38,10 @@ struct SortedRuns {
 };
 SortedRuns sort_runs(const ElementRuns& runs);
 
-/// Runs as they lie in memory, at any alignment: all firsts, then all counts.
+/// Runs as they lie in memory, at any alignment: all firsts, then all counts, in whole words.
 class StoredRuns {
  public:
-  static constexpr std::size_t bytes_each = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+  static constexpr std::uint64_t bytes_of(std::uint64_t n) { return 8 * n + (4 * n + 7) / 8 * 8; }
   static void store(const ElementRuns& runs, std::byte* to);
 
   StoredRuns(const std::byte* at, std::size_t n) : at_(at), n_(n) {}

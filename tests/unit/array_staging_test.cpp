@@ -206,6 +206,14 @@ TEST(StagingLog, PiecesOfOnePutAreOneEntry) {
   for (std::size_t e = 0; e < all.size(); ++e) {
     ASSERT_EQ(all[e], e % 3 == 2 ? -1 : static_cast<std::int32_t>(e));
   }
+  EXPECT_EQ(log.box_of_sample(0, shape), (Box{{0, 0}, {200, 1000}}));
+  // Once more: the values are replaced.
+  for (std::int32_t& value : values) value += 1000000;
+  ASSERT_TRUE(log.put(shape, runs, std::as_bytes(std::span(values)), 6).ok());
+  EXPECT_EQ(log.n_entries(), 1U);
+  EXPECT_EQ(log.run(0, 0).epoch, 6U);
+  EXPECT_EQ(laid(log, {{1, 0}, {1, 4}, {}}), (Values{1001000, -1, 1001002, 1001003}));
+  for (std::int32_t& value : values) value -= 1000000;
   // All that is missing: of both together a box is made where they are put in one call.
   StagingLog whole(memory, sizeof(std::int32_t));
   for (std::uint64_t i = 0; i < kPieces; ++i) {
