@@ -143,10 +143,11 @@ def draw(rows, n_broken, title, output):
             label_bounds(axes, means)
     fields = len({(row["file"], row["field"], row["dtype"]) for row in rows})
     figure.suptitle(title, x=0.068, y=0.975, ha="left", fontsize=14, fontweight="bold")
-    note = f"{fields} fields; small points: one field at one bound; lines: means over the fields"
+    note = f"{fields} fields; small points: one field at one bound; at the upper edge: above it; " \
+        "lines: means over the fields"
     if n_broken:
-        note += f"; {n_broken} with a broken bound left out"
-    figure.text(0.068, 0.912, note, fontsize=9.5, color=GREY)
+        note += f"; {n_broken} points with a broken bound left out"
+    figure.text(0.068, 0.912, note, fontsize=8.5, color=GREY)
     legend = axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9.5,
                          handlelength=1.6, labelspacing=0.75)
     for line in legend.get_lines():

@@ -49,17 +49,18 @@ def draw_compare(rows, path):
         low, median, high = (float(row[key]) for key in ("smallest_s", "total_s", "largest_s"))
         axes.bar(x, median, 0.9 * width, color=STYLES[row["method"]][0])
         axes.plot([x, x], [low, high], color=GREY, linewidth=0.8)
-        words = f"{median:.3g}"
+        words = f"{median:.1f} s"
         if row["method"] != "baseline":
-            words += f"\n{float(row['times_faster']):.1f} x"
+            words += f"\n{float(row['times_faster']):.1f} x faster"
         axes.annotate(words, (x, high), ha="center", va="bottom", fontsize=7, xytext=(0, 2),
                       textcoords="offset points")
     some = rows[0]
-    axes.set_title(f"{some['files']} files x {some['datasets']} datasets, "
-                   f"{float(some['raw_bytes']) / 1e6:.0f} MB raw, medians of {some['rounds']}",
+    axes.set_title(f"one file of {some['files']} with {some['datasets']} datasets each, "
+                   f"{float(some['raw_bytes']) / 1e6:.0f} MB of values; medians of "
+                   f"{some['rounds']} runs",
                    fontsize=9)
     axes.set_xticks(range(len(ranks)), [f"{n} rank{'s' if n != '1' else ''}" for n in ranks])
-    axes.set_ylabel("s, end to end")
+    axes.set_ylabel("s, first open to last sync")
     axes.set_ylim(0, 1.15 * max(float(row["largest_s"]) for row in rows))
     tidy(axes)
     handles = [plt.Rectangle((0, 0), 1, 1, color=STYLES[name][0]) for name in methods]
@@ -87,19 +88,23 @@ def draw_scale(rows, path):
         axes.xaxis.set_minor_locator(NullLocator())
         for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             which(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
-        axes.tick_params(axis="y", which="minor", labelsize=7)
+        axes.tick_params(axis="y", which="both", labelsize=8)
         other = "datasets" if name == "files" else "files"
         axes.set_xlabel(f"{name} ({mine[0][other]} {other})")
         axes.legend(fontsize=8, frameon=False)
-        axes.set_ylabel("s, end to end")
+        axes.set_ylabel("s, first open to last sync")
         tidy(axes)
-        memory.plot(range(len(mine)), [float(row["peak_rss_bytes"]) / 2**20 for row in mine], "o-",
+        memory.plot([n / counts[0] for n in counts],
+                    [float(row["peak_rss_bytes"]) / 2**20 for row in mine], "o-",
                     color=colour, label=f"more {name}")
     cap = float(rows[0]["memory_cap_bytes"]) / 2**20
-    memory.axhline(cap, color="black", linestyle="--", linewidth=0.8, label="--memory")
-    memory.set_xticks([])
-    memory.set_xlabel("larger sets")
-    memory.set_ylabel("MiB of a rank, peak")
+    memory.axhline(cap, color="black", linestyle="--", linewidth=0.8, label="--memory, the cap")
+    memory.set_xscale("log")
+    sizes = [int(row[parts[0]]) / int(rows[0][parts[0]]) for row in rows if row["over"] == parts[0]]
+    memory.set_xticks(sizes, [f"{size:g} x" for size in sizes])
+    memory.xaxis.set_minor_locator(NullLocator())
+    memory.set_xlabel("size of the set, of the smallest")
+    memory.set_ylabel("peak memory of a rank, MiB")
     memory.set_ylim(0)
     memory.legend(fontsize=8, frameon=False)
     tidy(memory)

@@ -71,7 +71,7 @@ def draw_ages(axes, bounds):
                 axes.plot([10 + CHUNKS.index(chunk) / 3], [loss], "*", color=COLOURS[b])
     axes.axhline(0, color=GREY, linewidth=0.8)
     if any("early" in ways for chunks in bounds.values() for ways in chunks.values()):
-        axes.set_xticks([2, 4, 6, 8, 10 + 1 / 3], ["2", "4", "6", "8", "long"])
+        axes.set_xticks([2, 4, 6, 8, 10 + 1 / 3], ["2", "4", "6", "8", "30 to 39"])
     axes.set_ylabel("ratio against own codes, %", color=GREY)
     axes.set_xlabel("steps since the book was made", color=GREY)
 
@@ -82,8 +82,9 @@ def draw(tree, output):
     for (times, ages), (field, bounds) in zip(grid, tree.items()):
         draw_times(times, bounds)
         draw_ages(ages, bounds)
-        times.set_title(f"{field}: the previous step's book", loc="left", fontsize=10)
-        ages.set_title(f"{field}: the first step's book", loc="left", fontsize=10)
+        name = field.replace("_", " ")
+        times.set_title(f"{name}: the previous step's book", loc="left", fontsize=10)
+        ages.set_title(f"{name}: the first step's book", loc="left", fontsize=10)
         for axes in (times, ages):
             axes.grid(True, axis="y", color="#e6e6e6", linewidth=0.8)
             axes.set_axisbelow(True)
@@ -93,11 +94,13 @@ def draw(tree, output):
     ages_legend = [plt.Line2D([], [], color=GREY, linestyle=LINES[c], label=f"chunks of {c}")
                    for c in CHUNKS]
     bars, _ = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles=[*bars, *ages_legend], loc="lower center", ncols=len(bars) + len(CHUNKS),
-                  frameon=False, fontsize=9)
+    ages_legend.append(plt.Line2D([], [], color=GREY, linestyle="", marker="*",
+                                  label="a step long before; from left: 8 MiB, 1 MiB, 128 KiB"))
+    figure.legend(handles=[*bars, *ages_legend], loc="lower center", ncols=len(bars), frameon=False,
+                  fontsize=9)
     figure.suptitle("A shared Huffman book over ten consecutive steps", x=0.02, ha="left",
                     fontweight="bold")
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(output)
 
 

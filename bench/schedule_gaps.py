@@ -132,7 +132,7 @@ def plot(arguments):
     with open(arguments.table, newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             by_name[row["scheduler"]].append(row)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.7), layout="constrained")
     colours = ("#56b4e9", "#0072b2", "#bbbbbb", "#777777", "#e69f00", "#009e73", "#d55e00")
     for (name, rows), colour in zip(by_name.items(), colours):
         sizes = [int(row["n"]) for row in rows]
@@ -141,18 +141,21 @@ def plot(arguments):
         left.plot(sizes, [float(row["mean_gap_percent"]) for row in rows], **style)
         right.plot(sizes, [float(row["median_plan_ms"]) for row in rows], **style)
     right.axhline(5, color="#555555", linewidth=1, linestyle=":")
-    left.set_ylabel("mean gap to the best bound known (%)")
-    right.set_ylabel("time to plan, median (ms of one core)")
+    right.annotate("what a plan may take", (sizes[0], 5), xytext=(0, 3), fontsize=8.5,
+                   textcoords="offset points", color="#555555")
+    left.set_ylabel("mean gap to the best bound known, %")
+    right.set_ylabel("time to plan, median, ms of one core")
     for axes in (left, right):
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-        axes.set_xlabel("jobs")
+        axes.set_xlabel("jobs (chunks of a rank)")
         axes.grid(color="#e6e6e6")
         axes.spines[["top", "right"]].set_visible(False)
-    left.legend(frameon=False, fontsize=8.5)
+    figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=8.5, ncols=7,
+                  loc="outside lower center")
     figure.savefig(arguments.output, dpi=160)
 
 
