@@ -1,0 +1,113 @@
+"""The tables of measurements in the pages are what bench/tables.py makes of the committed CSVs, and
+bench/all writes such CSVs."""
+
+import csv
+import shutil
+import subprocess
+import sys
+
+import pytest
+from application_runs import application, build_folder
+from cli_tools import ENVIRONMENT, ROOT, launcher, program
+
+RESULTS = ROOT / "bench" / "results"
+#: CSVs of which no table is made, and why.
+WITHOUT_TABLE = {
+    "in_situ_sizes.csv": "cited in words", "schedule_bounds.csv": "input of schedule_gaps.py",
+    "simulate_figure_3.csv": "drawn", "simulate_figure_7.csv": "drawn",
+    "simulate_figure_8.csv": "drawn", "simulate_figure_11.csv": "drawn",
+    "trz_codecs.csv": "drawn", "xor_codecs_f64.csv": "cited in words",
+}
+
+
+def script(name, *words, code=0, timeout=60):
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / name), *map(str, words)],
+                          capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def heads_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return next(csv.reader(line for line in file if not line.startswith("#")))
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import tables
+    return tables
+
+
+def test_pages_say_what_the_csvs_say():
+    assert "all as their CSVs say" in script("tables.py", "--check")
+
+
+def test_every_csv_is_in_a_table_or_named(tables):
+    made_of = {source for _, sources, _ in tables.TABLES.values() for source in sources}
+    assert {path.name for path in RESULTS.glob("*.csv")} == made_of | set(WITHOUT_TABLE)
+    assert not made_of & set(WITHOUT_TABLE)
+
+
+def test_another_number_is_found(tmp_path):
+    """One number in each of two CSVs: the pages with tables of them differ, and no others."""
+    folder = tmp_path / "results"
+    shutil.copytree(RESULTS, folder)
+    for name, old, new in (("concat_scaling.csv", ",0.92035,", ",0.93035,"),
+                           ("xor_paper.csv", "1.946", "1.956")):
+        text = (folder / name).read_text()
+        assert text.count(old) == 1
+        (folder / name).write_text(text.replace(old, new))
+    said = script("tables.py", "--check", "--results", folder, code=1)
+    assert said.rstrip().endswith("differ: docs/xor.md, bench/results/README.md")
+
+
+def test_marks_without_a_table_are_refused(tables):
+    text = (ROOT / "docs" / "xor.md").read_text()
+    marks = "<!-- table front: bench/tables.py -->\n<!-- end of table -->\n"
+    with pytest.raises(ValueError, match="front, which is no table"):
+        tables.rewritten(text + marks, "docs/xor.md")
+    with pytest.raises(ValueError, match="no marks for .'xor_lossless'"):
+        tables.rewritten("# Nothing here\n", "docs/xor.md")
+
+
+def built():
+    launcher()
+    application("cosmo")
+    program()
+    for name in ("tailrace-bench", "pnetcdf_variables"):
+        if not (build_folder() / "bin" / name).exists():
+            pytest.skip(f"{name} is not built")
+
+
+def test_a_quick_session(tmp_path):
+    """Of each kind of part one: the CSVs have the committed ones' columns, and make the tables."""
+    built()
+    script("all", "--quick", "--parts", "write,variables", "--results", tmp_path, "--folder",
+           tmp_path, timeout=600)
+    for name in ("write.csv", "variables.csv", "session.csv"):
+        assert heads_of(tmp_path / name) == heads_of(RESULTS / name)
+    with open(tmp_path / "variables.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    assert [row["variables"] for row in rows] == ["100", "100", "200", "200"]
+    with open(tmp_path / "write.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    assert all(float(row["error_over_bound"]) <= 1 for row in rows)
+    assert {row["part"] for row in rows} == {"codec", "bounds"}
+    made = (tmp_path / "docs_performance.md").read_text()
+    assert made.count("<!-- table ") == made.count("<!-- end of table -->") == 9
+    assert "| many variables |" in made and made != (ROOT / "docs/performance.md").read_text()
+
+
+def test_unknown_parts_are_refused():
+    assert "there is no part reading" in script("all", "--parts", "reading", code=2)
+
+
+def test_a_slow_build_is_not_measured(tmp_path):
+    """Preset ci is compiled in half the time, and runs slower."""
+    built()
+    cache = (build_folder() / "CMakeCache.txt").read_text()
+    if "RELWITHDEBINFO:STRING=-Og" not in cache:
+        pytest.skip("this build is optimised")
+    said = script("all", "--any-load", "--results", tmp_path, code=2)
+    assert "is not optimised" in said and not list(tmp_path.iterdir())
