@@ -71,6 +71,15 @@ def test_links_lead_somewhere():
     assert links > 100 and wrong == []
 
 
+def test_front_page_is_read_to_its_end():
+    """At most 900 words, and a link to every page but those that others lead to."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    linked = set(re.findall(r"\]\(docs/([\w-]+)\.md", text))
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")}
+    assert pages - linked == {"hdf5-filter-registration", "transparent", "trz-format"}
+
+
 # --- the blocks -----------------------------------------------------------------------------------
 
 def blocks_of(page):
