@@ -124,7 +124,8 @@ def writing_rows(rows):
 
 def milliseconds(text):
     value = 1e3 * float(text)
-    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+    size = abs(value)
+    return f"{value:.0f}" if size >= 9.95 else f"{value:.1f}" if size >= 0.95 else f"{value:.2f}"
 
 
 def in_situ_cases(rows):

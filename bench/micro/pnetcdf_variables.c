@@ -1,6 +1,6 @@
-/* What many small variables cost a program on PnetCDF: defines so many of 64 doubles each, puts them,
- * closes the file, and prints JSON: processor seconds of the process, by stage. Linked with the real
- * library alone; bench/all starts it as it is, and with libtailrace_pnetcdf.so before it.
+/* What many small variables cost a program on PnetCDF: defines so many of 64 doubles each, puts
+ * them, closes the file, and prints JSON: processor seconds of the process, by stage. Linked with
+ * the real library alone; bench/all starts it as it is, and with libtailrace_pnetcdf.so before it.
  *
  *   mpiexec -n 1 pnetcdf_variables FILE N
  */
@@ -61,10 +61,10 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) {
-    printf("{\"variables\": %d, \"define_cpu_s\": %.6f, \"put_cpu_s\": %.6f, "
-           "\"close_cpu_s\": %.6f, \"all_cpu_s\": %.6f}\n",
-           n_variables, defined_s - start_s, put_s - defined_s, closed_s - put_s,
-           closed_s - start_s);
+    printf(
+        "{\"variables\": %d, \"define_cpu_s\": %.6f, \"put_cpu_s\": %.6f, "
+        "\"close_cpu_s\": %.6f, \"all_cpu_s\": %.6f}\n",
+        n_variables, defined_s - start_s, put_s - defined_s, closed_s - put_s, closed_s - start_s);
   }
   free(variables);
   MPI_Finalize();

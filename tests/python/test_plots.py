@@ -4,12 +4,13 @@ import importlib
 import runpy
 import sys
 
+import h5py
 import matplotlib
 import matplotlib.image
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from cli_tools import ROOT
+from cli_tools import ROOT, smooth
 
 matplotlib.use("Agg")
 RESULTS = ROOT / "bench" / "results"
@@ -72,7 +73,26 @@ def test_pictures(monkeypatch, tmp_path, name, words):
 
 def test_every_script_is_drawn():
     scripts = {path.name for path in (ROOT / "bench").glob("plot_*.py")}
-    assert scripts == {name for name in PICTURES if name.startswith("plot_")}
+    assert scripts == {name for name in PICTURES if name.startswith("plot_")} | {"plot_cosmo.py"}
+
+
+def test_picture_of_a_simulation(monkeypatch, tmp_path):
+    """plot_cosmo.py on steps of the form that examples/cosmo writes, an empty cell among them."""
+    path = tmp_path / "cosmo.h5"
+    with h5py.File(path, "w") as file:
+        for step in range(3):
+            group = file.create_group(f"step_{step:04d}")
+            group.attrs["time"] = 0.25 * (step + 1)
+            group["baryon_density"] = np.abs(smooth((16, 16, 16), step))
+            group["baryon_density"][:, 3, 4] = -0.1
+    plt.close("all")
+    monkeypatch.setattr(sys, "argv", ["plot_cosmo.py", str(path), "-o", str(tmp_path / "c.png")])
+    runpy.run_path(str(ROOT / "bench" / "plot_cosmo.py"), run_name="__main__")
+    *panels, bar = plt.gcf().axes
+    assert [axes.get_title() for axes in panels] == ["a = 0.25", "a = 0.50", "a = 0.75"]
+    assert all("Mpc/h" in axes.get_xlabel() for axes in panels) and "density" in bar.get_ylabel()
+    for axes in panels:
+        assert np.ma.count_masked(axes.images[0].norm(axes.images[0].get_array())) == 0
 
 
 def test_every_method_has_words(monkeypatch):
