@@ -148,7 +148,7 @@ Status NetcdfArrayFile::set_variable_options(std::size_t variable, const std::st
     own.push_back(options);
     mine = variable_options(model_, variable, listed_coordinates(model_), options_, own).status();
   }
-  const std::string text = std::to_string(variable) + ": " + options;
+  const std::string text = "the options of variable " + std::to_string(variable) + ": " + options;
   TAILRACE_TRY(agree_on_text(*comm_, "a variable's options", text, mine));
   variables_[variable].own_options.push_back(options);
   return Status();

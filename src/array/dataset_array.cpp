@@ -453,7 +453,7 @@ std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t ad
       std::ranges::any_of(live_, [](const Live& live) { return live.created && live.addresses; });
   const auto [at, fresh] = by_address_.try_emplace(address, added);
   if (!fresh) live_[std::exchange(at->second, added)].dead = true;
-  note_change("dataset " + std::to_string(added), path);
+  note_change("the dataset opened or created as number " + std::to_string(added), path);
   return added;
 }
 

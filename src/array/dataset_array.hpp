@@ -109,7 +109,7 @@ class DatasetArray final : private ArrayEngine {
   /// collective call breaks off. Nobody may see it any more.
   void give_up(const std::string& path) {
     look_for_deleted();
-    note_change("given up", path);
+    note_change("what could not be created", path);
   }
   /// The program may have deleted datasets: flushes look which of them are still there.
   void look_for_deleted() { deleted_ = true; }

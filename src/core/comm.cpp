@@ -43,7 +43,39 @@ Status as_rank_says(Comm& comm, int speaker, const Status& mine) {
   return hear(comm, speaker, [&](ByteWriter&) { return mine; }).status();
 }
 
-/// Rank 0's text beside this rank's: what differs first. Collective: one broadcast.
+/// A line of an agreement's text is "SUBJECT: ITEM, ITEM, ..."; without ": " it is one item.
+struct AgreedLine {
+  std::string subject;
+  std::vector<std::string> items;
+};
+
+AgreedLine agreed_line(const std::string& line) {
+  AgreedLine parts;
+  const std::size_t colon = line.find(": ");
+  if (colon != std::string::npos) parts.subject = line.substr(0, colon);
+  std::size_t at = colon == std::string::npos ? 0 : colon + 2;
+  while (at < line.size()) {
+    const std::size_t comma = std::min(line.find(", ", at), line.size());
+    parts.items.push_back(line.substr(at, comma - at));
+    at = comma + 2;
+  }
+  return parts;
+}
+
+/// What one line has that the other lacks, in its own words; long ones are cut.
+std::string items_of(const AgreedLine& mine, const AgreedLine& other) {
+  constexpr std::size_t most = 200;
+  std::string text;
+  for (const std::string& item : mine.items) {
+    if (std::find(other.items.begin(), other.items.end(), item) != other.items.end()) continue;
+    text.append(text.empty() ? "" : ", ").append(item);
+  }
+  if (text.empty()) return "nothing of the kind";
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
+/// Rank 0's text beside this rank's: the first line that differs, and what of it does. Collective:
+/// one broadcast.
 Status compare_with_root(Comm& comm, const std::string& what, const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
   Bytes root_bytes(first, first + text.size());
@@ -53,12 +85,24 @@ Status compare_with_root(Comm& comm, const std::string& what, const std::string&
   const auto differs = std::mismatch(root.begin(), root.end(), text.begin(), text.end());
   const auto line_at = [](const std::string& lines, std::size_t at) {
     const std::size_t start = at == 0 ? 0 : lines.rfind('\n', at - 1) + 1;
-    return lines.substr(start, lines.find('\n', start) - start);
+    return agreed_line(lines.substr(start, lines.find('\n', start) - start));
   };
   const auto at = static_cast<std::size_t>(differs.first - root.begin());
-  return Status(Code::disagreement, "ranks disagree on " + what + ": rank 0 has {" +
-                                        line_at(root, at) + "}, this rank has {" +
-                                        line_at(text, at) + "}");
+  const AgreedLine roots = line_at(root, at);
+  const AgreedLine mine = line_at(text, at);
+  if (roots.subject == mine.subject) {
+    return Status(Code::disagreement, "ranks disagree on " +
+                                          (mine.subject.empty() ? what : mine.subject) +
+                                          ": rank 0 has " + items_of(roots, mine) +
+                                          ", this rank has " + items_of(mine, roots));
+  }
+  // One of them has another line there, or none.
+  const auto subject = [](const AgreedLine& line) {
+    if (!line.subject.empty()) return line.subject;
+    return line.items.empty() ? "no more" : line.items.front();
+  };
+  return Status(Code::disagreement, "ranks disagree on " + what + ": rank 0 has " + subject(roots) +
+                                        ", this rank has " + subject(mine));
 }
 
 }  // namespace

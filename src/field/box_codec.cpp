@@ -57,7 +57,8 @@ std::string boxes_text(const FieldBoxes& boxes) {
     add(std::hash<std::string>()(component));
   }
   for (const double bound : boxes.bounds) add(std::bit_cast<std::uint64_t>(bound));
-  return std::to_string(n_boxes) + " boxes " + std::to_string(digest);
+  return std::to_string(n_boxes) + " boxes, their bounds and shapes of checksum " +
+         std::to_string(digest);
 }
 
 // 512 cells are the least box that AMReX makes by itself. Codecs that make nothing of shapes want

@@ -161,14 +161,15 @@ std::string decision_text(const ResolvedField& resolved) {
                      std::string(resolved.codec->name());
   for (const FilterSpec& filter : resolved.codec->filters()) {
     // Client data may be thousands of words: shared books.
-    std::uint64_t digest = filter.flags;
+    std::uint32_t checksum = filter.flags;
     for (const std::uint32_t word : filter.final_client_data)
-      digest = digest * 0x100000001B3U + word;
-    text += ", filter " + std::to_string(filter.filter_id) + " " + std::to_string(digest);
+      checksum = (checksum ^ word) * 0x01000193U;
+    text += ", filter " + std::to_string(filter.filter_id) + " with settings of checksum " +
+            std::to_string(checksum);
   }
-  return text + ", bound " + error_bound_text({BoundMode::abs, resolved.absolute_bound}) + " " +
-         error_bound_text({BoundMode::pw_rel, resolved.pointwise_bound}) +
-         (resolved.verify ? ", verified" : "");
+  return text + ", bound " + error_bound_text({BoundMode::abs, resolved.absolute_bound}) +
+         ", bound " + error_bound_text({BoundMode::pw_rel, resolved.pointwise_bound}) +
+         (resolved.verify ? ", verified" : ", not verified");
 }
 
 }  // namespace
@@ -280,13 +281,20 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes] =
       definition;
-  // One line, so that an error shows the whole definition.
+  // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
-  std::replace(of_options.begin(), of_options.end(), '\n', ' ');
-  return definition.name() + " " + std::string(dtype_name(dtype)) + " " + shape_text(shape) + " " +
-         of_options + "unlimited=" + std::to_string(int{extendable}) + "," +
-         std::to_string(more_unlimited) + (as_stored != nullptr ? " as stored" : "") +
-         (boxes != nullptr ? " " + boxes_text(*boxes) : "") + "\n";
+  for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
+    of_options.replace(end, 1, ", ");
+  }
+  std::string text = definition.name() + ": type " + std::string(dtype_name(dtype)) + ", shape " +
+                     shape_text(shape) + ", " + of_options +
+                     (extendable ? "grows along its first dimension" : "of fixed length");
+  for (std::size_t d = 1; d < shape.size(); ++d) {
+    if ((more_unlimited >> d & 1U) != 0) text += ", dimension " + std::to_string(d) + " unlimited";
+  }
+  if (as_stored != nullptr) text += ", chunks as they are stored";
+  if (boxes != nullptr) text += ", " + boxes_text(*boxes);
+  return text + "\n";
 }
 
 Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const LocalBoxes> fields,

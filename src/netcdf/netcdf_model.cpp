@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -22,27 +26,57 @@ constexpr std::array<std::string_view, 14> kTypeNames = {
     "",      "byte",   "char", "short", "int",    "float",  "double",
     "ubyte", "ushort", "uint", "int64", "uint64", "string", "other"};
 
-void append(std::string& text, std::string_view part) {
-  text += std::to_string(part.size());
-  text += ':';
-  text += part;
+/// In quotes, with what is no printable ASCII, quotes and backslashes as \\xNN: never ambiguous,
+/// and one line.
+std::string shown(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte < 0x7F && c != '"' && c != '\\') {
+      out += c;
+    } else {
+      out.append("\\x").append(1, digits[byte >> 4]).append(1, digits[byte & 0xF]);
+    }
+  }
+  return out + "\"";
 }
 
-void append(std::string& text, std::uint64_t number) {
-  text += std::to_string(number);
-  text += ';';
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void append(std::string& text, const std::vector<ModelAttribute>& attributes) {
-  append(text, attributes.size());
+/// The items of an attribute's line: its type, how many values, the values.
+std::string values_text(const ModelAttribute& attribute) {
+  std::string text = "type " + std::string(model_type_name(attribute.type)) + ", " +
+                     std::to_string(attribute.n_values) + " values";
+  const std::optional<DType> dtype = model_dtype(attribute.type);
+  if (dtype && attribute.values.size() == attribute.n_values * dtype_bytes(*dtype)) {
+    visit_dtype(*dtype, [&]<class T>() {
+      std::array<char, 32> digits{};
+      for (std::size_t at = 0; at < attribute.values.size(); at += sizeof(T)) {
+        T value{};
+        std::memcpy(&value, &attribute.values[at], sizeof(T));
+        const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+        text.append(", ").append(digits.data(), end);
+        // The digits do not tell the payloads of NaN apart.
+        if constexpr (std::is_floating_point_v<T>) {
+          if (std::isnan(value)) text += " " + shown(as_text({&attribute.values[at], sizeof(T)}));
+        }
+      }
+    });
+  } else if (!attribute.values.empty()) {
+    text += ", " + shown(as_text(attribute.values));
+  }
+  for (const std::string& one : attribute.texts) text += ", " + shown(one);
+  return text;
+}
+
+void append(std::string& text, const std::string& owner,
+            const std::vector<ModelAttribute>& attributes) {
   for (const ModelAttribute& attribute : attributes) {
-    append(text, attribute.name);
-    append(text, static_cast<std::uint64_t>(attribute.type));
-    append(text, attribute.n_values);
-    append(text, std::string_view(reinterpret_cast<const char*>(attribute.values.data()),
-                                  attribute.values.size()));
-    append(text, attribute.texts.size());
-    for (const std::string& one : attribute.texts) append(text, one);
+    text += "attribute " + shown(attribute.name) + " of " + owner + ": " + values_text(attribute) +
+            "\n";
   }
 }
 
@@ -114,31 +148,34 @@ std::optional<std::size_t> NetcdfModel::find_group(std::string_view path) const 
 }
 
 std::string model_text(const NetcdfModel& model) {
-  std::string text;
-  append(text, model.netcdf4 ? 1 : 0);
-  append(text, model.groups.size());
+  std::string text = model.netcdf4 ? "the file: netCDF-4\n" : "the file: HDF5\n";
+  const auto group_name = [&](std::size_t group) {
+    return group < model.groups.size() ? shown(model.groups[group].path)
+                                       : "number " + std::to_string(group);
+  };
   for (const ModelGroup& group : model.groups) {
-    append(text, group.path);
-    append(text, group.parent);
-    append(text, group.attributes);
+    const std::string name = "group " + shown(group.path);
+    text += name + ": in group " + group_name(group.parent) + "\n";
+    append(text, name, group.attributes);
   }
-  append(text, model.dimensions.size());
   for (const ModelDimension& dimension : model.dimensions) {
-    append(text, dimension.name);
-    append(text, dimension.group);
-    append(text, dimension.length);
-    append(text, (dimension.unlimited ? 2 : 0) + (dimension.anonymous ? 1 : 0));
+    text += "dimension " + shown(dimension.name) + " of group " + group_name(dimension.group) +
+            ": length " + std::to_string(dimension.length) +
+            (dimension.unlimited ? ", unlimited" : "") + (dimension.anonymous ? ", unnamed" : "") +
+            "\n";
   }
-  append(text, model.variables.size());
   for (const ModelVariable& variable : model.variables) {
-    append(text, variable.name);
-    append(text, variable.group);
-    append(text, static_cast<std::uint64_t>(variable.type));
-    append(text, variable.dimensions.size());
-    for (const std::size_t d : variable.dimensions) append(text, d);
-    append(text, variable.attributes);
-    append(text, variable.dataset_path);
-    append(text, variable.no_fill ? 1 : 0);
+    const std::string name =
+        "variable " + shown(variable.name) + " of group " + group_name(variable.group);
+    text += name + ": type " + std::string(model_type_name(variable.type)) + ", dimensions";
+    for (const std::size_t d : variable.dimensions) {
+      // The name alone may stand for one of another group.
+      text += " " + (d < model.dimensions.size() ? shown(model.dimensions[d].name) : "") + "#" +
+              std::to_string(d);
+    }
+    text += ", dataset " + shown(variable.dataset_path) + (variable.no_fill ? ", not filled" : "") +
+            "\n";
+    append(text, name, variable.attributes);
   }
   return text;
 }

@@ -50,7 +50,7 @@ DatasetDefinition dataset_definition(const FieldState& field) {
 }  // namespace
 
 std::string attribute_text(const PendingAttribute& attribute) {
-  std::string text = "attribute \"" + attribute.name + "\" of \"" + attribute.object_path + "\" =";
+  std::string text = "attribute \"" + attribute.name + "\" of \"" + attribute.object_path + "\":";
   if (const auto* words = std::get_if<std::string>(&attribute.value.value)) {
     return text + " \"" + *words + "\"\n";
   }

@@ -130,8 +130,11 @@ TEST(ApiErrors, DefinitionsThatCannotBeMeant) {
   file.abandon();
 }
 
-/// `define` is called on the last rank only, in place of the good definition of the others.
-void expect_disagreement(const std::function<void(tailrace::File&)>& define) {
+/// `define` is called on the last rank only, in place of the good definition of the others. The
+/// error says what rank 0 has and what the last rank has, and of the rest of the definition
+/// nothing.
+void expect_disagreement(const std::function<void(tailrace::File&)>& define, const char* what,
+                         const char* of_root, const char* of_last) {
   if (n_ranks() == 1) GTEST_SKIP() << "one rank cannot disagree";
   const std::string path = scratch();
   auto file = create(path);
@@ -140,32 +143,46 @@ void expect_disagreement(const std::function<void(tailrace::File&)>& define) {
   } else {
     file.define<float>("/bad", kShape, "codec=deflate");
   }
-  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT);
+  const std::string text = std::string("ranks disagree on ") + what + ": rank 0 has " + of_root +
+                           ", this rank has " + of_last;
+  const Outcome outcome = outcome_of([&] { file.end_step(); });
+  expect_everywhere(outcome, TAILRACE_ERROR_DISAGREEMENT);
+  EXPECT_TRUE(outcome.text.ends_with(text)) << outcome.text << "\nshould end with\n" << text;
   EXPECT_FALSE(exists(path));
   expect_usable(file, path);
 }
 
 TEST(ApiErrors, RanksDisagreeOnShape) {
-  expect_disagreement([](auto& file) { file.template define<float>("/bad", {24, 19}); });
+  expect_disagreement(
+      [](auto& file) {
+        file.template define<float>("/bad", {24, 19}, "codec=deflate");
+      },
+      "field \"/bad\"", "shape 24x18", "shape 24x19");
 }
 TEST(ApiErrors, RanksDisagreeOnDtype) {
-  expect_disagreement([](auto& file) { file.template define<double>("/bad", kShape); });
+  expect_disagreement(
+      [](auto& file) { file.template define<double>("/bad", kShape, "codec=deflate"); },
+      "field \"/bad\"", "type f32", "type f64");
 }
 TEST(ApiErrors, RanksDisagreeOnPath) {
-  expect_disagreement([](auto& file) { file.template define<float>("/other", kShape); });
+  expect_disagreement([](auto& file) { file.template define<float>("/other", kShape); },
+                      "the definitions", "field \"/bad\"", "field \"/other\"");
 }
 TEST(ApiErrors, RanksDisagreeOnBound) {
   expect_disagreement(
-      [](auto& file) { file.template define<float>("/bad", kShape, "bound=abs=1"); });
+      [](auto& file) { file.template define<float>("/bad", kShape, "codec=deflate,bound=abs=1"); },
+      "field \"/bad\"", "bound=none (default)", "bound=abs=1");
 }
 TEST(ApiErrors, RanksDisagreeOnNumberOfFields) {
-  expect_disagreement([](auto&) {});
+  expect_disagreement([](auto&) {}, "the definitions", "field \"/bad\"", "no more");
 }
 TEST(ApiErrors, RanksDisagreeOnAttributes) {
-  expect_disagreement([](auto& file) {
-    file.template define<float>("/bad", kShape, "codec=deflate");
-    file.set_attribute("/", "only on one rank", 1);
-  });
+  expect_disagreement(
+      [](auto& file) {
+        file.template define<float>("/bad", kShape, "codec=deflate");
+        file.set_attribute("/", "only on one rank", 1);
+      },
+      "the definitions", "no more", "attribute \"only on one rank\" of \"/\"");
 }
 
 TEST(ApiErrors, DefinitionThatFailsOnOneRank) {
@@ -402,7 +419,8 @@ TEST(ApiErrors, AttributesThatOneRankSetsOtherwise) {
   const std::string path = scratch();
   auto file = create(path);
   file.set_attribute("/", "time", is_last() ? 2.5 : 1.5);
-  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT, {"time"});
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT,
+                    {"attribute \"time\" of \"/\": rank 0 has 1.5, this rank has 2.5"});
   expect_usable(file, path);
 }
 

@@ -116,6 +116,20 @@ TEST(NetcdfModel, TextTellsModelsApart) {
   }
 }
 
+/// It stands in errors, where ranks define differently: lines of words.
+TEST(NetcdfModel, TextIsToBeRead) {
+  NetcdfModel model = small_model();
+  model.variables[0].attributes = {
+      text_attribute("units", "K\n"),
+      number_attribute<float>("valid_range", ModelType::f32, {0.5F, 2})};
+  const std::string text = model_text(model);
+  EXPECT_NE(text.find(": type char, 2 values, \"K\\x0a\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(": type float, 2 values, 0.5, 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("dimension \"" + model.dimensions[0].name + "\" of group \"/\": length "),
+            std::string::npos)
+      << text;
+}
+
 TEST(NetcdfModel, LooksDimensionsUpThroughParents) {
   const NetcdfModel model = small_model();
   EXPECT_EQ(model.find_dimension(1, "x"), 0U);
