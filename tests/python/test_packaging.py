@@ -7,6 +7,7 @@ apart unseen is compared. Spack's recipe is run with directives that note what t
 import ast
 import pathlib
 import re
+import subprocess
 import sys
 import types
 
@@ -176,3 +177,27 @@ def test_install_page_names_what_the_set_up_installs():
              for path in CONTAINERS]
     assert lists[0] == lists[1]
     assert lists[0] - set(setup) == {"dpkg-dev", "file"}, "what cpack itself needs"
+
+
+def test_what_is_followed_of_the_install_page():
+    """scripts/check-install takes its commands from docs/install.md: all of the first block, and
+    the whole module file."""
+    done = subprocess.run([ROOT / "scripts" / "check-install", "show"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    page = (ROOT / "docs" / "install.md").read_text()
+    block = re.search(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
+    assert done.stdout.startswith(block) and block.startswith("sudo apt install ")
+    exports = done.stdout.removeprefix(block).splitlines()
+    modules = re.findall(r'^prepend_path\("(\w+)", prefix(?: \.\. "(.*)")?\)', page, re.MULTILINE)
+    assert exports == [f'export {name}="/opt/tailrace{folder}${{{name}:+:${name}}}"'
+                       for name, folder in modules]
+    assert len(modules) == page.count("prepend_path(") == 6
+
+
+def test_parts_of_the_full_run():
+    """The head of scripts/ci-full names its parts; each of them is run."""
+    text = (ROOT / "scripts" / "ci-full").read_text()
+    parts = " ".join(re.findall(r'^all_parts\+?="(.*)"', text, re.MULTILINE)).split()
+    head = re.search(r"only these:(.*?)\.", text, re.DOTALL)[1].replace("#", "").split()
+    assert parts == head and set(parts) == set(re.findall(r"wants (\w+)", text))

@@ -1,4 +1,4 @@
-"""The pictures of bench/plot_*.py, drawn of the committed CSVs: words in legends, all in the frame."""
+"""The pictures of bench/plot_*.py, drawn of the committed CSVs: words in legends, all in frames."""
 
 import importlib
 import runpy
@@ -18,8 +18,8 @@ PICTURES = {
     "plot_codecs.py": [["trz_codecs.csv"], ["trz_sz3.csv"]],
     "plot_in_situ.py": [["overheads", "in_situ.csv"], ["sizes", "in_situ_sizes.csv"]],
     "plot_concat.py": [["compare", "concat_compare.csv"], ["scale", "concat_scaling.csv"]],
-    "plot_transparent.py": [["write", "transparent_write.csv"], ["chunks", "transparent_chunks.csv"],
-                            ["read", "transparent_read.csv"]],
+    "plot_transparent.py": [["write", "transparent_write.csv"],
+                            ["chunks", "transparent_chunks.csv"], ["read", "transparent_read.csv"]],
     "plot_shared_book.py": [["shared_book.csv"]],
     "schedule_gaps.py": [["plot", "schedule_gaps.csv"]],
 }
@@ -100,8 +100,9 @@ def test_every_method_has_words(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     plot = importlib.import_module("plot_transparent")
     transparent = importlib.import_module("transparent")
+    codecs = [codec.replace("@", "_") for codec in transparent.CODECS]
     methods = [*plot.NAMES, *(f"P_{layout}" for layout in transparent.LAYOUTS),
-               *(f"{way}_{codec.replace('@', '_')}" for way in "PT" for codec in transparent.CODECS)]
+               *(f"{way}_{codec}" for way in "PT" for codec in codecs)]
     words = [plot.words_of(method) for method in methods]
     assert len(set(words)) == len(words) and not [text for text in words if "_" in text]
 
