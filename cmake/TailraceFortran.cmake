@@ -27,6 +27,13 @@ if(NOT CMAKE_Fortran_COMPILER)
 endif()
 enable_language(Fortran)
 
+# gfortran keeps the path that line markers name in messages of the run time, and no option maps it:
+# without markers it is the preprocessed file's, relative to the build.
+if(TAILRACE_MAP_PATHS AND CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
+  string(REPLACE " -E " " -E -P " CMAKE_Fortran_PREPROCESS_SOURCE
+         "${CMAKE_Fortran_PREPROCESS_SOURCE}")
+endif()
+
 # The header belongs to the Fortran compiler; gcc looks where gfortran has it, others do not.
 execute_process(COMMAND "${CMAKE_Fortran_COMPILER}" -print-file-name=include/ISO_Fortran_binding.h
                 OUTPUT_VARIABLE binding_header ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
