@@ -377,8 +377,7 @@ def test_layout_front_by_itself(tmp_path, name):
 
 
 def real_files():
-    """Real files of other programs, and netCDF's where they are installed (scripts/setup
-    --sample-data)."""
+    """Real files of other programs, and netCDF's of iris-sample-data."""
     files = [path for path in REAL_DATA.rglob("*") if path.suffix in (".h5", ".nc")]
     files += (ROOT / "tests" / "golden").glob("netcdf4*.nc")
     try:
