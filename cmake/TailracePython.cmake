@@ -87,7 +87,6 @@ endif()
 
 if(TAILRACE_WHEEL OR TAILRACE_PYTHON)
   # What the package says of its own build.
-  list(JOIN TAILRACE_WHEEL_LACKS ", " TAILRACE_WHEEL_LACKS_TEXT)
   configure_file("${PROJECT_SOURCE_DIR}/cmake/_build.py.in" "${PROJECT_BINARY_DIR}/_build.py" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/_build.py" DESTINATION "${python_package}" COMPONENT python)
 endif()

@@ -1,14 +1,14 @@
 # Can the Python package's engine be built here? Asked before anything is required.
 #
-#   TAILRACE_WHEEL           set by pip: build what the wheel holds, and nothing else. Where something
-#                            is missing, the wheel holds the filter plug-ins alone (as FILTER_ONLY)
-#                            and says in tailrace.open() what was missing: TAILRACE_WHEEL_LACKS.
+#   TAILRACE_WHEEL           set by pip: build what the wheel holds, and nothing else. What is missing
+#                            stops it, by the names of Debian's packages; with FILTER_ONLY the wheel
+#                            holds the plug-ins and codecs for arrays, and needs little.
 #   TAILRACE_PYTHON          build the engine extension, also beside everything else, for the tests
 #
 # The extension needs nanobind (a Python package), Python's headers, and what the engine needs.
 
 option(TAILRACE_WHEEL "Build what the Python wheel holds, and nothing else" OFF)
-set(TAILRACE_WHEEL_LACKS "")
+set(wheel_lacks "")
 
 if(TAILRACE_WHEEL)
   foreach(part CLI BENCH EXAMPLES TESTS)
@@ -32,26 +32,34 @@ if(NOT TAILRACE_FILTER_ONLY AND NOT TAILRACE_SANITIZE AND NOT TAILRACE_FUZZ)
   if(Python_Development.Module_FOUND)
     find_package(nanobind CONFIG QUIET)
   else()
-    list(APPEND TAILRACE_WHEEL_LACKS "Python's headers (python3-dev)")
+    list(APPEND wheel_lacks "Python's headers (python3-dev)")
   endif()
   if(NOT nanobind_FOUND)
-    list(APPEND TAILRACE_WHEEL_LACKS "nanobind")
+    list(APPEND wheel_lacks "nanobind")
   endif()
 endif()
 
 if(TAILRACE_WHEEL AND NOT TAILRACE_FILTER_ONLY)
   find_package(PkgConfig REQUIRED)
+  pkg_check_modules(TAILRACE_DEFLATE QUIET libdeflate)
+  pkg_check_modules(TAILRACE_ZSTD QUIET libzstd)
+  if(NOT TAILRACE_DEFLATE_FOUND)
+    list(APPEND wheel_lacks "libdeflate (libdeflate-dev)")
+  endif()
+  if(NOT TAILRACE_ZSTD_FOUND)
+    list(APPEND wheel_lacks "zstd (libzstd-dev)")
+  endif()
   find_package(ZLIB QUIET)
   find_package(fmt QUIET)
   find_package(nlohmann_json QUIET)
   if(NOT ZLIB_FOUND)
-    list(APPEND TAILRACE_WHEEL_LACKS "zlib (zlib1g-dev)")
+    list(APPEND wheel_lacks "zlib (zlib1g-dev)")
   endif()
   if(NOT fmt_FOUND)
-    list(APPEND TAILRACE_WHEEL_LACKS "fmt (libfmt-dev)")
+    list(APPEND wheel_lacks "fmt (libfmt-dev)")
   endif()
   if(NOT nlohmann_json_FOUND)
-    list(APPEND TAILRACE_WHEEL_LACKS "nlohmann_json (nlohmann-json3-dev)")
+    list(APPEND wheel_lacks "nlohmann_json (nlohmann-json3-dev)")
   endif()
   # A folder that the user names is required, and refused by its own message (TailraceHdf5).
   if(NOT HDF5_ROOT AND NOT DEFINED ENV{HDF5_ROOT})
@@ -60,14 +68,14 @@ if(TAILRACE_WHEEL AND NOT TAILRACE_FILTER_ONLY)
       find_package(HDF5 1.10.8 QUIET COMPONENTS C HL)
     endif()
     if(NOT WHEEL_HDF5_FOUND AND (NOT HDF5_FOUND OR HDF5_IS_PARALLEL))
-      list(APPEND TAILRACE_WHEEL_LACKS "a serial HDF5 of 1.10.8 or newer (libhdf5-dev)")
+      list(APPEND wheel_lacks "a serial HDF5 of 1.10.8 or newer (libhdf5-dev)")
     endif()
   endif()
-  if(TAILRACE_WHEEL_LACKS)
-    list(JOIN TAILRACE_WHEEL_LACKS ", " lacks)
-    message(WARNING "tailrace.open() will not work, since these are missing: ${lacks}. "
-                    "The filter plug-ins and the codecs for arrays are built without them.")
-    set(TAILRACE_FILTER_ONLY ON)
+  if(wheel_lacks)
+    list(JOIN wheel_lacks ", " lacks)
+    message(FATAL_ERROR "Building tailrace needs what is missing here: ${lacks}. The HDF5 filter "
+                        "plug-ins alone need no more than zstd and libdeflate: "
+                        "pip install ./python/filters")
   endif()
 endif()
 

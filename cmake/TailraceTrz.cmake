@@ -149,3 +149,8 @@ tailrace_filter_plugin(h5xor
                        SOURCES ${filter_folder}/h5xor_plugin.cpp ${filter_folder}/xor_c.cpp
                                ${TAILRACE_XOR_OBJECTS} $<TARGET_OBJECTS:tailrace_xor_filter>
                        LIBRARIES ${filter_deflate})
+
+# python/filters: its one module beside the plug-ins is the package's.
+if(TAILRACE_FILTER_MODULE)
+  install(FILES "${PROJECT_SOURCE_DIR}/python/tailrace/_plugins.py" DESTINATION .)
+endif()

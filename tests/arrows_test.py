@@ -57,7 +57,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 MAX_LINES = 900
 MAX_COLUMNS = 100
 # Names that a tool demands, and that may therefore occur more than once.
-FREE_NAMES = {"CMakeLists.txt", "conftest.py", "__init__.py", "README.md"}
+FREE_NAMES = {"CMakeLists.txt", "conftest.py", "__init__.py", "README.md", "py.typed"}
 
 problems = []
 
@@ -153,7 +153,7 @@ def main():
     n_files = 0
     for top in ("include", "src", "frontends", "examples", "bench", "tests", "python"):
         for path in sorted((ROOT / top).rglob("*")):
-            if not path.is_file() or "__pycache__" in path.parts:
+            if not path.is_file() or path.is_symlink() or "__pycache__" in path.parts:
                 continue
             if path.name not in FREE_NAMES and not path.is_relative_to(ROOT / "tests" / "golden"):
                 places[path.name].append(path)

@@ -16,8 +16,8 @@ were written with trz can then be read by h5py and h5netcdf, and written by
 
     file.create_dataset("u", data=u, **tailrace.Trz(abs=1e-3))
 
-For other programs (h5dump, netCDF4, ParaView) set HDF5_PLUGIN_PATH to tailrace.PLUGIN_PATH before
-they start. Arrays in memory go through encode() and decode():
+netCDF4 reads them, too. For other programs (h5dump, ParaView) set HDF5_PLUGIN_PATH to
+tailrace.PLUGIN_PATH before they start. Arrays in memory go through encode() and decode():
 
 >>> import numpy as np, tailrace
 >>> u = np.sin(np.linspace(0, 9, 4096, dtype="f4")).reshape(64, 64)
@@ -41,6 +41,7 @@ from ._errors import BoundError, TailraceError
 from ._file import File, open  # noqa: A004
 from ._group import Dimension, Group
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
+from ._plugins import show_to_others as _show_to_others
 from ._references import references
 from ._report import Report, VariableReport, report
 from ._settings import Trz, cd_values, register
@@ -70,3 +71,4 @@ def __getattr__(name: str) -> _Any:
 
 register()
 register_xor()
+_show_to_others(PLUGIN_PATH)

@@ -1,8 +1,8 @@
 """The extension modules: where they are, and what to say where they are not.
 
-`_engine` holds everything but MPI; `_mpi` makes communicators of mpi4py known to it. A wheel that
-was built where something was missing has neither, and then says what. TAILRACE_ENGINE_DIR names a
-folder that holds them, for work on Tailrace itself.
+`_engine` holds everything but MPI; `_mpi` makes communicators of mpi4py known to it, and is not in
+wheels that were built without an MPI. TAILRACE_ENGINE_DIR names a folder that holds them, for work
+on Tailrace itself.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ def _build() -> Any:
 
 @functools.cache
 def engine() -> Any:
-    """The module _engine. @error UnsupportedError  says what was missing when it was built."""
+    """The module _engine. @error UnsupportedError  says why there is none."""
     built = _build()
     try:
         module: Any = importlib.import_module("._engine", _PACKAGE)
     except ImportError as failure:
-        lacks = getattr(built, "LACKS", "")
-        why = f"it was built without {lacks}" if lacks else f"its engine does not load: {failure}"
+        left_out = built is not None and not built.HDF5_VERSION
+        why = ("it was built without its engine (TAILRACE_FILTER_ONLY)" if left_out
+               else f"its engine does not load: {failure}")
         raise UnsupportedError(
             f"this tailrace reads and writes no files, since {why}. Arrays (tailrace.encode) and "
-            "the HDF5 filters for h5py work. Install what is missing and then tailrace again: "
-            "pip install --force-reinstall --no-deps ."
+            "the HDF5 filters for h5py work. Install it anew: pip install --force-reinstall "
+            "--no-deps ."
         ) from failure
     wanted = getattr(built, "HDF5_VERSION", "")
     if wanted and module.hdf5_version() != wanted:

@@ -11,6 +11,8 @@ import os
 import pathlib
 from typing import Any, Optional
 
+from . import _plugins
+
 _LIBRARY = pathlib.Path(
     os.environ.get("TAILRACE_H5TRZ")
     or pathlib.Path(__file__).resolve().parent / "plugins" / "libh5trz.so"
@@ -57,12 +59,11 @@ _SIZE = ctypes.c_size_t
 
 
 def _load() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_LIBRARY))
+    library = _plugins.load(_LIBRARY)
     library.trz_filter_id.restype = ctypes.c_uint32
     library.trz_version.restype = ctypes.c_char_p
     library.trz_encoded_bytes_max.restype = _SIZE
     library.trz_encoded_bytes_max.argtypes = [_SIZE]
-    library.H5PLget_plugin_info.restype = ctypes.c_void_p
     signatures = {
         "trz_cd_values": [ctypes.c_char_p, _BOOK, _WORDS, _SIZE, _MESSAGE],
         "trz_words_book": [_WORDS, _SIZE, _POINTER, _SIZE, _MESSAGE],

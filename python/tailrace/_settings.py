@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from . import _native
+from . import _native, _plugins
 from ._errors import ArgumentError, text_of
 from ._filter_reference import FilterReference
 
@@ -111,11 +111,9 @@ class Trz(FilterReference):
 
 def register() -> bool:
     """Register the filter trz with the HDF5 inside h5py. Done at import; False without h5py."""
-    try:
-        import h5py
-    except ImportError:
+    if not _plugins.register_with_h5py(_native.library):
         return False
-    h5py.h5z.register_filter(_native.library.H5PLget_plugin_info())
+    import h5py
     h5py.filters.FilterRefBase.register(Trz)
     return True
 

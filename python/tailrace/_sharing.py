@@ -17,6 +17,7 @@ from ._attributes import Attributes
 from ._errors import ArgumentError, BoundError, UnsupportedError
 from ._file import File, path_of
 from ._group import Group
+from ._plugins import FILTERS
 from ._progress import Progress
 from ._tools import verify
 from ._variable import Variable
@@ -28,7 +29,10 @@ _said: set[str] = set()
 NEED = "tailrace_readers_need"
 #: Filters that every HDF5 brings: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
 _OF_HDF5 = range(1, 7)
-_OWN = ("trz", "xor")
+_OWN = tuple(FILTERS)
+_NEEDS_OWN = ("pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with "
+              "its plug-ins)")
+_NEEDS_HDF5PLUGIN = "pip install hdf5plugin and import it"
 #: What the netCDF-4 library and Tailrace keep books by, which every file gets anew.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
                 "_FillValue")
@@ -51,10 +55,8 @@ def readers_need(file: File) -> str:
     names = {name: None for variable in _variables(file) for name in _foreign_filters(variable)}
     if not names:
         return ""
-    wheels = {"pip install tailrace" if name in _OWN else "pip install hdf5plugin"
-              for name in names}
-    folder = " (or HDF5_PLUGIN_PATH with its plug-ins)" if "pip install tailrace" in wheels else ""
-    return (f"to read this file, {' and '.join(sorted(wheels))}{folder}, for the "
+    needs = sorted({_NEEDS_OWN if name in _OWN else _NEEDS_HDF5PLUGIN for name in names})
+    return (f"to read this file, {' and '.join(needs)}, for the "
             f"filter{'s' * (len(names) > 1)} {', '.join(names)}; files of codec=\"portable\" need "
             "nothing")
 

@@ -7,11 +7,10 @@ import functools
 import pathlib
 from typing import Any, Optional
 
-from . import _native
+from . import _native, _plugins
 from ._filter_reference import FilterReference
 
 _LIBRARY = pathlib.Path(_native.PLUGIN_PATH) / "libh5xor.so"
-_FILTER_ID = 482
 _LAYOUT = 1
 
 
@@ -25,7 +24,7 @@ class Xor(FilterReference):
     {'compression': 482, 'compression_opts': (1,)}
     """
 
-    filter_id = _FILTER_ID
+    filter_id = _plugins.FILTERS["xor"]
 
     def __init__(self, dimension: Optional[int] = None) -> None:
         if dimension not in (None, 1, 2, 3):
@@ -47,8 +46,7 @@ class XorArray(ctypes.Structure):
 @functools.lru_cache(maxsize=None)
 def xor_library() -> ctypes.CDLL:
     """Kept for as long as Python runs: HDF5 calls into it."""
-    library = ctypes.CDLL(str(_LIBRARY))
-    library.H5PLget_plugin_info.restype = ctypes.c_void_p
+    library = _plugins.load(_LIBRARY)
     library.xor_encoded_bytes_max.restype = ctypes.c_size_t
     library.xor_encoded_bytes_max.argtypes = [ctypes.c_size_t]
     message = ctypes.POINTER(_native.Message)
@@ -69,12 +67,8 @@ def register_xor() -> bool:
 
     False without h5py, or where somebody has built libh5trz.so alone; wheels hold both.
     """
-    try:
-        import h5py
-    except ImportError:
+    if not _LIBRARY.exists() or not _plugins.register_with_h5py(xor_library()):
         return False
-    if not _LIBRARY.exists():
-        return False
-    h5py.h5z.register_filter(xor_library().H5PLget_plugin_info())
+    import h5py
     h5py.filters.FilterRefBase.register(Xor)
     return True

@@ -128,7 +128,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .chunks_say_shape = true,
        .filter_id = trz::filter_id,
        .readers_need =
-           "trz (libh5trz.so in HDF5_PLUGIN_PATH; h5py: pip install ., import tailrace)",
+           "trz (Python: pip install tailrace-filters; others: libh5trz.so in HDF5_PLUGIN_PATH)",
        .stage = stored_trz_stage,
        .variants = trz_variants()},
       {.name = "xor",
@@ -138,7 +138,8 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .settings = {"dimension"},
        .chunks_say_shape = true,
        .filter_id = neighbour_xor::filter_id,
-       .readers_need = "xor (libh5xor.so in HDF5_PLUGIN_PATH)",
+       .readers_need =
+           "xor (Python: pip install tailrace-filters; others: libh5xor.so in HDF5_PLUGIN_PATH)",
        .stage = stored_xor_stage},
       {.name = "",
        .summary = "shuffle",

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 import types
 
 import pytest
@@ -34,6 +35,14 @@ NAMES = {
     "libhdf5-dev": ("hdf5", "hdf5", "HDF5"),
     "libcairo2-dev": ("cairo", "cairo", "cairo"),
 }
+
+
+#: The Python packages' folders.
+PYTHON = [ROOT, ROOT / "python" / "filters"]
+
+
+def pyproject(folder):
+    return tomllib.loads((folder / "pyproject.toml").read_text())
 
 
 def easyconfig():
@@ -108,7 +117,10 @@ def test_versions_are_one():
     for path in [*CONTAINERS, easyconfig()]:
         named = re.findall(r"(?:tailrace[:-]|[Vv]ersion\W+)(\d+\.\d+\.\d+)", path.read_text())
         assert named and set(named) == {VERSION}, path
-    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text()
+    for folder in PYTHON:
+        assert pyproject(folder)["project"]["version"] == VERSION
+    filters = ROOT / "python" / "filters" / "tailrace_filters" / "__init__.py"
+    assert f'__version__ = "{VERSION}"' in filters.read_text()
     assert f"version: {VERSION}" in (ROOT / "CITATION.cff").read_text()
 
 
@@ -201,3 +213,19 @@ def test_parts_of_the_full_run():
     parts = " ".join(re.findall(r'^all_parts\+?="(.*)"', text, re.MULTILINE)).split()
     head = re.search(r"only these:(.*?)\.", text, re.DOTALL)[1].replace("#", "").split()
     assert parts == head and set(parts) == set(re.findall(r"wants (\w+)", text))
+
+
+# --- Python's wheels ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("folder", PYTHON, ids=lambda folder: folder.name)
+def test_metadata_of_wheels(folder):
+    """The licence is an SPDX expression, its files are there, and no address is made up."""
+    project = pyproject(folder)["project"]
+    assert project["license"] == "BSD-3-Clause"
+    assert not any(line.startswith("License ::") for line in project["classifiers"])
+    for name in [*project["license-files"], project["readme"]]:
+        assert (folder / name).read_text().strip(), name
+    assert "urls" not in project
+    # Links of a page that stands alone lead nowhere but outside.
+    links = re.findall(r"\]\(([^)]+)\)", (folder / project["readme"]).read_text())
+    assert [link for link in links if "://" not in link] == []

@@ -12,6 +12,7 @@ import os
 import pathlib
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,7 @@ import textwrap
 import pytest
 
 import python_package
-from cli_tools import ROOT, program
+from cli_tools import ROOT, program, smooth
 
 tailrace = python_package.load()
 
@@ -102,8 +103,9 @@ def build_flags():
     return [*words, f"--config-settings=cmake.build-type={build_type}"]
 
 
-def pip(python, *words):
-    """pip as a user calls it: nothing of this test's environment but the package index."""
+def pip(python, *words, fails=False):
+    """pip as a user calls it: nothing of this test's environment but the package index. @returns
+    the environment; of what should fail, what it said."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("PYTHON", "TAILRACE"))}
     done = subprocess.run(
@@ -111,8 +113,9 @@ def pip(python, *words):
         capture_output=True, text=True, timeout=1500, env=clean)
     if "No matching distribution" in done.stderr or "ConnectionError" in done.stderr:
         pytest.skip("no package index")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
-    return clean
+    said = done.stdout[-4000:] + done.stderr[-8000:]
+    assert (done.returncode != 0) == fails, said
+    return said if fails else clean
 
 
 def fresh_python(folder):
@@ -166,10 +169,14 @@ def test_pip_install(tmp_path):
 
 @pytest.mark.slow
 def test_pip_install_where_things_are_missing(tmp_path):
-    """Without fmt there is no engine; filters and arrays work, and open() says what is missing."""
+    """Without fmt the build stops with its name. Asked to, the wheel leaves the engine out: filters
+    and arrays work, and open() says so."""
     fresh = fresh_python(tmp_path / "venv")
-    clean = pip(fresh, "install", "-q", ROOT, "h5py",
-                "--config-settings=cmake.define.CMAKE_DISABLE_FIND_PACKAGE_fmt=ON", *build_flags())
+    without = "--config-settings=cmake.define.CMAKE_DISABLE_FIND_PACKAGE_fmt=ON"
+    said = pip(fresh, "install", "-q", ROOT, without, *build_flags(), fails=True)
+    assert "needs what is missing here: fmt (libfmt-dev)" in " ".join(said.split())
+    clean = pip(fresh, "install", "-q", ROOT, "h5py", without, *build_flags(),
+                "--config-settings=cmake.define.TAILRACE_FILTER_ONLY=ON")
     use(fresh, """
         import numpy as np, tailrace
         u = np.linspace(0, 1, 1000)
@@ -177,7 +184,53 @@ def test_pip_install_where_things_are_missing(tmp_path):
         try:
             tailrace.open("u.nc", "w")
         except NotImplementedError as error:
-            assert "built without fmt (libfmt-dev)" in str(error), error
+            assert "built without its engine" in str(error), error
         else:
             raise AssertionError("it opened")
     """, clean, tmp_path)
+
+
+@pytest.mark.slow
+def test_filters_alone(tmp_path):
+    """tailrace-filters: two plug-ins and a module, which need nothing, serve h5py, netCDF4 and
+    h5netcdf, whichever is imported first, and programs."""
+    u = smooth((8, 60, 90))
+    with tailrace.open(tmp_path / "u.nc", "w") as file:
+        file.create_variable("u", ("t", "y", "x"), data=u, codec="trz", abs=1e-3)
+        file.create_variable("v", ("t", "y", "x"), data=u, codec="xor")
+    with tailrace.open(tmp_path / "u.nc") as file:
+        need = file.attrs["tailrace_readers_need"]
+    fresh = fresh_python(tmp_path / "venv")
+    clean = pip(fresh, "install", "-q", ROOT / "python" / "filters", *build_flags())
+    clean = {name: value for name, value in clean.items() if name != "HDF5_PLUGIN_PATH"}
+    use(fresh, """
+        import importlib.metadata as metadata, os, sys
+        import tailrace_filters
+        assert "numpy" not in sys.modules and tailrace_filters.register() is False
+        about = metadata.metadata("tailrace-filters")
+        assert about.get_all("Requires-Dist") is None and about["License-Expression"]
+        assert about["Version"] == tailrace_filters.__version__
+        files = [str(file) for file in metadata.files("tailrace-filters")]
+        assert sum(file.endswith(".so") for file in files) == 2
+        assert any("NOTICES" in file for file in files) and any("LICENSE" in file for file in files)
+        assert os.environ["HDF5_PLUGIN_PATH"].endswith(tailrace_filters.PLUGIN_PATH)
+    """, clean, tmp_path)
+    pip(fresh, "install", "-q", "h5py", "netCDF4", "h5netcdf")
+    assert "pip install tailrace-filters and import tailrace_filters" in need
+    for order in ("tailrace_filters, netCDF4, h5py", "netCDF4, h5py, tailrace_filters"):
+        use(fresh, f"""
+            import {order}
+            import h5netcdf, numpy as np
+            for kind in (h5py.File, netCDF4.Dataset, h5netcdf.File):
+                with kind("u.nc", "r") as file:
+                    u, v = file["u"][:], file["v"][:]
+                    assert u.shape == (8, 60, 90) and 0 < abs(u - v).max() <= 1e-3, kind
+        """, clean, tmp_path)
+    if shutil.which("h5dump"):
+        use(fresh, """
+            import subprocess
+            import tailrace_filters
+            said = subprocess.run(["h5dump", "-d", "/u", "-s", "7,59,88", "-c", "1,1,2", "u.nc"],
+                                  capture_output=True, text=True)
+            assert said.returncode == 0 and "(7,59,88)" in said.stdout, said
+        """, clean, tmp_path)
