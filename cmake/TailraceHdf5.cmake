@@ -4,6 +4,9 @@
 # of its own. Order: HDF5_ROOT (cache or environment), pkg-config hdf5-serial (Debian), then CMake's
 # own search. Debian installs serial and parallel side by side and FindHDF5 may pick either, hence
 # this order. The parallel one, for tailrace-bench: TAILRACE_PARALLEL_HDF5_ROOT, then pkg-config.
+#
+# A prefix that holds archives alone (scripts/build-hdf5 --static) gives a private HDF5, of which the
+# system has no part: that of the binary wheels.
 
 set(TAILRACE_PARALLEL_HDF5_ROOT "" CACHE PATH "Prefix of a parallel HDF5, for tailrace-bench")
 
@@ -82,6 +85,13 @@ if(TAILRACE_HDF5_VERSION VERSION_LESS 1.10.8)
 endif()
 if(hdf5_is_parallel AND NOT TAILRACE_MPI)
   message(FATAL_ERROR "The only HDF5 found is a parallel build, which needs TAILRACE_MPI=ON")
+endif()
+
+set(TAILRACE_HDF5_IS_STATIC OFF)
+if("${SERIAL_HDF5_LIBRARIES}" MATCHES "libhdf5[^/;]*\\.a(;|$)")
+  set(TAILRACE_HDF5_IS_STATIC ON)
+  # An archive names no libraries that it needs itself.
+  list(APPEND SERIAL_HDF5_LIBRARIES ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS} m)
 endif()
 
 add_library(tailrace_hdf5 INTERFACE)

@@ -1,7 +1,8 @@
 # The engine of the Python package: two extension modules.
 #
 #   _engine  everything but MPI. Linked to the one serial HDF5, which Python loads out of the sight
-#            of other libraries, so that h5py's and netCDF4's own HDF5 may be in the same process
+#            of other libraries, so that h5py's and netCDF4's own HDF5 may be in the same process; or
+#            with one inside, of which engine.map says what filter plug-ins find by name
 #            (docs/adr/one-hdf5-each-in-python.md).
 #   _mpi     communicators: the few files that call MPI, where MPI was found. Loaded when a program
 #            passes one; it hands Comm objects to _engine (docs/adr/mpi-by-a-bridge.md).
@@ -25,6 +26,13 @@ else()
   set(python_package ".")  # of the wheel, which is the package
 endif()
 
+# One wheel for Python 3.12 and all that follow, where pip's build asks for it
+# (--config-settings=wheel.py-api=cp312).
+set(python_abi "")
+if(SKBUILD AND SKBUILD_SABI_VERSION)
+  set(python_abi STABLE_ABI)
+endif()
+
 if(TAILRACE_PYTHON)
   file(GLOB python_sources CONFIGURE_DEPENDS "${python_folder}/engine_*.cpp")
   # What `tailrace verify` and `tailrace info` print.
@@ -32,8 +40,8 @@ if(TAILRACE_PYTHON)
     list(APPEND python_sources "${PROJECT_SOURCE_DIR}/frontends/report/${name}.cpp")
   endforeach()
   # The engine as in a build without MPI: files mpi_* go to the other module.
-  nanobind_add_module(tailrace_python NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
-                      ${python_sources}
+  nanobind_add_module(tailrace_python ${python_abi} NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE
+                      NOSTRIP ${python_sources}
                       $<FILTER:$<TARGET_OBJECTS:tailrace_engine>,EXCLUDE,/exec/mpi_>
                       $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_container>
                       $<TARGET_OBJECTS:tailrace_verbs>
@@ -42,15 +50,20 @@ if(TAILRACE_PYTHON)
                         LIBRARY_OUTPUT_DIRECTORY "${python_output}"
                         INSTALL_RPATH "" BUILD_WITH_INSTALL_RPATH ON)
   target_link_libraries(tailrace_python PRIVATE tailrace_flags tailrace_python_requirements)
-  target_link_options(tailrace_python PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
-                      -Wl,--gc-sections)
+  if(TAILRACE_HDF5_IS_STATIC AND TAILRACE_VERSION_SCRIPT)
+    set(engine_names "-Wl,--version-script=${python_folder}/engine.map")
+    set_target_properties(tailrace_python PROPERTIES LINK_DEPENDS "${python_folder}/engine.map")
+  else()
+    set(engine_names -Wl,--exclude-libs,ALL)
+  endif()
+  target_link_options(tailrace_python PRIVATE ${engine_names} -Wl,-Bsymbolic -Wl,--gc-sections)
   install(TARGETS tailrace_python LIBRARY DESTINATION "${python_package}" COMPONENT python)
 
   if(TAILRACE_MPI)
     target_sources(tailrace_python PRIVATE "${PROJECT_SOURCE_DIR}/src/exec/comm_without_mpi.cpp")
     file(GLOB bridge_sources CONFIGURE_DEPENDS
          "${PROJECT_SOURCE_DIR}/src/exec/mpi_*.cpp" "${python_folder}/mpi_*.cpp")
-    nanobind_add_module(tailrace_python_mpi NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
+    nanobind_add_module(tailrace_python_mpi ${python_abi} NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
                         ${bridge_sources} "${PROJECT_SOURCE_DIR}/src/exec/self_comm.cpp"
                         $<TARGET_OBJECTS:tailrace_core>)
     set_target_properties(tailrace_python_mpi PROPERTIES OUTPUT_NAME _mpi
@@ -92,6 +105,11 @@ if(TAILRACE_WHEEL OR TAILRACE_PYTHON)
 endif()
 
 if(TAILRACE_WHEEL)
+  if(TAILRACE_HDF5_IS_STATIC)
+    list(GET SERIAL_HDF5_INCLUDE_DIRS 0 hdf5_include)
+    file(GLOB hdf5_terms "${hdf5_include}/../share/hdf5-terms/COPYING*")
+    install(FILES ${hdf5_terms} DESTINATION "${SKBUILD_METADATA_DIR}/licenses")
+  endif()
   add_custom_target(tailrace_wheel)
   foreach(target h5trz h5xor tailrace_python tailrace_python_mpi)
     if(TARGET ${target})

@@ -17,7 +17,7 @@ if(TAILRACE_WHEEL)
   set(TAILRACE_CAIRO OFF CACHE BOOL "" FORCE)
 endif()
 
-set(python_modules Interpreter Development.Module)
+set(python_modules Interpreter Development.Module ${SKBUILD_SABI_COMPONENT})
 if(SKBUILD AND DEFINED SKBUILD_SOSABI)
   set(Python_FIND_STRATEGY LOCATION)
 elseif(Python3_EXECUTABLE AND NOT Python_EXECUTABLE)

@@ -229,3 +229,39 @@ def test_metadata_of_wheels(folder):
     # Links of a page that stands alone lead nowhere but outside.
     links = re.findall(r"\]\(([^)]+)\)", (folder / project["readme"]).read_text())
     assert [link for link in links if "://" not in link] == []
+
+
+def test_cibuildwheel_builds_what_check_wheel_tries():
+    settings = pyproject(ROOT)["tool"]["cibuildwheel"]
+    script, prefix = settings["before-all"].split()
+    assert (ROOT / script).stat().st_mode & 0o100
+    assert settings["environment"]["HDF5_ROOT"] == prefix
+    tried = (ROOT / "scripts" / "check-wheel").read_text()
+    assert script in tried
+    for name, value in settings["config-settings"].items():
+        assert re.search(rf"{re.escape(name)}={re.escape(value)}\b|{re.escape(name)}={value}'",
+                         tried), name
+    assert "first_file.py --others" in settings["test-command"] and "first_file.py" in tried
+    assert (ROOT / "tests" / "package" / "first_file.py").exists()
+
+
+def test_the_engine_shows_what_plugins_look_up():
+    """Where HDF5 is inside the engine, filter plug-ins find in it what they ask for by name."""
+    shown = (ROOT / "frontends" / "python" / "engine.map").read_text()
+    shown = set(re.findall(r"\b(H5\w+);", shown))
+    ours = (ROOT / "frontends" / "hdf5_filter" / "hdf5_calls.cpp").read_text()
+    wanted = set(re.findall(r'look_up\(library, "(H5\w+)"', ours))
+    assert len(wanted) > 15 and wanted <= shown
+    hdf5plugin = pytest.importorskip("hdf5plugin")
+    n_read = 0
+    for plugin in pathlib.Path(hdf5plugin.PLUGINS_PATH).glob("*.so"):
+        content = plugin.read_bytes()
+        if b"init_filter" not in content:
+            continue
+        n_read += 1
+        names = {name.decode() for name in
+                 re.findall(rb"\0(H5[A-Z]?[a-z]\w+|H5\w+_g)(?=\0)", content)}
+        own = ("H5Pset_zfp", "H5az", "H5_lib")  # functions of the plug-in, constants that it has
+        asked = {name for name in names if not name.startswith(own)}
+        assert asked <= shown, f"{plugin.name}: {sorted(asked - shown)}"
+    assert n_read >= 8

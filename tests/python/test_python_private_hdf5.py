@@ -1,6 +1,7 @@
 """Three HDF5 libraries in one process: h5py's, netCDF4's and ours, on the same files.
 
-The wheels bring theirs; ours is the system's. Each case is a process of its own, since what is
+The wheels bring theirs; ours is the system's, or lies in the engine of a binary wheel, with which
+scripts/check-wheel runs these tests. Each case is a process of its own, since what is
 tested is who is loaded first, and whose functions a plug-in then calls.
 """
 
@@ -40,6 +41,7 @@ USE = """
 def test_any_order_of_imports(order, tmp_path):
     imports = "\n".join(f"    import {name}" for name in order)
     python_package.run(f"""
+    import os
 {imports}
     path = {str(tmp_path / "file.nc")!r}
 {USE}
@@ -55,11 +57,14 @@ def test_any_order_of_imports(order, tmp_path):
     for turn in range(2):
         for file in files: assert np.array_equal(file["of_tailrace"][3], u[3])
     for file in files: file.close()
-    # Ours alone is new: each of the others has brought its own.
+    # Ours alone is new: each of the others has brought its own. That of a binary wheel is no file.
+    inside = False
+    if os.path.exists(os.path.join(os.environ["TAILRACE_ENGINE_DIR"], "_build.py")):
+        from tailrace._build import HDF5_IS_INSIDE as inside
     maps = open("/proc/self/maps").read()
     found = {{line.split()[-1] for line in maps.splitlines() if "/libhdf5" in line
              and "_hl" not in line}}
-    assert len(found) == 3, found
+    assert len(found) == 3 - inside, found
 """)
 
 
