@@ -145,7 +145,7 @@ TEST_P(LaneStockOfAWriter, ValuesAreTakenIntoMemoryThatWasThereBefore) {
     for (int i = 0; i < 4; ++i) settled_step();
     // The fewest of some rounds: a kernel that is short of memory may take pages back meanwhile.
     std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
-    for (int round = 0; round < 6 && fewest >= 10U * 200; ++round) {
+    for (int round = 0; round < 20 && fewest >= 10U * 200; ++round) {
       const std::uint64_t n_before = n_page_faults();
       for (int i = 0; i < 10; ++i) settled_step();
       fewest = std::min(fewest, n_page_faults() - n_before);
