@@ -335,7 +335,8 @@ void StagingLog::bounding_words(const Head& head, std::span<std::uint64_t> box) 
 Box StagingLog::box_of_values(std::size_t entry) const {
   const Head& head = heads_[entry];
   const auto first = words(head).begin();
-  Box box{Shape(first, first + head.rank), Shape(first + head.rank, first + 2 * head.rank)};
+  const std::ptrdiff_t rank = head.rank;
+  Box box{Shape(first, first + rank), Shape(first + rank, first + 2 * rank)};
   if (head.scattered) {
     std::ranges::fill(box.count, 1);
     box.count.back() = n_elements(head);
