@@ -53,7 +53,7 @@ def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
         if key not in known and not str(key).startswith("tailrace_"):
             hint = (nearest(key, (*known, "fill_value", "attrs", "data", "dtype"))
                     or f"; there are {', '.join(sorted(known))}")
-            raise ArgumentError(f"{where}: there is no key \"{key}\"{hint}")
+            raise ArgumentError(f"unexpected {where}: there is no key \"{key}\"{hint}")
 
 
 def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[float]]:
@@ -96,6 +96,8 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     {'chunks': (8, 64), 'codec': 'deflate', 'level': 5}
     >>> storage_keywords("u", {"compression": "gzip", "shuffle": False, "abs": 0.1})
     {'abs': 0.1, 'codec': 'portable', 'shuffle': False}
+    >>> storage_keywords("u", {"zlib": True, "fletcher32": True})
+    {'codec': 'deflate', 'checksum': True}
     """
     check_keys(where, asked, (*OWN, *NETCDF, *SILENT))
     keys = {key: value for key, value in asked.items()
@@ -103,6 +105,7 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     for key in [key for key in keys if key.startswith(("szip_", "blosc_"))]:
         del keys[key]  # Settings of codecs that are refused or keep their own.
     _refuse_what_is_not_served(where, keys)
+    checked = bool(keys.pop("fletcher32", False))
     digits = keys.pop("least_significant_digit", None)
     mode, number = bound_of(where, keys)
     if digits is not None and not mode:
@@ -120,6 +123,12 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     if codec == "deflate" and level == 0:
         codec, level = "none", None
     words["codec"] = codec
+    if checked:
+        if codec not in ("deflate", "portable"):
+            raise UnsupportedError(f"{where}: fletcher32=True: HDF5's checksums are written with "
+                                   "zlib=True, or by checksum=True beside codec=\"deflate\" or "
+                                   "\"portable\"")
+        words["checksum"] = True
     # codec=auto, and codecs without these settings, keep their own.
     if codec not in (None, "none", "auto"):
         words["level"] = level
@@ -136,9 +145,6 @@ def _number(where: str, key: str, value: Any) -> int:
 
 
 def _refuse_what_is_not_served(where: str, keys: dict[str, Any]) -> None:
-    if keys.pop("fletcher32", False):
-        raise UnsupportedError(f"{where}: fletcher32=True: HDF5's checksums are written by "
-                               "checksum=True beside codec=\"deflate\" or \"portable\"")
     if keys.pop("szip", False) or keys.get("compression") in ("szip", "lzf"):
         raise UnsupportedError(f"{where}: szip and lzf are read, not written; take zlib or zstd")
     if keys.pop("significant_digits", 0) or keys.get("quantize_mode"):

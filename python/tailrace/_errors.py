@@ -21,6 +21,13 @@ class ArgumentError(TailraceError, ValueError):
     code = "invalid_argument"
 
 
+class UnknownNameError(ArgumentError, KeyError):
+    """A name that is given beside a dataset which has nothing of that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
 class UnsupportedError(TailraceError, NotImplementedError):
     """Meant, but this codec, file or build cannot do it."""
 

@@ -19,7 +19,7 @@ from xarray.coding import strings, times
 from . import _file
 from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, bound_of, check_keys, nearest,
                         storage_keywords, stored_bound)
-from ._errors import ArgumentError, NotFoundError, text_of
+from ._errors import ArgumentError, NotFoundError, UnknownNameError, text_of
 from ._group import Group
 from ._model import joined
 from ._progress import Progress
@@ -186,9 +186,9 @@ def checked_encoding(dataset: xr.Dataset, encoding: Any) -> dict[str, dict[str, 
     for name, keys in encoding.items():
         if name not in dataset.variables:
             hint = nearest(name, map(str, dataset.variables))
-            raise ArgumentError(f"encoding names {name!r}, which the dataset lacks{hint}")
+            raise UnknownNameError(f"encoding names {name!r}, which the dataset lacks{hint}")
         if not isinstance(keys, Mapping):
-            raise TypeError(f"encoding of {name!r} is {keys!r:.60}, must be a mapping")
+            raise ArgumentError(f"encoding of {name!r} is {keys!r:.60}, must be castable to a dict")
         where = f"encoding of {name!r}"
         check_keys(where, keys, (*_CF, "fill_value", *OWN, *NETCDF, *SILENT))
         if keys.get("dtype") is not None and keys["dtype"] is not str:
@@ -253,7 +253,7 @@ def _check_names(dataset: xr.Dataset) -> None:
             raise TypeError(f"{name!r} is the name of a variable or dimension, which must be a "
                             "string or None (of a DataArray)")
         if not name:
-            raise ArgumentError("a name is empty; the string must be length 1 or greater")
+            raise ArgumentError(f"a name is {name!r}; the string must be length 1 or greater")
         if "/" in name:
             raise ArgumentError(f"{name!r}: Forward slashes '/' are not allowed in names, where "
                                 "they stand for groups; rename() it")
@@ -317,7 +317,8 @@ def _inherited(variable: xr.Variable, unlimited: set[str], options: str) -> dict
             keys["chunksizes"] = tuple(chunks)
     by_options = any(word in options for word in ("codec", "bound", "target"))
     if not by_options and (encoding.get("zlib") or encoding.get("compression") in ("zlib", "gzip")):
-        keys.update({key: encoding[key] for key in ("complevel", "shuffle") if key in encoding},
+        keys.update({key: encoding[key] for key in ("complevel", "shuffle", "fletcher32")
+                     if key in encoding},
                     zlib=True)
     return keys
 

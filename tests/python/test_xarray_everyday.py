@@ -468,7 +468,7 @@ REFUSED = {
     "a name with an error": (dict(encoding={"tt": {"zlib": True}}), ValueError,
                              "'tt'.*did you mean \"t\""),
     "encoding as a list": (dict(encoding=["t"]), TypeError, "encoding is"),
-    "keys as a text": (dict(encoding={"t": "zlib"}), TypeError, "encoding of 't'"),
+    "keys as a text": (dict(encoding={"t": "zlib"}), ValueError, "encoding of 't'"),
     "a level too great": (of(zlib=True, complevel=99), ValueError, "'t'.*level.*99"),
     "a level as a text": (of(zlib=True, complevel="high"), TypeError, "'t'.*level"),
     "chunks of another shape": (of(chunksizes=(4, 16)), ValueError, "'t'.*chunksizes"),
