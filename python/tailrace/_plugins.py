@@ -32,12 +32,19 @@ def load(path: os.PathLike[str]) -> ctypes.CDLL:
 
 
 def register_with_h5py(library: ctypes.CDLL) -> bool:
-    """Whether there is an h5py, whose HDF5 has the filter then."""
+    """Whether there is an h5py, whose HDF5 has the filter then. h5py before 3.8 cannot be told of
+    one, so that its HDF5 looks for it in the plug-in's folder when it first needs it."""
     try:
         import h5py
     except ImportError:
         return False
-    h5py.h5z.register_filter(library.H5PLget_plugin_info())
+    if hasattr(h5py.h5z, "register_filter"):
+        h5py.h5z.register_filter(library.H5PLget_plugin_info())
+        return True
+    folder = os.path.dirname(library._name).encode()
+    if folder not in [h5py.h5pl.get(i) for i in range(h5py.h5pl.size())]:
+        # In front: HDF5 1.10 gives up at a folder that is not there, such as its own default.
+        h5py.h5pl.prepend(folder)
     return True
 
 
