@@ -32,7 +32,7 @@ def load(path: os.PathLike[str]) -> ctypes.CDLL:
 
 
 def register_with_h5py(library: ctypes.CDLL) -> bool:
-    """Whether there is an h5py, whose HDF5 has the filter then. h5py before 3.8 cannot be told of
+    """Whether there is an h5py, whose HDF5 has the filter then. Old h5py (3.7) cannot be told of
     one, so that its HDF5 looks for it in the plug-in's folder when it first needs it."""
     try:
         import h5py
