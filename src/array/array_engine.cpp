@@ -61,8 +61,8 @@ void ArrayEngine::note_idle_options(std::span<const std::string> paths,
     idle += (idle.empty() ? "\"" : ", \"") + pattern + "\"";
   };
   for (const auto& [pattern, of_variable] : options_.variable_options) {
-    const auto is_named = [&pattern = pattern](const std::string& path) {
-      return glob_matches(pattern, path);
+    const auto is_named = [&glob = pattern](const std::string& path) {
+      return glob_matches(glob, path);
     };
     if (std::ranges::none_of(paths, is_named)) note(pattern);
   }
