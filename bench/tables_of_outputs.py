@@ -329,6 +329,27 @@ def md(rows):
     return lines(["", "all iterations, s", "of it in the output, s", "times smaller"], made)
 
 
+@table("docs/pnetcdf.md", "e3sm.csv")
+def e3sm(rows):
+    """The real library beside ours, by case, ranks and storage."""
+    made = []
+    for case, ranks in unique((row["case"], row["ranks"]) for row in rows):
+        for limit in unique(row["W_MB_per_s_and_rank"] for row in rows):
+            real, ours = (next(row for row in rows if (
+                row["case"], row["ranks"], row["W_MB_per_s_and_rank"], row["library"]) ==
+                (case, ranks, limit, library)) for library in ("pnetcdf", "tailrace"))
+            made.append([
+                f"{case}, {ranks} ranks",
+                f"{int(float(real['pieces'])):,}",
+                "none" if limit == "unlimited" else f"{limit} MB/s",
+                *(f"{float(row['total_s']):.2f} ({percent(row['total_s_spread'])})"
+                  for row in (real, ours)),
+                *(f"{float(row['cpu_s']):.2f}" for row in (real, ours)),
+                ", ".join(f"{float(row['memory_bytes']) / 1e6:.0f}" for row in (real, ours))])
+    return lines(["case", "pieces a rank", "W a rank", "real, s", "**ours**, s", "real, CPU s",
+                  "ours, CPU s", "memory a rank, MB"], made)
+
+
 @table("docs/performance.md", "variables.csv")
 def variables(rows):
     """CPU time a variable: of closing the file, and of all calls."""
