@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "array/element_runs.hpp"
 #include "core/slab.hpp"
 #include "pnetcdf/caller_memory.hpp"
 #include "read/read.hpp"
