@@ -126,3 +126,28 @@ def test_what_is_refused(path, tmp_path):
     with pytest.raises(FileNotFoundError):
         xr.open_dataset(tmp_path / "none.nc", engine="tailrace")
     assert not TailraceBackend().guess_can_open(str(path))
+
+
+def test_from_a_distributed_cluster(tmp_path):
+    """Workers compute, the client writes one file; a task that fails leaves the old one."""
+    distributed = pytest.importorskip("distributed")
+    dask_array = pytest.importorskip("dask.array")
+    path = tmp_path / "out.nc"
+    values = np.linspace(0, 9, 24 * 40 * 50, dtype="f4").reshape(24, 40, 50)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None,
+                                  local_directory=tmp_path) as cluster, \
+            distributed.Client(cluster):
+        blocks = dask_array.from_array(values, chunks=(4, 40, 50)).map_blocks(lambda block: 2 * block)
+        tailrace.write_dataset(xr.Dataset({"t": (("time", "y", "x"), blocks)}), path,
+                               encoding={"t": {"codec": "trz", "abs": 1e-3}})
+        with xr.open_dataset(path, engine="tailrace", chunks={}) as back:
+            assert float(abs(back.t - 2 * values).max().compute()) <= 1e-3
+        before = path.read_bytes()
+
+        def fail(block):
+            raise ZeroDivisionError("of a task")
+        bad = blocks.map_blocks(fail, dtype="f4", meta=np.empty((0, 0, 0), "f4"))
+        with pytest.raises(ZeroDivisionError, match="of a task"):
+            tailrace.write_dataset(xr.Dataset({"t": (("time", "y", "x"), bad)}), path)
+        assert path.read_bytes() == before
+        assert [item.name for item in tmp_path.glob("out.nc*")] == ["out.nc"]
