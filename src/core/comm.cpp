@@ -112,18 +112,28 @@ void Comm::decide(std::string_view what, std::string_view decision) {
   decided_.append(what).append(": ").append(decision).append("\n");
 }
 
+namespace {
+
+Status agree_by(Comm& comm, TextAgreement& agreement, const RankNumbers& along) {
+  RankNumbers numbers = along;
+  numbers.add_all(agreement.numbers());
+  numbers.reduce(comm);
+  return agreement.conclude();
+}
+
+}  // namespace
+
 Status Comm::agree(const Status& mine, const RankNumbers& along) {
-  const std::string decided = std::exchange(decided_, std::string());
-  return agree_on_text(*this, "what they have decided", decided, mine, along);
+  // Not a copy, which a rank that is short of memory could not make: the others would wait for it.
+  TextAgreement agreement(*this, "what they have decided", std::exchange(decided_, std::string()),
+                          mine);
+  return agree_by(*this, agreement, along);
 }
 
 Status agree_on_text(Comm& comm, const std::string& what, const std::string& text,
                      const Status& mine, const RankNumbers& along) {
   TextAgreement agreement(comm, what, text, mine);
-  RankNumbers numbers = along;
-  numbers.add_all(agreement.numbers());
-  numbers.reduce(comm);
-  return agreement.conclude();
+  return agree_by(comm, agreement, along);
 }
 
 TextAgreement::TextAgreement(Comm& comm, std::string what, std::string text, Status mine)
