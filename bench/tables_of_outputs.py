@@ -350,6 +350,23 @@ def e3sm(rows):
                   "ours, CPU s", "memory a rank, MB"], made)
 
 
+@table("docs/performance.md", "xarray_dask.csv")
+def xarray_dask(rows):
+    """Writing and reading through dask, with the range of the rounds."""
+    raw = float(rows[0]["bytes"]) * float(rows[0]["ratio"])
+
+    def timed_by(row, what):
+        median, least, greatest = (float(row[f"{what}_{end}"])
+                                   for end in ("s", "least_s", "greatest_s"))
+        return [f"{median:.3g} ({least:.3g} to {greatest:.3g})", f"{raw / median / 1e6:.0f}",
+                f"{float(row[f'{what}_times_faster']):.1f}"]
+
+    made = [[row["method"], f"{float(row['ratio']):.2f}", *timed_by(row, "write"),
+             *timed_by(row, "read")] for row in rows]
+    return lines(["", "ratio", "write, s", "MB/s", "times netCDF4", "read, s", "MB/s",
+                  "times netCDF4"], made)
+
+
 @table("docs/performance.md", "variables.csv")
 def variables(rows):
     """CPU time a variable: of closing the file, and of all calls."""

@@ -95,8 +95,10 @@ def test_a_quick_session(tmp_path):
     assert all(float(row["error_over_bound"]) <= 1 for row in rows)
     assert {row["part"] for row in rows} == {"codec", "bounds"}
     made = (tmp_path / "docs_performance.md").read_text()
-    assert made.count("<!-- table ") == made.count("<!-- end of table -->") == 9
-    assert "| many variables |" in made and made != (ROOT / "docs/performance.md").read_text()
+    page = (ROOT / "docs/performance.md").read_text()
+    assert made.count("<!-- table ") == made.count("<!-- end of table -->")
+    assert made.count("<!-- table ") == page.count("<!-- table ") >= 9
+    assert "| many variables |" in made and made != page
 
 
 def test_unknown_parts_are_refused():
