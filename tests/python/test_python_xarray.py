@@ -137,7 +137,8 @@ def test_from_a_distributed_cluster(tmp_path):
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None,
                                   local_directory=tmp_path) as cluster, \
             distributed.Client(cluster):
-        blocks = dask_array.from_array(values, chunks=(4, 40, 50)).map_blocks(lambda block: 2 * block)
+        blocks = dask_array.from_array(values, chunks=(4, 40, 50))
+        blocks = blocks.map_blocks(lambda block: 2 * block)
         tailrace.write_dataset(xr.Dataset({"t": (("time", "y", "x"), blocks)}), path,
                                encoding={"t": {"codec": "trz", "abs": 1e-3}})
         with xr.open_dataset(path, engine="tailrace", chunks={}) as back:
