@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "array/array_staging.hpp"
 
@@ -56,17 +57,22 @@ Box StagingLog::box_of_sample(std::size_t entry, const Shape& shape) const {
   return box;
 }
 
-void StagingLog::for_each_scattered_box(std::size_t entry, const PieceVisit& visit) const {
+/// Runs ascend: those before and behind are passed by.
+void StagingLog::for_each_scattered_box(std::size_t entry, std::uint64_t begin, std::uint64_t last,
+                                        const PieceVisit& visit) const {
   const Head& head = heads_[entry];
   const auto lengths = words(head).subspan(2 * std::size_t{head.rank}, head.rank);
   const Box whole{Shape(head.rank, 0), Shape(lengths.begin(), lengths.end())};
   const StoredRuns runs = element_runs(entry);
   const std::byte* from = head.values;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
+  for (std::size_t r = 0; r < runs.size() && runs.first(r) <= last; ++r) {
     const std::uint64_t first = runs.first(r);
-    for_each_box_of_run(whole, first, first + runs.count(r), [&](const Box& part) {
-      visit(Slab::of(part), head.epoch, from);
-      from += part.n_elements() * element_bytes_;
+    const std::uint64_t end = first + runs.count(r);
+    const std::byte* values = std::exchange(from, from + runs.count(r) * element_bytes_);
+    if (end <= begin) continue;
+    for_each_box_of_run(whole, first, end, [&](const Box& part) {
+      visit(Slab::of(part), head.epoch, values);
+      values += part.n_elements() * element_bytes_;
     });
   }
 }

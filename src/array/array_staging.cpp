@@ -376,7 +376,7 @@ std::size_t StagingLog::run_at(std::size_t entry, std::uint64_t element) const {
 }
 
 void StagingLog::for_each_piece(std::size_t entry, const PieceVisit& visit) const {
-  if (heads_[entry].scattered) return for_each_scattered_box(entry, visit);
+  if (heads_[entry].scattered) return for_each_scattered_box(entry, 0, UINT64_MAX, visit);
   const Slab whole = slab(entry);
   if (!heads_[entry].has_runs) return visit(whole, heads_[entry].epoch, values(entry));
   const Box box{whole.start, whole.count};
@@ -567,13 +567,10 @@ void StagingLog::lay_over(const Slab& wanted, std::span<std::byte> values) const
   }
 }
 
-/// Runs ascend: those before the first element that is wanted, and behind the last, are passed by.
 void StagingLog::lay_scattered(std::size_t entry, const Slab& wanted,
                                std::span<std::byte> values) const {
-  const Head& head = heads_[entry];
-  const std::size_t rank = head.rank;
-  const auto lengths = words(head).subspan(2 * rank, rank);
-  const Box whole{Shape(rank, 0), Shape(lengths.begin(), lengths.end())};
+  const std::size_t rank = heads_[entry].rank;
+  const auto lengths = words(heads_[entry]).subspan(2 * rank, rank);
   const Box around = wanted.bounding_box();
   std::uint64_t begin = 0;
   std::uint64_t last = 0;
@@ -581,19 +578,11 @@ void StagingLog::lay_scattered(std::size_t entry, const Slab& wanted,
     begin = (d == 0 ? 0 : begin * lengths[d]) + around.start[d];
     last = (d == 0 ? 0 : last * lengths[d]) + around.start[d] + around.count[d] - 1;
   }
-  const StoredRuns runs = element_runs(entry);
-  const std::byte* from = head.values;
-  for (std::size_t r = 0; r < runs.size() && runs.first(r) <= last; ++r) {
-    const std::uint64_t n = runs.count(r);
-    const std::byte* staged = std::exchange(from, from + n * element_bytes_);
-    if (runs.first(r) + n <= begin) continue;
-    for_each_box_of_run(whole, runs.first(r), runs.first(r) + n, [&](const Box& part) {
-      const Slab slab = Slab::of(part);
-      Overlay overlay(slab, wanted);
-      if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
-      staged += part.n_elements() * element_bytes_;
-    });
-  }
+  for_each_scattered_box(entry, begin, last,
+                         [&](const Slab& from, std::uint64_t, const std::byte* staged) {
+                           Overlay overlay(from, wanted);
+                           if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
+                         });
 }
 
 // --- A block that is full is sorted.

@@ -191,7 +191,9 @@ class StagingLog {
                    std::uint64_t epoch);
   Status put_scattered(const Shape& lengths, const SortedRuns& sorted,
                        std::span<const std::byte> values, std::uint64_t epoch);
-  void for_each_scattered_box(std::size_t entry, const PieceVisit& visit) const;
+  /// Of the runs that lie, in part at least, among the elements from `begin` to `last`.
+  void for_each_scattered_box(std::size_t entry, std::uint64_t begin, std::uint64_t last,
+                              const PieceVisit& visit) const;
   void lay_scattered(std::size_t entry, const Slab& wanted, std::span<std::byte> values) const;
   bool overwrite_last(const SortedRuns& sorted, std::span<const std::byte> values,
                       std::uint64_t epoch);
