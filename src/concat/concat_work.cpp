@@ -320,14 +320,8 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     }
     return Status();
   };
-  // Nothing that is thrown on a thread is caught elsewhere.
-  const auto guarded = [&](std::size_t task) {
-    Status done;
-    try {
-      done = do_task(task);
-    } catch (const std::bad_alloc&) {
-      done = Status(Code::out_of_memory, "no memory is left for its chunks");
-    }
+  const auto say_where = [&](std::size_t task) {
+    const Status done = local_part([&] { return do_task(task); });
     if (done.code() != Code::out_of_memory) return done;
     const std::uint64_t place = task < tasks.size()
                                     ? tasks[task].front().place
@@ -335,7 +329,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     return done.within("dataset \"" + targets_[line_.chunk_at(place).dataset].like.path + "\"");
   };
   const auto do_all = [&] {
-    return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, guarded);
+    return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, say_where);
   };
   // Tasks may wait for a write that waits for its claim.
   return serve_while(tail_, do_all);

@@ -93,7 +93,8 @@ Status local_part(Work&& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "no memory is left");
+    // A text so short needs no memory itself.
+    return Status(Code::out_of_memory, "no memory left");
   } catch (const std::length_error&) {  // More than any memory has.
     return Status(Code::out_of_memory, "no memory has room for it");
   } catch (const std::exception& unexpected) {

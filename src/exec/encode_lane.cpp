@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <thread>
@@ -408,20 +407,27 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
     budget_.give_back(chunk.budget_bytes);
     return;
   }
-  Status done;
-  try {
-    done = encode_and_hand_on(chunk, lane_number);
-  } catch (const std::exception& thrown) {
-    const FieldPlan& plan = plans_[chunk.job->field];
-    done = Status(Code::codec_failed, "field \"" + plan.path + "\": codec " +
-                                          std::string(plan.codec->name()) +
-                                          " threw: " + thrown.what());
-  }
+  Status done = local_part([&] { return encode_or_say(chunk, lane_number); });
   if (done.ok()) return;
   budget_.give_back(chunk.budget_bytes);
   const std::scoped_lock lock(mutex_);
-  if (status_.ok()) status_ = done;
+  if (status_.ok()) status_ = std::move(done);
   tail_.raise_failure();
+}
+
+/// What is thrown becomes a failure that names the field.
+Status EncodeLane::encode_or_say(StagedChunk& chunk, std::int32_t lane_number) {
+  bool returned = false;
+  const Status done = local_part([&] {
+    Status encoded = encode_and_hand_on(chunk, lane_number);
+    returned = true;
+    return encoded;
+  });
+  if (done.ok() || returned) return done;
+  const FieldPlan& plan = plans_[chunk.job->field];
+  const std::string where = "field \"" + plan.path + "\": codec " + std::string(plan.codec->name());
+  if (done.code() == Code::out_of_memory) return done.within(where);
+  return Status(Code::codec_failed, where + " threw: " + done.message());
 }
 
 Status EncodeLane::encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number) {
@@ -457,7 +463,8 @@ void EncodeLane::hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOu
                    outcome.encoded.filter_mask};
   encoded.job = chunk.job;
   encoded.budget_bytes = std::min<std::uint64_t>(encoded.bytes.n_bytes(), chunk.budget_bytes);
-  budget_.give_back(std::exchange(chunk.budget_bytes, 0) - encoded.budget_bytes);
+  budget_.give_back(chunk.budget_bytes - encoded.budget_bytes);
+  chunk.budget_bytes = encoded.budget_bytes;
   {
     const std::scoped_lock lock(mutex_);
     FieldTally& tally = tallies_[chunk.job->field];
@@ -470,6 +477,7 @@ void EncodeLane::hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOu
   }
   tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() * plan.element_bytes());
   encoded_(std::move(encoded));
+  chunk.budget_bytes = 0;  // It is the next one's.
 }
 
 void EncodeLane::record(const StagedChunk& chunk, std::int32_t lane_number, double start_s,

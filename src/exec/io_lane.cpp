@@ -2,8 +2,10 @@
 
 #include "exec/io_lane.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <new>
 
 #include "exec/thread_team.hpp"
 
@@ -12,6 +14,18 @@ namespace {
 
 constexpr auto kSharedNap = std::chrono::milliseconds(1);    // for gifts of other processes
 constexpr auto kRegardNap = std::chrono::microseconds(500);  // an obstacle that ends unmarked
+
+/// Room for so many values without any more memory. @returns whether there was memory for them.
+template <class T>
+bool try_reserve(std::vector<T>& values, std::size_t n) {
+  if (n <= values.capacity()) return true;
+  try {
+    values.reserve(std::max(n, 2 * values.capacity()));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 }  // namespace
 
@@ -29,6 +43,7 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const Fie
       activity_(std::move(activity)),
       threads_(threads),
       has_thread_(threads.start_helpers() > 0) {
+  batch_.reserve(1);
   const std::scoped_lock lock(mutex_);
   if (expects_gifts()) wake();
 }
@@ -42,17 +57,46 @@ void IoLane::wake() {
 }
 
 void IoLane::push(EncodedChunk chunk) {
+  const Status queued = local_part([&] { return queue(chunk); });
+  if (queued.ok()) {
+    wake_.notify_one();
+    if (!has_thread_) write_waiting();
+    return;
+  }
+  budget_.give_back(chunk.budget_bytes);
   {
     const std::scoped_lock lock(mutex_);
-    wake();  // Before the chunk is there: without memory for the call it is nobody's.
-    auto place = waiting_.end();
-    while (place != waiting_.begin() && std::prev(place)->write_position > chunk.write_position) {
-      --place;
-    }
-    waiting_.insert(place, std::move(chunk));
+    fail(queued);
   }
-  wake_.notify_one();
-  if (!has_thread_) write_waiting();
+  activity_();
+}
+
+/// Without memory the chunk stays the caller's, and the step is to fail.
+Status IoLane::queue(EncodedChunk& chunk) {
+  const std::scoped_lock lock(mutex_);
+  auto place = waiting_.end();
+  while (place != waiting_.begin() && std::prev(place)->write_position > chunk.write_position) {
+    --place;
+  }
+  const Status queued = local_part([&] {
+    wake();  // Before the chunk is there: without memory for the call it is nobody's.
+    waiting_.insert(place, std::move(chunk));
+    return Status();
+  });
+  return queued.ok() ? queued : no_memory_for(chunk);
+}
+
+/// Under the lock. Only the first is kept.
+void IoLane::fail(Status failure) {
+  if (!status_.ok()) return;
+  status_ = std::move(failure);
+  tail_.raise_failure();
+}
+
+Status IoLane::no_memory_for(const EncodedChunk& chunk) const {
+  const Status failure(Code::out_of_memory, "no memory left");
+  if (chunk.job == nullptr) return failure.within("\"" + storage_.path() + "\"");
+  return failure.within("field \"" + plans_[chunk.chunk.field].path + "\"");
 }
 
 void IoLane::hurry() {
@@ -81,52 +125,50 @@ Status IoLane::status() const {
 }
 
 void IoLane::run() {
-  while (true) {
-    std::vector<EncodedChunk> batch = take_batch();
-    if (batch.empty()) return;
-    write_or_drop(batch);
-  }
+  while (take_batch()) write_or_drop();
 }
 
 /// In place of the thread. Who finds another one writing leaves it to that.
 void IoLane::write_waiting() {
   while (true) {
-    std::vector<EncodedChunk> batch;
     {
       const std::scoped_lock lock(mutex_);
       if (writing_ || waiting_.empty()) return;
-      batch = take_from(0, unlimited_outlook());
+      take_from(0, unlimited_outlook());
     }
-    write_or_drop(batch);
+    write_or_drop();
   }
 }
 
-void IoLane::write_or_drop(std::vector<EncodedChunk>& batch) {
-  Status written = status();
-  if (written.ok() && !tail_.failure_raised()) written = write_batch(batch);
-  for (EncodedChunk& chunk : batch) {
+void IoLane::write_or_drop() {
+  Status written = local_part([this] { return write_taken(); });
+  for (EncodedChunk& chunk : batch_) {
     if (chunk.is_values) budget_.keep(std::move(chunk.bytes));
     chunk.bytes = Buffer();
     budget_.give_back(chunk.budget_bytes);
   }
   if (written.ok() && settings_.sync_behind && unsynced_ &&
       written_.size() + n_given_ == settings_.n_chunks) {
-    written = sync();
+    written = local_part([this] { return sync(); });
   }
   {
     const std::scoped_lock lock(mutex_);
     writing_ = false;
-    if (status_.ok() && !written.ok()) {
-      status_ = written;
-      tail_.raise_failure();
-    }
+    if (!written.ok()) fail(std::move(written));
   }
   activity_();
 }
 
-/// Take chunks that can be one write, as soon as the application leaves time for it; none once
-/// nothing waits, and so the thread is about to rest.
-std::vector<EncodedChunk> IoLane::take_batch() {
+/// What was taken, unless the step has failed.
+Status IoLane::write_taken() {
+  if (tail_.failure_raised() || !status().ok()) return Status();
+  const Status written = local_part([this] { return write_batch(); });
+  return written.code() == Code::out_of_memory ? no_memory_for(batch_.front()) : written;
+}
+
+/// Take chunks that can be one write, as soon as the application leaves time for it. @returns
+/// whether there are any: not once nothing waits, and so the thread is about to rest.
+bool IoLane::take_batch() {
   std::unique_lock lock(mutex_);
   const auto something = [this] { return !waiting_.empty() || finishing_; };
   LaneOutlook outlook;
@@ -139,34 +181,35 @@ std::vector<EncodedChunk> IoLane::take_batch() {
     if (waiting_.empty()) {
       at_work_ = false;
       rested_.notify_all();
-      return {};
+      return false;
     }
     first = pick(outlook);
     if (first) break;
     wake_.wait_for(lock, kRegardNap);
   }
-  return take_from(*first, outlook);
+  take_from(*first, outlook);
+  return true;
 }
 
 /// The chunk at this position, and those behind it that can be written together with it. Under the
 /// lock.
-std::vector<EncodedChunk> IoLane::take_from(std::size_t first, const LaneOutlook& outlook) {
-  std::vector<EncodedChunk> batch;
+void IoLane::take_from(std::size_t first, const LaneOutlook& outlook) {
+  batch_.clear();
   std::uint64_t n_bytes = 0;
   auto next = waiting_.begin() + static_cast<std::ptrdiff_t>(first);
   while (next != waiting_.end()) {
     const std::uint64_t with_next = n_bytes + next->data().size();
-    if (!batch.empty() &&
-        (!joins(batch.back(), *next, n_bytes) ||
+    if (!batch_.empty() &&
+        (!joins(batch_.back(), *next, n_bytes) ||
          outlook.now_s + settings_.regard.seconds(with_next) > outlook.free_until_s)) {
       break;
     }
+    if (!try_reserve(batch_, batch_.size() + 1)) break;  // There is always room for one.
     n_bytes = with_next;
-    batch.push_back(std::move(*next));
+    batch_.push_back(std::move(*next));
     next = waiting_.erase(next);
   }
   writing_ = true;
-  return batch;
 }
 
 /// Write something that another rank has given to this one, if there is anything and the
@@ -200,7 +243,7 @@ void IoLane::write_task(const SharedWrites::Task& task) {
     settings_.shared->settle(task, SharedWrites::Outcome::dropped);
     return;
   }
-  const Status written = write_foreign(task.address, task.bytes);
+  const Status written = local_part([&] { return write_foreign(task.address, task.bytes); });
   settings_.shared->settle(
       task, written.ok() ? SharedWrites::Outcome::written : SharedWrites::Outcome::failed, written);
 }
@@ -232,16 +275,15 @@ bool IoLane::regards_application() const {
 }
 
 /// The waiting chunk to write first; nothing while the application is in the way.
-std::optional<std::size_t> IoLane::pick(LaneOutlook& outlook) const {
+std::optional<std::size_t> IoLane::pick(LaneOutlook& outlook) {
   outlook = unlimited_outlook();
-  if (!regards_application()) return 0;
+  if (!regards_application() || !try_reserve(lengths_s_, waiting_.size())) return 0;
   outlook = settings_.regard.outlook();
-  std::vector<double> lengths_s;
-  lengths_s.reserve(waiting_.size());
+  lengths_s_.clear();
   for (const EncodedChunk& chunk : waiting_) {
-    lengths_s.push_back(settings_.regard.seconds(chunk.data().size()));
+    lengths_s_.push_back(settings_.regard.seconds(chunk.data().size()));
   }
-  return pick_operation(lengths_s, outlook);
+  return pick_operation(lengths_s_, outlook);
 }
 
 /// Whether `next` can be written together with a batch of `batch_bytes` that ends in `last`.
@@ -265,12 +307,12 @@ bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
 
 /// Where a batch of the arena goes. A chunk that does not fit has nobody with it (joins()): it goes
 /// where another overflow has left room, or else opens a run for itself and all that is to come.
-std::uint64_t IoLane::arena_address(std::span<const EncodedChunk> batch, std::uint64_t n_bytes) {
-  for (const EncodedChunk& chunk : batch) {
+std::uint64_t IoLane::arena_address(std::uint64_t n_bytes) {
+  for (const EncodedChunk& chunk : batch_) {
     placer_->count_arena_chunk(*chunk.job, chunk.chunk.encoded_bytes);
   }
   if (!placer_->arena_holds(n_bytes)) {
-    const std::size_t field = batch.front().chunk.field;
+    const std::size_t field = batch_.front().chunk.field;
     const std::optional<std::uint64_t> freed = placer_->place_overflow(field, n_bytes);
     if (freed) return *freed;
     const std::uint64_t run_bytes = n_bytes + placer_->arena_bytes_to_come();
@@ -280,13 +322,12 @@ std::uint64_t IoLane::arena_address(std::span<const EncodedChunk> batch, std::ui
 }
 
 /// One run for the whole batch, at the tail or in the arena; its chunks are packed.
-void IoLane::place_batch(std::vector<EncodedChunk>& batch) {
+void IoLane::place_batch() {
   std::uint64_t n_bytes = 0;
-  for (const EncodedChunk& chunk : batch) n_bytes += chunk.chunk.encoded_bytes;
-  std::uint64_t address = batch.front().address_from == AddressFrom::arena
-                              ? arena_address(batch, n_bytes)
-                              : claim(n_bytes);
-  for (EncodedChunk& chunk : batch) {
+  for (const EncodedChunk& chunk : batch_) n_bytes += chunk.chunk.encoded_bytes;
+  std::uint64_t address =
+      batch_.front().address_from == AddressFrom::arena ? arena_address(n_bytes) : claim(n_bytes);
+  for (EncodedChunk& chunk : batch_) {
     chunk.chunk.address = address;
     address += chunk.chunk.encoded_bytes;
   }
@@ -300,30 +341,30 @@ std::uint64_t IoLane::claim(std::uint64_t n_bytes) {
   return (base + slack) / settings_.alignment_bytes * settings_.alignment_bytes;
 }
 
-Status IoLane::write_batch(std::vector<EncodedChunk>& batch) {
-  if (batch.front().address_from != AddressFrom::place) place_batch(batch);
+Status IoLane::write_batch() {
+  if (batch_.front().address_from != AddressFrom::place) place_batch();
   if (tail_.failure_raised()) return Status();  // and so there may be no place
   std::vector<std::span<const std::byte>> pieces;
   std::uint64_t n_bytes = 0;
-  for (const EncodedChunk& chunk : batch) {
+  for (const EncodedChunk& chunk : batch_) {
     pieces.push_back(chunk.data());
     n_bytes += chunk.data().size();
   }
-  if (passes_on()) return pass_on(batch, pieces);
+  if (passes_on()) return pass_on(pieces);
   const double start_s = clock_.now_s();
-  TAILRACE_TRY(storage_.write_pieces_at(batch.front().chunk.address, pieces));
+  TAILRACE_TRY(storage_.write_pieces_at(batch_.front().chunk.address, pieces));
   const double end_s = clock_.now_s();
   busy_.add(start_s, end_s);
   ++n_writes_;
   unsynced_ = true;
-  for (const EncodedChunk& chunk : batch) written_.push_back(chunk.chunk);
+  for (const EncodedChunk& chunk : batch_) written_.push_back(chunk.chunk);
   if (trace_ != nullptr) {
-    const bool single = batch.size() == 1;
-    const FieldPlan& plan = plans_[batch.front().chunk.field];
+    const bool single = batch_.size() == 1;
+    const FieldPlan& plan = plans_[batch_.front().chunk.field];
     trace_->add({TraceEvent::Kind::write, settings_.rank, io_lane_number,
                  single ? static_cast<std::int32_t>(plan.field_index) : -1,
-                 single ? static_cast<std::int64_t>(batch.front().chunk.chunk_index) : -1, start_s,
-                 end_s, n_bytes, batch.front().chunk.address});
+                 single ? static_cast<std::int64_t>(batch_.front().chunk.chunk_index) : -1, start_s,
+                 end_s, n_bytes, batch_.front().chunk.address});
   }
   return Status();
 }
@@ -342,18 +383,17 @@ bool IoLane::writes_for_node() const {
 }
 
 /// Let the node's writer do it. Invariant 1: it has, when the chunks are listed.
-Status IoLane::pass_on(std::span<const EncodedChunk> batch,
-                       std::span<const std::span<const std::byte>> pieces) {
+Status IoLane::pass_on(std::span<const std::span<const std::byte>> pieces) {
   const SharedWrites::Receipt receipt = settings_.shared->write_by(
-      settings_.node_writer, batch.front().chunk.address, pieces,
+      settings_.node_writer, batch_.front().chunk.address, pieces,
       [this](std::uint64_t address, std::span<const std::byte> bytes) {
         return write_foreign(address, bytes);
       },
       [this] { return tail_.failure_raised(); });
   if (receipt.outcome == SharedWrites::Outcome::failed) return receipt.status;
   if (receipt.outcome == SharedWrites::Outcome::dropped) return Status();  // The step has failed.
-  for (const EncodedChunk& chunk : batch) written_.push_back(chunk.chunk);
-  if (receipt.writer == settings_.node_writer) n_passed_on_ += batch.size();
+  for (const EncodedChunk& chunk : batch_) written_.push_back(chunk.chunk);
+  if (receipt.writer == settings_.node_writer) n_passed_on_ += batch_.size();
   return Status();
 }
 

@@ -24,6 +24,7 @@
 //
 // Invariant 1: bytes are in the file before their chunk appears in written().
 // Invariant 2: after the first failed write nothing more is written; memory is still given back.
+// Invariant 3: the thread needs no memory to take a chunk, write or drop it and go to rest.
 
 #pragma once
 
@@ -108,7 +109,7 @@ class IoLane {
          const LaneClock& clock, Trace* trace, std::function<void()> activity);
   ~IoLane();
 
-  /// Hand a chunk over. Thread-safe.
+  /// Hand a chunk over. Thread-safe. Does not throw: without memory the step has failed.
   void push(EncodedChunk chunk);
   /// The application's needs have changed: look again.
   void look_again() { wake_.notify_one(); }
@@ -146,25 +147,28 @@ class IoLane {
 
  private:
   void wake();
+  Status queue(EncodedChunk& chunk);
+  void fail(Status failure);
+  Status no_memory_for(const EncodedChunk& chunk) const;
   void run();
   void write_waiting();
-  void write_or_drop(std::vector<EncodedChunk>& batch);
-  std::vector<EncodedChunk> take_batch();
-  std::vector<EncodedChunk> take_from(std::size_t first, const LaneOutlook& outlook);
-  std::optional<std::size_t> pick(LaneOutlook& outlook) const;
+  void write_or_drop();
+  Status write_taken();
+  bool take_batch();
+  void take_from(std::size_t first, const LaneOutlook& outlook);
+  std::optional<std::size_t> pick(LaneOutlook& outlook);
   bool write_for_others(std::unique_lock<std::mutex>& lock);
   void write_task(const SharedWrites::Task& task);
   bool regards_application() const;
-  Status write_batch(std::vector<EncodedChunk>& batch);
+  Status write_batch();
   bool passes_on() const;
   bool writes_for_node() const;
   bool expects_gifts() const;
-  Status pass_on(std::span<const EncodedChunk> batch,
-                 std::span<const std::span<const std::byte>> pieces);
+  Status pass_on(std::span<const std::span<const std::byte>> pieces);
   Status sync();
   bool joins(const EncodedChunk& last, const EncodedChunk& next, std::uint64_t batch_bytes) const;
-  std::uint64_t arena_address(std::span<const EncodedChunk> batch, std::uint64_t n_bytes);
-  void place_batch(std::vector<EncodedChunk>& batch);
+  std::uint64_t arena_address(std::uint64_t n_bytes);
+  void place_batch();
 
   Storage& storage_;
   Tail& tail_;
@@ -186,6 +190,8 @@ class IoLane {
   bool finishing_ = false;
   Status status_;
 
+  std::vector<EncodedChunk> batch_;  ///< Being written; whoever set writing_ has it.
+  std::vector<double> lengths_s_;    ///< Of the chunks that wait, for pick().
   std::vector<WrittenChunk> written_;
   BusyIntervals busy_;
   BusyIntervals claiming_;

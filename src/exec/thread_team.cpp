@@ -68,7 +68,7 @@ bool ThreadTeam::start() {
 
 void ThreadTeam::Shared::work(Loop& loop, std::size_t lane) {
   for (std::size_t i = loop.next++; i < loop.n_tasks; i = loop.next++) {
-    Status failure = (*loop.task)(i, lane);
+    Status failure = local_part([&] { return (*loop.task)(i, lane); });
     if (failure.ok()) continue;
     const std::scoped_lock lock(mutex);
     if (loop.failure.ok()) loop.failure = std::move(failure);
@@ -80,7 +80,9 @@ Status ThreadTeam::run(std::size_t n_tasks, std::uint64_t n_lanes,
                        const std::function<Status(std::size_t, std::size_t)>& task) {
   const std::uint64_t n_wanted = std::min<std::uint64_t>({n_lanes, n_threads_, n_tasks});
   if (n_wanted <= 1 || !start()) {
-    for (std::size_t i = 0; i < n_tasks; ++i) TAILRACE_TRY(task(i, 0));
+    for (std::size_t i = 0; i < n_tasks; ++i) {
+      TAILRACE_TRY(local_part([&] { return task(i, 0); }));
+    }
     return Status();
   }
   Loop loop;
@@ -178,15 +180,17 @@ Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
   Status first_failure;
   const auto work = [&] {
     for (std::size_t i = next++; i < n_tasks; i = next++) {
-      const Status done = task(i);
+      Status done = local_part([&] { return task(i); });
       if (done.ok()) continue;
       const std::scoped_lock lock(mutex);
-      if (first_failure.ok()) first_failure = done;
+      if (first_failure.ok()) first_failure = std::move(done);
       next = n_tasks;
     }
   };
+  const std::uint64_t n_wanted = std::min<std::uint64_t>(n_threads, n_tasks);
   std::vector<std::thread> helpers;
-  for (std::uint64_t t = 1; t < std::min<std::uint64_t>(n_threads, n_tasks); ++t) {
+  helpers.reserve(n_wanted);
+  for (std::uint64_t t = 1; t < n_wanted; ++t) {
     std::thread helper = start_thread(work);
     if (!helper.joinable()) break;
     helpers.push_back(std::move(helper));
@@ -202,7 +206,7 @@ Status serve_while(Tail& tail, const std::function<Status()>& work) {
   Status worked;
   std::atomic<bool> done{false};
   std::thread worker = start_thread([&] {
-    worked = work();
+    worked = local_part(work);
     done = true;
   });
   if (!worker.joinable()) return Status(Code::out_of_memory, "the system refuses a thread");

@@ -5,6 +5,10 @@
 // helpers sleep between loops. A loop comes first; what was posted is done when no loop needs the
 // helpers. Threads are started by the first call that has use for them.
 //
+// Nothing catches what is thrown on a thread of ours but the thread itself, and the job would end:
+// a loop's task that throws has failed with that text (local_part), and a posted task must not
+// throw.
+//
 // A process that fork() has made has none of its parent's threads: there a team does all by the
 // calling thread, and its end waits for nobody.
 
@@ -18,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -39,6 +44,8 @@ std::thread start_thread(Work&& work) {
   try {
     return std::thread(std::forward<Work>(work));
   } catch (const std::system_error&) {
+    return std::thread();
+  } catch (const std::bad_alloc&) {
     return std::thread();
   }
 }
@@ -70,8 +77,8 @@ class ThreadTeam {
   /// threads apart. One loop at a time. Tasks make no MPI calls. @returns the first failure.
   Status run(std::size_t n_tasks, std::uint64_t n_lanes,
              const std::function<Status(std::size_t, std::size_t)>& task);
-  /// Have a helper do this some time. Without helpers (n_threads 1) it is dropped. From any thread
-  /// after start_helpers(). @returns whether it will be done.
+  /// Have a helper do this some time; it does not throw. Without helpers (n_threads 1) it is
+  /// dropped. From any thread after start_helpers(). @returns whether it will be done.
   bool post(std::function<void()> task);
   /// Wait until all that was posted is done, and gone.
   void finish_posted();

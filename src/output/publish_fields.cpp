@@ -88,9 +88,8 @@ void sort_by_index(ChunksByPlan& by_plan) {
   }
 }
 
-/// Rank 0's part, from all ranks' messages to its answer.
-Bytes publish_at_root(const Comm& comm, std::vector<Bytes> messages, StepEnd& end,
-                      const std::function<Status(GatheredChunks&&)>& publish) {
+/// What the ranks have written, where all are well; else the first failure.
+Result<GatheredChunks> take_messages(std::vector<Bytes>& messages, StepEnd& end) {
   GatheredChunks chunks(end.n_plans);
   Status done;
   for (std::size_t r = 0; r < messages.size(); ++r) {
@@ -106,8 +105,18 @@ Bytes publish_at_root(const Comm& comm, std::vector<Bytes> messages, StepEnd& en
     const std::size_t first_byte = messages[r].size() - reader.rest().size();
     chunks.add(std::move(messages[r]), first_byte);
   }
-  end.published = done.ok();
-  if (done.ok()) done = comm.named(publish(std::move(chunks)));
+  if (!done.ok()) return done;
+  return chunks;
+}
+
+/// Rank 0's part, from all ranks' messages to its answer.
+Bytes publish_at_root(const Comm& comm, std::vector<Bytes> messages, StepEnd& end,
+                      const std::function<Status(GatheredChunks&&)>& publish) {
+  const Status done = local_part([&]() -> Status {
+    TAILRACE_TAKE(GatheredChunks chunks, take_messages(messages, end));
+    end.published = true;  // or half, which is as bad
+    return comm.named(local_part([&] { return publish(std::move(chunks)); }));
+  });
   ByteWriter answer;
   answer.add(end.published);
   answer.add_status(done);
@@ -145,10 +154,16 @@ ChunksByPlan gather_written(Comm& comm, const std::vector<WrittenChunk>& mine,
 Status publish_together(Comm& comm, StepEnd& end,
                         const std::function<Status(GatheredChunks&&)>& publish) {
   ByteWriter mine;
-  mine.add_status(comm.named(end.own));
-  if (end.own.ok()) {
+  const Status packed = local_part([&] {
+    mine.add_status(comm.named(end.own));
+    if (!end.own.ok()) return Status();
     end.numbers.pack(mine);
     mine.add_bytes(std::as_bytes(end.written));
+    return Status();
+  });
+  if (!packed.ok()) {
+    mine = ByteWriter();
+    mine.add_status(packed);
   }
   std::vector<Bytes> messages = comm.gather(mine.bytes(), 0);
   Bytes answer;

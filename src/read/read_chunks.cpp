@@ -595,19 +595,18 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
   const ReadCache::Entry entry = cache_.begin(id, dataset.chunk_bytes);
   if (entry == nullptr) return;
   const bool posted = team_.post([this, &file, &dataset, job, id, entry] {
-    Buffer encoded(job.extent.encoded_bytes);
-    Status done;
-    if (!encoded.allocated()) done = Status(Code::out_of_memory, "no memory to work ahead");
-    {
-      const ReadStopwatch watch(counts_.fetch_ns);
-      if (done.ok()) done = file.bytes().read_at(job.extent.address, encoded.bytes());
-    }
-    ++counts_.n_reads;
-    counts_.fetched_bytes += encoded.n_bytes();
-    if (done.ok()) {
-      done = decode(dataset, job, std::as_const(encoded).bytes(),
+    const Status done = local_part([&]() -> Status {
+      Buffer encoded(job.extent.encoded_bytes);
+      if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to work ahead");
+      {
+        const ReadStopwatch watch(counts_.fetch_ns);
+        TAILRACE_TRY(file.bytes().read_at(job.extent.address, encoded.bytes()));
+      }
+      ++counts_.n_reads;
+      counts_.fetched_bytes += encoded.n_bytes();
+      return decode(dataset, job, std::as_const(encoded).bytes(),
                     {entry->values.data(), dataset.chunk_bytes});
-    }
+    });
     cache_.finish(id, entry, done);
   });
   if (!posted) cache_.finish(id, entry, Status(Code::internal, "nobody works ahead"));

@@ -61,6 +61,7 @@ class FileWriter final : public Writer {
 
  private:
   void share_within_node();
+  Result<StepReport> write_step();
   Result<StepReport> hand_over_step();
   Result<std::optional<StepReport>> complete_flight(const RankNumbers& along);
   void end_iteration(double now_s);

@@ -123,7 +123,16 @@ Result<StepReport> FileWriter::end_step() {
   if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   const FineTimers fine;
-  if (options_.mode != StepMode::sync) return hand_over_step();
+  try {
+    return options_.mode == StepMode::sync ? write_step() : hand_over_step();
+  } catch (...) {
+    forget_step(true);  // Its commit may be done: what was put must not be put again.
+    throw;
+  }
+}
+
+/// Mode sync.
+Result<StepReport> FileWriter::write_step() {
   Step step;
   step.start_s = clock_.now_s();
   StepOpening opening(*comm_, record_, last_puts_);

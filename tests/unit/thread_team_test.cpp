@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -47,6 +49,25 @@ TEST(ThreadTeam, AFailureEndsTheLoop) {
     });
     EXPECT_EQ(run.code(), Code::corrupt);
     EXPECT_LT(n_done, 100000U);
+  }
+}
+
+/// What a task throws is its failure: nothing else on its thread would catch it.
+TEST(ThreadTeam, ATaskThatThrowsHasFailed) {
+  for (const std::uint64_t n_threads : {1U, 3U}) {
+    ThreadTeam team(n_threads);
+    const auto throws = [](std::size_t i) {
+      if (i == 10) throw std::bad_alloc();
+      if (i == 20) throw std::runtime_error("twenty");
+      return Status();
+    };
+    const auto in_team = [&](std::size_t i, std::size_t) { return throws(i); };
+    EXPECT_EQ(team.run(15, n_threads, in_team).code(), Code::out_of_memory);
+    EXPECT_EQ(run_on_threads(15, n_threads, throws).code(), Code::out_of_memory);
+    const Status other =
+        run_on_threads(30, n_threads, [&](std::size_t i) { return throws(i + 11); });
+    EXPECT_EQ(other.code(), Code::internal);
+    EXPECT_EQ(other.message(), "twenty");
   }
 }
 

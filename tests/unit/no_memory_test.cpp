@@ -1,0 +1,217 @@
+// The k-th request for memory is refused, for every k: a failure that says so, on whichever thread
+// it was, and nothing that ends the program or keeps somebody waiting.
+//
+// The program's operator new is this file's. Sanitizers have their own, which stays.
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "concat/concat_write.hpp"
+#include "container_support.hpp"
+#include "core/option_table.hpp"
+#include "engine_support.hpp"
+#include "exec/comm_factory.hpp"
+#include "exec/thread_team.hpp"
+#include "write/write.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TAILRACE_TEST_REFUSES 0
+#else
+#define TAILRACE_TEST_REFUSES 1
+#endif
+
+namespace tailrace::test {
+namespace {
+
+/// Requests until one is refused; below 0: none is.
+std::atomic<long> requests_left{-1};
+std::atomic<bool> refused{false};
+
+bool refuses_now() {
+  if (requests_left.load(std::memory_order_relaxed) < 0) return false;
+  if (requests_left.fetch_sub(1) != 0) return false;
+  refused = true;
+  return true;
+}
+
+}  // namespace
+}  // namespace tailrace::test
+
+#if TAILRACE_TEST_REFUSES
+void* operator new(std::size_t n_bytes) {
+  if (tailrace::test::refuses_now()) throw std::bad_alloc();
+  void* const memory = std::malloc(n_bytes > 0 ? n_bytes : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
+
+namespace tailrace::test {
+namespace {
+
+/// Do `work` with its k-th request refused, for k = 0, 1, ... until it has no more.
+/// @returns how often it failed.
+int refuse_each(const std::function<Status()>& work) {
+  int n_failed = 0;
+  for (int k = 0; k < 20000; ++k) {
+    refused = false;
+    requests_left = k;
+    const Status done = local_part(work);
+    requests_left = -1;
+    if (!refused) {
+      EXPECT_TRUE(done.ok()) << text_of(done);
+      return n_failed;
+    }
+    if (done.ok()) continue;  // It could do without.
+    ++n_failed;
+    EXPECT_EQ(done.code(), Code::out_of_memory) << k << ": " << text_of(done);
+  }
+  ADD_FAILURE() << "it never ends";
+  return n_failed;
+}
+
+TEST(NoMemory, LoopsOfThreads) {
+  if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
+  const auto task = [](std::size_t i) {
+    const std::vector<std::size_t> some(i + 1, i);
+    return some.back() == i ? Status() : Status(Code::internal, "another value");
+  };
+  ThreadTeam team(3);
+  EXPECT_GT(refuse_each([&] {
+              return team.run(20, 3, [&](std::size_t i, std::size_t) { return task(i); });
+            }),
+            0);
+  EXPECT_GT(refuse_each([&] { return run_on_threads(20, 3, task); }), 0);
+}
+
+/// Two threads push while the lane writes: whoever lacks memory, the round says so.
+TEST(NoMemory, TheWritingThread) {
+  if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
+  const TestFolder folder;
+  const std::unique_ptr<Comm> comm = make_self_comm();
+  for (const bool dedup : {false, true}) {
+    const auto write_some = [&]() -> Status {
+      std::filesystem::remove(folder / "out");
+      TAILRACE_TAKE(const auto storage, open_posix_storage(folder / "out", true, false));
+      TAILRACE_TAKE(const auto tail, comm->create_tail(0));
+      ConcatWriteLane::Settings settings;
+      settings.write_buffer_bytes = 100;  // so that the pushing threads have to wait
+      settings.dedup = dedup;
+      ConcatWriteLane lane(*storage, *tail, settings);
+      const Status pushed = run_on_threads(2, 2, [&](std::size_t thread) {
+        for (std::uint64_t i = 0; i < 40; ++i) {
+          Buffer bytes(20 + i);
+          std::memset(bytes.data(), static_cast<int>(i), bytes.n_bytes());
+          lane.push({2 * i + thread, 0, std::nullopt, std::move(bytes)});
+        }
+        return Status();
+      });
+      const Status written = lane.finish_round(*comm);
+      return pushed.ok() ? written : pushed;
+    };
+    EXPECT_GT(refuse_each(write_some), 0);
+  }
+}
+
+/// What a file of two steps must be, the first of which may have lacked memory: either step whole
+/// or absent, and what was said to be written there. Rank 0's metadata, half made, ends the file.
+class TwoSteps {
+ public:
+  explicit TwoSteps(const std::string& more) {
+    const std::string options = "replace=on,fsync=off,threads=2,chunk=20x15,codec=deflate," + more;
+    EXPECT_TRUE(apply_file_options(options, options_).ok());
+  }
+
+  /// @returns the first step's end.
+  Status write(int k) {
+    auto writer = Writer::create(make_self_comm(), path_, options_);
+    EXPECT_TRUE(writer.ok()) << k;
+    const Status first = write_step(**writer, "/a", k);
+    const Status second = write_step(**writer, "/b", -1);
+    const bool broken = !second.ok();
+    if (broken) {
+      EXPECT_NE(second.message().find("last commit"), std::string::npos) << text_of(second);
+      EXPECT_FALSE(first.ok()) << k;
+    }
+    EXPECT_EQ((*writer)->close().ok(), !broken) << k;
+    writer = Status(Code::internal, "gone");
+    EXPECT_EQ(holds("/b"), !broken) << k;
+    EXPECT_TRUE(holds("/a") || !first.ok()) << k;
+    EXPECT_EQ(::H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0) << k;
+    n_broken += broken ? 1 : 0;
+    std::filesystem::remove(path_);
+    return first;
+  }
+
+  int n_broken = 0;
+
+ private:
+  Status write_step(Writer& writer, const std::string& name, int k) {
+    const auto index = writer.define_field({name, DType::f32, shape_, options_.field_defaults});
+    if (!index.ok()) return index.status();
+    TAILRACE_TRY(writer.put(*index, whole_box(shape_), values_.data()));
+    requests_left = k;
+    const Status ended = local_part([&] {
+      TAILRACE_TRY(writer.end_step().status());
+      return writer.wait().status();
+    });
+    requests_left = -1;
+    return ended;
+  }
+
+  /// The field is there, whole; otherwise it must be absent.
+  bool holds(const std::string& name) {
+    if (!std::filesystem::exists(path_)) return false;
+    const std::vector<std::byte> found = read_field(path_, name);
+    EXPECT_TRUE(found.empty() || found == values_) << name;
+    return !found.empty();
+  }
+
+  const TestFolder folder_;
+  const std::string path_ = folder_ / "out.h5";
+  const Shape shape_ = {40, 30};
+  const std::vector<std::byte> values_ = values_of(shape_, whole_box(shape_), DType::f32);
+  FileOptions options_;
+};
+
+class NoMemoryInAStep : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NoMemoryInAStep, OfOneRank) {
+  if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
+  TwoSteps steps(GetParam());
+  int n_failed = 0;
+  for (int k = 0; k < 20000; ++k) {
+    refused = false;
+    const Status first = steps.write(k);
+    if (!refused) break;
+    if (first.ok()) continue;  // It could do without.
+    ++n_failed;
+  }
+  EXPECT_FALSE(refused);
+  EXPECT_GT(n_failed, 20);
+  EXPECT_GT(steps.n_broken, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, NoMemoryInAStep,
+                         ::testing::Values("mode=sync", "mode=async", "mode=in_situ,threads=1",
+                                           "layout=predictive", "journal=on"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase_if(name, [](char c) { return std::isalnum(c) == 0; });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tailrace::test
