@@ -154,14 +154,15 @@ Status ChunkReader::decode(const ReadDataset& dataset, const StoredChunk& job,
 }
 
 std::uint64_t ChunkReader::n_lanes_for(const ReadDataset& dataset,
-                                       std::span<const StoredChunk> jobs) const {
+                                       std::span<const StoredChunk> jobs,
+                                       std::uint64_t work_bytes) const {
   std::uint64_t encoded_max = 0;
   for (const StoredChunk& job : jobs) {
     encoded_max = std::max(encoded_max, job.extent.encoded_bytes);
   }
   // The chunk, and as much again in each of the codec's two scratch blocks.
   const std::uint64_t lane_bytes = encoded_max + 3 * dataset.chunk_bytes;
-  const std::uint64_t by_memory = work_bytes_ / std::max<std::uint64_t>(lane_bytes, 1);
+  const std::uint64_t by_memory = work_bytes / std::max<std::uint64_t>(lane_bytes, 1);
   const std::uint64_t by_work = jobs.size() * dataset.chunk_bytes / lane_bytes_min;
   return std::clamp<std::uint64_t>(std::min(by_memory, by_work), 1, team_.n_threads());
 }
@@ -193,7 +194,8 @@ Status ChunkReader::fetch_group(StoredFile& file, const ReadDataset& dataset,
 }
 
 Status ChunkReader::for_each_fetched(StoredFile& file, ReadDataset& dataset,
-                                     std::span<StoredChunk> jobs, const Work& work) {
+                                     std::span<StoredChunk> jobs, std::uint64_t work_bytes,
+                                     const Work& work) {
   if (jobs.empty()) return Status();
   const auto filtered = [&](const StoredChunk& job) { return !dataset.is_raw(job); };
   if (std::any_of(jobs.begin(), jobs.end(), filtered)) {
@@ -205,10 +207,10 @@ Status ChunkReader::for_each_fetched(StoredFile& file, ReadDataset& dataset,
   });
   std::uint64_t n_encoded = 0;
   for (const StoredChunk& job : jobs) n_encoded += job.extent.encoded_bytes;
-  const std::uint64_t n_lanes = n_lanes_for(dataset, jobs);
+  const std::uint64_t n_lanes = n_lanes_for(dataset, jobs, work_bytes);
   // Several groups a thread, so that all end at about the same time.
   const std::uint64_t limit = std::min(
-      {options_.read_bytes, work_bytes_ / (2 * n_lanes),
+      {options_.read_bytes, work_bytes / (2 * n_lanes),
        n_lanes == 1 ? UINT64_MAX : std::max<std::uint64_t>(n_encoded / (4 * n_lanes), 65536)});
   std::vector<Group> groups;
   std::uint64_t group_address = 0;
@@ -236,12 +238,16 @@ bool ChunkReader::uses_up(const Reading& reading, const SlabPart& part, const Bo
   return part.slab.count == inside.count && part.slab.dense();
 }
 
+std::uint64_t ChunkReader::work_bytes_for(const Reading& reading) {
+  return reading.keep_parts ? work_bytes_ : work_bytes_ + cache_.bytes_free();
+}
+
 Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
                                  std::span<const std::byte> encoded) {
   const ReadDataset& dataset = reading.dataset;
   const Box box = dataset.grid.full_box(job.chunk_index);
   const SlabPart part = part_within(reading.slab, box);
-  const bool keeps = reading.keep_whole || !uses_up(reading, part, box);
+  const bool keeps = reading.keep_whole || (reading.keep_parts && !uses_up(reading, part, box));
   const ChunkKey id{dataset.number, job.chunk_index};
   const ReadCache::Entry entry = keeps ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
@@ -347,15 +353,17 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   const Work finish = [&](Lane& lane, std::size_t i, std::span<const std::byte> encoded) {
     return finish_chunk(reading, lane, jobs[i], encoded);
   };
-  TAILRACE_TRY(for_each_fetched(reading.file, dataset, jobs, finish));
+  const std::uint64_t work_bytes = work_bytes_for(reading);
+  TAILRACE_TRY(for_each_fetched(reading.file, dataset, jobs, work_bytes, finish));
   TAILRACE_TRY(read_views(reading, viewed));
-  const std::uint64_t n_raw_lanes = raw_jobs.empty() ? 1 : n_lanes_for(dataset, raw_jobs);
+  const std::uint64_t n_raw_lanes =
+      raw_jobs.empty() ? 1 : n_lanes_for(dataset, raw_jobs, work_bytes);
   TAILRACE_TRY(team_.run(raw_jobs.size(), n_raw_lanes, [&](std::size_t i, std::size_t lane) {
     const Box box = dataset.grid.full_box(raw_jobs[i].chunk_index);
     return read_raw_part(reading, lanes_[lane], raw_jobs[i], part_within(reading.slab, box));
   }));
   TAILRACE_TRY(take_hits(reading, hits, jobs));
-  return for_each_fetched(reading.file, dataset, jobs, finish);
+  return for_each_fetched(reading.file, dataset, jobs, work_bytes, finish);
 }
 
 // --- Slabs with strides, from the coarse views that chunks begin with.
@@ -449,8 +457,8 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   }
   const Box box = view.grid.full_box(job.chunk_index);
   const SlabPart part = part_within(view.slab, box);
-  const bool keeps =
-      reading.keep_whole || part.slab.count != intersect(box, whole_box(view.grid.shape)).count;
+  const bool in_part = part.slab.count != intersect(box, whole_box(view.grid.shape)).count;
+  const bool keeps = reading.keep_whole || (reading.keep_parts && in_part);
   const ChunkKey id = view_key(dataset.number, job.chunk_index, view.level);
   const ReadCache::Entry entry = keeps ? cache_.begin(id, view.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
@@ -488,7 +496,8 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
     gather_part(part_within(view.slab, box), box, kept->values.data(), view.slab, reading.values,
                 dataset.element_bytes);
   }
-  return team_.run(jobs.size(), n_lanes_for(dataset, jobs), [&](std::size_t i, std::size_t lane) {
+  const std::uint64_t n_lanes = n_lanes_for(dataset, jobs, work_bytes_for(reading));
+  return team_.run(jobs.size(), n_lanes, [&](std::size_t i, std::size_t lane) {
     return read_view(reading, lanes_[lane], jobs[i]);
   });
 }
@@ -502,6 +511,8 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
       !options_.one_pass &&
       touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
       touched.n_chunks() * dataset.chunk_bytes <= cache_.bytes_max() / 2;
+  const std::uint64_t touched_bytes_each = view ? view->chunk_bytes : dataset.chunk_bytes;
+  reading.keep_parts = touched.n_chunks() * touched_bytes_each <= cache_.bytes_max();
   // One chunk keeps one thread busy: the others can work ahead meanwhile.
   const bool works_ahead = !left_out && !view;
   const bool ahead_first = touched.n_chunks() == 1 && works_ahead;
@@ -513,6 +524,7 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
     if (left_out) std::erase_if(batch, left_out);
     TAILRACE_TRY(read_batch(reading, batch));
   }
+  if (!reading.keep_parts) lanes_ = std::vector<Lane>(lanes_.size());  // more than their half
   if (!ahead_first && works_ahead) look_ahead(file, dataset, slab);
   return Status();
 }
@@ -527,7 +539,8 @@ Status ChunkReader::visit(
     return chunks[a].chunk_index < chunks[b].chunk_index;
   });
   return for_each_fetched(
-      file, dataset, jobs, [&](Lane& lane, std::size_t i, std::span<const std::byte> encoded) {
+      file, dataset, jobs, work_bytes_,
+      [&](Lane& lane, std::size_t i, std::span<const std::byte> encoded) {
         TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
         const std::span<std::byte> values(lane.decoded.data(), dataset.chunk_bytes);
         TAILRACE_TRY(decode(dataset, jobs[i], encoded, values));

@@ -105,11 +105,13 @@ class ReadCache {
 // Neighbouring chunks are fetched in large reads (gaps up to ReadOptions::gap_bytes are read over)
 // and decoded by threads, straight into the caller's buffer where the chunk's values lie in one
 // piece there, else into memory that is gathered from. Decoded chunks that a slab used in part, or
-// that are few, are kept; in one pass no chunk is that a slab used up. When slabs run on along a
+// that are few, are kept; in one pass no chunk is that a slab used up, and none of a slab of more
+// chunks than may be kept, which would all be dropped for each other. When slabs run on along a
 // dimension, the next chunks are decoded ahead.
 //
-// Memory: half of ReadOptions::memory_bytes for chunks kept, half for what is in work; one chunk
-// (encoded, decoded and what its codec needs) is worked on in any case.
+// Memory: half of ReadOptions::memory_bytes for chunks kept, half for what is in work, which a slab
+// that keeps none may have of the former, too; one chunk (encoded, decoded and what its codec
+// needs) is worked on in any case.
 
 /// ReadReport while threads add to it.
 struct ReadCounts {
@@ -198,6 +200,7 @@ class ChunkReader {
     std::byte* values;
     const ViewSlab* view = nullptr;  ///< Null: from whole chunks.
     bool keep_whole = false;         ///< Also chunks that are used up are kept.
+    bool keep_parts = true;          ///< Chunks that are used in part are kept.
   };
   /// Stored chunks that one read brings.
   struct Group {
@@ -224,11 +227,13 @@ class ChunkReader {
   Status take_hits(Reading& reading, std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
                    std::vector<StoredChunk>& jobs);
   Status for_each_fetched(StoredFile& file, ReadDataset& dataset, std::span<StoredChunk> jobs,
-                          const Work& work);
+                          std::uint64_t work_bytes, const Work& work);
   Status fetch_group(StoredFile& file, const ReadDataset& dataset,
                      std::span<const StoredChunk> jobs, const Group& group, std::size_t lane,
                      const Work& work);
-  std::uint64_t n_lanes_for(const ReadDataset& dataset, std::span<const StoredChunk> jobs) const;
+  std::uint64_t n_lanes_for(const ReadDataset& dataset, std::span<const StoredChunk> jobs,
+                            std::uint64_t work_bytes) const;
+  std::uint64_t work_bytes_for(const Reading& reading);
   Status finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
                       std::span<const std::byte> encoded);
   Status read_raw_part(Reading& reading, Lane& lane, const StoredChunk& job, const SlabPart& part);

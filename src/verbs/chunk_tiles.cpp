@@ -105,6 +105,7 @@ Status TileReader::read(std::size_t field_index, const ChunkTiles& tiles, const 
     if (values_.capacity() < n_bytes) values_ = Buffer();  // Never both in memory.
     if (values_.capacity() < n_bytes) values_ = Buffer(n_bytes);
     if (!values_.allocated()) return input_->read(field_index, box, values);
+    peak_bytes_ = std::max<std::uint64_t>(peak_bytes_, values_.capacity());
     TAILRACE_TRY(input_->read(field_index, wanted, {values_.data(), n_bytes}));
     held_field_ = field_index;
     held_ = wanted;

@@ -39,6 +39,7 @@ class ChunkTiles {
   ChunkTiles(ChunkGrid grid, const Shape& stored_chunk);
 
   const ChunkGrid& grid() const { return grid_; }
+  std::uint64_t chunks_of_tile() const { return n_elements(tile_shape_); }
   /// The chunk at a position of this order. Cost: O(dimensions).
   std::uint64_t chunk_at(std::uint64_t position) const;
   /// The chunk that begins at these elements, with as many of those that follow it in its tile as
@@ -59,10 +60,13 @@ class TileReader {
   /// InputFile::read() of one chunk of the tiles' grid.
   Status read(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
               std::span<std::byte> values);
+  /// The most bytes that were held so.
+  std::uint64_t peak_bytes() const { return peak_bytes_; }
 
  private:
   InputFile* input_;
   std::uint64_t bytes_max_;
+  std::uint64_t peak_bytes_ = 0;
   std::size_t held_field_ = 0;
   std::optional<Box> held_;  ///< What `values_` holds of that field.
   Buffer values_;

@@ -31,12 +31,23 @@
 namespace tailrace::verbs {
 namespace {
 
-/// What reading may take beside what is encoded, twice: once for the reader, which keeps chunks
-/// that boxes have used in part and works on others, once for boxes that are read together. The
-/// most is what the default cap gives it.
+/// What the reader may take beside what is encoded: for chunks that boxes have used in part, and
+/// for those in work. The most is what the default cap gives it.
 constexpr std::uint64_t memory_over_reading = 4;
 constexpr std::uint64_t reading_bytes_min = 4U << 20;
 constexpr std::uint64_t reading_bytes_max = 256U << 20;
+/// What a process takes beside its buffers.
+constexpr std::uint64_t process_bytes = 64U << 20;
+/// Chunks that the rest of the memory must have room for where boxes that are read together take
+/// the most of it.
+constexpr std::uint64_t encoded_chunks_min = 16;
+
+/// For boxes that are read together, since stored chunks reach over many of them: what does not fit
+/// has all of these decoded once more.
+std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
+  const std::uint64_t most = memory_bytes / 8 * 5;
+  return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
+}
 
 /// One array of the input, as the Writer pulls it.
 class InputSource final : public BoxSource {
@@ -198,6 +209,7 @@ class Repack {
   Status prepare();
   Status settle_boxes();
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
+  std::uint64_t divide_memory();
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
   void carry_over(Writer& writer);
@@ -222,7 +234,7 @@ Status Repack::prepare() {
                                     reading_bytes_min, reading_bytes_max);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
-  reader_.emplace(*input_, reading.memory_bytes);
+  reader_.emplace(*input_, reading.memory_bytes);  // Before the plan: for the ranges of values.
   report_.input_format = input_->format();
   if (comm_.is_root()) report_.remarks = input_->remarks();
   report_.input_bytes = file_bytes_of(request_.input);
@@ -284,6 +296,26 @@ Status Repack::settle_boxes() {
     planned.definition.boxes = std::make_shared<const FieldBoxes>(std::move(boxes));
   }
   return Status();
+}
+
+/// Memory for boxes that are read together, as the plan has use for it. @returns the Writer's.
+std::uint64_t Repack::divide_memory() {
+  const std::uint64_t all_bytes = report_.options.memory_bytes;
+  std::uint64_t tile_bytes = 0;
+  std::uint64_t chunk_bytes = 0;
+  for (const PlannedField& planned : report_.plan) {
+    const StoredDataset& stored = input_->fields()[planned.input_index];
+    const ChunkTiles tiles({planned.definition.shape, *planned.definition.options.chunk_shape},
+                           stored.storage.chunk_shape);
+    const std::uint64_t each = n_elements(tiles.grid().chunk_shape) * stored.value_bytes();
+    chunk_bytes = std::max(chunk_bytes, each);
+    if (tiles.chunks_of_tile() > 1) tile_bytes = tile_bytes_of(all_bytes);
+  }
+  if (tile_bytes == 0 || all_bytes - tile_bytes < encoded_chunks_min * chunk_bytes) {
+    return all_bytes;
+  }
+  reader_.emplace(*input_, tile_bytes);
+  return all_bytes - tile_bytes;
 }
 
 Status Repack::define_fields(Writer& writer) {
@@ -368,7 +400,9 @@ Status Repack::run() {
   for (const PlannedField& planned : report_.plan) {
     report_.options.input_bytes += planned.definition.raw_bytes();
   }
-  TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, report_.options));
+  FileOptions options = report_.options;
+  options.memory_bytes = divide_memory();
+  TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, options));
   Writer& writer = *created;
 
   TAILRACE_TRY(ranks_.settle(define_fields(writer)));
@@ -379,6 +413,9 @@ Status Repack::run() {
     writer.on_log([&](const std::string& line) { ranks_.say(line); });
   }
   TAILRACE_TAKE(report_.step, writer.end_step());
+  std::uint64_t tile_bytes = reader_->peak_bytes();
+  comm_.allreduce(std::span(&tile_bytes, 1), Reduction::max);
+  report_.step.peak_memory_bytes += tile_bytes;
   if (report_.options.trace) {
     report_.events = writer.gather_trace();
     report_.field_paths = writer.field_paths();

@@ -224,6 +224,25 @@ def peak_resident_bytes(process_id):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
+def test_other_chunks_within_the_memory_cap(tmp_path, ranks):
+    """Maps become time series and maps again: a part of the memory holds what is read together."""
+    values = smooth((96, 256, 256)) + np.arange(96, dtype="f4")[:, None, None]
+    with h5py.File(tmp_path / "maps.h5", "w") as file:
+        file.create_dataset("u", data=values, chunks=(1, 256, 256), compression=1, shuffle=True)
+    for source, target, chunk in (("maps", "series", (96, 32, 32)),
+                                  ("series", "back", (2, 256, 256))):
+        report = numbers("repack", tmp_path / f"{source}.h5", "-o", tmp_path / f"{target}.h5",
+                         "--chunk", "x".join(map(str, chunk)), "--codec", "deflate,level=1",
+                         "--memory", "20MB", ranks=ranks)
+        entry = report["files"][0]
+        assert entry["memory_cap_bytes"] == 20_000_000
+        assert 5_000_000 < entry["peak_memory_bytes"] <= 20_000_000
+        with h5py.File(tmp_path / f"{target}.h5") as file:
+            assert file["u"].chunks == chunk
+            assert file["u"][...].tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_input_larger_than_the_memory_cap(tmp_path, ranks):
     block = smooth((16, 256, 256)).tobytes()
     n_blocks = 600_000_000 // len(block)

@@ -102,6 +102,8 @@ TEST(TileReader, ReadsTogetherWhatMemoryAllowsAndGivesTheRightValues) {
                               (box.start[0] + 1) * 6 + box.start[1] + 1));
     }
     EXPECT_EQ(input.boxes.size(), std::size_t(n_reads)) << chunks_held << " chunks held";
+    const std::uint64_t most = std::min(chunks_held, 5);  // A tile has no more.
+    EXPECT_EQ(reader.peak_bytes(), chunks_held == 1 ? 0U : most * 4 * sizeof(std::uint64_t));
   }
 }
 

@@ -194,6 +194,30 @@ TEST(ReadAhead, SlabsThatRunOnAreServedFromWhatWasDecodedAhead) {
   }
 }
 
+/// It would drop all that is kept, its own chunks among them; and threads have their memory.
+TEST(ReadAhead, ASlabOfMoreChunksThanMayBeKeptKeepsNone) {
+  TestFolder folder;
+  StockFile file(folder / "d.h5");
+  file.add("d", H5T_NATIVE_FLOAT, {200, 300}, deflated({10, 100}));
+  file.close();
+  ReadOptions options;
+  ASSERT_DONE(apply_read_options("threads=3", options));
+  options.memory_bytes = 2 * 10 * (10 * 100 * 4);  // Ten chunks may be kept.
+  options.prefetch = false;
+  Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
+  ASSERT_TRUE(reader.ok()) << text_of(reader.status());
+  const Slab few{{3, 3}, {5, 200}, {}};
+  const Slab many{{0, 5}, {200, 7}, {}};
+  for (const auto& [slab, n_chunks, n_hits] :
+       {std::tuple(few, 3, 0), {many, 22, 1}, {many, 41, 2}, {few, 41, 5}}) {
+    Bytes got(slab.n_elements() * 4);
+    ASSERT_DONE((*reader)->read(0, slab, got));
+    EXPECT_TRUE(got == read_reference(file.path(), "d", H5T_NATIVE_FLOAT, slab, 4));
+    EXPECT_EQ((*reader)->report().n_chunks, std::uint64_t(n_chunks));
+    EXPECT_EQ((*reader)->report().n_chunk_hits, std::uint64_t(n_hits));
+  }
+}
+
 /// What a slab leaves of a chunk is kept; a chunk that it used up is not, decoded ahead or not.
 TEST(ReadAhead, InOnePassOnlyPartsAreKept) {
   TestFolder folder;
