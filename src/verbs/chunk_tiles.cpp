@@ -27,6 +27,44 @@ std::uint64_t chunks_before(Wide before_bytes, Wide own_bytes, Wide total_bytes,
   return static_cast<std::uint64_t>(std::min<Wide>((distance + step - 1) / step, n));
 }
 
+/// Cuts a tile into as few even boxes of at most so many chunks as can be; of equal numbers of
+/// boxes, the one that leaves the fastest dimensions longest.
+class TileCut {
+ public:
+  TileCut(const Shape& tile, std::uint64_t n_max)
+      : tile_(tile), n_max_(n_max), now_(tile.size(), 1), best_(tile.size(), 1) {
+    try_dimension(tile.size(), 1, 1);
+  }
+  const Shape& best() const { return best_; }
+
+ private:
+  /// Dimensions from `d` on are cut: into `n_boxes`, of `n_chunks` each.
+  void try_dimension(std::size_t d, std::uint64_t n_boxes, std::uint64_t n_chunks) {
+    if (n_boxes >= best_boxes_ || ++n_tried_ > tried_max) return;
+    if (d == 0) {
+      best_ = now_;
+      best_boxes_ = n_boxes;
+      return;
+    }
+    const std::uint64_t whole = tile_[d - 1];
+    std::uint64_t last = 0;
+    for (std::uint64_t n = (whole - 1) / std::max<std::uint64_t>(n_max_ / n_chunks, 1) + 1;
+         n <= whole && n_boxes * n < best_boxes_; ++n) {
+      now_[d - 1] = (whole - 1) / n + 1;
+      if (now_[d - 1] != last) try_dimension(d - 1, n_boxes * n, n_chunks * now_[d - 1]);
+      last = now_[d - 1];
+    }
+  }
+
+  static constexpr std::uint64_t tried_max = 100'000;  // Of many dimensions: the best of these.
+  const Shape& tile_;
+  std::uint64_t n_max_;
+  Shape now_;
+  Shape best_;
+  std::uint64_t best_boxes_ = UINT64_MAX;
+  std::uint64_t n_tried_ = 0;
+};
+
 }  // namespace
 
 Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
@@ -44,13 +82,14 @@ Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
   return box;
 }
 
-ChunkTiles::ChunkTiles(ChunkGrid grid, const Shape& stored_chunk)
+ChunkTiles::ChunkTiles(ChunkGrid grid, const Shape& stored_chunk, std::uint64_t n_max)
     : grid_(std::move(grid)), n_chunks_(grid_.n_per_dimension()), tile_shape_(n_chunks_.size(), 1) {
   for (std::size_t d = 0; d < stored_chunk.size() && d < tile_shape_.size(); ++d) {
     const std::uint64_t extent = std::max<std::uint64_t>(stored_chunk[d], 1);
     const std::uint64_t reached = (extent - 1) / grid_.chunk_shape[d] + 1;
     tile_shape_[d] = std::max<std::uint64_t>(1, std::min(reached, n_chunks_[d]));
   }
+  if (n_elements(tile_shape_) > n_max) tile_shape_ = Shape(TileCut(tile_shape_, n_max).best());
 }
 
 std::uint64_t ChunkTiles::chunk_at(std::uint64_t position) const {

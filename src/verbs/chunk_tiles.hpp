@@ -4,7 +4,8 @@
 // A stored chunk that many boxes cross would be decoded for each of them, and the boxes between two
 // that share it may need more memory than there is. So boxes are taken tile by tile (a tile: as
 // many boxes as one stored chunk reaches over in each dimension), and as many boxes of a tile as
-// memory allows are read as one.
+// memory allows are read as one. A tile that memory has no room for is cut into as few even boxes
+// as can be, which are tiles then: each of them has its stored chunks decoded once more.
 //
 // The deal needs no communication. Every field is spread evenly: rank r takes the r-th run of
 // n_chunks / n_ranks chunks, so that each rank meets every kind of data and no rank gets all of the
@@ -36,7 +37,8 @@ class ChunkTiles {
  public:
   ChunkTiles() = default;  ///< Of nothing.
   /// @param stored_chunk  of the array that is read; empty: it is not stored in chunks.
-  ChunkTiles(ChunkGrid grid, const Shape& stored_chunk);
+  /// @param n_max         chunks of a tile at most; >= 1.
+  ChunkTiles(ChunkGrid grid, const Shape& stored_chunk, std::uint64_t n_max = UINT64_MAX);
 
   const ChunkGrid& grid() const { return grid_; }
   std::uint64_t chunks_of_tile() const { return n_elements(tile_shape_); }
@@ -57,6 +59,7 @@ class TileReader {
  public:
   /// @param bytes_max  that may be held beyond the box that is asked for.
   TileReader(InputFile& input, std::uint64_t bytes_max) : input_(&input), bytes_max_(bytes_max) {}
+  std::uint64_t bytes_max() const { return bytes_max_; }
   /// InputFile::read() of one chunk of the tiles' grid.
   Status read(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
               std::span<std::byte> values);

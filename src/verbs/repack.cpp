@@ -209,6 +209,7 @@ class Repack {
   Status prepare();
   Status settle_boxes();
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
+  ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
   std::uint64_t divide_memory();
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
@@ -298,18 +299,24 @@ Status Repack::settle_boxes() {
   return Status();
 }
 
+ChunkTiles Repack::tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const {
+  const StoredDataset& stored = input_->fields()[planned.input_index];
+  const ChunkGrid grid{planned.definition.shape, *planned.definition.options.chunk_shape};
+  const std::uint64_t chunk_bytes = n_elements(grid.chunk_shape) * stored.value_bytes();
+  const std::uint64_t n_max = bytes_max / std::max<std::uint64_t>(chunk_bytes, 1);
+  return ChunkTiles(grid, stored.storage.chunk_shape, std::max<std::uint64_t>(n_max, 1));
+}
+
 /// Memory for boxes that are read together, as the plan has use for it. @returns the Writer's.
 std::uint64_t Repack::divide_memory() {
   const std::uint64_t all_bytes = report_.options.memory_bytes;
   std::uint64_t tile_bytes = 0;
   std::uint64_t chunk_bytes = 0;
   for (const PlannedField& planned : report_.plan) {
-    const StoredDataset& stored = input_->fields()[planned.input_index];
-    const ChunkTiles tiles({planned.definition.shape, *planned.definition.options.chunk_shape},
-                           stored.storage.chunk_shape);
-    const std::uint64_t each = n_elements(tiles.grid().chunk_shape) * stored.value_bytes();
+    const std::uint64_t each = n_elements(*planned.definition.options.chunk_shape) *
+                               input_->fields()[planned.input_index].value_bytes();
     chunk_bytes = std::max(chunk_bytes, each);
-    if (tiles.chunks_of_tile() > 1) tile_bytes = tile_bytes_of(all_bytes);
+    if (tiles_of(planned, UINT64_MAX).chunks_of_tile() > 1) tile_bytes = tile_bytes_of(all_bytes);
   }
   if (tile_bytes == 0 || all_bytes - tile_bytes < encoded_chunks_min * chunk_bytes) {
     return all_bytes;
@@ -324,9 +331,7 @@ Status Repack::define_fields(Writer& writer) {
     field_indices_.push_back(index);
     const FieldDefinition& field = planned.definition;
     sources_.emplace_back(*reader_, field.as_stored != nullptr ? input_.get() : nullptr,
-                          planned.input_index,
-                          ChunkTiles({field.shape, *field.options.chunk_shape},
-                                     input_->fields()[planned.input_index].storage.chunk_shape));
+                          planned.input_index, tiles_of(planned, reader_->bytes_max()));
   }
   return Status();
 }

@@ -115,7 +115,11 @@ class Settlement::Parts {
   }
 
   const Ownership& so_far() const { return result_; }
-  Ownership take() { return std::move(result_); }
+  Ownership take() {
+    std::sort(result_.jobs.begin(), result_.jobs.end(),
+              [&](const ChunkJob& a, const ChunkJob& b) { return position(a) < position(b); });
+    return std::move(result_);
+  }
   Comm& comm() { return comm_; }
 
  private:
@@ -226,8 +230,6 @@ class Settlement::Parts {
       result_.jobs.push_back(
           {chunk.key.field, chunk.key.chunk_index, parts->second, std::move(chunk.shares)});
     }
-    std::sort(result_.jobs.begin(), result_.jobs.end(),
-              [&](const ChunkJob& a, const ChunkJob& b) { return position(a) < position(b); });
     return Status();
   }
 

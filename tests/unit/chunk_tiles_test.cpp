@@ -66,6 +66,31 @@ TEST(ChunkTiles, TallStoredChunksAreFollowedDownwards) {
   EXPECT_THAT(order_of(tiles), ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
 }
 
+/// The number of tiles of one tile that is cut so, against all ways to cut it.
+TEST(ChunkTiles, ATileThatIsTooLargeIsCutIntoAsFewAsCanBe) {
+  for (const Shape& tile : {Shape{18, 6, 6}, Shape{1, 7, 5}, Shape{12}, Shape{2, 3, 4, 5}}) {
+    const ChunkGrid grid{tile, Shape(tile.size(), 1)};
+    for (std::uint64_t n_max = 1; n_max <= n_elements(tile) + 1; ++n_max) {
+      std::uint64_t fewest = UINT64_MAX;
+      const Box all_shapes{Shape(tile.size(), 1), tile};
+      for_each_position(all_shapes, [&](const Shape& cut) {
+        if (n_elements(cut) > n_max) return;
+        std::uint64_t n = 1;
+        for (std::size_t d = 0; d < tile.size(); ++d) n *= (tile[d] - 1) / cut[d] + 1;
+        fewest = std::min(fewest, n);
+      });
+      const ChunkTiles tiles(grid, tile, n_max);
+      EXPECT_LE(tiles.chunks_of_tile(), n_max);
+      const Box first = tiles.box_from(Shape(tile.size(), 0), n_max);
+      EXPECT_EQ(first.n_elements(), tiles.chunks_of_tile());
+      std::uint64_t n = 1;
+      for (std::size_t d = 0; d < tile.size(); ++d) n *= (tile[d] - 1) / first.count[d] + 1;
+      EXPECT_EQ(n, fewest) << n_max;
+      EXPECT_EQ(std::ranges::max(order_of(tiles)), n_elements(tile) - 1);
+    }
+  }
+}
+
 TEST(ChunkTiles, EveryChunkComesOnceAndATileBeforeTheNext) {
   for (const Shape& stored : {Shape{5, 1, 4}, Shape{2, 7, 3}, Shape{9, 2, 2}, Shape{3, 3, 100}}) {
     const ChunkGrid grid{{9, 8, 11}, {2, 1, 3}};
