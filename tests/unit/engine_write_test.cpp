@@ -8,6 +8,7 @@
 #include "container_support.hpp"
 #include "core/option_table.hpp"
 #include "engine_support.hpp"
+#include "exec/comm_factory.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "output/output.hpp"
 #include "thread_comm.hpp"
@@ -295,8 +296,8 @@ TEST(EngineSteps, FieldOverTimeGrowsByOneEntryAStep) {
     EXPECT_TRUE((*writer)->close().ok());
   });
   const std::vector<std::byte> bytes = read_field(path, "/f");
-  ASSERT_EQ(bytes.size(), 5 * 48 * sizeof(std::int32_t));
-  for (std::size_t i = 0; i < 5 * 48; ++i) {
+  ASSERT_EQ(bytes.size(), std::size_t{5} * 48 * sizeof(std::int32_t));
+  for (std::size_t i = 0; i < std::size_t{5} * 48; ++i) {
     std::int32_t value = -1;
     std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
     EXPECT_EQ(value, static_cast<std::int32_t>(i / 48));

@@ -179,10 +179,10 @@ class TwoSteps {
     return !found.empty();
   }
 
-  const TestFolder folder_;
-  const std::string path_ = folder_ / "out.h5";
-  const Shape shape_ = {40, 30};
-  const std::vector<std::byte> values_ = values_of(shape_, whole_box(shape_), DType::f32);
+  TestFolder folder_;
+  std::string path_ = folder_ / "out.h5";
+  Shape shape_ = {40, 30};
+  std::vector<std::byte> values_ = values_of(shape_, whole_box(shape_), DType::f32);
   FileOptions options_;
 };
 

@@ -202,7 +202,7 @@ TEST(ReadAhead, ASlabOfMoreChunksThanMayBeKeptKeepsNone) {
   file.close();
   ReadOptions options;
   ASSERT_DONE(apply_read_options("threads=3", options));
-  options.memory_bytes = 2 * 10 * (10 * 100 * 4);  // Ten chunks may be kept.
+  options.memory_bytes = 80'000;  // Ten chunks may be kept.
   options.prefetch = false;
   Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
   ASSERT_TRUE(reader.ok()) << text_of(reader.status());
