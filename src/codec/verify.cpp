@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -92,19 +93,28 @@ struct BlockErrors {
 
 using Doubles = Lanes<double>;
 
+using Pair = float __attribute__((vector_size(8)));
+
+/// Two neighbours of the four. g++ 11 cannot say it but by a copy.
+template <int first>
+Pair pair_at(Lanes<float>::Values x) {
+#if __has_builtin(__builtin_shufflevector)
+  return __builtin_shufflevector(x, x, first, first + 1);
+#else
+  Pair pair;
+  std::memcpy(&pair, reinterpret_cast<const char*>(&x) + first * sizeof(float), sizeof pair);
+  return pair;
+#endif
+}
+
 /// Differences of one vector of each, in double, in two or one vectors.
 std::array<Doubles::Values, 1> differences(Lanes<double>::Values x, Lanes<double>::Values y) {
   return {Doubles::magnitude(x - y)};
 }
 std::array<Doubles::Values, 2> differences(Lanes<float>::Values x, Lanes<float>::Values y) {
-  using Pair = float __attribute__((vector_size(8)));
   const auto widen = [](Pair pair) { return __builtin_convertvector(pair, Doubles::Values); };
-  const Pair x_low = __builtin_shufflevector(x, x, 0, 1);
-  const Pair y_low = __builtin_shufflevector(y, y, 0, 1);
-  const Pair x_high = __builtin_shufflevector(x, x, 2, 3);
-  const Pair y_high = __builtin_shufflevector(y, y, 2, 3);
-  return {Doubles::magnitude(widen(x_low) - widen(y_low)),
-          Doubles::magnitude(widen(x_high) - widen(y_high))};
+  return {Doubles::magnitude(widen(pair_at<0>(x)) - widen(pair_at<0>(y))),
+          Doubles::magnitude(widen(pair_at<2>(x)) - widen(pair_at<2>(y)))};
 }
 
 /// The branch-free pass over n values, n a multiple of the lanes. limit > 0.

@@ -26,13 +26,23 @@ inline Vector load(const std::byte* from) {
 
 inline void store(std::byte* to, Vector value) { std::memcpy(to, &value, sizeof value); }
 
+/// The bytes of both at these places, those of `b` counted from 16 on. g++ 11 has it by another
+/// name.
+template <int... places>
+inline Vector shuffled(Vector a, Vector b) {
+#if __has_builtin(__builtin_shufflevector)
+  return __builtin_shufflevector(a, b, places...);
+#else
+  return __builtin_shuffle(a, b, Vector{places...});
+#endif
+}
+
 inline Vector interleave_low(Vector a, Vector b) {
-  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return shuffled<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b);
 }
 
 inline Vector interleave_high(Vector a, Vector b) {
-  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                                 31);
+  return shuffled<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b);
 }
 
 /// Rotate the byte addresses of a block of K registers left by `n_rounds` bits.
