@@ -101,7 +101,7 @@ std::vector<Means> means_of(const CodecsOutcome& outcome) {
 }
 
 /// A line of CSV: texts in quotes, with quotes in them doubled.
-std::string quoted(std::string text) {
+std::string csv_cell(std::string text) {
   for (std::size_t at = text.find('"'); at != std::string::npos; at = text.find('"', at + 2)) {
     text.insert(at, 1, '"');
   }
@@ -226,13 +226,13 @@ std::string codecs_csv(const CodecsOutcome& outcome) {
       "error_over_bound,psnr_dB,values_beyond_bound,refused\n";
   for (const CodecsRow& row : outcome.rows) {
     const CodecsField& field = outcome.fields[row.field];
-    text += fmt::format("{},{},{},{},{},{:016x},{},{},{},{},{},", quoted(field.file),
-                        quoted(field.path), std::string(dtype_name(field.dtype)),
+    text += fmt::format("{},{},{},{},{},{:016x},{},{},{},{},{},", csv_cell(field.file),
+                        csv_cell(field.path), std::string(dtype_name(field.dtype)),
                         shape_text(field.grid.shape), shape_text(field.grid.chunk_shape),
                         field.checksum, error_bound_text(row.bound), row.absolute_bound, row.codec,
-                        quoted(row.version), row.raw_bytes);
+                        csv_cell(row.version), row.raw_bytes);
     if (!row.refused.empty()) {
-      text += fmt::format(",,,,,,,,,{}\n", quoted(row.refused));
+      text += fmt::format(",,,,,,,,,{}\n", csv_cell(row.refused));
       continue;
     }
     text += fmt::format("{},{:.4f},{:.1f},{:.3f},{:.1f},{:.3f},{:.6g},{:.2f},{},\n",

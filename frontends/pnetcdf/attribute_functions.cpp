@@ -59,7 +59,7 @@ int check_attribute_type(const OpenFile& file, nc_type type, ModelType memory_ty
 
 /// netCDF's conditions on _FillValue.
 int check_fill_value(OpenFile& file, const AttributePut& put) {
-  if (put.varid == NC_GLOBAL || std::strcmp(put.name, _FillValue) != 0) return NC_NOERR;
+  if (put.varid == NC_GLOBAL || std::strcmp(put.name, "_FillValue") != 0) return NC_NOERR;
   if (put.type != static_cast<nc_type>(file.variable(put.varid).type)) return NC_EBADTYPE;
   if (put.n_values != 1) return NC_EINVAL;
   const std::size_t position = file.variables[static_cast<std::size_t>(put.varid)];

@@ -193,7 +193,7 @@ int define_fill(OpenFile& file, int varid, int no_fill, const void* value) {
     file.variable(varid).no_fill = no_fill != 0;
   }
   if (no_fill != 0 || value == nullptr) return NC_NOERR;
-  return ncmpi_put_att(file.id, varid, _FillValue, static_cast<nc_type>(type), 1, value);
+  return ncmpi_put_att(file.id, varid, "_FillValue", static_cast<nc_type>(type), 1, value);
 }
 
 int inquire_fill(OpenFile& file, int varid, int* no_fill, void* value) {
@@ -215,7 +215,7 @@ int fill_record(OpenFile& file, int varid, MPI_Offset record) {
   if (!file.has_variable(varid)) return NC_ENOTVAR;
   if (!file.is_record_variable(varid)) return NC_ENOTRECVAR;
   const ModelVariable& variable = file.variable(varid);
-  if (variable.no_fill && variable.attribute(_FillValue) == nullptr) return NC_ENOTFILL;
+  if (variable.no_fill && variable.attribute("_FillValue") == nullptr) return NC_ENOTFILL;
   if (record < 0) return NC_EINVAL;
 
   Slab share = Slab::of(whole_box(file.shape_of(varid)));

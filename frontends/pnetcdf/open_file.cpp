@@ -143,7 +143,7 @@ std::uint64_t OpenFile::record_bytes() {
 
 void OpenFile::fill_value_of(int varid, std::byte* value) {
   const ModelVariable& of = variable(varid);
-  const ModelAttribute* own = of.attribute(_FillValue);
+  const ModelAttribute* own = of.attribute("_FillValue");
   if (own != nullptr && own->type == of.type && own->values.size() >= model_type_bytes(of.type)) {
     std::memcpy(value, own->values.data(), model_type_bytes(of.type));
   } else {

@@ -49,7 +49,7 @@ std::string row_name(std::int32_t row) {
 }
 
 /// A JSON string literal, quotes included; bytes that are no UTF-8 become U+FFFD.
-std::string quoted(const std::string& text) {
+std::string json_literal(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -96,7 +96,7 @@ std::string trace_json(std::span<const TraceEvent> events, std::span<const std::
   for (const TraceEvent& event : events) {
     separate();
     fmt::format_to(append, R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{:.3f},)",
-                   trace_kind_name(event.kind), quoted(event_name(event, fields)), event.rank,
+                   trace_kind_name(event.kind), json_literal(event_name(event, fields)), event.rank,
                    row_of(event), event.start_s * 1e6);
     fmt::format_to(append, R"("dur":{:.3f},"args":{{"bytes":{})",
                    (event.end_s - event.start_s) * 1e6, event.n_bytes);

@@ -43,7 +43,7 @@ constexpr std::uint64_t user_block_max = 1ULL << 30;
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-std::string quoted(const std::string& path) { return "\"" + path + "\""; }
+std::string in_quotes(const std::string& path) { return "\"" + path + "\""; }
 
 /// An open file with whole reads and writes. Only regular files are opened: others could wait for
 /// ever.
@@ -54,9 +54,9 @@ class OpenFile {
         at_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC)) {
     struct stat info {};
     if (!at_.open() || ::fstat(at_.fd(), &info) != 0) {
-      opened_ = status_from_errno(errno, quoted(path_));
+      opened_ = status_from_errno(errno, in_quotes(path_));
     } else if (!S_ISREG(info.st_mode)) {
-      opened_ = Status(Code::invalid_argument, quoted(path_) + " is not a regular file");
+      opened_ = Status(Code::invalid_argument, in_quotes(path_) + " is not a regular file");
     }
   }
 
@@ -82,15 +82,15 @@ class OpenFile {
     return bytes;
   }
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const {
-    return write_fully(at_.fd(), bytes.data(), bytes.size(), address, quoted(path_));
+    return write_fully(at_.fd(), bytes.data(), bytes.size(), address, in_quotes(path_));
   }
   Status resize(std::uint64_t n_bytes) const {
     const FileLimitScope scope;
     return ::ftruncate(at_.fd(), off_t(n_bytes)) == 0 ? Status()
-                                                      : status_from_errno(errno, quoted(path_));
+                                                      : status_from_errno(errno, in_quotes(path_));
   }
   Status sync() const {
-    return ::fsync(at_.fd()) == 0 ? Status() : status_from_errno(errno, quoted(path_));
+    return ::fsync(at_.fd()) == 0 ? Status() : status_from_errno(errno, in_quotes(path_));
   }
   /// Keep every job from the file for as long as this is open. @returns whether that was to be had:
   /// every rank of a job that writes it holds a lock.
@@ -133,7 +133,7 @@ class Recovery {
     const bool partial_there = file_exists(partial_) && !renamed;
     if (!there && !partial_there) {
       return Status(Code::not_found,
-                    "file " + quoted(path_) + " is not there, nor is " + quoted(partial_));
+                    "file " + in_quotes(path_) + " is not there, nor is " + in_quotes(partial_));
     }
     std::vector<std::unique_ptr<OpenFile>> locked;  // Until all is done, so that no job begins.
     for (const std::string& name : {path_, partial_}) {
@@ -141,7 +141,7 @@ class Recovery {
       locked.push_back(std::make_unique<OpenFile>(name, false));
       TAILRACE_TRY(locked.back()->opened());
       if (locked.back()->lock()) continue;
-      const std::string sentence = quoted(name) + " is open in a program that is still running";
+      const std::string sentence = in_quotes(name) + " is open in a program that is still running";
       if (apply_) return Status(Code::io_error, sentence + "; nothing was changed");
       found(sentence + ".");
     }
@@ -202,16 +202,16 @@ Status Recovery::look_at_journal(const std::string& path) {
   const OpenFile file(path, apply_);
   TAILRACE_TRY(file.opened());
   if (!journal.ok() || !belongs_to(file, *journal)) {
-    found(journal.ok()
-              ? "The journal " + quoted(journal_path) + " belongs to an earlier file of this name."
-              : "The journal " + quoted(journal_path) +
-                    " is incomplete: the commit had not begun to change the file.");
+    found(journal.ok() ? "The journal " + in_quotes(journal_path) +
+                             " belongs to an earlier file of this name."
+                       : "The journal " + in_quotes(journal_path) +
+                             " is incomplete: the commit had not begun to change the file.");
     does("Remove the journal.");
     return apply_ ? remove_journal(journal_path) : Status();
   }
   set_state(FileState::repairable);
   found("A commit was interrupted while it changed " + std::to_string(journal->entries.size()) +
-        " places of the file; its journal " + quoted(journal_path) + " is complete.");
+        " places of the file; its journal " + in_quotes(journal_path) + " is complete.");
   does("Complete the commit from the journal and remove the journal.");
   if (!apply_) {
     journal_pending_ = true;
@@ -230,7 +230,8 @@ Status Recovery::look_at_file(const std::string& path) {
   TAILRACE_TRY(file.opened());
   const Result<Superblock> superblock = find_superblock(file);
   if (!superblock.ok()) {
-    return superblock.status().within("file " + quoted(path) + " is not an HDF5 file we can read");
+    return superblock.status().within("file " + in_quotes(path) +
+                                      " is not an HDF5 file we can read");
   }
   TAILRACE_TRY(look_at_superblock(file, *superblock));
   if (report_.state == FileState::damaged) return Status();
@@ -260,7 +261,7 @@ Status Recovery::look_at_contents(const std::string& path) {
     const Result<std::vector<StoredChunk>> chunks = (*reader)->read(dataset);
     if (!chunks.ok() && chunks.status().code() == Code::unsupported) continue;  // No chunks.
     if (!chunks.ok()) {
-      return damaged("The chunks of dataset " + quoted(dataset) +
+      return damaged("The chunks of dataset " + in_quotes(dataset) +
                      " cannot be listed: " + chunks.status().message());
     }
     n_chunks += chunks->size();
@@ -318,7 +319,7 @@ void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes
   for (const std::string& dataset : *datasets) {
     const Result<std::vector<StoredChunk>> chunks = (*reader)->read(dataset);
     if (!chunks.ok()) {
-      found("Dataset " + quoted(dataset) +
+      found("Dataset " + in_quotes(dataset) +
             " cannot be read: its metadata was in the missing part.");
       continue;
     }
@@ -326,7 +327,7 @@ void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes
       return chunk.extent.address + chunk.extent.encoded_bytes > n_bytes;
     });
     if (lost > 0) {
-      found("Dataset " + quoted(dataset) + " has lost " + std::to_string(lost) + " of its " +
+      found("Dataset " + in_quotes(dataset) + " has lost " + std::to_string(lost) + " of its " +
             std::to_string(chunks->size()) + " chunks.");
     }
   }
@@ -343,27 +344,28 @@ Status Recovery::look_at_partial(bool file_there) {
     if (!journal_pending_) TAILRACE_TRY(look_at_file(partial_));
     if (report_.state == FileState::damaged || journal_pending_) return Status();
     if (tells_progress(partial_)) {
-      found("A concatenation died before it had written all of " + quoted(partial_) +
+      found("A concatenation died before it had written all of " + in_quotes(partial_) +
             "; run it again with --resume to go on.");
       return Status();
     }
     if (file_there) {
-      found("A job committed steps to " + quoted(partial_) + " but died before it replaced " +
-            quoted(path_) + ". Both files are whole; keep the one you want.");
+      found("A job committed steps to " + in_quotes(partial_) + " but died before it replaced " +
+            in_quotes(path_) + ". Both files are whole; keep the one you want.");
       return Status();
     }
     set_state(FileState::repairable);
-    found("A job committed steps to " + quoted(partial_) + " but died before it renamed the file.");
-    does("Rename it to " + quoted(path_) + ".");
+    found("A job committed steps to " + in_quotes(partial_) +
+          " but died before it renamed the file.");
+    does("Rename it to " + in_quotes(path_) + ".");
     return apply_ ? give_name(partial_, path_, AtName::nothing, true) : Status();
   }
   if (!file_there) set_state(FileState::absent);
-  found("A job died before its first commit and left " + quoted(partial_) + " with " +
+  found("A job died before its first commit and left " + in_quotes(partial_) + " with " +
         std::to_string(OpenFile(partial_, false).n_bytes()) +
         " bytes; they have no index and cannot be read.");
-  does("Remove " + quoted(partial_) + ".");
+  does("Remove " + in_quotes(partial_) + ".");
   if (apply_ && ::unlink(partial_.c_str()) != 0) {
-    return status_from_errno(errno, quoted(partial_));
+    return status_from_errno(errno, in_quotes(partial_));
   }
   return Status();
 }
@@ -383,7 +385,7 @@ Status cut_off_uncommitted(const std::string& path) {
   const OpenFile file(path, true);
   TAILRACE_TRY(file.opened());
   const Result<Superblock> superblock = find_superblock(file);
-  if (!superblock.ok()) return superblock.status().within("file " + quoted(path));
+  if (!superblock.ok()) return superblock.status().within("file " + in_quotes(path));
   const std::uint64_t end = superblock->end_of_file;
   return file.n_bytes() > end ? file.resize(end) : Status();
 }
@@ -405,15 +407,15 @@ Status check_not_half_committed(const std::string& path, std::chrono::millisecon
     if (!journal.ok() && !torn) return journal.status();
     if (torn ? writer.empty() : !belongs_to(file, *journal)) return Status();
     if (writer.empty()) {
-      return Status(Code::corrupt, quoted(path) +
+      return Status(Code::corrupt, in_quotes(path) +
                                        " was left in the midst of a commit by a job that "
                                        "died, and " +
-                                       quoted(journal_path) +
+                                       in_quotes(journal_path) +
                                        " holds the rest of it; \"tailrace recover --apply " +
                                        output + "\" completes it");
     }
     if (patience <= patience.zero()) {
-      return Status(Code::io_error, quoted(path) + " is in the midst of a commit of " + writer +
+      return Status(Code::io_error, in_quotes(path) + " is in the midst of a commit of " + writer +
                                         ", which does not end; read it later");
     }
     std::this_thread::sleep_for(nap);

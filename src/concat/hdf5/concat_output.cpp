@@ -37,7 +37,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-std::string quoted(const std::string& path) { return "dataset \"" + path + "\""; }
+std::string named(const std::string& path) { return "dataset \"" + path + "\""; }
 
 /// What makes two datasets share a creation list, as bytes.
 std::string storage_key(const StoredDataset& like, bool planned, bool bare) {
@@ -162,7 +162,7 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
   }
   Hdf5Id& type = types_[like.type];
   if (!type.valid()) type = Hdf5Id(decode_type(like.type.data(), like.type.size()));
-  if (!type.valid()) return hdf5_failure(Code::corrupt, quoted(like.path) + ": its type");
+  if (!type.valid()) return hdf5_failure(Code::corrupt, named(like.path) + ": its type");
   H5Iinc_ref(type.get());
   return type.get();
 }
@@ -173,7 +173,7 @@ Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
   if (!made.list.valid()) {
     TAILRACE_TAKE(const auto list,
                   file_.creation_list(like.storage, type, like.fill_value, planned, bare)
-                      .within(quoted(like.path)));
+                      .within(named(like.path)));
     made.list = Hdf5Id(list);
   }
   return &made;
@@ -187,12 +187,12 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
   Hdf5Id from;
   if (node != nullptr && (node->n_attributes > 0 || named_types_)) {
     from = Hdf5Id(H5Dopen2(input_.get(), like.path.c_str(), H5P_DEFAULT));
-    if (!from.valid()) return hdf5_failure(Code::corrupt, quoted(like.path));
+    if (!from.valid()) return hdf5_failure(Code::corrupt, named(like.path));
   }
   TAILRACE_TAKE(const hid_t type, type_of(like, named_types_ ? from.get() : H5I_INVALID_HID));
   const Hdf5Id type_id(type);
   std::vector<hsize_t> extents(like.shape.begin(), like.shape.end());
-  if (extents.empty()) return Status(Code::internal, quoted(like.path) + " has no rows to append");
+  if (extents.empty()) return Status(Code::internal, named(like.path) + " has no rows to append");
   extents[0] = target.n_rows;
   std::vector<hsize_t> extents_max = extents;
   if (like.extendable) extents_max[0] = H5S_UNLIMITED;
@@ -233,7 +233,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
 }
 
 Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
-  const std::string what = quoted(target.like.path);
+  const std::string what = named(target.like.path);
   const Hdf5Id space(H5Dget_space(dataset));
   std::vector<hsize_t> now(max_rank);
   std::vector<hsize_t> most(max_rank);
@@ -266,16 +266,16 @@ Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::
   const Hdf5Id old(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
   ObjectFacts facts;
   if (!old.valid() || !get_object_facts(old.get(), facts)) {
-    return hdf5_failure(Code::corrupt, quoted(path));
+    return hdf5_failure(Code::corrupt, named(path));
   }
   if (facts.n_links > 1) {
-    return Status(Code::unsupported, quoted(path) + " must be made anew to grow, but has " +
+    return Status(Code::unsupported, named(path) + " must be made anew to grow, but has " +
                                          std::to_string(facts.n_links) + " names");
   }
   TAILRACE_TAKE(const ScaleTies ties, untie_scales(out_, old.get(), path));
   // HDF5 keeps what is open until it is closed: attributes can still be read.
   if (H5Ldelete(group_.get(), name.c_str(), H5P_DEFAULT) < 0) {
-    return hdf5_failure(Code::internal, quoted(path));
+    return hdf5_failure(Code::internal, named(path));
   }
   Result<Hdf5Id> made = create(target, name, old.get());
   if (made.ok()) TAILRACE_TRY(tie_scales(out_, path, ties));
@@ -290,7 +290,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::open_or_create(const ConcatTarget& target) {
     return create(target, name, H5I_INVALID_HID);
   if (target.replaces && replaced_.insert(path).second) return replace(target, name);
   Hdf5Id dataset(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::already_exists, quoted(path));
+  if (!dataset.valid()) return hdf5_failure(Code::already_exists, named(path));
   TAILRACE_TRY(extend(dataset.get(), target));
   return dataset;
 }
@@ -303,7 +303,7 @@ Status Hdf5ConcatOutput::place(const ConcatTarget& target,
   const Shape& chunk_shape = target.like.storage.chunk_shape;
   if (chunk_shape.size() != target.like.shape.size()) {
     return Status(Code::invalid_argument,
-                  quoted(target.like.path) + " has chunks but is not chunked");
+                  named(target.like.path) + " has chunks but is not chunked");
   }
   ChunkGrid grid{target.like.shape, chunk_shape};
   grid.shape[0] = target.n_rows;
@@ -324,8 +324,7 @@ Status Hdf5ConcatOutput::copy_rows(const ConcatTarget& target, std::span<const R
   }
   TAILRACE_TAKE(const Hdf5Id dataset, open_or_create(plain));
   if (old.valid()) {
-    TAILRACE_TRY(
-        copy_rows_from(old.get(), dataset.get(), quoted(path), first_row, 0, memory_bytes));
+    TAILRACE_TRY(copy_rows_from(old.get(), dataset.get(), named(path), first_row, 0, memory_bytes));
   }
   return copy_rows_from_files(dataset.get(), path, sources, first_row, memory_bytes);
 }
@@ -334,7 +333,7 @@ Status Hdf5ConcatOutput::copy_whole(const StoredDataset& dataset) {
   const Hdf5Scope scope;
   Hdf5Node* const node = node_of(dataset.path);
   if (node == nullptr) {
-    return Status(Code::not_found, quoted(dataset.path) + " is not in the first input");
+    return Status(Code::not_found, named(dataset.path) + " is not in the first input");
   }
   node->kind = Hdf5Node::Kind::dataset;
   return link_exists(out_, dataset.path) ? Status() : copier_->copy_dataset(dataset.path);
