@@ -37,7 +37,7 @@ namespace {
 std::atomic<long> requests_left{-1};
 std::atomic<bool> refused{false};
 
-bool refuses_now() {
+[[maybe_unused]] bool refuses_now() {
   if (requests_left.load(std::memory_order_relaxed) < 0) return false;
   if (requests_left.fetch_sub(1) != 0) return false;
   refused = true;
