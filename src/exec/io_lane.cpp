@@ -57,7 +57,7 @@ void IoLane::wake() {
 }
 
 void IoLane::push(EncodedChunk chunk) {
-  const Status queued = local_part([&] { return queue(chunk); });
+  Status queued = local_part([&] { return queue(chunk); });
   if (queued.ok()) {
     wake_.notify_one();
     if (!has_thread_) write_waiting();
@@ -66,7 +66,7 @@ void IoLane::push(EncodedChunk chunk) {
   budget_.give_back(chunk.budget_bytes);
   {
     const std::scoped_lock lock(mutex_);
-    fail(queued);
+    fail(std::move(queued));
   }
   activity_();
 }
@@ -162,8 +162,14 @@ void IoLane::write_or_drop() {
 /// What was taken, unless the step has failed.
 Status IoLane::write_taken() {
   if (tail_.failure_raised() || !status().ok()) return Status();
-  const Status written = local_part([this] { return write_batch(); });
-  return written.code() == Code::out_of_memory ? no_memory_for(batch_.front()) : written;
+  bool returned = false;
+  Status written = local_part([&] {
+    Status done = write_batch();
+    returned = true;
+    return done;
+  });
+  const bool nameless = !returned && written.code() == Code::out_of_memory;
+  return nameless ? no_memory_for(batch_.front()) : written;
 }
 
 /// Take chunks that can be one write, as soon as the application leaves time for it. @returns

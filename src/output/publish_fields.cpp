@@ -163,7 +163,7 @@ Status publish_together(Comm& comm, StepEnd& end,
   });
   if (!packed.ok()) {
     mine = ByteWriter();
-    mine.add_status(packed);
+    mine.add_status(end.own.ok() ? packed : end.own);
   }
   std::vector<Bytes> messages = comm.gather(mine.bytes(), 0);
   Bytes answer;

@@ -260,7 +260,10 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
     TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
     values = lane.decoded.data();
   }
-  const Status decoded = decode(dataset, job, encoded, {values, dataset.chunk_bytes});
+  // Whoever waits for the entry must hear of the end, whatever is thrown.
+  const Status decoded = local_part([&] {
+    return decode(dataset, job, encoded, {values, dataset.chunk_bytes});
+  });
   if (entry != nullptr) cache_.finish(id, entry, decoded);
   TAILRACE_TRY(decoded);
   if (gathers) {
@@ -469,7 +472,7 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   Status decoded;
   {
     const ReadStopwatch watch(counts_.decode_ns);
-    decoded = views.decode(encoded, {values, view.chunk_bytes});
+    decoded = local_part([&] { return views.decode(encoded, {values, view.chunk_bytes}); });
     if (decoded.ok()) dataset.make_native({values, view.chunk_bytes});
   }
   if (entry != nullptr) cache_.finish(id, entry, decoded);
@@ -502,6 +505,9 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
   });
 }
 
+/// In one pass a slab of so many times the chunks that may be kept keeps none.
+constexpr std::uint64_t kept_times_max = 2;
+
 Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
                          std::byte* values, const LeftOut& left_out) {
   TouchedChunks touched(dataset.grid, slab);
@@ -512,7 +518,8 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
       touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
       touched.n_chunks() * dataset.chunk_bytes <= cache_.bytes_max() / 2;
   const std::uint64_t touched_bytes_each = view ? view->chunk_bytes : dataset.chunk_bytes;
-  reading.keep_parts = touched.n_chunks() * touched_bytes_each <= cache_.bytes_max();
+  reading.keep_parts = !options_.one_pass || touched.n_chunks() * touched_bytes_each <=
+                                                 kept_times_max * cache_.bytes_max();
   // One chunk keeps one thread busy: the others can work ahead meanwhile.
   const bool works_ahead = !left_out && !view;
   const bool ahead_first = touched.n_chunks() == 1 && works_ahead;
@@ -607,7 +614,7 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
   const ChunkKey id{dataset.number, job.chunk_index};
   const ReadCache::Entry entry = cache_.begin(id, dataset.chunk_bytes);
   if (entry == nullptr) return;
-  const bool posted = team_.post([this, &file, &dataset, job, id, entry] {
+  const auto work = [this, &file, &dataset, job, id, entry] {
     const Status done = local_part([&]() -> Status {
       Buffer encoded(job.extent.encoded_bytes);
       if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to work ahead");
@@ -621,8 +628,14 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
                     {entry->values.data(), dataset.chunk_bytes});
     });
     cache_.finish(id, entry, done);
+  };
+  bool posted = false;
+  const Status called = local_part([&] {
+    posted = team_.post(work);
+    return Status();
   });
-  if (!posted) cache_.finish(id, entry, Status(Code::internal, "nobody works ahead"));
+  if (!posted || !called.ok())
+    cache_.finish(id, entry, Status(Code::internal, "nobody works ahead"));
 }
 
 void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab) {
@@ -722,12 +735,19 @@ ReadCache::Entry ReadCache::begin(const ChunkKey& id, std::uint64_t n_bytes) {
     if (oldest->second.entry->ready) drop(oldest);
   }
   if (n_bytes_ + n_bytes > bytes_max_) return nullptr;
-  auto entry = std::make_shared<CachedChunk>();
-  entry->values = Buffer(n_bytes);
-  if (!entry->values.allocated()) return nullptr;
-  n_bytes_ += n_bytes;
-  kept_[id] = {entry, uses_.insert(uses_.end(), id)};
-  return entry;
+  Entry entry;
+  const Status made = local_part([&] {
+    auto chunk = std::make_shared<CachedChunk>();
+    chunk->values = Buffer(n_bytes);
+    if (!chunk->values.allocated()) return Status(Code::out_of_memory, "no memory left");
+    std::list<ChunkKey> use{id};
+    kept_.emplace(id, Kept{chunk, use.begin()});
+    uses_.splice(uses_.end(), use);
+    n_bytes_ += n_bytes;
+    entry = std::move(chunk);
+    return Status();
+  });
+  return made.ok() ? entry : nullptr;
 }
 
 void ReadCache::finish(const ChunkKey& id, const Entry& entry, Status failure) {

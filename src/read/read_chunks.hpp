@@ -106,8 +106,8 @@ class ReadCache {
 // and decoded by threads, straight into the caller's buffer where the chunk's values lie in one
 // piece there, else into memory that is gathered from. Decoded chunks that a slab used in part, or
 // that are few, are kept; in one pass no chunk is that a slab used up, and none of a slab of more
-// chunks than may be kept, which would all be dropped for each other. When slabs run on along a
-// dimension, the next chunks are decoded ahead.
+// than twice the chunks that may be kept, most of which would be dropped for each other. When slabs
+// run on along a dimension, the next chunks are decoded ahead.
 //
 // Memory: half of ReadOptions::memory_bytes for chunks kept, half for what is in work, which a slab
 // that keeps none may have of the former, too; one chunk (encoded, decoded and what its codec

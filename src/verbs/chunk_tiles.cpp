@@ -143,7 +143,10 @@ Status TileReader::read(std::size_t field_index, const ChunkTiles& tiles, const 
     const std::uint64_t n_bytes = wanted.n_elements() * element_bytes;
     if (values_.capacity() < n_bytes) values_ = Buffer();  // Never both in memory.
     if (values_.capacity() < n_bytes) values_ = Buffer(n_bytes);
-    if (!values_.allocated()) return input_->read(field_index, box, values);
+    if (!values_.allocated()) {
+      bytes_max_ /= 2;  // The next one asks for less.
+      return input_->read(field_index, box, values);
+    }
     peak_bytes_ = std::max<std::uint64_t>(peak_bytes_, values_.capacity());
     TAILRACE_TRY(input_->read(field_index, wanted, {values_.data(), n_bytes}));
     held_field_ = field_index;

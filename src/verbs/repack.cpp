@@ -303,26 +303,30 @@ ChunkTiles Repack::tiles_of(const PlannedField& planned, std::uint64_t bytes_max
   const StoredDataset& stored = input_->fields()[planned.input_index];
   const ChunkGrid grid{planned.definition.shape, *planned.definition.options.chunk_shape};
   const std::uint64_t chunk_bytes = n_elements(grid.chunk_shape) * stored.value_bytes();
-  const std::uint64_t n_max = bytes_max / std::max<std::uint64_t>(chunk_bytes, 1);
+  // A rank's run of chunks is one box at most, so that boxes do not reach beyond the runs.
+  const std::uint64_t n_max = std::min(bytes_max / std::max<std::uint64_t>(chunk_bytes, 1),
+                                       grid.n_chunks() / static_cast<unsigned>(comm_.n_ranks()));
   return ChunkTiles(grid, stored.storage.chunk_shape, std::max<std::uint64_t>(n_max, 1));
 }
 
-/// Memory for boxes that are read together, as the plan has use for it. @returns the Writer's.
+/// Memory for boxes that are read together, as the plan has use for it: the least of any rank's,
+/// since boxes decide which chunks are whose. Collective: an allreduce. @returns the Writer's.
 std::uint64_t Repack::divide_memory() {
-  const std::uint64_t all_bytes = report_.options.memory_bytes;
+  std::uint64_t all_bytes = report_.options.memory_bytes;
+  comm_.allreduce(std::span(&all_bytes, 1), Reduction::min);
   std::uint64_t tile_bytes = 0;
   std::uint64_t chunk_bytes = 0;
   for (const PlannedField& planned : report_.plan) {
     const std::uint64_t each = n_elements(*planned.definition.options.chunk_shape) *
                                input_->fields()[planned.input_index].value_bytes();
     chunk_bytes = std::max(chunk_bytes, each);
-    if (tiles_of(planned, UINT64_MAX).chunks_of_tile() > 1) tile_bytes = tile_bytes_of(all_bytes);
+    const std::uint64_t in_tile = tiles_of(planned, UINT64_MAX).chunks_of_tile();
+    if (in_tile > 1) tile_bytes = std::max(tile_bytes, in_tile * each);
   }
-  if (tile_bytes == 0 || all_bytes - tile_bytes < encoded_chunks_min * chunk_bytes) {
-    return all_bytes;
-  }
-  reader_.emplace(*input_, tile_bytes);
-  return all_bytes - tile_bytes;
+  tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
+  const bool divides = all_bytes - tile_bytes >= encoded_chunks_min * chunk_bytes;
+  reader_.emplace(*input_, divides ? tile_bytes : all_bytes / memory_over_reading);
+  return divides ? report_.options.memory_bytes - tile_bytes : report_.options.memory_bytes;
 }
 
 Status Repack::define_fields(Writer& writer) {

@@ -126,7 +126,9 @@ Result<StepReport> FileWriter::end_step() {
   try {
     return options_.mode == StepMode::sync ? write_step() : hand_over_step();
   } catch (...) {
-    forget_step(true);  // Its commit may be done: what was put must not be put again.
+    // Its commit may be done: what was put must not be put again. Alone only, and with nothing
+    // under way: other ranks wait elsewhere, and lanes claim space.
+    if (comm_->n_ranks() == 1 && flight_ == nullptr) forget_step(true);
     throw;
   }
 }
@@ -495,16 +497,16 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   });
   if (!published.ok() && !end.published) return published;
   if (!published.ok()) return output_.break_off(published, "the file stays at its last commit");
+  for (FieldState* field : active) {  // First: nothing here can fail.
+    field->life = FieldLife::in_file;
+    ++field->n_entries;
+  }
   sums.keep_max_errors();
   output_.commit_is_finished();
   if (options_.mode == StepMode::sync) {
     output_.committed();
   } else {
     output_.commit_is_pending();
-  }
-  for (FieldState* field : active) {
-    field->life = FieldLife::in_file;
-    ++field->n_entries;
   }
   return Status();
 }

@@ -195,15 +195,16 @@ TEST(ReadAhead, SlabsThatRunOnAreServedFromWhatWasDecodedAhead) {
 }
 
 /// It would drop all that is kept, its own chunks among them; and threads have their memory.
-TEST(ReadAhead, ASlabOfMoreChunksThanMayBeKeptKeepsNone) {
+TEST(ReadAhead, InOnePassASlabOfManyMoreChunksThanMayBeKeptKeepsNone) {
   TestFolder folder;
   StockFile file(folder / "d.h5");
   file.add("d", H5T_NATIVE_FLOAT, {200, 300}, deflated({10, 100}));
   file.close();
   ReadOptions options;
   ASSERT_DONE(apply_read_options("threads=3", options));
-  options.memory_bytes = 80'000;  // Ten chunks may be kept.
+  options.memory_bytes = 32'000;  // Four chunks may be kept.
   options.prefetch = false;
+  options.one_pass = true;
   Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
   ASSERT_TRUE(reader.ok()) << text_of(reader.status());
   const Slab few{{3, 3}, {5, 200}, {}};
