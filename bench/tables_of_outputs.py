@@ -350,6 +350,21 @@ def e3sm(rows):
                   "ours, CPU s", "memory a rank, MB"], made)
 
 
+@table("docs/netcdf.md", "rechunk.csv")
+def rechunk(rows):
+    """Other chunks: the tools by direction and the memory that they were given."""
+    made = []
+    for row in rows:
+        asked = f"{float(row['memory_bytes']) / 1e6:.0f}" if row["memory_bytes"] else "no option"
+        tool = f"**{row['tool']}**" if row["tool"] == "tailrace" else row["tool"]
+        made.append([row["direction"], tool, asked,
+                     f"{float(row['resident_bytes']) / 1e6:.0f}",
+                     f"{float(row['s']):.1f} ({percent(row['s_spread'])})",
+                     f"{float(row['cpu_s']):.1f}",
+                     f"{float(row['raw_bytes']) / float(row['s']) / 1e6:.0f}"])
+    return lines(["", "tool", "memory asked, MB", "taken, MB", "s", "CPU s", "MB/s"], made)
+
+
 @table("docs/performance.md", "xarray_dask.csv")
 def xarray_dask(rows):
     """Writing and reading through dask, with the range of the rounds."""
