@@ -2,6 +2,7 @@
 bench/all writes such CSVs."""
 
 import csv
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,21 @@ def test_every_csv_is_in_a_table_or_named(tables):
     made_of = {source for _, sources, _ in tables.TABLES.values() for source in sources}
     assert {path.name for path in RESULTS.glob("*.csv")} == made_of | set(WITHOUT_TABLE)
     assert not made_of & set(WITHOUT_TABLE)
+
+
+def test_measurements_stand_between_marks():
+    """A table with many numbers is made of a CSV; the weights in the format's page are no
+    measurements."""
+    measured = re.compile(r"[+-]?[\d,]+\.\d+( ?(%|s|ms|x|[kM]B|MB/s))?$")
+    found = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = re.sub(r"<!-- table .*?<!-- end of table -->", "", page.read_text(), flags=re.S)
+        for match in re.finditer(r"(^ *\|.*\n)+", text, re.M):
+            rows = [row.strip().strip("|").split("|")[1:] for row in match[0].splitlines()[2:]]
+            cells = [cell.strip() for row in rows for cell in row if cell.strip()]
+            if sum(bool(measured.match(cell)) for cell in cells) > len(cells) / 4:
+                found.append((page.name, match[0].splitlines()[0]))
+    assert {name for name, _ in found} <= {"trz-format.md"}, found
 
 
 def test_another_number_is_found(tmp_path):
