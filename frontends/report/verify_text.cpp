@@ -81,8 +81,9 @@ std::string failure_text(const VerifiedField& field) {
   }
   if (field.n_guards_broken() > 0) {
     const bool before = found.n_beyond_bound + found.n_special_changed > 0;
-    out += fmt::format("{} {} or extremes break guard={}", before ? "," : "",
-                       counted(field.n_guards_broken(), "value"), guards_text(task.guards));
+    out += fmt::format("{} {}{} or extremes break guard={}", before ? "," : "",
+                       counted(field.n_guards_broken(), "value"), task.guards.sum ? ", sums" : "",
+                       guards_text(task.guards));
   }
   out = wrapped(out, 4) + "\n";
   if (finding.n_guards_broken > 0) out += offender_line(field, finding.guard_first, false);

@@ -163,8 +163,11 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   negative, zero or positive stays so. zero: zeros stay zeros. threshold=V: what
  *                   lies below V, at it or above it stays there. minmax: least and greatest value
  *                   of a field stay these; not over time, nor where values come piece by piece.
- *                   gradient=V: differences of neighbours change by V at most. All but gradient
- *                   need codec trz, or no loss. Default: none.
+ *                   sum: that of each chunk stays. monotone=AXIS: neighbours along it keep their
+ *                   order. log=V, power=P:V: the logarithm, or x^P, changes by V at most.
+ *                   gradient=V: differences of neighbours change by V at most; laplacian=V: sums of
+ *                   second differences. All but these two need codec trz, or no loss. Default:
+ *                   none.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
  *   layout=NAME     Where chunks go in the file; no reader needs to know (docs/layouts.md).

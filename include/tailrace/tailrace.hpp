@@ -133,8 +133,8 @@ class Options {
   Options& relative_bound(double bound) { return set("bound", "rel=" + number_text(bound)); }
   Options& pointwise_bound(double bound) { return set("bound", "pw_rel=" + number_text(bound)); }
   Options& psnr(double decibels) { return set("bound", "psnr=" + number_text(decibels)); }
-  /// What values keep besides the bound: "sign", "zero", "threshold=V", "minmax", "gradient=V",
-  /// joined by '+'.
+  /// What values keep besides the bound: "sign", "zero", "threshold=V", "minmax", "sum",
+  /// "monotone=AXIS", "log=V", "power=P:V", "gradient=V", "laplacian=V", joined by '+'.
   Options& guard(std::string_view guards) { return set("guard", guards); }
   Options& chunk_shape(std::initializer_list<std::uint64_t> extents) {
     std::string text;

@@ -263,12 +263,32 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   if (!std::isfinite(filter.bound)) {
     return Status(Code::invalid_argument, "codec trz: the bound is not finite");
   }
-  if (pointwise && request.guards.gradient > 0) {
-    return Status(Code::unsupported, "codec trz: guard=" + guards_text(request.guards) +
+  const Guards& guards = request.guards;
+  if (pointwise && (guards.of_bound() || guards.sum)) {
+    return Status(Code::unsupported, "codec trz: guard=" + guards_text(guards) +
                                          " needs a bound of mode abs, rel or psnr, not pw_rel");
+  }
+  if (filter.settings.coarse_views > 0 && guards.of_chunks()) {
+    return Status(Code::unsupported, "codec trz: guard=" + guards_text(guards) +
+                                         " is of whole chunks, and coarse= makes views of parts");
   }
   filter.kind = pointwise ? trz::BoundKind::pointwise : trz::BoundKind::absolute;
   return filter;
+}
+
+/// The guards of one chunk. Chunks that are made up to foresee sizes may lack axes: whether those
+/// of the array have them is found out where it is defined.
+ValueGuards guards_of(const CodecRequest& request) {
+  ValueGuards guards(request.guards, request.value_least, request.value_greatest);
+  guards.counted = request.counted;
+  const Shape& chunk = request.chunk_shape;
+  std::erase_if(guards.orders,
+                [&](const ValueGuards::Order& order) { return order.axis >= chunk.size(); });
+  for (ValueGuards::Order& order : guards.orders) {
+    order.alone = request.array_shape.size() == chunk.size() &&
+                  request.array_shape[order.axis] <= chunk[order.axis];
+  }
+  return guards;
 }
 
 }  // namespace
@@ -309,9 +329,9 @@ Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& requ
   chunk.fill_value = trz::recorded_fill(request.dtype, request.fill_value);
   TAILRACE_TAKE(std::unique_ptr<trz::Book> book, book_of(filter).within("codec trz"));
   std::vector<std::unique_ptr<FilterStage>> stages;
-  stages.push_back(std::make_unique<TrzStage>(
-      trz_spec(filter, chunk), filter, chunk, std::move(book), std::move(counter),
-      ValueGuards(request.guards, request.value_least, request.value_greatest)));
+  stages.push_back(std::make_unique<TrzStage>(trz_spec(filter, chunk), filter, chunk,
+                                              std::move(book), std::move(counter),
+                                              guards_of(request)));
   return make_pipeline_codec({.name = "trz", .lossy = filter.kind != trz::BoundKind::exact},
                              request, std::move(stages));
 }

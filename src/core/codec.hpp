@@ -19,6 +19,7 @@
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
+#include "core/guards.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
@@ -46,8 +47,13 @@ struct CodecRequest {
   /// it.
   double pointwise_bound = 0;
   /// What decoded values keep besides; a codec that cannot do it refuses it. absolute_bound is
-  /// small enough for the gradient already.
+  /// small enough for gradient and laplacian already.
   Guards guards = {};
+  /// The array whose chunks these are, of as many axes, for guards of chunks; without end along
+  /// time. Empty: not known.
+  Shape array_shape = {};
+  /// Of the chunk what is the array's, from its start; empty: all of it.
+  Shape counted = {};
   double value_least = 0;  ///< Of the field's finite, non-fill values, for guard=minmax.
   double value_greatest = 0;
 };

@@ -100,7 +100,7 @@ Status check_guards(const CodecEntry& entry, const CodecRequest& request) {
     return Status(Code::unsupported, "codec " + request.name + ": it cannot keep guard=" +
                                          guards_text(guards) + "; these codecs can: " + keepers);
   }
-  if (guards.gradient > 0 && !(request.absolute_bound > 0)) {
+  if (guards.of_bound() && !(request.absolute_bound > 0)) {
     return Status(Code::unsupported, "codec " + request.name + ": guard=" + guards_text(guards) +
                                          " needs a bound of mode abs, rel or psnr");
   }

@@ -6,7 +6,7 @@
 // exceed the largest error). pw_rel: |decoded - original| <= value * |original| for every finite
 // value by itself, so that zeros stay zeros; it comes to no absolute bound. none: the field is kept
 // exactly. Every comparison against a bound is exact: see exceeds_bound, exceeds_pointwise_bound.
-// Guards: what decoded values keep besides (docs/guards.md).
+// What decoded values keep besides: core/guards.hpp.
 
 #pragma once
 
@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/status.hpp"
 
@@ -41,6 +40,9 @@ Result<ErrorBound> parse_error_bound(std::string_view text);
 
 /// "rel=0.001"; the inverse of parse_error_bound (shortest text that parses to the same double).
 std::string error_bound_text(const ErrorBound& bound);
+
+/// The shortest text that is this number.
+std::string number_text(double number);
 
 /// The absolute bound for a field whose finite, non-fill values span [least, greatest].
 /// 0 means: must be kept exactly (mode none, or a range of zero under rel and psnr), or that there
@@ -87,67 +89,6 @@ inline bool exceeds_pointwise_bound(double x, double y, double fraction) {
   const double original_virtual = difference + decoded_virtual;
   const double residual = (original - original_virtual) - (decoded - decoded_virtual);
   return (difference < 0 ? -residual : residual) > std::fma(fraction, original, -allowed);
-}
-
-// --- Guards
-
-/// What guard= asks: of values by themselves, of the field's extremes, of neighbours.
-struct Guards {
-  bool sign = false;    ///< Negative, zero or positive: it stays what it is; zeros as `zero`.
-  bool zero = false;    ///< Zeros stay zeros, with their sign bit.
-  bool minmax = false;  ///< The least and the greatest finite, non-fill value stay these.
-  double gradient = 0;  ///< Differences of neighbours change by no more than this; 0: not asked.
-  std::vector<double> thresholds;  ///< Below, at or above each: it stays so. Ascending.
-
-  /// Whether some can be broken by a value alone, within its bound: then it needs an encoder that
-  /// looks at what comes out.
-  bool of_values() const { return sign || zero || minmax || !thresholds.empty(); }
-  bool empty() const { return !of_values() && gradient == 0; }
-  /// The largest absolute bound that keeps the gradient: two errors of half as much together.
-  double bound_within(double absolute_bound) const {
-    return gradient > 0 && absolute_bound > gradient / 2 ? gradient / 2 : absolute_bound;
-  }
-  bool operator==(const Guards&) const = default;
-};
-
-/// Parse "sign+zero+threshold=273.15+minmax+gradient=0.5", in any order, or "none".
-/// @error invalid_argument  an unknown guard, no finite number, a gradient <= 0 or given twice.
-Result<Guards> parse_guards(std::string_view text);
-
-/// "sign+threshold=273.15", or "none"; the inverse of parse_guards.
-std::string guards_text(const Guards& guards);
-
-/// The guards that values added to a dataset have to keep. @param recorded  as the dataset has
-/// them; empty: none. @error unsupported  a text that says no guards, or minmax, which needs all
-/// values.
-Result<Guards> guards_to_continue(std::string_view recorded);
-
-/// Those of values, as what they come to for one field.
-struct ValueGuards {
-  bool zeros = false;              ///< Bit for bit.
-  std::vector<double> thresholds;  ///< With 0 where signs are kept.
-  bool extremes = false;           ///< Nothing leaves [least, greatest], and both stay where met.
-  double least = 0;
-  double greatest = 0;
-
-  ValueGuards() = default;
-  /// @param least, greatest  finite, non-fill values of the field, which guard=minmax needs.
-  ValueGuards(const Guards& guards, double least, double greatest);
-  bool empty() const { return !zeros && !extremes && thresholds.empty(); }
-};
-
-/// Whether y in the place of a finite x breaks a guard. f32 and f64 alike: doubles hold both.
-inline bool breaks_guards(const ValueGuards& guards, double x, double y) {
-  bool broken = false;
-  if (guards.zeros && x == 0) broken |= y != 0 || std::signbit(x) != std::signbit(y);
-  for (const double threshold : guards.thresholds) {
-    broken |= (x < threshold) != (y < threshold) || (x > threshold) != (y > threshold);
-  }
-  if (guards.extremes) {
-    broken |= y < guards.least || y > guards.greatest;
-    broken |= (x == guards.least || x == guards.greatest) && y != x;
-  }
-  return broken;
 }
 
 }  // namespace tailrace

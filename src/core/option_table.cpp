@@ -32,13 +32,6 @@ struct Member<ValueOf OptionsOf::*> {
 template <auto member>
 using OptionsWith = typename Member<decltype(member)>::Options;
 
-/// The shortest text that is this number.
-std::string number_text(double number) {
-  std::array<char, 32> digits{};
-  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  return std::string(digits.data(), printed.ptr);
-}
-
 template <auto member>
 Status assign_switch(const KeyValue& entry, OptionsWith<member>& options) {
   TAILRACE_TAKE(options.*member, parse_switch(entry.first, entry.second));
@@ -377,7 +370,9 @@ constexpr std::array<Field, 13> field_table = {{
      alike, by_steps_and_arrays, assign_codec, codec_text},
     {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X", "The largest error of any value.", alike,
      by_steps_and_arrays, assign_bound, bound_text},
-    {"guard", "none, sign, zero, threshold=X, minmax, gradient=X",
+    {"guard",
+     "none, sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, power=P:X, sum, "
+     "monotone=AXIS",
      "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
      by_steps_and_arrays, assign_guard, guard_text},
     {"chunk", "BYTES, SHAPE",

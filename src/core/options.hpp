@@ -16,6 +16,7 @@
 
 #include "core/box.hpp"
 #include "core/error_bound.hpp"
+#include "core/guards.hpp"
 #include "core/status.hpp"
 #include "core/storage.hpp"
 

@@ -14,6 +14,7 @@
 
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
+#include "core/guards.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 

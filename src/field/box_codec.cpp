@@ -5,44 +5,9 @@
 #include <functional>
 #include <utility>
 
+#include "field/chunkwise_codec.hpp"
+
 namespace tailrace {
-namespace {
-
-/// Chunks of one dimension for HDF5, each of which is encoded as the slab of a box that it is.
-class BoxCodec final : public CodecOver {
- public:
-  /// @param codecs  for each shape, for each component
-  BoxCodec(BoxChunks chunks, std::vector<std::shared_ptr<const Codec>> codecs)
-      : CodecOver(nullptr), chunks_(std::move(chunks)), codecs_(std::move(codecs)) {}
-  /// The codec whose filters the header has. Without memory it stays where it is.
-  void take(std::unique_ptr<Codec>& of_header) {
-    inner_ = std::shared_ptr<const Codec>(std::move(of_header));
-  }
-
-  const Codec& of_chunk(std::uint64_t chunk_index) const override {
-    const BoxChunks::Part part = chunks_.part(chunk_index);
-    return *codecs_[part.shape * (codecs_.size() / chunks_.shapes().size()) + part.component];
-  }
-  bool lossy() const override {
-    return std::ranges::any_of(codecs_, [](const auto& codec) { return codec->lossy(); });
-  }
-  std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    std::uint64_t most = inner_->working_bytes(n_bytes);
-    for (const auto& codec : codecs_) most = std::max(most, codec->working_bytes(n_bytes));
-    return most;
-  }
-  Status decode_into(std::span<const std::byte> encoded, std::uint32_t filter_mask,
-                     std::span<std::byte> values) const override {
-    return inner_->decode_into(encoded, filter_mask, values);
-  }
-
- private:
-  BoxChunks chunks_;
-  std::vector<std::shared_ptr<const Codec>> codecs_;
-};
-
-}  // namespace
-
 std::string boxes_text(const FieldBoxes& boxes) {
   // There may be millions.
   std::uint64_t digest = boxes.bounds.size();
@@ -122,11 +87,11 @@ Status check_component_bounds(const std::string& name, std::span<const ErrorBoun
       bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
   const bool other_codec =
       options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
-  if (!pointwise && !other_codec && options.guards.gradient == 0) return Status();
+  if (!pointwise && !other_codec && !options.guards.of_bound()) return Status();
   return Status(Code::unsupported, name + ": components with bounds of their own need codec " +
                                        std::string(yardstick_codec) +
-                                       ", and no bound of mode pw_rel nor guard=gradient beside "
-                                       "them");
+                                       ", and no bound of mode pw_rel nor guard=gradient or "
+                                       "guard=laplacian beside them");
 }
 
 Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, std::uint64_t length,
@@ -149,7 +114,12 @@ Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, s
       codecs.push_back(std::move(made));
     }
   }
-  auto made = std::make_unique<BoxCodec>(std::move(chunks), std::move(codecs));
+  const std::size_t n_components = codecs.size() / chunks.shapes().size();
+  auto made = std::make_unique<ChunkwiseCodec>(
+      std::move(codecs), [chunks = std::move(chunks), n_components](std::uint64_t chunk_index) {
+        const BoxChunks::Part part = chunks.part(chunk_index);
+        return part.shape * n_components + part.component;
+      });
   made->take(codec);
   codec = std::move(made);
   return Status();

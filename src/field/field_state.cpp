@@ -11,6 +11,7 @@
 #include "codec/verify.hpp"
 #include "core/option_table.hpp"
 #include "field/box_codec.hpp"
+#include "field/edge_codec.hpp"
 #include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
@@ -99,6 +100,31 @@ void warn_of_unnamed_fill(const FieldDefinition& definition, const ResolvedField
   log(text.str());
 }
 
+/// Whether the field's axes and chunks are such as these guards speak of.
+Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequest& request) {
+  const Guards& guards = request.guards;
+  if (definition.boxes != nullptr && (guards.of_chunks() || guards.laplacian > 0)) {
+    return bad_field(definition, Code::unsupported,
+                     "guard=" + guards_text(guards) +
+                         ": sum, monotone and laplacian are not served for levels of plotfiles");
+  }
+  const Shape& chunk = request.chunk_shape;
+  for (const int number : guards.monotone) {
+    const auto axis = static_cast<std::size_t>(number);
+    const std::string asked = "guard=monotone=" + std::to_string(number);
+    if (axis >= chunk.size()) {
+      return bad_field(definition, Code::invalid_argument,
+                       asked + ": chunks of " + shape_text(chunk) +
+                           " have no such axis; they are counted from 0");
+    }
+    if (request.array_shape[axis] <= chunk[axis] || chunk[axis] > 2) continue;
+    return bad_field(definition, Code::invalid_argument,
+                     asked + ": chunks of " + shape_text(chunk) +
+                         " are too thin along it, all of their values would be ends");
+  }
+  return Status();
+}
+
 /// @param counter  of the field's book; null: nothing is counted.
 Status prepare_codec(const FieldDefinition& definition,
                      const std::shared_ptr<trz::BookCounter>& counter, ResolvedField& resolved,
@@ -140,6 +166,12 @@ Status prepare_codec(const FieldDefinition& definition,
     return bad_field(definition, Code::unsupported,
                      "guard=" + guards_text(request.guards) +
                          " needs all values at once; minmax is not served over time");
+  }
+  if (lossy) TAILRACE_TRY(check_guards_of_chunks(definition, request));
+  if (lossy && request.guards.of_chunks()) {
+    TAILRACE_TRY(encode_edges_apart({definition.shape, resolved.chunk_shape}, request, plugin_path,
+                                    resolved.codec)
+                     .within(definition.name()));
   }
   // Lossy by its own settings (zfp,rate=8) and no bound asked: nothing is promised of finite
   // values.
@@ -193,7 +225,9 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
   request.fill_value = options.fill_value;
   request.pointwise_bound = resolved.pointwise_bound;
   request.guards = guards_of(definition, resolved);
-  request.absolute_bound = request.guards.bound_within(request.absolute_bound);
+  request.array_shape = definition.with_entries(UINT64_MAX, definition.shape);
+  request.absolute_bound =
+      request.guards.bound_within(request.absolute_bound, request.array_shape.size());
   request.value_least = resolved.value_least;
   request.value_greatest = resolved.value_greatest;
   const bool floating = is_floating(definition.dtype);
@@ -253,10 +287,11 @@ Status check_definition(const FieldDefinition& definition) {
 }
 
 Status check_array_guards(const FieldOptions& options) {
-  if (!options.guards.minmax) return Status();
+  if (!options.guards.of_all()) return Status();
   return Status(Code::unsupported, "guard=" + guards_text(options.guards) +
-                                       " needs all values at once; minmax is served by what is "
-                                       "written step by step (repack, tailrace.h)");
+                                       " needs all values at once; minmax, sum and monotone are "
+                                       "served by what is written step by step (repack, "
+                                       "tailrace.h)");
 }
 
 Status check_box(const FieldDefinition& definition, const Box& box) {

@@ -106,7 +106,7 @@ bool stored_plainly(const FieldDefinition& definition);
 Status check_definition(const FieldDefinition& definition);
 
 /// Check the guards of a field whose values come piece by piece. Not collective.
-/// @error unsupported  minmax, which needs all values at once.
+/// @error unsupported  those that need all values at once: minmax, sum, monotone.
 Status check_array_guards(const FieldOptions& options);
 
 /// Check a put's box against its field. Not collective. @error bad_coverage, invalid_argument

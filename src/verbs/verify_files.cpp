@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <unordered_set>
 
@@ -21,6 +22,7 @@
 #include "hdf5/one_file.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/verify_concat.hpp"
+#include "verbs/verify_guards.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -122,29 +124,15 @@ void find_offenders(const ComparedBox& box, std::uint64_t first, std::uint64_t c
   find_offenders(box, first + count / 2, count - count / 2, finding);
 }
 
-/// Find the values that break the field's guards. Minmax is of the whole field, and judged there.
+/// Find what breaks the field's guards. Minmax is of the whole field, and judged there.
 void check_guards(const ComparedBox& box, VerifyFinding& finding) {
   const VerifyTask& task = box.task;
   if (task.guards.minmax) {
     finding.decoded_range = value_range(task.dtype, box.decoded, task.fill_value);
   }
-  Guards of_each = task.guards;
-  of_each.minmax = false;
-  const ValueGuards guards(of_each, 0, 0);
-  if (guards.empty()) return;
-  const std::uint64_t count = box.box.n_elements();
-  const auto check = [&]<class T>(T) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      T x;
-      T y;
-      std::memcpy(&x, box.original.data() + i * sizeof x, sizeof x);
-      std::memcpy(&y, box.decoded.data() + i * sizeof y, sizeof y);
-      if (!breaks_guards(guards, static_cast<double>(x), static_cast<double>(y))) continue;
-      if (finding.n_guards_broken++ == 0) finding.guard_first = box.offender(i);
-    }
-  };
-  if (task.dtype == DType::f32) check(float{});
-  if (task.dtype == DType::f64) check(double{});
+  const BrokenGuards broken = find_broken_guards(task, box.box, box.original, box.decoded);
+  finding.n_guards_broken = broken.n;
+  if (broken.n > 0) finding.guard_first = box.offender(broken.first);
 }
 
 VerifyFinding compare_box(const ComparedBox& box) {
@@ -338,11 +326,14 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
   return Status();
 }
 
-/// Two neighbours that keep half the gradient keep the gradient (docs/guards.md): so whatever bound
-/// is asked, it is held to that much.
-void hold_to_gradient(VerifyTask& task) {
-  task.absolute_bound = task.guards.bound_within(task.absolute_bound);
-  for (double& bound : task.component_bounds) bound = task.guards.bound_within(bound);
+/// Two neighbours that keep half the gradient keep the gradient, and so do laplacians
+/// (docs/guards.md): so whatever bound is asked, it is held to that much.
+void hold_to_neighbours(VerifyTask& task) {
+  const auto hold = [&](double& bound) {
+    bound = task.guards.bound_within(bound, task.shape.size());
+  };
+  hold(task.absolute_bound);
+  std::ranges::for_each(task.component_bounds, hold);
 }
 
 /// Pair the fields of both files by path. What cannot be paired becomes a problem in words.
@@ -458,6 +449,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.compressed_index = static_cast<std::size_t>(other - others.begin());
     const Shape box_shape = box_shape_for(field.shape, other->storage.chunk_shape, *field.dtype);
     task.tiles = ChunkTiles({field.shape, box_shape}, field.storage.chunk_shape);
+    task.chunk_shape = other->storage.chunk_shape;
     task.fill_value = other->missing_value ? other->missing_value : field.missing_value;
     task.raw_bytes = n_elements(field.shape) * field.value_bytes();
     task.stored_bytes = other->stored_bytes;
@@ -545,10 +537,8 @@ void VerifyFinding::merge(const VerifyFinding& other) {
   comparison.merge(other.comparison);
   range.merge(other.range);
   std::array<Offender, 2 * most_offenders> both{};
-  const auto middle = std::copy_n(first.begin(), n_first, both.begin());
-  const auto end = std::copy_n(other.first.begin(), other.n_first, middle);
-  std::sort(both.begin(), end,
-            [](const Offender& a, const Offender& b) { return a.index < b.index; });
+  std::ranges::merge(std::span(first).first(n_first), std::span(other.first).first(other.n_first),
+                     both.begin(), {}, &Offender::index, &Offender::index);
   n_first = std::min<std::uint64_t>(n_first + other.n_first, most_offenders);
   std::copy_n(both.begin(), n_first, first.begin());
 }
@@ -607,7 +597,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   }
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
-  for (VerifyTask& task : pairing.tasks) hold_to_gradient(task);
+  for (VerifyTask& task : pairing.tasks) hold_to_neighbours(task);
   VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems), {}};
   TAILRACE_TAKE(const auto findings,
                 compare_fields(of_original, *compressed, ranks, pairing.tasks));

@@ -19,6 +19,7 @@
 #include "core/box.hpp"
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
+#include "core/guards.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/fidelity.hpp"
 #include "verbs/input_fields.hpp"
@@ -46,7 +47,8 @@ struct VerifyTask {
   Shape shape;
   std::size_t original_index = 0;    ///< Into the original's fields().
   std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
-  ChunkTiles tiles;  ///< Of what is compared at once: whole chunks of the compressed file.
+  ChunkTiles tiles;   ///< Of what is compared at once: whole chunks of the compressed file.
+  Shape chunk_shape;  ///< Of the compressed file; empty: it is not chunked.
   std::optional<double> fill_value;
   ErrorBound asked;  ///< psnr: checked as a PSNR; else as the bound below.
   double absolute_bound = 0;
@@ -81,7 +83,7 @@ struct VerifyFinding {
   Offender worst;                                ///< Valid if comparison.worst_index is.
   std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
   std::uint64_t n_first = 0;
-  std::uint64_t n_guards_broken = 0;  ///< Values that break a guard of the task.
+  std::uint64_t n_guards_broken = 0;  ///< As BrokenGuards::n.
   Offender guard_first;               ///< Valid if there are any: the first of them.
   ValueRange decoded_range;           ///< Under guard=minmax.
 
@@ -97,7 +99,7 @@ struct VerifiedField {
   std::optional<Fidelity> fidelity;  ///< Where it was asked for.
 
   bool kept() const;
-  /// Values that break a guard, and each extreme that is another under guard=minmax.
+  /// What breaks a guard, and each extreme that is another under guard=minmax.
   std::uint64_t n_guards_broken() const;
   /// Held to more than equality, and to something at all.
   bool has_bound() const;

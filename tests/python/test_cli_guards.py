@@ -1,5 +1,7 @@
 """Guards from end to end: repack on several ranks, what verify finds, what info shows, concat."""
 
+import math
+
 import h5py
 import numpy as np
 import pytest
@@ -96,6 +98,67 @@ def test_verify_finds_extremes_that_moved(tmp_path):
     tailrace("repack", source, "-o", target, "--codec", "trz", "--bound", "abs=0.05", "--guard",
              "minmax", "--force")
     tailrace("verify", source, target)
+
+
+def sums_off(x, y, chunk):
+    """The largest error of a chunk's sum, exactly."""
+    off = 0
+    for i in range(0, x.shape[0], chunk[0]):
+        for j in range(0, x.shape[1], chunk[1]):
+            part = np.s_[i:i + chunk[0], j:j + chunk[1]]
+            errors = np.concatenate([y[part].ravel(), -x[part].ravel()]).astype(float)
+            off = max(off, abs(math.fsum(errors)))
+    return off
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_sums_orders_and_functions(tmp_path, ranks):
+    u, t = waves((61, 73)), (waves((150, 160), 1) + 2).astype("f8")
+    column = np.sort(waves((90, 40), 2), axis=0)
+    source = written(tmp_path / "in.h5", u=u, t=t, column=column)
+    free, kept = tmp_path / "free.h5", tmp_path / "kept.h5"
+    options = ["--codec", "trz", "--bound", "rel=0.01", "--chunk", "32x32"]
+    tailrace("repack", source, "-o", free, *options, ranks=ranks)
+    tailrace("repack", source, "-o", kept, *options, "--guard", "sum", "--field",
+             "t:guard=log=0.001+power=2:0.01", "--field",
+             "column:guard=sum+monotone=0,chunk=90x20", ranks=ranks)
+    before, after = decoded(free), decoded(kept)
+    half_ulp = 2.0**-24  # Of values below 2.
+    assert sums_off(u, before["u"], (32, 32)) > 100 * half_ulp
+    assert sums_off(u, after["u"], (32, 32)) <= half_ulp
+    assert np.abs(np.log(before["t"]) - np.log(t)).max() > 0.001
+    assert np.abs(np.log(after["t"]) - np.log(t)).max() <= 0.001
+    assert np.abs(after["t"]**2 - t**2).max() <= 0.01
+    assert (np.diff(before["column"], axis=0) < 0).any()
+    assert (np.diff(after["column"], axis=0) >= 0).all()
+    assert attributes(kept, "t")["tailrace_guard"].decode() == "log=0.001+power=2:0.01"
+    checked = {field["path"]: field for field in numbers("verify", source, kept)["fields"]}
+    assert checked["/column"]["guard"] == "sum+monotone=0"
+    assert all(field["kept"] for field in checked.values())
+    sums = "values, sums or extremes"
+    for field, text, kind in (("u", "sum", sums), ("t", "log=0.001", "values"),
+                              ("t", "power=2:0.01", "values"), ("column", "monotone=0", "values")):
+        tailrace("repack", source, "-o", free, *options, "--force")
+        claim(free, field, text)
+        found = words(tailrace("verify", source, free, code=1).stdout)
+        assert kind in found and f"break guard={text}" in found
+
+
+def test_a_laplacian_is_held_to(tmp_path):
+    u = waves((60, 70))
+    source, target = written(tmp_path / "in.h5", u=u), tmp_path / "out.h5"
+    tailrace("repack", source, "-o", target, "--codec", "trz", "--bound", "abs=0.05", "--guard",
+             "laplacian=0.02", ranks=2)
+    y, x = decoded(target)["u"].astype(float), u.astype(float)
+
+    def laplacian(v):
+        return (v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:] - 4 * v[1:-1, 1:-1])
+
+    assert 0.005 < np.abs(laplacian(y) - laplacian(x)).max() <= 0.02
+    assert attributes(target, "u")["tailrace_absolute_bound"] == 0.0025
+    tailrace("verify", source, target)
+    claim(target, "u", "laplacian=0.01")
+    tailrace("verify", source, target, code=1)
 
 
 @pytest.mark.parametrize("text", ["", "sign+", "convex", "threshold=" + "9" * 5000, "\x1b[2Jsign",

@@ -154,6 +154,41 @@ TEST_P(EngineGuards, GradientsFollowFromTheBound) {
   EXPECT_EQ(recorded_guards(path, "/u"), "gradient=0.03");
 }
 
+/// Chunks at the field's ends, too, of which only a part is values; and neighbours in two chunks.
+TEST_P(EngineGuards, SumsOfChunksAndOrdersStay) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {31, 33, 35};
+  const ChunkGrid grid{shape, {16, 16, 16}};
+  const std::vector<float> x = guarded_waves(shape, whole_box(shape));
+  for (const char* over_time : {"", ",over-time=on"}) {
+    const bool grows = *over_time != '\0';
+    const std::string guard = grows ? "sum+monotone=2" : "sum+monotone=1";
+    const Result<StepReport> report = write_guarded(
+        GetParam(), path, shape,
+        "codec=trz,bound=abs=0.01,chunk=16x16x16,replace=on,guard=" + guard + over_time);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(recorded_guards(path, "/u"), guard);
+    const std::vector<float> y = floats_in(path, "/u");
+    ASSERT_EQ(x.size(), y.size());
+    for (std::uint64_t chunk = 0; chunk < grid.n_chunks(); ++chunk) {
+      long double excess = 0;
+      for_each_position(grid.clipped_box(chunk), [&](const Shape& at) {
+        const std::size_t i = (at[0] * shape[1] + at[1]) * shape[2] + at[2];
+        excess += static_cast<long double>(y[i]) - static_cast<long double>(x[i]);
+      });
+      EXPECT_LE(std::fabs(excess), sum_tolerance(1.1F)) << chunk;
+    }
+    std::uint64_t n_moved = 0;
+    for (std::size_t i = 0; i + 35 < x.size(); ++i) {
+      n_moved += x[i] != y[i] ? 1 : 0;
+      if (i / 35 % 33 == 32) continue;
+      ASSERT_FALSE(turns_order(x[i], x[i + 35], y[i], y[i + 35])) << i;
+    }
+    EXPECT_GT(n_moved, x.size() / 2);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, EngineGuards, ::testing::Values(1, 2, 3, 4));
 
 TEST(EngineGuardsOverTime, AStepThatIsAddedKeepsWhatTheFileRecords) {
@@ -203,11 +238,43 @@ TEST(EngineGuardsRefused, WhatCannotKeepThemSaysSo) {
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=minmax,over-time=on"),
                      "not served over time");
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=convex"), "there are sign, zero");
+  expect_guard_words(refusal("codec=trz,bound=pw_rel=0.01,guard=sum"),
+                     "needs a bound of mode abs, rel or psnr");
+  expect_guard_words(refusal("codec=trz,coarse=1,bound=abs=0.01,guard=sum"), "is of whole chunks");
+  expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=monotone=2"), "have no such axis");
+  expect_guard_words(refusal("codec=trz,bound=abs=0.01,chunk=2x40,guard=monotone=0"),
+                     "are too thin along it");
+  // Axis 0 is time then, and other steps go on along it.
+  expect_guard_words(refusal("codec=trz,bound=abs=0.01,over-time=on,guard=monotone=0"),
+                     "are too thin along it");
+  EXPECT_OK(refusal("codec=trz,guard=monotone=7"));  // Without loss.
+  EXPECT_OK(refusal("codec=auto,bound=abs=0.01,over-time=on,guard=monotone=2"));
+  EXPECT_EQ(recorded_guards(path, "/u"), "monotone=2");
   // A gradient asks no more of a codec than a bound; without loss there is nothing to keep.
   EXPECT_OK(refusal("codec=portable,bound=abs=0.01,guard=gradient=0.01"));
   EXPECT_EQ(recorded_guards(path, "/u"), "gradient=0.01");
   EXPECT_OK(refusal("codec=deflate,guard=sign+minmax+gradient=1"));
   EXPECT_EQ(recorded_guards(path, "/u"), "none");
+}
+
+/// Values that come piece by piece are laid beside others that have been decoded.
+TEST(EngineGuardsArrays, WhatNeedsAllValuesIsRefused) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {64, 64};
+  for (const char* guard : {"minmax", "sum", "monotone=0"}) {
+    const std::string options = "codec=trz,bound=abs=0.02,chunk=32x32,replace=on,guard=";
+    ASSERT_TRUE(write_guarded(1, path, shape, options + guard).ok());
+    const std::vector<float> more(64 * 64);
+    run_ranks(1, [&](std::unique_ptr<Comm> comm) {
+      auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
+      ASSERT_NE(file, nullptr);
+      Status done = file->put(0, Slab::of(whole_box(shape)), std::as_bytes(std::span(more)));
+      const Status closed = file->close();
+      if (done.ok()) done = closed;
+      expect_guard_words(done, "which values that are added could break");
+    });
+  }
 }
 
 TEST(EngineGuardsArrays, ValuesThatAreAddedKeepWhatTheFileRecords) {

@@ -67,6 +67,9 @@ ValueGuards random_guards(const Case& chunk, Random& random) {
                                                    : value + chunk.type.bound * random.unit());
   }
   std::erase_if(guards.thresholds, [](double v) { return !std::isfinite(v); });
+  for (const double exponent : {0.0, 0.5, 2.0, -1.0, 3.0}) {
+    if (random.chance(0.15)) guards.functions.push_back({exponent, std::exp(-9 * random.unit())});
+  }
   std::ranges::sort(guards.thresholds);
   return {guards, range.least, range.greatest};
 }
@@ -264,7 +267,8 @@ TEST(TrzGuards, SpecialValues) {
 
 TEST(Guards, TextsAreReadAndWritten) {
   for (const char* text : {"none", "sign", "zero", "minmax", "threshold=273.15",
-                           "sign+threshold=-1e+30+threshold=1e-07+minmax+gradient=0.5"}) {
+                           "sign+threshold=-1e+30+threshold=1e-07+minmax+gradient=0.5",
+                           "laplacian=0.5+power=-2:1e-07+log=0.01+sum+monotone=0+monotone=2"}) {
     const Result<Guards> guards = parse_guards(text);
     ASSERT_TRUE(guards.ok()) << guards.status().message();
     EXPECT_EQ(guards_text(*guards), text);
@@ -274,17 +278,110 @@ TEST(Guards, TextsAreReadAndWritten) {
   const Result<Guards> ordered = parse_guards("gradient=2+threshold=3+threshold=-0.0+sign+sign");
   ASSERT_TRUE(ordered.ok());
   EXPECT_EQ(guards_text(*ordered), "sign+threshold=0+threshold=3+gradient=2");
-  EXPECT_EQ(ordered->bound_within(5), 1);
-  EXPECT_EQ(ordered->bound_within(0.5), 0.5);
-  for (const char* text :
-       {"", "+", "sign+", "+sign", "signs", "sign=1", "threshold", "threshold=", "threshold=x",
-        "threshold=nan", "threshold=inf", "gradient=0", "gradient=-1", "gradient=1+gradient=2",
-        "gradient=5e-324", "none+sign", "threshold=1e"}) {
+  EXPECT_EQ(ordered->bound_within(5, 3), 1);
+  EXPECT_EQ(ordered->bound_within(0.5, 3), 0.5);
+  for (const char* text : {"",
+                           "+",
+                           "sign+",
+                           "+sign",
+                           "signs",
+                           "sign=1",
+                           "threshold",
+                           "threshold=",
+                           "threshold=x",
+                           "threshold=nan",
+                           "threshold=inf",
+                           "gradient=0",
+                           "gradient=-1",
+                           "gradient=1+gradient=2",
+                           "gradient=5e-324",
+                           "none+sign",
+                           "threshold=1e",
+                           "laplacian",
+                           "laplacian=0",
+                           "log=0",
+                           "log=101",
+                           "log=1+log=2",
+                           "power=2",
+                           "power=0:1",
+                           "power=9:1",
+                           "power=1.5:1",
+                           "power=2:0",
+                           "power=:1",
+                           "power=2:1+power=2:3",
+                           "sum=1",
+                           "monotone",
+                           "monotone=-1",
+                           "monotone=32",
+                           "monotone=0.5"}) {
     EXPECT_FALSE(parse_guards(text).ok()) << text;
   }
   std::string many;
   for (int k = 0; k < 65; ++k) many += (k > 0 ? "+threshold=" : "threshold=") + std::to_string(k);
   EXPECT_FALSE(parse_guards(many).ok());
+}
+
+TEST(Guards, ALaplacianFollowsFromTheBound) {
+  Guards guards;
+  guards.laplacian = 1;
+  EXPECT_EQ(guards.bound_within(5, 1), 0.25);
+  EXPECT_EQ(guards.bound_within(5, 2), 0.125);
+  EXPECT_EQ(guards.bound_within(0.1, 2), 0.1);
+  EXPECT_EQ(guards.bound_within(5, 0), 5);  // A scalar has no neighbours.
+  for (const double laplacian : {0.1, 1 / 3.0, 1e-300, 7e20}) {
+    guards.laplacian = laplacian;
+    for (std::size_t n_axes = 1; n_axes <= max_rank; ++n_axes) {
+      const double bound = guards.bound_within(1e300, n_axes);
+      EXPECT_LE(std::fma(bound, 4 * static_cast<double>(n_axes), -laplacian), 0) << n_axes;
+      EXPECT_GT(bound, 0.999 * laplacian / (4 * static_cast<double>(n_axes))) << n_axes;
+    }
+  }
+}
+
+/// What is said to be kept is, and what is said to be broken is not, by wider arithmetic.
+TEST(Guards, FunctionsOfValues) {
+  Random random(12);
+  for (const double exponent : {0.0, 0.5, 1.0, 2.0, 5.0, 8.0, -1.0, -3.0, -8.0}) {
+    std::uint64_t n_kept = 0;
+    std::uint64_t n_broken = 0;
+    for (int round = 0; round < 20000; ++round) {
+      const double x = std::exp(6 * (random.unit() - 0.5)) * (random.chance(0.1) ? -1 : 1);
+      const double y = x * (1 + std::exp(-20 * random.unit()) * (random.unit() - 0.5));
+      const auto f = [&](double value) {
+        const auto wide = static_cast<long double>(value);
+        return exponent == 0 ? std::log(wide) : std::pow(wide, static_cast<long double>(exponent));
+      };
+      const long double before = f(x);
+      const long double moved = std::fabs(f(y) - before);
+      const bool defined = std::isfinite(before);
+      const double most = defined ? static_cast<double>(moved) * std::exp(random.unit() - 0.5) : 1;
+      if (!(most > 0) || most > 50) continue;
+      const FunctionLimit limit({exponent, most});
+      const bool keeps = limit.keeps(x, y);
+      ASSERT_FALSE(keeps && limit.breaks(x, y));
+      if (!defined) {
+        EXPECT_EQ(keeps, x == y) << exponent << " " << x << " " << y;
+        continue;
+      }
+      const long double slack = 1e-12L * std::fabs(before) + 1e-12L * most;
+      const long double least = 1e-18L * (1 + std::fabs(before));
+      if (keeps) {
+        EXPECT_LE(moved, most + least) << exponent << " " << x << " " << y;
+      } else {
+        EXPECT_GT(moved, most - slack) << exponent << " " << x << " " << y;
+      }
+      if (limit.breaks(x, y)) {
+        EXPECT_GT(moved, most - least) << exponent << " " << x << " " << y;
+      }
+      ++(keeps ? n_kept : n_broken);
+    }
+    EXPECT_GT(n_kept, 5000U) << exponent;
+    EXPECT_GT(n_broken, 5000U) << exponent;
+  }
+  EXPECT_TRUE(FunctionLimit({-1, 1}).keeps(0, 0));
+  EXPECT_FALSE(FunctionLimit({-1, 1}).keeps(0, 1e-9));
+  EXPECT_FALSE(FunctionLimit({0, 1}).keeps(1, -1));
+  EXPECT_TRUE(FunctionLimit({0, 100}).keeps(1e-300, 1e-260));
 }
 
 TEST(Guards, WhatBreaksThem) {

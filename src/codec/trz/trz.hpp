@@ -18,7 +18,7 @@
 #include "codec/trz/workspace.hpp"
 #include "core/box.hpp"
 #include "core/dtype.hpp"
-#include "core/error_bound.hpp"
+#include "core/guards.hpp"
 #include "core/status.hpp"
 
 namespace tailrace::trz {

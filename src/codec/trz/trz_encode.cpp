@@ -13,14 +13,15 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/trz/chunk_guards.hpp"
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/patches.hpp"
 #include "codec/trz/exact/exact.hpp"
-#include "codec/trz/guards.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
 #include "codec/trz/predict/words.hpp"
 #include "codec/trz/trz.hpp"
+#include "codec/trz/value_guards.hpp"
 
 namespace tailrace::trz {
 namespace {
@@ -101,6 +102,22 @@ Lattice<T> lattice_with_step(Lattice<T> lattice, double step) {
   return lattice;
 }
 
+/// Patch what breaks guards, of which there are some. @param decoded  all values but the patches,
+/// as the decoder will have them. @returns where the patches' values are: the originals, or
+/// `decoded`.
+template <class T>
+const T* keep_guards(const Work& work, const T* values, const T* fill, T* decoded,
+                     PatchMap& patches) {
+  const ValueGuards& guards = *work.guards;
+  const std::size_t n = patches.n_values();
+  mark_broken(guards, values, decoded, n, patches);
+  if (!guards.of_chunks()) return values;
+  GuardedChunk<T> chunk{guards, work.type.shape, work.type.bound, fill, values, decoded,
+                        n,      patches};
+  keep_chunk_guards(chunk);
+  return decoded;
+}
+
 /// A chunk of predicted codes and patches into the trial area.
 /// @param inner  the chunk within it that the job's coarse values are from; empty: none.
 template <class T>
@@ -130,6 +147,7 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
   }
   const std::size_t lattice_at = out.n_written();
   if (!write_lattice(job, codes, out, workspace)) return out_of_memory();
+  const T* patched = job.values;
   if (work.guards != nullptr) {
     ChunkReader in({trial + lattice_at, out.n_written() - lattice_at});
     auto* decoded = workspace.area<T>(Slot::transform_values, n + kSlack);
@@ -139,9 +157,9 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
     }
     // The coarse values have kept them by patches of their own.
     if (job.coarse != nullptr) put_patched_coarse(job.coarse, job.extents, decoded);
-    mark_broken(*work.guards, job.values, decoded, n, patches);
+    patched = keep_guards(work, job.values, job.fill, decoded, patches);
   }
-  const auto* raw = reinterpret_cast<const BitsOf<T>*>(job.values);
+  const auto* raw = reinterpret_cast<const BitsOf<T>*>(patched);
   if (!write_patches(raw, patches, {job.sections.zstd, 1, nullptr}, out, workspace)) {
     return out_of_memory();
   }
@@ -266,6 +284,7 @@ Attempt encode_fitted(Work& work, const Lattice<T>& lattice, const T* fill, cons
   if (!write_fitted(values, extents, planar, steps, lattice, fill, patches, out, workspace)) {
     return out_of_memory();
   }
+  const T* patched = values;
   if (work.guards != nullptr) {
     ChunkReader in({trial + fitted_at, out.n_written() - fitted_at});
     auto* decoded = workspace.area<T>(Slot::transform_values, n + kSlack);
@@ -273,9 +292,9 @@ Attempt encode_fitted(Work& work, const Lattice<T>& lattice, const T* fill, cons
         read_fitted<T>(in, extents, decoded, workspace) != DecodeFailure::none) {
       return out_of_memory();
     }
-    mark_broken(*work.guards, values, decoded, n, patches);
+    patched = keep_guards(work, values, fill, decoded, patches);
   }
-  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches,
+  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(patched), patches,
                      {sections_for(work, 1).zstd, 1, nullptr}, out, workspace)) {
     return out_of_memory();
   }
@@ -331,15 +350,16 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   if (failure != DecodeFailure::none) return out_of_memory();
   static_cast<void>(
       pointwise_check(values, decoded, signs, n, work.type.bound, patches, workspace.isa()));
+  const T* patched = values;
   if (work.guards != nullptr) {
     auto* decoded_values = workspace.area<T>(Slot::sample, n + kSlack);
     if (decoded_values == nullptr) return out_of_memory();
     pointwise_inverse<T, Y>(decoded, signs, n, decoded_values, workspace.isa());
-    mark_broken(*work.guards, values, decoded_values, n, patches);
+    patched = keep_guards(work, values, fill, decoded_values, patches);
   }
   const SectionPlan sections{job.sections.zstd, 1, nullptr};
   if (!add_section({signs, pointwise_sign_bytes(n)}, sections, out, workspace) ||
-      !write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches, sections, out,
+      !write_patches(reinterpret_cast<const BitsOf<T>*>(patched), patches, sections, out,
                      workspace)) {
     return out_of_memory();
   }
@@ -419,11 +439,12 @@ bool vocabulary_promises(const Work& work, const Lattice<T>& lattice, const T* f
          static_cast<double>(n_bytes) < reach * static_cast<double>(n_seen);
 }
 
-/// Mark what breaks guards, by the words as decoded. The codes of words are no longer needed, nor
-/// the trial that the ranks were encoded in. False when memory is out.
+/// Patch what breaks guards, by the words as decoded. The codes of words are no longer needed, nor
+/// the trial that the ranks were encoded in. @returns as keep_guards(); null when memory is out.
 template <class T>
-bool guard_vocabulary(Work& work, std::span<const std::uint8_t> lattice_bytes, std::size_t n_words,
-                      std::span<const std::byte> ranks, PatchMap& patches) {
+const T* guard_vocabulary(Work& work, const T* fill, std::span<const std::uint8_t> lattice_bytes,
+                          std::size_t n_words, std::span<const std::byte> ranks,
+                          PatchMap& patches) {
   Workspace& workspace = work.workspace;
   const std::size_t n = work.n_values;
   auto* words = workspace.area<T>(Slot::vocabulary, n_words + kSlack);
@@ -431,7 +452,7 @@ bool guard_vocabulary(Work& work, std::span<const std::uint8_t> lattice_bytes, s
   ChunkReader in(lattice_bytes);
   if (words == nullptr || decoded == nullptr ||
       read_lattice<T>(in, {1, 1, 1, n_words}, nullptr, words, workspace) != DecodeFailure::none) {
-    return false;
+    return nullptr;
   }
   const bool one_byte = n_words <= kWordsOfOneByte;
   for (std::size_t i = 0; i < n; ++i) {
@@ -443,8 +464,7 @@ bool guard_vocabulary(Work& work, std::span<const std::uint8_t> lattice_bytes, s
     }
     decoded[i] = words[rank];
   }
-  mark_broken(*work.guards, reinterpret_cast<const T*>(work.values.data()), decoded, n, patches);
-  return true;
+  return keep_guards(work, reinterpret_cast<const T*>(work.values.data()), fill, decoded, patches);
 }
 
 /// The words as a chunk of their own on the lattice, the ranks as exact integers.
@@ -513,11 +533,12 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, 
                                                     out.n_written() - lattice_at);
   out.varint(body.size());
   out.bytes(body.data(), body.size());
-  if (work.guards != nullptr &&
-      !guard_vocabulary<T>(work, lattice_bytes, words.size(), rank_bytes, patches)) {
-    return out_of_memory();
+  const T* patched = values;
+  if (work.guards != nullptr) {
+    patched = guard_vocabulary(work, fill, lattice_bytes, words.size(), rank_bytes, patches);
+    if (patched == nullptr) return out_of_memory();
   }
-  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(values), patches, {zstd, 1, nullptr}, out,
+  if (!write_patches(reinterpret_cast<const BitsOf<T>*>(patched), patches, {zstd, 1, nullptr}, out,
                      workspace)) {
     return out_of_memory();
   }

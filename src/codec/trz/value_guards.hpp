@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/trz/entropy/patches.hpp"
-#include "core/error_bound.hpp"
+#include "core/guards.hpp"
 
 namespace tailrace::trz {
 
@@ -42,9 +42,10 @@ struct GuardedThreshold {
 inline constexpr std::size_t kGuardBlock = 64;
 
 /// Whether some value is so near to what a guard watches that an error within the bound could
-/// break it.
+/// break it, or guards are of values wherever they lie.
 template <class T>
 bool may_break(const ValueGuards& guards, const T* values, std::size_t n, double bound) {
+  if (guards.in_any_place()) return true;
   // Twice the bound makes up for the rounding of differences.
   const auto reach = static_cast<T>(std::min<double>(2 * bound, std::numeric_limits<T>::max()));
   std::vector<GuardedThreshold<T>> near;
@@ -95,6 +96,13 @@ void mark_broken(const ValueGuards& guards, const T* values, const T* decoded, s
       const bool leaves = (y[i] < least) | (y[i] > greatest);
       const bool moves = ((x[i] == least) | (x[i] == greatest)) & (y[i] != x[i]);
       broken[i] |= (leaves | moves) ? 1 : 0;
+    }
+    for (const FunctionLimit& limit : guards.functions) {
+      for (std::size_t i = 0; i < n_block; ++i) {
+        const auto before = static_cast<double>(x[i]);
+        const bool moves = std::isfinite(x[i]) && !limit.keeps(before, static_cast<double>(y[i]));
+        broken[i] |= moves ? 1 : 0;
+      }
     }
     unsigned any = 0;
     for (std::size_t i = 0; i < n_block; ++i) any |= broken[i];
