@@ -32,8 +32,8 @@ endif()
 
 add_library(tailrace_pnetcdf SHARED
             $<TARGET_OBJECTS:tailrace_pnetcdf_objects> ${TAILRACE_ENGINE_OBJECTS}
-            $<TARGET_OBJECTS:tailrace_container> ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS}
-            ${TAILRACE_FILTER_OBJECTS})
+            $<TARGET_OBJECTS:tailrace_container> $<TARGET_OBJECTS:tailrace_verbs>
+            ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
 target_link_libraries(tailrace_pnetcdf PRIVATE ${TAILRACE_LINK_LIBRARIES})
 set(pnetcdf_script "${PROJECT_SOURCE_DIR}/frontends/pnetcdf/pnetcdf.map")
 set_target_properties(tailrace_pnetcdf PROPERTIES

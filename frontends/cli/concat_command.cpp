@@ -103,9 +103,10 @@ void add_storage_options(CLI::App* sub, verbs::ConcatWords& words) {
       "--dedup", words.dedup,
       "Store encoded chunks of up to 4 KiB that are equal, on one rank, once. Costs a look-up "
       "for each and up to 32 MiB; such a file must not be written to in place later.");
-  storage.engine("--layout", words.file_options, "layout", "claimed|dense",
+  storage.engine("--layout", words.file_options, "layout", "claimed|dense|front",
                  "Where chunks go. claimed: wherever the file ends when they are ready. dense: in "
                  "the order of datasets and rows; costs waiting for each other in every round. "
+                 "front: all metadata before them; costs copying the file once more at the end. "
                  "Default claimed.");
 }
 

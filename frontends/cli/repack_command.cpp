@@ -66,7 +66,12 @@ Guards (--guard sign+threshold=273.15+...), of codec trz:
   zero         zeros stay zeros
   threshold=V  what lies below V, at it, above it, stays there; repeatable
   minmax       the least and the greatest value of a field stay these
+  sum          the sum of each chunk's values stays, to half an ulp of one of them
+  monotone=A   neighbours along axis A (0 is the slowest) keep their order
+  log=V        a value's logarithm changes by V at most
+  power=P:V    its power P (0.5, or whole, -8 to 8) changes by V at most
   gradient=V   differences of neighbours change by V at most (any codec with an absolute bound)
+  laplacian=V  sums of second differences along all axes do (likewise)
 
 Keys of --field 'GLOB:key=value,...':
   codec=NAME, bound=MODE=VALUE or none, guard=GUARD+..., chunk=SIZE or SHAPE, verify=on|off|auto,
@@ -226,6 +231,10 @@ Command add_repack(CLI::App& app) {
               "Make a file for readers over a network: all metadata and chunk indexes in front, "
               "chunks of 8 to 16MiB (--chunk: the least), by shuffle and deflate unless a codec is "
               "named. What fits already is copied as it is.");
+  output.flag("--as-stored", repack.request.as_stored,
+              "Copy chunks as they are stored, whatever their codec, and lay only the file anew: "
+              "with --layout front all metadata before them, otherwise without the gaps that "
+              "changes have left. Fields with a --codec, --bound or --field are encoded anew.");
   input.follow_external(repack.request.follow_external);
   input("--raw", repack.request.raw_format, "TYPE:SHAPE",
         "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "

@@ -21,6 +21,7 @@
 #include "exec/mpi_finalize.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "pnetcdf/open_file.hpp"
+#include "verbs/lay_in_front.hpp"
 
 namespace tailrace::pnetcdf {
 
@@ -180,6 +181,17 @@ Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   }));
 }
 
+/// Option layout=front is for the closed file: its chunks are counted then. Collective.
+Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOptions& options) {
+  if (options.file.field_defaults.layout != front_layout) return std::optional<OpenFile::Front>();
+  options.file.field_defaults.layout = "claimed";
+  OpenFile::Front front;
+  front.like = options.file;
+  TAILRACE_TAKE(front.ranks, make_mpi_comm(&comm, sizeof comm));
+  TAILRACE_TAKE(front.world, make_mpi_comm(&comm, sizeof comm));
+  return std::optional(std::move(front));
+}
+
 /// Rank 0's words are out before another rank hears of the failure, since programs abort then.
 /// Collective.
 int refuse_options(const Status& failure, Comm& comm) {
@@ -202,7 +214,10 @@ int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) 
     return refuse_options(settings, **ranks);
   }
   options.file.replace = (mode & NC_NOCLOBBER) == 0;
+  Result<std::optional<OpenFile::Front>> front = take_front(comm, options);
+  if (!front.ok()) return refuse_options(front.status(), **ranks);
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
+  file->front = std::move(*front);
   file->create_mode = mode;
   file->format = format_of_mode(mode);
   file->defining = file->just_created = true;
@@ -223,6 +238,11 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
     return refuse_options(settings, **ranks);
   }
   std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
+  if ((mode & NC_WRITE) != 0) {
+    Result<std::optional<OpenFile::Front>> front = take_front(comm, options);
+    if (!front.ok()) return refuse_options(front.status(), **ranks);
+    file->front = std::move(*front);
+  }
   file->create_mode = mode;
   file->format = asked_format(file->path);
   file->read_only = (mode & NC_WRITE) == 0;
@@ -338,15 +358,29 @@ int sync_records(OpenFile& file) {
   return report_failure(file.array->settle(), file.array->comm());
 }
 
+/// Lay the metadata of a file that has been closed in front of its data, where that is asked for.
+int lay_in_front(OpenFile& file) {
+  if (!file.front || file.array->report().n_flushes == 0) return NC_NOERR;
+  Comm& ranks = *file.front->ranks;
+  const auto world = [&file] { return std::move(file.front->world); };
+  const int status =
+      report_failure(verbs::lay_in_front({ranks, world, {}, {}}, without_prefix(file.path.c_str()),
+                                         file.front->like),
+                     ranks);
+  file.front.reset();
+  return status;
+}
+
 int close_file(OpenFile& file) {
   int status = file.defining ? leave_define_mode(file) : NC_NOERR;
   if (status == NC_NOERR && !file.requests.empty()) status = NC_EPENDING;
   file.requests.clear();
-  const int closed = report_failure(file.array->close(), file.array->comm());
+  int closed = report_failure(file.array->close(), file.array->comm());
   const std::string remark = file.array->closing_remark();
   if (!remark.empty() && file.array->comm().is_root()) {
     std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), remark.c_str());
   }
+  if (closed == NC_NOERR) closed = lay_in_front(file);
   remove_file(file.id);
   return status != NC_NOERR ? status : closed;
 }

@@ -61,6 +61,11 @@ bool is_bookkeeping(const ModelAttribute& attribute) {
 }  // namespace
 
 OpenFile::~OpenFile() {
+  // Without a close this rank may be alone here.
+  if (front) {
+    front->ranks->abandon();
+    if (front->world != nullptr) front->world->abandon();
+  }
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
 }
 

@@ -200,13 +200,14 @@ void Hdf5Copier::report(const std::string& what) {
   lines_.push_back(what + (reason.empty() ? "" : ": " + reason));
 }
 
-void Hdf5Copier::copy_attributes(const std::string& path) {
+void Hdf5Copier::copy_attributes(const std::string& path, bool stored) {
   const Hdf5Id from(H5Oopen(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id to(H5Oopen(output_, path.c_str(), H5P_DEFAULT));
   // An object that was not carried over has been reported then.
   if (!from.valid() || !to.valid()) return;
   for (const std::string& name : attribute_names(from.get(), path)) {
-    if (is_left_out(name) || H5Aexists(to.get(), name.c_str()) > 0) continue;
+    const bool leave = stored ? is_of_scales(name) : is_left_out(name);
+    if (leave || H5Aexists(to.get(), name.c_str()) > 0) continue;
     copy_attribute(from.get(), to.get(), path, name);
   }
 }
@@ -608,8 +609,8 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   return lines;
 }
 
-Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog,
-                                         Hdf5File& output) {
+Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog, Hdf5File& output,
+                                         const std::set<std::string>& stored) {
   const hid_t out = output.hdf5_id();
   Lines lines;
   Hdf5References references(input, catalog, out);
@@ -623,7 +624,7 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
     const bool has_attributes =
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
     if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path))
-      copier.copy_attributes(node.path);
+      copier.copy_attributes(node.path, stored.contains(node.path));
     if (node.kind == Hdf5Node::Kind::dataset && !node.left_out) {
       TAILRACE_TRY(copier.copy_reference_values(node.path));
     }

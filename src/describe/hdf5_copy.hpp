@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -71,8 +72,8 @@ class Hdf5Copier {
 
   /// Copy the attributes of one object, in their order, to the object of the same path. Left out:
   /// what describes dimension scales by address (they are attached anew), what Tailrace says of its
-  /// own writing, and what the output's object has already.
-  void copy_attributes(const std::string& path);
+  /// own writing unless the object is `stored` as it was, and what the output's object has already.
+  void copy_attributes(const std::string& path, bool stored);
   /// The same from one open object to another, without attributes that hold references: what these
   /// lead to may not exist yet. Where input and output are one file, references stay as they are
   /// and only what belongs to dimension scales is left out. @returns whether any attribute was.
@@ -123,8 +124,9 @@ Result<std::vector<std::string>> carry_over_hdf5_objects(hid_t input, const Hdf5
                                                          Hdf5File& output);
 
 /// After the fields exist: attributes, dimension scales, further hard links, the order of links.
-/// Call with HDF5 locked.
+/// Call with HDF5 locked. @param stored  as InputFile::carry_over_attributes().
 Result<std::vector<std::string>> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog,
-                                                            Hdf5File& output);
+                                                            Hdf5File& output,
+                                                            const std::set<std::string>& stored);
 
 }  // namespace tailrace

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -85,7 +86,10 @@ class InputFile {
   /// Rank 0 only. @returns lines that tell the user what could not be carried over (none is best).
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;
   /// Copy attributes of all groups and fields and attach dimension scales; after the fields exist.
-  virtual Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output) = 0;
+  /// @param stored  paths of objects that stay as they are stored: what Tailrace has said of them
+  /// holds on, and is copied, too.
+  virtual Result<std::vector<std::string>> carry_over_attributes(
+      Hdf5File& output, const std::set<std::string>& stored) = 0;
 };
 
 }  // namespace tailrace

@@ -723,7 +723,8 @@ class NetcdfClassicInput final : public InputFile {
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return carry_over_netcdf_objects(*bytes_, header_, output);
   }
-  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output) override {
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,
+                                                         const std::set<std::string>&) override {
     return carry_over_netcdf_attributes(header_, output);
   }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -95,7 +96,8 @@ class StoredFile {
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;
-  virtual Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output) = 0;
+  virtual Result<std::vector<std::string>> carry_over_attributes(
+      Hdf5File& output, const std::set<std::string>& stored) = 0;
 };
 
 }  // namespace tailrace

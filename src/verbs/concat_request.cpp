@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "concat/concat_inputs.hpp"
 #include "exec/thread_team.hpp"
+#include "verbs/lay_in_front.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -112,7 +114,10 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
   const std::string& layout = options.field_defaults.layout;
   if (layout != "claimed" && layout != "dense") {
     return Status(Code::invalid_argument,
-                  fmt::format("--layout {}: expected claimed or dense", layout));
+                  fmt::format("--layout {}: expected claimed, dense or front", layout));
+  }
+  if (words.dedup && wants_front(words)) {
+    return refuse("--layout front copies chunks one by one: --dedup would be lost");
   }
   return Status();
 }
@@ -136,6 +141,12 @@ Status find_inputs(const VerbRanks& ranks, const ConcatWords& words, ConcatReque
 
 }  // namespace
 
+bool wants_front(const ConcatWords& words) {
+  const auto last = std::find_if(words.file_options.rbegin(), words.file_options.rend(),
+                                 [](const KeyValue& entry) { return entry.first == "layout"; });
+  return last != words.file_options.rend() && last->second == front_layout;
+}
+
 Result<ConcatRequest> concat_request(const ConcatWords& words) {
   ConcatRequest request;
   request.output = words.output;
@@ -147,6 +158,7 @@ Result<ConcatRequest> concat_request(const ConcatWords& words) {
   for (const KeyValue& entry : words.file_options) {
     TAILRACE_TRY(apply_file_option(entry, request.options).within("--" + entry.first));
   }
+  if (wants_front(words)) request.options.field_defaults.layout = "claimed";
   TAILRACE_TRY(check_together(words, request.options));
   TAILRACE_TRY(apply_chunk(words.chunk, request));
   TAILRACE_TRY(apply_codec(words, request));
@@ -172,6 +184,14 @@ Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
   outcome.request = std::move(request);
   outcome.request.progress = nullptr;
   outcome.report = std::move(report);
+  outcome.in_front = wants_front(words);
+  if (outcome.in_front) {
+    const ConcatRequest& done = outcome.request;
+    TAILRACE_TRY(lay_in_front(ranks, done.output, done.options));
+    std::uint64_t n_bytes = ranks.is_root() ? file_bytes_of(done.output) : 0;
+    ranks.comm.allreduce(std::span(&n_bytes, 1), Reduction::max);
+    outcome.report.output_bytes = n_bytes;
+  }
   return outcome;
 }
 

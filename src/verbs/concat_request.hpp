@@ -46,6 +46,10 @@ struct ConcatWords {
   std::vector<KeyValue> file_options;  ///< threads, memory, layout, ...: see core/options.
 };
 
+/// Whether the words ask for layout=front, which comes after the concatenation: its engine does not
+/// know all chunks before the first one is written.
+bool wants_front(const ConcatWords& words);
+
 /// What the words ask for, all but the inputs. Not collective: the same on every rank.
 /// @error invalid_argument  a word that is none, or that contradicts another; names the option.
 Result<ConcatRequest> concat_request(const ConcatWords& words);
@@ -53,6 +57,7 @@ Result<ConcatRequest> concat_request(const ConcatWords& words);
 /// Everything that the report tells.
 struct ConcatOutcome {
   ConcatRequest request;  ///< With its inputs, in their order.
+  bool in_front = false;  ///< Its metadata were laid in front at last.
   int n_ranks = 1;
   std::uint64_t n_threads = 1;  ///< Of each rank.
   ConcatReport report;

@@ -16,6 +16,7 @@
 #include <deque>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "codec/verify.hpp"
@@ -150,15 +151,34 @@ std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
   return fields;
 }
 
-/// What is asked of chunks where all metadata are in front; of --cmip7 for the variables that the
+/// The time coordinate and its bounds, as CF names them.
+std::vector<std::string> times_of(InputFile& input) {
+  std::vector<std::string> paths = {"/time"};
+  const std::string bounds = input.text_attribute("/time", "bounds");
+  if (!bounds.empty()) paths.push_back("/" + bounds);
+  return paths;
+}
+
+/// What is asked of chunks where stored ones may stay; of --cmip7 for the variables that the
 /// input's attributes name. The same on every rank.
 Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRequest& request) {
-  if (!request.cmip7 && !request.cloud) return std::optional<FrontChunks>();
-  if (request.cmip7 && request.cloud) {
-    return Status(Code::invalid_argument, "--cmip7 and --cloud want different chunks: give one");
+  const int n_asked =
+      (request.cmip7 ? 1 : 0) + (request.cloud ? 1 : 0) + (request.as_stored ? 1 : 0);
+  if (n_asked == 0) return std::optional<FrontChunks>();
+  if (n_asked > 1) {
+    return Status(Code::invalid_argument,
+                  "--cmip7, --cloud and --as-stored want different chunks: give one");
   }
   FrontChunks front;
-  front.option = request.cmip7 ? "--cmip7" : "--cloud";
+  front.option = request.cmip7 ? "--cmip7" : request.cloud ? "--cloud" : "--as-stored";
+  if (request.as_stored) {
+    if (request.chunk_given) {
+      return Status(Code::invalid_argument, "--as-stored leaves chunks as they are: drop --chunk");
+    }
+    front.all_as_stored = true;
+    if (request.whole_times) front.whole = times_of(input);
+    return std::optional(front);
+  }
   front.least_bytes = request.cmip7 ? cmip_chunk_bytes_least : cloud_chunk_bytes_least;
   if (request.chunk_given) front.least_bytes = request.options.field_defaults.chunk_bytes;
   if (request.cloud) {
@@ -167,9 +187,7 @@ Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRe
     return std::optional(front);
   }
   front.checksum = true;
-  front.whole = {"/time"};
-  const std::string bounds = input.text_attribute("/time", "bounds");
-  if (!bounds.empty()) front.whole.push_back("/" + bounds);
+  front.whole = times_of(input);
   const std::string data = input.text_attribute("/", "variable_id");
   if (!data.empty()) front.data = "/" + data;
   return std::optional(front);
@@ -193,10 +211,8 @@ class Repack {
     report_.input_path = request.input;
     report_.output_path = request.output;
     report_.options = request.options;
-    if (request.cmip7 || request.cloud) {
-      report_.options.field_defaults.layout = front_layout;
-      report_.options.bare_exact = true;
-    }
+    if (request.cmip7 || request.cloud) report_.options.field_defaults.layout = front_layout;
+    if (request.cmip7 || request.cloud || request.as_stored) report_.options.bare_exact = true;
     report_.n_ranks = comm_.n_ranks();
     report_.n_threads = threads_of_each(request.options.n_threads, comm_);
   }
@@ -213,6 +229,7 @@ class Repack {
   std::uint64_t divide_memory();
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
+  std::set<std::string> objects_as_stored() const;
   void carry_over(Writer& writer);
   void find_doubts();
 
@@ -373,28 +390,33 @@ void Repack::find_doubts() {
   }
 }
 
+/// Paths of fields whose chunks are copied, and of the root if nothing else changes: what
+/// attributes there say of bounds and guards holds on.
+std::set<std::string> Repack::objects_as_stored() const {
+  std::set<std::string> stored;
+  for (const PlannedField& planned : report_.plan) {
+    if (planned.definition.as_stored != nullptr) stored.insert(planned.definition.path);
+  }
+  if (request_.as_stored || stored.size() == report_.plan.size()) stored.insert("/");
+  return stored;
+}
+
 void Repack::carry_over(Writer& writer) {
   // Under layout=front all is carried over twice; what was said then is said again.
   const std::size_t n_before = report_.remarks.size();
-  const auto hook = [this](auto carry) {
-    return [this, carry](Hdf5File& output) {
-      TAILRACE_TAKE(std::vector<std::string> remarks, ((*input_).*carry)(output));
-      report_.remarks.insert(report_.remarks.end(), remarks.begin(), remarks.end());
-      return Status();
-    };
-  };
-  const auto attributes = hook(&InputFile::carry_over_attributes);
-  const auto attributes_and_names = [this, attributes](Hdf5File& output) {
-    TAILRACE_TRY(attributes(output));
-    if (!request_.netcdf.wanted) return Status();
-    TAILRACE_TAKE(std::vector<std::string> remarks, name_dimensions(output, dimension_names_));
-    report_.remarks.insert(report_.remarks.end(), remarks.begin(), remarks.end());
+  const auto remember = [this](Result<std::vector<std::string>> remarks) {
+    if (!remarks.ok()) return remarks.status();
+    report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());
     return Status();
   };
-  const auto objects = [this, n_before,
-                        carry = hook(&InputFile::carry_over_objects)](Hdf5File& output) {
+  const auto attributes_and_names = [this, remember](Hdf5File& output) {
+    TAILRACE_TRY(remember(input_->carry_over_attributes(output, objects_as_stored())));
+    if (!request_.netcdf.wanted) return Status();
+    return remember(name_dimensions(output, dimension_names_));
+  };
+  const auto objects = [this, n_before, remember](Hdf5File& output) {
     report_.remarks.resize(n_before);
-    return carry(output);
+    return remember(input_->carry_over_objects(output));
   };
   writer.on_metadata(objects, attributes_and_names);
 }

@@ -35,9 +35,11 @@ struct RepackRequest {
   std::string raw_format;  ///< "f32:512x512x512"; empty: the input says what it is.
   FieldRequests fields;
   NetcdfRequest netcdf;
-  bool cmip7 = false;            ///< As check_cmip7_packing wants it: layout front, chunks by rule.
-  bool cloud = false;            ///< For readers over a network: the same, chunks of 8 to 16 MiB.
-  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
+  bool cmip7 = false;        ///< As check_cmip7_packing wants it: layout front, chunks by rule.
+  bool cloud = false;        ///< For readers over a network: the same, chunks of 8 to 16 MiB.
+  bool as_stored = false;    ///< Chunks are copied; only where they lie is new.
+  bool whole_times = false;  ///< With as_stored: but the time and its bounds are one chunk each.
+  bool follow_external = false;            ///< Values in other files, too (OtherFiles).
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.
 };

@@ -83,6 +83,8 @@ bool is_data(const FrontChunks& front, const StoredDataset& field) {
 bool chunks_fit(const FrontChunks& front, const StoredDataset& field) {
   const Shape& chunk = field.storage.chunk_shape;
   const std::uint64_t chunk_bytes = n_elements(chunk) * field.element_bytes;
+  // A lossy field that is encoded anew would no longer say of what loss it is.
+  if (front.all_as_stored && (field.lossy || !is_whole(front, field))) return true;
   if (is_data(front, field) && chunk_bytes > front.most_bytes) return false;
   if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
   if (is_whole(front, field)) return false;
@@ -129,7 +131,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   } else if (fit) {
     options.chunk_shape = field.storage.chunk_shape;
     fit_common_chunk_shape(field, options);
-  } else {
+  } else if (!front.all_as_stored) {
     options.chunk_shape = chunk_shape_of_least(field.shape, field.value_bytes(), front.least_bytes);
   }
   if (!asked.codec) {

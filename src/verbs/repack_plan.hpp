@@ -19,13 +19,14 @@
 
 namespace tailrace::verbs {
 
-/// The chunks of a file with all metadata in front, as its readers want them, of one input
-/// (docs/netcdf.md): --cmip7, --cloud.
+/// The chunks of a file as its readers want them, of one input, whose own stay where they fit
+/// (docs/netcdf.md): --cmip7, --cloud, --as-stored.
 struct FrontChunks {
   std::string option;                     ///< That asked for it.
   std::vector<std::string> whole;         ///< Paths of what is one chunk: time and its bounds.
   std::string data;                       ///< Path of what the sizes are for; empty: none.
   bool all_data = false;                  ///< They are for every field of some size.
+  bool all_as_stored = false;             ///< Whatever their sizes.
   std::uint64_t least_bytes = 0;          ///< Of its chunks.
   std::uint64_t most_bytes = UINT64_MAX;  ///< Of stored ones that are copied.
   bool checksum = false;                  ///< Fletcher's, and filters that every reader has.

@@ -54,7 +54,7 @@ void carry_over(InputFile& input) {
   Result<std::unique_ptr<Hdf5File>> file = Hdf5File::create(**storage, allocate, settings);
   FUZZ_CHECK(file.ok());
   (void)input.carry_over_objects(**file);
-  (void)input.carry_over_attributes(**file);
+  (void)input.carry_over_attributes(**file, {});
   (void)(*file)->close();
 }
 

@@ -354,8 +354,8 @@ def test_a_layout_front_of_one_field_is_refused(tmp_path):
     write_cmip(source, n_times=20)
     done = tailrace("repack", source, "-o", target, "--field", "tas:layout=front", code=2, ranks=2)
     assert "layout=front is a whole file's" in done.stderr
-    done = tailrace("concat", source, "-o", target, "--layout", "front", code=2)
-    assert "claimed or dense" in done.stderr
+    done = tailrace("concat", source, "-o", target, "--layout", "arena", code=2)
+    assert "claimed, dense or front" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["nyx64_s060.h5", "climate.h5", "nyx64_particles_s090.h5",

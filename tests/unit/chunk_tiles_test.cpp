@@ -38,7 +38,8 @@ class Numbers final : public InputFile {
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& /*output*/) override {
     return std::vector<std::string>();
   }
-  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& /*output*/) override {
+  Result<std::vector<std::string>> carry_over_attributes(
+      Hdf5File& /*output*/, const std::set<std::string>& /*stored*/) override {
     return std::vector<std::string>();
   }
 

@@ -77,7 +77,7 @@ void carry_over(InputFile& input, const std::string& output_path, std::vector<st
   for (std::size_t i = 0; i < input.fields().size(); ++i) {
     copy_field(input, i, **file, storage, tail);
   }
-  const Result<std::vector<std::string>> after = input.carry_over_attributes(**file);
+  const Result<std::vector<std::string>> after = input.carry_over_attributes(**file, {});
   ASSERT_TRUE(after.ok()) << text_of(after.status());
   ASSERT_DONE((*file)->close());
   lines = *before;

@@ -344,7 +344,7 @@ Result<Lines> Hdf5ConcatOutput::finish() {
   group_.reset();
   for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
   if (input_.valid()) {
-    TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_));
+    TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_, {}));
     lines_.insert(lines_.end(), lines.begin(), lines.end());
   }
   return std::exchange(lines_, {});

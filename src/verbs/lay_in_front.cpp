@@ -1,0 +1,31 @@
+#include "verbs/lay_in_front.hpp"
+
+#include "hdf5/file_names.hpp"
+#include "verbs/repack.hpp"
+
+namespace tailrace::verbs {
+
+Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileOptions& like) {
+  // Behind a link the file itself is replaced.
+  TAILRACE_TAKE(const std::string file, ranks.settle(resolve_links(path)));
+  RepackRequest request;
+  request.input = file;
+  request.output = file + ".front";
+  request.as_stored = request.whole_times = true;
+  FileOptions& options = request.options;
+  options.field_defaults.layout = front_layout;
+  options.n_threads = like.n_threads;
+  options.memory_bytes = like.memory_bytes;
+  options.write_buffer_bytes = like.write_buffer_bytes;
+  options.alignment_bytes = like.alignment_bytes;
+  options.plugin_path = like.plugin_path;
+  options.sync = like.sync;
+  // Whatever has the new file's name already is not ours to replace.
+  const std::string what = "\"" + path + "\" is whole; laying its metadata in front of it";
+  TAILRACE_TRY(repack(ranks, request).status().within(what));
+  Status named;
+  if (ranks.is_root()) named = give_name(request.output, file, AtName::replaced, like.sync);
+  return ranks.settle(named).within(what);
+}
+
+}  // namespace tailrace::verbs
