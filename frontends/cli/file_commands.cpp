@@ -44,6 +44,8 @@ Examples:
       a part of one dataset: start:end or start:end:step per dimension
   tailrace export small.nc -o part.nc --slab 0:1,100:200,100:200
       a part of all datasets of three dimensions, with their coordinates
+  tailrace export small.nc -o overview.nc --level 2
+      every fourth value along each axis of the grid, with the coordinates
 )help";
 
 constexpr const char* export_footer =
@@ -169,6 +171,9 @@ Command add_export(CLI::App& app) {
   input("--slab", request.slab, "START:END[:STEP],...",
         "A part of each dataset, one range per dimension; an empty START or END is the first or "
         "last. As HDF5, what is cut along each dimension is a netCDF-4 file with coordinates.");
+  input("--level", request.level, "K",
+        "Every 2^K-th value along the last dimensions, three at most, along which chunks have "
+        "several: of fields with coarse views (codec trz,coarse=K) only these are read.");
   resources("--read-options", request.read_options, "KEY=VALUE,...",
             "threads=N, memory=SIZE, read=SIZE, gap=SIZE, prefetch=on|off.");
   resources("--plugin-path", request.plugin_path, "FOLDERS", plugin_path_help);

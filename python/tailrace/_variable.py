@@ -157,6 +157,16 @@ class Variable:
             return self[...][key]
         return self._read(select(key, self.shape))
 
+    def coarse(self, level: int = 1) -> Any:
+        """Every 2**level-th value along the dimensions that coarse views halve: the last ones,
+        three at most, along which chunks have more than two values.
+
+        Of a variable that was written with coarse=level or more only these are read and decoded,
+        a few percent of its bytes; of another one all chunks are. In x of shape (time, z, y, x)
+        with a chunk for each time, coarse(2) is x[:, ::4, ::4, ::4].
+        """
+        return self[coarse_slices(self, level)]
+
     def _read(self, selection: Selection) -> Any:
         if self._model.type == "text":
             values = self._read_texts(selection)
@@ -362,6 +372,19 @@ def _bytes_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _values_of(array: Any) -> Any:
     """What is not in memory yet (dask's, another file's) as NumPy's; masks stay."""
     return array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+
+
+def coarse_slices(variable: Variable, level: int) -> tuple[slice, ...]:
+    """The slices that Variable.coarse() takes."""
+    if not isinstance(level, (int, np.integer)) or not 0 <= level <= 16:
+        raise ArgumentError(f"{variable.path}: level is {level!r}, must be 0 to 16")
+    slices = [slice(None)] * variable.ndim
+    left = 3
+    for axis, extent in reversed(list(enumerate(variable.chunks or variable.shape))):
+        if extent > 2 and left > 0:
+            left -= 1
+            slices[axis] = slice(None, None, 2**int(level))
+    return tuple(slices)
 
 
 def _type_text(type_name: str) -> str:

@@ -21,7 +21,7 @@ from . import _file
 from ._attributes import Attributes
 from ._errors import ArgumentError, text_of
 from ._group import Group
-from ._variable import Variable
+from ._variable import Variable, coarse_slices
 
 Path = Union[str, os.PathLike[str]]
 
@@ -97,6 +97,35 @@ def _fits_xarray(variable: Variable) -> bool:
     return dtype is not None and dtype.subdtype is None
 
 
+def _at_level(dataset: xr.Dataset, group: Group, level: int) -> xr.Dataset:
+    """Cut, in all variables, the dimensions that some field of the most dimensions halves and none
+    keeps whole. Bounds of cells are no fields."""
+    variables = group.variables
+    bounds = {str(variable.attrs.get(name, "")) for variable in variables.values()
+              for name in ("bounds", "climatology")}
+    fields = [variable for name, variable in variables.items() if name not in bounds]
+    most = max((variable.ndim for variable in fields), default=0)
+    halved, kept = set(), set()
+    for variable in fields:
+        slices = coarse_slices(variable, level)  # Of all, so that a wrong level is said.
+        if variable.ndim < most or level == 0:
+            continue
+        for name, extent, part in zip(variable.dims, variable.shape, slices):
+            if extent > 1:
+                (halved if part.step else kept).add(name)
+    parts = {name: slice(None, None, 2**level) for name in (halved - kept) & set(dataset.dims)}
+    if not parts:
+        return dataset
+    coarser = dataset.isel(parts)
+    for variable in coarser.variables.values():
+        variable.encoding.pop("chunksizes", None)
+        preferred = variable.encoding.get("preferred_chunks", {})
+        variable.encoding["preferred_chunks"] = {
+            name: -(-length // 2**level) if name in parts else length
+            for name, length in preferred.items()}
+    return coarser
+
+
 class TailraceBackend(BackendEntrypoint):
     """What xarray calls for engine="tailrace"."""
 
@@ -108,15 +137,18 @@ class TailraceBackend(BackendEntrypoint):
         concat_characters: Any = True, decode_coords: Any = True,
         drop_variables: Union[str, Iterable[str], None] = None, use_cftime: Any = None,
         decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
+        level: int = 0,
     ) -> xr.Dataset:
-        """options: those of tailrace.open for reading ("threads=2,memory=1GB")."""
+        """options: those of tailrace.open for reading ("threads=2,memory=1GB"); level: every
+        2**level-th value along the dimensions that coarse views halve, as Variable.coarse()."""
         file = _opened(filename_or_obj, options)
         how = {"mask_and_scale": mask_and_scale, "decode_times": decode_times,
                "concat_characters": concat_characters, "decode_coords": decode_coords,
                "drop_variables": drop_variables, "use_cftime": use_cftime,
                "decode_timedelta": decode_timedelta}
         try:
-            dataset = _decoded(_group_of(file, group), how)
+            place = _group_of(file, group)
+            dataset = _at_level(_decoded(place, how), place, level)
         except BaseException:
             file.close()
             raise

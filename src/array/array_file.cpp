@@ -373,11 +373,6 @@ Result<std::unique_ptr<ArrayFile>> ArrayFile::open(std::unique_ptr<Comm> comm,
 
 namespace {
 
-std::string text_of(const ModelAttribute* attribute) {
-  if (attribute == nullptr || attribute->type != ModelType::text_char) return "";
-  return {reinterpret_cast<const char*>(attribute->values.data()), attribute->values.size()};
-}
-
 std::optional<double> number_of(const ModelAttribute* attribute) {
   if (attribute == nullptr || attribute->type != ModelType::f64 || attribute->n_values != 1) {
     return std::nullopt;
@@ -534,7 +529,7 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
 Status NetcdfArrayFile::continue_own(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const StoredDataset& dataset = *variable.stored;
-  const std::string recorded = text_of(model_.variables[v].attribute(guard_attribute));
+  const std::string recorded = model_.variables[v].text_attribute(guard_attribute);
   const auto continued = [&](const ValueGuards& guards) {
     return continued_codec(dataset.storage.filters, *dataset.dtype, dataset.storage.chunk_shape,
                            guards);
@@ -553,8 +548,8 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const ModelVariable& it = model_.variables[v];
   CodecRequest request;
-  request.name = text_of(it.attribute("tailrace_codec"));
-  const std::string mode = text_of(it.attribute("tailrace_bound_mode"));
+  request.name = it.text_attribute("tailrace_codec");
+  const std::string mode = it.text_attribute("tailrace_bound_mode");
   const std::optional<double> bound = number_of(it.attribute("tailrace_absolute_bound"));
   const CodecEntry& entry = codec_entry(request.name);
   if (!entry.plugin || entry.loss != Loss::by_purpose) return false;

@@ -108,6 +108,14 @@ const ModelAttribute* ModelVariable::attribute(std::string_view attribute_name) 
   return found == attributes.end() ? nullptr : &*found;
 }
 
+std::string ModelVariable::text_attribute(std::string_view attribute_name) const {
+  const ModelAttribute* found = attribute(attribute_name);
+  if (found == nullptr) return "";
+  if (found->type == ModelType::text && found->texts.size() == 1) return found->texts.front();
+  if (found->type != ModelType::text_char) return "";
+  return {reinterpret_cast<const char*>(found->values.data()), found->values.size()};
+}
+
 Shape NetcdfModel::shape_of(const ModelVariable& variable) const {
   Shape shape;
   shape.reserve(variable.dimensions.size());

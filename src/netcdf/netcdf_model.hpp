@@ -82,6 +82,8 @@ struct ModelVariable {
   bool no_fill = false;      ///< Never-written elements are undefined (nc_def_var_fill(NOFILL)).
   bool operator==(const ModelVariable&) const = default;
   const ModelAttribute* attribute(std::string_view attribute_name) const;
+  /// The text of an attribute; "" if there is none, or no text.
+  std::string text_attribute(std::string_view attribute_name) const;
 };
 
 struct ModelGroup {

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "array/array_file.hpp"
@@ -108,6 +109,28 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
     slab.stride.push_back(range.step);
   }
   return slab;
+}
+
+/// Every 2^level-th value along the fastest axes, three at most, along which chunks have more than
+/// two: those that coarse views halve.
+Slab slab_at_level(const StoredDataset& dataset, int level) {
+  Slab slab = Slab::of(whole_box(dataset.shape));
+  slab.stride.assign(dataset.shape.size(), 1);
+  const Shape& chunk = dataset.storage.chunk_shape;
+  const Shape& extents = chunk.size() == dataset.shape.size() ? chunk : dataset.shape;
+  int n_left = 3;
+  for (std::size_t d = dataset.shape.size(); d-- > 0 && n_left > 0;) {
+    if (extents[d] <= 2) continue;
+    --n_left;
+    slab.stride[d] = std::uint64_t{1} << level;
+    slab.count[d] = (dataset.shape[d] + slab.stride[d] - 1) / slab.stride[d];
+  }
+  return slab;
+}
+
+/// What the request wants of a dataset. @error as slab_of()
+Result<Slab> part_of(const StoredDataset& dataset, const ExportRequest& request) {
+  return request.level > 0 ? slab_at_level(dataset, request.level) : slab_of(dataset, request.slab);
 }
 
 /// How many dimensions a text is for. @error invalid_argument
@@ -300,7 +323,7 @@ class PlainExport {
   Status write(std::size_t number, const std::string& name) {
     TAILRACE_TAKE(const std::string path, ranks_.settle(resolve_links(name)));
     const StoredDataset& dataset = reader_.datasets()[number];
-    TAILRACE_TAKE(const Slab slab, ranks_.settle(slab_of(dataset, request_.slab)));
+    TAILRACE_TAKE(const Slab slab, ranks_.settle(part_of(dataset, request_)));
     const std::string head =
         format_ == Format::npy ? npy_head(*dataset.dtype, slab.count) : std::string();
     const std::string partial = path + partial_suffix;
@@ -409,7 +432,13 @@ class PartExport {
   /// What the part is: from the input's list alone, alike on every rank.
   Status describe() {
     TAILRACE_TRY(reader_.model_status());
-    TAILRACE_TAKE(const std::size_t n_dimensions, n_ranges(request_.slab));
+    std::size_t n_dimensions = 0;
+    if (request_.level > 0) {
+      find_halved();
+    } else {
+      TAILRACE_TAKE(n_dimensions, n_ranges(request_.slab));
+    }
+    const auto is_meant = [&](std::size_t n) { return request_.level > 0 || n == n_dimensions; };
     to_.netcdf4 = true;
     to_.groups = from_.groups;
     for (ModelGroup& group : to_.groups) keep_known(group.path, group.attributes);
@@ -421,7 +450,7 @@ class PartExport {
       if (matches_any(path, request_.selection.exclude) ||
           (!request_.selection.only.empty() && !named))
         continue;
-      if (!named && variable.dimensions.size() != n_dimensions) continue;
+      if (!named && !is_meant(variable.dimensions.size())) continue;
       if (const Result<std::size_t> it = reader_.find(path);
           it.ok() && !named && leaves_out(reader_.datasets()[*it], request_, ranks_)) {
         continue;
@@ -430,15 +459,57 @@ class PartExport {
       if (!type && named) return not_numbers(path);
       if (!type) continue;
       TAILRACE_TAKE(const std::size_t dataset, reader_.find(path));
-      TAILRACE_TAKE(const Slab slab, slab_of(reader_.datasets()[dataset], request_.slab));
+      TAILRACE_TAKE(const Slab slab, part_of_variable(variable, dataset));
       TAILRACE_TRY(add(v, *type, dataset, slab));
       taken[v] = true;
     }
     if (variables_.empty()) {
-      return Status(Code::not_found, fmt::format("{}: no dataset of {} dimensions is chosen",
-                                                 request_.input, n_dimensions));
+      const std::string what =
+          request_.level > 0 ? "" : fmt::format(" of {} dimensions", n_dimensions);
+      return Status(Code::not_found,
+                    fmt::format("{}: no dataset{} is chosen", request_.input, what));
     }
     return add_coordinates(taken);
+  }
+
+  /// At a level: the dimensions that some field of the most dimensions halves, and none keeps
+  /// whole. They are cut in all variables. Bounds of cells are no fields.
+  void find_halved() {
+    std::set<std::string> bounds;
+    std::size_t most = 0;
+    for (const ModelVariable& variable : from_.variables) {
+      for (const char* name : {"bounds", "climatology"}) {
+        bounds.insert(variable.text_attribute(name));
+      }
+    }
+    for (const ModelVariable& variable : from_.variables) {
+      if (!bounds.contains(variable.name)) most = std::max(most, variable.dimensions.size());
+    }
+    std::set<std::size_t> kept;
+    for (const ModelVariable& variable : from_.variables) {
+      const Result<std::size_t> dataset = reader_.find(variable.dataset_path);
+      const bool is_field = variable.dimensions.size() == most && !bounds.contains(variable.name);
+      if (!is_field || !dataset.ok()) continue;
+      const Slab slab = slab_at_level(reader_.datasets()[*dataset], request_.level);
+      for (std::size_t d = 0; d < most; ++d) {
+        if (reader_.datasets()[*dataset].shape[d] == 1) continue;
+        (slab.stride[d] > 1 ? halved_ : kept).insert(variable.dimensions[d]);
+      }
+    }
+    for (const std::size_t dimension : kept) halved_.erase(dimension);
+  }
+
+  Result<Slab> part_of_variable(const ModelVariable& variable, std::size_t dataset) const {
+    const StoredDataset& stored = reader_.datasets()[dataset];
+    if (request_.level == 0) return slab_of(stored, request_.slab);
+    Slab slab = Slab::of(whole_box(stored.shape));
+    slab.stride.assign(stored.shape.size(), 1);
+    for (std::size_t d = 0; d < variable.dimensions.size() && d < stored.shape.size(); ++d) {
+      if (!halved_.contains(variable.dimensions[d])) continue;
+      slab.stride[d] = std::uint64_t{1} << request_.level;
+      slab.count[d] = (stored.shape[d] + slab.stride[d] - 1) / slab.stride[d];
+    }
+    return slab;
   }
 
   static Status not_numbers(const std::string& path) {
@@ -567,6 +638,7 @@ class PartExport {
   const ExportRequest& request_;
   const NetcdfModel& from_;
   NetcdfModel to_;
+  std::set<std::size_t> halved_;         ///< Of the input's dimensions, at a level.
   std::vector<PartVariable> variables_;  ///< Of to_, by position.
   /// Of the input's dimensions: what is left of them, and which dimension that is.
   std::map<std::size_t, std::vector<std::pair<Cut, std::size_t>>> cuts_;
@@ -616,8 +688,16 @@ Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& r
 
 Result<ExportReport> export_files(const VerbRanks& ranks, const ExportRequest& request) {
   TAILRACE_TAKE(const Format format, parse_format(request));
+  constexpr int kMostLevels = 16;
+  if (request.level < 0 || request.level > kMostLevels) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--level {}: expected 0 to {}", request.level, kMostLevels));
+  }
+  if (request.level > 0 && !request.slab.empty()) {
+    return Status(Code::invalid_argument, "--level and --slab both name a part: give one");
+  }
   ExportReport report;
-  if (format != Format::hdf5 || !request.slab.empty()) {
+  if (format != Format::hdf5 || !request.slab.empty() || request.level > 0) {
     TAILRACE_TRY(export_by_reader(ranks, request, format));
     return report;
   }

@@ -27,7 +27,8 @@ struct ExportRequest {
   std::string format;  ///< "hdf5", "npy", "raw"; empty: by the output's name.
   bool replace = false;
   FieldSelection selection;
-  std::string slab;          ///< "0:10,5:20:2"; empty: all.
+  std::string slab;  ///< "0:10,5:20:2"; empty: all.
+  int level = 0;  ///< In its place: every 2^level-th value along the axes that coarse views halve.
   std::string read_options;  ///< See core/options.
   std::string plugin_path;
   bool follow_external = false;  ///< Values in other files, too (OtherFiles).

@@ -185,3 +185,59 @@ def test_settings_that_there_are_not(tmp_path):
     done = tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--codec",
                     "trz,coarse=4", "--bound", "abs=1", code=2)
     assert 'coarse must be one of off, 1, 2, 3, got "4"' in done.stderr.replace("\n", " ")
+
+
+def test_levels_by_name(cube, tmp_path):
+    """coarse(), --level and xarray's level= are the slabs with strides."""
+    with h5py.File(cube) as file:
+        whole = file["u"][...]
+    with package.open(cube) as file:
+        variable = file["u"]
+        before = read_bytes()
+        np.testing.assert_array_equal(variable.coarse(2), whole[::4, ::4, ::4])
+        assert read_bytes() - before < 0.3 * cube.stat().st_size
+        np.testing.assert_array_equal(variable.coarse(), whole[::2, ::2, ::2])
+        np.testing.assert_array_equal(variable.coarse(0), whole)
+        for wrong in (-1, 17, 1.5, "2"):
+            with pytest.raises(package.TailraceError, match="level is"):
+                variable.coarse(wrong)
+    tailrace("export", cube, "-o", tmp_path / "u.npy", "--level", "2", ranks=2)
+    np.testing.assert_array_equal(np.load(tmp_path / "u.npy"), whole[::4, ::4, ::4])
+    both = ["--level", "1", "--slab", ":,:,:"]
+    for words, say in ((["--level", "17"], "0 to 16"), (both, "give one")):
+        done = tailrace("export", cube, "-o", tmp_path / "no.npy", *words, code=2)
+        assert say in done.stderr
+
+
+def test_levels_of_a_dataset_with_coordinates(tmp_path):
+    """Time, which has a chunk for each step, stays whole; a map's axes are halved with theirs."""
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "maps.nc"
+    values = smooth((5, 40, 48))
+    with package.open(path, "w") as file:
+        for name, length in (("time", 5), ("lat", 40), ("lon", 48)):
+            file.create_variable(name, (name,), data=np.arange(length, dtype="f8"),
+                                 attrs={"bounds": f"{name}_bnds"})
+            edges = np.arange(length)[:, None] + [-0.5, 0.5]
+            file.create_variable(f"{name}_bnds", (name, "bnds"), data=edges)
+        file.create_variable("u", ("time", "lat", "lon"), data=values, chunks=(1, 40, 48),
+                             codec="trz", abs=1e-3, coarse=2)
+        file.create_variable("series", ("time",), data=np.arange(5, dtype="f4"))
+    with package.open(path) as file:
+        whole = file["u"][...]
+        np.testing.assert_array_equal(file["u"].coarse(2), whole[:, ::4, ::4])
+    with xarray.open_dataset(path, engine="tailrace", level=2) as coarse:
+        assert dict(coarse.sizes) == {"time": 5, "lat": 10, "lon": 12, "bnds": 2}
+        np.testing.assert_array_equal(coarse["lat"], np.arange(0, 40, 4))
+        np.testing.assert_array_equal(coarse["lat_bnds"][:, 1], np.arange(0.5, 40, 4))
+        np.testing.assert_array_equal(coarse["u"], whole[:, ::4, ::4])
+        np.testing.assert_array_equal(coarse["series"], np.arange(5))
+    with xarray.open_dataset(path, engine="tailrace", level=1, chunks={}) as coarse:
+        assert coarse["u"].chunks == ((1,) * 5, (20,), (24,))
+        np.testing.assert_array_equal(coarse["u"].compute(), whole[:, ::2, ::2])
+    tailrace("export", path, "-o", tmp_path / "overview.nc", "--level", "2", ranks=3)
+    with xarray.open_dataset(tmp_path / "overview.nc", engine="tailrace") as coarse:
+        assert dict(coarse.sizes) == {"time": 5, "lat": 10, "lon": 12, "bnds": 2}
+        np.testing.assert_array_equal(coarse["u"], whole[:, ::4, ::4])
+        np.testing.assert_array_equal(coarse["time_bnds"][:, 0], np.arange(-0.5, 4))
+        np.testing.assert_array_equal(coarse["lon"], np.arange(0, 48, 4))
