@@ -54,18 +54,21 @@ std::string codec_shown(const FieldReport& field) {
 void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
   const bool unbounded = std::isinf(field.absolute_bound);
   const bool marked = field.n_raw_chunks > 0;
-  table.add_row(
-      {std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
-       shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
-       unbounded             ? "none"
-       : by_component(field) ? "component"
-                             : bound_column_text(field.bound),
-       bounded(field) && field.absolute_bound > 0 ? fmt::format("{:.3g}", field.absolute_bound)
-                                                  : "",
-       error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),
-       size_text(field.encoded_bytes),
-       codec_entry(field.codec).stores_plainly ? ""
-                                               : throughput_text(field.raw_bytes, field.encode_s)});
+  const bool copied = field.codec == stored_codec_name;
+  table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
+                 shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
+                 copied                ? ""
+                 : unbounded           ? "none"
+                 : by_component(field) ? "component"
+                                       : bound_column_text(field.bound),
+                 bounded(field) && field.absolute_bound > 0
+                     ? fmt::format("{:.3g}", field.absolute_bound)
+                     : "",
+                 error_cell(field), ratio_text(field.raw_bytes, field.encoded_bytes),
+                 size_text(field.encoded_bytes),
+                 copied || codec_entry(field.codec).stores_plainly
+                     ? ""
+                     : throughput_text(field.raw_bytes, field.encode_s)});
 }
 
 std::string group_of_all(const std::vector<FieldReport>& fields) {

@@ -30,6 +30,8 @@ inline constexpr std::string_view plain_codec = "none";         ///< The values 
 inline constexpr std::string_view exact_codec = "deflate";      ///< Exact, and every reader has it.
 inline constexpr std::string_view portable_codec = "portable";  ///< In bounds, and they have it.
 inline constexpr std::string_view yardstick_codec = "trz";      ///< What others are compared with.
+/// What a codec is called by which chunks are copied as they are stored.
+inline constexpr std::string_view stored_codec_name = "stored";
 
 /// What a codec does to finite values.
 enum class Loss : std::uint8_t {

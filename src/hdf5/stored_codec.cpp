@@ -254,7 +254,7 @@ class CheckedCodec final : public Codec {
   CheckedCodec(std::unique_ptr<Codec> inner, bool survives_all)
       : inner_(std::move(inner)), survives_all_(survives_all) {}
 
-  std::string_view name() const override { return "stored"; }
+  std::string_view name() const override { return stored_codec_name; }
   std::string version() const override { return inner_->version(); }
   const std::vector<FilterSpec>& filters() const override { return inner_->filters(); }
   bool lossy() const override { return true; }
@@ -373,8 +373,8 @@ Result<std::unique_ptr<Codec>> make_stored_codec(const StoredDataset& dataset,
     if (!made.ok()) return made.status().within(who);
     codec = std::move(*made);
   } else {
-    codec = make_pipeline_codec({.name = "stored", .version = list.version}, chunk_bytes,
-                                std::move(list.stages));
+    codec = make_pipeline_codec({.name = std::string(stored_codec_name), .version = list.version},
+                                chunk_bytes, std::move(list.stages));
     if (list.lossless) return codec;
   }
   return std::unique_ptr<Codec>(

@@ -127,8 +127,10 @@ def test_chunks_as_they_are_stored(tmp_path, ranks):
              "sign", "--chunk", "256KiB")
     for layout in ("claimed", "front"):
         target = tmp_path / f"{layout}.h5"
-        tailrace("repack", stored, "-o", target, "--as-stored", "--layout", layout, ranks=ranks)
+        done = tailrace("repack", stored, "-o", target, "--as-stored", "--layout", layout,
+                        ranks=ranks)
         assert raw_chunks(target) == raw_chunks(stored)
+        assert "exact" not in done.stdout and " stored " in done.stdout
         tailrace("verify", source, target)
         for name in raw_chunks(stored):
             kept = {key for key in attributes(stored, name) if key.startswith("tailrace_")}
