@@ -19,6 +19,7 @@
 
 #include "codec/value_lanes.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/map_similarity.hpp"
 
 namespace tailrace::verbs {
 
@@ -115,6 +116,16 @@ void DistributionSearch::lay_out() {
     n_all += run.n_bins();
   }
   counts_.assign(2 * n_all, 0);
+  const std::uint64_t span = runs_.back().last - runs_.front().first;
+  bucket_shift_ = 0;
+  while ((span >> bucket_shift_) >= 4 * runs_.size()) ++bucket_shift_;
+  behind_.clear();
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    // Of all buckets up to this run's, from that of the run before on.
+    const std::uint64_t bucket = (runs_[r].first - runs_.front().first) >> bucket_shift_;
+    behind_.resize(bucket + 1, static_cast<std::uint32_t>(r));
+  }
+  behind_.resize((span >> bucket_shift_) + 2, static_cast<std::uint32_t>(runs_.size()));
 }
 
 std::uint64_t DistributionSearch::judge(const Run& run, std::uint64_t before) {
@@ -137,169 +148,6 @@ std::uint64_t DistributionSearch::judge(const Run& run, std::uint64_t before) {
 }
 
 namespace {
-
-// --- similarity of two maps
-
-/// A value of the original and the one of the compressed file; NaN, both, where either is missing.
-/// Also a complex number, of which the original is the real part.
-struct ValuePair {
-  double original = 0;
-  double decoded = 0;
-
-  bool missing() const { return std::isnan(original); }
-};
-
-/// Both files' values of one map, row-major.
-struct MapView {
-  std::span<ValuePair> values;
-  std::size_t rows = 0;
-  std::size_t columns = 0;
-
-  std::span<ValuePair> row(std::size_t r) const { return values.subspan(r * columns, columns); }
-};
-
-/// The window of Wang et al. 2004, section III-B, which Baker et al. 2022 take, too: 11 x 11
-/// values, Gaussian weights with a standard deviation of 1.5 grid steps.
-constexpr std::size_t window_extent = 11;
-constexpr std::size_t window_reach = window_extent / 2;
-constexpr double window_deviation = 1.5;
-
-std::array<double, window_extent> window_weights() {
-  std::array<double, window_extent> weights{};
-  double sum = 0;
-  for (std::size_t i = 0; i < window_extent; ++i) {
-    const double from_middle = static_cast<double>(i) - static_cast<double>(window_reach);
-    weights[i] = std::exp(-from_middle * from_middle / (2 * window_deviation * window_deviation));
-    sum += weights[i];
-  }
-  for (double& weight : weights) weight /= sum;
-  return weights;
-}
-
-/// What is averaged over a window: 1 where there is a value, both values, their products.
-constexpr std::size_t n_window_means = 6;
-using WindowMeans = std::array<std::vector<double>, n_window_means>;
-
-WindowMeans window_means(std::size_t columns) {
-  WindowMeans means;
-  for (std::vector<double>& mean : means) mean.assign(columns, 0);
-  return means;
-}
-
-/// `sums` += weight * `row`, from its column `first` on.
-void add_weighted(const WindowMeans& row, std::size_t first, double weight, WindowMeans& sums) {
-  for (std::size_t q = 0; q < n_window_means; ++q) {
-    double* to = sums[q].data();
-    const double* from = row[q].data() + first;
-    for (std::size_t j = 0; j < sums[q].size(); ++j) to[j] += weight * from[j];
-  }
-}
-
-void clear(WindowMeans& means) {
-  for (std::vector<double>& mean : means) std::fill(mean.begin(), mean.end(), 0);
-}
-
-/// The constants of a similarity, and where its values' zero lies: averages of squares lose digits
-/// where values are far from it.
-struct SimilarityConstants {
-  double of_means = 0;
-  double of_variances = 0;
-  double origin = 0;
-};
-
-double window_similarity(const WindowMeans& sums, std::size_t j,
-                         const SimilarityConstants& constants) {
-  const double weight = sums[0][j];
-  const double a = sums[1][j] / weight;
-  const double b = sums[2][j] / weight;
-  const double variances = sums[3][j] / weight - a * a + (sums[4][j] / weight - b * b);
-  const double covariance = sums[5][j] / weight - a * b;
-  const double mean_a = a + constants.origin;
-  const double mean_b = b + constants.origin;
-  return (2 * mean_a * mean_b + constants.of_means) * (2 * covariance + constants.of_variances) /
-         ((mean_a * mean_a + mean_b * mean_b + constants.of_means) *
-          (variances + constants.of_variances));
-}
-
-/// Mean similarity over the windows that lie in the map and have a value in their middle; weights
-/// of values that are missing are dealt to the others of the window. Nothing: there is no such one.
-/// @param scaled  maps a value before it is averaged.
-template <class Scaled>
-std::optional<double> mean_similarity(const MapView& map, const SimilarityConstants& constants,
-                                      Scaled&& scaled) {
-  if (map.rows < window_extent || map.columns < window_extent) return std::nullopt;
-  const auto weights = window_weights();
-  WindowMeans raw = window_means(map.columns);
-  const std::size_t n_windows = map.columns - 2 * window_reach;
-  std::array<WindowMeans, window_extent> filtered;
-  filtered.fill(window_means(n_windows));
-  WindowMeans sums = window_means(n_windows);
-  double sum = 0;
-  std::uint64_t n = 0;
-  for (std::size_t r = 0; r < map.rows; ++r) {
-    const std::span<const ValuePair> row = map.row(r);
-    for (std::size_t j = 0; j < map.columns; ++j) {
-      const bool missing = row[j].missing();
-      const double a = missing ? 0 : scaled(row[j].original);
-      const double b = missing ? 0 : scaled(row[j].decoded);
-      raw[0][j] = missing ? 0 : 1;
-      raw[1][j] = a;
-      raw[2][j] = b;
-      raw[3][j] = a * a;
-      raw[4][j] = b * b;
-      raw[5][j] = a * b;
-    }
-    WindowMeans& own = filtered[r % window_extent];
-    clear(own);
-    for (std::size_t k = 0; k < window_extent; ++k) add_weighted(raw, k, weights[k], own);
-    if (r + 1 < window_extent) continue;
-    clear(sums);
-    for (std::size_t k = 0; k < window_extent; ++k) {
-      add_weighted(filtered[(r + 1 + k) % window_extent], 0, weights[k], sums);
-    }
-    const std::span<const ValuePair> middle = map.row(r - window_reach).subspan(window_reach);
-    for (std::size_t j = 0; j < n_windows; ++j) {
-      if (middle[j].missing()) continue;
-      sum += window_similarity(sums, j, constants);
-      ++n;
-    }
-  }
-  return value_if(n > 0, sum / static_cast<double>(n));
-}
-
-/// SSIM of Wang et al. 2004, eq. 13 and 17, with K1 = 0.01 and K2 = 0.03.
-/// @param range  of the whole field's originals, for which the paper has 255.
-std::optional<double> ssim(const MapView& map, const ValueRange& range) {
-  const double extent = range.greatest - range.least;
-  if (!(extent > 0) || !std::isfinite(extent)) return std::nullopt;
-  const double origin = range.least + extent / 2;
-  const SimilarityConstants constants{0.0001 * extent * extent, 0.0009 * extent * extent, origin};
-  return mean_similarity(map, constants, [origin](double value) { return value - origin; });
-}
-
-/// Data SSIM (Baker et al. 2022): values mapped to [0, 1] by the least and greatest of both maps,
-/// rounded to 256 levels, and 1e-8 for both constants. A constant map is divided by its value.
-std::optional<double> data_ssim(const MapView& map) {
-  double least = std::numeric_limits<double>::infinity();
-  double greatest = -least;
-  for (const ValuePair& pair : map.values) {
-    if (pair.missing()) continue;
-    least = std::min({least, pair.original, pair.decoded});
-    greatest = std::max({greatest, pair.original, pair.decoded});
-  }
-  if (least > greatest) return std::nullopt;
-  double extent = greatest - least;
-  if (!std::isfinite(extent)) return std::nullopt;
-  if (extent == 0) {
-    extent = greatest == 0 ? 1 : greatest;
-    least = 0;
-  }
-  constexpr double n_steps = 255;
-  const auto level = [&](double value) {
-    return std::nearbyint((value - least) / extent * n_steps) / n_steps;
-  };
-  return mean_similarity(map, {1e-8, 1e-8, 0}, level);
-}
 
 // --- spectra
 
@@ -395,7 +243,10 @@ class MapSpectrum {
         n_bands_(std::min(most_bands, (rows > 1 ? std::min(rows, columns) : columns) / 2)),
         along_row_(columns),
         along_column_(rows),
-        column_(rows) {}
+        column_(rows),
+        column_weights_(columns) {
+    for (std::size_t c = 0; c < columns; ++c) column_weights_[c] = hann(c, columns);
+  }
 
   std::size_t n_bands() const { return n_bands_; }
 
@@ -448,7 +299,7 @@ class MapSpectrum {
       const double row_weight = rows_ > 1 ? hann(r, rows_) : 1;
       for (std::size_t c = 0; c < columns_; ++c) {
         ValuePair& pair = map.values[r * columns_ + c];
-        const double weight = row_weight * hann(c, columns_);
+        const double weight = row_weight * column_weights_[c];
         pair = pair.missing() ? ValuePair()
                               : ValuePair{(pair.original - mean.original / n) * weight,
                                           (pair.decoded - mean.decoded / n) * weight};
@@ -479,6 +330,7 @@ class MapSpectrum {
   Fourier along_row_;
   Fourier along_column_;
   std::vector<ValuePair> column_;
+  std::vector<double> column_weights_;
 };
 
 // --- passes over a field

@@ -111,9 +111,13 @@ class DistributionSearch {
 
   void lay_out();
   void count_one(std::uint64_t key, std::size_t file) {
-    auto run = std::upper_bound(runs_.begin(), runs_.end(), key,
+    const std::uint64_t least = runs_.front().first;
+    if (key < least || key > runs_.back().last) return;
+    const std::uint64_t bucket = (key - least) >> bucket_shift_;
+    const auto begin = runs_.begin();
+    auto run = std::upper_bound(begin + behind_[bucket], begin + behind_[bucket + 1], key,
                                 [](std::uint64_t k, const Run& r) { return k < r.first; });
-    if (run == runs_.begin()) return;
+    if (run == begin) return;
     --run;
     if (key > run->last) return;
     ++counts_[2 * (run->first_bin + ((key - run->first) >> run->shift)) + file];
@@ -124,6 +128,10 @@ class DistributionSearch {
   std::size_t n_bins_;
   std::vector<Run> runs_;     ///< Of this pass, in the order of their keys.
   std::vector<Run> waiting_;  ///< For a later one.
+  /// Keys from the first run's on in buckets of 2^bucket_shift_: of each how many runs begin in
+  /// those before it, so that few runs are searched.
+  std::vector<std::uint32_t> behind_;
+  unsigned bucket_shift_ = 0;
   std::vector<std::uint64_t> counts_;
   bool first_pass_ = true;
   std::uint64_t most_ = 0;
