@@ -130,7 +130,7 @@ class RankNumbers {
  public:
   template <class... Numbers>
   void add(Reduction reduction, Numbers&... numbers) {
-    (numbers_.push_back({reduction, &numbers}), ...);
+    numbers_.insert(numbers_.end(), {Number{reduction, &numbers}...});
   }
   template <class T>
   void add_all(Reduction reduction, std::vector<T>& numbers) {
