@@ -107,7 +107,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Lines lines_;
   std::unique_ptr<Hdf5References> references_;
   std::unique_ptr<Hdf5Copier> copier_;
-  std::map<Bytes, Hdf5Id> types_;
+  std::unordered_map<std::string, Hdf5Id> types_;  ///< By their encoded bytes.
   std::unordered_map<std::string, CreationList> lists_;
   std::unordered_set<std::string> replaced_;
   std::map<std::string, Lines> orders_;  ///< Links of groups where a dataset was replaced.
@@ -160,7 +160,8 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
     const Hdf5Id type(H5Dget_type(from));
     if (H5Tcommitted(type.get()) > 0) return copier_->type_for_output(type.get()).release();
   }
-  Hdf5Id& type = types_[like.type];
+  const std::string encoded(reinterpret_cast<const char*>(like.type.data()), like.type.size());
+  Hdf5Id& type = types_[encoded];
   if (!type.valid()) type = Hdf5Id(decode_type(like.type.data(), like.type.size()));
   if (!type.valid()) return hdf5_failure(Code::corrupt, named(like.path) + ": its type");
   H5Iinc_ref(type.get());
