@@ -187,8 +187,8 @@ Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOption
   options.file.field_defaults.layout = "claimed";
   OpenFile::Front front;
   front.like = options.file;
-  TAILRACE_TAKE(front.ranks, make_mpi_comm(&comm, sizeof comm));
-  TAILRACE_TAKE(front.world, make_mpi_comm(&comm, sizeof comm));
+  TAILRACE_TAKE(front.ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
+  TAILRACE_TAKE(front.world, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   return std::optional(std::move(front));
 }
 
