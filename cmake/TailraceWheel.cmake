@@ -10,7 +10,7 @@
 set(TAILRACE_WHEEL_OMITS
     "/frontends/c/[^/]*$"
     "/src/concat/([^/]*|hdf5/[^/]*)$"
-    "/verbs/(book_file|concat_request|export_files|repack|repack_plan)\\.cpp$"
+    "/verbs/(book_file|concat_request|export_files|lay_in_front|repack|repack_plan)\\.cpp$"
     "/exec/mpi_[^/]*$"  # of the module _mpi, which names them itself
     "/simulate/simulate_(clock|node|run)\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names)\\.cpp$")

@@ -105,7 +105,8 @@ def _at_level(dataset: xr.Dataset, group: Group, level: int) -> xr.Dataset:
               for name in ("bounds", "climatology")}
     fields = [variable for name, variable in variables.items() if name not in bounds]
     most = max((variable.ndim for variable in fields), default=0)
-    halved, kept = set(), set()
+    halved: set[str] = set()
+    kept: set[str] = set()
     for variable in fields:
         slices = coarse_slices(variable, level)  # Of all, so that a wrong level is said.
         if variable.ndim < most or level == 0:
@@ -117,10 +118,10 @@ def _at_level(dataset: xr.Dataset, group: Group, level: int) -> xr.Dataset:
     if not parts:
         return dataset
     coarser = dataset.isel(parts)
-    for variable in coarser.variables.values():
-        variable.encoding.pop("chunksizes", None)
-        preferred = variable.encoding.get("preferred_chunks", {})
-        variable.encoding["preferred_chunks"] = {
+    for cut in coarser.variables.values():
+        cut.encoding.pop("chunksizes", None)
+        preferred = cut.encoding.get("preferred_chunks", {})
+        cut.encoding["preferred_chunks"] = {
             name: -(-length // 2**level) if name in parts else length
             for name, length in preferred.items()}
     return coarser

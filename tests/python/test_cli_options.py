@@ -23,7 +23,7 @@ def test_lists_every_option_in_80_columns():
     text = tailrace("options").stdout
     assert max(map(len, text.splitlines())) <= 80
     for name, values, meaning, _, _ in documented():
-        assert f"\n  {name}={values}\n" in text
+        assert f"\n  {name}=" in text and words(f"{name}={values}") in words(text)
         assert words(meaning) in words(text)
     assert re.search(r"^  deflate +level, shuffle, engine, checksum$", text, re.MULTILINE)
 

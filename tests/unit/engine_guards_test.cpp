@@ -265,7 +265,7 @@ TEST(EngineGuardsArrays, WhatNeedsAllValuesIsRefused) {
   for (const char* guard : {"minmax", "sum", "monotone=0"}) {
     const std::string options = "codec=trz,bound=abs=0.02,chunk=32x32,replace=on,guard=";
     ASSERT_TRUE(write_guarded(1, path, shape, options + guard).ok());
-    const std::vector<float> more(64 * 64);
+    const std::vector<float> more(n_elements(shape));
     run_ranks(1, [&](std::unique_ptr<Comm> comm) {
       auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
       ASSERT_NE(file, nullptr);
