@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cli_tools import ROOT, own_lines, tailrace
+from cli_tools import ENVIRONMENT, ROOT, own_lines, tailrace
 
 
 def documented():
@@ -20,7 +20,7 @@ def words(text):
 
 
 def test_lists_every_option_in_80_columns():
-    text = tailrace("options").stdout
+    text = tailrace("options", environment=ENVIRONMENT | {"COLUMNS": "80"}).stdout
     assert max(map(len, text.splitlines())) <= 80
     for name, values, meaning, _, _ in documented():
         assert f"\n  {name}=" in text and words(f"{name}={values}") in words(text)
