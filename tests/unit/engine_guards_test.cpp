@@ -290,8 +290,8 @@ TEST(EngineGuardsArrays, ValuesThatAreAddedKeepWhatTheFileRecords) {
     auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
     ASSERT_NE(file, nullptr);
     const Slab half = Slab::of({{rank * 32, 0}, {32, 64}});
-    EXPECT_OK(
-        file->put(0, half, std::as_bytes(std::span(turned).subspan(rank * 32 * 64, 32 * 64))));
+    const std::uint64_t n_half = half.n_elements();
+    EXPECT_OK(file->put(0, half, std::as_bytes(std::span(turned).subspan(rank * n_half, n_half))));
     EXPECT_OK(file->close());
   });
   const std::vector<float> decoded = floats_in(path, "/u");
