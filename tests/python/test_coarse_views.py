@@ -194,8 +194,9 @@ def test_levels_by_name(cube, tmp_path):
     with package.open(cube) as file:
         variable = file["u"]
         before = read_bytes()
-        np.testing.assert_array_equal(variable.coarse(2), whole[::4, ::4, ::4])
-        assert read_bytes() - before < 0.3 * cube.stat().st_size
+        values, taken = variable.coarse(2), read_bytes() - before  # No module is loaded between.
+        np.testing.assert_array_equal(values, whole[::4, ::4, ::4])
+        assert taken < 0.3 * cube.stat().st_size
         np.testing.assert_array_equal(variable.coarse(), whole[::2, ::2, ::2])
         np.testing.assert_array_equal(variable.coarse(0), whole)
         for wrong in (-1, 17, 1.5, "2"):
