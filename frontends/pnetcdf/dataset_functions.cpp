@@ -187,7 +187,6 @@ Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOption
   options.file.field_defaults.layout = "claimed";
   OpenFile::Front front;
   front.like = options.file;
-  TAILRACE_TAKE(front.ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   TAILRACE_TAKE(front.world, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   return std::optional(std::move(front));
 }
@@ -361,7 +360,7 @@ int sync_records(OpenFile& file) {
 /// Lay the metadata of a file that has been closed in front of its data, where that is asked for.
 int lay_in_front(OpenFile& file) {
   if (!file.front || file.array->report().n_flushes == 0) return NC_NOERR;
-  Comm& ranks = *file.front->ranks;
+  Comm& ranks = file.array->comm();
   const auto world = [&file] { return std::move(file.front->world); };
   const int status =
       report_failure(verbs::lay_in_front({ranks, world, {}, {}}, without_prefix(file.path.c_str()),

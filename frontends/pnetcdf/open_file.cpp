@@ -62,10 +62,7 @@ bool is_bookkeeping(const ModelAttribute& attribute) {
 
 OpenFile::~OpenFile() {
   // Without a close this rank may be alone here.
-  if (front) {
-    front->ranks->abandon();
-    if (front->world != nullptr) front->world->abandon();
-  }
+  if (front && front->world != nullptr) front->world->abandon();
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
 }
 

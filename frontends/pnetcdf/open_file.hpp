@@ -61,10 +61,9 @@ struct OpenFile {
   bool fill = false;                   ///< Mode NC_FILL.
   std::size_t n_stored_variables = 0;  ///< Variables before redef(): their fill value is settled.
   MPI_Info info = MPI_INFO_NULL;
-  /// Option layout=front: how, and by whom, all metadata are laid in front once the file is closed.
+  /// Option layout=front: how all metadata are laid in front once the file is closed.
   struct Front {
     FileOptions like;
-    std::unique_ptr<Comm> ranks;
     std::unique_ptr<Comm> world;  ///< For the engine that does it, to own.
   };
   std::optional<Front> front;

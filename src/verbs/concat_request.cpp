@@ -184,8 +184,7 @@ Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
   outcome.request = std::move(request);
   outcome.request.progress = nullptr;
   outcome.report = std::move(report);
-  outcome.in_front = wants_front(words);
-  if (outcome.in_front) {
+  if (wants_front(words)) {
     const ConcatRequest& done = outcome.request;
     TAILRACE_TRY(lay_in_front(ranks, done.output, done.options));
     std::uint64_t n_bytes = ranks.is_root() ? file_bytes_of(done.output) : 0;

@@ -57,7 +57,6 @@ Result<ConcatRequest> concat_request(const ConcatWords& words);
 /// Everything that the report tells.
 struct ConcatOutcome {
   ConcatRequest request;  ///< With its inputs, in their order.
-  bool in_front = false;  ///< Its metadata were laid in front at last.
   int n_ranks = 1;
   std::uint64_t n_threads = 1;  ///< Of each rank.
   ConcatReport report;

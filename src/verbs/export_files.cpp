@@ -111,19 +111,29 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
   return slab;
 }
 
+/// Of an axis of a whole array every 2^level-th value.
+void halve(Slab& slab, std::size_t axis, int level) {
+  slab.stride[axis] = std::uint64_t{1} << level;
+  slab.count[axis] = (slab.count[axis] + slab.stride[axis] - 1) / slab.stride[axis];
+}
+
+Slab whole_slab(const Shape& shape) {
+  Slab slab = Slab::of(whole_box(shape));
+  slab.stride.assign(shape.size(), 1);
+  return slab;
+}
+
 /// Every 2^level-th value along the fastest axes, three at most, along which chunks have more than
 /// two: those that coarse views halve.
 Slab slab_at_level(const StoredDataset& dataset, int level) {
-  Slab slab = Slab::of(whole_box(dataset.shape));
-  slab.stride.assign(dataset.shape.size(), 1);
+  Slab slab = whole_slab(dataset.shape);
   const Shape& chunk = dataset.storage.chunk_shape;
   const Shape& extents = chunk.size() == dataset.shape.size() ? chunk : dataset.shape;
   int n_left = 3;
   for (std::size_t d = dataset.shape.size(); d-- > 0 && n_left > 0;) {
     if (extents[d] <= 2) continue;
     --n_left;
-    slab.stride[d] = std::uint64_t{1} << level;
-    slab.count[d] = (dataset.shape[d] + slab.stride[d] - 1) / slab.stride[d];
+    halve(slab, d, level);
   }
   return slab;
 }
@@ -502,12 +512,9 @@ class PartExport {
   Result<Slab> part_of_variable(const ModelVariable& variable, std::size_t dataset) const {
     const StoredDataset& stored = reader_.datasets()[dataset];
     if (request_.level == 0) return slab_of(stored, request_.slab);
-    Slab slab = Slab::of(whole_box(stored.shape));
-    slab.stride.assign(stored.shape.size(), 1);
+    Slab slab = whole_slab(stored.shape);
     for (std::size_t d = 0; d < variable.dimensions.size() && d < stored.shape.size(); ++d) {
-      if (!halved_.contains(variable.dimensions[d])) continue;
-      slab.stride[d] = std::uint64_t{1} << request_.level;
-      slab.count[d] = (stored.shape[d] + slab.stride[d] - 1) / slab.stride[d];
+      if (halved_.contains(variable.dimensions[d])) halve(slab, d, request_.level);
     }
     return slab;
   }

@@ -23,18 +23,6 @@ namespace {
 using trz_cases::Case;
 using trz_cases::Random;
 
-template <class T>
-Case case_of(const std::vector<T>& values, const Shape& shape, double bound, Preset preset) {
-  Case chunk;
-  chunk.type.dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
-  chunk.type.shape = shape;
-  chunk.type.bound = bound;
-  chunk.settings.preset = preset;
-  chunk.values.resize(values.size() * sizeof(T));
-  std::memcpy(chunk.values.data(), values.data(), chunk.values.size());
-  return chunk;
-}
-
 /// Waves around an offset, with noise.
 template <class T>
 std::vector<T> waves(const Shape& shape, double offset, double noise) {
@@ -97,7 +85,7 @@ void check_sums_of_each_form() {
     for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
       for (const double offset : {0.0, 300.0}) {
         const std::vector<T> values = waves<T>(shape, offset, 0.05);
-        Case chunk = case_of(values, shape, 0.01, preset);
+        Case chunk = whole::case_of(values, shape, 0.01, preset);
         Guards asked;
         asked.sum = true;
         asked.sign = offset == 0;
@@ -150,7 +138,7 @@ TEST(ChunkGuards, SumsOfAwkwardValuesStay) {
   for (const std::vector<float>& values : cases) {
     for (const double bound : {1e-45, 1e-3, 0.01, 10.0, 1e30}) {
       for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
-        Case chunk = case_of(values, {50, 100}, bound, preset);
+        Case chunk = whole::case_of(values, {50, 100}, bound, preset);
         chunk.type.fill_value = 1e30;
         ValueGuards guards(asked, 0, 0);
         chunk.type.guards = &guards;
@@ -187,7 +175,7 @@ void check_orders_of_each_form() {
     for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         const std::vector<T> values = waves<T>(shape, 0, 0.02);
-        Case chunk = case_of(values, shape, 0.01, preset);
+        Case chunk = whole::case_of(values, shape, 0.01, preset);
         ValueGuards guards;
         guards.sum = axis == 0;
         guards.orders.push_back({axis, axis % 2 == 0});
@@ -217,7 +205,7 @@ TEST(ChunkGuards, OrdersStay) {
 TEST(ChunkGuards, TheLastChunkAlongAnAxisHasOneEnd) {
   const Shape shape = {40, 30};
   const std::vector<float> values = waves<float>(shape, 0, 0.2);
-  Case chunk = case_of(values, shape, 0.01, Preset::standard);
+  Case chunk = whole::case_of(values, shape, 0.01, Preset::standard);
   ValueGuards guards;
   guards.orders.push_back({0, false});
   guards.counted = {25, 30};

@@ -16,19 +16,6 @@ namespace {
 using trz_cases::Case;
 using trz_cases::Random;
 
-template <class T>
-Case chunk_of(const std::vector<T>& values, const Shape& shape, double bound, Preset preset) {
-  Case chunk;
-  chunk.type.dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
-  chunk.type.shape = shape;
-  chunk.type.kind = bound > 0 ? BoundKind::absolute : BoundKind::exact;
-  chunk.type.bound = bound;
-  chunk.settings.preset = preset;
-  chunk.values.resize(values.size() * sizeof(T));
-  std::memcpy(chunk.values.data(), values.data(), chunk.values.size());
-  return chunk;
-}
-
 /// Encoded bytes of a chunk that keeps its bound.
 std::size_t encoded_bytes(const Case& chunk) {
   Workspace workspace;
@@ -66,14 +53,16 @@ TEST(TrzFewValues, TheRatioPresetIsNeverLargerThanExact) {
   const auto map = material_map<float>(256, 900);
   const auto wide_map = material_map<double>(128, 200);
   const auto places = repeated_places(60000, 60);
-  const std::size_t exact_map = encoded_bytes(chunk_of(map, {256, 256}, 0, Preset::ratio));
-  const std::size_t exact_wide = encoded_bytes(chunk_of(wide_map, {128, 128}, 0, Preset::ratio));
-  const std::size_t exact_places = encoded_bytes(chunk_of(places, {60000}, 0, Preset::ratio));
+  const std::size_t exact_map = encoded_bytes(whole::case_of(map, {256, 256}, 0, Preset::ratio));
+  const std::size_t exact_wide =
+      encoded_bytes(whole::case_of(wide_map, {128, 128}, 0, Preset::ratio));
+  const std::size_t exact_places = encoded_bytes(whole::case_of(places, {60000}, 0, Preset::ratio));
   for (const double bound : {1.0, 1e-2, 1e-3, 1e-4, 1e-5}) {
-    EXPECT_LE(encoded_bytes(chunk_of(map, {256, 256}, bound, Preset::ratio)), exact_map) << bound;
-    EXPECT_LE(encoded_bytes(chunk_of(wide_map, {128, 128}, bound, Preset::ratio)), exact_wide)
+    EXPECT_LE(encoded_bytes(whole::case_of(map, {256, 256}, bound, Preset::ratio)), exact_map)
         << bound;
-    EXPECT_LE(encoded_bytes(chunk_of(places, {60000}, bound, Preset::ratio)), exact_places)
+    EXPECT_LE(encoded_bytes(whole::case_of(wide_map, {128, 128}, bound, Preset::ratio)), exact_wide)
+        << bound;
+    EXPECT_LE(encoded_bytes(whole::case_of(places, {60000}, bound, Preset::ratio)), exact_places)
         << bound;
   }
 }
@@ -113,7 +102,7 @@ TEST(TrzFewValues, WordsNearAndFarAreTakenAlike) {
       words[1] = step * static_cast<double>(n_points - 1);
       std::vector<double> values(8000);
       for (double& value : values) value = words[random.below(n_words)];
-      const Case chunk = chunk_of(values, {values.size()}, bound, Preset::ratio);
+      const Case chunk = whole::case_of(values, {values.size()}, bound, Preset::ratio);
       Workspace workspace;
       std::vector<std::byte> encoded;
       ASSERT_TRUE(whole::round_trip(chunk, workspace, &encoded)) << n_points << ' ' << n_words;
@@ -128,12 +117,12 @@ TEST(TrzFewValues, AFillValueThatNobodyNamedIsFound) {
   const auto wide = stations<double>(600, 40, 0.14, 1e20);
   for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio}) {
     for (const double bound : {0.5, 0.01}) {
-      Case chunk = chunk_of(series, {1000, 40}, bound, preset);
+      Case chunk = whole::case_of(series, {1000, 40}, bound, preset);
       const std::size_t found = encoded_bytes(chunk);
       chunk.type.fill_value = -9999;
       const std::size_t named = encoded_bytes(chunk);
       EXPECT_LE(found, named + named / 50) << chunk.text();
-      chunk = chunk_of(wide, {600, 40}, bound, preset);
+      chunk = whole::case_of(wide, {600, 40}, bound, preset);
       const std::size_t wide_found = encoded_bytes(chunk);
       chunk.type.fill_value = 1e20;
       EXPECT_LE(wide_found, encoded_bytes(chunk) * 51 / 50) << chunk.text();
@@ -152,7 +141,7 @@ TEST(TrzFewValues, AFillValueIsNotMaskedWhereThatIsLarger) {
   }
   for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio}) {
     for (const double bound : {10.0, 1.0}) {
-      Case chunk = chunk_of(runs, {60000}, bound, preset);
+      Case chunk = whole::case_of(runs, {60000}, bound, preset);
       const std::size_t found = encoded_bytes(chunk);
       chunk.type.fill_value = 1e30;  // One that does not occur: none is looked for.
       // Preset ratio tries second predictions and vocabularies with the fill value alone.
@@ -166,7 +155,7 @@ TEST(TrzFewValues, AFillValueIsNotMaskedWhereThatIsLarger) {
     for (std::size_t x = 0; x < 64; ++x)
       rows[i + x] = static_cast<float>(1e6 + static_cast<double>(x));
   }
-  EXPECT_LT(encoded_bytes(chunk_of(rows, {64, 64, 64}, 0.5, Preset::standard)), rows.size());
+  EXPECT_LT(encoded_bytes(whole::case_of(rows, {64, 64, 64}, 0.5, Preset::standard)), rows.size());
 }
 
 }  // namespace

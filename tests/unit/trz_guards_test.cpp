@@ -122,20 +122,6 @@ TEST(TrzGuards, RandomChunksKeepRandomGuards) {
   EXPECT_GT(n_by_method.size(), 4U);
 }
 
-template <class T>
-Case guarded_case(const std::vector<T>& values, const Shape& shape, double bound, Preset preset,
-                  BoundKind kind = BoundKind::absolute) {
-  Case chunk;
-  chunk.type.dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
-  chunk.type.shape = shape;
-  chunk.type.kind = kind;
-  chunk.type.bound = bound;
-  chunk.settings.preset = preset;
-  chunk.values.resize(values.size() * sizeof(T));
-  std::memcpy(chunk.values.data(), values.data(), chunk.values.size());
-  return chunk;
-}
-
 /// A wave around 0 in each dimension, with a little noise.
 template <class T>
 std::vector<T> waves_through_zero(const Shape& shape) {
@@ -163,7 +149,7 @@ void check_each_form() {
   const ValueGuards guards(asked, 0, 0);
   for (const Shape& shape : shapes) {
     for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
-      const Case chunk = guarded_case(waves_through_zero<T>(shape), shape, 0.01, preset);
+      const Case chunk = whole::case_of(waves_through_zero<T>(shape), shape, 0.01, preset);
       const BothWays both = both_ways(chunk, guards);
       EXPECT_GT(both.n_broken_free, 10U) << chunk.text();
       EXPECT_GT(both.kept.size(), both.free.size()) << chunk.text();
@@ -182,7 +168,7 @@ TEST(TrzGuards, FittedAndVocabularyChunksKeepThem) {
   asked.sign = true;
   const ValueGuards guards(asked, 0, 0);
   const Case fitted =
-      guarded_case(waves_through_zero<float>({40, 40, 40}), {40, 40, 40}, 0.01, Preset::max);
+      whole::case_of(waves_through_zero<float>({40, 40, 40}), {40, 40, 40}, 0.01, Preset::max);
   const BothWays of_fitted = both_ways(fitted, guards);
   EXPECT_EQ(form_of(of_fitted.kept), "fitted");
   EXPECT_GT(of_fitted.n_broken_free, 0U);
@@ -194,7 +180,7 @@ TEST(TrzGuards, FittedAndVocabularyChunksKeepThem) {
   for (std::size_t k = 0; k < 20; ++k) materials[k] *= 0.00004F;
   std::vector<float> map(40000);
   for (std::size_t i = 0; i < map.size(); ++i) map[i] = materials[random.below(materials.size())];
-  const BothWays of_words = both_ways(guarded_case(map, {200, 200}, 1e-4, Preset::ratio), guards);
+  const BothWays of_words = both_ways(whole::case_of(map, {200, 200}, 1e-4, Preset::ratio), guards);
   EXPECT_EQ(form_of(of_words.free), "vocabulary");
   EXPECT_EQ(form_of(of_words.kept), "vocabulary");
   EXPECT_GT(of_words.n_broken_free, 0U);
@@ -208,7 +194,7 @@ TEST(TrzGuards, ChunksWithCoarseViewsKeepThem) {
   Random random(4);
   std::vector<float> values = waves_through_zero<float>({48, 48, 48});
   for (float& value : values) value += static_cast<float>(0.05 * random.unit());
-  Case chunk = guarded_case(values, {48, 48, 48}, 0.001, Preset::standard);
+  Case chunk = whole::case_of(values, {48, 48, 48}, 0.001, Preset::standard);
   chunk.settings.predictor = Predictor::interpolation;
   chunk.settings.coarse_views = 2;
   const BothWays both = both_ways(chunk, guards);
@@ -226,7 +212,7 @@ TEST(TrzGuards, PointwiseBounds) {
   const auto [least, greatest] = std::ranges::minmax(values);
   const ValueGuards guards(asked, least, greatest);
   for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
-    const Case chunk = guarded_case(values, {100, 100}, 0.02, preset, BoundKind::pointwise);
+    const Case chunk = whole::case_of(values, {100, 100}, 0.02, preset, BoundKind::pointwise);
     EXPECT_GT(both_ways(chunk, guards).n_broken_free, 10U);
   }
 }
@@ -240,7 +226,7 @@ TEST(TrzGuards, NothingNearCostsNothing) {
   std::vector<float> values = waves_through_zero<float>({24, 40, 32});
   for (float& value : values) value += 10;
   for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
-    const BothWays both = both_ways(guarded_case(values, {24, 40, 32}, 0.01, preset), guards);
+    const BothWays both = both_ways(whole::case_of(values, {24, 40, 32}, 0.01, preset), guards);
     EXPECT_EQ(both.free, both.kept);
   }
 }
@@ -260,7 +246,8 @@ TEST(TrzGuards, SpecialValues) {
     asked.zero = !sign;
     const ValueGuards guards(asked, 0, 0);
     for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
-      EXPECT_GT(both_ways(guarded_case(values, {4000}, 0.01, preset), guards).n_broken_free, 100U);
+      EXPECT_GT(both_ways(whole::case_of(values, {4000}, 0.01, preset), guards).n_broken_free,
+                100U);
     }
   }
 }

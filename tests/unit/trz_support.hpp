@@ -1,9 +1,11 @@
-// What the tests of trz as a whole share: a round trip that says what went wrong.
+// What the tests of trz as a whole share: chunks of given values, and a round trip that says
+// what went wrong.
 
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,21 @@
 #include "support/trz_cases.hpp"
 
 namespace tailrace::trz::whole {
+
+/// A chunk of these values. @param bound  0: exact, whatever `kind` says.
+template <class T>
+trz_cases::Case case_of(const std::vector<T>& values, const Shape& shape, double bound,
+                        Preset preset, BoundKind kind = BoundKind::absolute) {
+  trz_cases::Case chunk;
+  chunk.type.dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
+  chunk.type.shape = shape;
+  chunk.type.kind = bound > 0 ? kind : BoundKind::exact;
+  chunk.type.bound = bound;
+  chunk.settings.preset = preset;
+  chunk.values.resize(values.size() * sizeof(T));
+  std::memcpy(chunk.values.data(), values.data(), chunk.values.size());
+  return chunk;
+}
 
 /// Encode, decode, and judge; `encoded_out` gets the bytes.
 inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Workspace& workspace,

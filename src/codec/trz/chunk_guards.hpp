@@ -120,18 +120,23 @@ void keep_orders(GuardedChunk<T>& chunk) {
 
 // --- Sum
 
-/// A sum of doubles that loses nothing of them worth mentioning: two doubles, of which the second
-/// has what the first has no room for (Knuth's TwoSum).
-struct LongSum {
-  double high = 0;
-  double low = 0;
+/// A sum that loses nothing of its doubles worth mentioning: two numbers, of which the second has
+/// what the first has no room for (Knuth's TwoSum). Number: a double, or several side by side.
+template <class Number>
+struct PairSum {
+  Number high{};
+  Number low{};
 
-  void add(double value) {
-    const double sum = high + value;
-    const double rest = sum - high;
+  void add(Number value) {
+    const Number sum = high + value;
+    const Number rest = sum - high;
     low += (high - (sum - rest)) + (value - rest);
     high = sum;
   }
+};
+
+struct LongSum : PairSum<double> {
+  using PairSum::add;
   void add(const LongSum& other) {
     add(other.high);
     low += other.low;
@@ -140,21 +145,6 @@ struct LongSum {
     high = sum;
   }
   double value() const { return high + low; }
-};
-
-/// Some sums side by side, as a vector of the compiler's.
-struct LongSums {
-  static constexpr std::size_t n_lanes = 2;
-  typedef double Lanes __attribute__((vector_size(n_lanes * sizeof(double))));
-  Lanes high = {};
-  Lanes low = {};
-
-  void add(Lanes values) {
-    const Lanes sum = high + values;
-    const Lanes rest = sum - high;
-    low += (high - (sum - rest)) + (values - rest);
-    high = sum;
-  }
 };
 
 /// The value, or 0 for an infinity or a NaN; in integers, so that loops of it vectorise.
@@ -171,6 +161,8 @@ template <class T>
 LongSum sum_of_errors(const T* x, const T* y, std::size_t n) {
   constexpr std::size_t kBlock = 512;  // So short that no lane's low part grows.
   constexpr std::size_t kSums = 4;
+  constexpr std::size_t kLanes = 2;
+  typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double))));
   LongSum all;
   for (std::size_t start = 0; start < n; start += kBlock) {
     const std::size_t n_block = std::min(kBlock, n - start);
@@ -182,19 +174,19 @@ LongSum sum_of_errors(const T* x, const T* y, std::size_t n) {
     }
     std::fill(to + n_block, to + kBlock, 0.0);
     std::fill(from + n_block, from + kBlock, 0.0);
-    LongSums sums[kSums];  // Each waits for itself alone.
-    for (std::size_t i = 0; i < kBlock; i += kSums * LongSums::n_lanes) {
+    PairSum<Lanes> sums[kSums];  // Each waits for itself alone.
+    for (std::size_t i = 0; i < kBlock; i += kSums * kLanes) {
       for (std::size_t s = 0; s < kSums; ++s) {
-        const std::size_t at = i + s * LongSums::n_lanes;
-        LongSums::Lanes values;
+        const std::size_t at = i + s * kLanes;
+        Lanes values;
         std::memcpy(&values, to + at, sizeof values);
         sums[s].add(values);
         std::memcpy(&values, from + at, sizeof values);
         sums[s].add(values);
       }
     }
-    for (const LongSums& sum : sums) {
-      for (std::size_t k = 0; k < LongSums::n_lanes; ++k) all.add(LongSum{sum.high[k], sum.low[k]});
+    for (const PairSum<Lanes>& sum : sums) {
+      for (std::size_t k = 0; k < kLanes; ++k) all.add(LongSum{{sum.high[k], sum.low[k]}});
     }
   }
   return all;
@@ -336,12 +328,7 @@ void keep_sum(GuardedChunk<T>& chunk) {
 /// Keep the guards of the chunk as a whole, once its single values keep theirs.
 template <class T>
 void keep_chunk_guards(GuardedChunk<T>& chunk) {
-  for (std::size_t word = 0; chunk.patches.any() && word < PatchMap::words_of(chunk.n); ++word) {
-    for (std::uint64_t bits = chunk.patches.words()[word]; bits != 0; bits &= bits - 1) {
-      const std::size_t i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
-      chunk.decoded[i] = chunk.values[i];
-    }
-  }
+  chunk.patches.for_each([&](std::size_t i) { chunk.decoded[i] = chunk.values[i]; });
   keep_orders(chunk);
   if (chunk.guards.sum) keep_sum(chunk);
 }

@@ -17,18 +17,6 @@ constexpr std::uint8_t kPresent = 1;
 constexpr std::uint8_t kBitmap = 2;    ///< Positions are a bit map, not gaps.
 constexpr std::uint8_t kOneValue = 4;  ///< One value for all positions.
 
-/// Visit the marked indices in ascending order.
-template <class Visitor>
-void for_each_patch(const PatchMap& patches, Visitor visit) {
-  if (!patches.any()) return;
-  const std::size_t n_words = PatchMap::words_of(patches.n_values());
-  for (std::size_t word = 0; word < n_words; ++word) {
-    for (std::uint64_t bits = patches.words()[word]; bits != 0; bits &= bits - 1) {
-      visit(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
-    }
-  }
-}
-
 /// Gaps between ascending indices, as varints.
 class GapList {
  public:
@@ -60,7 +48,7 @@ struct PatchSet {
 
   template <class Visitor>
   void for_each(Visitor visit) const {
-    for_each_patch(patches, [&](std::size_t index) {
+    patches.for_each([&](std::size_t index) {
       if (all || (values[index] == common) == wanted) visit(index);
     });
   }

@@ -55,6 +55,15 @@ class PatchMap {
     for (; k > 0; --k) bits &= bits - 1;
     return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
   }
+  /// Visit the marked indices in ascending order.
+  template <class Visitor>
+  void for_each(Visitor visit) const {
+    for (std::size_t word = 0; any_ && word < words_of(n_values_); ++word) {
+      for (std::uint64_t bits = words_[word]; bits != 0; bits &= bits - 1) {
+        visit(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+      }
+    }
+  }
   const std::uint64_t* words() const { return words_; }
   std::size_t n_values() const { return n_values_; }
 
