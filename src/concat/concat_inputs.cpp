@@ -272,8 +272,7 @@ void ConcatInputs::count_rows() {
     mine[schema_.size() + 1] += file.input->file_bytes();
   }
   const std::unique_ptr<PendingSum> sum = comm_.start_sum(std::move(mine));
-  while (!sum->complete()) {
-  }
+  sum->wait();
   n_rows_ = sum->total();
   rows_before_ = sum->before();
   input_bytes_ = n_rows_[schema_.size() + 1];

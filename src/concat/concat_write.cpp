@@ -3,7 +3,6 @@
 #include "concat/concat_write.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "hdf5/chunk_index_reader.hpp"
 
@@ -12,9 +11,6 @@ namespace {
 
 /// dedup remembers chunks of so many bytes in all.
 constexpr std::uint64_t remembered_bytes_max = 32U << 20;
-
-/// How often a waiting main thread looks after the tail.
-constexpr std::chrono::microseconds tail_service_interval{50};
 
 /// In place of a place: contiguous data, which have no entry in an index.
 constexpr std::uint64_t no_place = UINT64_MAX;
@@ -107,7 +103,7 @@ void ConcatWriteLane::place_held(Comm& comm) {
   std::uint64_t n_bytes = 0;
   for (const Chunk& chunk : held_) n_bytes += chunk.bytes.n_bytes();
   const std::unique_ptr<PendingSum> sum = comm.start_sum({n_bytes});
-  while (!sum->complete()) tail_.service();
+  sum->wait();
   // One rank takes the round's bytes from the tail.
   std::vector<std::uint64_t> base = {0};
   if (comm.is_root()) base[0] = tail_.claim(std::max<std::uint64_t>(sum->total()[0], 1));

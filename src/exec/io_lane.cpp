@@ -43,7 +43,8 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const Fie
       activity_(std::move(activity)),
       threads_(threads),
       has_thread_(threads.start_helpers() > 0) {
-  batch_.reserve(1);
+  batch_.chunks.reserve(1);
+  next_.chunks.reserve(1);
   const std::scoped_lock lock(mutex_);
   if (expects_gifts()) wake();
 }
@@ -116,7 +117,7 @@ void IoLane::finish() {
 
 bool IoLane::idle() const {
   const std::scoped_lock lock(mutex_);
-  return waiting_.empty() && !writing_;
+  return waiting_.empty() && next_.chunks.empty() && !writing_;
 }
 
 Status IoLane::status() const {
@@ -134,7 +135,8 @@ void IoLane::write_waiting() {
     {
       const std::scoped_lock lock(mutex_);
       if (writing_ || waiting_.empty()) return;
-      take_from(0, unlimited_outlook());
+      take_from(batch_, 0, unlimited_outlook());
+      writing_ = true;
     }
     write_or_drop();
   }
@@ -142,7 +144,7 @@ void IoLane::write_waiting() {
 
 void IoLane::write_or_drop() {
   Status written = local_part([this] { return write_taken(); });
-  for (EncodedChunk& chunk : batch_) {
+  for (EncodedChunk& chunk : batch_.chunks) {
     if (chunk.is_values) budget_.keep(std::move(chunk.bytes));
     chunk.bytes = Buffer();
     budget_.give_back(chunk.budget_bytes);
@@ -169,20 +171,28 @@ Status IoLane::write_taken() {
     return done;
   });
   const bool nameless = !returned && written.code() == Code::out_of_memory;
-  return nameless ? no_memory_for(batch_.front()) : written;
+  return nameless ? no_memory_for(batch_.chunks.front()) : written;
 }
 
 /// Take chunks that can be one write, as soon as the application leaves time for it. @returns
 /// whether there are any: not once nothing waits, and so the thread is about to rest.
 bool IoLane::take_batch() {
   std::unique_lock lock(mutex_);
-  const auto something = [this] { return !waiting_.empty() || finishing_; };
+  const auto something = [this] {
+    return !waiting_.empty() || !next_.chunks.empty() || finishing_;
+  };
   LaneOutlook outlook;
   std::optional<std::size_t> first;
   if (writes_for_node()) write_for_others(lock);  // in turn, as they wait for it
   while (true) {
     while (expects_gifts() && !something()) {
       if (!write_for_others(lock)) wake_.wait_for(lock, kSharedNap, something);
+    }
+    if (!next_.chunks.empty()) {
+      std::swap(batch_, next_);
+      next_.chunks.clear();
+      writing_ = true;
+      return true;
     }
     if (waiting_.empty()) {
       at_work_ = false;
@@ -193,29 +203,42 @@ bool IoLane::take_batch() {
     if (first) break;
     wake_.wait_for(lock, kRegardNap);
   }
-  take_from(*first, outlook);
+  take_from(batch_, *first, outlook);
+  writing_ = true;
   return true;
 }
 
 /// The chunk at this position, and those behind it that can be written together with it. Under the
 /// lock.
-void IoLane::take_from(std::size_t first, const LaneOutlook& outlook) {
-  batch_.clear();
+void IoLane::take_from(Batch& batch, std::size_t first, const LaneOutlook& outlook) {
+  batch.chunks.clear();
+  batch.claim.reset();
   std::uint64_t n_bytes = 0;
   auto next = waiting_.begin() + static_cast<std::ptrdiff_t>(first);
   while (next != waiting_.end()) {
     const std::uint64_t with_next = n_bytes + next->data().size();
-    if (!batch_.empty() &&
-        (!joins(batch_.back(), *next, n_bytes) ||
+    if (!batch.chunks.empty() &&
+        (!joins(batch.chunks.back(), *next, n_bytes) ||
          outlook.now_s + settings_.regard.seconds(with_next) > outlook.free_until_s)) {
       break;
     }
-    if (!try_reserve(batch_, batch_.size() + 1)) break;  // There is always room for one.
+    if (!try_reserve(batch.chunks, batch.chunks.size() + 1)) break;  // There is room for one.
     n_bytes = with_next;
-    batch_.push_back(std::move(*next));
+    batch.chunks.push_back(std::move(*next));
     next = waiting_.erase(next);
   }
-  writing_ = true;
+}
+
+/// Between nodes a claim takes some milliseconds: that of the next write travels during this one.
+void IoLane::claim_ahead() {
+  if (!has_thread_ || !tail_.needs_service()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (waiting_.empty() || regards_application()) return;
+    if (waiting_.front().address_from != AddressFrom::tail) return;
+    take_from(next_, 0, unlimited_outlook());
+  }
+  next_.claim = start_claim(bytes_of(next_));
 }
 
 /// Write something that another rank has given to this one, if there is anything and the
@@ -314,11 +337,11 @@ bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
 /// Where a batch of the arena goes. A chunk that does not fit has nobody with it (joins()): it goes
 /// where another overflow has left room, or else opens a run for itself and all that is to come.
 std::uint64_t IoLane::arena_address(std::uint64_t n_bytes) {
-  for (const EncodedChunk& chunk : batch_) {
+  for (const EncodedChunk& chunk : batch_.chunks) {
     placer_->count_arena_chunk(*chunk.job, chunk.chunk.encoded_bytes);
   }
   if (!placer_->arena_holds(n_bytes)) {
-    const std::size_t field = batch_.front().chunk.field;
+    const std::size_t field = batch_.chunks.front().chunk.field;
     const std::optional<std::uint64_t> freed = placer_->place_overflow(field, n_bytes);
     if (freed) return *freed;
     const std::uint64_t run_bytes = n_bytes + placer_->arena_bytes_to_come();
@@ -327,50 +350,70 @@ std::uint64_t IoLane::arena_address(std::uint64_t n_bytes) {
   return placer_->take_from_arena(n_bytes);
 }
 
+std::uint64_t IoLane::bytes_of(const Batch& batch) {
+  std::uint64_t n_bytes = 0;
+  for (const EncodedChunk& chunk : batch.chunks) n_bytes += chunk.chunk.encoded_bytes;
+  return n_bytes;
+}
+
 /// One run for the whole batch, at the tail or in the arena; its chunks are packed.
 void IoLane::place_batch() {
-  std::uint64_t n_bytes = 0;
-  for (const EncodedChunk& chunk : batch_) n_bytes += chunk.chunk.encoded_bytes;
-  std::uint64_t address =
-      batch_.front().address_from == AddressFrom::arena ? arena_address(n_bytes) : claim(n_bytes);
-  for (EncodedChunk& chunk : batch_) {
+  std::uint64_t address = 0;
+  if (batch_.chunks.front().address_from == AddressFrom::arena) {
+    address = arena_address(bytes_of(batch_));
+  } else {
+    if (!batch_.claim) batch_.claim = start_claim(bytes_of(batch_));
+    address = finish_claim(*batch_.claim);
+  }
+  for (EncodedChunk& chunk : batch_.chunks) {
     chunk.chunk.address = address;
     address += chunk.chunk.encoded_bytes;
   }
 }
 
 std::uint64_t IoLane::claim(std::uint64_t n_bytes) {
-  const std::uint64_t slack = settings_.alignment_bytes - 1;
+  Tail::Claim claim = start_claim(n_bytes);
+  return finish_claim(claim);
+}
+
+/// With what an aligned address may need besides.
+Tail::Claim IoLane::start_claim(std::uint64_t n_bytes) {
+  return tail_.start_claim(n_bytes + settings_.alignment_bytes - 1);
+}
+
+std::uint64_t IoLane::finish_claim(Tail::Claim& claim) {
   const double start_s = clock_.now_s();
-  const std::uint64_t base = tail_.claim(n_bytes + slack);
+  const std::uint64_t base = tail_.finish_claim(claim);
   claiming_.add(start_s, clock_.now_s());
-  return (base + slack) / settings_.alignment_bytes * settings_.alignment_bytes;
+  const std::uint64_t alignment = settings_.alignment_bytes;
+  return (base + alignment - 1) / alignment * alignment;
 }
 
 Status IoLane::write_batch() {
-  if (batch_.front().address_from != AddressFrom::place) place_batch();
+  if (batch_.chunks.front().address_from != AddressFrom::place) place_batch();
   if (tail_.failure_raised()) return Status();  // and so there may be no place
+  claim_ahead();
   std::vector<std::span<const std::byte>> pieces;
   std::uint64_t n_bytes = 0;
-  for (const EncodedChunk& chunk : batch_) {
+  for (const EncodedChunk& chunk : batch_.chunks) {
     pieces.push_back(chunk.data());
     n_bytes += chunk.data().size();
   }
   if (passes_on()) return pass_on(pieces);
   const double start_s = clock_.now_s();
-  TAILRACE_TRY(storage_.write_pieces_at(batch_.front().chunk.address, pieces));
+  TAILRACE_TRY(storage_.write_pieces_at(batch_.chunks.front().chunk.address, pieces));
   const double end_s = clock_.now_s();
   busy_.add(start_s, end_s);
   ++n_writes_;
   unsynced_ = true;
-  for (const EncodedChunk& chunk : batch_) written_.push_back(chunk.chunk);
+  for (const EncodedChunk& chunk : batch_.chunks) written_.push_back(chunk.chunk);
   if (trace_ != nullptr) {
-    const bool single = batch_.size() == 1;
-    const FieldPlan& plan = plans_[batch_.front().chunk.field];
+    const bool single = batch_.chunks.size() == 1;
+    const FieldPlan& plan = plans_[batch_.chunks.front().chunk.field];
     trace_->add({TraceEvent::Kind::write, settings_.rank, io_lane_number,
                  single ? static_cast<std::int32_t>(plan.field_index) : -1,
-                 single ? static_cast<std::int64_t>(batch_.front().chunk.chunk_index) : -1, start_s,
-                 end_s, n_bytes, batch_.front().chunk.address});
+                 single ? static_cast<std::int64_t>(batch_.chunks.front().chunk.chunk_index) : -1,
+                 start_s, end_s, n_bytes, batch_.chunks.front().chunk.address});
   }
   return Status();
 }
@@ -391,15 +434,15 @@ bool IoLane::writes_for_node() const {
 /// Let the node's writer do it. Invariant 1: it has, when the chunks are listed.
 Status IoLane::pass_on(std::span<const std::span<const std::byte>> pieces) {
   const SharedWrites::Receipt receipt = settings_.shared->write_by(
-      settings_.node_writer, batch_.front().chunk.address, pieces,
+      settings_.node_writer, batch_.chunks.front().chunk.address, pieces,
       [this](std::uint64_t address, std::span<const std::byte> bytes) {
         return write_foreign(address, bytes);
       },
       [this] { return tail_.failure_raised(); });
   if (receipt.outcome == SharedWrites::Outcome::failed) return receipt.status;
   if (receipt.outcome == SharedWrites::Outcome::dropped) return Status();  // The step has failed.
-  for (const EncodedChunk& chunk : batch_) written_.push_back(chunk.chunk);
-  if (receipt.writer == settings_.node_writer) n_passed_on_ += batch_.size();
+  for (const EncodedChunk& chunk : batch_.chunks) written_.push_back(chunk.chunk);
+  if (receipt.writer == settings_.node_writer) n_passed_on_ += batch_.chunks.size();
   return Status();
 }
 

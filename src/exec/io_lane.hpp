@@ -146,6 +146,12 @@ class IoLane {
   double sync_s() const { return sync_s_; }
 
  private:
+  /// Chunks that become one write.
+  struct Batch {
+    std::vector<EncodedChunk> chunks;
+    std::optional<Tail::Claim> claim;  ///< Where it has been begun.
+  };
+
   void wake();
   Status queue(EncodedChunk& chunk);
   void fail(Status failure);
@@ -155,7 +161,8 @@ class IoLane {
   void write_or_drop();
   Status write_taken();
   bool take_batch();
-  void take_from(std::size_t first, const LaneOutlook& outlook);
+  void take_from(Batch& batch, std::size_t first, const LaneOutlook& outlook);
+  void claim_ahead();
   std::optional<std::size_t> pick(LaneOutlook& outlook);
   bool write_for_others(std::unique_lock<std::mutex>& lock);
   void write_task(const SharedWrites::Task& task);
@@ -168,7 +175,10 @@ class IoLane {
   Status sync();
   bool joins(const EncodedChunk& last, const EncodedChunk& next, std::uint64_t batch_bytes) const;
   std::uint64_t arena_address(std::uint64_t n_bytes);
+  static std::uint64_t bytes_of(const Batch& batch);
   void place_batch();
+  Tail::Claim start_claim(std::uint64_t n_bytes);
+  std::uint64_t finish_claim(Tail::Claim& claim);
 
   Storage& storage_;
   Tail& tail_;
@@ -190,8 +200,9 @@ class IoLane {
   bool finishing_ = false;
   Status status_;
 
-  std::vector<EncodedChunk> batch_;  ///< Being written; whoever set writing_ has it.
-  std::vector<double> lengths_s_;    ///< Of the chunks that wait, for pick().
+  Batch batch_;                    ///< Being written; whoever set writing_ has it.
+  Batch next_;                     ///< Taken meanwhile, if any; the thread's.
+  std::vector<double> lengths_s_;  ///< Of the chunks that wait, for pick().
   std::vector<WrittenChunk> written_;
   BusyIntervals busy_;
   BusyIntervals claiming_;

@@ -48,8 +48,11 @@ int byte_count(std::size_t n_bytes) {
 
 class MpiSum final : public PendingSum {
  public:
-  MpiSum(MPI_Comm comm, std::vector<std::uint64_t> values)
-      : values_(std::move(values)), before_(values_.size(), 0), total_(values_.size(), 0) {
+  MpiSum(MPI_Comm comm, std::vector<std::uint64_t> values, const Errands& errands)
+      : errands_(errands),
+        values_(std::move(values)),
+        before_(values_.size(), 0),
+        total_(values_.size(), 0) {
     const int n = static_cast<int>(values_.size());
     MPI_Iexscan(values_.data(), before_.data(), n, MPI_UINT64_T, MPI_SUM, comm, &requests_[0]);
     MPI_Iallreduce(values_.data(), total_.data(), n, MPI_UINT64_T, MPI_SUM, comm, &requests_[1]);
@@ -62,6 +65,9 @@ class MpiSum final : public PendingSum {
     MPI_Testall(2, requests_, &complete, MPI_STATUSES_IGNORE);
     return complete != 0;
   }
+  void wait() override {
+    for (MPI_Request& request : requests_) wait_politely(&request, long_nap, errands_);
+  }
   /// MPI leaves the first rank's exclusive prefix undefined; it is zero.
   std::vector<std::uint64_t> before() const override {
     return first_ ? std::vector<std::uint64_t>(values_.size(), 0) : before_;
@@ -69,6 +75,7 @@ class MpiSum final : public PendingSum {
   std::vector<std::uint64_t> total() const override { return total_; }
 
  private:
+  const Errands& errands_;
   std::vector<std::uint64_t> values_;
   std::vector<std::uint64_t> before_;
   std::vector<std::uint64_t> total_;
@@ -197,7 +204,7 @@ class MpiComm final : public Comm {
   }
 
   std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
-    return std::make_unique<MpiSum>(comm_, std::move(values));
+    return std::make_unique<MpiSum>(comm_, std::move(values), *errands_);
   }
 
   /// Nonblocking consensus: synchronous sends, then a barrier that each rank joins once its sends
@@ -212,7 +219,7 @@ class MpiComm final : public Comm {
     std::vector<Message> incoming;
     MPI_Request barrier = MPI_REQUEST_NULL;
     bool in_barrier = false;
-    Nap nap(errands_->empty() ? long_nap : errand_nap);
+    Nap nap(long_nap);
     while (true) {
       run_errands(*errands_);
       if (std::optional<Message> message = receive(tag)) {

@@ -44,13 +44,13 @@ class Nap {
   std::chrono::microseconds longest_;
 };
 
-inline constexpr std::chrono::microseconds long_nap{500};  // others work: stay out of their way
+// Others work: stay out of their way.
+inline constexpr std::chrono::microseconds long_nap = tail_service_interval;
 inline constexpr std::chrono::microseconds short_nap{20};  // data is coming while we poll
 
 /// What a main thread that waits for MPI does besides: it serves the tails of its communicator
 /// which span several nodes, for ranks that have no address yet may be the ones that it waits for.
 using Errands = std::vector<Tail*>;
-inline constexpr std::chrono::microseconds errand_nap{100};
 
 inline void run_errands(const Errands& errands) {
   for (Tail* tail : errands) tail->service();
@@ -58,7 +58,7 @@ inline void run_errands(const Errands& errands) {
 
 inline void wait_politely(MPI_Request* request, std::chrono::microseconds longest = long_nap,
                           const Errands& errands = {}) {
-  Nap nap(errands.empty() ? longest : std::min(longest, errand_nap));
+  Nap nap(longest);
   int complete = 0;
   while (true) {
     MPI_Test(request, &complete, MPI_STATUS_IGNORE);

@@ -38,7 +38,10 @@ namespace {
 constexpr std::size_t kTickets = 256;  // who finds none free waits for one
 constexpr std::size_t kExtents = 4;
 constexpr std::uint64_t kMarginOfExpected = 128;  // so that a small error costs no second question
-constexpr auto kNap = std::chrono::microseconds(50);
+
+/// An answer takes two or three looks of main threads at their messages; looking for it much
+/// oftener than these takes the cores from encoding.
+constexpr std::chrono::microseconds claim_nap = tail_service_interval / 2;
 
 /// What the ranks of a node share. Lives in an MPI shared-memory window, zeroed by the node's first
 /// rank; lock-free atomics work between processes.
@@ -156,16 +159,26 @@ class MpiTail final : public Tail {
   }
 
   std::uint64_t claim(std::uint64_t n_bytes) override {
-    if (has_cursor_) return node_->cursor.fetch_add(n_bytes);
-    n_bytes = std::max<std::uint64_t>(n_bytes, 1);  // An extent that is used up has no address.
-    NodeState::Ticket* ticket = nullptr;
-    while (true) {
-      if (const auto address = try_claim(n_bytes, ticket)) return *address;
+    Claim claim = start_claim(n_bytes);
+    return finish_claim(claim);
+  }
+  Claim start_claim(std::uint64_t n_bytes) override {
+    if (has_cursor_) return {n_bytes, node_->cursor.fetch_add(n_bytes)};
+    Claim claim;
+    claim.n_bytes = std::max<std::uint64_t>(n_bytes, 1);  // A used up extent has no address.
+    claim.address = try_claim(claim);
+    return claim;
+  }
+  std::uint64_t finish_claim(Claim& claim) override {
+    while (!claim.address) {
+      claim.address = try_claim(claim);
+      if (claim.address) break;
       // Without a place: the step is given up, and the main thread may serve nobody any more.
       if (failure_raised()) return 0;
       if (std::this_thread::get_id() == main_thread_) service();
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(claim_nap);
     }
+    return *claim.address;
   }
 
   std::uint64_t room() const override {
@@ -267,24 +280,25 @@ class MpiTail final : public Tail {
   // --- Within the node.
 
   /// The address, if there is one by now; else there is a ticket for it, or none is free.
-  std::optional<std::uint64_t> try_claim(std::uint64_t n_bytes, NodeState::Ticket*& ticket) {
+  std::optional<std::uint64_t> try_claim(Claim& claim) {
     const NodeLock lock(*node_);
-    if (ticket == nullptr) {
-      const auto address = take_ahead(n_bytes);
+    if (claim.ticket == nullptr) {
+      const auto address = take_ahead(claim.n_bytes);
       if (!address) {
         auto* const unused =
             std::ranges::find(node_->tickets, NodeState::Ticket::unused, &NodeState::Ticket::state);
         if (unused == std::end(node_->tickets)) return std::nullopt;
-        *unused = {NodeState::Ticket::waiting, n_bytes, 0};
-        ticket = unused;
+        *unused = {NodeState::Ticket::waiting, claim.n_bytes, 0};
+        claim.ticket = unused;
       }
-      node_->claimed_bytes += n_bytes;
+      node_->claimed_bytes += claim.n_bytes;
       ++node_->n_claims;
       return address;
     }
-    if (ticket->state != NodeState::Ticket::granted) return std::nullopt;
-    ticket->state = NodeState::Ticket::unused;
-    return ticket->address;
+    auto& ticket = *static_cast<NodeState::Ticket*>(claim.ticket);
+    if (ticket.state != NodeState::Ticket::granted) return std::nullopt;
+    ticket.state = NodeState::Ticket::unused;
+    return ticket.address;
   }
 
   /// From the extent that has the least which is enough. Under the lock.
@@ -393,7 +407,7 @@ class MpiTail final : public Tail {
 
   template <class Done>
   void serve_until(const Done& done) {
-    Nap nap(errand_nap);
+    Nap nap(long_nap);
     while (service(), !done()) nap.take();
   }
 

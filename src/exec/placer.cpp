@@ -3,9 +3,7 @@
 #include "exec/placer.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <thread>
 #include <utility>
 
 #include "layout/arena.hpp"
@@ -91,15 +89,9 @@ struct Sums {
   std::uint64_t total = 0;
 };
 
-Sums add_up(Comm& comm, Tail& tail, std::uint64_t n_bytes) {
-  constexpr auto kLongestNap = std::chrono::microseconds(500);  // others may still be sampling
+Sums add_up(Comm& comm, std::uint64_t n_bytes) {
   const std::unique_ptr<PendingSum> sum = comm.start_sum({n_bytes});
-  auto nap = std::chrono::microseconds(10);
-  while (!sum->complete()) {
-    tail.service();
-    std::this_thread::sleep_for(nap);
-    nap = std::min(2 * nap, kLongestNap);
-  }
+  sum->wait();
   return {sum->before()[0], sum->total()[0]};
 }
 
@@ -117,7 +109,7 @@ Reservations reserve_places(Comm& comm, Tail& tail, std::span<const FieldPlan> p
   const std::uint64_t slots_end = lay_out_slots(plans, jobs, forecasts, alignment, places);
   const std::uint64_t end = lay_out_arena(plans, jobs, forecasts, alignment, slots_end, places);
 
-  const Sums sums = add_up(comm, tail, end);
+  const Sums sums = add_up(comm, end);
   if (sums.total == 0) return places;
   std::uint64_t base = 0;
   if (comm.is_root()) base = round_up(tail.claim(sums.total + alignment - 1), alignment);

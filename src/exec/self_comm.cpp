@@ -54,6 +54,7 @@ class SelfSum final : public PendingSum {
  public:
   explicit SelfSum(std::vector<std::uint64_t> values) : values_(std::move(values)) {}
   bool complete() override { return true; }
+  void wait() override {}
   std::vector<std::uint64_t> before() const override {
     return std::vector<std::uint64_t>(values_.size(), 0);
   }

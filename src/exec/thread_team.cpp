@@ -201,19 +201,25 @@ Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
 }
 
 Status serve_while(Tail& tail, const std::function<Status()>& work) {
-  constexpr std::chrono::microseconds service_interval{50};
   if (!tail.needs_service()) return work();
   Status worked;
-  std::atomic<bool> done{false};
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
   std::thread worker = start_thread([&] {
     worked = local_part(work);
+    const std::scoped_lock lock(mutex);
     done = true;
+    ended.notify_one();
   });
   if (!worker.joinable()) return Status(Code::out_of_memory, "the system refuses a thread");
-  while (!done) {
+  std::unique_lock lock(mutex);
+  while (!ended.wait_for(lock, tail_service_interval, [&] { return done; })) {
+    lock.unlock();
     tail.service();
-    std::this_thread::sleep_for(service_interval);
+    lock.lock();
   }
+  lock.unlock();
   worker.join();
   return worked;
 }

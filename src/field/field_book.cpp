@@ -3,7 +3,6 @@
 #include "field/field_book.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "codec/trz/book/book_counter.hpp"
@@ -122,7 +121,7 @@ std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* con
     }
   }
   const std::unique_ptr<PendingSum> sum = comm.start_sum(n_chunks);
-  while (!sum->complete()) std::this_thread::yield();
+  sum->wait();
   const std::vector<std::uint64_t> before = sum->before();
   const std::vector<std::uint64_t> total = sum->total();
   std::vector<std::uint64_t> shares;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "core/byte_stream.hpp"
 #include "core/options.hpp"
@@ -127,7 +126,7 @@ class ConcatVerifier {
       }
     }
     const std::unique_ptr<PendingSum> sum = comm_.start_sum(std::move(counts));
-    while (!sum->complete()) std::this_thread::yield();
+    sum->wait();
     first_rows_ = sum->before();
     totals_ = sum->total();
   }

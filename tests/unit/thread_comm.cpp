@@ -55,10 +55,12 @@ struct Hub {
 };
 
 std::atomic<bool> tails_want_service = false;
+std::atomic<std::uint64_t> n_services = 0;
 
 class ThreadTail final : public Tail {
  public:
   bool needs_service() const override { return wants_service_; }
+  void service() override { ++n_services; }
   ThreadTail(std::shared_ptr<Hub> hub, std::shared_ptr<TailState> state, int rank)
       : hub_(std::move(hub)), state_(std::move(state)), rank_(rank) {}
   std::uint64_t claim(std::uint64_t n_bytes) override { return state_->end.fetch_add(n_bytes); }
@@ -114,6 +116,9 @@ class ThreadSum final : public PendingSum {
   bool complete() override {
     const std::scoped_lock lock(hub_->mutex);
     return hub_->sums.at(sequence_).n_arrived == hub_->n_ranks;
+  }
+  void wait() override {
+    while (!complete()) std::this_thread::yield();
   }
   std::vector<std::uint64_t> before() const override { return add_up(rank_); }
   std::vector<std::uint64_t> total() const override { return add_up(hub_->n_ranks); }
@@ -257,6 +262,7 @@ class ThreadComm final : public Comm {
 
 TailsWantService::TailsWantService() { tails_want_service = true; }
 TailsWantService::~TailsWantService() { tails_want_service = false; }
+std::uint64_t TailsWantService::n_served() { return n_services; }
 
 void run_ranks(int n_ranks, const std::function<void(std::unique_ptr<Comm>)>& body) {
   const auto hub = std::make_shared<Hub>(n_ranks);

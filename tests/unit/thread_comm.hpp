@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -20,6 +21,8 @@ class TailsWantService {
   ~TailsWantService();
   TailsWantService(const TailsWantService&) = delete;
   TailsWantService& operator=(const TailsWantService&) = delete;
+  /// How often any has been served in this process.
+  static std::uint64_t n_served();
 };
 
 }  // namespace tailrace::test
