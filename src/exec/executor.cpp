@@ -72,12 +72,12 @@ Status Executor::run(ExecutorReport& report) {
 
 /// One turn of the main thread: nothing here waits.
 void Executor::serve_and_stage() {
-  pieces_->serve();
-  tail_.service();
-  io_lane_.write_given_without_thread();
-  if (failed()) cancel_rest();
-  while (holding_ == Holding::no ? stage_next() : hold_next()) {
-  }
+  do {  // Encoders may take chunks as fast as they are staged: others are served in between.
+    pieces_->serve();
+    tail_.service();
+    io_lane_.write_given_without_thread();
+    if (failed()) cancel_rest();
+  } while (holding_ == Holding::no ? stage_next() : hold_next());
   all_staged_ = next_job_ == ownership_.jobs.size();
   advance_round();
 }
@@ -501,9 +501,10 @@ std::uint64_t Executor::n_active() {
 }
 
 void Executor::wait_for_activity(std::uint64_t seen) {
-  const bool messages_may_come = !pieces_->settled() || round_ == Round::adding ||
-                                 round_ == Round::basing || tail_.needs_service();
-  std::chrono::microseconds limit = messages_may_come ? kPollInterval : kIdleInterval;
+  const bool messages_may_come =
+      !pieces_->settled() || round_ == Round::adding || round_ == Round::basing;
+  std::chrono::microseconds limit = tail_.needs_service() ? tail_service_interval : kIdleInterval;
+  if (messages_may_come) limit = kPollInterval;
   if (pieces_->in_transit()) limit = kTransitInterval;
   std::unique_lock lock(mutex_);
   activity_.wait_for(lock, limit, [&] { return n_active_ != seen; });

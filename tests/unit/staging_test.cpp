@@ -14,6 +14,7 @@
 #include "core/option_table.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
+#include "thread_comm.hpp"
 
 namespace tailrace::test {
 namespace {
@@ -29,10 +30,12 @@ class Gate {
     n_most_ = n_most;
     n_pulled_ = 0;
     passed_ = false;
+    served_.clear();
   }
   void pulled() {
     const std::lock_guard lock(mutex_);
     ++n_pulled_;
+    served_.push_back(TailsWantService::n_served());
     reached_.notify_all();
   }
   /// Waits so long for the one that only a main thread that sleeps does not get there, and gives
@@ -48,6 +51,8 @@ class Gate {
     });
   }
   std::size_t n_pulled() const { return n_pulled_; }
+  /// How often tails had been served at each pull.
+  const std::vector<std::uint64_t>& served() const { return served_; }
 
  private:
   std::mutex mutex_;
@@ -55,6 +60,7 @@ class Gate {
   std::size_t n_wanted_ = 0;
   std::size_t n_most_ = 0;
   std::size_t n_pulled_ = 0;
+  std::vector<std::uint64_t> served_;
   bool passed_ = false;
 };
 Gate gate;
@@ -110,14 +116,15 @@ class Staging : public ::testing::Test {
 
   /// One step of a field of `n_chunks` chunks of this shape, of which `n_wanted` to `n_most` are
   /// pulled before the first is encoded.
-  void write(const Shape& chunk, std::uint64_t n_chunks, std::size_t n_wanted, std::size_t n_most) {
+  void write(const Shape& chunk, std::uint64_t n_chunks, std::size_t n_wanted, std::size_t n_most,
+             std::unique_ptr<Comm> comm = make_self_comm()) {
     gate.open_at(n_wanted, n_most);
     const Shape shape = {n_chunks * chunk[0], chunk[1]};
     FileOptions options;
     options.sync = false;
     ASSERT_TRUE(
         apply_file_options("threads=1,codec=waiting,chunk=" + shape_text(chunk), options).ok());
-    auto writer = Writer::create(make_self_comm(), path_, options);
+    auto writer = Writer::create(std::move(comm), path_, options);
     ASSERT_TRUE(writer.ok()) << writer.status().message();
     auto index = (*writer)->define_field({"/f", DType::f32, shape, options.field_defaults, false});
     ASSERT_TRUE(index.ok());
@@ -150,6 +157,15 @@ TEST_F(Staging, SmallChunksAreStagedManyAtATime) { write({8, 8}, 64, 32, 64); }
 
 // Beside the one that is encoded two wait, since their values take memory.
 TEST_F(Staging, LargeChunksAreStagedTwoAtATime) { write({512, 512}, 8, 3, 3); }
+
+// Encoders that took chunks as fast as they were staged kept the main thread from answering other
+// nodes' claims until it had staged them all.
+TEST_F(Staging, OthersAreServedBetweenChunks) {
+  const TailsWantService nodes;
+  run_ranks(1, [&](std::unique_ptr<Comm> comm) { write({8, 8}, 64, 32, 64, std::move(comm)); });
+  ASSERT_EQ(gate.served().size(), 64U);
+  EXPECT_EQ(std::ranges::adjacent_find(gate.served()), gate.served().end());
+}
 
 }  // namespace
 }  // namespace tailrace::test
