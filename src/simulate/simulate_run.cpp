@@ -211,8 +211,11 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
   const double n_other_nodes = static_cast<double>(shape.n_nodes) - 1;
   const double asked_s = 2 * messages.message_s(letter_bytes) + messages.wait_s;
   if (sync) {
-    // Each write asks, and rank 0 answers every node.
-    costs.claims_s = shape.n_writes * std::max(asked_s, 2 * n_other_nodes * messages.overhead_s);
+    // Each write asks, and rank 0 answers every node; all but the first ask during the write before.
+    const double answered_s = std::max(asked_s, 2 * n_other_nodes * messages.overhead_s);
+    const double write_s = shape.n_writes > 0 ? shape.write_s / shape.n_writes : 0;
+    costs.claims_s = std::min(shape.n_writes, 1.0) * answered_s +
+                     std::max(shape.n_writes - 1, 0.0) * std::max(answered_s - write_s, 0.0);
   } else {
     // Each node asks once, is answered, and says that it is through.
     costs.claims_s = asked_s + 3 * n_other_nodes * messages.overhead_s;
@@ -228,6 +231,7 @@ void add_step(const VirtualRunSettings& settings, const VirtualWorkload& workloa
   shape.n_ranks = workload.n_ranks;
   shape.n_nodes = workload.n_nodes();
   shape.n_writes = static_cast<double>(iteration.n_writes) / static_cast<double>(workload.n_ranks);
+  shape.write_s = iteration.write_s;
   shape.balances = settings.node.balance != BalanceRule::off && workload.ranks_per_node > 1;
   shape.hold_copy = settings.node.hold_copy;
   iteration.step = step_costs(result.mode, shape, *settings.step_constants);

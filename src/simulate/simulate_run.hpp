@@ -39,6 +39,7 @@ struct VirtualStepShape {
   double n_chunks = 1;    ///< Of a rank.
   double raw_bytes = 0;   ///< Of a rank's values.
   double n_writes = 0;    ///< Of a rank: each takes its place in the file.
+  double write_s = 0;     ///< Of a rank's writes together.
   bool balances = false;  ///< Ranks of a node tell each other their loads.
   bool hold_copy = false;
   bool metadata_beside = true;  ///< A thread of rank 0 makes the metadata of handed over steps.

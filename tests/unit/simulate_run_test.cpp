@@ -171,6 +171,11 @@ TEST(StepCosts, OfASynchronousStep) {
   EXPECT_EQ(costs.copy_s, 0);
   // Two writes, each a question and its answer of 16 bytes; rank 0 needs 3 x 8 s to answer all.
   EXPECT_EQ(costs.claims_s, 2 * (2 * 18 + 2));
+  VirtualStepShape shape = simple_shape();
+  shape.write_s = 2 * 30;  // The second question travels during the first write.
+  EXPECT_EQ(step_costs(VirtualMode::sync_encoded, shape, simple_constants()).claims_s, 38 + 8);
+  shape.write_s = 2 * 100;
+  EXPECT_EQ(step_costs(VirtualMode::sync_encoded, shape, simple_constants()).claims_s, 38);
   EXPECT_FALSE(costs.beside);
   EXPECT_EQ(costs.exposed_s(1e9),
             costs.agree_s + costs.gather_s + costs.index_s + costs.commit_s + costs.claims_s);
