@@ -194,11 +194,11 @@ Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
   // A rank that fails here, for want of memory, tells so when the flush is completed.
   flight_->handed = local_part([&] {
     output_.tail().expect(expected_bytes(*flight_));
-    flight_->lanes_s = now_s();
-    flight_->executor->hand_over(true, [] {});
     return Status();
   });
   if (!flight_->handed.ok()) output_.tail().raise_failure();
+  flight_->lanes_s = now_s();
+  flight_->executor->hand_over(true, [] {});
   flight_->handed_s = now_s();
   return Status();
 }

@@ -66,6 +66,13 @@ class Tail {
   };
   /// claim() in two parts. One that a failure cuts short need not be finished.
   virtual Claim start_claim(std::uint64_t n_bytes) { return {n_bytes, claim(n_bytes)}; }
+  /// claim() if that needs no message: for an application's own thread, for which the rank that
+  /// would have to answer may be waiting itself.
+  virtual std::optional<std::uint64_t> claim_at_once(std::uint64_t n_bytes) {
+    return claim(n_bytes);
+  }
+  /// Whether claims of this rank may take a message.
+  virtual bool claims_travel() const { return false; }
   virtual std::uint64_t finish_claim(Claim& claim) { return claim.address.value_or(0); }
   /// Tell that this rank is going to claim so many bytes in this step, as far as it knows, while
   /// main threads do not serve: they are asked for at once. What is too much is a gap. Not

@@ -191,59 +191,96 @@ Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,
 // --- Requests for pieces and the answers to them.
 
 void PieceExchange::request(const ChunkJob& job, Buffer& values) {
-  awaited_[{job.field, job.chunk_index}] = {&job, &values, job.remote.size()};
-  post_requests(job, Kind::request);
-}
-
-void PieceExchange::post_requests(const ChunkJob& job, Kind kind) {
-  for (const ChunkShare& remote : job.remote) {
-    ByteWriter writer;
-    writer.add(kind);
-    writer.add(ChunkKey{job.field, job.chunk_index});
-    comm_.post({remote.rank, writer.take()});
+  const ChunkKey key{job.field, job.chunk_index};
+  telling_ = &job;
+  n_told_ = 0;
+  const auto entry = awaited_.emplace(key, Awaited{&job, &values, 0}).first;
+  try {
+    for (; n_told_ < job.remote.size(); ++n_told_) {
+      tell(job.remote[n_told_].rank, Kind::request, key);
+      ++entry->second.n_missing;
+    }
+  } catch (...) {
+    if (entry->second.n_missing == 0) awaited_.erase(entry);
+    throw;
   }
+  telling_ = nullptr;
 }
 
-bool PieceExchange::serve() {
-  bool any = false;
-  while (std::optional<Message> message = comm_.poll()) {
-    any = true;
-    ByteReader reader(message->payload);
+void PieceExchange::cancel(const ChunkJob& job) {
+  if (telling_ != &job) n_told_ = 0;
+  telling_ = &job;
+  for (; n_told_ < job.remote.size(); ++n_told_) {
+    tell(job.remote[n_told_].rank, Kind::cancel, {job.field, job.chunk_index});
+  }
+  telling_ = nullptr;
+}
+
+void PieceExchange::tell(int peer, Kind kind, ChunkKey key) {
+  ByteWriter writer;
+  writer.add(kind);
+  writer.add(key);
+  comm_.post({peer, writer.take()});
+}
+
+Status PieceExchange::serve() {
+  Status failure;
+  while (message_ || (message_ = comm_.poll())) {
+    ByteReader reader(message_->payload);
     const auto kind = reader.take<Kind>();
     const auto key = reader.take<ChunkKey>();
-    if (kind == Kind::pieces) {
-      take_pieces(message->peer, key, reader.take_rest());
-      continue;
+    Status done;
+    if (kind == Kind::pieces || kind == Kind::nothing) {
+      done = local_part([&] {
+        if (kind == Kind::pieces) lay_pieces(message_->peer, key, reader.take_rest());
+        return Status();
+      });
+      message_.reset();
+      count_pieces(key);
+    } else {
+      TAILRACE_CHECK(n_owed_ > 0);
+      if (kind == Kind::request) done = answer(message_->peer, key);
+      --n_owed_;
+      message_.reset();
     }
-    TAILRACE_CHECK(n_owed_ > 0);
-    --n_owed_;
-    if (kind == Kind::request) answer(message->peer, key);
+    if (!done.ok()) failure = std::move(done);
   }
-  return any;
+  return failure;
 }
 
-void PieceExchange::answer(int peer, ChunkKey key) {
+/// @throws what keeps the peer from being told anything.
+Status PieceExchange::answer(int peer, ChunkKey key) {
+  const Status answered = local_part([&] {
+    ByteWriter writer;
+    writer.add(Kind::pieces);
+    writer.add(key);
+    const std::size_t n_before = writer.bytes().size();
+    add_pieces(key, writer);
+    const std::size_t n_bytes = writer.bytes().size() - n_before;
+    comm_.post({peer, writer.take()});
+    piece_bytes_ += n_bytes;
+    return Status();
+  });
+  if (!answered.ok()) tell(peer, Kind::nothing, key);
+  return answered;
+}
+
+void PieceExchange::add_pieces(ChunkKey key, ByteWriter& writer) const {
   const auto owed = owed_.find(key);
   TAILRACE_CHECK(owed != owed_.end());
   const FieldPlan& plan = plans_[key.field];
-  ByteWriter writer;
-  writer.add(Kind::pieces);
-  writer.add(key);
-  const std::size_t n_before = writer.bytes().size();
   if (plan.patches != nullptr) plan.patches->add_pieces(key.chunk_index, writer);
   for (const LocalPart& part : owed->second) {
     const PutRecord& put = plan.puts[part.put_index];
     const std::size_t n_bytes = part.box.n_elements() * plan.element_bytes();
     copy_box(part.box, put.box, put.values, part.box, writer.extend(n_bytes), plan.element_bytes());
   }
-  piece_bytes_ += writer.bytes().size() - n_before;
-  comm_.post({peer, writer.take()});
 }
 
-void PieceExchange::take_pieces(int peer, ChunkKey key, std::span<const std::byte> values) {
+void PieceExchange::lay_pieces(int peer, ChunkKey key, std::span<const std::byte> values) {
   const auto found = awaited_.find(key);
   TAILRACE_CHECK(found != awaited_.end());
-  Awaited& awaited = found->second;
+  const Awaited& awaited = found->second;
   const FieldPlan& plan = plans_[key.field];
   const Box target = plan.values_box(key.chunk_index);
   if (plan.patches != nullptr) {
@@ -258,7 +295,12 @@ void PieceExchange::take_pieces(int peer, ChunkKey key, std::span<const std::byt
       copy_box(box, box, piece.data(), target, awaited.values->data(), plan.element_bytes());
     }
   }
-  if (--awaited.n_missing > 0) return;
+}
+
+void PieceExchange::count_pieces(ChunkKey key) {
+  const auto found = awaited_.find(key);
+  TAILRACE_CHECK(found != awaited_.end());
+  if (--found->second.n_missing > 0) return;
   awaited_.erase(found);
   arrived_(key);
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -184,11 +185,17 @@ class PieceExchange {
         n_owed_(owed.size()) {}
 
   /// Ask all holders for their pieces of `job`; they will be copied into `values`, which must stay.
+  /// Where it throws, cancel() is to follow; pieces of those who were asked may come (awaits()).
   void request(const ChunkJob& job, Buffer& values);
-  /// Tell all holders of `job` that nothing is wanted of them.
-  void cancel(const ChunkJob& job) { post_requests(job, Kind::cancel); }
-  /// Answer requests and take pieces as long as there are any. @returns whether there were.
-  bool serve();
+  /// Tell all holders of `job` that have heard nothing that nothing is wanted of them. Where it
+  /// throws it is to be called again.
+  void cancel(const ChunkJob& job);
+  /// Answer requests and take pieces as long as there are any. Where it throws nothing is lost: it
+  /// is to be called again. @returns a failure if this rank could not do its part: the others have
+  /// what they wait for, but not what should be in it.
+  Status serve();
+  /// Pieces of this chunk are to come.
+  bool awaits(ChunkKey key) const { return awaited_.contains(key); }
   /// Nothing is expected of or owed to anybody any more.
   bool settled() const { return n_owed_ == 0 && awaited_.empty(); }
   /// Values are on their way to this rank or from it: they move only while it polls.
@@ -196,21 +203,31 @@ class PieceExchange {
   std::uint64_t piece_bytes() const { return piece_bytes_; }
 
  private:
-  enum class Kind : std::uint32_t { request = 1, cancel = 2, pieces = 3 };
+  enum class Kind : std::uint32_t {
+    request = 1,
+    cancel = 2,
+    pieces = 3,
+    nothing = 4  ///< In place of pieces: the holder has failed, and with it the step.
+  };
   struct Awaited {
     const ChunkJob* job = nullptr;
     Buffer* values = nullptr;
     std::size_t n_missing = 0;
   };
-  void post_requests(const ChunkJob& job, Kind kind);
-  void answer(int peer, ChunkKey key);
-  void take_pieces(int peer, ChunkKey key, std::span<const std::byte> values);
+  void tell(int peer, Kind kind, ChunkKey key);
+  Status answer(int peer, ChunkKey key);
+  void add_pieces(ChunkKey key, ByteWriter& writer) const;
+  void lay_pieces(int peer, ChunkKey key, std::span<const std::byte> values);
+  void count_pieces(ChunkKey key);
 
   Comm& comm_;
   std::span<const FieldPlan> plans_;
   const std::map<ChunkKey, std::vector<LocalPart>>& owed_;
   std::function<void(ChunkKey)> arrived_;
   std::map<ChunkKey, Awaited> awaited_;
+  std::optional<Message> message_;     ///< What serve() is at.
+  const ChunkJob* telling_ = nullptr;  ///< Not all of whose holders have heard of it; so many have:
+  std::size_t n_told_ = 0;
   std::size_t n_owed_ = 0;
   std::uint64_t piece_bytes_ = 0;
 };

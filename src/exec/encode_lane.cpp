@@ -277,14 +277,18 @@ EncodeLane::~EncodeLane() { finish(); }
 
 void EncodeLane::push(StagedChunk chunk) {
   const std::scoped_lock lock(mutex_);
-  amount_waiting_.add(chunk);
-  waiting_.push_back(std::move(chunk));
-  if (held_back_ && amount_waiting_.budget_bytes <= kHeldBackMost) return;
-  if (std::exchange(held_back_, false)) {
-    wake_all();
-  } else if (n_at_work_ < n_threads_) {
-    wake_one();
+  // Who is woken waits for the lock. Whatever is thrown, the chunk is not among those that wait.
+  const std::uint64_t held_bytes = amount_waiting_.budget_bytes + chunk.budget_bytes;
+  if (!held_back_) {
+    if (n_at_work_ < n_threads_) wake_one();
+  } else if (held_bytes > kHeldBackMost) {
+    wake_for(waiting_.size() + 1);
+    held_back_ = false;
   }
+  StagedAmount with_chunk = amount_waiting_;
+  with_chunk.add(chunk);
+  waiting_.push_back(std::move(chunk));
+  amount_waiting_ = with_chunk;
 }
 
 void EncodeLane::hold_back() {
@@ -294,12 +298,14 @@ void EncodeLane::hold_back() {
 
 void EncodeLane::let_go() {
   const std::scoped_lock lock(mutex_);
-  if (std::exchange(held_back_, false)) wake_all();
+  if (!held_back_) return;
+  wake_for(waiting_.size());
+  held_back_ = false;
 }
 
 /// As many threads as there are chunks for. Under the lock.
-void EncodeLane::wake_all() {
-  for (std::size_t n = waiting_.size(); n > 0 && n_at_work_ < n_threads_; --n) wake_one();
+void EncodeLane::wake_for(std::size_t n_chunks) {
+  for (std::size_t n = n_chunks; n > 0 && n_at_work_ < n_threads_; --n) wake_one();
 }
 
 /// Call a thread that rests. Under the lock.

@@ -143,7 +143,7 @@ class EncodeLane {
   using Place = std::deque<StagedChunk>::iterator;
 
   void wake_one();
-  void wake_all();
+  void wake_for(std::size_t n_chunks);
   void run(std::int32_t lane_number);
   Place affordable(const Place& wished);
   StagedChunk take(const Place& place);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "core/options.hpp"
@@ -48,12 +49,8 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
           stock.encoders, tail, plans, budget_, comm.rank(), clock, settings.trace,
           [this](EncodedChunk chunk) { take_encoded(std::move(chunk)); },
           [this] { chunk_encoded(); }) {
-  pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed, [this](ChunkKey key) {
-    const auto staged = awaiting_pieces_.find(key);
-    amount_awaiting_.remove(staged->second);
-    encode(std::move(staged->second));
-    awaiting_pieces_.erase(staged);
-  });
+  pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed,
+                                            [this](ChunkKey key) { pieces_arrived(key); });
   TAILRACE_CHECK(settings.order.empty() || settings.order.size() == ownership.jobs.size());
   write_positions_.resize(settings.write_order.size());
   for (std::size_t p = 0; p < settings.write_order.size(); ++p) {
@@ -64,16 +61,32 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
     round_ = Round::collecting;
 }
 
+/// Where an exception ends the step, this thread serves nobody any more.
+Executor::~Executor() {
+  if (!encode_lane_.idle() || !io_lane_.idle()) tail_.raise_failure();
+}
+
 Status Executor::run(ExecutorReport& report) {
   start_s_ = clock_.now_s();
   check_start();
   return finish(report);
 }
 
-/// One turn of the main thread: nothing here waits.
+/// One turn of the main thread: nothing here waits. Invariant: whatever is thrown fails the step
+/// and no more; this rank still tells, answers and hears what the others wait for, if need be by
+/// trying again once the lanes, which drop all then, have given memory back.
 void Executor::serve_and_stage() {
+  const Status done = local_part([this] {
+    take_turn();
+    return Status();
+  });
+  if (!done.ok()) fail(done);
+}
+
+void Executor::take_turn() {
   do {  // Encoders may take chunks as fast as they are staged: others are served in between.
-    pieces_->serve();
+    const Status served = pieces_->serve();
+    if (!served.ok()) fail(served);
     tail_.service();
     io_lane_.write_given_without_thread();
     if (failed()) cancel_rest();
@@ -96,13 +109,21 @@ void Executor::hand_over(bool keep_puts, const std::function<void()>& before_wai
   while (true) {
     const std::uint64_t seen = n_active();
     serve_and_stage();
-    if (next_job_ == ownership_.jobs.size() && pieces_->settled()) break;
-    encode_lane_.let_go();  // What is waited for may take its time, or be the threads' to free.
-    before_waiting();
-    make_room(seen);
+    if (next_job_ == ownership_.jobs.size() && unstaged_ == nullptr && pieces_->settled()) break;
+    const Status waited = local_part([&] {
+      encode_lane_.let_go();  // What is waited for may take its time, or be the threads' to free.
+      before_waiting();
+      make_room(seen);
+      return Status();
+    });
+    if (!waited.ok()) fail(waited);
   }
   comm_.finish_posts();
-  encode_lane_.let_go();
+  const Status woken = local_part([this] {
+    encode_lane_.let_go();
+    return Status();
+  });
+  if (!woken.ok()) fail(woken);
   tail_.let_go();
 }
 
@@ -127,30 +148,43 @@ Status Executor::finish(ExecutorReport& report) {
   double next_progress_s = clock_.now_s();
   io_lane_.hurry();
   encodes_here_ = encode_lane_.n_threads() == 0;
-  const double encoded_here_s = total_s(encoding_here_.merged());
+  Status ended = local_part([&] {
+    report.encode_here_s = total_s(encoding_here_.merged());
+    return Status();
+  });
+  if (!ended.ok()) fail(ended);
   while (true) {
     const std::uint64_t seen = n_active();  // before looking, so that no signal is slept through
     serve_and_stage();
     if (finished()) break;
-    if (settings_.progress && clock_.now_s() >= next_progress_s) {
-      settings_.progress();
-      next_progress_s = clock_.now_s() + 0.1;
-    }
-    if (encode_lane_.n_threads() == 0 && encode_here(unlimited_outlook())) continue;
-    wait_for_activity(seen);
+    ended = local_part([&] {
+      if (settings_.progress && clock_.now_s() >= next_progress_s) {
+        settings_.progress();
+        next_progress_s = clock_.now_s() + 0.1;
+      }
+      if (encode_lane_.n_threads() > 0 || !encode_here(unlimited_outlook())) {
+        wait_for_activity(seen);
+      }
+      return Status();
+    });
+    if (!ended.ok()) fail(ended);
   }
   encode_lane_.finish();
   io_lane_.finish();
   report.written = std::move(io_lane_.written());
-  finish_shared(report);
-  if (!failed()) {
-    const Status synced = serve_while(tail_, [this] { return io_lane_.sync_rest(); });
-    if (!synced.ok()) fail(synced);
-  }
+  ended = local_part([&] {
+    finish_shared(report);
+    return failed() ? Status() : serve_while(tail_, [this] { return io_lane_.sync_rest(); });
+  });
+  if (!ended.ok()) fail(ended);
   comm_.finish_posts();
   blocks_.end_step();
   if (settings_.progress) settings_.progress();
+  return local_part([&] { return fill(report); });
+}
 
+/// What the lanes have counted. @returns this rank's failure.
+Status Executor::fill(ExecutorReport& report) {
   const auto encode = encode_lane_.busy().merged();
   const auto write = io_lane_.busy().merged();
   for (const auto& [from_s, to_s] : io_lane_.claiming().merged()) waiting_.add(from_s, to_s);
@@ -166,7 +200,6 @@ Status Executor::finish(ExecutorReport& report) {
   report.hidden_s = overlap_s(encode, write);
   report.makespan_s = clock_.now_s() - start_s_;
   if (holding_ != Holding::no && !write.empty()) report.makespan_s = write.back().second - start_s_;
-  report.encode_here_s = encoded_here_s;
   report.short_of_memory_s = short_of_memory_s_;
   report.sync_s = io_lane_.sync_s();
   report.n_writes = io_lane_.n_writes();
@@ -241,9 +274,26 @@ bool Executor::hold_next() {
   return !failed();
 }
 
+/// Without memory it is dropped, and the step has failed.
 void Executor::encode(StagedChunk chunk) {
+  const std::uint64_t budget_bytes = chunk.budget_bytes;
   ++n_encoding_;
-  encode_lane_.push(std::move(chunk));
+  const Status pushed = local_part([&] {
+    encode_lane_.push(std::move(chunk));
+    return Status();
+  });
+  if (pushed.ok()) return;
+  --n_encoding_;
+  budget_.give_back(budget_bytes);
+  fail(pushed);
+}
+
+void Executor::pieces_arrived(ChunkKey key) {
+  const auto entry = awaiting_pieces_.find(key);
+  StagedChunk staged = std::move(entry->second);
+  awaiting_pieces_.erase(entry);
+  amount_awaiting_.remove(staged);
+  encode(std::move(staged));
 }
 
 /// From an encode thread, after each chunk: wake the main thread only if there is something to do.
@@ -282,6 +332,23 @@ bool Executor::stage_next() {
 }
 
 void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
+  const Status staged = local_part([&] { return try_stage(job, budget_bytes); });
+  if (staged.ok()) return;
+  fail(staged);
+  // Its holders are told before anything else is staged; who was asked answers all the same.
+  unstaged_ = &job;
+  const ChunkKey key{job.field, job.chunk_index};
+  if (pieces_->awaits(key)) return;  // The chunk is dropped when the answers have come.
+  budget_.give_back(budget_bytes);
+  if (const auto entry = awaiting_pieces_.find(key); entry != awaiting_pieces_.end()) {
+    amount_awaiting_.remove(entry->second);
+    awaiting_pieces_.erase(entry);
+  }
+}
+
+/// @returns a failure, or throws, if the chunk is not the lanes' by then: its memory, and who holds
+/// pieces of it, are the caller's to see to.
+Status Executor::try_stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const FieldPlan& plan = plans_[job.field];
   const bool pulled =
       !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
@@ -294,7 +361,7 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   if (!settings_.encode_s.empty()) staged.encode_s = settings_.encode_s[job_index];
   if (job.remote.empty() && !pulled && holding_ != Holding::values) {
     encode(std::move(staged));
-    return;
+    return Status();
   }
   Status prepared;
   if (pulled) {
@@ -303,19 +370,14 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     if (stored.ok() && stored->has_value()) {
       staged.encoded = std::move(**stored);
       encode(std::move(staged));
-      return;
+      return Status();
     }
   }
   Result<Buffer> values =
       prepared.ok() ? make_chunk_buffer(plan, job, &budget_) : Result<Buffer>(prepared);
   prepared = values.status();
   if (prepared.ok() && pulled) prepared = pull(job, *values);
-  if (!prepared.ok()) {
-    fail(prepared);
-    budget_.give_back(budget_bytes);
-    pieces_->cancel(job);
-    return;
-  }
+  if (!prepared.ok()) return prepared;
   staged.values = std::move(*values);
   if (holding_ == Holding::values && !pulled) {
     gather_local_parts(plan, job, staged.values);
@@ -323,12 +385,13 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   }
   if (job.remote.empty()) {
     encode(std::move(staged));
-    return;
+    return Status();
   }
-  amount_awaiting_.add(staged);
   const ChunkKey key{job.field, job.chunk_index};
   const auto entry = awaiting_pieces_.emplace(key, std::move(staged)).first;
+  amount_awaiting_.add(entry->second);
   pieces_->request(job, entry->second.values);
+  return Status();
 }
 
 /// A pulled chunk as its source has it encoded, if it has.
@@ -410,7 +473,13 @@ bool Executor::give_away(EncodedChunk& chunk) {
       settings_.writers[static_cast<std::size_t>(chunk.job - ownership_.jobs.data())];
   if (writer < 0) return false;
   std::function<std::uint64_t()> claim;
-  if (chunk.address_from == AddressFrom::tail) {
+  if (chunk.address_from == AddressFrom::tail && std::this_thread::get_id() == main_thread_) {
+    // The application may call this while others, for which rank 0 waits, wait for it.
+    const auto address = io_lane_.claim_at_once(chunk.chunk.encoded_bytes);
+    if (!address) return false;
+    chunk.chunk.address = *address;
+    chunk.address_from = AddressFrom::place;
+  } else if (chunk.address_from == AddressFrom::tail) {
     claim = [&] { return io_lane_.claim(chunk.chunk.encoded_bytes); };
   }
   if (!settings_.shared->try_give(writer, chunk.chunk, chunk.data(), claim)) return false;
@@ -429,7 +498,8 @@ void Executor::finish_shared(ExecutorReport& report) {
       [this] { return failed(); },
       [this] {  // others may wait for tail extents, which move while this thread is inside MPI
         tail_.service();
-        pieces_->serve();
+        const Status served = pieces_->serve();
+        if (!served.ok()) fail(served);
       });
   for (SharedWrites::Receipt& receipt : receipts) {
     if (receipt.outcome == SharedWrites::Outcome::failed) fail(receipt.status);
@@ -447,8 +517,7 @@ void Executor::advance_round() {
     if (!(all_staged || full) || !awaiting_pieces_.empty() || !encode_lane_.idle()) return;
     {
       const std::scoped_lock lock(mutex_);
-      round_chunks_ = std::move(held_);
-      held_.clear();
+      if (round_chunks_.empty()) round_chunks_.swap(held_);  // else tried again
     }
     std::uint64_t n_bytes = 0;
     for (const EncodedChunk& chunk : round_chunks_) n_bytes += chunk.data().size();
@@ -470,29 +539,38 @@ void Executor::advance_round() {
 }
 
 void Executor::place_round(std::uint64_t base) {
-  for (EncodedChunk& chunk : round_chunks_) {
-    const ChunkSizes sizes{chunk.chunk.chunk_index, 0, 0, chunk.chunk.encoded_bytes};
-    const Placement placement =
-        plans_[chunk.chunk.field].layout->place(std::span(&sizes, 1), base)[0];
-    chunk.chunk.address = placement.address;
-    chunk.address_from = AddressFrom::place;
-    waiting_.add(chunk.held_since_s, clock_.now_s());
-    base += placement.capacity;
-    io_lane_.push(std::move(chunk));
-  }
+  std::size_t next = 0;
+  const Status placed = local_part([&] {
+    for (; next < round_chunks_.size(); ++next) {
+      EncodedChunk& chunk = round_chunks_[next];
+      const ChunkSizes sizes{chunk.chunk.chunk_index, 0, 0, chunk.chunk.encoded_bytes};
+      const Placement placement =
+          plans_[chunk.chunk.field].layout->place(std::span(&sizes, 1), base)[0];
+      chunk.chunk.address = placement.address;
+      chunk.address_from = AddressFrom::place;
+      waiting_.add(chunk.held_since_s, clock_.now_s());
+      base += placement.capacity;
+      io_lane_.push(std::move(chunk));
+    }
+    return Status();
+  });
+  for (; next < round_chunks_.size(); ++next) budget_.give_back(round_chunks_[next].budget_bytes);
   round_chunks_.clear();
+  if (!placed.ok()) fail(placed);
 }
 
 /// After a failure: start nothing more, and release the ranks that hold pieces for us.
 void Executor::cancel_rest() {
+  if (unstaged_ != nullptr) pieces_->cancel(*unstaged_);
+  unstaged_ = nullptr;
   for (; next_job_ < ownership_.jobs.size(); ++next_job_) {
     pieces_->cancel(job_at(next_job_));
   }
 }
 
 bool Executor::finished() const {
-  return next_job_ == ownership_.jobs.size() && round_ == Round::none && pieces_->settled() &&
-         encode_lane_.idle() && io_lane_.idle();
+  return next_job_ == ownership_.jobs.size() && unstaged_ == nullptr && round_ == Round::none &&
+         pieces_->settled() && encode_lane_.idle() && io_lane_.idle();
 }
 
 std::uint64_t Executor::n_active() {
@@ -519,8 +597,12 @@ void Executor::signal_activity() {
 }
 
 void Executor::fail(const Status& failure) {
-  if (own_status_.ok()) own_status_ = failure;
   tail_.raise_failure();
+  Status kept = local_part([&] {
+    if (own_status_.ok()) own_status_ = failure;
+    return Status();
+  });
+  if (!kept.ok()) own_status_ = std::move(kept);
 }
 
 bool Executor::failed() const { return tail_.failure_raised(); }

@@ -31,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "core/comm.hpp"
@@ -109,6 +110,9 @@ class Executor {
   Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const FieldPlan> plans,
            const Ownership& ownership, const ExecutorSettings& settings, LaneStock& stock,
            const LaneClock& clock);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   /// Do all of this rank's jobs and serve the others. Collective.
   /// @returns this rank's own failure; the caller agrees. `report` is filled in any case.
@@ -144,19 +148,23 @@ class Executor {
     return ownership_.jobs[settings_.order.empty() ? position : settings_.order[position]];
   }
   void serve_and_stage();
+  void take_turn();
   void make_room(std::uint64_t seen);
   bool enough_staged(const StagedAmount& to_come) const;
   bool take_budget(std::uint64_t n_bytes, std::uint64_t keep_free_bytes);
   bool stage_next();
   bool hold_next();
   void stage(const ChunkJob& job, std::uint64_t budget_bytes);
+  Status try_stage(const ChunkJob& job, std::uint64_t budget_bytes);
   Status pull(const ChunkJob& job, Buffer& values);
   Result<std::optional<EncodedBytes>> pull_stored(const ChunkJob& job);
   void encode(StagedChunk chunk);
   void chunk_encoded();
   void take_encoded(EncodedChunk chunk);
   bool give_away(EncodedChunk& chunk);
+  void pieces_arrived(ChunkKey key);
   void finish_shared(ExecutorReport& report);
+  Status fill(ExecutorReport& report);
   void advance_round();
   void place_round(std::uint64_t base);
   void cancel_rest();
@@ -194,7 +202,9 @@ class Executor {
   double short_of_memory_s_ = 0;
   BusyIntervals encoding_here_;
 
-  std::size_t next_job_ = 0;  ///< Position in the order of work.
+  std::size_t next_job_ = 0;            ///< Position in the order of work.
+  const ChunkJob* unstaged_ = nullptr;  ///< Failed to be; its holders are to be told yet.
+  std::thread::id main_thread_ = std::this_thread::get_id();
   // What the lanes look at before they wake the main thread.
   std::atomic<bool> out_of_budget_{false};  ///< Staging waits for memory.
   std::atomic<bool> all_staged_{false};

@@ -49,7 +49,11 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const Fie
   if (expects_gifts()) wake();
 }
 
-IoLane::~IoLane() { finish(); }
+/// Where an exception ends the step, nobody serves what the thread waits for.
+IoLane::~IoLane() {
+  if (!idle()) tail_.raise_failure();
+  finish();
+}
 
 /// Call the thread if it rests. Under the lock.
 void IoLane::wake() {
@@ -61,7 +65,7 @@ void IoLane::push(EncodedChunk chunk) {
   Status queued = local_part([&] { return queue(chunk); });
   if (queued.ok()) {
     wake_.notify_one();
-    if (!has_thread_) write_waiting();
+    if (!has_thread_ && !waits_for_hurry()) write_waiting();
     return;
   }
   budget_.give_back(chunk.budget_bytes);
@@ -106,6 +110,15 @@ void IoLane::hurry() {
     hurried_ = true;
   }
   wake_.notify_one();
+  if (!has_thread_) write_waiting();
+}
+
+/// Without a thread, in the application's own: a claim could wait there for a rank that waits for
+/// the application.
+bool IoLane::waits_for_hurry() const {
+  if (!settings_.regard.outlook || !tail_.claims_travel()) return false;
+  const std::scoped_lock lock(mutex_);
+  return !hurried_;
 }
 
 void IoLane::finish() {
@@ -231,7 +244,8 @@ void IoLane::take_from(Batch& batch, std::size_t first, const LaneOutlook& outlo
 
 /// Between nodes a claim takes some milliseconds: that of the next write travels during this one.
 void IoLane::claim_ahead() {
-  if (!has_thread_ || !tail_.needs_service()) return;
+  // What is passed on waits for the node's writer, who may need a ticket for that.
+  if (!has_thread_ || !tail_.claims_travel() || passes_on()) return;
   {
     const std::scoped_lock lock(mutex_);
     if (waiting_.empty() || regards_application()) return;
@@ -279,7 +293,7 @@ void IoLane::write_task(const SharedWrites::Task& task) {
 
 void IoLane::write_given_without_thread() {
   if (has_thread_ || !writes_for_node()) return;
-  while (const auto task = settings_.shared->take()) write_task(*task);
+  if (const auto task = settings_.shared->take()) write_task(*task);
 }
 
 Status IoLane::write_foreign(std::uint64_t address, std::span<const std::byte> bytes) {
@@ -374,6 +388,13 @@ void IoLane::place_batch() {
 std::uint64_t IoLane::claim(std::uint64_t n_bytes) {
   Tail::Claim claim = start_claim(n_bytes);
   return finish_claim(claim);
+}
+
+std::optional<std::uint64_t> IoLane::claim_at_once(std::uint64_t n_bytes) {
+  const std::uint64_t alignment = settings_.alignment_bytes;
+  const auto base = tail_.claim_at_once(n_bytes + alignment - 1);
+  if (!base) return std::nullopt;
+  return (*base + alignment - 1) / alignment * alignment;
 }
 
 /// With what an aligned address may need besides.

@@ -119,6 +119,8 @@ class IoLane {
   void finish();
   /// An address at the file's tail. Thread-safe.
   std::uint64_t claim(std::uint64_t n_bytes);
+  /// The same if that takes no message. Thread-safe.
+  std::optional<std::uint64_t> claim_at_once(std::uint64_t n_bytes);
   /// One of this rank's chunks has been given to another rank. Thread-safe.
   void count_given() { ++n_given_; }
   /// Write what ranks of the node give each other, and account for it. Called by the lane's
@@ -163,6 +165,7 @@ class IoLane {
   bool take_batch();
   void take_from(Batch& batch, std::size_t first, const LaneOutlook& outlook);
   void claim_ahead();
+  bool waits_for_hurry() const;
   std::optional<std::size_t> pick(LaneOutlook& outlook);
   bool write_for_others(std::unique_lock<std::mutex>& lock);
   void write_task(const SharedWrites::Task& task);

@@ -49,17 +49,26 @@ int byte_count(std::size_t n_bytes) {
 class MpiSum final : public PendingSum {
  public:
   MpiSum(MPI_Comm comm, std::vector<std::uint64_t> values, const Errands& errands)
-      : errands_(errands),
-        values_(std::move(values)),
-        before_(values_.size(), 0),
-        total_(values_.size(), 0) {
-    const int n = static_cast<int>(values_.size());
-    MPI_Iexscan(values_.data(), before_.data(), n, MPI_UINT64_T, MPI_SUM, comm, &requests_[0]);
-    MPI_Iallreduce(values_.data(), total_.data(), n, MPI_UINT64_T, MPI_SUM, comm, &requests_[1]);
+      : errands_(errands), sums_(std::make_unique<Sums>()) {
+    const std::size_t n_values = values.size();
+    sums_->values = std::move(values);
+    sums_->before.resize(n_values);
+    sums_->total.resize(n_values);
+    const int n = static_cast<int>(n_values);
+    MPI_Iexscan(sums_->values.data(), sums_->before.data(), n, MPI_UINT64_T, MPI_SUM, comm,
+                &requests_[0]);
+    MPI_Iallreduce(sums_->values.data(), sums_->total.data(), n, MPI_UINT64_T, MPI_SUM, comm,
+                   &requests_[1]);
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
     first_ = rank == 0;
   }
+  /// Where it is given up under way, MPI goes on writing there.
+  ~MpiSum() override {
+    if (!complete()) static_cast<void>(sums_.release());
+  }
+  MpiSum(const MpiSum&) = delete;
+  MpiSum& operator=(const MpiSum&) = delete;
   bool complete() override {
     int complete = 0;
     MPI_Testall(2, requests_, &complete, MPI_STATUSES_IGNORE);
@@ -70,15 +79,19 @@ class MpiSum final : public PendingSum {
   }
   /// MPI leaves the first rank's exclusive prefix undefined; it is zero.
   std::vector<std::uint64_t> before() const override {
-    return first_ ? std::vector<std::uint64_t>(values_.size(), 0) : before_;
+    return first_ ? std::vector<std::uint64_t>(sums_->values.size(), 0) : sums_->before;
   }
-  std::vector<std::uint64_t> total() const override { return total_; }
+  std::vector<std::uint64_t> total() const override { return sums_->total; }
 
  private:
+  struct Sums {
+    std::vector<std::uint64_t> values;
+    std::vector<std::uint64_t> before;
+    std::vector<std::uint64_t> total;
+  };
+
   const Errands& errands_;
-  std::vector<std::uint64_t> values_;
-  std::vector<std::uint64_t> before_;
-  std::vector<std::uint64_t> total_;
+  std::unique_ptr<Sums> sums_;
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   bool first_ = false;
 };
@@ -345,16 +358,16 @@ class MpiComm final : public Comm {
 
   std::optional<Message> receive(int tag) {
     int found = 0;
-    MPI_Message handle = MPI_MESSAGE_NULL;
     MPI_Status status;
-    MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &found, &handle, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, tag, comm_, &found, &status);
     if (found == 0) return std::nullopt;
     int n_bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &n_bytes);
+    // Without memory for it the message stays where it is.
     Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Imrecv(message.payload.data(), n_bytes, MPI_BYTE, &handle, &request);
-    wait_politely(&request, short_nap);
+    MPI_Irecv(message.payload.data(), n_bytes, MPI_BYTE, message.peer, tag, comm_, &request);
+    wait_politely(&request, short_nap, *errands_);
     return message;
   }
 

@@ -110,6 +110,7 @@ class MpiTail final : public Tail {
     MPI_Finalized(&finalized);
     if (finalized != 0 || abandoned_) return;
     for (auto& [letter, request] : sends_) wait_politely(&request);
+    wait_politely(&gone_request_);
     if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
     if (node_window_ != MPI_WIN_NULL) {
       MPI_Win_unlock_all(node_window_);
@@ -181,6 +182,15 @@ class MpiTail final : public Tail {
     return *claim.address;
   }
 
+  std::optional<std::uint64_t> claim_at_once(std::uint64_t n_bytes) override {
+    if (has_cursor_) return node_->cursor.fetch_add(n_bytes);
+    const NodeLock lock(*node_);
+    const auto address = take_ahead(std::max<std::uint64_t>(n_bytes, 1));
+    if (address) count_claim(n_bytes);
+    return address;
+  }
+  bool claims_travel() const override { return !has_cursor_; }
+
   std::uint64_t room() const override {
     if (has_cursor_) return UINT64_MAX;
     const NodeLock lock(*node_);
@@ -197,20 +207,13 @@ class MpiTail final : public Tail {
       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
       return;
     }
-    std::erase_if(sends_, [](auto& sent) {
-      int complete = 0;
-      MPI_Test(&sent.second, &complete, MPI_STATUS_IGNORE);
-      return complete != 0;
+    // Called in all waits, which must not end by what is thrown: without memory for a letter
+    // nothing has changed, and the next turn tries again.
+    const Status served = local_part([this] {
+      take_turn();
+      return Status();
     });
-    while (receive()) {
-    }
-    if (failure_raised() && told_step_ != step_) {
-      told_step_ = step_;
-      for (int node = world_rank_ == 0 ? 1 : 0; node < (world_rank_ == 0 ? n_nodes_ : 1); ++node) {
-        send(node, Word::failure, 0);
-      }
-    }
-    if (!has_cursor_ && asked_bytes_ == 0) ask_for_what_is_wanted();
+    static_cast<void>(served);
   }
 
   void let_go() override {
@@ -226,7 +229,10 @@ class MpiTail final : public Tail {
       serve_until([this] { return n_nodes_gone_ == n_nodes_ - 1; });
       n_nodes_gone_ = 0;
     } else {
-      send(0, Word::gone, 0);
+      // Kept since the one before, which has long been heard: without memory others would wait.
+      wait_politely(&gone_request_);
+      gone_letter_ = {step_, 0};
+      start_send(gone_letter_, 0, Word::gone, gone_request_);
     }
   }
 
@@ -291,14 +297,19 @@ class MpiTail final : public Tail {
         *unused = {NodeState::Ticket::waiting, claim.n_bytes, 0};
         claim.ticket = unused;
       }
-      node_->claimed_bytes += claim.n_bytes;
-      ++node_->n_claims;
+      count_claim(claim.n_bytes);
       return address;
     }
     auto& ticket = *static_cast<NodeState::Ticket*>(claim.ticket);
     if (ticket.state != NodeState::Ticket::granted) return std::nullopt;
     ticket.state = NodeState::Ticket::unused;
     return ticket.address;
+  }
+
+  /// Under the lock.
+  void count_claim(std::uint64_t n_bytes) {
+    node_->claimed_bytes += n_bytes;
+    ++node_->n_claims;
   }
 
   /// From the extent that has the least which is enough. Under the lock.
@@ -340,8 +351,27 @@ class MpiTail final : public Tail {
     return n_bytes;
   }
 
+  /// Take and answer what has come, tell a failure, ask.
+  void take_turn() {
+    std::erase_if(sends_, [](auto& sent) {
+      int complete = 0;
+      MPI_Test(&sent.second, &complete, MPI_STATUS_IGNORE);
+      return complete != 0;
+    });
+    while (receive()) {
+    }
+    if (failure_raised() && told_step_ != step_) {
+      for (int node = world_rank_ == 0 ? 1 : 0; node < (world_rank_ == 0 ? n_nodes_ : 1); ++node) {
+        send(new_letter(), node, Word::failure, 0);  // who hears it twice has heard it
+      }
+      told_step_ = step_;
+    }
+    if (!has_cursor_ && asked_bytes_ == 0) ask_for_what_is_wanted();
+  }
+
   /// What tickets wait for is part of what was expected, if anything was.
   void ask_for_what_is_wanted() {
+    Sends letter = new_letter();
     std::uint64_t n_bytes = 0;
     {
       const NodeLock lock(*node_);
@@ -356,7 +386,7 @@ class MpiTail final : public Tail {
       n_bytes = std::max(n_bytes, expected + expected / kMarginOfExpected);
     }
     asked_bytes_ = n_bytes;
-    if (n_bytes > 0) send(0, Word::ask, n_bytes);
+    if (n_bytes > 0) send(std::move(letter), 0, Word::ask, n_bytes);
   }
 
   /// The tickets that were asked for, then those that have come since, and the rest is for later.
@@ -374,25 +404,36 @@ class MpiTail final : public Tail {
     if (range.n_bytes() > 0) keep_ahead(range);
   }
 
-  void send(int node, Word word, std::uint64_t value) {
-    auto& [letter, request] = sends_.emplace_back(Letter{step_, value}, MPI_REQUEST_NULL);
+  /// Under way, until MPI has done with them.
+  using Sends = std::list<std::pair<Letter, MPI_Request>>;
+
+  /// Memory for one, before anything is changed: what was taken of others must be told.
+  static Sends new_letter() { return Sends(1, {Letter{}, MPI_REQUEST_NULL}); }
+
+  void start_send(const Letter& letter, int node, Word word, MPI_Request& request) {
     MPI_Isend(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, node, word, leaders_,
               &request);
+  }
+
+  void send(Sends memory, int node, Word word, std::uint64_t value) {
+    sends_.splice(sends_.end(), memory);
+    sends_.back().first = {step_, value};
+    start_send(sends_.back().first, node, word, sends_.back().second);
   }
 
   /// Take one message, if there is any.
   bool receive() {
     int found = 0;
-    MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status;
-    MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, leaders_, &found, &message, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, leaders_, &found, &status);
     if (found == 0) return false;
+    Sends answer = new_letter();
     Letter letter{};
-    MPI_Mrecv(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, &message,
-              MPI_STATUS_IGNORE);
+    MPI_Recv(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, status.MPI_SOURCE,
+             status.MPI_TAG, leaders_, MPI_STATUS_IGNORE);
     const auto [step, value] = letter;
     switch (static_cast<Word>(status.MPI_TAG)) {
-      case Word::ask: send(status.MPI_SOURCE, Word::grant, claim(value)); break;
+      case Word::ask: send(std::move(answer), status.MPI_SOURCE, Word::grant, claim(value)); break;
       case Word::grant: deal_out(value); break;
       // A node may be a step ahead of this one; what it says of the last one is over.
       case Word::failure:
@@ -433,7 +474,9 @@ class MpiTail final : public Tail {
   std::uint64_t asked_bytes_ = 0;         ///< Rank 0 owes a place for so many.
   std::uint64_t rest_bytes_ = 0;          ///< usable_rests() for what is expected yet.
   int n_nodes_gone_ = 0;
-  std::list<std::pair<Letter, MPI_Request>> sends_;
+  Sends sends_;
+  Letter gone_letter_{};
+  MPI_Request gone_request_ = MPI_REQUEST_NULL;
   std::thread::id main_thread_ = std::this_thread::get_id();
   MPI_Win node_window_ = MPI_WIN_NULL;
   NodeState* node_ = nullptr;

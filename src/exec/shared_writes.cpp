@@ -398,6 +398,7 @@ std::vector<SharedWrites::Receipt> SharedWrites::finish(
   std::chrono::microseconds nap = nap_first;
   while (true) {
     for (Receipt& receipt : collect()) receipts.push_back(std::move(receipt));
+    if (attend) attend();
     std::optional<Task> task = take();
     if (!task) task = take_back();
     if (task) {
@@ -409,7 +410,6 @@ std::vector<SharedWrites::Receipt> SharedWrites::finish(
       continue;
     }
     if (may_leave()) return receipts;
-    if (attend) attend();
     std::this_thread::sleep_for(nap);
     nap = std::min(2 * nap, nap_longest);
   }

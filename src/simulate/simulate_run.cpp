@@ -211,7 +211,7 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
   const double n_other_nodes = static_cast<double>(shape.n_nodes) - 1;
   const double asked_s = 2 * messages.message_s(letter_bytes) + messages.wait_s;
   if (sync) {
-    // Each write asks, and rank 0 answers every node; all but the first ask during the write before.
+    // Each write asks, all but the first during the write before; rank 0 answers every node.
     const double answered_s = std::max(asked_s, 2 * n_other_nodes * messages.overhead_s);
     const double write_s = shape.n_writes > 0 ? shape.write_s / shape.n_writes : 0;
     costs.claims_s = std::min(shape.n_writes, 1.0) * answered_s +

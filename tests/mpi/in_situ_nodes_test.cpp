@@ -130,6 +130,23 @@ TEST_P(InSituNodes, KeepTheValuesWhateverTheApplicationCalls) {
   expect_steps(path, {0, 1, 2, 3});
 }
 
+/// The application of rank 0 waits for the others while these lend Tailrace their time: whatever
+/// they claim then, they must not wait for an answer of rank 0.
+TEST_P(InSituNodes, IdleTimeEndsWithoutRankZero) {
+  const std::string path = scratch();
+  Output output(path, options());
+  constexpr std::uint64_t n_steps = 4;
+  for (std::uint64_t step = 0; step < n_steps; ++step) {
+    const auto report = output.end_step(step);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    if (!is_root()) output.writer->idle(0.05, {});
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  const Status closed = output.writer->close();
+  EXPECT_TRUE(closed.ok()) << closed.message();
+  expect_steps(path, {0, 1, 2, 3});
+}
+
 /// A step that fails on the last rank while the other nodes' lanes claim and write.
 TEST_P(InSituNodes, AFailureOnOneRankFailsTheStepOnAll) {
   const std::string path = scratch();

@@ -84,6 +84,50 @@ const std::vector<std::int32_t> kValues(64, 7);
 
 class EngineFault : public ::testing::TestWithParam<int> {};
 
+/// Every message about a shared chunk may find no memory on its way: a question, an answer, the
+/// word that there is none. The others must not wait for it.
+TEST(EngineFaultPosts, AMessageWithoutMemoryFailsTheStepOnAllRanks) {
+  constexpr int n_ranks = 3;
+  int n_failed = 0;
+  int n_written = 0;
+  for (const char* options : {"chunk=4x4,codec=deflate", "chunk=4x4,codec=deflate,mode=async",
+                              "chunk=4x4,codec=deflate,layout=dense"}) {
+    for (int rank = 0; rank < n_ranks; ++rank) {
+      for (int first = 0; first < 10; ++first) {
+        for (const int n_posts : {1, 2, 3}) {
+          const TestFolder folder;
+          std::vector<Status> statuses(n_ranks);
+          const PostsWithoutMemory refused(rank, first, n_posts);
+          run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+            const auto own = static_cast<std::uint64_t>(comm->rank());
+            const FileOptions file_options = options_of(options);
+            auto writer = Writer::create(std::move(comm), folder / "out.h5", file_options);
+            ASSERT_TRUE(writer.ok());
+            auto index = (*writer)->define_field(
+                {"/f", DType::i32, {9, 8}, file_options.field_defaults, false});
+            ASSERT_TRUE(index.ok());
+            const std::vector<std::int32_t> values(24, static_cast<std::int32_t>(own));
+            ASSERT_TRUE((*writer)->put(*index, {{3 * own, 0}, {3, 8}}, values.data()).ok());
+            Status ended = (*writer)->end_step().status();
+            const Status closed = (*writer)->close();
+            statuses[own] = ended.ok() ? closed : ended;
+          });
+          const Status failure = same_failure(statuses);
+          EXPECT_EQ(failure.ok(), PostsWithoutMemory::n_refused() == 0) << failure.message();
+          if (failure.ok()) {
+            ++n_written;
+            continue;
+          }
+          ++n_failed;
+          EXPECT_EQ(failure.code(), Code::out_of_memory) << failure.message();
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_failed, 50);
+  EXPECT_GT(n_written, 50);
+}
+
 TEST_P(EngineFault, BoxesThatOverlap) {
   const Status failure =
       failing_step(GetParam(), "chunk=4x4", [](Writer& w, std::size_t f, int rank) {

@@ -17,6 +17,7 @@ namespace {
 class SlowTail final : public Tail {
  public:
   bool needs_service() const override { return true; }
+  bool claims_travel() const override { return true; }
   std::uint64_t claim(std::uint64_t n_bytes) override {
     Claim claim = start_claim(n_bytes);
     return finish_claim(claim);

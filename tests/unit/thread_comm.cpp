@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace tailrace::test {
@@ -139,6 +140,14 @@ class ThreadSum final : public PendingSum {
   int rank_;
 };
 
+struct {
+  std::atomic<int> rank = -1;
+  int first = 0;
+  int end = 0;
+  std::atomic<int> n_posts = 0;
+  std::atomic<int> n_refused = 0;
+} short_of_memory;
+
 class ThreadComm final : public Comm {
  public:
   ThreadComm(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
@@ -201,6 +210,13 @@ class ThreadComm final : public Comm {
     return incoming;
   }
   void post(Message message) override {
+    if (rank_ == short_of_memory.rank) {
+      const int number = short_of_memory.n_posts++;
+      if (number >= short_of_memory.first && number < short_of_memory.end) {
+        ++short_of_memory.n_refused;
+        throw std::bad_alloc();
+      }
+    }
     const std::scoped_lock lock(hub_->mutex);
     hub_->posts[static_cast<std::size_t>(message.peer)].push_back(
         {rank_, std::move(message.payload)});
@@ -259,6 +275,16 @@ class ThreadComm final : public Comm {
 };
 
 }  // namespace
+
+PostsWithoutMemory::PostsWithoutMemory(int rank, int first, int n_posts) {
+  short_of_memory.first = first;
+  short_of_memory.end = first + n_posts;
+  short_of_memory.n_posts = 0;
+  short_of_memory.n_refused = 0;
+  short_of_memory.rank = rank;
+}
+PostsWithoutMemory::~PostsWithoutMemory() { short_of_memory.rank = -1; }
+int PostsWithoutMemory::n_refused() { return short_of_memory.n_refused; }
 
 TailsWantService::TailsWantService() { tails_want_service = true; }
 TailsWantService::~TailsWantService() { tails_want_service = false; }

@@ -25,4 +25,16 @@ class TailsWantService {
   static std::uint64_t n_served();
 };
 
+/// While it lives, some posts of one rank find no memory: those from number `first` on, counted
+/// from 0.
+class PostsWithoutMemory {
+ public:
+  PostsWithoutMemory(int rank, int first, int n_posts);
+  ~PostsWithoutMemory();
+  PostsWithoutMemory(const PostsWithoutMemory&) = delete;
+  PostsWithoutMemory& operator=(const PostsWithoutMemory&) = delete;
+  /// How many were refused so far.
+  static int n_refused();
+};
+
 }  // namespace tailrace::test
