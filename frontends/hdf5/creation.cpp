@@ -74,6 +74,21 @@ bool read_layout(hid_t list, Definition& definition) {
   return true;
 }
 
+/// Those of a compound, not those within them.
+bool read_members(hid_t type, std::vector<DatasetArray::Member>& members) {
+  const int n_members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
+  for (int i = 0; i < n_members; ++i) {
+    const auto index = static_cast<unsigned>(i);
+    char* const name = H5Tget_member_name(type, index);
+    const Hdf5Id member(H5Tget_member_type(type, index));
+    if (name != nullptr) {
+      members.push_back({name, H5Tget_member_offset(type, index), H5Tget_size(member.get())});
+    }
+    H5free_memory(name);
+  }
+  return static_cast<int>(members.size()) == std::max(n_members, 0);
+}
+
 /// What the program asks for. @returns false if it is not understood, or wrong: HDF5 will say.
 bool read_call(const CreateCall& call, Definition& definition) {
   definition.path = path_of_new(call.location, call.name);
@@ -83,6 +98,7 @@ bool read_call(const CreateCall& call, Definition& definition) {
   definition.addresses = !definition.by_value;
   if (!definition.by_value) definition.only_by_root = "variable length or references";
   definition.number = number_of(call.type);
+  if (!read_members(call.type, definition.members)) return false;
   definition.fill.assign(definition.element_bytes, std::byte{0});
   const H5S_class_t kind = H5Sget_simple_extent_type(call.space);
   if (kind == H5S_NULL) {

@@ -171,6 +171,64 @@ Result<const std::byte*> gathered(const TransferCall& call, const Transfer& tran
   return room.data();
 }
 
+/// Some members of a compound, on several ranks: each by itself, since others may write its other
+/// members at the same time.
+Status stage_members(const Target& target, const TransferCall& call, const Transfer& transfer,
+                     const std::byte* from) {
+  struct Staged {
+    std::size_t number;
+    Hdf5Id type;  ///< The member, as the file has it, and nothing else.
+  };
+  DatasetArray& array = *target.session->array;
+  std::vector<Staged> members;
+  const auto refused = [] {
+    return Status(Code::unsupported,
+                  "some members of a compound type are written that is within another type, has 1, "
+                  "2, 4 or 8 bytes, or was in the file when it was opened; on several ranks others "
+                  "may write its other members at the same time, which only TAILRACE_HDF5=off can "
+                  "keep");
+  };
+  const bool compounds =
+      H5Tget_class(transfer.type) == H5T_COMPOUND && H5Tget_class(call.memory_type) == H5T_COMPOUND;
+  if (!compounds) return refused();
+  const int n_members = H5Tget_nmembers(transfer.type);
+  for (int i = 0; i < n_members; ++i) {
+    char* const of_hdf5 = H5Tget_member_name(transfer.type, unsigned(i));
+    const std::string name = of_hdf5 != nullptr ? of_hdf5 : "";
+    H5free_memory(of_hdf5);
+    const int there = H5Tget_member_index(call.memory_type, name.c_str());
+    if (there < 0) continue;
+    const Hdf5Id member(H5Tget_member_type(transfer.type, unsigned(i)));
+    const Hdf5Id given(H5Tget_member_type(call.memory_type, unsigned(there)));
+    const std::optional<std::size_t> number = array.member_of(target.dataset, name);
+    if (!number || lacks_members(member.get(), given.get())) return refused();
+    Hdf5Id alone(H5Tcreate(H5T_COMPOUND, H5Tget_size(member.get())));
+    if (!alone.valid() || H5Tinsert(alone.get(), name.c_str(), 0, member.get()) < 0) {
+      return bad_call("a member's type");
+    }
+    members.push_back({*number, std::move(alone)});
+  }
+  array.begin_write();
+  for (const Staged& member : members) {
+    const std::size_t bytes = H5Tget_size(member.type.get());
+    std::vector<std::byte> values(transfer.n * std::max(bytes, transfer.memory_bytes));
+    std::vector<std::byte> background(transfer.n * bytes);
+    std::memcpy(values.data(), from, transfer.n * transfer.memory_bytes);
+    if (H5Tconvert(call.memory_type, member.type.get(), transfer.n, values.data(),
+                   background.data(), call.transfer_list) < 0) {
+      return bad_call("the values cannot be converted to the dataset's type");
+    }
+    target.session->root_bytes += transfer.n * bytes;
+    const std::byte* at = values.data();
+    for (const Slab& slab : transfer.slabs) {
+      const std::size_t n_bytes = slab.n_elements() * bytes;
+      TAILRACE_TRY(array.put(member.number, slab, {at, n_bytes}));
+      at += n_bytes;
+    }
+  }
+  return Status();
+}
+
 Status stage(const Target& target, hid_t dataset, const TransferCall& call, const void* values) {
   const Hdf5Scope scope;
   DatasetArray& array = *target.session->array;
@@ -194,12 +252,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
     if (transfer.by_members) {
       background.resize(transfer.n * transfer.file_bytes);
       if (lacks_members(transfer.type, call.memory_type)) {
-        if (array.comm().n_ranks() > 1) {
-          return Status(Code::unsupported,
-                        "some members of a compound type are written; on several ranks others may "
-                        "write its other members at the same time, which only TAILRACE_HDF5=off "
-                        "can keep");
-        }
+        if (array.comm().n_ranks() > 1) return stage_members(target, call, transfer, from);
         TAILRACE_TRY(get_elements(target, transfer, background.data()));
       }
     }

@@ -424,7 +424,10 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   variable.fill = definition.fill;
   variable.tells_max_error = false;
   variable.storage = ArrayStorage::by_hdf5;
-  if (!plan.in_chunks) return added;
+  if (!plan.in_chunks) {
+    add_members(added, definition);
+    return added;
+  }
   variable.definition = plan.field->definition;
   variable.resolved = std::move(plan.field->resolved);
   variable.storage = ArrayStorage::chunked;
@@ -433,6 +436,35 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   live.level = std::make_unique<Level>(Level{plan.boxes, plan.component_bounds, {}});
   if (!plan.component_bounds.empty()) live.bound_open = true;
   return added;
+}
+
+/// Ranks may put different members of the same elements, and each of them must stay: so members
+/// have logs of their own, which rank 0 writes one after the other.
+void DatasetArray::add_members(std::size_t whole, const Definition& definition) {
+  if (comm_->n_ranks() == 1 || !definition.by_value) return;
+  for (const Member& member : definition.members) {
+    const std::size_t added = variables_.size();
+    ArrayVariable variable(memory_, member.bytes);
+    variable.definition.path = definition.path;
+    variable.growing = variables_[whole].growing;
+    variable.fill.assign(member.bytes, std::byte{0});
+    variable.tells_max_error = false;
+    variable.storage = ArrayStorage::by_hdf5;
+    variables_.push_back(std::move(variable));
+    Live& live = live_.emplace_back();
+    live.created = true;
+    live.shape = definition.shape;
+    live.whole = whole;
+    live.member = member;
+    live_[whole].members.push_back(added);
+  }
+}
+
+std::optional<std::size_t> DatasetArray::member_of(std::size_t v, const std::string& name) const {
+  for (const std::size_t m : live_[v].members) {
+    if (live_[m].member.name == name) return m;
+  }
+  return std::nullopt;
 }
 
 std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t address,
@@ -666,6 +698,7 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   const std::string extents = "extents " + shape_text(shape);
   const auto change = [&] {  // Last: who fails before it has not changed anything.
     if (live_[v].shape == shape) return Status();
+    for (const std::size_t m : live_[v].members) TAILRACE_TRY(set_shape(m, shape));
     live_[v].shape = shape;
     note_change(quoted(v), extents);
     return Status();

@@ -39,6 +39,12 @@ namespace tailrace {
 
 class DatasetArray final : private ArrayEngine {
  public:
+  /// Of a compound: where it lies in an element.
+  struct Member {
+    std::string name;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+  };
   /// A dataset that the program is about to create.
   struct Definition {
     std::string path;  ///< For options and messages.
@@ -51,6 +57,7 @@ class DatasetArray final : private ArrayEngine {
     Shape chunk_shape;            ///< The program's own; empty: ours to choose.
     bool by_value = true;         ///< Elements are their bytes; else values will be refused,
     bool addresses = false;       ///< but on rank 0, whose file they refer to.
+    std::vector<Member> members;  ///< Of a compound, not those within them.
     std::string only_by_root;     ///< Why rank 0 must write it with HDF5; empty: it need not.
     bool own_filters = false;     ///< The program has set filters; they stay unless options say so.
     /// A plotfile's: what lies in it, all of its elements; null: not known.
@@ -135,6 +142,10 @@ class DatasetArray final : private ArrayEngine {
   void fail(const Status& failure) { static_cast<void>(note(failure)); }
   /// The same where this rank lacks more than values: there is no flush any more.
   void lose(const Status& failure) { ArrayEngine::lose(failure); }
+  /// The number by which a member of a compound is put alone, dense and as the file has it; its
+  /// order among other puts, also those of whole elements, is the same as theirs. Nothing: the
+  /// dataset is not created here, is not rank 0's to write, or there is but one rank.
+  std::optional<std::size_t> member_of(std::size_t dataset, const std::string& name) const;
   /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
   /// @error unsupported  the last flush is under way and has values of the dataset, also others'
   Status get(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
@@ -209,9 +220,13 @@ class DatasetArray final : private ArrayEngine {
     bool by_value = true;
     bool addresses = false;
     bool flushed = false;
-    bool described = false;        ///< Its attributes tell how it was stored.
-    bool bound_open = false;       ///< The values of the first flush decide it.
-    std::unique_ptr<Level> level;  ///< Of a plotfile; null: its chunks follow no boxes.
+    bool described = false;   ///< Its attributes tell how it was stored.
+    bool bound_open = false;  ///< The values of the first flush decide it.
+    /// A member of a compound is staged as if it were a dataset: whose it is, and which.
+    std::size_t whole = SIZE_MAX;
+    Member member;
+    std::vector<std::size_t> members;  ///< Of a compound: their numbers.
+    std::unique_ptr<Level> level;      ///< Of a plotfile; null: its chunks follow no boxes.
     Shape shape;
     Shape file_shape;             ///< At the last flush.
     std::optional<Shape> cut_to;  ///< Chunks that are not wholly within are not what they were.
@@ -243,6 +258,12 @@ class DatasetArray final : private ArrayEngine {
   Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes) const;
   void begin_time(std::uint64_t latest);
+  void add_members(std::size_t dataset, const Definition& definition);
+  /// The dataset of which it is a member; itself.
+  std::size_t whole_of(std::size_t dataset) const {
+    return live_[dataset].whole == SIZE_MAX ? dataset : live_[dataset].whole;
+  }
+  Status lay_over(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   Status adopt(std::size_t dataset);
   Status adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable) const;
   std::uint64_t time_now() const;

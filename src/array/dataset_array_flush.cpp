@@ -340,7 +340,8 @@ Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
 }
 
 /// Whether what the address of a dataset means to rank 0 is still that dataset.
-Result<bool> DatasetArray::is_alive(std::size_t v) {
+Result<bool> DatasetArray::is_alive(std::size_t part) {
+  const std::size_t v = whole_of(part);
   if (live_[v].dead) return false;
   if (!deleted_) return true;
   if (!alive_) {
@@ -372,6 +373,7 @@ Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
 Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   struct Part {
     std::size_t dataset = 0;
+    std::size_t staged_as = 0;  ///< The dataset, or one of its members.
     std::uint64_t epoch = 0;
     Slab slab;
     std::span<const std::byte> values;
@@ -381,10 +383,11 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
     ByteReader reader(of_rank);
     while (!reader.at_end()) {
       Part part;
-      part.dataset = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.staged_as = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.dataset = whole_of(part.staged_as);
       part.epoch = reader.take<std::uint64_t>();
       part.slab = reader.take_slab();
-      const std::size_t element = variables_[part.dataset].log.element_bytes();
+      const std::size_t element = variables_[part.staged_as].log.element_bytes();
       part.values = reader.take_bytes(part.slab.n_elements() * element);
       parts.push_back(std::move(part));
     }
@@ -402,7 +405,11 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
     }
     Status written;
     for (; i < parts.size() && parts[i].dataset == v; ++i) {
-      if (alive && written.ok()) written = write_elements(dataset, parts[i].slab, parts[i].values);
+      const Part& part = parts[i];
+      if (!alive || !written.ok()) continue;
+      written = part.staged_as == v ? write_elements(dataset, part.slab, part.values)
+                                    : write_member(dataset, live_[part.staged_as].member.name,
+                                                   part.slab, part.values);
     }
     if (alive && written.ok()) written = flush_elements(dataset);
     if (alive) close_hdf5_id(dataset);
@@ -469,7 +476,7 @@ void DatasetArray::published(const ArrayFlush& flush) {
     live.chunks.reset();
     live.cut_to.reset();
   }
-  for (const std::size_t v : flush.variables) live_[v].flushed = true;
+  for (const std::size_t v : flush.variables) live_[whole_of(v)].flushed = true;
   if (!flush.hold_back && !flush.beside) {  // Nothing is staged any more.
     flushed_epoch_ = epoch_;
     call_epoch_ = 0;

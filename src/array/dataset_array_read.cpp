@@ -80,14 +80,70 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
       copy_box(box_of(part), box_of(part.slab), read.data(), box_of(slab), values.data(), element);
     }
   }
-  variable.log.lay_over(slab, values);
+  return lay_over(v, slab, values);
+}
+
+/// This rank's staged values. Those of members and of whole elements are laid in the order in which
+/// they were put; what one log has in a row at once.
+Status DatasetArray::lay_over(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  std::vector<std::size_t> logs;
+  for (const std::size_t m : live_[v].members) {
+    if (!variables_[m].log.empty()) logs.push_back(m);
+  }
+  if (logs.empty()) {
+    variables_[v].log.lay_over(slab, values);
+    return Status();
+  }
+  logs.push_back(v);
+  struct Piece {
+    std::uint64_t epoch;
+    std::size_t staged_as;
+    Slab slab;
+    const std::byte* values;
+  };
+  std::vector<Piece> pieces;
+  for (const std::size_t l : logs) {
+    for (std::size_t e = 0; e < variables_[l].log.n_entries(); ++e) {
+      variables_[l].log.for_each_piece(
+          e, [&](const Slab& at, std::uint64_t epoch, const std::byte* staged) {
+            pieces.push_back({epoch, l, at, staged});
+          });
+    }
+  }
+  std::ranges::stable_sort(pieces, {}, &Piece::epoch);
+  const std::size_t element = variables_[v].log.element_bytes();
+  for (std::size_t i = 0; i < pieces.size();) {
+    const std::size_t l = pieces[i].staged_as;
+    const std::size_t bytes = variables_[l].log.element_bytes();
+    StagingLog row(memory_, bytes);
+    for (; i < pieces.size() && pieces[i].staged_as == l; ++i) {
+      const Slab& at = pieces[i].slab;
+      TAILRACE_TRY(row.put(at, {pieces[i].values, at.n_elements() * bytes}, pieces[i].epoch));
+    }
+    if (l == v) {
+      row.lay_over(slab, values);
+      continue;
+    }
+    const std::size_t offset = live_[l].member.offset;
+    std::vector<std::byte> member(slab.n_elements() * bytes);
+    for (std::size_t k = 0; k < slab.n_elements(); ++k) {
+      std::memcpy(member.data() + k * bytes, values.data() + k * element + offset, bytes);
+    }
+    row.lay_over(slab, member);
+    for (std::size_t k = 0; k < slab.n_elements(); ++k) {
+      std::memcpy(values.data() + k * element + offset, member.data() + k * bytes, bytes);
+    }
+  }
   return Status();
 }
 
 /// What is under way neither the file nor this rank holds as a read must see it: alone, a rank
 /// completes it; among several none can do so by itself.
 Status DatasetArray::settle_to_read(std::size_t v) {
-  if (!is_under_way(v)) return Status();
+  const bool any = is_under_way(v) || std::ranges::any_of(live_[v].members, [this](std::size_t m) {
+                     return is_under_way(m);
+                   });
+  if (!any) return Status();
   if (comm_->n_ranks() == 1) return begin_collective();
   return Status(Code::unsupported,
                 quoted(v) +

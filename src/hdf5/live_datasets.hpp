@@ -39,6 +39,11 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id);
 /// Write elements as the dataset stores them, dense and row-major. @error internal
 Status write_elements(std::int64_t dataset_id, const Slab& slab, std::span<const std::byte> values);
 
+/// Write one member of a compound's elements, as the dataset stores it; the others stay.
+/// @error internal
+Status write_member(std::int64_t dataset_id, const std::string& name, const Slab& slab,
+                    std::span<const std::byte> values);
+
 /// Have HDF5 write what it has buffered of a dataset. It does so by itself for those alone that
 /// were opened by the very handle of the file that is flushed, and a program has one of its own.
 Status flush_elements(std::int64_t dataset_id);

@@ -212,11 +212,102 @@ static void no_filter(const char* path) {
   DO(H5Fclose(file));
 }
 
+typedef struct {
+  int first;
+  double two[2];
+  float last;
+  int unused;
+} Triple;
+
+static hid_t triple_member(int which) {
+  const hsize_t two = 2;
+  hid_t pair = H5Tarray_create2(H5T_NATIVE_DOUBLE, 1, &two);
+  hid_t type = H5Tcreate(H5T_COMPOUND, which < 0 ? sizeof(Triple) : which == 1 ? 16 : 4);
+  if (which < 0 || which == 0) DO(H5Tinsert(type, "first", 0, H5T_NATIVE_INT));
+  if (which < 0 || which == 1) DO(H5Tinsert(type, "two", which < 0 ? 8 : 0, pair));
+  if (which < 0 || which == 2) DO(H5Tinsert(type, "last", which < 0 ? 24 : 0, H5T_NATIVE_FLOAT));
+  DO(H5Tclose(pair));
+  return type;
+}
+
+/* Rows of one member, or of whole elements, of one of the ranks' part. */
+static void write_triples(hid_t dataset, int which, int of_rank, double add) {
+  const hsize_t first = first_row(40, of_rank);
+  const hsize_t n = first_row(40, of_rank + 1) - first;
+  hid_t memory;
+  hid_t rows = rows_of(dataset, first, n, &memory);
+  Triple* whole = calloc(n + 1, sizeof(Triple));
+  double* two = calloc(2 * n + 2, sizeof(double));
+  float* last = calloc(n + 1, sizeof(float));
+  int* number = calloc(n + 1, sizeof(int));
+  for (hsize_t i = 0; i < n; ++i) {
+    const double value = (double)(first + i) + add;
+    whole[i].first = number[i] = (int)value;
+    whole[i].two[0] = two[2 * i] = value + 0.25;
+    whole[i].two[1] = two[2 * i + 1] = value + 0.5;
+    whole[i].last = last[i] = (float)value + 0.75F;
+  }
+  const void* const values[3] = {number, two, last};
+  hid_t type = triple_member(which);
+  DO(H5Dwrite(dataset, type, memory, rows, H5P_DEFAULT, which < 0 ? whole : values[which]));
+  DO(H5Tclose(type));
+  DO(H5Sclose(rows));
+  DO(H5Sclose(memory));
+  free(whole);
+  free(two);
+  free(last);
+  free(number);
+}
+
+/* Ranks write different members of the same elements, in turn: each stays. */
+static void members(const char* path) {
+  const hsize_t extent = 40, most = H5S_UNLIMITED, chunk = 8, cut = 35;
+  const int next = (rank + 1) % n_ranks;
+  hid_t file = create_file(path);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 1, &chunk));
+  hid_t space = space_of(1, &extent, &most);
+  hid_t type = triple_member(-1);
+  hid_t dataset = create(file, "triples", type, space, list);
+  write_triples(dataset, -1, rank, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  write_triples(dataset, 0, next, 100); /* Another rank's elements. */
+  write_triples(dataset, 2, rank, 200);
+  write_triples(dataset, 2, rank, 250); /* Once more the same. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == n_ranks - 1) write_triples(dataset, -1, 0, 300); /* Over all members, */
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) write_triples(dataset, 0, 0, 400); /* and over one of these. */
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  write_triples(dataset, 1, next, 500);
+  Triple own[40];
+  memset(own, 0, sizeof(own));
+  const hsize_t first = first_row(40, next);
+  const hsize_t n = first_row(40, next + 1) - first;
+  hid_t memory;
+  hid_t rows = rows_of(dataset, first, n, &memory);
+  /* A rank reads its own members over what was flushed. */
+  DO(H5Dread(dataset, type, memory, rows, H5P_DEFAULT, own));
+  for (hsize_t i = 0; i < n; ++i) {
+    CHECK(own[i].two[1] == (double)(first + i) + 500.5);
+    CHECK(own[i].first == (int)(first + i) + (next == 0 ? 400 : 100));
+    CHECK(own[i].last == (float)(first + i) + (next == 0 ? 300.75F : 250.75F));
+  }
+  DO(H5Sclose(rows));
+  DO(H5Sclose(memory));
+  DO(H5Dset_extent(dataset, &cut)); /* What is staged beyond is gone. */
+  DO(H5Dset_extent(dataset, &extent));
+  DO(H5Dclose(dataset));
+  DO(H5Tclose(type));
+  DO(H5Sclose(space));
+  DO(H5Pclose(list));
+  DO(H5Fclose(file));
+}
+
 int main(int argc, char** argv) {
-  static const Pattern patterns[] = {{"of_rank_0", of_rank_0},
-                                     {"external", external},
-                                     {"killed_texts", killed_texts},
-                                     {"direct_chunks", direct_chunks},
-                                     {"no_filter", no_filter}};
+  static const Pattern patterns[] = {
+      {"of_rank_0", of_rank_0},       {"external", external},
+      {"killed_texts", killed_texts}, {"direct_chunks", direct_chunks},
+      {"no_filter", no_filter},       {"members", members}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

@@ -278,6 +278,22 @@ def test_what_hdf5_itself_must_write(ranks, front, tmp_path):
         assert file["copied"].id.get_storage_size() < file["copied"].nbytes / 2
 
 
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_members_of_compounds_by_several_ranks(ranks, front, tmp_path):
+    """In the order in which they were written, whoever wrote the others."""
+    patterns(["members"], tmp_path, ranks, front=front, program="write_specials")
+    of_rank_0 = np.arange(40) < 40 // ranks
+    expected = np.zeros(40, [("first", "i4"), ("two", "f8", 2), ("last", "f4")])
+    expected["first"] = np.arange(40) + np.where(of_rank_0, 400, 100)
+    expected["two"] = np.arange(40)[:, None] + [500.25, 500.5]
+    expected["last"] = np.arange(40) + np.where(of_rank_0, 300.75, 250.75)
+    expected[35:] = np.zeros(1, expected.dtype)
+    with h5py.File(tmp_path / "members.h5") as file:
+        for name in expected.dtype.names:
+            np.testing.assert_array_equal(file["triples"][name], expected[name], err_msg=name)
+
+
 @pytest.mark.parametrize("front", LATER_FRONTS, ids=lambda end: f"hdf5{end}")
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_calls_of_1_14(ranks, front, tmp_path):
