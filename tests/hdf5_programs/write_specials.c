@@ -3,6 +3,8 @@
  * there. test_hdf5_programs.py looks at what is left.
  */
 
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
 #include <unistd.h>
 
 #include "parallel_patterns.h"
@@ -304,10 +306,26 @@ static void members(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* A program that says itself, file by file, whether and how they are served. */
+static void by_turns(const char* path) {
+  static const char* const settings[4] = {"off", "on", "off", "on"};
+  static const char* const options[4] = {"", "", "", "codec=none"};
+  for (int i = 0; i < 4; ++i) {
+    char name[4096];
+    snprintf(name, sizeof(name), "%s.%d", path, i);
+    CHECK(setenv("TAILRACE_HDF5", settings[i], 1) == 0);
+    CHECK(setenv("TAILRACE_OPTIONS", options[i], 1) == 0);
+    hid_t file = create_file(name);
+    DO(H5Dclose(write_values(file, "values", H5P_DEFAULT)));
+    DO(H5Fclose(file));
+  }
+}
+
 int main(int argc, char** argv) {
   static const Pattern patterns[] = {
       {"of_rank_0", of_rank_0},       {"external", external},
       {"killed_texts", killed_texts}, {"direct_chunks", direct_chunks},
-      {"no_filter", no_filter},       {"members", members}};
+      {"no_filter", no_filter},       {"members", members},
+      {"by_turns", by_turns}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

@@ -368,6 +368,19 @@ def test_switched_off(front, tmp_path):
         assert file["fields/f64"].chunks is None
 
 
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_program_says_for_each_file_whether_it_is_served(ranks, front, tmp_path):
+    """The first of the process is not."""
+    said = patterns(["by_turns"], tmp_path, ranks, front=front, program="write_specials")
+    for number, filters in enumerate([None, [2, 1], None, []]):
+        assert (f"by_turns.h5.{number}: " in said) == (filters is not None)
+        with h5py.File(tmp_path / f"by_turns.h5.{number}") as file:
+            assert (file["values"].chunks is None) == (filters is None)
+            assert filters_of(file["values"]) == (filters or [])
+            np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5000))
+
+
 @pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])

@@ -115,12 +115,17 @@ class Hdf5 {
   /// @returns false  where the call must fail, on all ranks
   bool begin_serving(hid_t access_list) {
     if (serving() != nullptr || library_ == nullptr || !mpi_runs()) return true;
-    {
+    Vote vote;
+    if (wanted_off()) {
+      // Not kept: a program may set it for some files, and it counts anew where one is opened.
+      vote.say(Opening::by_hdf5, off_setting, true);
+    } else {
       const std::lock_guard lock(asking_);
       if (!asked_) ask();
       asked_ = true;
+      vote = vote_;
     }
-    return serving() != nullptr || leave_to_hdf5(access_list);
+    return serving() != nullptr || leave_to_hdf5(access_list, vote);
   }
 
  private:
@@ -130,10 +135,6 @@ class Hdf5 {
   }
 
   void ask() {
-    if (wanted_off()) {
-      vote_.say(Opening::by_hdf5, off_setting, true);
-      return;
-    }
     if (function<hid_t (*)()>("H5Pset_fapl_mpio") == nullptr) return;
     try {
       if (is_ours()) load();
@@ -180,7 +181,7 @@ class Hdf5 {
   /// Other ranks may have what this one lacks, and would wait for it. By the functions of that
   /// HDF5, which are the same in all versions. To ask for the communicator takes all ranks, so all
   /// do.
-  bool leave_to_hdf5(hid_t access_list) const {
+  bool leave_to_hdf5(hid_t access_list, Vote& vote) const {
     const auto driver_of = function<hid_t (*)(hid_t)>("H5Pget_driver");
     const auto mpi_of = function<herr_t (*)(hid_t, MPI_Comm*, MPI_Info*)>("H5Pget_fapl_mpio");
     const auto mpi_driver = function<hid_t (*)()>("H5FD_mpio_init");
@@ -199,7 +200,6 @@ class Hdf5 {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
     if (mpi_of(access_list, &comm, &info) < 0 || comm == MPI_COMM_NULL) return true;
-    Vote vote = vote_;
     agree_on_opening(comm, vote);
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     MPI_Comm_free(&comm);
