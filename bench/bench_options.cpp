@@ -39,6 +39,9 @@ constexpr const char* footer =
   hdf5-independent-none     parallel HDF5, every rank by itself, uncompressed
   hdf5-collective-none      the same in collective calls
   hdf5-collective-CODEC     HDF5's filter pipeline; collective is its only way
+  hdf5-unchanged            the calls of hdf5-collective-none, served by libtailrace_hdf5.so, which
+                            must be in LD_PRELOAD: without loss, as for any program
+  hdf5-unchanged-CODEC      the same with this codec, chunks and bounds as the other rows have them
   tailrace-LAYOUT-CODEC     ours; LAYOUT is claimed, dense, predictive, arena, hybrid, sparse, or
                             contiguous (with CODEC none only); CODEC auto chooses by itself. Behind
                             it may stand:

@@ -17,6 +17,8 @@
 namespace tailrace::bench {
 namespace {
 
+constexpr const char* unchanged = "hdf5-unchanged";
+
 /// Rows that are measured unless --methods says otherwise.
 std::vector<std::string> default_names(const std::string& codec) {
   if (codec == "auto") {  // HDF5 cannot choose, and the ideal has no step in which to.
@@ -38,6 +40,10 @@ std::vector<std::string> known_names(const std::string& codec) {
   }
   for (const char* layout : {"predictive", "arena", "hybrid", "sparse"}) {
     names.push_back(std::string("tailrace-") + layout + "-" + codec);
+  }
+  if (is_preloaded()) {
+    names.push_back(unchanged);
+    names.push_back(std::string(unchanged) + "-" + codec);
   }
   names.push_back("tailrace-dense-none");
   names.push_back("ideal-none");
@@ -79,6 +85,10 @@ Result<std::unique_ptr<Method>> make_method(const BenchContext& context, const s
     Result<TailraceSpec> spec = parse_tailrace_name(context.options, name);
     if (!spec.ok()) return spec.status();
     return make_tailrace_method(context, name, *spec);
+  }
+  if (name == unchanged) return make_unchanged_method(context, name, "");
+  if (name.starts_with(std::string(unchanged) + "-")) {
+    return make_unchanged_method(context, name, codec_of_name(name));
   }
   for (const bool collective : {true, false}) {
     const std::string head = collective ? "hdf5-collective-" : "hdf5-independent-";
@@ -148,6 +158,7 @@ std::string codec_of_name(const std::string& name) {
     const Result<TailraceSpec> spec = parse_tailrace_name(BenchOptions(), name);
     return spec.ok() ? spec->codec : "";
   }
+  if (name == unchanged) return std::string(exact_codec);
   const std::size_t second = name.find('-', name.find('-') + 1);
   return second == std::string::npos ? "" : name.substr(second + 1);
 }

@@ -142,6 +142,12 @@ std::string codec_of_name(const std::string& name);
 // The kinds; `codec_name` "none" stores uncompressed values.
 Result<std::unique_ptr<Method>> make_hdf5_method(const BenchContext& context, std::string name,
                                                  bool collective, const std::string& codec_name);
+/// The calls of the collective rows, served by a preloaded libtailrace_hdf5.so; `codec_name` empty:
+/// without options. @error unsupported  it is not preloaded
+Result<std::unique_ptr<Method>> make_unchanged_method(const BenchContext& context, std::string name,
+                                                      const std::string& codec_name);
+/// Whether libtailrace_hdf5.so is.
+bool is_preloaded();
 Result<std::unique_ptr<Method>> make_tailrace_method(const BenchContext& context, std::string name,
                                                      const TailraceSpec& spec);
 Result<std::unique_ptr<Method>> make_ideal_method(const BenchContext& context, std::string name,

@@ -1,4 +1,5 @@
-// HDF5's own rows: the parallel library as its documentation tells to use it, at its best settings.
+// HDF5's own rows: the parallel library as its documentation tells to use it, at its best settings;
+// and the same calls served by Tailrace (hdf5-unchanged), where libtailrace_hdf5.so is preloaded.
 //
 // Datasets are created collectively and written one after the other, one hyperslab per rank,
 // straight from the application's memory. Uncompressed datasets are contiguous: in chunks,
@@ -6,9 +7,16 @@
 // are never written (half the storage time otherwise) and metadata is written collectively, as the
 // HDF Group recommends. Filters run inside H5Dwrite.
 
+#include <dlfcn.h>
 #include <hdf5.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/codec_registry.hpp"
 #include "core/storage.hpp"
+#include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "method.hpp"
 
@@ -23,39 +31,99 @@ namespace {
 
 std::vector<hsize_t> extents(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
+/// An environment variable of this process, for a while.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// What TAILRACE_OPTIONS say so that a served file is made as the other rows' are. Without a codec
+/// nothing is said of datasets: they are what any program's are.
+std::string options_of_served(const BenchContext& context, const std::string& codec_name) {
+  const BenchOptions& options = context.options;
+  std::string text = "fsync=" + std::string(options.fsync ? "on" : "off") +
+                     ",threads=" + std::to_string(options.n_threads) +
+                     ",memory=" + std::to_string(options.memory_bytes);
+  if (!options.plugin_path.empty()) text += ",plugin-path=" + options.plugin_path;
+  if (codec_name.empty()) return text;
+  std::string codec = "codec=" + codec_name;
+  for (const auto& [key, value] : codec_settings_of(options, codec_name)) {
+    codec += "," + key + "=" + value;
+  }
+  for (const BenchField& field : context.work.fields) {
+    text += "\n" + field.path + ": " + codec + ",verify=off";
+    text += ",chunk=" + shape_text(field.chunk_shape) + (field.chunk_shape.size() == 1 ? "x" : "");
+    if (codec_name != "none" && field.absolute_bound > 0) {
+      text += ",bound=" + error_bound_text({BoundMode::abs, field.absolute_bound});
+    }
+    if (field.fill_value) text += ",fill=" + number_text(*field.fill_value);
+  }
+  return text;
+}
+
 class NativeMethod final : public Method {
  public:
   NativeMethod(const BenchContext& context, std::string name, bool collective,
-               std::string codec_name)
+               std::string codec_name, bool served)
       : Method(std::move(name)),
         context_(context),
         collective_(collective),
-        codec_name_(std::move(codec_name)) {}
+        codec_name_(std::move(codec_name)),
+        served_(served) {}
 
   /// The client data of every field's filters, found once: HDF5's users give them as constants.
   Status prepare() {
-    for (const BenchField& field : context_.work.fields) {
+    filters_.resize(context_.work.fields.size());
+    if (served_) options_ = options_of_served(context_, codec_name_);
+    if (codec_name_.empty()) return Status();
+    for (std::size_t f = 0; f < filters_.size(); ++f) {
+      const BenchField& field = context_.work.fields[f];
       Result<std::unique_ptr<Codec>> codec = make_bench_codec(
           context_.options, codec_name_, codec_settings_of(context_.options, codec_name_), field);
       if (!codec.ok()) return codec.status().within("field \"" + field.path + "\"");
       if (codec_name_ != "none") codec_version_ = (*codec)->version();
-      filters_.push_back((*codec)->filters());
+      if (!served_) filters_[f] = (*codec)->filters();
     }
     return Status();
   }
 
   std::string codec_version() const override { return codec_version_; }
 
+  /// Tailrace asks for its variables at each H5Fcreate.
   Status write(const std::string& path, RunDetails& details) override {
     {
+      const Variable served("TAILRACE_HDF5", served_ ? "on" : "off");
+      const Variable options("TAILRACE_OPTIONS", options_);
       const Hdf5Scope scope;
       TAILRACE_TRY(write_file(path));
     }
-    return context_.options.fsync ? sync(path, details) : Status();
+    return context_.options.fsync && !served_ ? sync(path, details) : Status();
   }
 
   Result<ReadBack> read_back(const std::string& path) override {
-    return read_back_with_hdf5(context_, path, codec_name_ == "none");
+    return read_back_with_hdf5(context_, path, codec_name_ == "none" || codec_name_.empty());
+  }
+
+  Status remove(const std::string& path) override {
+    // After a failed run a served file may still have its temporary name.
+    ::unlink((path + partial_suffix).c_str());
+    return Method::remove(path);
   }
 
  private:
@@ -65,8 +133,10 @@ class NativeMethod final : public Method {
         H5Pset_coll_metadata_write(access.get(), true) < 0) {
       return hdf5_failure(Code::internal, "file access list");
     }
-    const Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
+    Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
     if (!file.valid()) return hdf5_failure(Code::io_error, "creating \"" + path + "\"");
+    // HDF5 itself has made the file; one that is served has its name from the first flush on.
+    const bool there = context_.comm.is_root() && ::access(path.c_str(), F_OK) == 0;
     const Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER));
     const H5FD_mpio_xfer_t mode = collective_ ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
     if (H5Pset_dxpl_mpio(transfer.get(), mode) < 0) {
@@ -75,7 +145,10 @@ class NativeMethod final : public Method {
     for (std::size_t f = 0; f < context_.work.fields.size(); ++f) {
       TAILRACE_TRY(write_field(file.get(), transfer.get(), f));
     }
-    return Status();
+    if (H5Fclose(file.release()) < 0)
+      return hdf5_failure(Code::io_error, "closing \"" + path + "\"");
+    if (!served_ || !there) return Status();
+    return Status(Code::unsupported, "libtailrace_hdf5.so is there, but does not serve this HDF5");
   }
 
   Status write_field(hid_t file, hid_t transfer, std::size_t f) const {
@@ -123,7 +196,9 @@ class NativeMethod final : public Method {
 
   BenchContext context_;
   bool collective_;
-  std::string codec_name_;
+  std::string codec_name_;  ///< Empty: whatever Tailrace takes by itself.
+  bool served_;
+  std::string options_;  ///< TAILRACE_OPTIONS.
   std::string codec_version_;
   std::vector<std::vector<FilterSpec>> filters_;
 };
@@ -152,6 +227,24 @@ void stop_native_mpi([[maybe_unused]] bool started) {
 #endif
 }
 
+bool is_preloaded() { return ::dlsym(RTLD_DEFAULT, "tailrace_hdf5_loaded") != nullptr; }
+
+Result<std::unique_ptr<Method>> make_unchanged_method(
+    [[maybe_unused]] const BenchContext& context, [[maybe_unused]] std::string name,
+    [[maybe_unused]] const std::string& codec_name) {
+  if (!is_preloaded()) {
+    return Status(Code::unsupported,
+                  "it needs libtailrace_hdf5.so in LD_PRELOAD, which serves this program's HDF5");
+  }
+#if TAILRACE_BENCH_NATIVE_PARALLEL
+  auto method = std::make_unique<NativeMethod>(context, std::move(name), true, codec_name, true);
+  TAILRACE_TRY(method->prepare());
+  return std::unique_ptr<Method>(std::move(method));
+#else
+  return Status(Code::unsupported, "this tailrace-bench was built without a parallel HDF5");
+#endif
+}
+
 Result<std::unique_ptr<Method>> make_hdf5_method([[maybe_unused]] const BenchContext& context,
                                                  [[maybe_unused]] std::string name, bool collective,
                                                  const std::string& codec_name) {
@@ -162,7 +255,8 @@ Result<std::unique_ptr<Method>> make_hdf5_method([[maybe_unused]] const BenchCon
     return Status(Code::unsupported, "HDF5 has no filter that rounds; use codec deflate");
   }
 #if TAILRACE_BENCH_NATIVE_PARALLEL
-  auto method = std::make_unique<NativeMethod>(context, std::move(name), collective, codec_name);
+  auto method =
+      std::make_unique<NativeMethod>(context, std::move(name), collective, codec_name, false);
   TAILRACE_TRY(method->prepare());
   return std::unique_ptr<Method>(std::move(method));
 #else

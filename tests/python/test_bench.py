@@ -43,16 +43,17 @@ def program():
     return tailrace
 
 
-def run(folder, *options, ranks=1):
-    command = [str(program()), "bench", "--dir", str(folder), *options]
+def run(folder, *options, ranks=1, **variables):
+    set_there = ["env", *(f"{name}={value}" for name, value in variables.items())]
+    command = [*set_there, str(program()), "bench", "--dir", str(folder), *options]
     if ranks > 1:
         command = ["mpiexec", "-n", str(ranks), *command]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
 
 
-def rows_of(folder, *options, ranks=1):
+def rows_of(folder, *options, ranks=1, **variables):
     path = folder / "rows.json"
-    done = run(folder, "--json", str(path), *options, ranks=ranks)
+    done = run(folder, "--json", str(path), *options, ranks=ranks, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(path.read_text())
     path.unlink()
@@ -162,6 +163,30 @@ def test_limit_counts_every_byte(tmp_path):
         assert row["min_s"] >= document["S"] / document["W"], row["method"]
 
 
+def test_calls_of_hdf5_served_in_turn_with_hdf5s_own(tmp_path):
+    """One process: the same calls by HDF5 and by Tailrace, with and without options."""
+    served = program().parents[1] / "lib" / "libtailrace_hdf5.so"
+    if not has_native_rows(tmp_path) or not served.exists():
+        pytest.skip("built without a parallel HDF5")
+    methods = ["hdf5-collective-none", "hdf5-unchanged", "hdf5-collective-deflate",
+               "hdf5-unchanged-portable", "hdf5-unchanged-none", "tailrace-claimed-portable"]
+    document, table = rows_of(tmp_path, "--cells", "32x32x32", "--chunk", "16x16x32", "--codec",
+                              "deflate,level=1", "--bound", "rel=1e-3", "--repeat", "2",
+                              "--methods", ",".join(methods), ranks=2, LD_PRELOAD=served)
+    rows = {row["method"]: row for row in document["rows"]}
+    assert list(rows) == methods and all(name in table for name in methods)
+    for name in ("hdf5-collective-none", "hdf5-unchanged-none"):
+        assert rows[name]["encoded_bytes"] == document["S"]
+    assert rows["hdf5-unchanged"]["encoded_bytes"] < document["S"]
+    assert rows["hdf5-unchanged"]["max_error_over_bound"] == 0
+    # The same chunks under the same bound.
+    ours, native = (rows[f"{name}-portable"] for name in ("hdf5-unchanged", "tailrace-claimed"))
+    assert ours["encoded_bytes"] == native["encoded_bytes"]
+    assert 0 < ours["max_error_over_bound"] == native["max_error_over_bound"] <= 1
+    found, _ = rows_of(tmp_path, *SMALL, "--methods", "hdf5-u*", LD_PRELOAD=served)
+    assert [row["method"] for row in found["rows"]] == ["hdf5-unchanged", "hdf5-unchanged-deflate"]
+
+
 def test_index(tmp_path):
     document, table = rows_of(tmp_path, "--index", "2000", "--repeat", "2")
     assert document["n_chunks"] == 2000
@@ -175,6 +200,7 @@ def test_index(tmp_path):
 @pytest.mark.parametrize("options, words", [
     (["--methods", "hdf5-independent-deflate"], "refuses independent"),
     (["--methods", "quick"], "is no method"),
+    (["--methods", "hdf5-unchanged-trz"], "hdf5-unchanged-trz: it needs libtailrace_hdf5.so"),
     (["--methods", "tailrace-sparkling-deflate"], "layout"),
     (["--chunk", "48x16x16"], "does not divide"),
     (["--bandwidth", "fast"], "--bandwidth"),
