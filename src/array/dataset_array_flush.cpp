@@ -396,6 +396,12 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
     return std::pair(a.dataset, a.epoch) < std::pair(b.dataset, b.epoch);
   });
+  // HDF5 writes what it has buffered of a dataset when its last id is closed: those that the
+  // program has open must be told.
+  std::set<std::uint64_t> open;
+  if (!parts.empty()) {
+    TAILRACE_TAKE(open, open_dataset_addresses(output_.file().hdf5_id()));
+  }
   for (std::size_t i = 0; i < parts.size();) {
     const std::size_t v = parts[i].dataset;
     TAILRACE_TAKE(const bool alive, is_alive(v));
@@ -411,8 +417,12 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
                                     : write_member(dataset, live_[part.staged_as].member.name,
                                                    part.slab, part.values);
     }
-    if (alive && written.ok()) written = flush_elements(dataset);
-    if (alive) close_hdf5_id(dataset);
+    const bool buffered = open.contains(live_[v].address);
+    if (alive && written.ok() && buffered) written = flush_elements(dataset);
+    if (alive) {
+      const Status closed = close_elements(dataset);
+      if (written.ok()) written = closed;
+    }
     TAILRACE_TRY(written.within(quoted(v)));
   }
   return Status();

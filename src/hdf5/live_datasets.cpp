@@ -142,14 +142,25 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id) {
   const Hdf5Id root(H5Gopen2(file_id, "/", H5P_DEFAULT));
   if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
   note_group(root.get(), seen, found);
+  if (found.failed) {
+    return hdf5_failure(Code::internal, "the datasets of the file cannot be listed");
+  }
+  TAILRACE_TAKE(std::set<std::uint64_t> open, open_dataset_addresses(file_id));
+  found.addresses.merge(open);
+  return std::move(found.addresses);
+}
+
+Result<std::set<std::uint64_t>> open_dataset_addresses(std::int64_t file_id) {
+  const Hdf5Scope scope;
+  std::set<std::uint64_t> addresses;
   const ssize_t n_open = H5Fget_obj_count(file_id, H5F_OBJ_DATASET);
   std::vector<hid_t> open(n_open > 0 ? static_cast<std::size_t>(n_open) : 0);
-  if (n_open < 0 || found.failed ||
+  if (n_open < 0 ||
       (n_open > 0 && H5Fget_obj_ids(file_id, H5F_OBJ_DATASET, open.size(), open.data()) < 0)) {
     return hdf5_failure(Code::internal, "the datasets of the file cannot be listed");
   }
-  for (const hid_t dataset : open) note_dataset(dataset, found.addresses);
-  return std::move(found.addresses);
+  for (const hid_t dataset : open) note_dataset(dataset, addresses);
+  return addresses;
 }
 
 Status write_elements(std::int64_t dataset_id, const Slab& slab,
@@ -188,6 +199,12 @@ Status write_member(std::int64_t dataset_id, const std::string& name, const Slab
 Status flush_elements(std::int64_t dataset_id) {
   const Hdf5Scope scope;
   if (H5Dflush(dataset_id) >= 0) return Status();
+  return hdf5_failure(Code::internal, "HDF5 cannot write what it has buffered");
+}
+
+Status close_elements(std::int64_t dataset_id) {
+  const Hdf5Scope scope;
+  if (H5Dclose(dataset_id) >= 0) return Status();
   return hdf5_failure(Code::internal, "HDF5 cannot write what it has buffered");
 }
 

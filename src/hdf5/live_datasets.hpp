@@ -36,6 +36,10 @@ Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
 /// Cost: one look at each object. @error internal
 Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id);
 
+/// Where the headers of the datasets lie that somebody has open. Cost: one look at each of these.
+/// @error internal
+Result<std::set<std::uint64_t>> open_dataset_addresses(std::int64_t file_id);
+
 /// Write elements as the dataset stores them, dense and row-major. @error internal
 Status write_elements(std::int64_t dataset_id, const Slab& slab, std::span<const std::byte> values);
 
@@ -45,8 +49,12 @@ Status write_member(std::int64_t dataset_id, const std::string& name, const Slab
                     std::span<const std::byte> values);
 
 /// Have HDF5 write what it has buffered of a dataset. It does so by itself for those alone that
-/// were opened by the very handle of the file that is flushed, and a program has one of its own.
+/// were opened by the very handle of the file that is flushed, and a program has one of its own;
+/// and when nobody has the dataset open any more. Cost: HDF5 looks at all metadata that it has
+/// cached.
 Status flush_elements(std::int64_t dataset_id);
+/// Close a dataset, which writes that if nobody else has it open. @error internal
+Status close_elements(std::int64_t dataset_id);
 
 /// Read elements of the dataset at `address` of a file that is open, as it stores them.
 /// @error internal, plugin_missing

@@ -214,6 +214,45 @@ static void no_filter(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* Small datasets, some of them open while they are flushed, by two ids or by the second alone. */
+static void killed_small(const char* path) {
+  enum { n_datasets = 48 };
+  const hsize_t n = 60;
+  const hsize_t chunk = 7;
+  hid_t file = create_file(path);
+  hid_t again = H5Freopen(file);
+  hid_t space = space_of(1, &n, NULL);
+  hid_t type = H5Tarray_create2(H5T_NATIVE_DOUBLE, 1, &chunk);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 1, &chunk));
+  DO(again);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < n_datasets; ++i) {
+      char name[32];
+      double values[60 * 7];
+      hid_t memory;
+      snprintf(name, sizeof(name), "small_%02d", i);
+      hid_t dataset = round == 0 ? create(file, name, type, space, i % 2 ? list : H5P_DEFAULT)
+                                 : H5Dopen2(file, name, H5P_DEFAULT);
+      DO(dataset);
+      const hsize_t first = first_row(n, rank);
+      const hsize_t count = first_row(n, rank + 1) - first;
+      hid_t rows = rows_of(dataset, first, count, &memory);
+      for (hsize_t k = 0; k < count * 7; ++k) {
+        values[k] = value_at(first * 7 + k) + 1000 * i + 100000 * round;
+      }
+      DO(H5Dwrite(dataset, type, memory, rows, H5P_DEFAULT, values));
+      DO(H5Sclose(rows));
+      DO(H5Sclose(memory));
+      if (i % 3 == 1) DO(H5Dopen2(again, name, H5P_DEFAULT));
+      if (i % 6 < 3) DO(H5Dclose(dataset));
+    }
+    if (round < 2) DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(9);
+}
+
 typedef struct {
   int first;
   double two[2];
@@ -322,10 +361,13 @@ static void by_turns(const char* path) {
 }
 
 int main(int argc, char** argv) {
-  static const Pattern patterns[] = {
-      {"of_rank_0", of_rank_0},       {"external", external},
-      {"killed_texts", killed_texts}, {"direct_chunks", direct_chunks},
-      {"no_filter", no_filter},       {"members", members},
-      {"by_turns", by_turns}};
+  static const Pattern patterns[] = {{"of_rank_0", of_rank_0},
+                                     {"external", external},
+                                     {"killed_texts", killed_texts},
+                                     {"killed_small", killed_small},
+                                     {"direct_chunks", direct_chunks},
+                                     {"no_filter", no_filter},
+                                     {"members", members},
+                                     {"by_turns", by_turns}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

@@ -677,6 +677,18 @@ def test_the_last_flush_of_texts_stands(ranks, front, tmp_path):
             assert list(file[name]) == [b"%11d of round 1" % i for i in range(40)]
 
 
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_last_flush_of_small_datasets_stands(ranks, front, tmp_path):
+    """Whoever has them open, HDF5 must write what it has buffered of them."""
+    patterns(["killed_small"], tmp_path, ranks, front=front, program="write_specials", code=None)
+    with h5py.File(tmp_path / "killed_small.h5") as file:
+        assert len(file) == 48
+        for i, dataset in enumerate(file.values()):
+            np.testing.assert_array_equal(dataset[()].ravel(),
+                                          row_values(0, 420) + 1000 * i + 100000)
+
+
 MANY_BOXES = """
 import sys, h5py, numpy as np
 from mpi4py import MPI
