@@ -345,6 +345,27 @@ static void members(const char* path) {
   DO(H5Fclose(file));
 }
 
+/* HDF5's metadata cache is larger than by itself, unless the program has said its size. */
+static void cache_sizes(const char* path) {
+  for (int own = 0; own < 2; ++own) {
+    hid_t list = mpio_list();
+    H5AC_cache_config_t config;
+    config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+    DO(H5Pget_mdc_config(list, &config));
+    CHECK(config.initial_size < (size_t)32 << 20);
+    if (own) config.initial_size = (size_t)3 << 20;
+    if (own) DO(H5Pset_mdc_config(list, &config));
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    DO(file);
+    DO(H5Fget_mdc_config(file, &config));
+    CHECK(config.initial_size == (size_t)(own ? 3 : 32) << 20);
+    CHECK(config.max_size == (size_t)(own ? 32 : 128) << 20);
+    DO(H5Dclose(write_values(file, "values", H5P_DEFAULT)));
+    DO(H5Fclose(file));
+    DO(H5Pclose(list));
+  }
+}
+
 /* A program that says itself, file by file, whether and how they are served. */
 static void by_turns(const char* path) {
   static const char* const settings[4] = {"off", "on", "off", "on"};
@@ -368,6 +389,7 @@ int main(int argc, char** argv) {
                                      {"direct_chunks", direct_chunks},
                                      {"no_filter", no_filter},
                                      {"members", members},
-                                     {"by_turns", by_turns}};
+                                     {"by_turns", by_turns},
+                                     {"cache_sizes", cache_sizes}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

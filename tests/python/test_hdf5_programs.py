@@ -370,6 +370,15 @@ def test_switched_off(front, tmp_path):
 
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2])
+def test_the_metadata_cache_is_larger_unless_the_program_says_its_size(ranks, front, tmp_path):
+    """The program itself asks HDF5."""
+    patterns(["cache_sizes"], tmp_path, ranks, front=front, program="write_specials")
+    with h5py.File(tmp_path / "cache_sizes.h5") as file:
+        np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5000))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_a_program_says_for_each_file_whether_it_is_served(ranks, front, tmp_path):
     """The first of the process is not."""
     said = patterns(["by_turns"], tmp_path, ranks, front=front, program="write_specials")
