@@ -58,9 +58,13 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
         std::uint64_t n_elements = 0;
         for (const ChunkShare& share : chunk.shares) n_elements += share.n_elements;
         if (hold_back && n_elements < n_elements_at_last(field, chunk.key.chunk_index)) return true;
-        chunk.owner = with_most(chunk.shares);
+        // A chunk between neighbours goes to the lower or the upper one in all of a variable, so
+        // that each has one of them; what everybody shares is dealt.
+        const std::uint64_t number = dealing.number_of(chunk.key);
+        const bool everybodys = static_cast<int>(chunk.shares.size()) == comm.n_ranks();
+        chunk.owner = with_about_most(chunk.shares, field.variable + (everybodys ? number : 0));
         const Places& known = places(field.variable);
-        const auto place = known.find(dealing.number_of(chunk.key));
+        const auto place = known.find(number);
         if (place != known.end()) chunk.place = place->second;
         return true;
       });

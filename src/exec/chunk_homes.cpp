@@ -166,6 +166,16 @@ int with_most(std::span<const ChunkShare> shares) {
   return most == shares.end() ? nobody : most->rank;
 }
 
+int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn) {
+  std::uint64_t most = 0;
+  for (const ChunkShare& share : shares) most = std::max(most, share.n_elements);
+  std::vector<int> ranks;
+  for (const ChunkShare& share : shares) {
+    if (share.n_elements >= most - most / 8) ranks.push_back(share.rank);
+  }
+  return ranks.empty() ? nobody : ranks[turn % ranks.size()];
+}
+
 Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,
                                            const HomePolicy& decide) {
   Result<std::vector<ChunkRecord>> heard = announced.exchange(comm);

@@ -138,6 +138,10 @@ using HomePolicy = std::function<bool(ChunkRecord& chunk)>;
 /// The rank with the most elements; of equals the lowest.
 int with_most(std::span<const ChunkShare> shares);
 
+/// One of those that have about as much as any, seven eighths at least, by `turn`: of many small
+/// chunks that all ranks share each rank is to encode some.
+int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn);
+
 /// Announce this rank's chunks, each with the share of this rank, decide as home of others', and
 /// hear what the homes of one's own have decided. `decide` is called once per chunk, ascending.
 /// Collective: two sparse exchanges. Cost: 40 bytes for a chunk and 24 back, its owner besides 24

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "array/array_patches.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -204,6 +205,53 @@ TEST(ChunkRecords, RandomDamageIsHarmless) {
 }
 
 // --- homes
+
+TEST(WithAboutMost, IsOneOfThoseThatHaveSevenEighthsOfTheMostInTurn) {
+  const std::vector<ChunkShare> shares = {{1, 6, {}}, {3, 8, {}}, {4, 7, {}}, {7, 8, {}}};
+  EXPECT_EQ(with_about_most(shares, 0), 3);
+  EXPECT_EQ(with_about_most(shares, 1), 4);
+  EXPECT_EQ(with_about_most(shares, 2), 7);
+  EXPECT_EQ(with_about_most(shares, 3), 3);
+  EXPECT_EQ(with_about_most({shares.data(), 1}, 5), 1);
+  EXPECT_EQ(with_about_most({}, 5), nobody);
+}
+
+/// Many small variables whose one chunk all ranks share alike: as many chunks for each rank; chunks
+/// between two neighbours: one for each of the lower ones, or of the upper ones.
+TEST(ChunkPlaces, DealWhatAllShareOn_2_3_4_Ranks) {
+  for (const int n_ranks : {2, 3, 4}) {
+    std::mutex mutex;
+    const auto n = static_cast<std::size_t>(n_ranks);
+    std::vector<std::size_t> n_shared(n, 0);
+    std::map<std::size_t, std::set<int>> between;
+    run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+      const auto rank = std::uint64_t(comm->rank());
+      const auto last = std::uint64_t(n_ranks) - 1;
+      std::vector<PatchedField> fields;
+      for (std::size_t v = 0; v < 12; ++v) {
+        fields.push_back({v, {{100}, {100}}, {{0, 100 / std::uint64_t(n_ranks)}}, {}});
+      }
+      for (std::size_t v = 12; v < 14 && n_ranks > 2; ++v) {
+        PatchedField& field = fields.emplace_back(PatchedField{v, {{10 * last}, {10}}, {}, {}});
+        if (rank > 0) field.claims.push_back({rank - 1, 5});
+        if (rank < last) field.claims.push_back({rank, 5});
+      }
+      ChunkPlaces places;
+      const Result<PatchOwnership> settled = places.settle(*comm, fields, false);
+      ASSERT_TRUE(settled.ok());
+      const std::scoped_lock lock(mutex);
+      for (const ChunkJob& job : settled->ownership.jobs) {
+        if (job.field < 12) {
+          ++n_shared[rank];
+        } else {
+          EXPECT_TRUE(between[job.field].insert(comm->rank()).second);
+        }
+      }
+    });
+    EXPECT_EQ(n_shared, std::vector<std::size_t>(n, 12 / n));
+    for (const auto& [field, owners] : between) EXPECT_EQ(int(owners.size()), n_ranks - 1) << field;
+  }
+}
 
 /// Invariant 1, with the most values as a policy.
 TEST(AskHomes, EveryRankHearsOfItsChunksOn_1_2_3_4_Ranks) {
