@@ -76,7 +76,8 @@ Guards (--guard sign+threshold=273.15+...), of codec trz:
 Keys of --field 'GLOB:key=value,...':
   codec=NAME, bound=MODE=VALUE or none, guard=GUARD+..., chunk=SIZE or SHAPE, verify=on|off|auto,
   layout=NAME, fill=NUMBER (kept exactly, and left out of the range), raw-fallback=on|off,
-  and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see train-book), ...
+  covered=keep|drop, and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see
+  train-book), ...
 
 GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
 'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
@@ -248,6 +249,9 @@ Command add_repack(CLI::App& app) {
       "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
   compression.engine("--guard", file, "guard", "GUARD+...",
                      "What values keep besides the bound, exactly (below). Default: none.");
+  compression.engine("--covered", file, "covered", "keep|drop",
+                     "Of plotfiles (AMReX, Chombo): drop values of cells that boxes of the next "
+                     "finer level cover; what makes chunks small stands there. Default keep.");
   compression.list(
       "-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
       "Settings for the fields that match, over all others (below). Repeatable; a later "

@@ -251,6 +251,11 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
     if (understood && boxes.ok()) {
       definition.boxes = std::move(*boxes);
       definition.of_level = names_level_data(call.name);
+      if (definition.boxes != nullptr) {
+        definition.find_cover = [&session, path = definition.path, boxes = definition.boxes] {
+          return find_cover(session, path, boxes);
+        };
+      }
       plan = session.array->plan_new(definition);
       if (plan.ok()) {
         Result<Hdf5Id> made = creation_list_of(session, call, *plan);

@@ -1,7 +1,9 @@
-// What lies in a level's dataset that a program creates (describe/plotfile.hpp).
+// What lies in a level's dataset that a program creates, and what the next finer level covers of it
+// (describe/plotfile.hpp).
 //
 // The boxes are values that rank 0 alone has written, as a rule just before the dataset is created,
-// so rank 0 says what it finds.
+// so rank 0 says what it finds. Those of the finer level come later: they are looked for when the
+// values of this one are flushed.
 
 #include <algorithm>
 #include <cstring>
@@ -76,6 +78,16 @@ BoxSeries find_boxes(Session& session, const CreateCall& call) {
 
 bool names_level_data(const char* path) {
   return path != nullptr && !level_data_name(path).empty();
+}
+
+LevelCover find_cover(Session& session, const std::string& path,
+                      const std::shared_ptr<const BoxSeries>& boxes) {
+  const Hdf5Scope scope;
+  return find_level_cover(
+      session.file(), path, boxes,
+      [&](const std::string& list, std::int64_t memory_type, std::size_t n_numbers) {
+        return elements_of(session, session.file(), list, memory_type, n_numbers);
+      });
 }
 
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call) {

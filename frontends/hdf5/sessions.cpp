@@ -60,10 +60,12 @@ void report(const Session& session, std::uint64_t root_bytes) {
   if (!reasons.empty()) {
     line += "; by rank 0 with HDF5 " + bytes_text(root_bytes) + " of datasets " + reasons;
   }
-  for (const auto& [what, paths] : session.remarks) {
-    line += "; " + std::to_string(paths.size()) + " " + what + ": " + paths.front() +
+  const auto add = [&](const std::string& what, const auto& paths) {
+    line += "; " + std::to_string(paths.size()) + " " + what + ": " + *paths.begin() +
             (paths.size() > 1 ? ", ..." : "");
-  }
+  };
+  for (const auto& [what, paths] : session.remarks) add(what, paths);
+  for (const auto& [what, paths] : session.array->outcomes()) add(what, paths);
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 

@@ -222,6 +222,10 @@ bool names_level_data(const char* path);
 /// finds it; null: another dataset, or what is there does not fit together. Collective for datasets
 /// that are named as a level's, which H5Dcreate is in any case: one broadcast. Errors are alike.
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call);
+/// What the next finer level covers of one, as this rank finds it now. Not collective.
+/// @param path  absolute, of the level's dataset
+LevelCover find_cover(Session& session, const std::string& path,
+                      const std::shared_ptr<const BoxSeries>& boxes);
 
 /// An object's path, as far as it has one.
 std::string path_of_object(hid_t object);

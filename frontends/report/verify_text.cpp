@@ -159,6 +159,15 @@ std::string verify_text(const VerifyReport& report) {
                    2) +
            "\n";
   }
+  for (const VerifiedField& field : report.fields) {
+    if (field.finding.n_covered == 0) continue;
+    out += wrapped(fmt::format("{}: {} under boxes of the next finer level were not kept, nor "
+                               "compared",
+                               shown_path(field.task.path, group),
+                               counted(field.finding.n_covered, "value")),
+                   2) +
+           "\n";
+  }
   for (const std::string& doubt : report.doubts) out += wrapped(doubt, 2) + "\n";
   const std::uint64_t n_failed = report.n_failed();
   if (n_failed > 0) {

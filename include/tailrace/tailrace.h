@@ -189,6 +189,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   fill=X          The dataset's fill value. It is kept exactly and left out of the value range.
  *   holes=on        Elements that no rank puts get the fill value. Default: off, an error.
  *   over-time=on    One entry more of an unlimited first dimension in every step. Default: off.
+ *   covered=drop    An error here: it is for plotfiles (repack, HDF5 programs). Default: keep.
  *   level=5, ...    Any other key goes to the codec, which refuses what it does not know.
  *
  * Of a file

@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "array/box_index.hpp"
 #include "array/element_runs.hpp"
+#include "core/box_index.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
 

@@ -190,6 +190,11 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
                   "variable \"" + path + "\" holds text, which can only be kept exactly");
   }
   TAILRACE_TRY(adapt_to_parts(path, made));
+  if (made.drop_covered) {
+    return Status(Code::unsupported, "variable \"" + path +
+                                         "\": covered=drop is for levels of plotfiles, of HDF5 "
+                                         "programs and repack");
+  }
   // Where nothing is lost, integers have no use for it.
   if (is_float(it.type) || !made.bound.lossless()) made.fill_value = kept_value(it);
   return made;

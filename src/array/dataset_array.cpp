@@ -49,6 +49,12 @@ std::uint64_t most_memory_bytes(const FieldState& field) {
   return encode_memory_bytes(plan) + patched + n_elements(plan.grid.chunk_shape) / 8 + 8;
 }
 
+/// What it takes to encode one in several ways (ChunkEdit).
+std::uint64_t trial_memory_bytes(const FieldState& field) {
+  const std::uint64_t raw = field.chunk_bytes();
+  return most_memory_bytes(field) + 2 * raw + field.resolved.codec->encoded_bytes_max(raw);
+}
+
 /// The type by which codecs handle elements that are no numbers of this machine's.
 DType dtype_of_bytes(std::size_t element_bytes) {
   switch (element_bytes) {
@@ -323,6 +329,7 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
   FieldDefinition checked = field;
   checked.path = "/checked";  // HDF5 has taken the name, whatever it is
   checked.options.chunk_shape.reset();
+  checked.options.drop_covered = false;  // What is no level has nothing to drop.
   TAILRACE_TRY(check_definition(checked).within("dataset \"" + definition.path + "\""));
   return field;
 }
@@ -390,16 +397,22 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   TAILRACE_TAKE(plan.field->definition, define_new(definition, plan));
   const FieldOptions& options = plan.field->definition.options;
   plan.in_chunks = true;
+  plan.drops_covered = options.drop_covered && definition.of_level && definition.number &&
+                       is_floating(*definition.number);
   if (definition.own_filters && !options.codec_given && options.bound.lossless()) {
     plan.keep_filters = true;
     return plan;
   }
   TAILRACE_TRY(resolve_new(*plan.field, definition, plan));
-  if (own_chunks &&
-      most_memory_bytes(*plan.field) > options_.file.memory_bytes - memory_.cap_bytes()) {
+  const std::uint64_t room = options_.file.memory_bytes - memory_.cap_bytes();
+  if (own_chunks && most_memory_bytes(*plan.field) > room) {
     plan = Plan();
     plan.why = "chunks that memory= has no room to encode";
     return plan;
+  }
+  if (plan.drops_covered && trial_memory_bytes(*plan.field) > room) {
+    plan.drops_covered = false;
+    plan.remark = "with all covered cells kept, as memory= has no room to try";
   }
   plan.form.kind = StoredForm::Kind::chunked;
   plan.form.chunk_shape = plan.field->resolved.chunk_shape;
@@ -411,6 +424,11 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
                               std::uint64_t address) {
   const std::size_t added = add_existing(definition.path, address, Origin::created);
   component_globs_.insert(plan.component_globs.begin(), plan.component_globs.end());
+  if (plan.drops_covered) {
+    live_[added].cover = std::make_unique<Cover>();
+    live_[added].cover->boxes = definition.boxes;
+    live_[added].cover->find = definition.find_cover;
+  }
   if (plan.keep_filters) return added;  // Its header says how.
   variables_[added] = ArrayVariable(memory_, definition.element_bytes);
   ArrayVariable& variable = variables_[added];

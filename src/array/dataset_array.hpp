@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include "array/array_engine.hpp"
+#include "core/covered_cells.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/private_storage.hpp"
@@ -63,6 +65,8 @@ class DatasetArray final : private ArrayEngine {
     /// A plotfile's: what lies in it, all of its elements; null: not known.
     std::shared_ptr<const BoxSeries> boxes;
     bool of_level = false;  ///< Named as a plotfile's: components may have bounds of their own.
+    /// Of a level: what the next finer one covers. Asked of rank 0 at the begin of flushes.
+    std::function<LevelCover()> find_cover;
   };
   /// How it will be stored.
   struct Plan {
@@ -74,7 +78,8 @@ class DatasetArray final : private ArrayEngine {
     std::shared_ptr<const BoxSeries> boxes;  ///< By which chunks are cut; null: by none.
     /// As asked, for each component; empty: the dataset has one.
     std::vector<ErrorBound> component_bounds;
-    std::string remark;  ///< What could not be done as asked; for the report.
+    bool drops_covered = false;  ///< Values of covered cells need not be kept.
+    std::string remark;          ///< What could not be done as asked; for the report.
     /// Globs over components that a component is called as, or may be.
     std::vector<std::string> component_globs;
   };
@@ -94,6 +99,8 @@ class DatasetArray final : private ArrayEngine {
   const ArrayFileReport& report() const { return report_; }
   std::string remark() const { return output_.remark(); }
   std::string closing_remark() const { return closing_remark_; }  ///< As ArrayFile's.
+  /// What has become of datasets, and which they are; for the report.
+  const std::map<std::string, std::set<std::string>>& outcomes() const { return outcomes_; }
   /// Of this rank; HDF5's id of it, through which nothing of the program's is open.
   Hdf5File& metadata();
 
@@ -211,6 +218,13 @@ class DatasetArray final : private ArrayEngine {
     std::vector<ErrorBound> component_bounds;  ///< As asked; empty: the dataset has one.
     std::vector<double> absolute_bounds;       ///< What they come to; 0: exact.
   };
+  /// Of a plotfile: cells whose values need not be kept.
+  struct Cover {
+    std::shared_ptr<const BoxSeries> boxes;  ///< Null: not known, and so neither is what is here.
+    std::function<LevelCover()> find;
+    bool known = false;
+    std::shared_ptr<const CoveredCells> cells;  ///< Null: none, or not known.
+  };
   struct Live {
     std::uint64_t address = 0;       ///< In this rank's file.
     std::uint64_t file_address = 0;  ///< In rank 0's, once committed; 0: it is not there.
@@ -227,6 +241,7 @@ class DatasetArray final : private ArrayEngine {
     Member member;
     std::vector<std::size_t> members;  ///< Of a compound: their numbers.
     std::unique_ptr<Level> level;      ///< Of a plotfile; null: its chunks follow no boxes.
+    std::unique_ptr<Cover> cover;      ///< Null: all values are kept.
     Shape shape;
     Shape file_shape;             ///< At the last flush.
     std::optional<Shape> cut_to;  ///< Chunks that are not wholly within are not what they were.
@@ -270,6 +285,8 @@ class DatasetArray final : private ArrayEngine {
   bool meet(std::span<std::uint64_t> more);
   std::vector<bool> agree_on_staged();
   Status adopt_staged(std::vector<bool>& staged);
+  Status learn_covers(const std::vector<bool>& staged);
+  Status hear_cover(std::size_t dataset);
   Status flush_these(std::vector<bool> staged, bool hold_back, bool closing,
                      FlushMode mode = FlushMode::at_once);
   Status settle_to_read(std::size_t dataset);
@@ -315,6 +332,7 @@ class DatasetArray final : private ArrayEngine {
   std::unique_ptr<Hdf5File> private_file_;
   std::vector<Live> live_;                 ///< Parallel to variables_.
   std::set<std::string> component_globs_;  ///< Those of all datasets created.
+  std::map<std::string, std::set<std::string>> outcomes_;
   std::map<std::uint64_t, std::size_t> by_address_;
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
   std::uint64_t call_epoch_ = 0;

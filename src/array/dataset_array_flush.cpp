@@ -9,6 +9,7 @@
 #include "codec/verify.hpp"
 #include "core/byte_stream.hpp"
 #include "field/box_codec.hpp"
+#include "field/covered_values.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "output/publish_fields.hpp"
 
@@ -110,9 +111,77 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
   return Status();
 }
 
+/// Which cells of a level need not keep their values, as rank 0 finds it. Errors are agreed.
+/// Collective: a broadcast.
+Status DatasetArray::hear_cover(std::size_t v) {
+  Cover& cover = *live_[v].cover;
+  const Result<Bytes> heard = hear_rank_0(*comm_, [&](ByteWriter& words) {
+    LevelCover found;
+    const Status looked = local_part([&] {
+      found = cover.find();
+      return Status();
+    });
+    // Without memory for it all values are kept.
+    if (!looked.ok()) found = {nullptr, looked.message()};
+    words.add_text(found.unknown);
+    if (found.cells == nullptr) return Status();
+    for (const CoveredPart& part : found.cells->parts()) {
+      words.add(part.box);
+      words.add(part.cells);
+    }
+    return Status();
+  });
+  TAILRACE_TRY(heard.status());
+  return comm_->agree(local_part([&] {
+    ByteReader reader(*heard);
+    const std::string unknown = reader.take_text();
+    cover.known = unknown.empty();
+    if (!cover.known) {
+      outcomes_["with all covered cells kept at a flush, as " + unknown].insert(
+          variables_[v].definition.path);
+      return Status();
+    }
+    std::vector<CoveredPart> parts;
+    while (!reader.at_end()) {
+      CoveredPart& part = parts.emplace_back();
+      part.box = reader.take<std::uint64_t>();
+      part.cells.start = reader.take_shape();
+      part.cells.count = reader.take_shape();
+    }
+    if (parts.empty()) return Status();
+    auto cells = std::make_shared<const CoveredCells>(cover.boxes, std::move(parts));
+    ArrayVariable& variable = variables_[v];
+    const Level* const level = live_[v].level.get();
+    variable.resolved.edit = edit_covered(cells, level != nullptr ? level->boxes.get() : nullptr,
+                                          variable.definition, variable.resolved);
+    if (variable.resolved.edit == nullptr) return Status();
+    cover.cells = std::move(cells);
+    outcomes_["without values of covered cells"].insert(variable.definition.path);
+    return Status();
+  }));
+}
+
+/// Of the levels that are about to be written. The finer level's boxes may come later than this
+/// one's values; what is written before stays.
+Status DatasetArray::learn_covers(const std::vector<bool>& staged) {
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    Cover* const cover = live_[v].cover.get();
+    if (!staged[v] || cover == nullptr || cover->known) continue;
+    if (variables_[v].storage != ArrayStorage::chunked) continue;
+    if (cover->boxes != nullptr) {
+      TAILRACE_TRY(hear_cover(v));
+    } else {
+      outcomes_["with all covered cells kept, as boxes do not fit the data"].insert(
+          variables_[v].definition.path);
+    }
+  }
+  return Status();
+}
+
 Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing,
                                  FlushMode mode) {
   TAILRACE_TRY(adopt_staged(staged));
+  TAILRACE_TRY(learn_covers(staged));
   model_changed_ = true;  // Nobody tells what the program has changed.
   return flush_variables(staged, hold_back, closing, mode);
 }
@@ -434,14 +503,18 @@ Status DatasetArray::describe_at_root() {
   if (options_.file.notes == Notes::off) return Status();
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const ArrayVariable& variable = variables_[v];
-    const bool ours = variable.storage == ArrayStorage::chunked && live_[v].created;
-    if (!ours || !variable.resolved.codec->lossy() || live_[v].described) continue;
+    const bool chunked = variable.storage == ArrayStorage::chunked;
+    const bool lossy = chunked && live_[v].created && variable.resolved.codec->lossy();
+    const Cover* const cover = live_[v].cover.get();
+    const bool drops = cover != nullptr && cover->cells != nullptr;
+    if ((!lossy && !drops) || live_[v].described) continue;
     TAILRACE_TAKE(const bool alive, is_alive(v));
     if (!alive) continue;
-    std::vector<NamedAttribute> attributes =
-        provenance(variable.definition, variable.resolved, variable.max_error);
+    std::vector<NamedAttribute> attributes;
+    if (lossy) attributes = provenance(variable.definition, variable.resolved, variable.max_error);
+    if (drops) attributes.push_back(covered_attribute(*cover->cells));
     const Level* const level = live_[v].level.get();
-    if (level != nullptr && !level->absolute_bounds.empty()) {
+    if (lossy && level != nullptr && !level->absolute_bounds.empty()) {
       describe_components(*level->boxes, level->absolute_bounds, attributes);
     }
     TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)

@@ -98,6 +98,7 @@ constexpr std::array<Word<Notes>, 3> notes_words = {
     {{"off", Notes::off}, {"one", Notes::one}, {"all", Notes::all}}};
 constexpr std::array<Word<bool>, 2> writers_words = {{{"each", false}, {"node", true}}};
 constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
+constexpr std::array<Word<bool>, 2> covered_words = {{{"keep", false}, {"drop", true}}};
 constexpr std::array<Word<Objective>, 3> objective_words = {
     {{"speed", Objective::speed}, {"size", Objective::size}, {"balanced", Objective::balanced}}};
 
@@ -363,7 +364,7 @@ constexpr std::array<File, 24> file_table = {{
                                            "Searched for filter plug-ins before HDF5_PLUGIN_PATH."),
 }};
 
-constexpr std::array<Field, 13> field_table = {{
+constexpr std::array<Field, 14> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
      "follow as key=value.",
@@ -400,6 +401,11 @@ constexpr std::array<Field, 13> field_table = {{
     switch_option<&FieldOptions::over_time>(
         "over-time", by_steps_and_arrays,
         "One entry more of an unlimited first dimension in every step."),
+    {"covered", "keep, drop",
+     "Values of a plotfile's level in cells that boxes of the next finer level cover: drop, they "
+     "need not be kept. HDF5 programs and repack.",
+     alike, by_steps_and_arrays, assign_word<&FieldOptions::drop_covered, covered_words>,
+     word_text<&FieldOptions::drop_covered, covered_words>},
     {"expected-error", "FRACTION", "Layout hybrid: by which fraction the ratio may be off.", alike,
      by_steps_and_arrays, assign_expected_error, value_text<&FieldOptions::expected_error>},
 }};

@@ -98,6 +98,8 @@ struct FieldOptions {
       true;                  ///< A chunk that its codec cannot keep within bounds: raw, or error.
   bool allow_holes = false;  ///< Elements that no rank puts get the fill value.
   std::optional<double> fill_value;  ///< Kept exactly, and left out of the value range.
+  /// covered=drop: of a plotfile's level, cells under finer boxes need not keep their values.
+  bool drop_covered = false;
   bool over_time = false;    ///< A leading unlimited dimension; each end_step adds one entry.
   bool codec_given = false;  ///< False: "auto" takes over when a bound is given.
   bool codec_given_for_field = false;  ///< False: integers are spared a lossy default codec.

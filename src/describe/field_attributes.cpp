@@ -158,6 +158,9 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
     if (!all[f].by_tailrace) all[f] = told_by_file(dataset.get(), note);
+    const auto covered = numbers_attribute<std::uint64_t>(dataset.get(), "tailrace_covered_cells",
+                                                          H5T_NATIVE_UINT64, 2);
+    if (covered.size() == 2) all[f].covered = {covered[0], covered[1]};
   }
   return all;
 }

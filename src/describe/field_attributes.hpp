@@ -38,6 +38,13 @@ struct FieldAttributes {
   /// Where each box begins, and the last one's end; empty: not to be found. A box has all
   /// components, one behind the other.
   std::vector<std::int64_t> box_offsets;
+  /// Of a plotfile's level: that covered cells have not kept their values, how many of a component
+  /// these are, and the checksum of where (CoveredCells).
+  struct Covered {
+    std::uint64_t n_cells = 0;
+    std::uint64_t checksum = 0;
+  };
+  std::optional<Covered> covered;
 
   /// What max_error is held to: in its unit, 0 if the field is kept exactly.
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }

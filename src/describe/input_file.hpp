@@ -20,6 +20,7 @@
 
 #include "core/box.hpp"
 #include "core/codec.hpp"
+#include "core/covered_cells.hpp"
 #include "core/dtype.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -66,6 +67,14 @@ class InputFile {
   virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) {
     static_cast<void>(field_index);
     return std::shared_ptr<const BoxSeries>();
+  }
+  /// Which cells of such a field boxes of the next finer level cover. Cost: reads both lists.
+  /// @param boxes  as of boxes_of()
+  virtual Result<LevelCover> cover_of(std::size_t field_index,
+                                      const std::shared_ptr<const BoxSeries>& boxes) {
+    static_cast<void>(field_index);
+    static_cast<void>(boxes);
+    return LevelCover();
   }
   /// The text attribute of an object; empty: there is none, or of another type.
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) {

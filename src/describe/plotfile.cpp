@@ -3,6 +3,8 @@
 #include "describe/plotfile.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <utility>
 
 #include "hdf5/hdf5_handle.hpp"
 
@@ -25,6 +27,44 @@ std::optional<std::int64_t> whole_attribute(hid_t object, const char* name) {
     return std::nullopt;
   }
   return value;
+}
+
+/// Cells of the next finer level along an edge of this one's, i first; empty: the level's group
+/// does not say. One number is for all axes.
+std::vector<std::int64_t> ref_ratio(hid_t file, const std::string& group, std::size_t n_axes) {
+  constexpr std::int64_t kMost = 1U << 16;
+  const Hdf5Id level(H5Gopen2(file, group.c_str(), H5P_DEFAULT));
+  if (!level.valid() || H5Aexists(level.get(), "ref_ratio") <= 0) return {};
+  const Hdf5Id attribute(H5Aopen(level.get(), "ref_ratio", H5P_DEFAULT));
+  const Hdf5Id space(attribute.valid() ? H5Aget_space(attribute.get()) : -1);
+  const Hdf5Id type(attribute.valid() ? H5Aget_type(attribute.get()) : -1);
+  const hssize_t n = space.valid() ? H5Sget_simple_extent_npoints(space.get()) : 0;
+  if (n != 1 && n != static_cast<hssize_t>(n_axes)) return {};
+  std::vector<std::int64_t> ratio(static_cast<std::size_t>(n));
+  if (H5Tget_class(type.get()) != H5T_INTEGER ||
+      H5Aread(attribute.get(), H5T_NATIVE_INT64, ratio.data()) < 0) {
+    return {};
+  }
+  const auto fits = [](std::int64_t each) { return each >= 1 && each <= kMost; };
+  if (!std::ranges::all_of(ratio, fits)) return {};
+  ratio.resize(n_axes, ratio.front());
+  return ratio;
+}
+
+/// N of a group "/level_N"; nothing: it has another name.
+std::optional<std::int64_t> level_number(std::string_view group) {
+  constexpr std::string_view kPrefix = "level_";
+  group.remove_prefix(group.find_last_of('/') + 1);
+  if (!group.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = group.substr(kPrefix.size());
+  std::int64_t number = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, number);
+  constexpr std::int64_t kMost = 1000;
+  if (read.ec != std::errc() || read.ptr != end || number < 0 || number > kMost) {
+    return std::nullopt;
+  }
+  return number;
 }
 
 /// A text of fixed length that an object has as attribute; empty: it has none.
@@ -79,6 +119,39 @@ Shape cells_of(const std::int64_t* corners, std::size_t n_dimensions) {
     cells[n_dimensions - 1 - d] = static_cast<std::uint64_t>(high - low + 1);
   }
   return cells;
+}
+
+/// A level's list of boxes; nothing: it has none, or none that is understood.
+std::optional<LevelCorners> corners_in(hid_t file, const std::string& group,
+                                       const WholeNumbers& numbers_of) {
+  Hdf5Id type;
+  LevelCorners corners;
+  const std::string list = group + "/boxes";
+  corners.n_dimensions = corners_of(file, list, type);
+  if (corners.n_dimensions == 0) return std::nullopt;
+  auto numbers = numbers_of(list, type.get(), 2 * corners.n_dimensions);
+  if (!numbers) return std::nullopt;
+  corners.numbers = std::move(*numbers);
+  for (std::size_t b = 0; b < corners.n_boxes(); ++b) {
+    const std::int64_t* const first = &corners.numbers[b * 2 * corners.n_dimensions];
+    if (cells_of(first, corners.n_dimensions).empty()) return std::nullopt;
+  }
+  return corners;
+}
+
+/// Whether these are the boxes that lie in the dataset.
+bool are_boxes_of(const LevelCorners& corners, const BoxSeries& boxes) {
+  std::uint64_t b = 0;
+  for (const BoxSeries::Run& run : boxes.runs) {
+    if (run.n_boxes > corners.n_boxes() - b || run.cells.size() != corners.n_dimensions) {
+      return false;
+    }
+    for (const std::uint64_t end = b + run.n_boxes; b < end; ++b) {
+      const std::int64_t* const first = &corners.numbers[b * 2 * corners.n_dimensions];
+      if (cells_of(first, corners.n_dimensions) != run.cells) return false;
+    }
+  }
+  return b == corners.n_boxes();
 }
 
 /// All elements of a dataset of one dimension, as HDF5 reads them.
@@ -158,6 +231,46 @@ BoxSeries find_level_boxes(std::int64_t file, std::int64_t location, const std::
 BoxSeries read_level_boxes(std::int64_t file, const std::string& path, std::uint64_t length) {
   return find_level_boxes(
       file, file, path, length,
+      [&](const std::string& list, std::int64_t memory_type, std::size_t n_numbers) {
+        return read_numbers(file, list, memory_type, n_numbers);
+      });
+}
+
+LevelCover find_level_cover(std::int64_t file, const std::string& path,
+                            std::shared_ptr<const BoxSeries> boxes,
+                            const WholeNumbers& numbers_of) {
+  LevelCover cover;
+  const auto unknown = [&](std::string why) {
+    cover.unknown = std::move(why);
+    return cover;
+  };
+  const std::string group = path.substr(0, path.find_last_of('/'));
+  const std::optional<std::int64_t> level = level_number(group);
+  if (!level) return unknown("the level's group is not named level_N");
+  const std::optional<std::int64_t> n_levels = whole_attribute(file, "num_levels");
+  if (!n_levels) return unknown("the file does not say num_levels");
+  if (*level + 1 >= *n_levels) return cover;  // Nothing is finer.
+  const std::string finer_name = "level_" + std::to_string(*level + 1);
+  const std::string finer_group = group.substr(0, group.find_last_of('/') + 1) + finer_name;
+  const bool there = H5Lexists(file, finer_group.c_str(), H5P_DEFAULT) > 0;
+  const auto finer = there ? corners_in(file, finer_group, numbers_of) : std::nullopt;
+  if (!finer) return unknown("the boxes of the next finer level were not there");
+  const std::optional<LevelCorners> own = corners_in(file, group, numbers_of);
+  if (!own || !are_boxes_of(*own, *boxes) || own->n_dimensions != finer->n_dimensions) {
+    return unknown("the level's boxes do not fit");
+  }
+  const std::vector<std::int64_t> ratio = ref_ratio(file, group, own->n_dimensions);
+  if (ratio.empty()) return unknown("the level has no ref_ratio that is understood");
+  std::vector<CoveredPart> parts = covered_parts(*own, *finer, ratio);
+  if (parts.empty()) return cover;
+  cover.cells = std::make_shared<const CoveredCells>(std::move(boxes), std::move(parts));
+  return cover;
+}
+
+LevelCover read_level_cover(std::int64_t file, const std::string& path,
+                            std::shared_ptr<const BoxSeries> boxes) {
+  return find_level_cover(
+      file, path, std::move(boxes),
       [&](const std::string& list, std::int64_t memory_type, std::size_t n_numbers) {
         return read_numbers(file, list, memory_type, n_numbers);
       });

@@ -10,12 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/box_series.hpp"
+#include "core/covered_cells.hpp"
 
 namespace tailrace {
 
@@ -38,5 +40,14 @@ BoxSeries find_level_boxes(std::int64_t file, std::int64_t location, const std::
                            std::uint64_t length, const WholeNumbers& numbers_of);
 /// The same of a file whose values HDF5 reads.
 BoxSeries read_level_boxes(std::int64_t file, const std::string& path, std::uint64_t length);
+
+/// Which of a level's cells boxes of the next finer one cover, by that one's `boxes` and the
+/// level's `ref_ratio`. Groups are named level_N, and the root's `num_levels` says which is the
+/// finest. Call with HDF5 locked.
+/// @param path  absolute, of the level's dataset.  @param boxes  what lies in it.
+LevelCover find_level_cover(std::int64_t file, const std::string& path,
+                            std::shared_ptr<const BoxSeries> boxes, const WholeNumbers& numbers_of);
+LevelCover read_level_cover(std::int64_t file, const std::string& path,
+                            std::shared_ptr<const BoxSeries> boxes);
 
 }  // namespace tailrace

@@ -171,6 +171,18 @@ class FileOverHdf5 final : public StoredFile {
     return found;
   }
 
+  Result<LevelCover> cover_of(const StoredDataset& dataset,
+                              const std::shared_ptr<const BoxSeries>& boxes) override {
+    LevelCover cover;
+    const Hdf5Scope scope;
+    if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
+    TAILRACE_TRY(local_part([&] {
+      cover = read_level_cover(plain_file_.get(), dataset.path, boxes);
+      return Status();
+    }));
+    return cover;
+  }
+
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     const Hdf5Scope scope;
     const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/comm.hpp"
+#include "core/covered_cells.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
 #include "describe/input_bytes.hpp"
@@ -90,6 +91,9 @@ class StoredFile {
 
   /// As InputFile::boxes_of().
   virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(const StoredDataset& dataset) = 0;
+  /// As InputFile::cover_of().
+  virtual Result<LevelCover> cover_of(const StoredDataset& dataset,
+                                      const std::shared_ptr<const BoxSeries>& boxes) = 0;
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
   virtual std::optional<NamedNumber> number_attribute(const std::string& object_path,
                                                       std::span<const char* const> names) = 0;

@@ -142,7 +142,7 @@ void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
 }
 
 std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job) {
-  if (!plan.codec->filters().empty() || plan.verify) return {};
+  if (!plan.codec->filters().empty() || plan.verify || plan.edit != nullptr) return {};
   if (!job.remote.empty() || job.local.size() != 1) return {};
   const Box& part = job.local.front().box;
   const PutRecord& put = plan.puts[job.local.front().put_index];
@@ -216,8 +216,13 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
   const std::uint64_t most = plan.codec->encoded_bytes_max(raw);
   const std::uint64_t working = plan.codec->working_bytes(raw);
   // Verifying keeps the values besides the codec's own copy, and decodes a copy of the output.
-  if (plan.verify) return 2 * raw + 2 * most + working + patched;
-  return (may_refuse(plan) ? 2 * raw : raw) + most + working + patched;
+  const std::uint64_t encoding = plan.verify        ? 2 * raw + 2 * most + working
+                                 : may_refuse(plan) ? 2 * raw + most + working
+                                                    : raw + most + working;
+  if (plan.edit == nullptr) return encoding + patched;
+  // The values stay beside those that are tried, and what has come out smallest so far; an edit is
+  // over before the codec begins.
+  return raw + most + std::max(encoding, raw + plan.edit->working_bytes(raw)) + patched;
 }
 
 // --- The loop of the encoding threads.
@@ -226,6 +231,45 @@ namespace {
 
 constexpr std::uint64_t kHeldBackMost = 16U << 20;  // about 2 ms of copying
 constexpr auto kMemoryNap = std::chrono::microseconds(200);
+
+/// Encode a chunk whose values are complete in each of the ways that its plan knows, and keep the
+/// smallest. The chunk's own values lie in front of its pad: only fields of one dimension are
+/// edited.
+Result<ChunkOutcome> pad_and_encode(const FieldPlan& plan, const ChunkJob& job, bool pads,
+                                    Buffer& values) {
+  const auto finish = [&](Buffer& complete) {
+    if (pads) pad_edges(plan, job, complete);
+    return encode_chunk(plan, job.chunk_index, complete);
+  };
+  const std::uint64_t n_values = plan.grid.clipped_box(job.chunk_index).n_elements();
+  ChunkEdit::Ways ways;
+  if (plan.edit != nullptr) {
+    const bool lossy = plan.codec->of_chunk(job.chunk_index).lossy();
+    ways = plan.edit->ways(job.chunk_index, n_values, lossy);
+  }
+  if (ways.n == 0) return finish(values);
+  std::optional<ChunkOutcome> best;
+  const std::size_t n_tries = ways.n + (ways.unchanged ? 1 : 0);
+  for (std::size_t way = 0; way < n_tries; ++way) {
+    Buffer copy;
+    if (way + 1 < n_tries) {
+      copy = Buffer::copy_of(values.bytes());
+      if (!copy.allocated()) {
+        return at_chunk(plan, job.chunk_index, Status(Code::out_of_memory, "no memory for a copy"));
+      }
+    }
+    Buffer& tried = way + 1 < n_tries ? copy : values;
+    if (way < ways.n) {
+      plan.edit->apply(job.chunk_index, way, tried.bytes().first(n_values * plan.element_bytes()));
+    }
+    Result<ChunkOutcome> outcome = finish(tried);
+    if (!outcome.ok()) return outcome;
+    const bool smaller =
+        !best || outcome->encoded.buffer.n_bytes() < best->encoded.buffer.n_bytes();
+    if (smaller) best = std::move(*outcome);
+  }
+  return std::move(*best);
+}
 
 /// Gather this rank's values into the chunk's buffer, pad the edges, encode.
 Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk,
@@ -244,13 +288,14 @@ Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk
     const std::uint64_t chunk_index = chunk.job->chunk_index;
     const auto completed = plan.patches->complete(chunk_index, chunk.values);
     if (!completed.ok()) return completed.status();
-    if (completed->fresh) pad_edges(plan, *chunk.job, chunk.values);
-    if (completed->store_raw) return store_raw(plan, std::move(chunk.values));
-    return encode_chunk(plan, chunk_index, chunk.values);
+    if (completed->store_raw) {
+      if (completed->fresh) pad_edges(plan, *chunk.job, chunk.values);
+      return store_raw(plan, std::move(chunk.values));
+    }
+    return pad_and_encode(plan, *chunk.job, completed->fresh, chunk.values);
   }
   if (!chunk.gathered) gather_local_parts(plan, *chunk.job, chunk.values);
-  pad_edges(plan, *chunk.job, chunk.values);
-  return encode_chunk(plan, chunk.job->chunk_index, chunk.values);
+  return pad_and_encode(plan, *chunk.job, true, chunk.values);
 }
 
 }  // namespace

@@ -82,6 +82,25 @@ class ChunkPatches {
   virtual std::uint64_t extra_bytes() const = 0;
 };
 
+// --- ChunkEdit: values that need not be kept become others where that makes their chunk smaller.
+
+class ChunkEdit {
+ public:
+  virtual ~ChunkEdit() = default;
+  /// Ways to change a chunk, of which the one is taken that comes out smallest.
+  struct Ways {
+    std::size_t n = 0;
+    bool unchanged = true;  ///< To leave it as it is is one more.
+  };
+  /// @param n_values  of the chunk, without what pads it.  @param lossy  as its codec is.
+  virtual Ways ways(std::uint64_t chunk_index, std::uint64_t n_values, bool lossy) const = 0;
+  /// Change it in one of these ways. Thread-safe.
+  virtual void apply(std::uint64_t chunk_index, std::size_t way,
+                     std::span<std::byte> values) const = 0;
+  /// The most memory that this takes for a chunk of `n_bytes`.
+  virtual std::uint64_t working_bytes(std::uint64_t n_bytes) const = 0;
+};
+
 // --- FieldPlan: all that the lanes must know of one field in one step. The same on every rank but
 // for the puts, and constant while the lanes run.
 
@@ -92,6 +111,7 @@ struct FieldPlan {
   ChunkGrid grid;
   std::span<const PutRecord> puts;  ///< This rank's.
   ChunkPatches* patches = nullptr;  ///< Where values come from instead; null: from `puts`.
+  const ChunkEdit* edit = nullptr;  ///< Null: all values are kept. Fields of one dimension have it.
   const Codec* codec = nullptr;
   const Layout* layout = nullptr;
   double absolute_bound = 0;   ///< Unit of the field; 0: exact, but for mode pw_rel.

@@ -22,6 +22,7 @@
 
 namespace tailrace {
 
+class CoveredCells;
 struct FieldBoxes;
 
 /// A field as the application defines it; the same on every rank.
@@ -37,6 +38,8 @@ struct FieldDefinition {
   std::shared_ptr<const StoredDataset> as_stored = nullptr;
   /// Boxes that lie in it one behind the other, which its chunks follow; null: it is an array.
   std::shared_ptr<const FieldBoxes> boxes = nullptr;
+  /// Under options.drop_covered: the cells whose values need not be kept; null: all are.
+  std::shared_ptr<const CoveredCells> covered = nullptr;
   bool grows() const { return extendable || more_unlimited != 0; }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }

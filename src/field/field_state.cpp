@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "codec/verify.hpp"
+#include "core/covered_cells.hpp"
 #include "core/option_table.hpp"
 #include "field/box_codec.hpp"
+#include "field/covered_values.hpp"
 #include "field/edge_codec.hpp"
 #include "hdf5/stored_codec.hpp"
 
@@ -108,6 +110,11 @@ Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequ
                      "guard=" + guards_text(guards) +
                          ": sum, monotone and laplacian are not served for levels of plotfiles");
   }
+  if (definition.covered != nullptr && guards.minmax) {
+    return bad_field(definition, Code::unsupported,
+                     "guard=" + guards_text(guards) +
+                         ": minmax needs the values that covered=drop does not keep");
+  }
   const Shape& chunk = request.chunk_shape;
   for (const int number : guards.monotone) {
     const auto axis = static_cast<std::size_t>(number);
@@ -160,6 +167,11 @@ Status prepare_codec(const FieldDefinition& definition,
     TAILRACE_TRY(encode_by_boxes(*definition.boxes->series, of_components, resolved.chunk_shape[0],
                                  request, plugin_path, resolved.codec)
                      .within(definition.name()));
+  }
+  if (definition.covered != nullptr) {
+    const BoxSeries* const boxes =
+        definition.boxes != nullptr ? definition.boxes->series.get() : nullptr;
+    resolved.edit = edit_covered(definition.covered, boxes, definition, resolved);
   }
   const bool lossy = resolved.codec->lossy();
   if (lossy && request.guards.minmax && options.over_time) {
@@ -247,7 +259,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 }
 
 Status check_definition(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes] =
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered] =
       definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
@@ -283,6 +295,9 @@ Status check_definition(const FieldDefinition& definition) {
   if (definition.grows() && (shape.empty() || options.over_time)) {
     return bad("only a field with dimensions of its own can be extendable");
   }
+  if (options.drop_covered && covered == nullptr) {
+    return bad("covered=drop is for levels of plotfiles, of HDF5 programs and repack");
+  }
   return Status();
 }
 
@@ -314,7 +329,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 }
 
 std::string definition_text(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes] =
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered] =
       definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
@@ -329,6 +344,9 @@ std::string definition_text(const FieldDefinition& definition) {
   }
   if (as_stored != nullptr) text += ", chunks as they are stored";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
+  if (covered != nullptr) {
+    text += ", covered cells of checksum " + std::to_string(covered->checksum());
+  }
   return text + "\n";
 }
 
@@ -450,6 +468,7 @@ FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,
   plan.dtype = definition.dtype;
   plan.grid = {definition.shape, resolved.chunk_shape};
   plan.codec = resolved.codec.get();
+  plan.edit = resolved.edit.get();
   plan.layout = resolved.layout.get();
   plan.absolute_bound = resolved.absolute_bound;
   plan.pointwise_bound = resolved.pointwise_bound;

@@ -43,6 +43,7 @@ struct ResolvedField {
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   /// Of a dataset that is continued, as its attribute has them; else the definition's count.
   Guards stored_guards;
+  std::shared_ptr<const ChunkEdit> edit;  ///< Null: all values are kept.
   bool verify = false;
   double value_least = 0;  ///< Of the finite, non-fill values, if bound or target need them.
   double value_greatest = 0;

@@ -14,6 +14,7 @@
 #include "core/byte_stream.hpp"
 #include "core/version.hpp"
 #include "field/box_codec.hpp"
+#include "field/covered_values.hpp"
 #include "hdf5/hdf5_paths.hpp"
 
 namespace tailrace {
@@ -233,6 +234,9 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
     const FieldBoxes* const boxes = field.definition.boxes.get();
     if (boxes != nullptr && !boxes->bounds.empty() && field.resolved.codec->lossy()) {
       describe_components(*boxes->series, boxes->bounds, update.attributes);
+    }
+    if (field.definition.covered != nullptr) {
+      update.attributes.push_back(covered_attribute(*field.definition.covered));
     }
   } else if (field.resolved.verify) {
     // Of what a dataset says about itself only this changes from entry to entry.

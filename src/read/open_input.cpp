@@ -123,6 +123,10 @@ class Hdf5Input final : public InputFile {
   Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) override {
     return file_->boxes_of(fields_[field_index]);
   }
+  Result<LevelCover> cover_of(std::size_t field_index,
+                              const std::shared_ptr<const BoxSeries>& boxes) override {
+    return file_->cover_of(fields_[field_index], boxes);
+  }
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     return file_->text_attribute(object_path, name);
   }

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "codec/verify.hpp"
+#include "core/covered_cells.hpp"
 #include "exec/thread_team.hpp"
 #include "field/box_codec.hpp"
 #include "hdf5/file_names.hpp"
@@ -224,6 +225,7 @@ class Repack {
  private:
   Status prepare();
   Status settle_boxes();
+  Status settle_covers(std::vector<PlannedField>& plan);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
   ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
   std::uint64_t divide_memory();
@@ -267,6 +269,7 @@ Status Repack::prepare() {
   for (PlannedField& planned : plan) {
     planned.quantization = find_quantization(*input_, input_->fields()[planned.input_index]);
   }
+  TAILRACE_TRY(ranks_.settle(settle_covers(plan)));
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
@@ -301,6 +304,24 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
   std::vector<double> least = reducible(ranges);
   if (needed) comm_.allreduce(std::span<double>(least), Reduction::min);
   return absolute_bounds(planned.component_bounds, least);
+}
+
+/// Which cells of levels need not keep their values. Every rank finds the same.
+Status Repack::settle_covers(std::vector<PlannedField>& plan) {
+  for (PlannedField& planned : plan) {
+    FieldDefinition& field = planned.definition;
+    if (field.options.drop_covered) {
+      TAILRACE_TAKE(const auto boxes, input_->boxes_of(planned.input_index));
+      TAILRACE_TAKE(LevelCover cover, input_->cover_of(planned.input_index, boxes));
+      planned.covered_kept_reason = cover.unknown;
+      field.covered = std::move(cover.cells);
+      field.options.drop_covered = field.covered != nullptr;
+    }
+    if (planned.covered_kept_reason.empty() || !comm_.is_root()) continue;
+    report_.remarks.push_back(fmt::format("{}: covered cells keep their values: {}", field.name(),
+                                          planned.covered_kept_reason));
+  }
+  return Status();
 }
 
 /// What the Writer must know of plotfiles' levels.

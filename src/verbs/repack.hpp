@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/covered_cells.hpp"
 #include "core/options.hpp"
 #include "core/trace.hpp"
 #include "field/box_codec.hpp"
@@ -138,6 +139,11 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
     visit("candidates", candidates);
   }
   if (by_component) visit("component_bounds", boxes->bounds);
+  const CoveredCells* covered =
+      repacked.planned != nullptr ? repacked.planned->definition.covered.get() : nullptr;
+  if (covered != nullptr) {
+    visit("n_covered", covered->n_cells() * covered->boxes().components.size());
+  }
   if (repacked.planned != nullptr) visit("kept_exact_because", repacked.planned->exact_reason);
   if (repacked.planned != nullptr) visit("quantization", repacked.planned->quantization);
 }

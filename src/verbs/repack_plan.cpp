@@ -265,6 +265,19 @@ Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxS
   return Status();
 }
 
+/// Whether values of covered cells can go; the boxes that cover them are found later.
+void plan_covered(const StoredDataset& field, const FieldRequests& requests,
+                  const std::shared_ptr<const BoxSeries>& boxes, PlannedField& planned) {
+  FieldOptions& options = planned.definition.options;
+  if (!options.drop_covered) return;
+  const bool level = boxes != nullptr && is_floating(*field.dtype);
+  options.drop_covered = level && !requests.front && options.codec != plain_codec;
+  if (options.drop_covered || !level) return;
+  planned.covered_kept_reason = requests.front
+                                    ? requests.front->option + " leaves chunks as they are"
+                                    : "nothing is compressed";
+}
+
 struct Defaults {
   FieldOptions lossy;         ///< As --codec and --bound say.
   FieldOptions lossless;      ///< For what must stay exact.
@@ -274,6 +287,14 @@ struct Defaults {
   std::vector<FieldPattern> patterns;
   std::vector<ComponentBound> components;
 };
+
+bool asks_to_drop(const Defaults& defaults) {
+  if (defaults.lossy.drop_covered) return true;
+  return std::ranges::any_of(defaults.patterns, [](const FieldPattern& pattern) {
+    const std::string* const value = last_value(pattern.options, "covered");
+    return value != nullptr && *value == "drop";
+  });
+}
 
 Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptions& file,
                                   bool chunk_given) {
@@ -322,8 +343,9 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
 }
 
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
-                                const std::optional<FrontChunks>& front,
+                                const FieldRequests& requests,
                                 const std::shared_ptr<const BoxSeries>& boxes, int n_ranks) {
+  const std::optional<FrontChunks>& front = requests.front;
   TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
   FieldDefinition& definition = planned.definition;
@@ -376,6 +398,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
     TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
+  plan_covered(field, requests, boxes, planned);
   return planned;
 }
 
@@ -396,13 +419,20 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   TAILRACE_TRY(check_components_match(defaults.components, requests, fields));
 
   std::vector<PlannedField> plan;
+  bool drops = false;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (!requests.selection.holds(fields[f].path)) continue;
     const auto boxes = f < requests.boxes.size() ? requests.boxes[f] : nullptr;
-    TAILRACE_TAKE(PlannedField planned,
-                  plan_field(fields[f], defaults, requests.front, boxes, n_ranks));
+    TAILRACE_TAKE(PlannedField planned, plan_field(fields[f], defaults, requests, boxes, n_ranks));
+    drops =
+        drops || planned.definition.options.drop_covered || !planned.covered_kept_reason.empty();
     planned.input_index = f;
     plan.push_back(std::move(planned));
+  }
+  if (!drops && asks_to_drop(defaults)) {
+    return Status(Code::invalid_argument,
+                  "covered=drop is for plotfiles, and no level of one is written here whose boxes "
+                  "fit its data");
   }
   return plan;
 }

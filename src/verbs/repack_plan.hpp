@@ -56,6 +56,7 @@ struct PlannedField {
   /// By which its chunks are cut; null: by none.
   std::shared_ptr<const BoxSeries> boxes;
   std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
+  std::string covered_kept_reason;           ///< Why covered=drop could not be done.
   bool lossy_before = false;                 ///< The input's values carry an earlier loss already.
   std::optional<Quantization> quantization;  ///< ... which the input's attributes describe.
 };

@@ -58,9 +58,23 @@ struct ComparedBox {
   Box box;
   std::span<const std::byte> original;
   std::span<const std::byte> decoded;
+  std::span<const std::uint8_t> covered;  ///< Marks of values that count for nothing; empty: none.
 
   std::size_t element_bytes() const { return dtype_bytes(task.dtype); }
   ChunkComparison compare(std::uint64_t first, std::uint64_t count) const {
+    if (covered.empty()) return compare_run(first, count);
+    ChunkComparison all;
+    for (std::uint64_t at = first; at < first + count;) {
+      const auto rest = covered.subspan(at, first + count - at);
+      const auto end =
+          static_cast<std::uint64_t>(std::ranges::find(rest, rest[0] ^ 1U) - rest.begin());
+      if (rest[0] == 0) all.merge(compare_run(at, end), at - first);
+      at += end;
+    }
+    return all;
+  }
+  /// Of values that all count.
+  ChunkComparison compare_run(std::uint64_t first, std::uint64_t count) const {
     const std::size_t bytes = element_bytes();
     const auto from = original.subspan(first * bytes, count * bytes);
     const auto to = decoded.subspan(first * bytes, count * bytes);
@@ -130,7 +144,15 @@ void check_guards(const ComparedBox& box, VerifyFinding& finding) {
   if (task.guards.minmax) {
     finding.decoded_range = value_range(task.dtype, box.decoded, task.fill_value);
   }
-  const BrokenGuards broken = find_broken_guards(task, box.box, box.original, box.decoded);
+  // What was not kept breaks nothing.
+  std::vector<std::byte> original;
+  for (std::size_t i = 0, bytes = box.element_bytes(); i < box.covered.size(); ++i) {
+    if (i == 0) original.assign(box.original.begin(), box.original.end());
+    if (box.covered[i] == 0) continue;
+    std::memcpy(original.data() + i * bytes, box.decoded.data() + i * bytes, bytes);
+  }
+  const std::span<const std::byte> held_to = original.empty() ? box.original : original;
+  const BrokenGuards broken = find_broken_guards(task, box.box, held_to, box.decoded);
   finding.n_guards_broken = broken.n;
   if (broken.n > 0) finding.guard_first = box.offender(broken.first);
 }
@@ -139,6 +161,7 @@ VerifyFinding compare_box(const ComparedBox& box) {
   VerifyFinding finding;
   const std::uint64_t count = box.box.n_elements();
   finding.comparison = box.compare(0, count);
+  finding.n_covered = static_cast<std::uint64_t>(std::ranges::count(box.covered, 1));
   finding.range = value_range(box.task.dtype, box.original, box.task.fill_value);
   if (!finding.comparison.within_bound()) find_offenders(box, 0, count, finding);
   check_guards(box, finding);
@@ -246,6 +269,7 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
   std::vector<VerifyFinding> findings(tasks.size());
   std::vector<std::byte> of_original;
   std::vector<std::byte> of_compressed;
+  std::vector<std::uint8_t> covered;
   std::uint64_t done_bytes = 0;
   mine = for_each_own_box(ranks.comm, tasks, [&](std::size_t t, const Box& box) {
     const VerifyTask& task = tasks[t];
@@ -253,7 +277,9 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
     of_compressed.resize(of_original.size());
     TAILRACE_TRY(original.read(task.original_index, task.tiles, box, of_original));
     TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
-    findings[t].merge(compare_box({task, box, of_original, of_compressed}));
+    covered.assign(task.covered != nullptr ? box.n_elements() : 0, 0);
+    if (task.covered != nullptr && !task.covered->mark(box.start[0], covered)) covered.clear();
+    findings[t].merge(compare_box({task, box, of_original, of_compressed, covered}));
     done_bytes += of_original.size();
     ranks.show(done_bytes, total_bytes);
     return Status();
@@ -334,6 +360,30 @@ void hold_to_neighbours(VerifyTask& task) {
   };
   hold(task.absolute_bound);
   std::ranges::for_each(task.component_bounds, hold);
+}
+
+/// The cells of a level whose values were not kept. What the file's own boxes do not confirm
+/// counts, and is a problem.
+Status resolve_covered(InputFile& compressed, const FieldAttributes& recorded, VerifyTask& task,
+                       std::vector<std::string>& problems) {
+  if (!recorded.covered) return Status();
+  TAILRACE_TAKE(const auto boxes, compressed.boxes_of(task.compressed_index));
+  LevelCover cover;
+  if (boxes != nullptr) {
+    TAILRACE_TAKE(cover, compressed.cover_of(task.compressed_index, boxes));
+  }
+  const bool confirmed = cover.cells != nullptr &&
+                         recorded.covered->n_cells == cover.cells->n_cells() &&
+                         recorded.covered->checksum == cover.cells->checksum();
+  if (confirmed) {
+    task.covered = std::move(cover.cells);
+  } else {
+    problems.push_back(
+        fmt::format("field \"{}\": the file's boxes are not those by which covered cells were "
+                    "dropped (tailrace_covered_cells): all values are compared",
+                    task.path));
+  }
+  return Status();
 }
 
 /// Pair the fields of both files by path. What cannot be paired becomes a problem in words.
@@ -471,6 +521,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.codec = recorded[t].codec;
     TAILRACE_TRY(
         resolve_bound(original.fields()[task.original_index], requests, recorded[t], task));
+    TAILRACE_TRY(resolve_covered(compressed, recorded[t], task, pairing.problems));
     if (recorded[t].guards_unknown.empty()) continue;
     pairing.problems.push_back(
         fmt::format("field \"{}\": its attribute {} names no guards that can be checked: {}",
@@ -533,6 +584,7 @@ void VerifyFinding::merge(const VerifyFinding& other) {
     guard_first = other.guard_first;
   }
   n_guards_broken += other.n_guards_broken;
+  n_covered += other.n_covered;
   decoded_range.merge(other.decoded_range);
   comparison.merge(other.comparison);
   range.merge(other.range);

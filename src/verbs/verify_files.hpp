@@ -11,12 +11,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "codec/verify.hpp"
 #include "core/box.hpp"
+#include "core/covered_cells.hpp"
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
@@ -55,8 +57,11 @@ struct VerifyTask {
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   std::vector<double> component_bounds;   ///< As FieldAttributes; empty: one for all values.
   std::vector<std::int64_t> box_offsets;  ///< Of the components' boxes.
-  Guards guards;                          ///< As the compressed file records them.
-  bool bound_known = false;               ///< False: neither the file nor the user says a bound.
+  /// Of a plotfile's level: cells whose values were not kept, as the compressed file says and its
+  /// boxes confirm; null: all were.
+  std::shared_ptr<const CoveredCells> covered;
+  Guards guards;               ///< As the compressed file records them.
+  bool bound_known = false;    ///< False: neither the file nor the user says a bound.
   bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
   std::optional<Quantization> quantization;  ///< Of the compressed file's values, else originals'.
@@ -79,6 +84,7 @@ struct Offender {
 struct VerifyFinding {
   static constexpr std::size_t most_offenders = 5;
   ChunkComparison comparison;
+  std::uint64_t n_covered = 0;  ///< Not compared: covered cells.
   ValueRange range;
   Offender worst;                                ///< Valid if comparison.worst_index is.
   std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
@@ -166,6 +172,7 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
   visit("max_error_over_bound",
         value_if(field.has_bound() && task.bound_known, found.largest_error / task.bound()));
   visit("n_values", found.n_values);
+  visit("n_covered", finding.n_covered);
   visit("n_beyond_bound", found.n_beyond_bound);
   visit("n_special_changed", found.n_special_changed);
   visit("guard", guards_text(task.guards));

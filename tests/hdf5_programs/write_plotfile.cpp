@@ -9,7 +9,8 @@
 //
 // KIND: equal boxes; small ones; mixed ones, of one blocking factor; ones that are turned, of as
 // many cells; odd ones that have no factor in common; separate datasets for the components; boxes
-// whose offsets are unsaid.
+// whose offsets are unsaid; nested and nested_odd: each level's boxes lie over some of the next
+// coarser one's, which are equal or odd, and all levels are written before the file is closed.
 
 #include <hdf5.h>
 #include <mpi.h>
@@ -55,7 +56,36 @@ hid_t box_type() {
   return type;
 }
 
+bool is_nested() { return kind.starts_with("nested"); }
+
+/// A box lies over one of the next coarser level, one of them over all of it, one of them half a
+/// cell aside.
+Box nested_box(int level, int index) {
+  int extents[3] = {n_cells, n_cells, n_cells};
+  int low[3] = {24 * index, 0, 0};
+  if (level == 0 && kind == "nested_odd") extents[0] = 11 + index;
+  if (level == 1 && index == 1) {
+    low[0] = 48;
+    extents[0] = extents[1] = extents[2] = 2 * n_cells;
+  } else if (level == 1) {
+    low[0] = 48 * index + 8;
+    low[1] = 8 * (index % 2);
+    low[2] = index == 3 ? 7 : 6;
+  } else if (level == 2) {
+    low[0] = 96 * index + 20;
+    low[1] = 16 * (index % 2) + 4;
+    low[2] = 16;
+  }
+  Box box{};
+  for (int d = 0; d < 3; ++d) {
+    box.low[d] = low[d];
+    box.high[d] = low[d] + extents[d] - 1;
+  }
+  return box;
+}
+
 Box box_of(int level, int index) {
+  if (is_nested()) return nested_box(level, index);
   int extents[3] = {n_cells, n_cells, n_cells};
   if (kind == "small") extents[0] = extents[1] = extents[2] = 8;
   if (kind == "mixed") extents[2] = 8 * (1 + index % 3);
@@ -220,14 +250,17 @@ int main(int argc, char** argv) {
   if (argc == 3) kind = argv[2];
   if (rank == 0) create_serially(argv[1]);
   MPI_Barrier(MPI_COMM_WORLD);
-  for (int level = 0; level < n_levels; ++level) {
+  const int n_opened = is_nested() ? 1 : n_levels;
+  for (int opened = 0; opened < n_opened; ++opened) {
     const hid_t access = CHECKED(H5Pcreate(H5P_FILE_ACCESS));
     CHECKED(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL));
     CHECKED(H5Pset_all_coll_metadata_ops(access, true));
     CHECKED(H5Pset_coll_metadata_write(access, true));
     CHECKED(H5Pset_alignment(access, 65536, 65536));
     const hid_t file = CHECKED(H5Fopen(argv[1], H5F_ACC_RDWR, access));
-    write_level(file, level);
+    for (int level = opened; level < (is_nested() ? n_levels : opened + 1); ++level) {
+      write_level(file, level);
+    }
     CHECKED(H5Fclose(file));
     CHECKED(H5Pclose(access));
   }

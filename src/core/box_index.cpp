@@ -1,6 +1,6 @@
 // The index of boxes: sorted once, enclosed level by level.
 
-#include "array/box_index.hpp"
+#include "core/box_index.hpp"
 
 #include <algorithm>
 #include <limits>
