@@ -375,23 +375,30 @@ TAILRACE_CALL herr_t tailrace_H5Ocopy(hid_t from, const char* from_name, hid_t t
   });
 }
 TAILRACE_CALL herr_t tailrace_H5Ldelete(hid_t location, const char* name, hid_t access_list) {
-  ours::note_deletion(location, name);
+  const ours::Deletion deletion(location, name);
   return real().H5Ldelete(location, name, access_list);
 }
 TAILRACE_CALL herr_t tailrace_H5Odecr_refcount(hid_t object) {
-  ours::note_deletion(object);
-  return real().H5Odecr_refcount(object);
+  const ours::Deletion deletion(object);
+  const herr_t counted = real().H5Odecr_refcount(object);
+  if (counted >= 0) ours::note_count(object, -1);
+  return counted;
+}
+TAILRACE_CALL herr_t tailrace_H5Oincr_refcount(hid_t object) {
+  const herr_t counted = real().H5Oincr_refcount(object);
+  if (counted >= 0) ours::note_count(object, 1);
+  return counted;
 }
 #ifdef TAILRACE_WITH_H5Gunlink
 TAILRACE_CALL herr_t tailrace_H5Gunlink(hid_t location, const char* name) {
-  ours::note_deletion(location, name);
+  const ours::Deletion deletion(location, name);
   return real().H5Gunlink(location, name);
 }
 #endif
 TAILRACE_CALL herr_t tailrace_H5Ldelete_by_idx(hid_t location, const char* group, H5_index_t index,
                                                H5_iter_order_t order, hsize_t n,
                                                hid_t access_list) {
-  ours::note_deletion(location, group);
+  const ours::Deletion deletion(location, group);
   return real().H5Ldelete_by_idx(location, group, index, order, n, access_list);
 }
 
@@ -518,14 +525,14 @@ TAILRACE_CALL herr_t tailrace_H5Ocopy_async(TAILRACE_CALLER, hid_t from, const c
 }
 TAILRACE_CALL herr_t tailrace_H5Ldelete_async(TAILRACE_CALLER, hid_t location, const char* name,
                                               hid_t access_list, hid_t events) {
-  ours::note_deletion(location, name);
+  const ours::Deletion deletion(location, name);
   return real().H5Ldelete_async(TAILRACE_BY, location, name, access_list, events);
 }
 TAILRACE_CALL herr_t tailrace_H5Ldelete_by_idx_async(TAILRACE_CALLER, hid_t location,
                                                      const char* group, H5_index_t index,
                                                      H5_iter_order_t order, hsize_t n,
                                                      hid_t access_list, hid_t events) {
-  ours::note_deletion(location, group);
+  const ours::Deletion deletion(location, group);
   return real().H5Ldelete_by_idx_async(TAILRACE_BY, location, group, index, order, n, access_list,
                                        events);
 }

@@ -622,13 +622,27 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
   return copied;
 }
 
-void note_deletion(hid_t location, const char* name) {
+Deletion::Deletion(hid_t location, const char* name) {
   Session* const session = served_session(location);
   if (session == nullptr) return;
-  session->array->look_for_deleted();
   // A path may lead to another file, where that is mounted or linked.
-  if (name == nullptr || std::strchr(name, '/') == nullptr) return;
-  for (Session* other : all_sessions()) other->array->look_for_deleted();
+  const bool leads_elsewhere = name != nullptr && std::strchr(name, '/') != nullptr;
+  sessions_ = leads_elsewhere ? all_sessions() : std::vector<Session*>{session};
+  for (Session* each : sessions_) each->array->begin_deletion();
+}
+
+Deletion::~Deletion() {
+  if (sessions_.empty()) return;
+  const KeptErrors kept;
+  for (Session* each : sessions_) each->array->end_deletion();
+}
+
+void note_count(hid_t object, int change) {
+  Session* const session = served_session(object);
+  if (session == nullptr) return;
+  const Hdf5Scope scope;
+  const std::optional<std::uint64_t> address = address_of_object(object);
+  if (address) session->array->note_count(*address, change);
 }
 
 hsize_t plain_bytes(const Target& target) {

@@ -96,8 +96,20 @@ herr_t read_many(const MultiCall& call, void* const* values, const ByHdf5<herr_t
 /// Collective, as H5Ocopy is.
 herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_name,
                    hid_t copy_list, hid_t link_list);
-/// A link below this object goes, or one of its own: flushes must look for datasets that are gone.
-void note_deletion(hid_t location, const char* name = nullptr);
+/// While a link below this object goes, or one of its own: flushes must look for datasets that are
+/// gone.
+class Deletion {
+ public:
+  explicit Deletion(hid_t location, const char* name = nullptr);
+  ~Deletion();
+  Deletion(const Deletion&) = delete;
+  Deletion& operator=(const Deletion&) = delete;
+
+ private:
+  std::vector<Session*> sessions_;
+};
+/// The program counts an object for one link more, or less, than it has.
+void note_count(hid_t object, int change);
 /// What plain storage of the dataset would take: nobody but rank 0 knows of its chunks.
 hsize_t plain_bytes(const Target& target);
 

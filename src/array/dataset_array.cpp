@@ -507,6 +507,42 @@ std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t ad
   return added;
 }
 
+void DatasetArray::begin_deletion() {
+  // What an earlier program has left counted is known by all links, while they are there.
+  if (opened_ && !std::exchange(counted_known_, true)) {
+    const Status counted = local_part([&] {
+      TAILRACE_TAKE(counted_, counted_objects(metadata().hdf5_id()));
+      return Status();
+    });
+    // What this rank does not know to live on would be lost.
+    if (!counted.ok()) lose(counted);
+  }
+  if (!counted_.empty() && !held_) {
+    const Status held = local_part([&] {
+      held_.emplace(metadata().hdf5_id(), counted_);
+      return Status();
+    });
+    if (!held.ok()) lose(held);
+  }
+  look_for_deleted();
+}
+
+void DatasetArray::end_deletion() {
+  if (held_) held_->release(counted_);
+  held_.reset();
+}
+
+void DatasetArray::note_count(std::uint64_t address, int change) {
+  const Status noted = local_part([&] {
+    std::uint64_t& n = counted_[address];
+    if (change > 0) ++n;
+    if (change < 0 && n > 0) --n;
+    if (n == 0) counted_.erase(address);
+    return Status();
+  });
+  if (!noted.ok()) lose(noted);
+}
+
 std::optional<std::size_t> DatasetArray::find(std::uint64_t address) const {
   const auto found = by_address_.find(address);
   if (found == by_address_.end()) return std::nullopt;

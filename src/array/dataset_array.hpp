@@ -34,6 +34,7 @@
 #include "core/covered_cells.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "hdf5/live_datasets.hpp"
 #include "hdf5/private_storage.hpp"
 #include "layout/chunk_shape.hpp"
 
@@ -127,6 +128,13 @@ class DatasetArray final : private ArrayEngine {
   }
   /// The program may have deleted datasets: flushes look which of them are still there.
   void look_for_deleted() { deleted_ = true; }
+  /// The same, before it deletes some, by links or counts, and after. Not collective, alike
+  /// everywhere.
+  void begin_deletion();
+  void end_deletion();
+  /// The program has changed how many links' worth an object of this rank's file is counted for,
+  /// beside its links.
+  void note_count(std::uint64_t address, int change);
 
   /// What is known of a dataset; looks at an existing one first. @error unsupported, corrupt
   struct Facts {
@@ -341,7 +349,10 @@ class DatasetArray final : private ArrayEngine {
   std::uint64_t calls_since_flush_ = 0;  ///< The most of any rank, as agreed on last.
   std::uint64_t time_base_ = 0;          ///< Of the time in epochs; the same on every rank.
   std::vector<CutPart> cut_parts_;       ///< This rank's share, from before_cut() to after_cut().
-  bool deleted_ = false;  ///< Ever: a deleted dataset lives on as long as somebody has it open.
+  bool deleted_ = false;    ///< Ever: a deleted dataset lives on as long as somebody has it open.
+  CountedObjects counted_;  ///< In this rank's file; of one that was opened once one is deleted.
+  bool counted_known_ = false;
+  std::optional<HeldObjects> held_;               ///< While something is deleted.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
   // Of the last flush; each is made when it is first asked.
   std::unique_ptr<ChunkIndexReader> index_;

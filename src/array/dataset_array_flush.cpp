@@ -90,7 +90,7 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
     if (!staged[v] || variables_[v].in_file()) continue;
     if (deleted_ && !live_[v].dead && !alive) {
       mine = local_part([&] {
-        TAILRACE_TAKE(alive, live_dataset_addresses(metadata().hdf5_id()));
+        TAILRACE_TAKE(alive, live_dataset_addresses(metadata().hdf5_id(), counted_));
         return Status();
       });
     }
@@ -414,7 +414,7 @@ Result<bool> DatasetArray::is_alive(std::size_t part) {
   if (live_[v].dead) return false;
   if (!deleted_) return true;
   if (!alive_) {
-    TAILRACE_TAKE(alive_, live_dataset_addresses(output_.file().hdf5_id()));
+    TAILRACE_TAKE(alive_, live_dataset_addresses(output_.file().hdf5_id(), counted_));
   }
   return alive_->contains(live_[v].address);
 }

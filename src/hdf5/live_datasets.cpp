@@ -43,6 +43,7 @@ void note_dataset(hid_t object, std::set<std::uint64_t>& addresses) {
 
 struct Found {
   std::set<std::uint64_t> addresses;
+  CountedObjects links;  ///< Of each object, how many lead to it.
   bool failed = false;
 };
 
@@ -52,16 +53,21 @@ void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found);
 struct Step {
   std::set<ObjectKey>* seen;
   Found* found;
+  unsigned long file_number;
 };
 
 herr_t note_link(hid_t group, const char* name, const LinkInfo* link, void* data) {
   return called_by_hdf5([&] {
     const Step& step = *static_cast<Step*>(data);
     if (link->type != H5L_TYPE_HARD) return 0;
+    ++step.found->links[address_of(link_key(*link))];
     if (!step.seen->insert(link_key(*link)).second) return 0;
     const Hdf5Id object(H5Oopen(group, name, H5P_DEFAULT));
-    if (!object.valid()) {
+    ObjectInfo info;
+    if (!object.valid() || !get_object_info(object.get(), info)) {
       step.found->failed = true;
+    } else if (info.fileno != step.file_number) {
+      return 0;  // A file that is mounted there.
     } else if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), *step.seen, *step.found);
     } else {
@@ -72,7 +78,9 @@ herr_t note_link(hid_t group, const char* name, const LinkInfo* link, void* data
 }
 
 void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found) {
-  Step step{&seen, &found};
+  ObjectInfo info{};
+  if (!get_object_info(group, info)) found.failed = true;
+  Step step{&seen, &found, info.fileno};
   if (iterate_links(group, H5_INDEX_NAME, note_link, &step) < 0) found.failed = true;
 }
 
@@ -135,13 +143,65 @@ Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
   return Status();
 }
 
-Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id) {
+Result<CountedObjects> counted_objects(std::int64_t file_id) {
   const Hdf5Scope scope;
   Found found;
   std::set<ObjectKey> seen;
   const Hdf5Id root(H5Gopen2(file_id, "/", H5P_DEFAULT));
   if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
   note_group(root.get(), seen, found);
+  ObjectFacts facts;
+  // HDF5 counts the root once for itself.
+  if (get_object_facts(root.get(), facts)) ++found.links[address_of(facts.key)];
+  CountedObjects counted;
+  for (const auto& [address, n_links] : found.links) {
+    const Hdf5Id object(open_by_key(file_id, key_of(address)));
+    if (!object.valid() || !get_object_facts(object.get(), facts)) {
+      return hdf5_failure(Code::internal, "the objects of the file cannot be listed");
+    }
+    if (facts.n_links > n_links) counted[address] = facts.n_links - n_links;
+  }
+  return counted;
+}
+
+HeldObjects::HeldObjects(std::int64_t file_id, const CountedObjects& counted) {
+  const Hdf5Scope scope;
+  ids_.reserve(counted.size());
+  for (const auto& [address, n] : counted) {
+    ids_.emplace_back(address, open_by_key(file_id, key_of(address)));
+  }
+}
+
+void HeldObjects::release(CountedObjects& counted) {
+  const Hdf5Scope scope;
+  for (const auto& [address, id] : ids_) {
+    const Hdf5Id object(id);
+    ObjectFacts facts;
+    const bool there = object.valid() && get_object_facts(object.get(), facts);
+    if (!there || facts.n_links == 0) counted.erase(address);
+  }
+  ids_.clear();
+}
+
+Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
+                                                       const CountedObjects& counted) {
+  const Hdf5Scope scope;
+  Found found;
+  std::set<ObjectKey> seen;
+  const Hdf5Id root(H5Gopen2(file_id, "/", H5P_DEFAULT));
+  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
+  note_group(root.get(), seen, found);
+  for (const auto& [address, n] : counted) {
+    if (!seen.insert(key_of(address)).second) continue;
+    const Hdf5Id object(open_by_key(file_id, key_of(address)));
+    if (!object.valid()) {
+      found.failed = true;
+    } else if (H5Iget_type(object.get()) == H5I_GROUP) {
+      note_group(object.get(), seen, found);
+    } else {
+      note_dataset(object.get(), found.addresses);
+    }
+  }
   if (found.failed) {
     return hdf5_failure(Code::internal, "the datasets of the file cannot be listed");
   }

@@ -8,9 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/slab.hpp"
 #include "core/status.hpp"
@@ -32,9 +35,30 @@ Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t ad
 Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
                          std::span<const NamedAttribute> attributes);
 
-/// Where the headers of all datasets of a file lie that links lead to or that somebody has open.
-/// Cost: one look at each object. @error internal
-Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id);
+/// Objects that live without a hard link of their own, by where their headers lie, and how many
+/// links' worth each is counted for: user-defined links do so (H5Oincr_refcount).
+using CountedObjects = std::map<std::uint64_t, std::uint64_t>;
+/// Those of a file: what links lead to, and is counted for more of them than there are.
+/// Cost: two looks at each object. @error internal
+Result<CountedObjects> counted_objects(std::int64_t file_id);
+
+/// Keeps counted objects open while something is deleted, since a link of the program's own kind
+/// may have counted one down where nobody sees it: HDF5 leaves what is open where it is.
+class HeldObjects {
+ public:
+  HeldObjects(std::int64_t file_id, const CountedObjects& counted);
+  /// Close them, and strike out those that nothing counts any more.
+  void release(CountedObjects& counted);
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::int64_t>> ids_;
+};
+
+/// Where the headers of all datasets of a file lie that links lead to, from the root or from
+/// objects that are counted, or that somebody has open. Cost: one look at each object.
+/// @error internal
+Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
+                                                       const CountedObjects& counted);
 
 /// Where the headers of the datasets lie that somebody has open. Cost: one look at each of these.
 /// @error internal

@@ -197,6 +197,84 @@ static void async(const char* path) {
   DO(H5Sclose(space));
 }
 
+static int note_insertion(const H5ES_op_info_t* operation, H5ES_status_t status, hid_t error_stack,
+                          void* data) {
+  (void)operation, (void)status, (void)error_stack;
+  ++*(int*)data;
+  return 0;
+}
+
+/* What an event set says after calls that went well, one that fails, and a cancellation: stored in
+ * the file, to be compared. */
+static void events(const char* path) {
+  const hsize_t extents[2] = {40, 50};
+  const hsize_t other_extents[1] = {7};
+  int n_inserted = 0;
+  hid_t access = mpio_list();
+  hid_t set = H5EScreate();
+  DO(set);
+  DO(H5ESregister_insert_func(set, note_insertion, &n_inserted));
+  hid_t file = H5Fcreate_async(path, H5F_ACC_TRUNC, H5P_DEFAULT, access, set);
+  DO(file);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t dataset = H5Dcreate_async(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT,
+                                  H5P_DEFAULT, H5P_DEFAULT, set);
+  DO(dataset);
+  hid_t memory;
+  hsize_t first = first_row(40, rank);
+  hsize_t n = first_row(40, rank + 1) - first;
+  hid_t rows = rows_of(dataset, first, n, &memory);
+  double values[40 * 50];
+  for (hsize_t i = 0; i < n * 50; ++i) values[i] = value_at(first * 50 + i);
+  DO(H5Dwrite_async(dataset, H5T_NATIVE_DOUBLE, memory, rows, H5P_DEFAULT, values, set));
+  /* Other elements in memory than in the file. */
+  hid_t wrong = space_of(1, other_extents, NULL);
+  H5E_auto2_t printer;
+  void* data;
+  DO(H5Eget_auto2(H5E_DEFAULT, &printer, &data));
+  DO(H5Eset_auto2(H5E_DEFAULT, NULL, NULL));
+  CHECK(H5Dwrite_async(dataset, H5T_NATIVE_DOUBLE, wrong, H5S_ALL, H5P_DEFAULT, values, set) < 0);
+  CHECK(H5Eget_num(H5E_DEFAULT) > 0);
+  DO(H5Eset_auto2(H5E_DEFAULT, printer, data));
+  size_t n_there = 9;
+  size_t n_failed = 9;
+  size_t n_not_cancelled = 9;
+  size_t n_under_way = 9;
+  size_t n_cleared = 9;
+  uint64_t n_operations = 9;
+  hbool_t failed = 1;
+  hbool_t failed_to_cancel = 1;
+  hbool_t failed_to_end = 1;
+  H5ES_err_info_t info[1];
+  DO(H5ESget_count(set, &n_there));
+  DO(H5ESget_op_counter(set, &n_operations));
+  DO(H5ESget_err_status(set, &failed));
+  DO(H5ESget_err_count(set, &n_failed));
+  DO(H5ESget_err_info(set, 1, info, &n_cleared));
+  DO(H5EScancel(set, &n_not_cancelled, &failed_to_cancel));
+  DO(H5ESwait(set, H5ES_WAIT_NONE, &n_under_way, &failed_to_end));
+  write_attribute(file, "inserted", n_inserted);
+  write_attribute(file, "there", (int)n_there);
+  write_attribute(file, "operations", (int)n_operations);
+  write_attribute(file, "failed", failed ? 1 : 0);
+  write_attribute(file, "failures", (int)n_failed);
+  write_attribute(file, "cleared", (int)n_cleared);
+  write_attribute(file, "not cancelled", (int)n_not_cancelled);
+  write_attribute(file, "cancellation failed", failed_to_cancel ? 1 : 0);
+  write_attribute(file, "under way", (int)n_under_way);
+  write_attribute(file, "ended badly", failed_to_end ? 1 : 0);
+  DO(H5Sclose(wrong));
+  DO(H5Sclose(rows));
+  DO(H5Sclose(memory));
+  DO(H5Sclose(space));
+  DO(H5Dclose_async(dataset, set));
+  DO(H5Fflush_async(file, H5F_SCOPE_GLOBAL, H5ES_NONE));
+  DO(H5Fclose_async(file, set));
+  wait_for(set);
+  DO(H5ESclose(set));
+  DO(H5Pclose(access));
+}
+
 static int visit_chunk(const hsize_t* offset, unsigned filters, haddr_t address, hsize_t n_bytes,
                        void* data) {
   (void)offset, (void)filters, (void)address, (void)n_bytes, (void)data;
@@ -279,8 +357,11 @@ static void chosen(const char* path) {
 }
 
 int main(int argc, char** argv) {
-  static const Pattern patterns[] = {
-      {"multi", multi}, {"async", async}, {"refused_later", refused_later}, {"chosen", chosen}};
+  static const Pattern patterns[] = {{"multi", multi},
+                                     {"async", async},
+                                     {"events", events},
+                                     {"refused_later", refused_later},
+                                     {"chosen", chosen}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }
 

@@ -612,8 +612,9 @@ herr_t object_specific(void* object, const H5VL_loc_params_t* place,
                        H5VL_object_specific_args_t* args, hid_t transfer_list, void**) {
   if (args->op_type == H5VL_OBJECT_FLUSH) return by_own_id(object, calls().H5Oflush);
   if (args->op_type == H5VL_OBJECT_REFRESH) return by_own_id(object, calls().H5Orefresh);
-  if (args->op_type == H5VL_OBJECT_CHANGE_REF_COUNT && args->args.change_rc.delta < 0) {
-    return by_own_id(object, calls().H5Odecr_refcount);
+  if (args->op_type == H5VL_OBJECT_CHANGE_REF_COUNT) {
+    return by_own_id(object, args->args.change_rc.delta < 0 ? calls().H5Odecr_refcount
+                                                            : calls().H5Oincr_refcount);
   }
   return by_native_at(H5VLobject_specific, object, place, args, transfer_list, nullptr);
 }
