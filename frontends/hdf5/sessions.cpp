@@ -96,14 +96,17 @@ void end_in_finalize() {
 
 /// Closing takes all ranks, so at the end of a process it can only be said what is missing.
 void say_what_is_lost() {
-  for (const Session* session : all_sessions()) {
+  for (Session* session : all_sessions()) {
+    const bool flushing = session->array->is_flushing();
+    // What its threads use goes next.
+    session->array->end_alone();
     if (!session->array->comm().is_root()) continue;
-    if (session->closed) {
+    if (session->closed || flushing) {
       std::fprintf(stderr,
                    "tailrace: %s: the program ended without MPI_Finalize, and without another call "
-                   "that completes the file (mode=async); what was written since the last complete "
+                   "that completes the %s (mode=async); what was written since the last complete "
                    "flush is lost\n",
-                   session->name.c_str());
+                   session->name.c_str(), session->closed ? "file" : "flush");
       continue;
     }
     std::fprintf(stderr,

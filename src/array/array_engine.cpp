@@ -208,13 +208,10 @@ Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
   TAILRACE_TRY(load_places(flush));
   TAILRACE_TRY(settle_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
-  Status mine = local_part([&] {
-    flush.plain = pack_plain(flush);
-    return Status();
-  });
   // What this rank has written by itself; the lanes sync what they write.
   const bool plain = flush.chunked.size() < flush.variables.size();
-  if (mine.ok() && plain && syncs()) mine = output_.storage().sync();
+  Status mine;
+  if (plain && syncs()) mine = output_.storage().sync();
   TAILRACE_TRY(comm_->agree(mine));
   ExecutorSettings settings = prepare_encoding(flush);
   settings.sync_behind = syncs();
@@ -286,10 +283,8 @@ Status ArrayEngine::complete_flight() {
   Status written = comm_->agree(flush->handed.ok() ? finished : flush->handed);
   flush->executor.reset();
   if (written.ok()) {
-    written = comm_->agree(local_part([&] {
-      list_fresh(*flush);
-      return Status();
-    }));
+    // Not before: what rank 0 writes is in memory once until then.
+    written = comm_->agree(local_part([&] { return pack(*flush); }));
   }
   if (written.ok()) {
     output_.see_other_nodes();

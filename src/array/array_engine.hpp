@@ -141,6 +141,10 @@ class ArrayEngine {
   bool is_under_way(std::size_t variable) const;
   /// The rank ends alone: threads drop what is left of a flush. Not collective.
   void drop_flight();
+  /// What a flush has of the i-th of its variables.
+  const StagingLog& staged_of(const ArrayFlush& flush, std::size_t i) const {
+    return flush.taken.empty() ? variables_[flush.variables[i]].log : flush.taken[i];
+  }
 
   std::unique_ptr<Comm> comm_;
   std::string path_;

@@ -214,6 +214,9 @@ class DatasetArray final : private ArrayEngine {
   /// Complete what flush_beside() has begun, if anything. Collective then.
   Status wait() { return is_flushing() ? begin_collective() : Status(); }
   bool is_flushing() const { return flight_ != nullptr; }
+  /// This process ends, without the others: threads drop what is left of a flush that is under way,
+  /// and nothing is flushed any more. Not collective.
+  void end_alone() { drop_flight(); }
   bool goes_beside() const { return options_.file.mode == StepMode::async; }
   Status close();
   /// Close without another word to the file, where it has been closed in vain.

@@ -392,10 +392,10 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
 /// This rank's staged values of what rank 0 writes with HDF5, with the epochs that order them.
 Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
-  for (const std::size_t v : flush.variables) {
-    const ArrayVariable& variable = variables_[v];
-    if (variable.storage != ArrayStorage::by_hdf5) continue;
-    const StagingLog& log = variable.log;
+  for (std::size_t i = 0; i < flush.variables.size(); ++i) {
+    const std::size_t v = flush.variables[i];
+    if (variables_[v].storage != ArrayStorage::by_hdf5) continue;
+    const StagingLog& log = staged_of(flush, i);
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
       log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
         writer.add(static_cast<std::uint64_t>(v));

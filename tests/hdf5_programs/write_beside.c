@@ -175,6 +175,74 @@ static void killed(const char* path) {
   _exit(0);
 }
 
+/* The same, but it is exit() that ends it, while threads are at work on many chunks: libraries and
+ * HDF5 are taken down around them. */
+static void exits(const char* path) {
+  const hsize_t chunk[2] = {3, ROW};
+  hid_t file = create_file(path);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(list, 2, chunk));
+  for (int i = 0; i < 12; ++i) {
+    char name[16];
+    snprintf(name, sizeof(name), i == 0 ? "complete" : "lost %d", i);
+    hid_t dataset = doubles(file, name, list);
+    write_rows(dataset, mine(), n_mine(), ROW, H5P_DEFAULT);
+    DO(H5Dclose(dataset));
+    if (i > 0) continue;
+    DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+    DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  }
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  MPI_Barrier(MPI_COMM_WORLD);
+  fprintf(stderr, "rank %d ends\n", rank);
+  exit(0);
+}
+
+static double resident_mib(void) {
+  long n_all = 0;
+  long n_resident = 0;
+  FILE* facts = fopen("/proc/self/statm", "r");
+  CHECK(facts != NULL && fscanf(facts, "%ld %ld", &n_all, &n_resident) == 2);
+  fclose(facts);
+  return (double)n_resident * (double)sysconf(_SC_PAGESIZE) / 1048576;
+}
+
+/* Values that rank 0 will write with HDF5, 64 MiB on each rank: there once while a flush is under
+ * way. */
+static void for_rank_0(const char* path) {
+  enum { N = 4 << 20 };
+  typedef struct {
+    double a;
+    int b;
+  } Pair;
+  const hsize_t extent = (hsize_t)N * (hsize_t)n_ranks;
+  const hsize_t start = (hsize_t)N * (hsize_t)rank;
+  const hsize_t count = N;
+  hid_t file = create_file(path);
+  hid_t rows = doubles(file, "rows", H5P_DEFAULT);
+  write_rows(rows, mine(), n_mine(), ROW, H5P_DEFAULT);
+  hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(Pair));
+  DO(H5Tinsert(type, "a", HOFFSET(Pair, a), H5T_NATIVE_DOUBLE));
+  DO(H5Tinsert(type, "b", HOFFSET(Pair, b), H5T_NATIVE_INT));
+  hid_t space = space_of(1, &extent, NULL);
+  hid_t memory = space_of(1, &count, NULL);
+  hid_t pairs = create(file, "pairs", type, space, H5P_DEFAULT);
+  DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL));
+  Pair* values = calloc(N, sizeof(Pair));
+  for (int i = 0; i < N; ++i) values[i].a = values[i].b = i % 1000 + rank;
+  const double before = resident_mib();
+  DO(H5Dwrite(pairs, type, memory, space, H5P_DEFAULT, values));
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+  if (beside()) CHECK(resident_mib() - before < 100);
+  free(values);
+  DO(H5Dclose(pairs));
+  DO(H5Dclose(rows));
+  DO(H5Sclose(memory));
+  DO(H5Sclose(space));
+  DO(H5Tclose(type));
+  DO(H5Fclose(file));
+}
+
 static herr_t keep_text(unsigned n, const H5E_error2_t* error, void* text) {
   (void)n;
   snprintf(text, 1024, "%s", error->desc != NULL ? error->desc : "");
@@ -224,6 +292,7 @@ static void limited_close(const char* path) {
 int main(int argc, char** argv) {
   const Pattern patterns[] = {{"flushed", flushed}, {"changed", changed},
                               {"closed", closed},   {"killed", killed},
+                              {"exits", exits},     {"for_rank_0", for_rank_0},
                               {"limited", limited}, {"limited_close", limited_close}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

@@ -7,7 +7,7 @@ H5Fflush, or H5Fclose, and the call that completes it no file changes, on whatev
 import h5py
 import numpy as np
 import pytest
-from hdf5_runs import FRONTS, patterns, row_values, same
+from hdf5_runs import FRONTS, by_deflate, patterns, row_values, same
 
 # Those of write_patterns.c that test_hdf5_programs.py compares with a plain run.
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
@@ -74,6 +74,33 @@ def test_a_kill_beside_the_program_leaves_the_flush_before(ranks, front, tmp_pat
     with h5py.File(tmp_path / "killed.h5") as file:
         assert list(file) == ["complete"]
         np.testing.assert_array_equal(file["complete"][()].ravel(), row_values(0, 240 * 500))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("codec", ["deflate,level=9", "trz"])
+def test_a_program_that_exits_while_threads_work(codec, ranks, front, tmp_path):
+    """Without MPI_Finalize: the last complete flush stands, and no thread is caught in the end."""
+    options = f"{BESIDE['TAILRACE_OPTIONS']},codec={codec}"
+    said = beside(["exits"], tmp_path, ranks, front=front, code=None, TAILRACE_OPTIONS=options)
+    assert said.count(" ends\n") == ranks
+    assert "completes the flush (mode=async); what was written since the last complete flush is " \
+           "lost\n" in said
+    for word in ("Segmentation", "received signal", "exited on signal", "terminate called"):
+        assert word not in said
+    with h5py.File(by_deflate(tmp_path / "exits.h5")) as file:
+        assert list(file) == ["complete"]
+        np.testing.assert_array_equal(file["complete"][()].ravel(), row_values(0, 240 * 500))
+
+
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_values_for_rank_0_are_in_memory_once_while_a_flush_is_under_way(ranks, front, tmp_path):
+    beside(["for_rank_0"], tmp_path, ranks, front=front)
+    with h5py.File(tmp_path / "for_rank_0.h5") as file:
+        expected = np.concatenate([np.arange(4 << 20) % 1000 + rank for rank in range(ranks)])
+        np.testing.assert_array_equal(file["pairs"]["a"], expected)
+        np.testing.assert_array_equal(file["pairs"]["b"], expected)
 
 
 @FRONTS
