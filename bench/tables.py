@@ -18,6 +18,7 @@ import sys
 import tables_of_codecs  # noqa: F401  these enter their tables in TABLES
 import tables_of_outputs  # noqa: F401
 import tables_of_pages  # noqa: F401
+import tables_of_programs  # noqa: F401
 from table_parts import RESULTS, ROOT, TABLES, read, unique
 
 MARKS = re.compile(r"(<!-- table (\w+)[^\n]*-->\n)(.*?)(^ *<!-- end of table -->$)",

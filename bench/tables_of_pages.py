@@ -10,7 +10,7 @@ PAGES = {
     "docs/codecs.md": ["codecs_nyx128"],
     "docs/concat.md": ["deflate_levels"],
     "docs/guards.md": ["guard_costs"],
-    "docs/hdf5.md": ["plotfile_ratios", "covered_cells", "hdf5_times"],
+    "docs/hdf5.md": ["plotfile_ratios", "covered_cells"],
     "docs/in-situ.md": ["step_cost", "step_cost_threads"],
     "docs/layouts.md": ["space_times"],
     "docs/python.md": ["wheels"],
