@@ -133,9 +133,13 @@ Status DatasetArray::start(bool create) {
   }
   writable_ = true;
   opened_ = !create;
-  std::uint64_t now = time_now();
-  comm_->allreduce(std::span<std::uint64_t>(&now, 1), Reduction::max);
-  begin_time(now);
+  // How a dataset is stored is decided by the memory of the rank that has least.
+  const std::uint64_t own_bytes = options_.file.memory_bytes;
+  std::uint64_t most[] = {time_now(), ~own_bytes, ~(own_bytes - memory_.cap_bytes())};
+  comm_->allreduce(std::span(most), Reduction::max);
+  begin_time(most[0]);
+  least_memory_bytes_ = ~most[1];
+  least_room_bytes_ = ~most[2];
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   } else {
@@ -389,7 +393,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   } else if (definition.shape.empty() || (!own_chunks && n_bytes < least_bytes_in_chunks)) {
     plan.why = "small";
   } else if (own_chunks &&
-             !fits(definition.chunk_shape, definition.element_bytes, options_.file.memory_bytes)) {
+             !fits(definition.chunk_shape, definition.element_bytes, least_memory_bytes_)) {
     plan.why = "chunks of more than a sixteenth of memory=";
   }
   if (!plan.why.empty()) return plan;
@@ -404,13 +408,12 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     return plan;
   }
   TAILRACE_TRY(resolve_new(*plan.field, definition, plan));
-  const std::uint64_t room = options_.file.memory_bytes - memory_.cap_bytes();
-  if (own_chunks && most_memory_bytes(*plan.field) > room) {
+  if (own_chunks && most_memory_bytes(*plan.field) > least_room_bytes_) {
     plan = Plan();
     plan.why = "chunks that memory= has no room to encode";
     return plan;
   }
-  if (plan.drops_covered && trial_memory_bytes(*plan.field) > room) {
+  if (plan.drops_covered && trial_memory_bytes(*plan.field) > least_room_bytes_) {
     plan.drops_covered = false;
     plan.remark = "with all covered cells kept, as memory= has no room to try";
   }
@@ -517,6 +520,7 @@ void DatasetArray::begin_deletion() {
     // What this rank does not know to live on would be lost.
     if (!counted.ok()) lose(counted);
   }
+  ++n_deletions_;
   if (!counted_.empty() && !held_) {
     const Status held = local_part([&] {
       held_.emplace(metadata().hdf5_id(), counted_);
@@ -528,6 +532,7 @@ void DatasetArray::begin_deletion() {
 }
 
 void DatasetArray::end_deletion() {
+  if (--n_deletions_ > 0) return;  // One within another: a link's own callback.
   if (held_) held_->release(counted_);
   held_.reset();
 }

@@ -235,6 +235,7 @@ class DatasetArray final : private ArrayEngine {
     std::function<LevelCover()> find;
     bool known = false;
     std::shared_ptr<const CoveredCells> cells;  ///< Null: none, or not known.
+    bool described = false;                     ///< The dataset's attributes tell of them.
   };
   struct Live {
     std::uint64_t address = 0;       ///< In this rank's file.
@@ -304,7 +305,7 @@ class DatasetArray final : private ArrayEngine {
   Status resolve_open_bounds(const ArrayFlush& flush);
   Status insert_at_root(ArrayFlush& flush, std::size_t f, std::span<const WrittenChunk> chunks);
   Status write_plain_at_root(const std::vector<Bytes>& plain);
-  Status describe_at_root();
+  Status describe_at_root(bool closing);
   Result<bool> is_alive(std::size_t dataset);
   Status read_chunked(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   Status read_contiguous(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
@@ -337,6 +338,8 @@ class DatasetArray final : private ArrayEngine {
   std::vector<std::string> sharing_;         ///< Datasets of which chunks lie where others do, too.
   PreservingStorage* preserving_ = nullptr;  ///< Rank 0.
   std::uint64_t opened_bytes_ = 0;
+  std::uint64_t least_memory_bytes_ = 0;  ///< Of all ranks' memory=;
+  std::uint64_t least_room_bytes_ = 0;    ///< and of what staging leaves of it.
   DirtyBytes preserved_;
   std::unique_ptr<PrivateStorage> private_storage_;  ///< All but rank 0.
   std::uint64_t private_end_ = 0;
@@ -356,6 +359,7 @@ class DatasetArray final : private ArrayEngine {
   CountedObjects counted_;  ///< In this rank's file; of one that was opened once one is deleted.
   bool counted_known_ = false;
   std::optional<HeldObjects> held_;               ///< While something is deleted.
+  int n_deletions_ = 0;                           ///< Under way, one within another.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
   // Of the last flush; each is made when it is first asked.
   std::unique_ptr<ChunkIndexReader> index_;

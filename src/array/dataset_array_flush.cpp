@@ -499,27 +499,33 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
 
 /// Tell in the headers of lossy datasets how their values were changed: at the end alone, since the
 /// program would meet these attributes on rank 0 and nowhere else.
-Status DatasetArray::describe_at_root() {
+/// How lossy datasets were stored, once it is settled; which cells are not kept, with the first
+/// flush that does not keep them.
+Status DatasetArray::describe_at_root(bool closing) {
   if (options_.file.notes == Notes::off) return Status();
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const ArrayVariable& variable = variables_[v];
     const bool chunked = variable.storage == ArrayStorage::chunked;
     const bool lossy = chunked && live_[v].created && variable.resolved.codec->lossy();
-    const Cover* const cover = live_[v].cover.get();
-    const bool drops = cover != nullptr && cover->cells != nullptr;
-    if ((!lossy && !drops) || live_[v].described) continue;
+    Cover* const cover = live_[v].cover.get();
+    const bool tells_bound = closing && lossy && !live_[v].described;
+    const bool tells_cells = cover != nullptr && cover->cells != nullptr && !cover->described;
+    if (!tells_bound && !tells_cells) continue;
     TAILRACE_TAKE(const bool alive, is_alive(v));
     if (!alive) continue;
     std::vector<NamedAttribute> attributes;
-    if (lossy) attributes = provenance(variable.definition, variable.resolved, variable.max_error);
-    if (drops) attributes.push_back(covered_attribute(*cover->cells));
+    if (tells_bound) {
+      attributes = provenance(variable.definition, variable.resolved, variable.max_error);
+    }
+    if (tells_cells) attributes.push_back(covered_attribute(*cover->cells));
     const Level* const level = live_[v].level.get();
-    if (lossy && level != nullptr && !level->absolute_bounds.empty()) {
+    if (tells_bound && level != nullptr && !level->absolute_bounds.empty()) {
       describe_components(*level->boxes, level->absolute_bounds, attributes);
     }
     TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), live_[v].address, attributes)
                      .within(quoted(v)));
-    live_[v].described = true;
+    if (tells_bound) live_[v].described = true;
+    if (tells_cells) cover->described = true;
   }
   return Status();
 }
@@ -532,7 +538,7 @@ Status DatasetArray::publish_at_root(ArrayFlush& flush,
     TAILRACE_TRY(insert_at_root(flush, f, chunks[f]));
   }
   TAILRACE_TRY(write_plain_at_root(plain));
-  if (flush.closing) TAILRACE_TRY(describe_at_root());
+  TAILRACE_TRY(describe_at_root(flush.closing));
   alive_.reset();
   if (preserving_ != nullptr) preserving_->remember(opened_bytes_);
   const Status committed = output_.commit_at_root();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "hdf5/hdf5_handle.hpp"
 
@@ -154,6 +156,18 @@ bool are_boxes_of(const LevelCorners& corners, const BoxSeries& boxes) {
   return b == corners.n_boxes();
 }
 
+/// Whether a box is listed twice, as where the list has been created and holds zeros yet.
+bool has_twins(const LevelCorners& corners) {
+  const std::size_t n = 2 * corners.n_dimensions;
+  std::set<std::vector<std::int64_t>> seen;
+  for (std::size_t b = 0; b < corners.n_boxes(); ++b) {
+    const std::int64_t* const first = &corners.numbers[b * n];
+    const bool zeros = std::all_of(first, first + n, [](std::int64_t x) { return x == 0; });
+    if (zeros || !seen.emplace(first, first + n).second) return true;
+  }
+  return false;
+}
+
 /// All elements of a dataset of one dimension, as HDF5 reads them.
 std::optional<std::vector<std::int64_t>> read_numbers(hid_t location, const std::string& path,
                                                       hid_t memory_type, std::size_t n_numbers) {
@@ -254,7 +268,9 @@ LevelCover find_level_cover(std::int64_t file, const std::string& path,
   const std::string finer_group = group.substr(0, group.find_last_of('/') + 1) + finer_name;
   const bool there = H5Lexists(file, finer_group.c_str(), H5P_DEFAULT) > 0;
   const auto finer = there ? corners_in(file, finer_group, numbers_of) : std::nullopt;
-  if (!finer) return unknown("the boxes of the next finer level were not there");
+  if (!finer || has_twins(*finer)) {
+    return unknown("the boxes of the next finer level were not there");
+  }
   const std::optional<LevelCorners> own = corners_in(file, group, numbers_of);
   if (!own || !are_boxes_of(*own, *boxes) || own->n_dimensions != finer->n_dimensions) {
     return unknown("the level's boxes do not fit");

@@ -144,6 +144,13 @@ bool Executor::encode_here(const LaneOutlook& outlook) {
   return true;
 }
 
+bool Executor::encode_in_idle_time(const LaneOutlook& outlook) {
+  io_lane_.leave_waiting(true);
+  const bool encoded = encode_here(outlook);
+  io_lane_.leave_waiting(false);
+  return encoded;
+}
+
 Status Executor::finish(ExecutorReport& report) {
   double next_progress_s = clock_.now_s();
   io_lane_.hurry();

@@ -125,6 +125,8 @@ class Executor {
   void hand_over(bool keep_puts, const std::function<void()>& before_waiting);
   /// Encode a chunk on the calling (main) thread. @returns false if none fits, or is left.
   bool encode_here(const LaneOutlook& outlook);
+  /// The same in the application's own time, where nothing may wait for other ranks.
+  bool encode_in_idle_time(const LaneOutlook& outlook);
   /// Let what needs the main thread move. Never waits. Main thread only.
   void attend() { tail_.service(); }
   /// The application's needs of the I/O lane have changed. Any thread.

@@ -65,7 +65,7 @@ void IoLane::push(EncodedChunk chunk) {
   Status queued = local_part([&] { return queue(chunk); });
   if (queued.ok()) {
     wake_.notify_one();
-    if (!has_thread_ && !waits_for_hurry()) write_waiting();
+    if (!has_thread_ && !leaves_waiting_) write_waiting();
     return;
   }
   budget_.give_back(chunk.budget_bytes);
@@ -109,17 +109,12 @@ void IoLane::hurry() {
     const std::scoped_lock lock(mutex_);
     hurried_ = true;
   }
+  leaves_waiting_ = false;
   wake_.notify_one();
   if (!has_thread_) write_waiting();
 }
 
-/// Without a thread, in the application's own: a claim could wait there for a rank that waits for
-/// the application.
-bool IoLane::waits_for_hurry() const {
-  if (!settings_.regard.outlook || !tail_.claims_travel()) return false;
-  const std::scoped_lock lock(mutex_);
-  return !hurried_;
-}
+void IoLane::leave_waiting(bool leave) { leaves_waiting_ = leave && tail_.claims_travel(); }
 
 void IoLane::finish() {
   std::unique_lock lock(mutex_);

@@ -113,6 +113,9 @@ class IoLane {
   void push(EncodedChunk chunk);
   /// The application's needs have changed: look again.
   void look_again() { wake_.notify_one(); }
+  /// In the application's own time, where there is no thread: what is pushed waits until later,
+  /// since a claim could wait for a rank that waits for the application. Main thread.
+  void leave_waiting(bool leave);
   /// Somebody waits for the step: write without regard to the application from now on.
   void hurry();
   /// Wait until all that was pushed is written (or dropped after a failure) and the thread rests.
@@ -165,7 +168,6 @@ class IoLane {
   bool take_batch();
   void take_from(Batch& batch, std::size_t first, const LaneOutlook& outlook);
   void claim_ahead();
-  bool waits_for_hurry() const;
   std::optional<std::size_t> pick(LaneOutlook& outlook);
   bool write_for_others(std::unique_lock<std::mutex>& lock);
   void write_task(const SharedWrites::Task& task);
@@ -200,6 +202,7 @@ class IoLane {
   bool at_work_ = false;  ///< The thread was called and has not gone to rest since.
   bool writing_ = false;
   bool hurried_ = false;
+  std::atomic<bool> leaves_waiting_ = false;
   bool finishing_ = false;
   Status status_;
 

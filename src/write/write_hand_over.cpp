@@ -150,7 +150,7 @@ void FileWriter::idle(double seconds, const std::function<bool()>& done,
     if (encodes) {
       LaneOutlook outlook = idle_.outlook(Lane::main, now_s);
       if (!done) outlook = {0, false, end_s - now_s, false};
-      if (flight_->executor->encode_here(outlook)) {
+      if (flight_->executor->encode_in_idle_time(outlook)) {
         const double encoded_s = clock_.now_s();
         over = done ? done() : encoded_s >= end_s;  // who has said yes is not asked again
         if (over) flight_->count_delay(done ? encoded_s - now_s : encoded_s - end_s);
