@@ -136,7 +136,7 @@ class EncodeLane {
   Status status() const;
 
   /// After finish(): per plan, what this rank encoded; the busy intervals of all threads.
-  const std::vector<FieldTally>& tallies() const { return tallies_; }
+  std::vector<FieldTally>& tallies() { return tallies_; }
   const BusyIntervals& busy() const { return busy_; }
 
  private:

@@ -179,6 +179,7 @@ Status Executor::finish(ExecutorReport& report) {
   encode_lane_.finish();
   io_lane_.finish();
   report.written = std::move(io_lane_.written());
+  report.tallies = std::move(encode_lane_.tallies());
   ended = local_part([&] {
     finish_shared(report);
     return failed() ? Status() : serve_while(tail_, [this] { return io_lane_.sync_rest(); });
@@ -196,7 +197,6 @@ Status Executor::fill(ExecutorReport& report) {
   const auto write = io_lane_.busy().merged();
   for (const auto& [from_s, to_s] : io_lane_.claiming().merged()) waiting_.add(from_s, to_s);
   report.wait_s = total_s(waiting_.merged());
-  report.tallies = encode_lane_.tallies();
   for (std::size_t f = 0; f < report.tallies.size(); ++f) {
     report.tallies[f].n_overflow_chunks = placer_.tallies()[f].n_overflow_chunks;
     report.tallies[f].reserved_bytes = placer_.tallies()[f].reserved_bytes;

@@ -252,15 +252,19 @@ Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   StepReport& report = step.report;
   ExecutorReport done;
   double sync_s = 0;
-  const Status written = encode_and_write(step, done, sync_s);
+  Status written = encode_and_write(step, done, sync_s);
   report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
-  keep_events(step, done.written);
   last_claimed_bytes_ = 0;
   for (const WrittenChunk& chunk : done.written) {
     const bool claimed = step.plan.fields[chunk.field].layout->base_from() == BaseFrom::claim;
     if (claimed) last_claimed_bytes_ += chunk.encoded_bytes;
   }
-  learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
+  const Status kept = local_part([&] {
+    keep_events(step, done.written);
+    learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
+    return Status();
+  });
+  if (written.ok()) written = kept;
   report.exposed_s = report.handover_s + clock_.now_s() - start_s + step.delay_s;
   if (options_.mode == StepMode::sync) report.step_s = clock_.now_s() - step.start_s;
   StepSums sums(active, done, sync_s, report);
