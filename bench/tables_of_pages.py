@@ -15,6 +15,7 @@ PAGES = {
     "docs/layouts.md": ["space_times"],
     "docs/python.md": ["wheels"],
     "docs/read.md": ["coarse_views", "read_gains"],
+    "docs/nodes.md": ["node_step_times"],
     "docs/reliability.md": ["node_events"],
     "docs/schedule.md": ["order_gains", "balance_rules"],
     "docs/serial-tools.md": ["serial_tools"],
