@@ -84,6 +84,14 @@ void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found) {
   if (iterate_links(group, H5_INDEX_NAME, note_link, &step) < 0) found.failed = true;
 }
 
+/// All that hard links lead to. @returns the root group.
+Result<Hdf5Id> note_from_root(hid_t file, std::set<ObjectKey>& seen, Found& found) {
+  Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
+  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
+  note_group(root.get(), seen, found);
+  return root;
+}
+
 /// The slab in the dataset's space, and a dense one in memory.
 bool select_slab(hid_t dataset, const Slab& slab, Hdf5Id& in_file, Hdf5Id& in_memory) {
   in_file = Hdf5Id(H5Dget_space(dataset));
@@ -147,9 +155,10 @@ Result<CountedObjects> counted_objects(std::int64_t file_id) {
   const Hdf5Scope scope;
   Found found;
   std::set<ObjectKey> seen;
-  const Hdf5Id root(H5Gopen2(file_id, "/", H5P_DEFAULT));
-  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
-  note_group(root.get(), seen, found);
+  TAILRACE_TAKE(const Hdf5Id root, note_from_root(file_id, seen, found));
+  if (found.failed) {
+    return hdf5_failure(Code::internal, "the objects of the file cannot be listed");
+  }
   ObjectFacts facts;
   // HDF5 counts the root once for itself.
   if (get_object_facts(root.get(), facts)) ++found.links[address_of(facts.key)];
@@ -188,9 +197,7 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
   const Hdf5Scope scope;
   Found found;
   std::set<ObjectKey> seen;
-  const Hdf5Id root(H5Gopen2(file_id, "/", H5P_DEFAULT));
-  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
-  note_group(root.get(), seen, found);
+  TAILRACE_TRY(note_from_root(file_id, seen, found).status());
   for (const auto& [address, n] : counted) {
     if (!seen.insert(key_of(address)).second) continue;
     const Hdf5Id object(open_by_key(file_id, key_of(address)));

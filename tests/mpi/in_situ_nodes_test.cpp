@@ -111,40 +111,38 @@ class InSituNodes : public ::testing::TestWithParam<NodesCase> {
   static std::string options() {
     return std::string(GetParam().options) + ",codec=deflate,chunk=16x128,buffer=16K,fsync=off";
   }
+  /// Four steps, and what the application does behind each; the values of all are there then.
+  template <class Between>
+  static void write_steps(const Between& between) {
+    const std::string path = scratch();
+    Output output(path, options());
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      const auto report = output.end_step(step);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+      between(*output.writer, step);
+    }
+    const Status closed = output.writer->close();
+    EXPECT_TRUE(closed.ok()) << closed.message();
+    expect_steps(path, {0, 1, 2, 3});
+  }
 };
 
 /// Between two steps the application calls nothing, marks only on some ranks, or lends its time.
 TEST_P(InSituNodes, KeepTheValuesWhateverTheApplicationCalls) {
-  const std::string path = scratch();
-  Output output(path, options());
-  constexpr std::uint64_t n_steps = 4;
-  for (std::uint64_t step = 0; step < n_steps; ++step) {
-    const auto report = output.end_step(step);
-    ASSERT_TRUE(report.ok()) << report.status().message();
+  write_steps([](Writer& writer, std::uint64_t step) {
     if (step == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));  // claims wait
-    if (step == 1 && is_last()) output.writer->mark(Lane::io, true);
-    if (step == 2) output.writer->idle(0.01 * rank(), {});
-  }
-  const Status closed = output.writer->close();
-  EXPECT_TRUE(closed.ok()) << closed.message();
-  expect_steps(path, {0, 1, 2, 3});
+    if (step == 1 && is_last()) writer.mark(Lane::io, true);
+    if (step == 2) writer.idle(0.01 * rank(), {});
+  });
 }
 
 /// The application of rank 0 waits for the others while these lend Tailrace their time: whatever
 /// they claim then, they must not wait for an answer of rank 0.
 TEST_P(InSituNodes, IdleTimeEndsWithoutRankZero) {
-  const std::string path = scratch();
-  Output output(path, options());
-  constexpr std::uint64_t n_steps = 4;
-  for (std::uint64_t step = 0; step < n_steps; ++step) {
-    const auto report = output.end_step(step);
-    ASSERT_TRUE(report.ok()) << report.status().message();
-    if (!is_root()) output.writer->idle(0.05, {});
+  write_steps([](Writer& writer, std::uint64_t) {
+    if (!is_root()) writer.idle(0.05, {});
     MPI_Barrier(MPI_COMM_WORLD);
-  }
-  const Status closed = output.writer->close();
-  EXPECT_TRUE(closed.ok()) << closed.message();
-  expect_steps(path, {0, 1, 2, 3});
+  });
 }
 
 /// A step that fails on the last rank while the other nodes' lanes claim and write.
