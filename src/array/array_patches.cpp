@@ -61,10 +61,8 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
         // A chunk between neighbours goes to the lower or the upper one in all of a variable, so
         // that each has one of them; what everybody shares is dealt.
         const std::uint64_t number = dealing.number_of(chunk.key);
-        // Variables of one kind may be every second one.
-        const std::uint64_t spread = field.variable * 0x9e3779b97f4a7c15U >> 32U;
         const bool everybodys = static_cast<int>(chunk.shares.size()) == comm.n_ranks();
-        chunk.owner = with_about_most(chunk.shares, spread + (everybodys ? number : 0));
+        chunk.owner = with_about_most(chunk.shares, field.variable + (everybodys ? number : 0));
         const Places& known = places(field.variable);
         const auto place = known.find(number);
         if (place != known.end()) chunk.place = place->second;

@@ -166,6 +166,14 @@ int with_most(std::span<const ChunkShare> shares) {
   return most == shares.end() ? nobody : most->rank;
 }
 
+namespace {
+
+/// 2^64 over the golden ratio: its multiples, taken as parts of 2^64, lie evenly, and so do every
+/// second or third of them.
+constexpr std::uint64_t golden_part = 0x9E3779B97F4A7C15U;
+
+}  // namespace
+
 int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn) {
   std::uint64_t most = 0;
   for (const ChunkShare& share : shares) most = std::max(most, share.n_elements);
@@ -173,7 +181,9 @@ int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn) {
   for (const ChunkShare& share : shares) {
     if (share.n_elements >= most - most / 8) ranks.push_back(share.rank);
   }
-  return ranks.empty() ? nobody : ranks[turn % ranks.size()];
+  if (ranks.empty()) return nobody;
+  const std::uint64_t part = turn * golden_part >> 32U;
+  return ranks[part * ranks.size() >> 32U];
 }
 
 Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,

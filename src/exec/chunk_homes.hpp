@@ -138,8 +138,9 @@ using HomePolicy = std::function<bool(ChunkRecord& chunk)>;
 /// The rank with the most elements; of equals the lowest.
 int with_most(std::span<const ChunkShare> shares);
 
-/// One of those that have about as much as any, seven eighths at least, by `turn`: of many small
-/// chunks that all ranks share each rank is to encode some.
+/// One of those that have about as much as any, seven eighths at least. Over many turns, also over
+/// every second or third of them, each gets as many as any other, but for a few: of many small
+/// chunks that all ranks share each rank is to encode its part.
 int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn);
 
 /// Announce this rank's chunks, each with the share of this rank, decide as home of others', and
