@@ -139,6 +139,7 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   std::uint64_t some_close = closing;
   along.add(Reduction::max, lost, some_close);
   along.add(Reduction::min, changes, complement, closing);
+  add_to_meeting(along);
   Status agreed = comm_->agree(mine, along);
   if (all_close != nullptr) *all_close = closing != 0;
   if (agreed.ok() && closing != some_close) {

@@ -108,6 +108,9 @@ class ArrayEngine {
   /// taken is about to be staged again. Every rank. Not collective.
   virtual void handed_over(ArrayFlush& /*flush*/) {}
   virtual void taken_back(const ArrayFlush& /*flush*/) {}
+  /// What else every rank says where ranks meet, the same numbers at every meeting: they become all
+  /// ranks'. Not collective.
+  virtual void add_to_meeting(RankNumbers& /*along*/) {}
 
   // --- what all kinds do alike
 

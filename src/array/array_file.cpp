@@ -275,7 +275,20 @@ Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
   return Status();
 }
 
-bool NetcdfArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
+std::size_t NetcdfArrayFile::first_unlimited() const {
+  const auto first = std::ranges::find_if(model_.dimensions, &ModelDimension::unlimited);
+  return static_cast<std::size_t>(first - model_.dimensions.begin());
+}
+
+/// Two numbers in any case: ranks that have come to differ must be able to meet and find out.
+void NetcdfArrayFile::add_to_meeting(RankNumbers& along) {
+  const std::size_t first = first_unlimited();
+  meeting_.short_of_memory = memory_.over_cap() ? 1 : 0;
+  meeting_.length = first < model_.dimensions.size() ? model_.dimensions[first].length : 0;
+  along.add(Reduction::max, meeting_.short_of_memory, meeting_.length);
+}
+
+void NetcdfArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
   std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U};
   for (const ModelDimension& dimension : model_.dimensions) {
     if (dimension.unlimited) facts.push_back(dimension.length);
@@ -283,12 +296,12 @@ bool NetcdfArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
   const std::size_t n = facts.size();
   facts.insert(facts.end(), more.begin(), more.end());
   comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
+  meeting_.short_of_memory = facts[0];
   std::size_t at = 1;
   for (ModelDimension& dimension : model_.dimensions) {
     if (dimension.unlimited) dimension.length = facts[at++];
   }
   std::copy(facts.begin() + static_cast<std::ptrdiff_t>(n), facts.end(), more.begin());
-  return facts[0] != 0;
 }
 
 std::vector<bool> NetcdfArrayFile::agree_on_staged() {
@@ -300,7 +313,12 @@ std::vector<bool> NetcdfArrayFile::agree_on_staged() {
 
 Status NetcdfArrayFile::settle() {
   TAILRACE_TRY(begin_collective());
-  return agree_on_lengths({}) ? flush_variables(agree_on_staged(), true, false) : Status();
+  const auto n_unlimited = std::ranges::count_if(model_.dimensions, &ModelDimension::unlimited);
+  if (n_unlimited == 1) model_.dimensions[first_unlimited()].length = meeting_.length;
+  if (n_unlimited > 1) agree_on_lengths({});
+  if (meeting_.short_of_memory == 0) return Status();
+  const std::vector<bool> staged = agree_on_staged();
+  return meeting_.short_of_memory != 0 ? flush_variables(staged, true, false) : Status();
 }
 
 Status NetcdfArrayFile::flush() {

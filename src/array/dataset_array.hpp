@@ -294,7 +294,7 @@ class DatasetArray final : private ArrayEngine {
   Status adopt(std::size_t dataset);
   Status adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable) const;
   std::uint64_t time_now() const;
-  bool meet(std::span<std::uint64_t> more);
+  void leave_meeting();
   std::vector<bool> agree_on_staged();
   Status adopt_staged(std::vector<bool>& staged);
   Status learn_covers(const std::vector<bool>& staged);
@@ -332,6 +332,7 @@ class DatasetArray final : private ArrayEngine {
   void published(const ArrayFlush& flush) override;
   void handed_over(ArrayFlush& flush) override;
   void taken_back(const ArrayFlush& flush) override;
+  void add_to_meeting(RankNumbers& along) override;
 
   // Of a file that was opened: what the other ranks go on seeing of it.
   bool opened_ = false;
@@ -350,8 +351,14 @@ class DatasetArray final : private ArrayEngine {
   std::map<std::uint64_t, std::size_t> by_address_;
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
   std::uint64_t call_epoch_ = 0;
-  std::uint64_t flushed_epoch_ = 0;      ///< Collective calls before the last flush of everything.
-  bool flushed_to_close_ = false;        ///< Nothing is left to flush, or it is under way.
+  std::uint64_t flushed_epoch_ = 0;  ///< Collective calls before the last flush of everything.
+  bool flushed_to_close_ = false;    ///< Nothing is left to flush, or it is under way.
+  /// Facts of this rank, and then the most of any.
+  struct Meeting {
+    std::uint64_t short_of_memory = 0;
+    std::uint64_t latest = 0;  ///< By the clock.
+    std::uint64_t most_calls = 0;
+  } meeting_;
   std::uint64_t calls_since_flush_ = 0;  ///< The most of any rank, as agreed on last.
   std::uint64_t time_base_ = 0;          ///< Of the time in epochs; the same on every rank.
   std::vector<CutPart> cut_parts_;       ///< This rank's share, from before_cut() to after_cut().

@@ -57,25 +57,26 @@ void DatasetArray::begin_time(std::uint64_t latest) {
   time_base_ = latest > kBefore ? latest - kBefore : 0;
 }
 
-/// Where ranks meet: the order of puts begins anew behind it. Of `more` each the largest of all
-/// ranks. @returns whether memory is short on any of them. Collective: one allreduce.
-bool DatasetArray::meet(std::span<std::uint64_t> more) {
-  std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U, time_now(),
-                                   epoch_ - flushed_epoch_};
-  const auto first = static_cast<std::ptrdiff_t>(facts.size());
-  facts.insert(facts.end(), more.begin(), more.end());
-  comm_->allreduce(std::span<std::uint64_t>(facts), Reduction::max);
-  begin_time(facts[1]);
-  calls_since_flush_ = facts[2];
-  std::copy(facts.begin() + first, facts.end(), more.begin());
-  return facts[0] != 0;
+void DatasetArray::add_to_meeting(RankNumbers& along) {
+  meeting_ = {memory_.over_cap() ? 1U : 0U, time_now(), epoch_ - flushed_epoch_};
+  along.add(Reduction::max, meeting_.short_of_memory, meeting_.latest, meeting_.most_calls);
 }
 
-/// Who has staged something. Collective: one allreduce of a number a dataset.
+/// Where ranks have met: the order of puts begins anew behind it.
+void DatasetArray::leave_meeting() {
+  begin_time(meeting_.latest);
+  calls_since_flush_ = meeting_.most_calls;
+}
+
+/// Who has staged something. Collective: one allreduce of 16 bytes a dataset.
 std::vector<bool> DatasetArray::agree_on_staged() {
   std::vector<std::uint64_t> staged;
   for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
-  meet(staged);
+  RankNumbers numbers;
+  add_to_meeting(numbers);
+  numbers.add_all(Reduction::max, staged);
+  numbers.reduce(*comm_);
+  leave_meeting();
   return {staged.begin(), staged.end()};
 }
 
@@ -217,10 +218,14 @@ std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >
 
 Status DatasetArray::settle() {
   TAILRACE_TRY(begin_collective());
-  const bool over_cap = meet({});
+  leave_meeting();
   // What is held back keeps its epochs; before those run out, nothing is.
   const bool hold_back = calls_since_flush_ <= most_calls / 2;
-  return over_cap || !hold_back ? flush_these(agree_on_staged(), hold_back, false) : Status();
+  const auto must_flush = [&] { return meeting_.short_of_memory != 0 || !hold_back; };
+  if (!must_flush()) return Status();
+  const std::vector<bool> staged =
+      agree_on_staged();  // A flush that was under way gave memory back.
+  return must_flush() ? flush_these(staged, hold_back, false) : Status();
 }
 
 Status DatasetArray::sync_to_read() {

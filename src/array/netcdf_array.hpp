@@ -56,9 +56,11 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Result<Slab> check_runs(std::size_t variable, const ElementRuns& runs,
                           std::uint64_t n_given) const;
   void grow(std::size_t variable, const Slab& slab);
-  /// The lengths of unlimited dimensions, and the largest of `more` of all ranks. Collective: one
-  /// allreduce. @returns whether a rank has staged more than its cap
-  bool agree_on_lengths(std::span<std::uint64_t> more);
+  void add_to_meeting(RankNumbers& along) override;
+  std::size_t first_unlimited() const;  ///< Its number; of none how many dimensions there are.
+  /// The lengths of unlimited dimensions, whether a rank has staged more than its cap, and the
+  /// largest of `more` of all ranks. Collective: one allreduce.
+  void agree_on_lengths(std::span<std::uint64_t> more);
   /// Of which variables a rank has staged values; and agree_on_lengths(). Collective: one
   /// allreduce.
   std::vector<bool> agree_on_staged();
@@ -100,6 +102,11 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
 
   std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
   NetcdfModel model_;
+  /// Of this rank, and then the most of any.
+  struct Meeting {
+    std::uint64_t short_of_memory = 0;
+    std::uint64_t length = 0;  ///< Of the first unlimited dimension.
+  } meeting_;
   Shape file_lengths_;                   ///< Of all dimensions, at the last flush.
   bool file_has_note_ = false;           ///< Of attributes=one. Rank 0's.
   std::vector<std::string> paths_;       ///< Of the variables' datasets.

@@ -8,11 +8,12 @@
 #include <bit>
 
 #include "api_support.hpp"
+#include "mpi/mpi_counts.hpp"
 
 namespace {
 
-std::uint64_t n_collectives = 0;
-std::uint64_t n_sends = 0;
+using mpi_counts::n_collectives;
+using mpi_counts::n_sends;
 
 /// Messages of the file's end between nodes (mpi_tail.cpp) go with claims, not with steps.
 constexpr int kTailTags = 4;

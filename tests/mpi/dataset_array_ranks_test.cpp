@@ -15,6 +15,7 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "mpi/comm_of_all.hpp"
+#include "mpi/mpi_counts.hpp"
 #include "mpi/rank_support.hpp"
 #include "unit/array_support.hpp"
 
@@ -65,6 +66,38 @@ std::vector<double> get_doubles(DatasetArray& array, std::size_t dataset, const 
   std::vector<double> values(slab.n_elements());
   EXPECT_OK(array.get(dataset, slab, std::as_writable_bytes(std::span(values))));
   return values;
+}
+
+/// What ends a put that ranks make together, as collective calls of PnetCDF and HDF5 programs do:
+/// one reduction. A put by itself has none.
+TEST(ArrayMeetings, EndAPutThatRanksMakeTogether) {
+  const std::uint64_t most = api_test::n_ranks() == 1 ? 0 : 1;
+  const auto file = created(api_test::comm_of_all(), api_test::scratch("puts.nc"),
+                            array_options("codec=deflate"));
+  ASSERT_NE(file, nullptr);
+  EXPECT_OK(file->change_model(one_variable(ModelType::f64, {0, 8})));
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    const std::uint64_t row =
+        round * std::uint64_t(api_test::n_ranks()) + std::uint64_t(api_test::rank());
+    mpi_counts::n_collectives = mpi_counts::n_sends = 0;
+    EXPECT_OK(put_values(*file, 0, {{row, 0}, {1, 8}, {}}, std::vector<double>(8, double(row))));
+    EXPECT_EQ(mpi_counts::n_collectives + mpi_counts::n_sends, 0U);
+    EXPECT_OK(file->settle());
+    EXPECT_EQ(mpi_counts::n_collectives, most);
+    EXPECT_EQ(mpi_counts::n_sends, 0U);
+    EXPECT_EQ(file->model().dimensions[0].length, (round + 1) * std::uint64_t(api_test::n_ranks()));
+  }
+  EXPECT_OK(file->close());
+
+  auto made = DatasetArray::create(api_test::comm_of_all(), api_test::scratch("puts.h5"),
+                                   array_options(""));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  mpi_counts::n_collectives = mpi_counts::n_sends = 0;
+  (*made)->begin_collective_put();
+  EXPECT_OK((*made)->settle());
+  EXPECT_EQ(mpi_counts::n_collectives, most);
+  EXPECT_EQ(mpi_counts::n_sends, 0U);
+  EXPECT_OK((*made)->close());
 }
 
 /// Four million collective calls used up what counts them, and order between ranks was lost. Now
