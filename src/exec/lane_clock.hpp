@@ -52,43 +52,6 @@ double total_s(const std::vector<BusyIntervals::Interval>& intervals);
 double overlap_s(const std::vector<BusyIntervals::Interval>& a,
                  const std::vector<BusyIntervals::Interval>& b);
 
-}  // namespace tailrace
-
-// --- FineTimers: naps of some microseconds last about as long as they say.
-//
-// Linux lets every sleep of an ordinary thread end up to 50 us late (its timer slack), which is
-// many times the nap itself where ranks wait for each other: end_step on two ranks took 4.6 ms with
-// a slack of 1 us, 6.8 ms without. The thread may be the application's own, so its slack is put
-// back.
-
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
-namespace tailrace {
-
-/// While it lives, the calling thread's sleeps end within a microsecond of their time.
-class FineTimers {
- public:
-#if defined(__linux__)
-  FineTimers() : slack_ns_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
-    prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
-  }
-  ~FineTimers() {
-    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_ns_), 0, 0, 0);
-  }
-#else
-  FineTimers() = default;
-#endif
-  FineTimers(const FineTimers&) = delete;
-  FineTimers& operator=(const FineTimers&) = delete;
-
- private:
-#if defined(__linux__)
-  int slack_ns_;
-#endif
-};
-
 // --- ObstacleLog: what the application marks on its two lanes in the iteration under way.
 //
 // Answers two questions: does the application use this lane now (the lanes ask before each
@@ -104,8 +67,7 @@ class FineTimers {
 // 3. Recorded obstacles are sorted and disjoint whatever the times: one before the last mark of
 //    its lane counts as that mark's.
 // 4. At most 2 x lane_obstacles_max obstacles a lane are held, lane_obstacles_max handed out:
-// beyond
-//    that those between which the gaps are shortest become one (merge_obstacles).
+//    beyond that those between which the gaps are shortest become one (merge_obstacles).
 
 /// An iteration as it was.
 struct RecordedIteration {

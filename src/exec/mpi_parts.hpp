@@ -13,34 +13,36 @@
 #include <vector>
 
 #include "core/comm.hpp"
+#include "exec/fine_timers.hpp"
 
 namespace tailrace {
 
 // --- Waiting for MPI without taking the core from whom we wait for.
 //
-// A few quick polls, then naps of an eighth of the time waited so far: who waits long is late by a
-// twelfth of it in the mean, and who waits a moment by some ten microseconds. No sched_yield: where
-// another program wants the core, a yield gives it a whole time slice (4 ms were measured per
+// Polls for as long as a nap of the least length takes in truth, then naps of an eighth of the time
+// waited so far: who waits long is late by a twelfth of it in the mean, and ranks that come
+// together lose nothing (1,000 collective writes of 400 bytes on two ranks: 71 ms with a few polls,
+// 15 ms so, 14 ms with MPI's own waiting; on more ranks than cores no slower). No sched_yield:
+// where another program wants the core, a yield gives it a whole time slice (4 ms were measured per
 // collective), while a sleeper is woken at once.
 
 class Nap {
  public:
   explicit Nap(std::chrono::microseconds longest) : longest_(longest) {}
   void take() {
-    if (n_polls_ < 16) {
-      ++n_polls_;
-      return;
-    }
     const auto now = std::chrono::steady_clock::now();
     if (!start_) start_ = now;
     const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(now - *start_);
+    if (waited < polling) return;
+    if (!fine_) fine_.emplace();
     std::this_thread::sleep_for(std::clamp(waited / 8, shortest_nap, longest_));
   }
 
  private:
+  static constexpr std::chrono::microseconds polling{40};
   static constexpr std::chrono::microseconds shortest_nap{10};
-  int n_polls_ = 0;
   std::optional<std::chrono::steady_clock::time_point> start_;
+  std::optional<FineTimers> fine_;
   std::chrono::microseconds longest_;
 };
 

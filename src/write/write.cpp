@@ -41,6 +41,7 @@
 
 #include "core/comm.hpp"
 #include "exec/executor.hpp"
+#include "exec/fine_timers.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/placer.hpp"
 #include "exec/thread_team.hpp"

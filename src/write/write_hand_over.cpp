@@ -18,6 +18,7 @@
 #include <limits>
 #include <thread>
 
+#include "exec/fine_timers.hpp"
 #include "exec/lane_clock.hpp"
 #include "write/file_writer.hpp"
 
