@@ -2,6 +2,7 @@
 // values will be stored; and how datasets that are there already become known.
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,8 +90,21 @@ bool read_members(hid_t type, std::vector<DatasetArray::Member>& members) {
   return static_cast<int>(members.size()) == std::max(n_members, 0);
 }
 
+using SharedList = std::shared_ptr<const Hdf5Id>;
+
+/// A copy of the program's creation list; HDF5's own is the same for all.
+Result<SharedList> asked_list(Session& session, const CreateCall& call) {
+  const bool standard = call.creation_list == H5P_DEFAULT;
+  if (standard && session.standard_list != nullptr) return session.standard_list;
+  Hdf5Id list(standard ? H5Pcreate(H5P_DATASET_CREATE) : H5Pcopy(call.creation_list));
+  if (!list.valid()) return hdf5_failure(Code::invalid_argument, "the creation list");
+  auto asked = std::make_shared<const Hdf5Id>(std::move(list));
+  if (standard) session.standard_list = asked;
+  return asked;
+}
+
 /// What the program asks for. @returns false if it is not understood, or wrong: HDF5 will say.
-bool read_call(const CreateCall& call, Definition& definition) {
+bool read_call(const CreateCall& call, hid_t list, Definition& definition) {
   definition.path = path_of_new(call.location, call.name);
   definition.element_bytes = H5Tget_size(call.type);
   if (definition.element_bytes == 0) return false;
@@ -116,8 +130,6 @@ bool read_call(const CreateCall& call, Definition& definition) {
     definition.shape.assign(extents.begin(), extents.end());
     definition.max_shape.assign(most.begin(), most.end());
   }
-  const Hdf5Id standard(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE) : -1);
-  const hid_t list = standard.valid() ? standard.get() : call.creation_list;
   if (definition.by_value && !read_fill(list, call.type, definition)) return false;
   return read_layout(list, definition);
 }
@@ -128,11 +140,9 @@ bool lacks_chunks(const Definition& definition) {
          definition.shape != definition.max_shape && !definition.shape.empty();
 }
 
-/// The program's list, changed as `plan` says.
-Result<Hdf5Id> creation_list_of(Session& session, const CreateCall& call,
-                                const DatasetArray::Plan& plan) {
-  Hdf5Id list(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE)
-                                                : H5Pcopy(call.creation_list));
+/// A copy of list `asked`, changed as `plan` says.
+Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::Plan& plan) {
+  Hdf5Id list(H5Pcopy(asked));
   if (!list.valid()) return hdf5_failure(Code::invalid_argument, "the creation list");
   if (plan.in_chunks && !plan.keep_filters) {
     TAILRACE_TRY(session.array->metadata().adapt_creation_list(list.get(), plan.form));
@@ -161,6 +171,16 @@ Result<Hdf5Id> creation_list_of(Session& session, const CreateCall& call,
   return list;
 }
 
+Result<SharedList> creation_list_of(Session& session, const SharedList& asked,
+                                    const DatasetArray::Plan& plan) {
+  const bool known = asked == session.standard_list && !plan.in_chunks;
+  if (known && session.standard_list_of_root != nullptr) return session.standard_list_of_root;
+  TAILRACE_TAKE(Hdf5Id list, changed_list(session, asked->get(), plan));
+  auto changed = std::make_shared<const Hdf5Id>(std::move(list));
+  if (known) session.standard_list_of_root = changed;
+  return changed;
+}
+
 hid_t create_by_hdf5(const CreateCall& call, hid_t creation_list) {
   const RealHdf5& real = real_hdf5();
   if (call.name == nullptr) {
@@ -172,8 +192,8 @@ hid_t create_by_hdf5(const CreateCall& call, hid_t creation_list) {
 }
 
 /// The new dataset becomes one of the session's. @returns what is wrong with it
-Status enter_new(Session& session, const CreateCall& call, const Definition& definition,
-                 const DatasetArray::Plan& plan, hid_t created) {
+Status enter_new(Session& session, const CreateCall& call, const SharedList& asked,
+                 const Definition& definition, const DatasetArray::Plan& plan, hid_t created) {
   const Hdf5Scope scope;
   if (plan.in_chunks && !plan.keep_filters) {
     TAILRACE_TRY(check_stored_filters(created, plan.form.filters));
@@ -181,9 +201,7 @@ Status enter_new(Session& session, const CreateCall& call, const Definition& def
   const std::optional<std::uint64_t> address = address_of_object(created);
   if (!address) return hdf5_failure(Code::internal, "its header");
   const std::size_t added = session.array->add(definition, plan, *address);
-  Hdf5Id& list = session.creation_lists[added];
-  list = Hdf5Id(call.creation_list == H5P_DEFAULT ? H5Pcreate(H5P_DATASET_CREATE)
-                                                  : H5Pcopy(call.creation_list));
+  session.creation_lists[added] = asked;
   const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
   if (plan.why == outside_of_file || in_heap) session.by_rank.insert(added);
   if (!plan.remark.empty()) session.remarks[plan.remark].push_back(definition.path);
@@ -240,13 +258,17 @@ Status visit_datasets(hid_t object, CopyVisit& visit) {
 hid_t create_dataset(Session& session, const CreateCall& call) {
   Definition definition;
   Result<DatasetArray::Plan> plan = DatasetArray::Plan();
-  Hdf5Id list;
+  SharedList asked;
+  SharedList list;
   bool understood = false;
   // First: whatever a rank lacks, the others wait for it here.
   Result<std::shared_ptr<const BoxSeries>> boxes = hear_boxes(session, call);
   {
     const Hdf5Scope scope;
-    understood = read_call(call, definition) && !lacks_chunks(definition);
+    Result<SharedList> given = asked_list(session, call);
+    if (given.ok()) asked = std::move(*given);
+    understood =
+        asked != nullptr && read_call(call, asked->get(), definition) && !lacks_chunks(definition);
     if (understood && !boxes.ok()) plan = boxes.status();
     if (understood && boxes.ok()) {
       definition.boxes = std::move(*boxes);
@@ -258,7 +280,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
       }
       plan = session.array->plan_new(definition);
       if (plan.ok()) {
-        Result<Hdf5Id> made = creation_list_of(session, call, *plan);
+        Result<SharedList> made = creation_list_of(session, asked, *plan);
         if (made.ok()) {
           list = std::move(*made);
         } else {
@@ -266,6 +288,11 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
         }
       }
     }
+  }
+  if (!understood || !plan.ok()) {
+    const Hdf5Scope scope;
+    asked.reset();  // Here: it would empty the error stack that the program is to read.
+    list.reset();
   }
   // HDF5 knows best what is wrong with such a call; nothing comes of it.
   if (!understood) {
@@ -277,15 +304,17 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
                                               "\" is of a kind that is not understood here"));
   }
   if (!plan.ok()) return fail("H5Dcreate", plan.status());
-  const hid_t created = create_by_hdf5(call, list.get());
+  const hid_t created = create_by_hdf5(call, list->get());
   if (created < 0) {
     const KeptErrors kept;
-    const Hdf5Id closed = std::move(list);
+    asked.reset();
+    list.reset();
     return created;
   }
   if (call.name != nullptr && session_of(created) != &session) {
     {
       const Hdf5Scope scope;
+      asked.reset();
       list.reset();
     }
     return create_there(call, created);
@@ -293,14 +322,15 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   // Nobody may see it any more once it has no name: flushes must look.
   if (call.name == nullptr) session.array->look_for_deleted();
   const Status entered =
-      local_part([&] { return enter_new(session, call, definition, *plan, created); });
+      local_part([&] { return enter_new(session, call, asked, definition, *plan, created); });
   if (entered.ok()) return created;
   // What the program hears to have failed is not there, and holds no file open.
   {
     const Hdf5Scope scope;
     const Hdf5Id closed(created);
     if (call.name != nullptr) H5Ldelete(call.location, call.name, H5P_DEFAULT);
-    list.reset();  // Here: it would empty HDF5's error stack.
+    asked.reset();  // Here: they would empty HDF5's error stack.
+    list.reset();
   }
   session.array->give_up(definition.path);
   return fail("H5Dcreate", entered.within("dataset \"" + definition.path + "\""));

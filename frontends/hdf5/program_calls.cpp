@@ -286,7 +286,7 @@ TAILRACE_CALL hid_t tailrace_H5Dget_create_plist(hid_t dataset) {
   if (!target || !known) return real().H5Dget_create_plist(dataset);
   const auto& lists = target->session->creation_lists;
   const auto found = lists.find(target->dataset);
-  return found == lists.end() ? real().H5Dget_create_plist(dataset) : H5Pcopy(found->second.get());
+  return found == lists.end() ? real().H5Dget_create_plist(dataset) : H5Pcopy(found->second->get());
 }
 TAILRACE_CALL hsize_t tailrace_H5Dget_storage_size(hid_t dataset) {
   TAILRACE_SERVE_DATASET(H5Dget_storage_size(dataset), ours::plain_bytes(*target));

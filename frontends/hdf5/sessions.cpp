@@ -280,6 +280,8 @@ Status end_session(Session& session) {
     const Hdf5Scope scope;
     session.types.clear();
     session.creation_lists.clear();
+    session.standard_list.reset();
+    session.standard_list_of_root.reset();
   }
   const Status ended = session.array->close();
   if (speaks) {  // The session ends, whether or not there is memory for a line.

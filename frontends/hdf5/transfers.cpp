@@ -230,7 +230,6 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
 }
 
 Status stage(const Target& target, hid_t dataset, const TransferCall& call, const void* values) {
-  const Hdf5Scope scope;
   DatasetArray& array = *target.session->array;
   TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
   if (transfer.n == 0) return Status();
@@ -340,7 +339,7 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
     return Status(Code::unsupported, "its elements are no values, or external");
   }
   const auto asked = session.creation_lists.find(target.dataset);
-  const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second.get())
+  const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second->get())
                                                           : H5Dget_create_plist(dataset));
   if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED) return bad_call("has no chunks");
   std::vector<hsize_t> extents(facts.shape->size());
@@ -450,17 +449,18 @@ Result<EncodedChunk> read_chunk_of(const Target& target, hid_t dataset, const hs
 Status write_elements_of(std::span<const TransferPart> parts, const void* const* values) {
   DatasetArray& array = *parts.front().target.session->array;
   bool collective = false;
-  {
-    const Hdf5Scope scope;
-    collective = is_collective(parts.front().call.transfer_list);
-  }
-  if (collective) array.begin_collective_put();
   Status staged;
-  for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
-    const TransferPart& part = parts[i];
-    staged = local_part([&] {
-               return stage(part.target, part.dataset, part.call, values[i]);
-             }).within("dataset \"" + array.path_of(part.target.dataset) + "\"");
+  {
+    const Hdf5Scope scope;  // Not while ranks meet: threads may want HDF5.
+    collective = is_collective(parts.front().call.transfer_list);
+    if (collective) array.begin_collective_put();
+    for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
+      const TransferPart& part = parts[i];
+      staged = local_part([&] { return stage(part.target, part.dataset, part.call, values[i]); });
+      if (!staged.ok()) {
+        staged = staged.within("dataset \"" + array.path_of(part.target.dataset) + "\"");
+      }
+    }
   }
   if (!collective) return staged;
   // The others wait for this rank, whatever has become of its part.

@@ -54,14 +54,14 @@ thread_local int n_scopes_of_thread = 0;
 bool Hdf5Scope::held() { return n_scopes_of_thread > 0; }
 
 Hdf5Scope::Hdf5Scope() : lock_(hdf5_mutex()) {
-  ++n_scopes_of_thread;
+  if (n_scopes_of_thread++ > 0) return;  // It is quiet already.
   H5open();
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 Hdf5Scope::~Hdf5Scope() {
-  H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_);
+  if (n_scopes_of_thread == 1) H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_);
   --n_scopes_of_thread;
 }
 
