@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/file_limit.hpp"
+#include "core/large_block.hpp"
 #include "core/options.hpp"
 
 namespace tailrace {
@@ -157,7 +158,7 @@ StagingMemory::~StagingMemory() {
 Result<StagingMemory::Block> StagingMemory::allocate(std::uint64_t n_bytes) {
   if (held_bytes() + n_bytes > cap_bytes_ && n_bytes >= kFirstBlockBytes) return spill(n_bytes);
   Block block;
-  block.data = static_cast<std::byte*>(std::malloc(std::max<std::uint64_t>(n_bytes, 1)));
+  block.data = static_cast<std::byte*>(allocate_block(n_bytes));
   if (block.data == nullptr) return spill(n_bytes);
   block.capacity_bytes = n_bytes;
   heap_bytes_ += n_bytes;

@@ -11,6 +11,8 @@
 #include <span>
 #include <utility>
 
+#include "core/large_block.hpp"
+
 namespace tailrace {
 
 class Buffer {
@@ -18,7 +20,7 @@ class Buffer {
   Buffer() = default;
   /// Allocate `capacity` bytes, uninitialised. Check data() for nullptr: no exception is thrown.
   explicit Buffer(std::size_t capacity)
-      : data_(std::malloc(capacity > 0 ? capacity : 1)), capacity_(capacity), n_bytes_(capacity) {
+      : data_(allocate_block(capacity)), capacity_(capacity), n_bytes_(capacity) {
     if (data_ == nullptr) capacity_ = n_bytes_ = 0;
   }
   Buffer(Buffer&& other) noexcept { swap(other); }

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 
 #include "core/box.hpp"
+#include "core/buffer.hpp"
 #include "core/error_bound.hpp"
 #include "core/option_table.hpp"
 #include "core/options.hpp"
@@ -42,6 +45,22 @@ TEST(Box, GridKnowsEdgesScalarsAndEmptiness) {
   EXPECT_EQ((ChunkGrid{{0, 3}, {1, 3}}).n_chunks(), 0U);
   EXPECT_EQ(n_elements({1ULL << 40, 1ULL << 40}), UINT64_MAX);
   EXPECT_EQ(n_elements({1ULL << 40, 1ULL << 40, 0}), 0U);
+}
+
+TEST(LargeBlock, HoldsWhatIsAskedForAndBeginsAtALargePage) {
+  for (const std::size_t n_bytes :
+       {std::size_t{0}, std::size_t{1}, large_block_bytes - 1, large_block_bytes,
+        large_block_bytes + 1, 3 * large_block_bytes + 12345}) {
+    Buffer block(n_bytes);
+    ASSERT_TRUE(block.allocated());
+    const auto address = reinterpret_cast<std::uintptr_t>(block.data());
+    if (n_bytes >= large_block_bytes) {
+      EXPECT_EQ(address % large_page_bytes, 0U) << n_bytes;
+    }
+    std::fill(block.bytes().begin(), block.bytes().end(), std::byte{7});
+    const Buffer copy = Buffer::copy_of(block.bytes());
+    EXPECT_TRUE(std::ranges::equal(copy.bytes(), block.bytes()));
+  }
 }
 
 TEST(ErrorBound, ParsesWhatItPrints) {

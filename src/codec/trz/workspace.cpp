@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "core/large_block.hpp"
+
 // g++ defines a macro, clang has a feature.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -56,7 +58,8 @@ void* Workspace::bytes_of(Slot slot, std::size_t n_bytes) {
   const std::size_t wanted = area.begin == nullptr ? n_bytes : n_bytes + n_bytes / 4;
   const std::size_t rounded = (wanted + kSlackBytes + kAlignment - 1) / kAlignment * kAlignment;
   std::free(area.begin);
-  area.begin = std::aligned_alloc(kAlignment, rounded);
+  area.begin = rounded < large_block_bytes ? std::aligned_alloc(kAlignment, rounded)
+                                           : allocate_block(rounded);
   area.n_bytes = area.begin == nullptr ? 0 : rounded - kSlackBytes;
   return limited_to(area.begin, n_bytes, area.n_bytes);
 }
