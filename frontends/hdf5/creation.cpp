@@ -10,6 +10,7 @@
 #include "core/byte_stream.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/real_hdf5.hpp"
@@ -23,18 +24,10 @@ using Definition = DatasetArray::Definition;
 /// Values that are in files of their own: each rank's HDF5 writes them there.
 constexpr const char* outside_of_file = "external, by each rank";
 
-/// Where a new dataset will be found, without "." and doubled "/".
+/// Where a new dataset will be found.
 std::string path_of_new(hid_t location, const char* name) {
   if (name == nullptr) return "/(unnamed)";
-  const std::string given = name[0] == '/' ? name : path_of_object(location) + "/" + name;
-  std::string path;
-  for (std::size_t at = 0; at < given.size();) {
-    const std::size_t end = std::min(given.find('/', at), given.size());
-    const std::string part = given.substr(at, end - at);
-    if (!part.empty() && part != ".") path += "/" + part;
-    at = end + 1;
-  }
-  return path.empty() ? "/" : path;
+  return absolute_path(name[0] == '/' ? "" : path_of_object(location), name);
 }
 
 std::optional<DType> number_of(hid_t type) {

@@ -74,7 +74,7 @@ Status EngineFile::open_for_reading(Opening opening) {
 
 Status EngineFile::open_for_writing(Opening opening) {
   ArrayFileOptions options;
-  TAILRACE_TRY(opening.comm->agree(apply_array_file_options(opening.options, options)));
+  TAILRACE_TRY(opening.comm->agree(apply_glob_options(opening.options, options)));
   if (options.file.plugin_path.empty()) options.file.plugin_path = opening.plugin_path;
   if (options.read.plugin_path.empty()) options.read.plugin_path = opening.plugin_path;
   options.file.replace = opening.mode == 'w';

@@ -44,7 +44,7 @@ struct VariableStorage {
 struct Opening {
   std::string path;
   char mode = 'r';             ///< 'r' read, 'w' create or replace, 'x' create, 'a' read and write.
-  std::string options;         ///< 'r': apply_read_options(); else apply_array_file_options().
+  std::string options;         ///< 'r': apply_read_options(); else apply_glob_options().
   std::string plugin_path;     ///< Folders searched for filter plug-ins.
   std::unique_ptr<Comm> comm;  ///< Null: this process alone.
 };

@@ -56,21 +56,7 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
 
 void ArrayEngine::note_idle_options(std::span<const std::string> paths,
                                     const std::set<std::string>& component_globs) {
-  std::string idle;
-  const auto note = [&](const std::string& pattern) {
-    idle += (idle.empty() ? "\"" : ", \"") + pattern + "\"";
-  };
-  for (const auto& [pattern, of_variable] : options_.variable_options) {
-    const auto is_named = [&glob = pattern](const std::string& path) {
-      return glob_matches(glob, path);
-    };
-    if (std::ranges::none_of(paths, is_named)) note(pattern);
-  }
-  for (const auto& [pattern, bound] : options_.component_bounds) {
-    if (!component_globs.contains(pattern)) note("component:" + pattern);
-  }
-  if (!idle.empty())
-    closing_remark_ = "nothing in the file is called as these options say: " + idle;
+  closing_remark_ = idle_globs_remark(options_, paths, component_globs);
 }
 
 Status ArrayEngine::open_output(std::vector<std::string>& sharing) {

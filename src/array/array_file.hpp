@@ -33,6 +33,7 @@
 #include "array/element_runs.hpp"
 #include "core/codec.hpp"
 #include "core/comm.hpp"
+#include "core/glob_options.hpp"
 #include "core/options.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
@@ -41,23 +42,11 @@
 
 namespace tailrace {
 
-struct ArrayFileOptions {
-  FileOptions file;  ///< field_defaults are every variable's; memory_bytes caps staging, too:
-                     ///< half of it is for what is staged, beyond which it goes to `spill_folder`.
-  /// Per variable, by glob over its path ("/g/name"; without '/': its name), later ones on top:
-  /// "temp*" -> "codec=trz,bound=abs=1e-3".
-  std::vector<std::pair<std::string, std::string>> variable_options;
-  /// Per component of plotfiles that HDF5 programs write, by glob over its name, later ones on top.
-  std::vector<std::pair<std::string, ErrorBound>> component_bounds;
+/// file.memory_bytes caps staging, too: half of it is for what is staged, beyond which it goes to
+/// `spill_folder`.
+struct ArrayFileOptions : GlobOptions {
   ReadOptions read;
-  std::string spill_folder;  ///< Empty: TMPDIR, or /tmp.
 };
-
-/// Parse the text of an options file or environment variable: lines or ';'-separated entries, each
-/// either file options ("memory=256MB,codec=trz"), or "GLOB: options" for variables, or
-/// "component:GLOB: bound=..."; '#' comments.
-/// @error invalid_argument  names the entry.
-Status apply_array_file_options(std::string_view text, ArrayFileOptions& options);
 
 /// What TAILRACE_OPTIONS says, a text or a file ("@FILE", or its path) as rank 0 has it; the
 /// default codec is deflate at level 1. Collective: one broadcast. @error invalid_argument

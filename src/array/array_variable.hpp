@@ -109,15 +109,6 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
                                       const ArrayFileOptions& options,
                                       const std::vector<std::string>& own_options);
 
-/// What the options say to the variable of this path: the file's defaults, with those of the globs
-/// that match on top. @param exact  it keeps its values, unless a pattern that names it says
-/// otherwise.
-Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
-                                     const ArrayFileOptions& options);
-/// What no option can ask of a variable whose parts are put in any order.
-/// @error invalid_argument  over-time
-Status adapt_to_parts(const std::string& path, FieldOptions& options);
-
 /// The pipeline of a dataset that exists. Values that it cannot keep exactly are refused, and so
 /// stored raw; where the file has the other byte order (elements of `swapped_bytes`; 1: it has
 /// not), they are turned on the way.

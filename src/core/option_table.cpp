@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <optional>
 
@@ -17,7 +18,9 @@ namespace {
 constexpr unsigned by_write = static_cast<unsigned>(Engine::write);
 constexpr unsigned by_array = static_cast<unsigned>(Engine::array);
 constexpr unsigned by_concat = static_cast<unsigned>(Engine::concat);
+constexpr unsigned by_serial = static_cast<unsigned>(Engine::serial);
 constexpr unsigned by_steps_and_arrays = by_write | by_array;
+constexpr unsigned by_all_but_concat = by_steps_and_arrays | by_serial;
 constexpr unsigned by_all = by_write | by_array | by_concat;
 
 // --- values of each kind, by pointers to members
@@ -338,7 +341,7 @@ constexpr std::array<File, 24> file_table = {{
     {"attributes", "off, one, all",
      "Which say how values were encoded: none, those of lossy variables and one of the file, or "
      "every variable's.",
-     alike, by_array, assign_word<&FileOptions::notes, notes_words>,
+     alike, by_array | by_serial, assign_word<&FileOptions::notes, notes_words>,
      word_text<&FileOptions::notes, notes_words>},
     {"trace-file", "FILE", "Write that there when the file is closed.", alike, by_write,
      assign_trace_path, value_text<&FileOptions::trace_path>},
@@ -368,18 +371,18 @@ constexpr std::array<Field, 14> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
      "follow as key=value.",
-     alike, by_steps_and_arrays, assign_codec, codec_text},
+     alike, by_all_but_concat, assign_codec, codec_text},
     {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X", "The largest error of any value.", alike,
-     by_steps_and_arrays, assign_bound, bound_text},
+     by_all_but_concat, assign_bound, bound_text},
     {"guard",
      "none, sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, power=P:X, sum, "
      "monotone=AXIS",
      "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
-     by_steps_and_arrays, assign_guard, guard_text},
+     by_all_but_concat, assign_guard, guard_text},
     {"chunk", "BYTES, SHAPE",
      "About this size for chunks, or exactly this shape (1000x: of one "
      "dimension).",
-     alike, by_steps_and_arrays, assign_chunk, chunk_text},
+     alike, by_all_but_concat, assign_chunk, chunk_text},
     text_option<&FieldOptions::layout>(
         "layout", "claimed, dense, arena, predictive, hybrid, sparse, contiguous, front", alike,
         by_all, "Where chunks go in the file."),
@@ -472,10 +475,10 @@ std::string lines_of(const Entries& entries, const Options& options, unsigned en
 }
 
 std::string_view writer_text(Engine engine) {
-  constexpr std::array<std::string_view, 3> writers = {
+  constexpr std::array<std::string_view, 4> writers = {
       "a file that is written step by step", "a file whose variables are put in any order",
-      "a concatenation"};
-  return writers[static_cast<unsigned>(engine) / 2];
+      "a concatenation", "a serial program's own HDF5"};
+  return writers[std::size_t(std::countr_zero(static_cast<unsigned>(engine)))];
 }
 
 template <class Entries, class Options>
@@ -513,7 +516,11 @@ Status check_served(const FileOptions& options, Engine engine) {
                   "option layout=front: not served by " + std::string(writer_text(engine)) +
                       "; it is for new files of one step (repack, tailrace.h)");
   }
-  return check_table(field_table, options.field_defaults, engine);
+  return check_served(options.field_defaults, engine);
+}
+
+Status check_served(const FieldOptions& options, Engine engine) {
+  return check_table(field_table, options, engine);
 }
 
 // --- documentation
@@ -523,6 +530,7 @@ std::string served_by_text(unsigned engines) {
   if ((engines & by_write) != 0) by += "steps";
   if ((engines & by_array) != 0) by += by.empty() ? "arrays" : ", arrays";
   if ((engines & by_concat) != 0) by += by.empty() ? "concat" : ", concat";
+  if ((engines & by_serial) != 0) by += by.empty() ? "serial" : ", serial";
   return by;
 }
 
@@ -571,8 +579,9 @@ std::string option_table_markdown() {
       "its fields. *Alike*: given\ndifferently on two ranks, an option of all ranks is an error "
       "that names it; rank 0's counts alone; each\nrank's own costs that rank time or memory and "
       "decides nothing. *Served by*: what is written step by\nstep (`tailrace.h`, repack), "
-      "variables that are put in any order (PnetCDF, Python), concatenation; what is\nnot served "
-      "is refused.\n\n## Of a file\n\n";
+      "variables that are put in any order (PnetCDF, Python), concatenation, what serial programs "
+      "write\n([serial tools](serial-tools.md)); what is not served is refused.\n\n## Of a "
+      "file\n\n";
   return text + rows_of(file_table) + "\n## Of a field\n\n" + rows_of(field_table) +
          "\n## Of a codec\n\nKeys that none but the field's codec reads (`codecs.md`); `id=NUMBER` "
          "is "

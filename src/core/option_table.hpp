@@ -28,7 +28,12 @@ enum class Agreement : std::uint8_t {
 };
 
 /// Who writes: an option that a writer does not serve is refused, not ignored.
-enum class Engine : std::uint8_t { write = 1, array = 2, concat = 4 };
+enum class Engine : std::uint8_t {
+  write = 1,
+  array = 2,
+  concat = 4,
+  serial = 8  ///< A serial program's own HDF5, of whose chunks we encode some.
+};
 
 template <class Options>
 struct OptionEntry {
@@ -63,8 +68,9 @@ std::string agreed_text(const FieldOptions& options);
 /// Not collective, and alike where agreed_text() is.
 /// @error invalid_argument  names the option, who does not serve it, and what is served.
 Status check_served(const FileOptions& options, Engine engine);
+Status check_served(const FieldOptions& options, Engine engine);
 
-/// "steps, arrays": the engines of these bits; "all ranks", "rank 0's", "each rank's".
+/// "steps, arrays, serial": the engines of these bits; "all ranks", "rank 0's", "each rank's".
 std::string served_by_text(unsigned engines);
 std::string_view agreement_text(Agreement agreement);
 

@@ -37,29 +37,6 @@ std::uint64_t box_chunk_length(const BoxSeries& boxes, std::uint64_t element_byt
                           2 * options.chunk_bytes / element_bytes);
 }
 
-Result<std::vector<ComponentBound>> parse_component_bounds(std::string_view entry,
-                                                           std::string_view form) {
-  const std::size_t colon = entry.substr(0, entry.find('=')).rfind(':');
-  const std::string glob(trimmed(entry.substr(0, std::min(colon, entry.size()))));
-  if (colon == std::string_view::npos || glob.empty()) {
-    return Status(Code::invalid_argument, "expected " + std::string(form));
-  }
-  TAILRACE_TAKE(const std::vector<KeyValue> pairs,
-                split_key_values(trimmed(entry.substr(colon + 1))));
-  std::vector<ComponentBound> components;
-  for (const auto& [key, value] : pairs) {
-    if (key != "bound") {
-      return Status(Code::invalid_argument,
-                    "a component shares its dataset with others, and can have a bound= of its "
-                    "own, not " +
-                        key + "=");
-    }
-    TAILRACE_TAKE(const ErrorBound bound, parse_error_bound(value));
-    components.push_back({glob, bound});
-  }
-  return components;
-}
-
 std::vector<double> reducible(std::span<const ValueRange> ranges) {
   std::vector<double> least;
   least.reserve(2 * ranges.size());

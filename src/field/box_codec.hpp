@@ -13,6 +13,7 @@
 #include "codec/verify.hpp"
 #include "core/codec_registry.hpp"
 #include "core/error_bound.hpp"
+#include "core/glob_options.hpp"
 #include "core/options.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "layout/chunk_shape.hpp"
@@ -33,17 +34,6 @@ std::string boxes_text(const FieldBoxes& boxes);
 /// want it also where larger chunks of several would be smaller.
 std::uint64_t box_chunk_length(const BoxSeries& boxes, std::uint64_t element_bytes,
                                const FieldOptions& options, bool bounded);
-
-/// What is asked of the components whose names match.
-struct ComponentBound {
-  std::string glob;
-  ErrorBound bound;
-};
-inline constexpr std::string_view component_entry = "component:";
-/// "density: bound=rel=1e-3", behind component_entry; names may have colons. One for each bound=.
-/// @param form  how the user writes such an entry, for the message. @error invalid_argument
-Result<std::vector<ComponentBound>> parse_component_bounds(std::string_view entry,
-                                                           std::string_view form);
 
 /// The ranges of components, to be reduced by Reduction::min over ranks: the least value of each,
 /// then the greatest negated.

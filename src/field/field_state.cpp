@@ -301,14 +301,6 @@ Status check_definition(const FieldDefinition& definition) {
   return Status();
 }
 
-Status check_array_guards(const FieldOptions& options) {
-  if (!options.guards.of_all()) return Status();
-  return Status(Code::unsupported, "guard=" + guards_text(options.guards) +
-                                       " needs all values at once; minmax, sum and monotone are "
-                                       "served by what is written step by step (repack, "
-                                       "tailrace.h)");
-}
-
 Status check_box(const FieldDefinition& definition, const Box& box) {
   if (box.start.size() != definition.shape.size() || box.count.size() != definition.shape.size()) {
     return bad_field(definition, Code::invalid_argument,

@@ -106,10 +106,6 @@ bool stored_plainly(const FieldDefinition& definition);
 /// Check a definition by itself. Not collective. @error invalid_argument, unsupported
 Status check_definition(const FieldDefinition& definition);
 
-/// Check the guards of a field whose values come piece by piece. Not collective.
-/// @error unsupported  those that need all values at once: minmax, sum, monotone.
-Status check_array_guards(const FieldOptions& options);
-
 /// Check a put's box against its field. Not collective. @error bad_coverage, invalid_argument
 Status check_box(const FieldDefinition& definition, const Box& box);
 

@@ -12,14 +12,13 @@
 #include "core/byte_stream.hpp"
 #include "core/codec.hpp"
 #include "core/dtype.hpp"
+#include "core/encoding_notes.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
 
 /// The root group's attribute under attributes=one (docs/format.md).
 inline constexpr const char* file_note_attribute = "tailrace_file";
-/// The guards that a dataset's values were written with, as guard= has them.
-inline constexpr const char* guard_attribute = "tailrace_guard";
 
 // --- StoredDataset: one dataset as it stands in a file, whatever the format.
 //

@@ -42,6 +42,20 @@ inline std::string child_path(const std::string& group_path, const std::string& 
   return group_path == "/" ? "/" + name : group_path + "/" + name;
 }
 
+/// "/a/b" for ("/a", "./b") and ("", "/a//b"): where a name leads, seen from a group.
+inline std::string absolute_path(const std::string& group_path, const std::string& name) {
+  std::string path;
+  for (const std::string& whole : {group_path, name}) {
+    for (std::size_t at = 0; at < whole.size();) {
+      const std::size_t end = std::min(whole.find('/', at), whole.size());
+      const std::string part = whole.substr(at, end - at);
+      if (!part.empty() && part != ".") path += "/" + part;
+      at = end + 1;
+    }
+  }
+  return path.empty() ? "/" : path;
+}
+
 /// How many members the root group has where these objects are; `path_of` one is absolute.
 template <class Objects, class PathOf>
 std::uint64_t n_root_members(const Objects& objects, PathOf path_of) {

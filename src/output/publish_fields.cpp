@@ -7,11 +7,14 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "core/byte_stream.hpp"
+#include "core/encoding_notes.hpp"
 #include "core/version.hpp"
 #include "field/box_codec.hpp"
 #include "field/covered_values.hpp"
@@ -191,29 +194,20 @@ std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> c
 }
 
 NamedAttribute max_error_attribute(double max_error) {
-  return {"tailrace_max_error", number_value(max_error)};
+  return {max_error_attribute_name, number_value(max_error)};
 }
 
 std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
                                        const ResolvedField& resolved, double max_error) {
-  const ErrorBound& bound = definition.options.bound;
-  const BoundMode mode = resolved.codec->lossy() ? bound.mode : BoundMode::none;
-  std::vector<NamedAttribute> attributes = {
-      {"tailrace_codec", text_value(resolved.codec->name())},
-      {"tailrace_codec_version", text_value(resolved.codec->version())},
-      {"tailrace_bound_mode", text_value(bound_mode_name(mode))}};
-  if (mode != BoundMode::none) {
-    attributes.push_back({"tailrace_bound_asked", number_value(bound.value)});
+  std::vector<NamedAttribute> attributes;
+  for (const EncodingNote& note :
+       encoding_notes(*resolved.codec, definition.options.bound, resolved.absolute_bound,
+                      guards_of(definition, resolved),
+                      resolved.verify ? std::optional(max_error) : std::nullopt)) {
+    const auto* text = std::get_if<std::string>(&note.value);
+    attributes.push_back({note.name, text != nullptr ? text_value(*text)
+                                                     : number_value(std::get<double>(note.value))});
   }
-  if (mode != BoundMode::pw_rel) {
-    attributes.push_back({"tailrace_absolute_bound", number_value(resolved.absolute_bound)});
-  }
-  const Guards& guards = guards_of(definition, resolved);
-  if (resolved.codec->lossy() && !guards.empty()) {
-    attributes.push_back({guard_attribute, text_value(guards_text(guards))});
-  }
-  if (resolved.verify) attributes.push_back(max_error_attribute(max_error));
-  attributes.push_back({"tailrace_version", text_value(version_text)});
   return attributes;
 }
 

@@ -655,7 +655,7 @@ class PartExport {
 Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& request,
                    std::uint64_t memory_bytes) {
   ArrayFileOptions options;
-  TAILRACE_TRY(apply_array_file_options("codec=none,layout=contiguous", options));
+  TAILRACE_TRY(apply_glob_options("codec=none,layout=contiguous", options));
   options.file.replace = request.replace;
   options.file.memory_bytes = std::max<std::uint64_t>(memory_bytes, 16U << 20);
   return PartExport(ranks, reader, request).run(options, memory_bytes);

@@ -245,7 +245,7 @@ TEST(ArrayFileFaults, AMissingCodecIsRefusedAndAnotherOneTaken) {
 
 TEST(ArrayFileFaults, OptionsAreCheckedWhereTheyStand) {
   ArrayFileOptions options;
-  EXPECT_OK(apply_array_file_options(
+  EXPECT_OK(apply_glob_options(
       "memory=64MB; codec=zstd # all\n# temp*: x\ntemp*: codec=trz,bound=abs=1e-3\n"
       "spill-folder=/scratch",
       options));
@@ -253,9 +253,9 @@ TEST(ArrayFileFaults, OptionsAreCheckedWhereTheyStand) {
   ASSERT_EQ(options.variable_options.size(), 1U);
   EXPECT_EQ(options.variable_options[0].first, "temp*");
   EXPECT_EQ(options.spill_folder, "/scratch");
-  EXPECT_EQ(apply_array_file_options("memory=lots", options).code(), Code::invalid_argument);
-  EXPECT_EQ(apply_array_file_options("a: bound=abs=-1", options).code(), Code::invalid_argument);
-  EXPECT_EQ(apply_array_file_options(": codec=zstd", options).code(), Code::invalid_argument);
+  EXPECT_EQ(apply_glob_options("memory=lots", options).code(), Code::invalid_argument);
+  EXPECT_EQ(apply_glob_options("a: bound=abs=-1", options).code(), Code::invalid_argument);
+  EXPECT_EQ(apply_glob_options(": codec=zstd", options).code(), Code::invalid_argument);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayFileFault, ::testing::Values(1, 2, 3, 4),

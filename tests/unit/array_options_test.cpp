@@ -18,12 +18,31 @@ namespace {
 
 std::string refusal(const std::string& text) {
   ArrayFileOptions options;
-  const Status status = apply_array_file_options(text, options);
+  const Status status = apply_glob_options(text, options);
   return status.code() == Code::invalid_argument ? status.message() : "taken: " + text;
 }
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+TEST(GlobOptions, NameAVariableAloneOrByWildcards) {
+  GlobOptions options;
+  EXPECT_OK(apply_glob_options("lat*: codec=trz,bound=abs=1; /g/time: bound=abs=2", options));
+  EXPECT_FALSE(named_alone("/lat", options));
+  EXPECT_TRUE(named_alone("/g/time", options));
+  EXPECT_FALSE(named_alone("/h/time", options));
+  // Coordinates keep their values, but where they are named.
+  const auto bound_of = [&](const char* path, bool exact) {
+    const Result<FieldOptions> made = options_by_glob(path, 1, exact, options);
+    return made.ok() ? error_bound_text(made->bound) : made.status().message();
+  };
+  EXPECT_EQ(bound_of("/lat", false), "abs=1");
+  EXPECT_EQ(bound_of("/lat", true), "none");
+  EXPECT_EQ(bound_of("/g/time", true), "abs=2");
+  const std::vector<std::string> paths = {"/lat", "/g/other"};
+  EXPECT_EQ(idle_globs_remark(options, paths, {}),
+            "nothing in the file is called as these options say: \"/g/time\"");
 }
 
 TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
@@ -48,22 +67,22 @@ TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
   }
   ArrayFileOptions options;
   EXPECT_OK(
-      apply_array_file_options("memory=64MB,spill-folder=/scratch,codec=id=32015,cd=3\n"
-                               "t*: codec=trz,book=auto,book_loss=1\nu: level=3",
-                               options));
+      apply_glob_options("memory=64MB,spill-folder=/scratch,codec=id=32015,cd=3\n"
+                         "t*: codec=trz,book=auto,book_loss=1\nu: level=3",
+                         options));
   EXPECT_EQ(options.spill_folder, "/scratch");
 }
 
 TEST(ArrayOptions, BoundsOfComponentsAreKeptInOrder) {
   ArrayFileOptions options;
-  EXPECT_OK(apply_array_file_options(
+  EXPECT_OK(apply_glob_options(
       "component:*: bound=rel=1e-3; component: x:velocity :bound=none\ncomponent:rho:bound=abs=2",
       options));
   const std::vector<std::pair<std::string, ErrorBound>> expected = {
       {"*", {BoundMode::rel, 1e-3}}, {"x:velocity", {}}, {"rho", {BoundMode::abs, 2}}};
   EXPECT_EQ(options.component_bounds, expected);
   EXPECT_TRUE(options.variable_options.empty());
-  EXPECT_EQ(apply_array_file_options("component:a: bound=pw_rel=1e-3", options).code(),
+  EXPECT_EQ(apply_glob_options("component:a: bound=pw_rel=1e-3", options).code(),
             Code::unsupported);
 }
 

@@ -24,7 +24,7 @@ namespace tailrace::test {
 
 inline ArrayFileOptions array_options(const std::string& text) {
   ArrayFileOptions options;
-  const Status applied = apply_array_file_options(text, options);
+  const Status applied = apply_glob_options(text, options);
   EXPECT_TRUE(applied.ok()) << applied.message();
   options.file.replace = true;
   options.file.sync = false;

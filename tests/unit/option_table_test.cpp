@@ -123,6 +123,20 @@ TEST(OptionTable, WhatAWriterDoesNotServeIsRefusedByName) {
   EXPECT_EQ(refusal("memory=64MB,layout=dense,fsync=off", Engine::concat), "served");
   EXPECT_NE(refusal("bound=abs=1", Engine::concat).find("option bound="), std::string::npos);
   EXPECT_EQ(refusal("mode=sync,order=given,bound=abs=1,layout=arena", Engine::array), "served");
+  EXPECT_EQ(refusal("codec=trz,preset=fast,bound=abs=1,guard=sign,chunk=1MiB,attributes=off",
+                    Engine::serial),
+            "served");
+  for (const char* text : {"layout=dense", "memory=64MB", "threads=2", "verify=on", "mode=async"}) {
+    EXPECT_NE(refusal(text, Engine::serial)
+                  .find("not served by a serial program's own HDF5; it "
+                        "serves "),
+              std::string::npos)
+        << text;
+  }
+  FieldOptions field;
+  ASSERT_TRUE(apply_field_options("bound=abs=1,covered=drop", field).ok());
+  EXPECT_NE(check_served(field, Engine::serial).message().find("option covered="),
+            std::string::npos);
 }
 
 /// What ranks have decided alike passes; what they have not is named by the next agreement, on all

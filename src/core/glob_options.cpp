@@ -1,0 +1,243 @@
+// Options by globs: the text taken apart, and what it says of one variable.
+
+#include "core/glob_options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "core/codec_registry.hpp"
+#include "core/option_table.hpp"
+
+namespace tailrace {
+
+namespace {
+
+bool has_wildcard(std::string_view pattern) {
+  return pattern.find_first_of("*?") != std::string_view::npos;
+}
+
+/// Take back what only measurements may lose.
+void keep_exactly(FieldOptions& options) {
+  options.bound = ErrorBound();
+  options.bound_given = true;  // a target leaves it alone, too
+  if (codec_entry(options.codec).loss != Loss::by_purpose) return;
+  options.codec = exact_codec;
+  options.codec_settings.clear();
+}
+
+}  // namespace
+
+Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
+                                     const GlobOptions& options) {
+  FieldOptions made = options.file.field_defaults;
+  // A shape for many variables is for those that have its dimensions.
+  const auto fits = [&] { return !made.chunk_shape || made.chunk_shape->size() == n_dimensions; };
+  if (!fits()) made.chunk_shape.reset();
+  if (exact) keep_exactly(made);
+  for (const auto& [pattern, text] : options.variable_options) {
+    if (!glob_matches(pattern, path)) continue;
+    const bool for_field = made.codec_given_for_field;
+    const std::optional<Shape> chunk_shape = made.chunk_shape;
+    TAILRACE_TRY(apply_field_options(text, made).within("options of \"" + pattern + "\""));
+    if (!has_wildcard(pattern)) continue;
+    made.codec_given_for_field = for_field;
+    if (!fits()) made.chunk_shape = chunk_shape;
+    if (exact) keep_exactly(made);
+  }
+  return made;
+}
+
+bool named_alone(const std::string& path, const GlobOptions& options) {
+  return std::ranges::any_of(options.variable_options, [&](const auto& entry) {
+    return !has_wildcard(entry.first) && glob_matches(entry.first, path);
+  });
+}
+
+Status adapt_to_parts(const std::string& path, FieldOptions& options) {
+  if (options.over_time) {
+    return Status(Code::invalid_argument, "variable \"" + path +
+                                              "\": option over-time is for fields; give it an "
+                                              "unlimited dimension");
+  }
+  options.allow_holes = false;  // what nobody puts is filled in any case
+  std::erase_if(options.codec_settings, [](const KeyValue& setting) {
+    return setting.first == "book" && setting.second == "auto";  // learnt from steps
+  });
+  options.fill_value.reset();
+  return Status();
+}
+
+Status check_array_guards(const FieldOptions& options) {
+  if (!options.guards.of_all()) return Status();
+  return Status(Code::unsupported, "guard=" + guards_text(options.guards) +
+                                       " needs all values at once; minmax, sum and monotone are "
+                                       "served by what is written step by step (repack, "
+                                       "tailrace.h)");
+}
+
+std::string idle_globs_remark(const GlobOptions& options, std::span<const std::string> paths,
+                              const std::set<std::string>& component_globs) {
+  std::string idle;
+  const auto note = [&](const std::string& pattern) {
+    idle += (idle.empty() ? "\"" : ", \"") + pattern + "\"";
+  };
+  for (const auto& [pattern, of_variable] : options.variable_options) {
+    const auto is_named = [&glob = pattern](const std::string& path) {
+      return glob_matches(glob, path);
+    };
+    if (std::ranges::none_of(paths, is_named)) note(pattern);
+  }
+  for (const auto& [pattern, bound] : options.component_bounds) {
+    if (!component_globs.contains(pattern)) note("component:" + pattern);
+  }
+  if (idle.empty()) return idle;
+  return "nothing in the file is called as these options say: " + idle;
+}
+
+Result<std::vector<ComponentBound>> parse_component_bounds(std::string_view entry,
+                                                           std::string_view form) {
+  const std::size_t colon = entry.substr(0, entry.find('=')).rfind(':');
+  const std::string glob(trimmed(entry.substr(0, std::min(colon, entry.size()))));
+  if (colon == std::string_view::npos || glob.empty()) {
+    return Status(Code::invalid_argument, "expected " + std::string(form));
+  }
+  TAILRACE_TAKE(const std::vector<KeyValue> pairs,
+                split_key_values(trimmed(entry.substr(colon + 1))));
+  std::vector<ComponentBound> components;
+  for (const auto& [key, value] : pairs) {
+    if (key != "bound") {
+      return Status(Code::invalid_argument,
+                    "a component shares its dataset with others, and can have a bound= of its "
+                    "own, not " +
+                        key + "=");
+    }
+    TAILRACE_TAKE(const ErrorBound bound, parse_error_bound(value));
+    components.push_back({glob, bound});
+  }
+  return components;
+}
+
+// --- The text.
+
+namespace {
+
+/// Where "GLOB: options" is divided: the first colon that no '=' comes before, which would make it
+/// part of a value (cd=1:2:3).
+std::size_t colon_of(std::string_view entry) {
+  const std::size_t colon = entry.find(':');
+  return colon < entry.find('=') ? colon : std::string_view::npos;
+}
+
+Status apply_component_entry(std::string_view entry, GlobOptions& options) {
+  TAILRACE_TAKE(const std::vector<ComponentBound> components,
+                parse_component_bounds(entry, "component:NAME: bound=..."));
+  for (const auto& [glob, bound] : components) {
+    if (bound.mode == BoundMode::pw_rel) {
+      return Status(Code::unsupported, "a component's bound is abs, rel, psnr or none, not pw_rel");
+    }
+    options.component_bounds.emplace_back(glob, bound);
+  }
+  return Status();
+}
+
+Status apply_entry(std::string_view entry, GlobOptions& options) {
+  if (entry.starts_with(component_entry)) {
+    return apply_component_entry(entry.substr(component_entry.size()), options);
+  }
+  const std::size_t colon = colon_of(entry);
+  if (colon != std::string_view::npos) {
+    const std::string pattern(trimmed(entry.substr(0, colon)));
+    const std::string text(trimmed(entry.substr(colon + 1)));
+    if (pattern.empty()) return Status(Code::invalid_argument, "names no variable before the ':'");
+    FieldOptions tried;  // a codec of its own, if any: what it is laid over is known later
+    TAILRACE_TRY(apply_field_options(text, tried));
+    options.variable_options.emplace_back(pattern, text);
+    return Status();
+  }
+  TAILRACE_TAKE(std::vector<KeyValue> pairs, split_key_values(entry));
+  for (const KeyValue& pair : pairs) {
+    if (pair.first == "spill-folder") {
+      options.spill_folder = pair.second;
+    } else {
+      TAILRACE_TRY(apply_file_option(pair, options.file));
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status apply_glob_options(std::string_view text, GlobOptions& options) {
+  GlobOptions made = options;
+  while (!text.empty()) {
+    const std::size_t line_end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, line_end);
+    text.remove_prefix(std::min(line_end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    while (!line.empty()) {
+      const std::size_t end = std::min(line.find(';'), line.size());
+      const std::string_view entry = trimmed(line.substr(0, end));
+      line.remove_prefix(std::min(end + 1, line.size()));
+      if (entry.empty()) continue;
+      TAILRACE_TRY(apply_entry(entry, made).within("options \"" + std::string(entry) + "\""));
+    }
+  }
+  options = std::move(made);
+  return Status();
+}
+
+// --- The environment.
+
+Result<std::string> options_text_of_environment() {
+  const char* variable = std::getenv("TAILRACE_OPTIONS");
+  if (variable == nullptr) return std::string();
+  std::string text = variable;
+  const bool named = text.starts_with('@');
+  if (named) text.erase(0, 1);
+  // A path has no '=' as a rule, options have one always.
+  if (!named && (text.empty() || text.find('=') != std::string::npos)) return text;
+  std::ifstream file(text);
+  if (!file) {
+    return Status(Code::invalid_argument, "TAILRACE_OPTIONS: neither options nor a file: " + text);
+  }
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+namespace {
+
+/// Whether there is the codec, and it takes these settings: tried on a chunk of measurements, so
+/// that what is wrong for any variable fails before there is one. A bound may stand elsewhere.
+Status check_codec(const std::string& of, FieldOptions made, const std::string& plugin_path) {
+  if (!made.codec_given || made.codec == auto_codec) return Status();
+  TAILRACE_TRY(adapt_to_parts(of, made));
+  const CodecEntry& entry = codec_entry(made.codec);
+  if (entry.loss == Loss::unknown) return Status();  // By its number: who asks for it knows.
+  CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
+  request.pointwise_bound = pointwise_bound(made.bound);
+  request.guards = made.guards;
+  TAILRACE_TRY(check_array_guards(made));
+  const bool bound = !made.bound.lossless();
+  if (request.pointwise_bound == 0 && bound) request.absolute_bound = 1;
+  const Status tried = make_codec(request, plugin_path).status();
+  if (tried.ok() || bound || entry.loss != Loss::by_purpose) return tried;
+  request.absolute_bound = 1;  // Which another entry may bring.
+  return make_codec(request, plugin_path).status();
+}
+
+}  // namespace
+
+Status check_codecs(const GlobOptions& options) {
+  TAILRACE_TRY(check_codec("*", options.file.field_defaults, options.file.plugin_path));
+  for (const auto& [pattern, text] : options.variable_options) {
+    FieldOptions made;  // Without a codec of its own, its settings are for whichever others name.
+    TAILRACE_TRY(apply_field_options(text, made).within(pattern));
+    TAILRACE_TRY(check_codec(pattern, made, options.file.plugin_path).within(pattern));
+  }
+  return Status();
+}
+
+}  // namespace tailrace
