@@ -35,6 +35,20 @@ foreach(name ${serial_calls})
     list(APPEND lacking ${name})
   endif()
 endforeach()
+# Variables are where the program has them, if it is linked to them (copy relocations): to be asked
+# for by their versions, too.
+set(variables "")
+file(READ "${serial_folder}/serial_hdf5.hpp" serial_variables_text)
+string(REGEX MATCHALL "VARIABLE\\(H5[A-Za-z0-9_]+\\)" serial_variables "${serial_variables_text}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${serial_folder}/serial_hdf5.hpp")
+list(TRANSFORM serial_variables REPLACE "VARIABLE\\((H5[A-Za-z0-9_]+)\\)" "\\1")
+foreach(name ${serial_variables})
+  if(symbols MATCHES " \\(?(HDF5[A-Za-z0-9_.]+)\\)? +${name}\n")
+    string(APPEND defined "#define TAILRACE_NODE_${name} \"${CMAKE_MATCH_1}\"\n")
+  else()
+    list(APPEND lacking ${name})
+  endif()
+endforeach()
 if(lacking OR NOT headers MATCHES "SONAME +([^ \n]+)")
   message(STATUS "No libtailrace_hdf5_serial: ${serial_hdf5} has no symbol versions for ${lacking}")
   return()
@@ -56,7 +70,8 @@ file(GLOB serial_sources CONFIGURE_DEPENDS "${serial_folder}/*.cpp")
 file(GLOB codec_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/codec/*.cpp")
 tailrace_codec_library(tailrace_hdf5_serial_objects
                        ${serial_sources} ${codec_sources}
-                       "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp")
+                       "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp"
+                       "${PROJECT_SOURCE_DIR}/src/layout/chunk_shape.cpp")
 target_include_directories(tailrace_hdf5_serial_objects PRIVATE
                            "${PROJECT_SOURCE_DIR}/frontends" "${generated}")
 target_include_directories(tailrace_hdf5_serial_objects SYSTEM PRIVATE
@@ -65,7 +80,7 @@ target_compile_definitions(tailrace_hdf5_serial_objects PRIVATE
                            TAILRACE_SERIAL_HDF5="${serial_soname}")
 add_library(tailrace_hdf5_serial SHARED
             $<TARGET_OBJECTS:tailrace_hdf5_serial_objects> $<TARGET_OBJECTS:tailrace_core>
-            ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS})
+            ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
 target_link_libraries(tailrace_hdf5_serial PRIVATE ${filter_zstd} ${filter_deflate} ZLIB::ZLIB Threads::Threads
                       ${CMAKE_DL_LIBS})
 set_target_properties(tailrace_hdf5_serial PROPERTIES

@@ -33,7 +33,7 @@ std::optional<herr_t> ServedDatasets::read(const Transfer& transfer, void* value
   if (concerned && !flush()) return -1;
   if (values == nullptr) return std::nullopt;
   try {
-    const std::optional<Selected> selected = select(dataset, transfer);
+    const std::optional<Selected> selected = select(dataset, transfer, false);
     if (!selected) return std::nullopt;
     if (selected->run) {
       auto* const to = static_cast<std::byte*>(values) + *selected->run * dataset.element_bytes;

@@ -1,6 +1,7 @@
 // The calls of serial HDF5 that come here first when libtailrace_hdf5_serial.so is preloaded.
 //
 //   H5Dwrite, H5Dread ──> served_datasets.hpp ──> else HDF5's own
+//   H5Fcreate, H5Fopen, H5Dcreate ──> what options ask (asked_datasets.hpp) ──> HDF5's own
 //   all that looks at chunks, changes them, or ends an id ──> flush ──> HDF5's own
 //
 // Each call takes the lock and then HDF5's; those that call the program back take it, too, so that
@@ -16,10 +17,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
 
+#include "hdf5_filter/own_filters.hpp"
+#include "hdf5_serial/asked_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 #include "hdf5_serial/served_datasets.hpp"
 
@@ -57,13 +61,14 @@ void print_report(const ServedDatasets& datasets) {
   if (report.n_encoded + report.n_decoded + report.n_left_to_hdf5 == 0) return;
   std::fprintf(stderr,
                "tailrace: serial HDF5: %llu chunks encoded (%llu bytes to %llu), %llu completed, "
-               "%llu left to HDF5; %llu decoded\n",
+               "%llu left to HDF5; %llu decoded; %llu encoded within bounds\n",
                static_cast<unsigned long long>(report.n_encoded),
                static_cast<unsigned long long>(report.value_bytes),
                static_cast<unsigned long long>(report.stored_bytes),
                static_cast<unsigned long long>(report.n_completed),
                static_cast<unsigned long long>(report.n_left_to_hdf5),
-               static_cast<unsigned long long>(report.n_decoded));
+               static_cast<unsigned long long>(report.n_decoded),
+               static_cast<unsigned long long>(report.n_lossy));
 }
 
 void at_exit() {
@@ -71,9 +76,11 @@ void at_exit() {
   const std::lock_guard lock(all.mutex);
   if (all.datasets == nullptr) return;
   ++all.depth;
-  if (!all.datasets->flush()) {
+  const bool flushed = all.datasets->flush();
+  if (!all.datasets->describe() || !flushed) {
     std::fprintf(stderr, "tailrace: values that the program wrote could not be stored\n");
   }
+  all.datasets->asked().leave(H5I_INVALID_HID);
   --all.depth;
   if (is_set("TAILRACE_REPORT", "1")) print_report(*all.datasets);
 }
@@ -108,7 +115,7 @@ class Turn {
   void ask() {
     state_.asked = true;
     const SerialHdf5* const hdf5 = is_set("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
-    if (hdf5 == nullptr) return;
+    if (hdf5 == nullptr || hdf5->H5open() < 0) return;
     state_.datasets = new ServedDatasets(*hdf5, wanted_threads());
     // HDF5 has begun, so its own handler comes after this one.
     std::atexit(at_exit);
@@ -118,6 +125,81 @@ class Turn {
   State& state_;
   std::lock_guard<std::recursive_mutex> lock_;
 };
+
+/// What our own filters encode HDF5 can read by itself, and write, without a plug-in.
+void register_filters() {
+  for (const hdf5::FilterClass* filter : hdf5::own_filter_classes()) {
+    static_cast<void>(serial_hdf5()->H5Zregister(filter));
+  }
+}
+
+/// On stderr, since few programs print HDF5's error stack, and there.
+void tell(const char* call, const Status& status) {
+  std::fprintf(stderr, "tailrace: %s: %s\n", call, status.message().c_str());
+  const SerialHdf5& hdf5 = *serial_hdf5();
+  hdf5.H5Eclear2(H5E_DEFAULT);
+  hdf5.H5Epush2(H5E_DEFAULT, "tailrace", call, 0, *hdf5.H5E_ERR_CLS_g, *hdf5.H5E_ARGS_g,
+                *hdf5.H5E_BADVALUE_g, "%s", status.message().c_str());
+}
+
+/// A file is created or opened. @param open  HDF5's own call.
+/// @param made_here  it is new; otherwise `writes` says whether datasets may be made in it.
+template <class Open>
+hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_here, bool writes,
+                const Open& open) {
+  ServedDatasets* const datasets = turn.datasets();
+  if (datasets == nullptr) return open();
+  register_filters();
+  if (!writes) return open();
+  bool given = false;
+  const Result<GlobOptions> options = AskedFiles::read_options(given);
+  if (!options.ok()) {
+    tell(call, options.status().within(name != nullptr ? name : "a file"));
+    return H5I_INVALID_HID;
+  }
+  const hid_t file = open();
+  if (file >= 0 && given) datasets->asked().enter(file, {name, *options, made_here, {}, {}});
+  return file;
+}
+
+/// @param create  HDF5's own call, with the list that it is to take.
+template <class Create>
+hid_t create_dataset(const Turn& turn, const AskedFiles::Creation& creation, const Create& create) {
+  ServedDatasets* const datasets = turn.datasets();
+  if (datasets == nullptr) return create(creation.list);
+  AskedFiles& files = datasets->asked();
+  hid_t list = H5I_INVALID_HID;
+  std::shared_ptr<AskedDataset> asked;
+  Status planned;
+  {
+    const QuietHdf5 quiet(*serial_hdf5());
+    Result<std::shared_ptr<AskedDataset>> plan = files.plan(creation);
+    planned = plan.status();
+    if (plan.ok() && *plan != nullptr) {
+      asked = *plan;
+      const Result<hid_t> adapted = files.creation_list(creation, *asked);
+      planned = adapted.status();
+      if (adapted.ok()) list = *adapted;
+    }
+  }
+  if (!planned.ok()) {
+    tell("H5Dcreate", planned);
+    return H5I_INVALID_HID;
+  }
+  const hid_t dataset = create(asked != nullptr ? list : creation.list);
+  // Of a failure HDF5's error stack tells the program, and closing the list would empty it.
+  if (asked != nullptr) files.close_later(list);
+  if (dataset >= 0) files.add(dataset, asked);
+  return dataset;
+}
+
+/// A file's id ends; H5I_INVALID_HID: all.
+bool leave_file(ServedDatasets& datasets, hid_t file) {
+  const bool told = datasets.forget_all();
+  const QuietHdf5 quiet(*serial_hdf5());
+  datasets.asked().leave(file);
+  return told;
+}
 
 template <class Returned>
 Returned failed(Returned result) {
@@ -136,7 +218,8 @@ namespace serial = tailrace::hdf5_serial;
   __asm__(".symver tailrace_serial_" #name "," #name TAILRACE_NODE_##name); \
   returned tailrace_serial_##name parameters
 
-// A call before which the file has to hold all that was written. `drop`: what it does besides.
+// A call before which the file has to hold all that was written. `drop`: what it does besides, and
+// whether that went well.
 // NOLINTBEGIN(bugprone-macro-parentheses): a statement.
 #define TAILRACE_SERIAL_FLUSHED(returned, name, parameters, arguments, drop)                   \
   TAILRACE_SERIAL_CALL(returned, name, parameters) {                                           \
@@ -144,9 +227,10 @@ namespace serial = tailrace::hdf5_serial;
     if (real == nullptr) return static_cast<returned>(-1);                                     \
     const serial::Turn turn;                                                                   \
     const bool flushed = turn.flush();                                                         \
-    if (serial::ServedDatasets* const datasets = turn.datasets()) drop;                        \
+    bool told = true;                                                                          \
+    if (serial::ServedDatasets* const datasets = turn.datasets()) told = drop;                 \
     const returned result = real arguments;                                                    \
-    return flushed ? result : serial::failed(result);                                          \
+    return flushed && told ? result : serial::failed(result);                                  \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -197,11 +281,52 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dset_extent, (hid_t dataset, const hsize_t* exten
   return real(dataset, extents);
 }
 
+// What options ask.
+TAILRACE_SERIAL_CALL(hid_t, H5Fcreate,
+                     (const char* name, unsigned flags, hid_t creation_list, hid_t access_list)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Fcreate)>(serial::find_in_hdf5("H5Fcreate"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  return serial::open_file(turn, "H5Fcreate", name, true, true,
+                           [&] { return real(name, flags, creation_list, access_list); });
+}
+TAILRACE_SERIAL_CALL(hid_t, H5Fopen, (const char* name, unsigned flags, hid_t access_list)) {
+  static const auto real = reinterpret_cast<decltype(&::H5Fopen)>(serial::find_in_hdf5("H5Fopen"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  const bool writes = (flags & serial::access_to_write) != 0;
+  return serial::open_file(turn, "H5Fopen", name, false, writes,
+                           [&] { return real(name, flags, access_list); });
+}
+TAILRACE_SERIAL_CALL(hid_t, H5Dcreate2,
+                     (hid_t location, const char* name, hid_t type, hid_t space, hid_t link_list,
+                      hid_t creation_list, hid_t access_list)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Dcreate2)>(serial::find_in_hdf5("H5Dcreate2"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  return serial::create_dataset(
+      turn, {location, name, type, space, creation_list},
+      [&](hid_t list) { return real(location, name, type, space, link_list, list, access_list); });
+}
+TAILRACE_SERIAL_CALL(hid_t, H5Dcreate1,
+                     (hid_t location, const char* name, hid_t type, hid_t space,
+                      hid_t creation_list)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Dcreate1)>(serial::find_in_hdf5("H5Dcreate1"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  return serial::create_dataset(
+      turn, {location, name, type, space, creation_list},
+      [&](hid_t list) { return real(location, name, type, space, list); });
+}
+
 // The ends of ids.
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dclose, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Oclose, (hid_t id), (id), datasets->forget(id))
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Fclose, (hid_t id), (id), datasets->forget_all())
-TAILRACE_SERIAL_FLUSHED(herr_t, H5close, (void), (), datasets->forget_all())
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fclose, (hid_t id), (id), serial::leave_file(*datasets, id))
+TAILRACE_SERIAL_FLUSHED(herr_t, H5close, (void), (), serial::leave_file(*datasets, H5I_INVALID_HID))
 TAILRACE_SERIAL_CALL(int, H5Idec_ref, (hid_t id)) {
   static const auto real =
       reinterpret_cast<decltype(&::H5Idec_ref)>(serial::find_in_hdf5("H5Idec_ref"));
@@ -213,50 +338,51 @@ TAILRACE_SERIAL_CALL(int, H5Idec_ref, (hid_t id)) {
   bool flushed = true;
   if (kind == H5I_DATASET || kind == H5I_FILE) {
     flushed = datasets->flush();
-    kind == H5I_FILE ? datasets->forget_all() : datasets->forget(id);
+    const bool told = kind == H5I_FILE ? serial::leave_file(*datasets, id) : datasets->forget(id);
+    flushed = flushed && told;
   }
   const int n_left = real(id);
   return flushed ? n_left : -1;
 }
 
 // What looks at chunks.
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Fflush, (hid_t id, H5F_scope_t scope), (id, scope), (void)0)
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Dflush, (hid_t id), (id), (void)0)
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Oflush, (hid_t id), (id), (void)0)
-TAILRACE_SERIAL_FLUSHED(hsize_t, H5Dget_storage_size, (hid_t id), (id), (void)0)
-TAILRACE_SERIAL_FLUSHED(haddr_t, H5Dget_offset, (hid_t id), (id), (void)0)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fflush, (hid_t id, H5F_scope_t scope), (id, scope),
+                        datasets->describe())
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Dflush, (hid_t id), (id), datasets->describe())
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Oflush, (hid_t id), (id), datasets->describe())
+TAILRACE_SERIAL_FLUSHED(hsize_t, H5Dget_storage_size, (hid_t id), (id), true)
+TAILRACE_SERIAL_FLUSHED(haddr_t, H5Dget_offset, (hid_t id), (id), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_space_status, (hid_t id, H5D_space_status_t* status),
-                        (id, status), (void)0)
+                        (id, status), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_storage_size,
                         (hid_t id, const hsize_t* start, hsize_t* n_bytes), (id, start, n_bytes),
-                        (void)0)
+                        true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_num_chunks, (hid_t id, hid_t space, hsize_t* n),
-                        (id, space, n), (void)0)
+                        (id, space, n), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_info,
                         (hid_t id, hid_t space, hsize_t index, hsize_t* start, unsigned* mask,
                          haddr_t* address, hsize_t* n_bytes),
-                        (id, space, index, start, mask, address, n_bytes), (void)0)
+                        (id, space, index, start, mask, address, n_bytes), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_info_by_coord,
                         (hid_t id, const hsize_t* start, unsigned* mask, haddr_t* address,
                          hsize_t* n_bytes),
-                        (id, start, mask, address, n_bytes), (void)0)
+                        (id, start, mask, address, n_bytes), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dread_chunk,
                         (hid_t id, hid_t list, const hsize_t* start, uint32_t* mask, void* bytes),
-                        (id, list, start, mask, bytes), (void)0)
+                        (id, list, start, mask, bytes), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Ocopy,
                         (hid_t from, const char* from_name, hid_t to, const char* to_name,
                          hid_t copy_list, hid_t link_list),
-                        (from, from_name, to, to_name, copy_list, link_list), (void)0)
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info1, (hid_t id, H5O_info_t* info), (id, info), (void)0)
+                        (from, from_name, to, to_name, copy_list, link_list), true)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info1, (hid_t id, H5O_info_t* info), (id, info), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info2, (hid_t id, H5O_info_t* info, unsigned fields),
-                        (id, info, fields), (void)0)
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Fget_filesize, (hid_t id, hsize_t* n_bytes), (id, n_bytes),
-                        (void)0)
-TAILRACE_SERIAL_FLUSHED(hssize_t, H5Fget_freespace, (hid_t id), (id), (void)0)
+                        (id, info, fields), true)
+TAILRACE_SERIAL_FLUSHED(herr_t, H5Fget_filesize, (hid_t id, hsize_t* n_bytes), (id, n_bytes), true)
+TAILRACE_SERIAL_FLUSHED(hssize_t, H5Fget_freespace, (hid_t id), (id), true)
 TAILRACE_SERIAL_FLUSHED(ssize_t, H5Fget_file_image, (hid_t id, void* bytes, size_t n_bytes),
-                        (id, bytes, n_bytes), (void)0)
+                        (id, bytes, n_bytes), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Fget_vfd_handle, (hid_t id, hid_t list, void** handle),
-                        (id, list, handle), (void)0)
+                        (id, list, handle), true)
 
 // What changes them, or how they are to be seen.
 TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
@@ -267,11 +393,18 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   serial::ServedDatasets* const datasets = turn.datasets();
+  if (datasets != nullptr && datasets->asked().made_here(id)) {
+    serial::tell("H5Dwrite_chunk",
+                 tailrace::Status(tailrace::Code::unsupported,
+                                  "the program has encoded a chunk by filters that "
+                                  "TAILRACE_OPTIONS has replaced; leave this dataset out"));
+    return -1;
+  }
   if (datasets != nullptr && !datasets->make_way(id, mask, start, n_bytes)) return -1;
   return real(id, list, mask, start, n_bytes, bytes);
 }
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dextend, (hid_t id, const hsize_t* extents), (id, extents),
-                        datasets->drop_decoded())
+                        (datasets->drop_decoded(), true))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Drefresh, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Orefresh, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dformat_convert, (hid_t id), (id), datasets->forget(id))

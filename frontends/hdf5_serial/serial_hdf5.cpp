@@ -1,6 +1,7 @@
 #include "hdf5_serial/serial_hdf5.hpp"
 
 #include <dlfcn.h>
+#include <serial_call_nodes.inc>
 
 namespace tailrace::hdf5_serial {
 namespace {
@@ -18,6 +19,14 @@ void* library() {
   return known;
 }
 
+/// Where HDF5 itself finds its variable: a program that is linked to it holds it in its own memory.
+const hid_t* find_id(const char* name, const char* node) {
+  const void* found = dlvsym(RTLD_DEFAULT, name, node);
+  if (found == nullptr) static_cast<void>(dlerror());
+  if (found == nullptr) found = find_in_hdf5(name);
+  return static_cast<const hid_t*>(found);
+}
+
 const SerialHdf5* look_up() {
   static SerialHdf5 hdf5;
   bool complete = true;
@@ -26,8 +35,12 @@ const SerialHdf5* look_up() {
   complete = complete && hdf5.name != nullptr;
   TAILRACE_SERIAL_USED(TAILRACE_SERIAL_FIND)
 #undef TAILRACE_SERIAL_FIND
-  hdf5.transfer_class = static_cast<const hid_t*>(find_in_hdf5("H5P_CLS_DATASET_XFER_ID_g"));
-  if (!complete || hdf5.transfer_class == nullptr) return nullptr;
+#define TAILRACE_SERIAL_FIND_ID(name)               \
+  hdf5.name = find_id(#name, TAILRACE_NODE_##name); \
+  complete = complete && hdf5.name != nullptr;
+  TAILRACE_SERIAL_IDS(TAILRACE_SERIAL_FIND_ID)
+#undef TAILRACE_SERIAL_FIND_ID
+  if (!complete) return nullptr;
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;

@@ -10,7 +10,10 @@
 
 namespace tailrace::hdf5_serial {
 
-/// A function or variable of that HDF5; null: it is not loaded, or has none. Thread-safe.
+/// H5F_ACC_RDWR: HDF5's own macro calls its library.
+inline constexpr unsigned access_to_write = 0x1;
+
+/// A function of that HDF5; null: it is not loaded, or has none. Thread-safe.
 void* find_in_hdf5(const char* name);
 
 // What this front end calls of HDF5 for itself. (clang-format never comes to rest with it.)
@@ -28,15 +31,28 @@ void* find_in_hdf5(const char* name);
   CALL(H5Pget_chunk_opts) CALL(H5Pget_nfilters) CALL(H5Pget_filter2) CALL(H5Pget_fill_time)   \
   CALL(H5Pget_fill_value) CALL(H5Pfill_value_defined) CALL(H5Oget_info2) CALL(H5Iget_type)    \
   CALL(H5Iget_file_id) CALL(H5Fget_intent) CALL(H5Fclose) CALL(H5Eget_auto2)                  \
-  CALL(H5Eset_auto2) CALL(H5get_libversion)
+  CALL(H5Eset_auto2) CALL(H5get_libversion) CALL(H5Tconvert) CALL(H5Tset_size)                \
+  CALL(H5Tset_strpad) CALL(H5Tset_cset) CALL(H5Screate) CALL(H5Pcopy) CALL(H5Pset_chunk)      \
+  CALL(H5Pset_filter) CALL(H5Premove_filter) CALL(H5Pset_alloc_time)                          \
+  CALL(H5Pget_external_count) CALL(H5Iget_name) CALL(H5Zregister) CALL(H5Aexists)             \
+  CALL(H5Aopen) CALL(H5Adelete) CALL(H5Acreate2) CALL(H5Awrite) CALL(H5Aread) CALL(H5Aclose)  \
+  CALL(H5Aget_type) CALL(H5Aget_space) CALL(H5Epush2) CALL(H5Eclear2)           \
+  CALL(H5Fget_obj_count) CALL(H5Iget_ref) CALL(H5open)
+// Ids that its macros stand for, in variables.
+#define TAILRACE_SERIAL_IDS(VARIABLE)                                                         \
+  VARIABLE(H5P_CLS_DATASET_XFER_ID_g) VARIABLE(H5P_CLS_DATASET_CREATE_ID_g)                   \
+  VARIABLE(H5T_NATIVE_FLOAT_g) VARIABLE(H5T_NATIVE_DOUBLE_g) VARIABLE(H5T_C_S1_g)             \
+  VARIABLE(H5E_ERR_CLS_g) VARIABLE(H5E_ARGS_g) VARIABLE(H5E_BADVALUE_g)
 // clang-format on
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared.
 #define TAILRACE_SERIAL_POINTER(name) decltype(&::name) name = nullptr;
+#define TAILRACE_SERIAL_ID(name) const hid_t* name = nullptr;
 struct SerialHdf5 {
   TAILRACE_SERIAL_USED(TAILRACE_SERIAL_POINTER)
-  const hid_t* transfer_class = nullptr;  ///< H5P_CLS_DATASET_XFER_ID_g.
+  TAILRACE_SERIAL_IDS(TAILRACE_SERIAL_ID)
 };
+#undef TAILRACE_SERIAL_ID
 #undef TAILRACE_SERIAL_POINTER
 
 /// Found once; null where the program's HDF5 is not of the minor version that this library was

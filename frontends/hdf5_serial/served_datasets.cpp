@@ -22,8 +22,7 @@ constexpr std::uint64_t staged_bytes_max = 256U << 20;
 /// So many are worth waking the helpers for: some 30 ms of deflate at level 1.
 constexpr std::uint64_t encoded_together_bytes = 8U << 20;
 
-/// H5F_ACC_RDWR, SWMR_WRITE and SWMR_READ of the file format's library: HDF5's own macros call it.
-constexpr unsigned access_to_write = 0x1;
+/// H5F_ACC_SWMR_WRITE and SWMR_READ: as access_to_write.
 constexpr unsigned access_with_others = 0x20 | 0x40;
 
 using Extents = std::vector<hsize_t>;
@@ -33,18 +32,23 @@ bool stands_alone(H5T_class_t kind) {
          kind == H5T_OPAQUE || kind == H5T_STRING;
 }
 
-/// Stages of ours for a pipeline that loses nothing; none where we lack one.
+/// What a call whose type in memory is another one's gathers and converts at once.
+constexpr std::uint64_t converted_together_bytes = 64U << 20;
+
+/// Stages of ours for a pipeline; none where we lack one.
 std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uint64_t element_bytes,
                                 std::uint64_t chunk_bytes) {
   std::vector<std::unique_ptr<FilterStage>> stages;
+  bool lossy = false;
   for (const FilterSpec& filter : filters) {
     const CodecEntry* const entry = find_filter(filter.filter_id);
     if (entry == nullptr || entry->stage == nullptr) return nullptr;
     Result<std::unique_ptr<FilterStage>> stage = entry->stage(filter, element_bytes, chunk_bytes);
-    if (!stage.ok() || *stage == nullptr || (*stage)->lossy()) return nullptr;
+    if (!stage.ok() || *stage == nullptr) return nullptr;
+    lossy = lossy || (*stage)->lossy();
     stages.push_back(std::move(*stage));
   }
-  return make_pipeline_codec({.name = "stored"}, chunk_bytes, std::move(stages));
+  return make_pipeline_codec({.name = "stored", .lossy = lossy}, chunk_bytes, std::move(stages));
 }
 
 }  // namespace
@@ -62,14 +66,14 @@ ServedDataset& ServedDatasets::dataset_of(hid_t id) {
   std::shared_ptr<ServedDataset> dataset = at.lock();
   if (dataset == nullptr) {
     dataset = std::make_shared<ServedDataset>();
-    look_at(id, *dataset);
+    look_at(id, info, *dataset);
     at = dataset;
   }
   by_id_[id] = dataset;
   return *dataset;
 }
 
-void ServedDatasets::look_at(hid_t id, ServedDataset& dataset) {
+void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& dataset) {
   dataset.id = id;
   const hid_t creation = hdf5_.H5Dget_create_plist(id);
   if (creation < 0) return;
@@ -81,6 +85,7 @@ void ServedDatasets::look_at(hid_t id, ServedDataset& dataset) {
     hdf5_.H5Fget_intent(file, &intent);
     hdf5_.H5Fclose(file);
   }
+  std::vector<FilterSpec> filters;
   dataset.may_write = (intent & access_to_write) != 0;
   // What another program writes meanwhile has to be seen as HDF5 sees it.
   const bool alone = (intent & access_with_others) == 0;
@@ -88,13 +93,18 @@ void ServedDatasets::look_at(hid_t id, ServedDataset& dataset) {
       hdf5_.H5Tis_variable_str(type) == 0) {
     dataset.type = hdf5_.H5Tcopy(type);
     dataset.element_bytes = hdf5_.H5Tget_size(type);
-    dataset.served = dataset.type >= 0 && look_at_pipeline(creation, dataset);
+    dataset.served = dataset.type >= 0 && look_at_pipeline(creation, dataset, filters);
   }
+  // Filters that lose digits are served for reading: while something is written, each time that
+  // HDF5 has to give up a chunk from its cache would lose more of them.
+  if (dataset.served && dataset.codec->lossy()) dataset.served = !dataset.may_write;
+  if (dataset.served && dataset.may_write) dataset.asked = asked_.find(id, info, creation, filters);
   if (type >= 0) hdf5_.H5Tclose(type);
   hdf5_.H5Pclose(creation);
 }
 
-bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset) {
+bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset,
+                                      std::vector<FilterSpec>& filters) {
   if (hdf5_.H5Pget_layout(creation) != H5D_CHUNKED) return false;
   Extents chunk(max_rank);
   const int rank = hdf5_.H5Pget_chunk(creation, int(chunk.size()), chunk.data());
@@ -106,7 +116,6 @@ bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset) {
     return false;
   }
   dataset.chunk_shape.assign(chunk.begin(), chunk.begin() + rank);
-  std::vector<FilterSpec> filters;
   for (int i = 0; i < n_filters; ++i) {
     FilterSpec filter;
     std::vector<unsigned> words(256);
@@ -145,28 +154,37 @@ bool ServedDatasets::take_extents(ServedDataset& dataset) {
   const hid_t space = hdf5_.H5Dget_space(dataset.id);
   if (space < 0) return false;
   Extents extents(dataset.chunk_shape.size());
+  Extents most(extents.size());
   const bool same_rank =
       hdf5_.H5Sget_simple_extent_ndims(space) == int(extents.size()) &&
-      hdf5_.H5Sget_simple_extent_dims(space, extents.data(), nullptr) == int(extents.size());
+      hdf5_.H5Sget_simple_extent_dims(space, extents.data(), most.data()) == int(extents.size());
   hdf5_.H5Sclose(space);
   dataset.extents.assign(extents.begin(), extents.end());
+  dataset.most.assign(most.begin(), most.end());
   return same_rank;
 }
 
 /// Whether a list asks for nothing that HDF5 does not do without one: no transform, no callback.
 bool ServedDatasets::plain_transfer(hid_t transfer_list) {
   if (transfer_list == H5P_DEFAULT) return true;
-  if (plain_list_ < 0) plain_list_ = hdf5_.H5Pcreate(*hdf5_.transfer_class);
+  if (plain_list_ < 0) plain_list_ = hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_XFER_ID_g);
   return plain_list_ >= 0 && hdf5_.H5Pequal(transfer_list, plain_list_) > 0;
 }
 
 std::optional<ServedDatasets::Selected> ServedDatasets::select(ServedDataset& dataset,
-                                                               const Transfer& transfer) {
-  if (!dataset.served || !plain_transfer(transfer.transfer_list) || !take_extents(dataset) ||
-      hdf5_.H5Tequal(transfer.memory_type, dataset.type) <= 0) {
+                                                               const Transfer& transfer,
+                                                               bool writes) {
+  if (!dataset.served || !plain_transfer(transfer.transfer_list) || !take_extents(dataset)) {
     return std::nullopt;
   }
   Selected selected;
+  if (hdf5_.H5Tequal(transfer.memory_type, dataset.type) <= 0) {
+    // HDF5 would keep these exactly, where a bound was asked.
+    const H5T_class_t kind = hdf5_.H5Tget_class(transfer.memory_type);
+    selected.converts = writes && dataset.asked != nullptr && dataset.asked->loses() &&
+                        (kind == H5T_FLOAT || kind == H5T_INTEGER);
+    if (!selected.converts) return std::nullopt;
+  }
   if (transfer.file_space == H5S_ALL) {
     selected.slab = Slab::of(whole_box(dataset.extents));
   } else if (!slab_of(hdf5_, transfer.file_space, dataset.extents, selected.slab)) {
@@ -218,22 +236,36 @@ bool ServedDatasets::make_way(hid_t id, std::uint32_t filter_mask, const hsize_t
   return true;
 }
 
-void ServedDatasets::forget(hid_t id) {
+bool ServedDatasets::describe() {
+  const QuietHdf5 quiet(hdf5_);
+  bool ok = true;
+  for (const auto& [id, dataset] : by_id_) {
+    if (dataset->asked != nullptr) ok = asked_.describe(id, *dataset->asked) && ok;
+  }
+  return ok;
+}
+
+bool ServedDatasets::forget(hid_t id) {
   const auto known = by_id_.find(id);
-  if (known == by_id_.end()) return;
+  if (known == by_id_.end()) return true;
   const std::shared_ptr<ServedDataset> dataset = known->second;
+  const QuietHdf5 quiet(hdf5_);
+  const bool described = dataset->asked == nullptr || asked_.describe(id, *dataset->asked);
   drop_decoded(*dataset);
   while (!dataset->staged.empty()) unstage(*dataset, dataset->staged.begin()->first);
   if (dataset->type >= 0) hdf5_.H5Tclose(dataset->type);
   // Its other ids are looked at anew.
   std::erase_if(by_id_, [&](const auto& entry) { return entry.second == dataset; });
   std::erase_if(by_address_, [&](const auto& entry) { return entry.second.lock() == dataset; });
+  return described;
 }
 
-void ServedDatasets::forget_all() {
-  while (!by_id_.empty()) forget(by_id_.begin()->first);
+bool ServedDatasets::forget_all() {
+  bool ok = true;
+  while (!by_id_.empty()) ok = forget(by_id_.begin()->first) && ok;
   if (plain_list_ >= 0) hdf5_.H5Pclose(plain_list_);
   plain_list_ = H5I_INVALID_HID;
+  return ok;
 }
 
 // --- Writing.
@@ -244,22 +276,9 @@ std::optional<herr_t> ServedDatasets::write(const Transfer& transfer, const void
   ServedDataset& dataset = dataset_of(transfer.dataset);
   try {
     const std::optional<Selected> selected =
-        values != nullptr && dataset.may_write ? select(dataset, transfer) : std::nullopt;
-    if (selected) {
-      const auto* from = static_cast<const std::byte*>(values);
-      Buffer gathered;
-      bool there = true;
-      if (selected->run) {
-        from += *selected->run * dataset.element_bytes;
-      } else {
-        gathered = Buffer(selected->slab.n_elements() * dataset.element_bytes);
-        there = gathered.allocated() &&
-                hdf5_.H5Dgather(selected->memory_space, values, dataset.type, gathered.n_bytes(),
-                                gathered.data(), nullptr, nullptr) >= 0;
-        from = gathered.data();
-      }
-      if (there && write_slab(dataset, selected->slab, from)) return 0;
-    }
+        values != nullptr && dataset.may_write ? select(dataset, transfer, true) : std::nullopt;
+    const auto* const from = static_cast<const std::byte*>(values);
+    if (selected && write_selected(dataset, transfer, *selected, from)) return 0;
   } catch (const std::bad_alloc&) {
     // What is staged of these values is written by the flush, and again by HDF5.
   }
@@ -270,7 +289,60 @@ std::optional<herr_t> ServedDatasets::write(const Transfer& transfer, const void
   return std::nullopt;
 }
 
+bool ServedDatasets::write_selected(ServedDataset& dataset, const Transfer& transfer,
+                                    const Selected& selected, const std::byte* values) {
+  if (selected.converts) return write_converted(dataset, transfer, selected, values);
+  if (selected.run) {
+    return write_slab(dataset, selected.slab, values + *selected.run * dataset.element_bytes);
+  }
+  Buffer gathered(selected.slab.n_elements() * dataset.element_bytes);
+  return gathered.allocated() &&
+         hdf5_.H5Dgather(selected.memory_space, values, dataset.type, gathered.n_bytes(),
+                         gathered.data(), nullptr, nullptr) >= 0 &&
+         write_slab(dataset, selected.slab, gathered.data());
+}
+
+/// Values of another type, which HDF5 turns into the dataset's: rows of the slowest dimension
+/// together, where they lie as one run in memory.
+bool ServedDatasets::write_converted(ServedDataset& dataset, const Transfer& transfer,
+                                     const Selected& selected, const std::byte* values) {
+  const std::uint64_t memory_bytes = hdf5_.H5Tget_size(transfer.memory_type);
+  const std::uint64_t wider = std::max(memory_bytes, dataset.element_bytes);
+  const Slab& slab = selected.slab;
+  const std::uint64_t n_rows = slab.count[0];
+  const std::uint64_t of_row = slab.n_elements() / n_rows;
+  const std::uint64_t at_once =
+      selected.run
+          ? std::clamp<std::uint64_t>(converted_together_bytes / (of_row * wider), 1, n_rows)
+          : n_rows;
+  if (memory_bytes == 0) return false;
+  Buffer converted(at_once * of_row * wider);
+  if (!converted.allocated()) return false;
+  for (std::uint64_t row = 0; row < n_rows; row += at_once) {
+    Slab part = slab;
+    part.start[0] += row * (slab.stride.empty() ? 1 : slab.stride[0]);
+    part.count[0] = std::min(at_once, n_rows - row);
+    const std::uint64_t n = part.n_elements();
+    if (selected.run) {
+      std::memcpy(converted.data(), values + (*selected.run + row * of_row) * memory_bytes,
+                  n * memory_bytes);
+    } else if (hdf5_.H5Dgather(selected.memory_space, values, transfer.memory_type,
+                               n * memory_bytes, converted.data(), nullptr, nullptr) < 0) {
+      return false;
+    }
+    if (hdf5_.H5Tconvert(transfer.memory_type, dataset.type, n, converted.data(), nullptr,
+                         H5P_DEFAULT) < 0 ||
+        !write_slab(dataset, part, converted.data())) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const std::byte* values) {
+  if (dataset.asked != nullptr) {
+    dataset.asked->note_values({values, slab.n_elements() * dataset.element_bytes});
+  }
   std::vector<Shape> whole;
   bool ok = true;
   const Box touched = dataset.grid().touched(slab.bounding_box());
@@ -279,7 +351,7 @@ bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const 
     const std::uint64_t n = part_within(slab, inside).slab.n_elements();
     if (n == 0 || !ok) return;
     drop_decoded(dataset, place);
-    if (n == inside.n_elements()) {
+    if (n == inside.n_elements() && !may_fill_up(dataset, place)) {
       whole.push_back(place);
     } else {
       ok = stage(dataset, place, slab, values);
@@ -316,7 +388,7 @@ bool ServedDatasets::write_whole(ServedDataset& dataset, const std::vector<Shape
     std::vector<Outgoing> batch;
     for (std::size_t i = first; i < std::min(first + at_once, places.size()); ++i) {
       unstage(dataset, places[i]);
-      batch.push_back({&dataset, places[i], {}, {}});
+      batch.push_back({&dataset, places[i], {}, false});
     }
     if (!send(batch, prepare)) return false;
   }
@@ -396,6 +468,7 @@ bool ServedDatasets::send_staged(bool all) {
     ok = take_extents(*dataset) && ok;
     for (auto at = dataset->staged.begin(); at != dataset->staged.end();) {
       const auto chunk = at++;
+      if (!all && may_fill_up(*dataset, chunk->first)) continue;
       if (!chunk->second.written.empty()) {
         if (!all) continue;
         ok = complete(*dataset, chunk->first, chunk->second) && ok;
@@ -403,7 +476,8 @@ bool ServedDatasets::send_staged(bool all) {
       const Shape place = chunk->first;
       drop_decoded(*dataset, place);
       batch_bytes += dataset->chunk_bytes();
-      batch.push_back({dataset.get(), place, std::move(chunk->second.values), {}});
+      batch.push_back(
+          {dataset.get(), place, std::move(chunk->second.values), chunk->second.keeps_stored});
       unstage(*dataset, place);
       if (batch_bytes >= 4 * encoded_together_bytes && batch.size() >= 4 * team_.n_threads()) {
         send_batch();
@@ -412,6 +486,26 @@ bool ServedDatasets::send_staged(bool all) {
   }
   send_batch();
   return ok;
+}
+
+/// Whether more of a chunk may come with more extents, before which it would be encoded exactly
+/// once it is in the file (asked_datasets.hpp, invariant 2).
+bool ServedDatasets::may_fill_up(const ServedDataset& dataset, const Shape& place) const {
+  if (dataset.asked == nullptr || !dataset.asked->loses()) return false;
+  const Box box = box_of(dataset.chunk_shape, place);
+  for (std::size_t d = 0; d < place.size(); ++d) {
+    const std::uint64_t end = box.start[d] + box.count[d];
+    if (end > dataset.extents[d] && dataset.most[d] > dataset.extents[d]) return true;
+  }
+  return false;
+}
+
+/// Whether the file, or HDF5's cache, has a chunk.
+bool ServedDatasets::is_stored(const ServedDataset& dataset, const Box& box) {
+  const Extents start(box.start.begin(), box.start.end());
+  hsize_t n_bytes = 0;
+  // 1.10.8 fails where other chunks are there and this one is not.
+  return hdf5_.H5Dget_chunk_storage_size(dataset.id, start.data(), &n_bytes) >= 0 && n_bytes > 0;
 }
 
 /// The elements that the program has not written, as the file has them.
@@ -423,6 +517,7 @@ bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, Staged
   const SlabPart all{slab, Shape(place.size())};
   const std::uint64_t n = inside.n_elements();
   ++report_.n_completed;
+  chunk.keeps_stored = dataset.asked != nullptr && is_stored(dataset, box);
   std::vector<std::byte> there(n * element_bytes);
   if (!transfer_box(dataset, inside, there.data(), false)) return false;
   std::vector<std::byte> staged(n * element_bytes);
@@ -445,12 +540,24 @@ bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, Staged
 /// chunk its values; thread-safe
 bool ServedDatasets::send(std::vector<Outgoing>& batch,
                           const std::function<bool(Outgoing&)>& prepare) {
+  const ServedDataset* last = nullptr;
+  const Codec* codec = nullptr;
+  for (Outgoing& chunk : batch) {
+    ServedDataset& dataset = *chunk.dataset;
+    if (dataset.asked == nullptr || !dataset.asked->loses()) continue;
+    if (&dataset != last) {
+      if (asked_.is_scale(dataset.id)) dataset.asked->keep_scale();
+      codec = dataset.asked->codec_now();
+      last = &dataset;
+    }
+    if (!chunk.keeps_stored) chunk.codec = codec;
+  }
   const Status encoded =
       team_.run(batch.size(), team_.n_threads(), [&](std::size_t i, std::size_t) -> Status {
         Outgoing& chunk = batch[i];
         if (prepare && !prepare(chunk)) return Status(Code::out_of_memory, "chunk");
-        Result<EncodedBytes> bytes =
-            chunk.dataset->codec->encode_from(std::as_const(chunk.values).bytes());
+        const Codec& by = chunk.codec != nullptr ? *chunk.codec : *chunk.dataset->codec;
+        Result<EncodedBytes> bytes = by.encode_from(std::as_const(chunk.values).bytes());
         // What fails here HDF5 tries, by its own filters.
         if (bytes.ok()) chunk.encoded = std::move(*bytes);
         return Status();
@@ -473,6 +580,10 @@ bool ServedDatasets::store(Outgoing& chunk) {
     if (n_before != n_bytes && hdf5_.H5Dwrite_chunk(dataset.id, H5P_DEFAULT, 0, start.data(),
                                                     n_bytes, chunk.encoded->buffer.data()) >= 0) {
       ++report_.n_encoded;
+      if (chunk.codec != nullptr) {
+        ++report_.n_lossy;
+        dataset.asked->note_stored();
+      }
       report_.value_bytes += dataset.chunk_bytes();
       report_.stored_bytes += n_bytes;
       return true;

@@ -34,6 +34,7 @@
 #include "core/codec.hpp"
 #include "core/slab.hpp"
 #include "exec/thread_team.hpp"
+#include "hdf5_serial/asked_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 
 namespace tailrace::hdf5_serial {
@@ -44,6 +45,7 @@ struct StagedChunk {
   /// 1 for each element that was; empty: all within the dataset's extents.
   std::vector<std::byte> written;
   std::uint64_t n_written = 0;  ///< Of these.
+  bool keeps_stored = false;    ///< Completed by elements that the file's chunk had.
 };
 
 struct DecodedChunk {
@@ -59,11 +61,14 @@ struct ServedDataset {
   bool may_write = false;
   hid_t type = H5I_INVALID_HID;  ///< Ours, in no file.
   std::uint64_t element_bytes = 0;
-  Shape extents;  ///< As the call under way finds them.
+  Shape extents;  ///< As the call under way finds them,
+  Shape most;     ///< and as they may become.
   Shape chunk_shape;
-  Buffer fill_value;           ///< Not allocated: undefined.
-  bool fill_is_known = false;  ///< What a chunk reads as that is not in the file.
-  std::unique_ptr<Codec> codec;
+  Buffer fill_value;             ///< Not allocated: undefined.
+  bool fill_is_known = false;    ///< What a chunk reads as that is not in the file.
+  std::unique_ptr<Codec> codec;  ///< The header's filters.
+  /// Null: nothing is asked, and all chunks are encoded by the header's filters.
+  std::shared_ptr<AskedDataset> asked;
   std::map<Shape, StagedChunk> staged;
   std::map<Shape, DecodedChunk> decoded;
   Shape expected;  ///< The chunk that a reader in order asks for next; empty: nobody knows.
@@ -86,6 +91,7 @@ struct SerialReport {
   std::uint64_t n_encoded = 0;  ///< Chunks.
   std::uint64_t n_decoded = 0;
   std::uint64_t n_completed = 0;     ///< Of the encoded ones: their other elements were read first.
+  std::uint64_t n_lossy = 0;         ///< Of the encoded ones: within a bound that was asked.
   std::uint64_t n_left_to_hdf5 = 0;  ///< Chunks that HDF5 encoded.
   std::uint64_t value_bytes = 0;     ///< Of the encoded chunks.
   std::uint64_t stored_bytes = 0;
@@ -93,7 +99,14 @@ struct SerialReport {
 
 class ServedDatasets {
  public:
-  ServedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads) : hdf5_(hdf5), team_(n_threads) {}
+  ServedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
+      : hdf5_(hdf5), team_(n_threads), asked_(hdf5) {}
+
+  /// What the program's options ask of its files and datasets.
+  AskedFiles& asked() { return asked_; }
+  /// Say in the attributes of all open datasets what they have lost. @returns false  HDF5 has
+  /// refused it.
+  bool describe();
 
   /// As H5Dwrite. @returns nothing where HDF5 must do it, before which all is flushed.
   std::optional<herr_t> write(const Transfer& transfer, const void* values);
@@ -109,9 +122,9 @@ class ServedDatasets {
   /// The program stores a chunk of its own by H5Dwrite_chunk. @returns as flush()
   bool make_way(hid_t dataset, std::uint32_t filter_mask, const hsize_t* start,
                 std::size_t n_bytes);
-  /// The id ends. Flushed before.
-  void forget(hid_t id);
-  void forget_all();
+  /// The id ends. Flushed before. @returns as describe(), of this dataset
+  bool forget(hid_t id);
+  bool forget_all();
   const SerialReport& report() const { return report_; }
 
  private:
@@ -121,13 +134,16 @@ class ServedDatasets {
     /// Where the elements lie in memory as one run, in elements; else they are gathered, scattered.
     std::optional<std::uint64_t> run;
     hid_t memory_space = H5S_ALL;
+    bool converts = false;  ///< The type in memory is another number's.
   };
   /// A chunk on its way to the file.
   struct Outgoing {
     ServedDataset* dataset;
     Shape place;  ///< Within the grid.
     Buffer values;
-    std::optional<EncodedBytes> encoded;
+    bool keeps_stored;             ///< As StagedChunk's.
+    const Codec* codec = nullptr;  ///< Within the bound that was asked; null: the header's.
+    std::optional<EncodedBytes> encoded = std::nullopt;
   };
   /// A chunk on its way to the program.
   struct Incoming {
@@ -141,12 +157,16 @@ class ServedDatasets {
   };
 
   ServedDataset& dataset_of(hid_t id);
-  void look_at(hid_t id, ServedDataset& dataset);
-  bool look_at_pipeline(hid_t creation, ServedDataset& dataset);
+  void look_at(hid_t id, const H5O_info_t& info, ServedDataset& dataset);
+  bool look_at_pipeline(hid_t creation, ServedDataset& dataset, std::vector<FilterSpec>& filters);
   bool take_extents(ServedDataset& dataset);
   bool plain_transfer(hid_t transfer_list);
-  std::optional<Selected> select(ServedDataset& dataset, const Transfer& transfer);
+  std::optional<Selected> select(ServedDataset& dataset, const Transfer& transfer, bool writes);
 
+  bool write_selected(ServedDataset& dataset, const Transfer& transfer, const Selected& selected,
+                      const std::byte* values);
+  bool write_converted(ServedDataset& dataset, const Transfer& transfer, const Selected& selected,
+                       const std::byte* values);
   bool write_slab(ServedDataset& dataset, const Slab& slab, const std::byte* values);
   bool write_whole(ServedDataset& dataset, const std::vector<Shape>& places, const Slab& slab,
                    const std::byte* values);
@@ -156,6 +176,8 @@ class ServedDatasets {
   bool complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk);
   bool send(std::vector<Outgoing>& batch, const std::function<bool(Outgoing&)>& prepare);
   bool store(Outgoing& chunk);
+  bool may_fill_up(const ServedDataset& dataset, const Shape& place) const;
+  bool is_stored(const ServedDataset& dataset, const Box& box);
   bool transfer_box(ServedDataset& dataset, const Box& box, std::byte* values, bool writes);
 
   bool read_slab(ServedDataset& dataset, const Slab& slab, std::byte* values);
@@ -178,6 +200,7 @@ class ServedDatasets {
   std::uint64_t whole_bytes_ = 0;  ///< Of those: chunks that are whole.
   std::uint64_t decoded_bytes_ = 0;
   std::uint64_t n_calls_ = 0;
+  AskedFiles asked_;
   SerialReport report_;
 };
 

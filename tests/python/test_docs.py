@@ -39,6 +39,7 @@ NOT_RUN = {
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
     ("docs/read.md", "python3 bench/read.py"): "measures for minutes",
     ("docs/serial-tools.md", "export LD_PRELOAD"): "test_hdf5_serial runs these tools",
+    ("docs/serial-tools.md", "TAILRACE_OPTIONS='bound"): "test_hdf5_serial_bounds runs such",
     ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
 }
 #: What a text, which nobody runs, may not begin a line with.

@@ -1,0 +1,86 @@
+// Attributes of asked datasets, by which readers and later programs know their bounds.
+
+#include <algorithm>
+#include <variant>
+
+#include "hdf5_serial/asked_datasets.hpp"
+
+namespace tailrace::hdf5_serial {
+std::string AskedFiles::text_attribute(hid_t dataset, const char* name) const {
+  if (hdf5_.H5Aexists(dataset, name) <= 0) return {};
+  const hid_t attribute = hdf5_.H5Aopen(dataset, name, H5P_DEFAULT);
+  if (attribute < 0) return {};
+  std::string text;
+  const hid_t type = hdf5_.H5Aget_type(attribute);
+  const hid_t space = hdf5_.H5Aget_space(attribute);
+  constexpr std::size_t most_bytes = 4096;
+  const std::size_t n_bytes = type >= 0 ? hdf5_.H5Tget_size(type) : 0;
+  if (space >= 0 && hdf5_.H5Tget_class(type) == H5T_STRING && hdf5_.H5Tis_variable_str(type) == 0 &&
+      n_bytes <= most_bytes && hdf5_.H5Sget_select_npoints(space) == 1) {
+    text.resize(n_bytes);
+    if (hdf5_.H5Aread(attribute, type, text.data()) < 0) text.clear();
+    text.resize(std::min(text.find('\0'), text.size()));
+  }
+  if (space >= 0) hdf5_.H5Sclose(space);
+  if (type >= 0) hdf5_.H5Tclose(type);
+  hdf5_.H5Aclose(attribute);
+  return text;
+}
+
+std::optional<double> AskedFiles::number_attribute(hid_t dataset, const char* name) const {
+  if (hdf5_.H5Aexists(dataset, name) <= 0) return std::nullopt;
+  const hid_t attribute = hdf5_.H5Aopen(dataset, name, H5P_DEFAULT);
+  if (attribute < 0) return std::nullopt;
+  const hid_t space = hdf5_.H5Aget_space(attribute);
+  double number = 0;
+  const bool ok = space >= 0 && hdf5_.H5Sget_select_npoints(space) == 1 &&
+                  hdf5_.H5Aread(attribute, *hdf5_.H5T_NATIVE_DOUBLE_g, &number) >= 0;
+  if (space >= 0) hdf5_.H5Sclose(space);
+  hdf5_.H5Aclose(attribute);
+  return ok ? std::optional(number) : std::nullopt;
+}
+
+bool AskedFiles::is_scale(hid_t dataset) const {
+  return text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
+}
+
+bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
+  const char* const name = note.name.c_str();
+  // A tool may have copied it from its input.
+  if (hdf5_.H5Aexists(dataset, name) > 0 && hdf5_.H5Adelete(dataset, name) < 0) return false;
+  const auto* const text = std::get_if<std::string>(&note.value);
+  const hid_t type =
+      hdf5_.H5Tcopy(text != nullptr ? *hdf5_.H5T_C_S1_g : *hdf5_.H5T_NATIVE_DOUBLE_g);
+  const hid_t space = hdf5_.H5Screate(H5S_SCALAR);
+  bool ok = type >= 0 && space >= 0;
+  // As long as the text: netCDF counts a terminating zero as a character.
+  if (ok && text != nullptr) {
+    ok = hdf5_.H5Tset_size(type, std::max<std::size_t>(text->size(), 1)) >= 0 &&
+         hdf5_.H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 &&
+         hdf5_.H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
+  }
+  const hid_t attribute =
+      ok ? hdf5_.H5Acreate2(dataset, name, type, space, H5P_DEFAULT, H5P_DEFAULT) : H5I_INVALID_HID;
+  if (attribute >= 0) {
+    const void* const value =
+        text != nullptr ? static_cast<const void*>(text->c_str()) : &std::get<double>(note.value);
+    ok = hdf5_.H5Awrite(attribute, type, value) >= 0;
+    hdf5_.H5Aclose(attribute);
+  }
+  if (type >= 0) hdf5_.H5Tclose(type);
+  if (space >= 0) hdf5_.H5Sclose(space);
+  return ok && attribute >= 0;
+}
+
+bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
+  File* const file = asked.described() ? nullptr : file_of(dataset);
+  if (file == nullptr) return true;
+  bool ok = true;
+  if (file->options.file.notes != Notes::off) {
+    for (const EncodingNote& note : asked.notes()) ok = write_note(dataset, note) && ok;
+  }
+  asked.set_described();
+  return ok;
+}
+
+}  // namespace tailrace::hdf5_serial

@@ -1,0 +1,374 @@
+// Options, what they come to for one dataset, and its creation list.
+
+#include "hdf5_serial/asked_datasets.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "core/codec_registry.hpp"
+#include "core/option_table.hpp"
+#include "hdf5/hdf5_paths.hpp"
+#include "layout/chunk_shape.hpp"
+
+namespace tailrace::hdf5_serial {
+namespace {
+
+/// Below this a dataset is as the program makes it: coordinates are, as a rule, and readers have
+/// these then without any filter of ours.
+constexpr std::uint64_t least_asked_bytes = 16384;
+/// Chunks of a dataset that has none are made such that so many owners have several each.
+constexpr std::uint64_t owners_of_chunks = 4;
+
+/// What grows counts as one chunk.
+bool is_small(const DatasetFacts& facts) {
+  std::uint64_t n = dtype_bytes(facts.dtype);
+  bool grows = false;
+  for (std::size_t d = 0; d < facts.shape.size(); ++d) {
+    grows = grows || facts.growing[d];
+    n *= facts.growing[d] && !facts.chunk_shape.empty() ? facts.chunk_shape[d] : facts.shape[d];
+  }
+  return n < least_asked_bytes && (!grows || facts.shape.size() == 1);
+}
+
+/// Options that this front end does not serve, of one dataset or of all.
+Status check_here(const FieldOptions& options) {
+  TAILRACE_TRY(check_served(options, Engine::serial));
+  if (!options.codec_given || options.codec == auto_codec) return Status();
+  const CodecEntry* const entry = find_codec(options.codec);
+  if (entry != nullptr && !entry->plugin && entry->loss != Loss::unknown) return Status();
+  return Status(Code::unsupported, "codec " + options.codec +
+                                       ": filter plug-ins are not served here, HDF5 runs them "
+                                       "itself; there are " +
+                                       codec_names());
+}
+
+/// The codec that options come to, where nothing is known of the values yet.
+void settle_codec(FieldOptions& options) {
+  const bool lossless = options.bound.lossless();
+  if (options.codec != auto_codec && (options.codec_given || lossless)) return;
+  options.codec = lossless ? exact_codec : yardstick_codec;
+  options.codec_settings.clear();
+}
+
+}  // namespace
+
+// --- A dataset.
+
+Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& options,
+                                                         const DatasetFacts& facts, bool by_name) {
+  auto asked = std::make_shared<AskedDataset>();
+  asked->options_ = options;
+  asked->facts_ = facts;
+  asked->by_name_ = by_name;
+  settle_codec(asked->options_);
+  TAILRACE_TRY(check_array_guards(asked->options_));
+  CodecRequest exact = asked->request_for(0);
+  exact.pointwise_bound = 0;
+  exact.guards = {};
+  TAILRACE_TAKE(asked->exact_, make_codec(exact));
+  if (!asked->loses()) return asked;
+  // Tried now: later there is nobody to tell.
+  const double some = options.bound.needs_range() ? 1 : absolute_bound(options.bound, 0, 0);
+  TAILRACE_TAKE(const std::unique_ptr<Codec> tried, make_codec(asked->request_for(some)));
+  const std::vector<FilterSpec>& header = asked->filters();
+  const std::vector<FilterSpec>& made = tried->filters();
+  if (!std::ranges::equal(header, made, {}, &FilterSpec::filter_id, &FilterSpec::filter_id)) {
+    return Status(Code::unsupported, "codec " + asked->options_.codec +
+                                         " has other filters under a bound; take trz or portable");
+  }
+  return asked;
+}
+
+bool AskedDataset::fits(const DatasetFacts& facts, const std::vector<FilterSpec>& header) const {
+  const auto same = [](const FilterSpec& a, const FilterSpec& b) {
+    return a.filter_id == b.filter_id && a.final_client_data == b.final_client_data;
+  };
+  return facts.dtype == facts_.dtype && facts.chunk_shape == facts_.chunk_shape &&
+         std::ranges::equal(header, filters(), same);
+}
+
+CodecRequest AskedDataset::request_for(double absolute_bound) const {
+  CodecRequest request{options_.codec, options_.codec_settings, facts_.dtype, facts_.chunk_shape,
+                       absolute_bound};
+  request.fill_value = facts_.fill_value;
+  request.pointwise_bound = pointwise_bound(options_.bound);
+  request.guards = options_.guards;
+  request.array_shape = facts_.shape;
+  for (std::size_t d = 0; d < request.array_shape.size(); ++d) {
+    if (facts_.growing[d]) request.array_shape[d] = UINT64_MAX;
+  }
+  request.absolute_bound =
+      request.guards.bound_within(request.absolute_bound, request.array_shape.size());
+  return request;
+}
+
+void AskedDataset::note_values(std::span<const std::byte> values) {
+  if (!options_.bound.needs_range()) return;
+  range_.merge(value_range(facts_.dtype, values, facts_.fill_value));
+}
+
+const Codec* AskedDataset::codec_now() {
+  if (!loses() || keeps_) return nullptr;
+  const double bound = range_.empty()
+                           ? absolute_bound(options_.bound, 0, 0)
+                           : absolute_bound(options_.bound, range_.least, range_.greatest);
+  const bool pointwise = options_.bound.mode == BoundMode::pw_rel;
+  if (!pointwise && !(bound > 0)) return nullptr;
+  if (codec_ != nullptr && bound == codec_bound_) return codec_->lossy() ? codec_.get() : nullptr;
+  Result<std::unique_ptr<Codec>> made = make_codec(request_for(bound));
+  if (!made.ok()) return nullptr;
+  codec_ = std::move(*made);
+  codec_bound_ = bound;
+  return codec_->lossy() ? codec_.get() : nullptr;
+}
+
+void AskedDataset::note_stored() {
+  const double bound = request_for(codec_bound_).absolute_bound;
+  if (lossy_ && bound <= largest_bound_) return;
+  largest_bound_ = std::max(largest_bound_, bound);
+  lossy_ = true;
+  described_ = false;
+}
+
+std::vector<EncodingNote> AskedDataset::notes() const {
+  return encoding_notes(*codec_, options_.bound, largest_bound_, options_.guards, std::nullopt);
+}
+
+// --- Files.
+
+Result<GlobOptions> AskedFiles::read_options(bool& given) {
+  GlobOptions options;
+  TAILRACE_TAKE(const std::string text, options_text_of_environment());
+  given = !trimmed(text).empty();
+  const auto check = [&] {
+    TAILRACE_TRY(apply_glob_options(text, options));
+    if (!options.component_bounds.empty()) {
+      return Status(Code::unsupported, "component: entries are for plotfiles of parallel programs");
+    }
+    if (!options.spill_folder.empty()) {
+      return Status(Code::unsupported, "option spill-folder: nothing is spilled here");
+    }
+    TAILRACE_TRY(check_served(options.file, Engine::serial));
+    TAILRACE_TRY(check_here(options.file.field_defaults));
+    if (options.file.notes == Notes::one) {
+      return Status(Code::unsupported, "option attributes=one: not served here, off and all are");
+    }
+    for (const auto& [pattern, of_dataset] : options.variable_options) {
+      FieldOptions made;
+      TAILRACE_TRY(apply_field_options(of_dataset, made).within(pattern));
+      TAILRACE_TRY(check_here(made).within(pattern));
+    }
+    return check_codecs(options);
+  };
+  TAILRACE_TRY(check().within("TAILRACE_OPTIONS"));
+  return options;
+}
+
+void AskedFiles::enter(hid_t id, File file) {
+  H5O_info_t info{};
+  if (hdf5_.H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) return;
+  files_.try_emplace(info.fileno, std::move(file));  // It may be open already.
+}
+
+void AskedFiles::close_later(hid_t list) { lists_.push_back(list); }
+
+AskedFiles::File* AskedFiles::file_of(hid_t object) {
+  if (files_.empty()) return nullptr;
+  H5O_info_t info{};
+  if (hdf5_.H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) return nullptr;
+  const auto found = files_.find(info.fileno);
+  return found != files_.end() ? &found->second : nullptr;
+}
+
+void AskedFiles::leave(hid_t file) {
+  for (const hid_t list : std::exchange(lists_, {})) hdf5_.H5Pclose(list);
+  if (files_.empty()) return;
+  H5O_info_t info{};
+  if (file >= 0 && (hdf5_.H5Iget_ref(file) > 1 || hdf5_.H5Fget_obj_count(file, H5F_OBJ_FILE) > 1 ||
+                    hdf5_.H5Oget_info2(file, &info, H5O_INFO_BASIC) < 0)) {
+    return;
+  }
+  std::erase_if(files_, [&](const auto& entry) {
+    if (file >= 0 && entry.first != info.fileno) return false;
+    tell_idle(entry.second);
+    return true;
+  });
+}
+
+void AskedFiles::tell_idle(const File& file) const {
+  if (!file.made_here && file.paths.empty()) return;
+  const std::string remark = idle_globs_remark(file.options, file.paths, {});
+  if (remark.empty()) return;
+  std::fprintf(stderr, "tailrace: %s: %s\n", file.name.c_str(), remark.c_str());
+}
+
+std::string AskedFiles::path_of(hid_t object) const {
+  const ssize_t length = hdf5_.H5Iget_name(object, nullptr, 0);
+  if (length <= 0) return {};
+  std::string path(static_cast<std::size_t>(length) + 1, '\0');
+  hdf5_.H5Iget_name(object, path.data(), path.size());
+  path.pop_back();
+  return path;
+}
+
+std::optional<DType> AskedFiles::number_of(hid_t type) const {
+  if (hdf5_.H5Tequal(type, *hdf5_.H5T_NATIVE_FLOAT_g) > 0) return DType::f32;
+  if (hdf5_.H5Tequal(type, *hdf5_.H5T_NATIVE_DOUBLE_g) > 0) return DType::f64;
+  return std::nullopt;
+}
+
+/// @returns false  where nothing can be asked of it.
+bool AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const {
+  const std::optional<DType> dtype = number_of(type);
+  const int rank = hdf5_.H5Sget_simple_extent_ndims(space);
+  if (!dtype || rank <= 0) return false;
+  facts.dtype = *dtype;
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  std::vector<hsize_t> most(extents.size());
+  if (hdf5_.H5Sget_simple_extent_dims(space, extents.data(), most.data()) != rank) return false;
+  facts.shape.assign(extents.begin(), extents.end());
+  for (std::size_t d = 0; d < extents.size(); ++d) facts.growing.push_back(most[d] != extents[d]);
+  const H5D_layout_t layout = list == H5P_DEFAULT ? H5D_CONTIGUOUS : hdf5_.H5Pget_layout(list);
+  if (layout == H5D_CHUNKED) {
+    std::vector<hsize_t> chunk(extents.size());
+    if (hdf5_.H5Pget_chunk(list, rank, chunk.data()) != rank) return false;
+    facts.chunk_shape.assign(chunk.begin(), chunk.end());
+  } else if (layout != H5D_CONTIGUOUS || std::ranges::count(facts.growing, true) > 0 ||
+             (list != H5P_DEFAULT && hdf5_.H5Pget_external_count(list) != 0)) {
+    return false;
+  }
+  H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
+  if (list == H5P_DEFAULT || hdf5_.H5Pfill_value_defined(list, &fill) < 0 ||
+      fill != H5D_FILL_VALUE_USER_DEFINED) {
+    return true;
+  }
+  float narrow = 0;
+  double value = 0;
+  void* const there = facts.dtype == DType::f32 ? static_cast<void*>(&narrow) : &value;
+  if (hdf5_.H5Pget_fill_value(list, type, there) < 0) return false;
+  facts.fill_value = facts.dtype == DType::f32 ? static_cast<double>(narrow) : value;
+  return true;
+}
+
+Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(const File& file, DatasetFacts facts) const {
+  const bool by_name = named_alone(facts.path, file.options);
+  const std::shared_ptr<AskedDataset> nothing;
+  const auto make = [&]() -> Result<std::shared_ptr<AskedDataset>> {
+    TAILRACE_TAKE(FieldOptions options,
+                  options_by_glob(facts.path, facts.shape.size(), false, file.options));
+    if (!options.codec_given && options.bound.lossless()) return nothing;
+    if (is_small(facts) && !by_name) return nothing;
+    TAILRACE_TRY(adapt_to_parts(facts.path, options));
+    if (facts.chunk_shape.empty()) {
+      if (options.chunk_shape && options.chunk_shape->size() != facts.shape.size()) {
+        return Status(Code::invalid_argument, "chunk shape " + shape_text(*options.chunk_shape) +
+                                                  " does not fit shape " + shape_text(facts.shape));
+      }
+      facts.chunk_shape = options.chunk_shape
+                              ? *options.chunk_shape
+                              : chunk_shape_to_share(facts.shape, dtype_bytes(facts.dtype),
+                                                     options.chunk_bytes, owners_of_chunks);
+      for (std::size_t d = 0; d < facts.chunk_shape.size(); ++d) {
+        facts.chunk_shape[d] = std::clamp<std::uint64_t>(facts.chunk_shape[d], 1, facts.shape[d]);
+      }
+    }
+    return AskedDataset::make(options, facts, by_name);
+  };
+  Result<std::shared_ptr<AskedDataset>> made = make();
+  if (made.ok()) return made;
+  return made.status().within("dataset \"" + facts.path + "\"");
+}
+
+Result<std::shared_ptr<AskedDataset>> AskedFiles::plan(const Creation& creation) {
+  const std::shared_ptr<AskedDataset> nothing;
+  for (const hid_t list : std::exchange(lists_, {})) hdf5_.H5Pclose(list);
+  File* const file = creation.name != nullptr ? file_of(creation.location) : nullptr;
+  if (file == nullptr) return nothing;
+  DatasetFacts facts;
+  facts.path =
+      absolute_path(creation.name[0] == '/' ? "" : path_of(creation.location), creation.name);
+  file->paths.push_back(facts.path);
+  const bool known = read_facts(creation.type, creation.space, creation.list, facts);
+  if (!known || n_elements(facts.shape) == 0) {
+    const bool grows = std::ranges::count(facts.growing, true) > 0;
+    if (!known || !grows) return nothing;
+  }
+  return ask(*file, std::move(facts));
+}
+
+Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDataset& asked) const {
+  const hid_t list = creation.list != H5P_DEFAULT
+                         ? hdf5_.H5Pcopy(creation.list)
+                         : hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_CREATE_ID_g);
+  bool ok = list >= 0;
+  const std::vector<hsize_t> chunk(asked.chunk_shape().begin(), asked.chunk_shape().end());
+  if (ok && hdf5_.H5Pget_layout(list) == H5D_CHUNKED) {
+    ok = hdf5_.H5Premove_filter(list, H5Z_FILTER_ALL) >= 0;
+  }
+  ok = ok && hdf5_.H5Pset_chunk(list, int(chunk.size()), chunk.data()) >= 0;
+  for (const FilterSpec& filter : asked.filters()) {
+    ok = ok && hdf5_.H5Pset_filter(list, H5Z_filter_t(filter.filter_id), filter.flags,
+                                   filter.client_data.size(), filter.client_data.data()) >= 0;
+  }
+  // Early allocation would fill and encode all of it at once.
+  ok = ok && hdf5_.H5Pset_alloc_time(list, H5D_ALLOC_TIME_INCR) >= 0;
+  if (ok) return list;
+  if (list >= 0) hdf5_.H5Pclose(list);
+  return Status(Code::unsupported,
+                "dataset \"" + asked.path() + "\": HDF5 does not take its creation list");
+}
+
+void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) {
+  H5O_info_t info{};
+  if (files_.empty() || hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return;
+  const auto file = files_.find(info.fileno);
+  if (file == files_.end()) return;
+  file->second.datasets.erase(info.addr);  // Of one that was deleted.
+  if (asked != nullptr) file->second.datasets[info.addr] = asked;
+}
+
+bool AskedFiles::made_here(hid_t dataset) {
+  if (files_.empty()) return false;
+  const QuietHdf5 quiet(hdf5_);
+  H5O_info_t info{};
+  if (hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return false;
+  const auto file = files_.find(info.fileno);
+  return file != files_.end() && file->second.datasets.contains(info.addr);
+}
+
+std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& info,
+                                               hid_t creation_list,
+                                               const std::vector<FilterSpec>& filters) {
+  const auto file = files_.find(info.fileno);
+  if (file == files_.end()) return nullptr;
+  const hid_t type = hdf5_.H5Dget_type(dataset);
+  const hid_t space = hdf5_.H5Dget_space(dataset);
+  DatasetFacts facts;
+  facts.path = path_of(dataset);
+  const bool known = type >= 0 && space >= 0 && read_facts(type, space, creation_list, facts);
+  if (type >= 0) hdf5_.H5Tclose(type);
+  if (space >= 0) hdf5_.H5Sclose(space);
+  if (!known) return nullptr;
+  auto& datasets = file->second.datasets;
+  const auto made_here = datasets.find(info.addr);
+  // Another dataset may have come where one was deleted.
+  if (made_here != datasets.end() && made_here->second->fits(facts, filters)) {
+    return made_here->second;
+  }
+  // One that an earlier program was asked for in the same way.
+  const Result<std::shared_ptr<AskedDataset>> asked = ask(file->second, facts);
+  if (!asked.ok() || *asked == nullptr) return nullptr;
+  AskedDataset& it = **asked;
+  const ErrorBound& bound = it.options().bound;
+  const bool same = it.loses() && it.fits(facts, filters) &&
+                    number_attribute(dataset, bound_asked_attribute) == bound.value &&
+                    text_attribute(dataset, codec_attribute) == it.options().codec &&
+                    text_attribute(dataset, bound_mode_attribute) == bound_mode_name(bound.mode);
+  if (!same) return nullptr;
+  it.continue_from(number_attribute(dataset, absolute_bound_attribute).value_or(0));
+  datasets[info.addr] = *asked;
+  return *asked;
+}
+
+}  // namespace tailrace::hdf5_serial

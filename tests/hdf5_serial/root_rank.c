@@ -1,0 +1,201 @@
+// A model's root rank, which writes all fields by serial HDF5: python/test_hdf5_serial_bounds.py
+// runs it as it is, and with ours preloaded and options, and compares the two files.
+//
+//   root_rank FILE         create it
+//   root_rank FILE append  append records to one that is there
+//   root_rank FILE chunk   create one, with a chunk that the program has encoded
+
+#include <hdf5.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { n_levels = 8, n_rows = 96, n_columns = 160, n_cells = n_rows * n_columns };
+
+static int failures = 0;
+
+static void expect(int holds, const char* what) {
+  if (!holds) {
+    fprintf(stderr, "root_rank: %s\n", what);
+    failures = 1;
+  }
+}
+
+static double value_at(int step, int cell) {
+  const double x = cell % n_columns * 0.05;
+  const double y = cell / n_columns * 0.07;
+  return 280 + 20 * sin(x + 0.1 * step) * cos(y) + 0.01 * ((cell * 31 + step) % 17);
+}
+
+static void fill(float* values, int step) {
+  for (int i = 0; i < n_cells; ++i) values[i] = (float)value_at(step, i);
+}
+
+static hid_t create(hid_t file, const char* name, hid_t type, int rank, const hsize_t* extents,
+                    const hsize_t* most, const hsize_t* chunk) {
+  const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  if (chunk != NULL) {
+    H5Pset_chunk(list, rank, chunk);
+    H5Pset_shuffle(list);
+    H5Pset_deflate(list, 1);
+  }
+  const hid_t space = H5Screate_simple(rank, extents, most);
+  const hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  H5Sclose(space);
+  H5Pclose(list);
+  expect(dataset >= 0, name);
+  return dataset;
+}
+
+static void box(hid_t dataset, int rank, const hsize_t* start, const hsize_t* count, hid_t type,
+                const void* values) {
+  const hid_t space = H5Dget_space(dataset);
+  const hid_t memory = H5Screate_simple(rank, count, NULL);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
+  expect(H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, values) >= 0, "H5Dwrite");
+  H5Sclose(memory);
+  H5Sclose(space);
+}
+
+/// One record after the other, chunks of four of them.
+static void records(hid_t dataset, int first, int n) {
+  float* values = malloc(n_cells * sizeof *values);
+  for (int step = first; step < first + n; ++step) {
+    const hsize_t extents[3] = {(hsize_t)step + 1, n_rows, n_columns};
+    const hsize_t start[3] = {(hsize_t)step, 0, 0};
+    const hsize_t count[3] = {1, n_rows, n_columns};
+    fill(values, step);
+    H5Dset_extent(dataset, extents);
+    box(dataset, 3, start, count, H5T_NATIVE_FLOAT, values);
+  }
+  free(values);
+}
+
+/// Levels one after the other into chunks that hold all of them, from doubles.
+static void levels(hid_t file) {
+  const hsize_t extents[3] = {n_levels, n_rows, n_columns};
+  const hsize_t chunk[3] = {n_levels, n_rows / 2, n_columns};
+  const hid_t group = H5Gcreate2(file, "physics", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t dataset = create(group, "wind", H5T_NATIVE_FLOAT, 3, extents, NULL, chunk);
+  double* values = malloc(n_cells * sizeof *values);
+  for (int level = 0; level < n_levels; ++level) {
+    const hsize_t start[3] = {(hsize_t)level, 0, 0};
+    const hsize_t count[3] = {1, n_rows, n_columns};
+    for (int i = 0; i < n_cells; ++i) values[i] = value_at(100 + level, i);
+    box(dataset, 3, start, count, H5T_NATIVE_DOUBLE, values);
+  }
+  free(values);
+  H5Dclose(dataset);
+  H5Gclose(group);
+}
+
+/// Whole, then a row of it again, and points, of chunks that are in the file by then.
+static void patches(hid_t file) {
+  const hsize_t extents[2] = {n_rows, n_columns};
+  const hsize_t chunk[2] = {n_rows / 4, n_columns};
+  const hid_t dataset = create(file, "patched", H5T_NATIVE_FLOAT, 2, extents, NULL, chunk);
+  float* values = malloc(n_cells * sizeof *values);
+  fill(values, 200);
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  H5Fflush(file, H5F_SCOPE_LOCAL);
+  for (int again = 0; again < 5; ++again) {
+    const hsize_t start[2] = {30, 0};
+    const hsize_t count[2] = {1, n_columns};
+    fill(values, 201 + again);
+    box(dataset, 2, start, count, H5T_NATIVE_FLOAT, values);
+    H5Dflush(dataset);
+  }
+  const hsize_t points[3][2] = {{70, 3}, {50, 100}, {71, 4}};
+  const hsize_t three = 3;
+  const hid_t space = H5Dget_space(dataset);
+  const hid_t memory = H5Screate_simple(1, &three, NULL);
+  H5Sselect_elements(space, H5S_SELECT_SET, 3, &points[0][0]);
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, values);
+  H5Sclose(memory);
+  H5Sclose(space);
+  H5Dclose(dataset);
+  free(values);
+}
+
+/// What the program has not chunked, integers, a coordinate, a value that stands for none.
+static void others(hid_t file) {
+  const hsize_t extents[2] = {n_rows, n_columns};
+  const hsize_t chunk[2] = {n_rows, n_columns};
+  float* values = malloc(n_cells * sizeof *values);
+  fill(values, 300);
+  hid_t dataset = create(file, "plain", H5T_NATIVE_FLOAT, 2, extents, NULL, NULL);
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  H5Dclose(dataset);
+
+  int* counts = malloc(n_cells * sizeof *counts);
+  for (int i = 0; i < n_cells; ++i) counts[i] = i % 1000;
+  dataset = create(file, "counts", H5T_NATIVE_INT, 2, extents, NULL, chunk);
+  H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, counts);
+  H5Dclose(dataset);
+  free(counts);
+
+  const hsize_t n = n_cells;
+  dataset = create(file, "cell", H5T_NATIVE_FLOAT, 1, &n, NULL, &n);
+  const char scale[] = "DIMENSION_SCALE";
+  const hid_t text = H5Tcopy(H5T_C_S1);
+  H5Tset_size(text, sizeof scale);
+  const hid_t one = H5Screate(H5S_SCALAR);
+  const hid_t attribute = H5Acreate2(dataset, "CLASS", text, one, H5P_DEFAULT, H5P_DEFAULT);
+  H5Awrite(attribute, text, scale);
+  H5Aclose(attribute);
+  H5Sclose(one);
+  H5Tclose(text);
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  H5Dclose(dataset);
+
+  const float missing = 9.96921e36F;
+  const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(list, 2, chunk);
+  H5Pset_fill_value(list, H5T_NATIVE_FLOAT, &missing);
+  const hid_t space = H5Screate_simple(2, extents, NULL);
+  dataset = H5Dcreate2(file, "masked", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  for (int i = 0; i < n_cells; i += 7) values[i] = missing;
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  H5Sclose(space);
+  H5Pclose(list);
+  H5Dclose(dataset);
+  free(values);
+}
+
+static int write_encoded(const char* path) {
+  const hsize_t extents[2] = {n_rows, n_columns};
+  const hsize_t start[2] = {0, 0};
+  const char bytes[] = "of no matter";
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t dataset = create(file, "encoded", H5T_NATIVE_FLOAT, 2, extents, NULL, extents);
+  const herr_t done = H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, start, sizeof bytes, bytes);
+  H5Dclose(dataset);
+  H5Fclose(file);
+  return done < 0 ? 5 : failures;
+}
+
+int main(int n_arguments, char** arguments) {
+  if (n_arguments < 2) return 2;
+  if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) return write_encoded(arguments[1]);
+  if (n_arguments > 2) {
+    const hid_t file = H5Fopen(arguments[1], H5F_ACC_RDWR, H5P_DEFAULT);
+    if (file < 0) return 3;
+    const hid_t dataset = H5Dopen2(file, "temp", H5P_DEFAULT);
+    records(dataset, 10, 6);
+    H5Dclose(dataset);
+    return H5Fclose(file) < 0 ? 4 : failures;
+  }
+  const hid_t file = H5Fcreate(arguments[1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  if (file < 0) return 3;
+  const hsize_t extents[3] = {0, n_rows, n_columns};
+  const hsize_t most[3] = {H5S_UNLIMITED, n_rows, n_columns};
+  const hsize_t chunk[3] = {4, n_rows, n_columns};
+  const hid_t temp = create(file, "temp", H5T_NATIVE_FLOAT, 3, extents, most, chunk);
+  records(temp, 0, 10);
+  H5Dclose(temp);
+  levels(file);
+  patches(file);
+  others(file);
+  return H5Fclose(file) < 0 ? 4 : failures;
+}

@@ -1,0 +1,298 @@
+"""Serial programs and tools with libtailrace_hdf5_serial.so preloaded and TAILRACE_OPTIONS: other
+codecs and bounds in the place of the program's filters, held to what the program leaves alone."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from cli_tools import numbers, tailrace
+from hdf5_runs import built
+
+LOSSY_TEMP = 3  # Chunks of 4 records of 10.
+
+
+def preloaded(words, options, code=0, **environment):
+    """What a program says on stderr with ours preloaded and these options."""
+    done = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, timeout=300,
+        env={**os.environ, "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so")),
+             "TAILRACE_REPORT": "1", "HDF5_PLUGIN_PATH": "", "TAILRACE_OPTIONS": options,
+             **environment})
+    assert done.returncode == code or (code is None and done.returncode != 0), done.stderr
+    return done.stderr
+
+
+def counts_of(said):
+    found = re.search(r"(\d+) chunks encoded .* (\d+) completed, (\d+) left to HDF5; (\d+) "
+                      r"decoded; (\d+) encoded within bounds", said)
+    assert found, said
+    return dict(zip(("encoded", "completed", "left", "decoded", "lossy"), map(int, found.groups())))
+
+
+def stored(path):
+    """Every dataset's values and filters, by h5py with our plug-ins, in a process of its own."""
+    code = ("import sys, h5py, numpy as np\n"
+            "found = {}\n"
+            "def note(name, item):\n"
+            "    if isinstance(item, h5py.Dataset): found[name] = item[()]\n"
+            "h5py.File(sys.argv[1]).visititems(note)\n"
+            "np.savez(sys.argv[2], **found)\n")
+    values = f"{path}.npz"
+    subprocess.run([sys.executable, "-c", code, str(path), values], check=True, timeout=120,
+                   env={**os.environ, "HDF5_PLUGIN_PATH": str(built("lib", "hdf5", "plugin"))})
+    return dict(np.load(values))
+
+
+def filters(path, name):
+    with h5py.File(path) as file:
+        list_of = file[name].id.get_create_plist()
+        return [list_of.get_filter(i)[3].decode() for i in range(list_of.get_nfilters())]
+
+
+def attributes(path, name):
+    with h5py.File(path) as file:
+        return {key: value.decode() if isinstance(value, bytes) else value
+                for key, value in file[name].attrs.items() if key.startswith("tailrace")}
+
+
+def worst(native, ours, name):
+    """The largest error; what is no number, or stands for none, has to be the same."""
+    a = native[name].astype("f8")
+    b = ours[name].astype("f8")
+    assert a.shape == b.shape
+    measured = np.abs(a) < 1e30
+    assert (a[~measured] == b[~measured]).all()
+    return np.abs(a - b)[measured].max()
+
+
+@pytest.fixture(scope="module", name="native")
+def native_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("root_rank") / "native.h5"
+    subprocess.run([built("bin", "hdf5_serial", "root_rank"), path], check=True, timeout=60)
+    return path
+
+
+def root_rank(path, options, code=0, more=(), **environment):
+    words = [built("bin", "hdf5_serial", "root_rank"), path, *more]
+    return preloaded(words, options, code, **environment)
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_a_bound_takes_the_place_of_filters(tmp_path, native, threads):
+    ours = tmp_path / "ours.h5"
+    said = root_rank(ours, "bound=abs=1e-2", TAILRACE_THREADS=threads)
+    counts = counts_of(said)
+    # temp 3, wind 2, patched 4, plain 1, masked 1. Of patched the row that is written again, five
+    # times, is of one chunk, which is exact from then on.
+    assert counts["lossy"] == LOSSY_TEMP + 2 + 4 + 1 + 1
+    # Also by us, or by HDF5 where they are as long as what they replace: that row five times, cell,
+    # which is a coordinate, and counts, which are integers.
+    assert counts["encoded"] + counts["left"] == counts["lossy"] + 5 + 2
+    assert counts["completed"] == 5
+    before, after = stored(native), stored(ours)
+    assert before.keys() == after.keys()
+    for name in ("temp", "physics/wind", "patched", "plain", "masked"):
+        assert 0 < worst(before, after, name) <= 1e-2, name
+        assert filters(ours, name) == ["trz"]
+        notes = attributes(ours, name)
+        assert notes["tailrace_codec"] == "trz"
+        assert notes["tailrace_bound_mode"] == "abs"
+        assert notes["tailrace_bound_asked"] == notes["tailrace_absolute_bound"] == 1e-2
+    for name in ("counts", "cell"):
+        assert worst(before, after, name) == 0
+        assert attributes(ours, name) == {}
+    assert filters(ours, "counts") == ["shuffle", "deflate"]
+    with h5py.File(native) as a, h5py.File(ours) as b:
+        assert b["temp"].chunks == a["temp"].chunks and b["temp"].maxshape == a["temp"].maxshape
+        assert b["temp"].id.get_storage_size() < a["temp"].id.get_storage_size() / 2
+        # Rows that were rewritten over lossy ones, and points, are as they were written.
+        exact = np.s_[30]
+        assert (before["patched"][exact] == after["patched"][exact]).all()
+        for point in ((70, 3), (50, 100), (71, 4)):
+            assert before["patched"][point] == after["patched"][point]
+    # What knows of bounds reads them from the file.
+    report = numbers("verify", native, ours)
+    assert report["n_failed"] == 0
+    bounds = {field["path"]: field["absolute_bound"] for field in report["fields"]}
+    assert bounds["/temp"] == bounds["/masked"] == 1e-2
+    assert "abs=0.01" in tailrace("info", ours).stdout
+
+
+@pytest.mark.parametrize("options, relative", [
+    ("codec=portable,bound=rel=1e-4", True), ("codec=trz,bound=rel=1e-3", True),
+    ("temp: bound=abs=0.5; */wind: codec=trz,preset=ratio,bound=pw_rel=1e-3", False),
+])
+def test_bounds_of_all_modes(tmp_path, native, options, relative):
+    ours = tmp_path / "ours.h5"
+    said = root_rank(ours, options)
+    assert counts_of(said)["lossy"] >= LOSSY_TEMP + 2
+    before, after = stored(native), stored(ours)
+    if relative:
+        fraction = float(options.rsplit("=", 1)[1])
+        for name in ("temp", "physics/wind", "patched", "plain", "masked"):
+            kept = before[name][np.abs(before[name]) < 1e30]
+            bound = fraction * (float(kept.max()) - float(kept.min()))
+            told = attributes(ours, name)["tailrace_absolute_bound"]
+            assert 0 < worst(before, after, name) <= told <= bound * (1 + 1e-12), name
+            assert told > 0.5 * bound
+        if "portable" in options:
+            assert filters(ours, "temp") == ["shuffle", "deflate"]
+    else:
+        assert 0.01 < worst(before, after, "temp") <= 0.5
+        a, b = (each["physics/wind"].astype("f8") for each in (before, after))
+        assert 0 < (np.abs(a - b) / np.abs(a)).max() <= 1e-3
+        for name in ("patched", "plain", "masked", "cell", "counts"):
+            assert worst(before, after, name) == 0
+            assert filters(ours, name) == filters(native, name)
+    tailrace("verify", native, ours)
+
+
+def test_a_codec_without_a_bound_loses_nothing(tmp_path, native):
+    ours = tmp_path / "ours.h5"
+    counts = counts_of(root_rank(ours, "codec=xor; plain: codec=none; patched: bound=none"))
+    assert counts["lossy"] == 0
+    before, after = stored(native), stored(ours)
+    for name in before:
+        assert worst(before, after, name) == 0
+        assert attributes(ours, name) == {}
+    assert filters(ours, "temp") == ["xor"]
+    assert filters(ours, "plain") == []
+
+
+def test_records_that_are_appended_keep_their_bound(tmp_path):
+    native, ours = tmp_path / "native.h5", tmp_path / "ours.h5"
+    program = built("bin", "hdf5_serial", "root_rank")
+    for more in ([], ["append"]):
+        subprocess.run([program, native, *more], check=True, timeout=60)
+    root_rank(ours, "bound=rel=1e-3")
+    told = attributes(ours, "temp")["tailrace_absolute_bound"]
+    # Of the chunk of records 8 to 11 the file has two: it is exact now. The next one is new.
+    counts = counts_of(root_rank(ours, "bound=rel=1e-3", more=["append"]))
+    assert (counts["lossy"], counts["encoded"], counts["completed"]) == (1, 2, 1)
+    before, after = stored(native), stored(ours)
+    assert before["temp"].shape[0] == 16
+    assert (before["temp"][10:12] == after["temp"][10:12]).all()
+    assert 0 < np.abs(before["temp"][12:] - after["temp"][12:]).max() <= told
+    assert worst(before, after, "temp") <= attributes(ours, "temp")["tailrace_absolute_bound"]
+    # Of another bound, or none, nothing more is lost.
+    for options in ("bound=abs=3", ""):
+        again = tmp_path / "again.h5"
+        root_rank(again, "bound=rel=1e-3")
+        assert counts_of(root_rank(again, options, more=["append"]))["lossy"] == 0
+        assert (before["temp"][10:] == stored(again)["temp"][10:]).all()
+
+
+@pytest.mark.parametrize("options, named", [
+    ("bund=abs=1", 'unknown option "bund"'), ("temp: codec=sz3,bound=abs=1", "sz3"),
+    ("bound=abs=-1", "bound"), ("layout=dense", "option layout=dense: not served"),
+    ("temp*: verify=on", "option verify=on: not served"), ("mode=async", "option mode="),
+    ("component:a: bound=abs=1", "component:"), ("codec=trz,level=77", "level"),
+    ("/no/such/file", "neither options nor a file"),
+])
+def test_wrong_options_fail_the_create(tmp_path, options, named):
+    path = tmp_path / "none.h5"
+    said = root_rank(path, options, code=3)
+    lines = [line for line in said.splitlines() if line.startswith("tailrace: H5Fcreate: ")]
+    assert len(lines) == 1, said
+    assert str(path) in lines[0] and "TAILRACE_OPTIONS" in lines[0] and named in lines[0]
+    assert not path.exists()
+
+
+def test_what_fits_no_dataset_fails_its_create_and_idle_globs_are_named(tmp_path):
+    path = tmp_path / "a.h5"
+    said = root_rank(path, "plain: codec=trz,chunk=3x4x5", code=1)
+    assert "tailrace: H5Dcreate: dataset \"/plain\"" in said
+    said = root_rank(path, "temp*: bound=abs=1; tmep: bound=abs=1; /physics/w?nd: codec=xor; "
+                           "wind/*: codec=xor")
+    lines = [line for line in said.splitlines() if "nothing in the file" in line]
+    assert lines == [f"tailrace: {path}: nothing in the file is called as these options say: "
+                     '"tmep", "wind/*"']
+
+
+def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path):
+    said = root_rank(tmp_path / "a.h5", "codec=xor", code=5, more=["chunk"])
+    assert "tailrace: H5Dwrite_chunk: " in said
+    root_rank(tmp_path / "a.h5", "other: codec=xor", more=["chunk"])
+    root_rank(tmp_path / "a.h5", "", more=["chunk"])
+
+
+def test_files_of_other_writers_are_read_by_all_threads(tmp_path, native):
+    """trz with the bound in the filter's entry, and xor; without a plug-in."""
+    for codec in ("trz,bound=abs=1e-2", "xor"):
+        name, *bound = codec.split(",bound=")
+        there, again = tmp_path / f"{name}.h5", tmp_path / f"{name}_again.h5"
+        tailrace("repack", native, "-o", there, "--codec", name,
+                 *(["--bound", bound[0]] if bound else []))
+        counts = counts_of(preloaded(["h5repack", "-f", "GZIP=1", there, again], ""))
+        assert counts["decoded"] >= 7
+        before, after = stored(there), stored(again)
+        for name_of in before:
+            assert worst(before, after, name_of) == 0
+
+
+def test_attributes_can_be_left_out(tmp_path):
+    path = tmp_path / "a.h5"
+    counts = counts_of(root_rank(path, "bound=abs=1e-2,attributes=off"))
+    assert counts["lossy"] > 0
+    assert attributes(path, "temp") == {}
+
+
+# --- Tools.
+
+SHAPE = (24, 96, 144)
+
+
+@pytest.fixture(scope="module", name="climate")
+def climate_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("climate") / "in.nc"
+    steps, rows, columns = np.meshgrid(*map(np.arange, SHAPE), indexing="ij")
+    values = 280 + 20 * np.sin(columns * 0.05 + steps * 0.1) * np.cos(rows * 0.03)
+    with h5py.File(path, "w", track_order=True) as file:
+        for name, n in zip(("time", "lat", "lon"), SHAPE):
+            axis = file.create_dataset(name, data=np.linspace(0, 359.3, n))
+            axis.make_scale(name)
+        for name in ("tas", "pr"):
+            data = file.create_dataset(name, data=values.astype("f4"), chunks=(1, *SHAPE[1:]))
+            for i, axis in enumerate(("time", "lat", "lon")):
+                data.dims[i].attach_scale(file[axis])
+    return path
+
+
+COMMANDS = {
+    "nccopy": ["nccopy", "-d", "1", "-s"],
+    "h5repack": ["h5repack", "-f", "SHUF", "-f", "GZIP=4"],
+    "ncks": ["ncks", "-O", "-h", "-4", "-L", "1"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_tools_write_within_the_bound_and_read_it_again(tmp_path, climate, command):
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    ours, again = tmp_path / "ours.nc", tmp_path / "again.nc"
+    said = preloaded([*command, climate, ours], "tas: bound=abs=1e-2; p*: bound=rel=1e-3")
+    before, after = stored(climate), stored(ours)
+    assert 0 < worst(before, after, "tas") <= 1e-2
+    assert 0 < worst(before, after, "pr") <= attributes(ours, "pr")["tailrace_absolute_bound"]
+    assert filters(ours, "tas") == ["trz"]
+    for name in ("time", "lat", "lon"):
+        assert worst(before, after, name) == 0
+        assert "trz" not in filters(ours, name)
+    if command[0] != "ncks":  # It closes stderr, so that no report is seen.
+        assert counts_of(said)["lossy"] == 2 * SHAPE[0]
+    # Without options, and without a plug-in: the same values by the program's own filters.
+    said = preloaded([*command, ours, again], "")
+    assert (stored(again)["tas"] == after["tas"]).all()
+    assert "trz" not in filters(again, "tas")
+    if command[0] != "ncks":
+        counts = counts_of(said)
+        assert counts["lossy"] == 0 and counts["decoded"] >= 2 * SHAPE[0]
+    # The bound of what is copied with its attributes may be asked again.
+    preloaded([*command, ours, again], "tas: bound=abs=0.5")
+    assert attributes(again, "tas")["tailrace_absolute_bound"] == 0.5
+    assert worst(after, stored(again), "tas") <= 0.5
