@@ -1,4 +1,4 @@
-// Regular hyperslabs as they are, everything else row by row.
+// Regular hyperslabs as they are, other blocks row by row, points as runs of elements.
 
 #include "hdf5/selections.hpp"
 
@@ -98,34 +98,52 @@ Status slabs_of_blocks(hid_t space, std::size_t rank, std::vector<Slab>& slabs) 
   return Status();
 }
 
-Status slabs_of_points(hid_t space, std::size_t rank, std::vector<Slab>& slabs) {
+/// HDF5's list of points, part by part: it is walked from its start for each, and a point takes
+/// 8 bytes a dimension.
+template <class Visit>
+Status for_each_point(hid_t space, std::size_t rank, const Visit& visit) {
+  constexpr std::uint64_t kLeastPart = 1U << 16;
+  constexpr std::uint64_t kMostParts = 16;
   const hssize_t n_points = H5Sget_select_elem_npoints(space);
   if (n_points < 0) return bad_selection("cannot be listed");
-  Extents points(static_cast<std::size_t>(n_points) * rank);
-  Extents low;
-  if (H5Sget_select_elem_pointlist(space, 0, static_cast<hsize_t>(n_points), points.data()) < 0 ||
-      !first_of(space, rank, low)) {
-    return bad_selection("cannot be listed");
-  }
-  Extents listed(rank, UINT64_MAX);
-  for (std::size_t at = 0; at < points.size(); at += rank) {
-    for (std::size_t d = 0; d < rank; ++d) listed[d] = std::min(listed[d], points[at + d]);
-  }
-  for (std::size_t at = 0; at < points.size(); at += rank) {
-    Run run{Shape(rank), 1};
-    for (std::size_t d = 0; d < rank; ++d) run.start[d] = points[at + d] + low[d] - listed[d];
-    if (!slabs.empty()) {
-      Slab& before = slabs.back();
-      Shape next = before.start;
-      next.back() += before.count.back();
-      if (next == run.start) {
-        ++before.count.back();
-        continue;
-      }
+  const auto n = static_cast<std::uint64_t>(n_points);
+  const std::uint64_t at_once =
+      std::min(n, std::max(kLeastPart, (n + kMostParts - 1) / kMostParts));
+  Extents points(at_once * rank);
+  for (std::uint64_t first = 0; first < n; first += at_once) {
+    const std::uint64_t n_here = std::min(at_once, n - first);
+    if (H5Sget_select_elem_pointlist(space, first, n_here, points.data()) < 0) {
+      return bad_selection("cannot be listed");
     }
-    slabs.push_back(slab_of(run));
+    for (std::uint64_t i = 0; i < n_here; ++i) TAILRACE_TRY(visit(points.data() + i * rank));
   }
   return Status();
+}
+
+/// In the order in which they are listed, which is that of their values.
+Status runs_of_points(hid_t space, const Shape& shape, ElementRuns& runs) {
+  const std::size_t rank = shape.size();
+  Extents low;
+  if (!first_of(space, rank, low)) return bad_selection("cannot be listed");
+  Extents listed(rank, UINT64_MAX);
+  TAILRACE_TRY(for_each_point(space, rank, [&](const hsize_t* point) {
+    for (std::size_t d = 0; d < rank; ++d) listed[d] = std::min(listed[d], point[d]);
+    return Status();
+  }));
+  return for_each_point(space, rank, [&](const hsize_t* point) {
+    std::uint64_t element = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::uint64_t at = point[d] + low[d] - listed[d];
+      if (at >= shape[d]) {
+        Slab alone{Shape(rank), Shape(rank, 1), {}};
+        for (std::size_t e = 0; e < rank; ++e) alone.start[e] = point[e] + low[e] - listed[e];
+        return check_slab(alone, shape).within("the selection in the file");
+      }
+      element = element * shape[d] + at;
+    }
+    runs.add(element, 1);
+    return Status();
+  });
 }
 
 Status check_slabs(const std::vector<Slab>& slabs, const Shape& shape) {
@@ -137,19 +155,26 @@ Status check_slabs(const std::vector<Slab>& slabs, const Shape& shape) {
 
 }  // namespace
 
-Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape) {
-  std::vector<Slab> slabs;
+std::uint64_t FileSelection::n_elements() const {
+  std::uint64_t n = runs.n_elements();
+  for (const Slab& slab : slabs) n += slab.n_elements();
+  return n;
+}
+
+Result<FileSelection> selection_of(hid_t space, const Shape& shape) {
+  FileSelection selection;
+  std::vector<Slab>& slabs = selection.slabs;
   if (space == H5S_ALL) {
     slabs.push_back(Slab::of(whole_box(shape)));
     if (slabs.front().empty()) slabs.clear();
-    return slabs;
+    return selection;
   }
 #if H5_VERSION_GE(1, 14, 0)
   if (space == H5S_PLIST) return bad_selection("is in the transfer list, which is not served");
 #endif
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
   if (kind == H5S_NO_CLASS) return bad_selection("is none");
-  if (kind == H5S_NULL || H5Sget_select_npoints(space) == 0) return slabs;
+  if (kind == H5S_NULL || H5Sget_select_npoints(space) == 0) return selection;
   const int rank_there = H5Sget_simple_extent_ndims(space);
   const std::size_t rank = shape.size();
   if (rank_there != int(rank)) {
@@ -159,10 +184,10 @@ Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape) {
   }
   if (rank == 0) {
     slabs.push_back(Slab{});
-    return slabs;
+    return selection;
   }
   switch (H5Sget_select_type(space)) {
-    case H5S_SEL_NONE: return slabs;
+    case H5S_SEL_NONE: return selection;
     case H5S_SEL_ALL: {
       Extents extents(rank);
       H5Sget_simple_extent_dims(space, extents.data(), nullptr);
@@ -178,11 +203,11 @@ Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape) {
       }
       break;
     }
-    case H5S_SEL_POINTS: TAILRACE_TRY(slabs_of_points(space, rank, slabs)); break;
+    case H5S_SEL_POINTS: TAILRACE_TRY(runs_of_points(space, shape, selection.runs)); break;
     default: return bad_selection("is of a kind that is not known here");
   }
   TAILRACE_TRY(check_slabs(slabs, shape));
-  return slabs;
+  return selection;
 }
 
 std::optional<std::uint64_t> run_of(hid_t space) {

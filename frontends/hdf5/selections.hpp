@@ -2,8 +2,9 @@
 //
 // HDF5 walks a selection in the order of its elements in the array, whatever it was put together
 // from (points: as they were listed); the n-th element in the file belongs to the n-th in memory.
-// So a selection becomes slabs that, one behind the other, have its elements in that order.
-// Callers hold an Hdf5Scope.
+// So a selection becomes slabs that, one behind the other, have its elements in that order; of
+// points runs of elements, 12 bytes for each that the one before does not continue. Callers hold an
+// Hdf5Scope.
 
 #pragma once
 
@@ -13,16 +14,25 @@
 #include <optional>
 #include <vector>
 
+#include "array/element_runs.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
 
 namespace tailrace::hdf5_programs {
 
-/// The slabs of a selection in the order of its elements; none where nothing is selected.
+/// What is selected in the file, in the order of its elements: slabs or runs, not both.
+struct FileSelection {
+  std::vector<Slab> slabs;
+  ElementRuns runs;  ///< By row-major numbers within the dataset's extents; some may come again.
+
+  std::uint64_t n_elements() const;
+};
+
 /// @param space  H5S_ALL: all of `shape`.  @param shape  the dataset's extents
+/// @returns neither slabs nor runs where nothing is selected.
 /// @error invalid_argument  not of the dataset's rank, or no selection.
 /// @error bad_coverage  it leaves the dataset.
-Result<std::vector<Slab>> slabs_of(hid_t space, const Shape& shape);
+Result<FileSelection> selection_of(hid_t space, const Shape& shape);
 
 /// Where the elements that are selected in memory begin, in elements, if they lie there as one run
 /// in their order; nothing if they must be gathered.

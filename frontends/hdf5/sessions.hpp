@@ -64,6 +64,8 @@ struct Session {
   std::vector<int> ranks;  ///< The session's, by their numbers in MPI_COMM_WORLD.
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
   std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
+  std::uint64_t n_points = 0;                               ///< Of point selections of this rank,
+  std::uint64_t n_point_runs = 0;                           ///< and the runs that they came to.
   std::map<std::string, std::vector<std::string>> remarks;  ///< What became of paths; as by_root.
 
   hid_t file() const { return static_cast<hid_t>(array->metadata().hdf5_id()); }

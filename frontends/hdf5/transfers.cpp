@@ -21,7 +21,7 @@ namespace {
 /// What a call comes to.
 struct Transfer {
   hid_t type = -1;  ///< Of the file; the session's.
-  std::vector<Slab> slabs;
+  FileSelection selection;
   std::uint64_t n = 0;
   std::size_t file_bytes = 1;  ///< Of one element,
   std::size_t memory_bytes = 1;
@@ -102,8 +102,11 @@ Status select_memory(const TransferCall& call, Transfer& transfer) {
 Result<Transfer> understand(const Target& target, hid_t dataset, const TransferCall& call) {
   Transfer transfer;
   TAILRACE_TAKE(const DatasetArray::Facts facts, target.session->array->facts(target.dataset));
-  TAILRACE_TAKE(transfer.slabs, slabs_of(call.file_space, *facts.shape));
-  for (const Slab& slab : transfer.slabs) transfer.n += slab.n_elements();
+  TAILRACE_TAKE(transfer.selection, selection_of(call.file_space, *facts.shape));
+  transfer.n = transfer.selection.n_elements();
+  const ElementRuns& runs = transfer.selection.runs;
+  target.session->n_points += runs.empty() ? 0 : transfer.n;
+  target.session->n_point_runs += runs.size();
   TAILRACE_TRY(select_memory(call, transfer));
   if (transfer.n > 0 && !facts.by_value && facts.addresses) {
     return Status(Code::unsupported,
@@ -148,12 +151,32 @@ herr_t give_all(const void** bytes, std::size_t* n_bytes, void* data) {
   return 0;
 }
 
-/// The elements of the file, in the order of the slabs. Not collective.
+/// The elements of the file, in the order of the selection. Not collective.
 Status get_elements(const Target& target, const Transfer& transfer, std::byte* to) {
-  for (const Slab& slab : transfer.slabs) {
+  DatasetArray& array = *target.session->array;
+  const ElementRuns& runs = transfer.selection.runs;
+  if (!runs.empty()) {
+    return array.get_runs(target.dataset, runs, {to, transfer.n * transfer.file_bytes});
+  }
+  for (const Slab& slab : transfer.selection.slabs) {
     const std::size_t n_bytes = slab.n_elements() * transfer.file_bytes;
-    TAILRACE_TRY(target.session->array->get(target.dataset, slab, {to, n_bytes}));
+    TAILRACE_TRY(array.get(target.dataset, slab, {to, n_bytes}));
     to += n_bytes;
+  }
+  return Status();
+}
+
+/// Stage dense elements in the order of the selection. Not collective.
+Status put_elements(DatasetArray& array, std::size_t dataset, const FileSelection& selection,
+                    std::size_t element_bytes, const std::byte* from) {
+  const ElementRuns& runs = selection.runs;
+  if (!runs.empty()) {
+    return array.put_runs(dataset, runs, {from, runs.n_elements() * element_bytes});
+  }
+  for (const Slab& slab : selection.slabs) {
+    const std::size_t n_bytes = slab.n_elements() * element_bytes;
+    TAILRACE_TRY(array.put(dataset, slab, {from, n_bytes}));
+    from += n_bytes;
   }
   return Status();
 }
@@ -219,12 +242,7 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
       return bad_call("the values cannot be converted to the dataset's type");
     }
     target.session->root_bytes += transfer.n * bytes;
-    const std::byte* at = values.data();
-    for (const Slab& slab : transfer.slabs) {
-      const std::size_t n_bytes = slab.n_elements() * bytes;
-      TAILRACE_TRY(array.put(member.number, slab, {at, n_bytes}));
-      at += n_bytes;
-    }
+    TAILRACE_TRY(put_elements(array, member.number, transfer.selection, bytes, values.data()));
   }
   return Status();
 }
@@ -266,12 +284,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
   array.begin_write();
   TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));
   if (facts.by_root) target.session->root_bytes += transfer.n * transfer.file_bytes;
-  for (const Slab& slab : transfer.slabs) {
-    const std::size_t n_bytes = slab.n_elements() * transfer.file_bytes;
-    TAILRACE_TRY(array.put(target.dataset, slab, {from, n_bytes}));
-    from += n_bytes;
-  }
-  return Status();
+  return put_elements(array, target.dataset, transfer.selection, transfer.file_bytes, from);
 }
 
 Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void* values) {

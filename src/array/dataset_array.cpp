@@ -735,18 +735,34 @@ Status DatasetArray::after_cut(std::size_t v) {
 
 // --- staging
 
+/// Whether anything can be staged for a dataset.
+Status DatasetArray::check_put(std::size_t v) {
+  TAILRACE_TRY(adopt(v));
+  // HDF5 itself writes a chunk of the same length where it lies.
+  if (variables_[v].storage != ArrayStorage::by_hdf5 || !shares_chunks(v)) return Status();
+  return note(Status(Code::unsupported,
+                     quoted(v) + ": its chunks lie where others do, too (concat --dedup), and "
+                                 "HDF5 would change them all; repack the file first"));
+}
+
 Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::byte> values) {
   TAILRACE_TRY(check_writable());
   TAILRACE_TRY(adopt(v));
   TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
-  // HDF5 itself writes a chunk of the same length where it lies.
-  if (variables_[v].storage == ArrayStorage::by_hdf5 && shares_chunks(v)) {
-    return note(Status(Code::unsupported,
-                       quoted(v) + ": its chunks lie where others do, too (concat --dedup), and "
-                                   "HDF5 would change them all; repack the file first"));
-  }
+  TAILRACE_TRY(check_put(v));
   TAILRACE_TRY(note(variables_[v].log.put(slab, values, call_epoch_).within(quoted(v))));
+  put_bytes_ += values.size();
+  return Status();
+}
+
+Status DatasetArray::put_runs(std::size_t v, const ElementRuns& runs,
+                              std::span<const std::byte> values) {
+  TAILRACE_TRY(check_writable());
+  TAILRACE_TRY(check_put(v));
+  if (runs.empty()) return Status();
+  ArrayVariable& variable = variables_[v];
+  TAILRACE_TRY(note(variable.log.put(live_[v].shape, runs, values, call_epoch_).within(quoted(v))));
   put_bytes_ += values.size();
   return Status();
 }
@@ -762,9 +778,15 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
     note_change(quoted(v), extents);
     return Status();
   };
-  const bool shrinks = !contains(whole_box(shape), whole_box(live_[v].shape));
-  if (!shrinks || variable.log.empty()) return change();
   const StagingLog& log = variable.log;
+  const bool shrinks = !contains(whole_box(shape), whole_box(live_[v].shape));
+  // Elements that are known by their numbers stay what they are where nothing but the slowest
+  // dimension changes.
+  const bool renumbers =
+      shape.size() > 1 && !std::equal(shape.begin() + 1, shape.end(), live_[v].shape.begin() + 1);
+  bool scattered = false;
+  for (std::size_t e = 0; e < log.n_entries() && renumbers; ++e) scattered |= log.scattered(e);
+  if ((!shrinks && !scattered) || log.empty()) return change();
   StagingLog kept(memory_, log.element_bytes());
   Status put;
   for (std::size_t e = 0; e < log.n_entries(); ++e) {

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "array/array_engine.hpp"
+#include "array/element_runs.hpp"
 #include "core/covered_cells.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_file.hpp"
@@ -153,6 +154,9 @@ class DatasetArray final : private ArrayEngine {
   void begin_write() { call_epoch_ = std::max(call_epoch_, now_epoch()); }
   /// Stage the elements of a slab, dense and row-major. Not collective. @error out_of_memory, ...
   Status put(std::size_t dataset, const Slab& slab, std::span<const std::byte> values);
+  /// The same of runs of elements, by their row-major numbers within the extents; where some come
+  /// again the last counts. Cost: 12 bytes a run beside the values, without such repetitions.
+  Status put_runs(std::size_t dataset, const ElementRuns& runs, std::span<const std::byte> values);
   /// Keep a failure of this rank, which the next collective call returns on all.
   void fail(const Status& failure) { static_cast<void>(note(failure)); }
   /// The same where this rank lacks more than values: there is no flush any more.
@@ -164,6 +168,8 @@ class DatasetArray final : private ArrayEngine {
   /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
   /// @error unsupported  the last flush is under way and has values of the dataset, also others'
   Status get(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
+  /// The same of runs of elements; each chunk that they touch is read once.
+  Status get_runs(std::size_t dataset, const ElementRuns& runs, std::span<std::byte> values);
   /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
   /// them is dropped. Not collective.
   Status set_shape(std::size_t dataset, const Shape& shape);
@@ -276,6 +282,7 @@ class DatasetArray final : private ArrayEngine {
   void preserve_at_root();
   void share_sharing();
   bool shares_chunks(std::size_t dataset) const;
+  Status check_put(std::size_t dataset);
   void share_preserved();
   Result<FieldDefinition> define_new(const Definition& definition, Plan& plan) const;
   Status bound_components(const Definition& definition, FieldOptions& options, Plan& plan) const;

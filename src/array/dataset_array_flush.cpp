@@ -303,18 +303,19 @@ std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
   const BoxChunks chunks(*level.boxes, length);
   std::vector<ValueRange> ranges(level.component_bounds.size());
   for (std::size_t e = 0; e < log.n_entries(); ++e) {
-    const Slab slab = log.slab(e);
-    const std::uint64_t stride = slab.stride_of(0);
-    for (std::uint64_t done = 0; done < slab.count[0];) {
-      const std::uint64_t at = slab.start[0] + done * stride;
-      const std::uint64_t left = ((at / length + 1) * length - at + stride - 1) / stride;
-      const std::uint64_t n_here = std::min(left, slab.count[0] - done);
-      ranges[chunks.part(at / length).component].merge(
-          value_range(variable.definition.dtype,
-                      {log.values(e) + done * element, static_cast<std::size_t>(n_here) * element},
-                      variable.definition.options.fill_value));
-      done += n_here;
-    }
+    log.for_each_piece(e, [&](const Slab& slab, std::uint64_t, const std::byte* values) {
+      const std::uint64_t stride = slab.stride_of(0);
+      for (std::uint64_t done = 0; done < slab.count[0];) {
+        const std::uint64_t at = slab.start[0] + done * stride;
+        const std::uint64_t left = ((at / length + 1) * length - at + stride - 1) / stride;
+        const std::uint64_t n_here = std::min(left, slab.count[0] - done);
+        ranges[chunks.part(at / length).component].merge(
+            value_range(variable.definition.dtype,
+                        {values + done * element, static_cast<std::size_t>(n_here) * element},
+                        variable.definition.options.fill_value));
+        done += n_here;
+      }
+    });
   }
   return reducible(ranges);
 }

@@ -83,6 +83,53 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
   return lay_over(v, slab, values);
 }
 
+Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<std::byte> values) {
+  TAILRACE_TRY(check_open());
+  TAILRACE_TRY(adopt(v));
+  const ArrayVariable& variable = variables_[v];
+  const std::size_t element = variable.log.element_bytes();
+  const Box whole = whole_box(live_[v].shape);
+  if (variable.storage != ArrayStorage::chunked) {
+    std::byte* to = values.data();
+    Status read;
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      const std::uint64_t first = runs.firsts[r];
+      for_each_box_of_run(whole, first, first + runs.counts[r], [&](const Box& box) {
+        const std::size_t n_bytes = box.n_elements() * element;
+        if (read.ok()) read = get(v, Slab::of(box), {to, n_bytes});
+        to += n_bytes;
+      });
+    }
+    return read;
+  }
+  const ChunkGrid grid{live_[v].shape, variable.resolved.chunk_shape};
+  std::vector<std::byte> stored(StoredRuns::bytes_of(runs.size()));
+  StoredRuns::store(runs, stored.data());
+  const ChunkPieces pieces(grid, {stored.data(), runs.size()});
+  std::vector<std::byte> chunk(n_elements(grid.chunk_shape) * element);
+  for (const std::uint64_t chunk_index : pieces.chunks()) {
+    // Places of pieces are those of the whole chunk, which may reach over the dataset's end.
+    const Box box = grid.full_box(chunk_index);
+    const Box inside = grid.clipped_box(chunk_index);
+    const std::span<std::byte> read(chunk.data(), inside.n_elements() * element);
+    TAILRACE_TRY(get(v, Slab::of(inside), read));
+    for (const ChunkPiece& piece : pieces.of(chunk_index)) {
+      // A piece lies within one row.
+      std::uint64_t rest = piece.first;
+      std::uint64_t at = 0;
+      std::uint64_t step = 1;
+      for (std::size_t d = box.rank(); d-- > 0;) {
+        at += rest % box.count[d] * step;
+        rest /= box.count[d];
+        step *= inside.count[d];
+      }
+      std::memcpy(values.data() + piece.from * element, chunk.data() + at * element,
+                  piece.n * element);
+    }
+  }
+  return Status();
+}
+
 /// This rank's staged values. Those of members and of whole elements are laid in the order in which
 /// they were put; what one log has in a row at once.
 Status DatasetArray::lay_over(std::size_t v, const Slab& slab, std::span<std::byte> values) {

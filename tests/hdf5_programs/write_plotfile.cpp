@@ -10,7 +10,8 @@
 // KIND: equal boxes; small ones; mixed ones, of one blocking factor; ones that are turned, of as
 // many cells; odd ones that have no factor in common; separate datasets for the components; boxes
 // whose offsets are unsaid; nested and nested_odd: each level's boxes lie over some of the next
-// coarser one's, which are equal or odd, and all levels are written before the file is closed.
+// coarser one's, which are equal or odd, and all levels are written before the file is closed;
+// points: equal boxes, each rank's by a list of all cells, every second one first.
 
 #include <hdf5.h>
 #include <mpi.h>
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -192,7 +194,18 @@ void write_values(hid_t group, int level, int first_component, int n_of_them) {
   const hsize_t start = n_each * cells_before(level, first);
   const hsize_t count = values.size();
   const hid_t memory = CHECKED(H5Screate_simple(1, count > 0 ? &count : &n_all, nullptr));
-  if (count > 0) {
+  if (count > 0 && kind == "points") {
+    std::vector<hsize_t> points;
+    std::vector<double> in_order;
+    for (const hsize_t odd : {0, 1}) {
+      for (hsize_t at = odd; at < count; at += 2) {
+        points.push_back(start + at);
+        in_order.push_back(values[at]);
+      }
+    }
+    values = std::move(in_order);
+    CHECKED(H5Sselect_elements(space, H5S_SELECT_SET, points.size(), points.data()));
+  } else if (count > 0) {
     CHECKED(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &count, nullptr));
   } else {
     CHECKED(H5Sselect_none(space));

@@ -95,7 +95,7 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
 
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("kind", ["equal", "mixed", "turned", "separate", "small"])
+@pytest.mark.parametrize("kind", ["equal", "mixed", "turned", "separate", "small", "points"])
 def test_components_of_a_plotfile_have_bounds_of_their_own(kind, ranks, front, tmp_path):
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
     words = [program_of(front, "write_plotfile")]
