@@ -206,10 +206,9 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
   std::vector<Staged> members;
   const auto refused = [] {
     return Status(Code::unsupported,
-                  "some members of a compound type are written that is within another type, has 1, "
-                  "2, 4 or 8 bytes, or was in the file when it was opened; on several ranks others "
-                  "may write its other members at the same time, which only TAILRACE_HDF5=off can "
-                  "keep");
+                  "some members of a compound type are written that is within another type, or was "
+                  "in the file when it was opened; on several ranks others may write its other "
+                  "members at the same time, which only TAILRACE_HDF5=off can keep");
   };
   const bool compounds =
       H5Tget_class(transfer.type) == H5T_COMPOUND && H5Tget_class(call.memory_type) == H5T_COMPOUND;
@@ -232,6 +231,7 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
     members.push_back({*number, std::move(alone)});
   }
   array.begin_write();
+  TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));
   for (const Staged& member : members) {
     const std::size_t bytes = H5Tget_size(member.type.get());
     std::vector<std::byte> values(transfer.n * std::max(bytes, transfer.memory_bytes));
@@ -241,7 +241,7 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
                    background.data(), call.transfer_list) < 0) {
       return bad_call("the values cannot be converted to the dataset's type");
     }
-    target.session->root_bytes += transfer.n * bytes;
+    if (facts.by_root) target.session->root_bytes += transfer.n * bytes;
     TAILRACE_TRY(put_elements(array, member.number, transfer.selection, bytes, values.data()));
   }
   return Status();

@@ -432,7 +432,10 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
     live_[added].cover->boxes = definition.boxes;
     live_[added].cover->find = definition.find_cover;
   }
-  if (plan.keep_filters) return added;  // Its header says how.
+  if (plan.keep_filters) {  // Its header says how.
+    add_members(added, definition);
+    return added;
+  }
   variables_[added] = ArrayVariable(memory_, definition.element_bytes);
   ArrayVariable& variable = variables_[added];
   Live& live = live_[added];
@@ -453,21 +456,24 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   variable.resolved = std::move(plan.field->resolved);
   variable.storage = ArrayStorage::chunked;
   live.bound_open = variable.definition.options.bound.needs_range();
-  if (plan.boxes == nullptr) return added;
-  live.level = std::make_unique<Level>(Level{plan.boxes, plan.component_bounds, {}});
-  if (!plan.component_bounds.empty()) live.bound_open = true;
+  if (plan.boxes != nullptr) {
+    live.level = std::make_unique<Level>(Level{plan.boxes, plan.component_bounds, {}});
+    if (!plan.component_bounds.empty()) live.bound_open = true;
+  }
+  add_members(added, definition);  // Last: references to variables end.
   return added;
 }
 
 /// Ranks may put different members of the same elements, and each of them must stay: so members
-/// have logs of their own, which rank 0 writes one after the other.
+/// have logs of their own, which rank 0 writes one after the other, or, where all ranks write the
+/// dataset, makes whole elements of (fold_members).
 void DatasetArray::add_members(std::size_t whole, const Definition& definition) {
   if (comm_->n_ranks() == 1 || !definition.by_value) return;
   for (const Member& member : definition.members) {
     const std::size_t added = variables_.size();
     ArrayVariable variable(memory_, member.bytes);
     variable.definition.path = definition.path;
-    variable.growing = variables_[whole].growing;
+    variable.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
     variable.fill.assign(member.bytes, std::byte{0});
     variable.tells_max_error = false;
     variable.storage = ArrayStorage::by_hdf5;

@@ -163,7 +163,7 @@ class DatasetArray final : private ArrayEngine {
   void lose(const Status& failure) { ArrayEngine::lose(failure); }
   /// The number by which a member of a compound is put alone, dense and as the file has it; its
   /// order among other puts, also those of whole elements, is the same as theirs. Nothing: the
-  /// dataset is not created here, is not rank 0's to write, or there is but one rank.
+  /// dataset is not created here, or there is but one rank.
   std::optional<std::size_t> member_of(std::size_t dataset, const std::string& name) const;
   /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
   /// @error unsupported  the last flush is under way and has values of the dataset, also others'
@@ -283,6 +283,19 @@ class DatasetArray final : private ArrayEngine {
   void share_sharing();
   bool shares_chunks(std::size_t dataset) const;
   Status check_put(std::size_t dataset);
+  /// What was put of a dataset, or of a member alone, on its way to rank 0.
+  struct PackedPart {
+    std::size_t dataset = 0;
+    std::size_t staged_as = 0;  ///< The dataset, or one of its members.
+    std::uint64_t epoch = 0;
+    Slab slab;
+    std::span<const std::byte> values;
+  };
+  static void pack_log(std::size_t dataset, const StagingLog& log, ByteWriter& writer);
+  std::vector<PackedPart> unpack_logs(const std::vector<Bytes>& packed) const;
+  Status fold_members(std::vector<bool>& staged);
+  Status lay_members(std::size_t dataset, const std::vector<Bytes>& packed);
+  Status get_stored(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   void share_preserved();
   Result<FieldDefinition> define_new(const Definition& definition, Plan& plan) const;
   Status bound_components(const Definition& definition, FieldOptions& options, Plan& plan) const;

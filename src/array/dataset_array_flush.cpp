@@ -181,7 +181,13 @@ Status DatasetArray::learn_covers(const std::vector<bool>& staged) {
 
 Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing,
                                  FlushMode mode) {
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    const std::vector<std::size_t>& members = live_[v].members;
+    const bool any = std::ranges::any_of(members, [&](std::size_t m) { return staged[m]; });
+    if (any && variables_[v].storage != ArrayStorage::by_hdf5) staged[v] = true;
+  }
   TAILRACE_TRY(adopt_staged(staged));
+  TAILRACE_TRY(fold_members(staged));
   TAILRACE_TRY(learn_covers(staged));
   model_changed_ = true;  // Nobody tells what the program has changed.
   return flush_variables(staged, hold_back, closing, mode);
@@ -395,23 +401,102 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
   return Status();
 }
 
-/// This rank's staged values of what rank 0 writes with HDF5, with the epochs that order them.
+/// What a log has of a dataset or member, with the epochs that order it.
+void DatasetArray::pack_log(std::size_t v, const StagingLog& log, ByteWriter& writer) {
+  for (std::size_t e = 0; e < log.n_entries(); ++e) {
+    log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
+      writer.add(static_cast<std::uint64_t>(v));
+      writer.add(epoch);
+      writer.add(slab);
+      writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
+    });
+  }
+}
+
+/// What ranks have packed so: by dataset, and then as it was put.
+std::vector<DatasetArray::PackedPart> DatasetArray::unpack_logs(
+    const std::vector<Bytes>& packed) const {
+  std::vector<PackedPart> parts;
+  for (const Bytes& of_rank : packed) {
+    ByteReader reader(of_rank);
+    while (!reader.at_end()) {
+      PackedPart part;
+      part.staged_as = static_cast<std::size_t>(reader.take<std::uint64_t>());
+      part.dataset = whole_of(part.staged_as);
+      part.epoch = reader.take<std::uint64_t>();
+      part.slab = reader.take_slab();
+      const std::size_t element = variables_[part.staged_as].log.element_bytes();
+      part.values = reader.take_bytes(part.slab.n_elements() * element);
+      parts.push_back(std::move(part));
+    }
+  }
+  std::ranges::stable_sort(parts, [](const PackedPart& a, const PackedPart& b) {
+    return std::pair(a.dataset, a.epoch) < std::pair(b.dataset, b.epoch);
+  });
+  return parts;
+}
+
+/// This rank's staged values of what rank 0 writes with HDF5.
 Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   for (std::size_t i = 0; i < flush.variables.size(); ++i) {
     const std::size_t v = flush.variables[i];
-    if (variables_[v].storage != ArrayStorage::by_hdf5) continue;
-    const StagingLog& log = staged_of(flush, i);
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
-        writer.add(static_cast<std::uint64_t>(v));
-        writer.add(epoch);
-        writer.add(slab);
-        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
-      });
-    }
+    if (variables_[v].storage == ArrayStorage::by_hdf5) pack_log(v, staged_of(flush, i), writer);
   }
   return writer.take();
+}
+
+/// Of compounds that all ranks write, members may be staged by several ranks: all that is staged of
+/// such a dataset goes to rank 0, which makes whole elements of it. Errors are agreed, and leave
+/// everything staged as it was. Collective: a gather for each dataset of which members are staged.
+Status DatasetArray::fold_members(std::vector<bool>& staged) {
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    const std::vector<std::size_t>& members = live_[v].members;
+    const bool any = std::ranges::any_of(members, [&](std::size_t m) { return staged[m]; });
+    if (!any || variables_[v].storage == ArrayStorage::by_hdf5) continue;
+    if (!live_[v].dead) {
+      ByteWriter mine;
+      TAILRACE_TRY(comm_->agree(local_part([&] {
+        pack_log(v, variables_[v].log, mine);
+        for (const std::size_t m : members) pack_log(m, variables_[m].log, mine);
+        return Status();
+      })));
+      const std::vector<Bytes> packed = comm_->gather(mine.bytes(), 0);
+      TAILRACE_TRY(comm_->agree(
+          comm_->is_root() ? local_part([&] { return lay_members(v, packed); }) : Status()));
+    }
+    if (!comm_->is_root() || live_[v].dead) variables_[v].log.clear();
+    for (const std::size_t m : members) {
+      variables_[m].log.clear();
+      staged[m] = false;
+    }
+  }
+  return Status();
+}
+
+/// Stage whole elements in the place of all that was put of a dataset: members over what was put
+/// before them, and over what the file has.
+Status DatasetArray::lay_members(std::size_t v, const std::vector<Bytes>& packed) {
+  const std::size_t element = variables_[v].log.element_bytes();
+  StagingLog laid(memory_, element);
+  for (const PackedPart& part : unpack_logs(packed)) {
+    if (part.staged_as == v) {
+      TAILRACE_TRY(laid.put(part.slab, part.values, part.epoch));
+      continue;
+    }
+    const Member& member = live_[part.staged_as].member;
+    const std::size_t n = part.slab.n_elements();
+    std::vector<std::byte> values(n * element);
+    TAILRACE_TRY(get_stored(v, part.slab, values));
+    laid.lay_over(part.slab, values);
+    for (std::size_t k = 0; k < n; ++k) {
+      std::memcpy(values.data() + k * element + member.offset,
+                  part.values.data() + k * member.bytes, member.bytes);
+    }
+    TAILRACE_TRY(laid.put(part.slab, values, part.epoch));
+  }
+  variables_[v].log = std::move(laid);
+  return Status();
 }
 
 /// Whether what the address of a dataset means to rank 0 is still that dataset.
@@ -446,31 +531,7 @@ Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
 }
 
 Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
-  struct Part {
-    std::size_t dataset = 0;
-    std::size_t staged_as = 0;  ///< The dataset, or one of its members.
-    std::uint64_t epoch = 0;
-    Slab slab;
-    std::span<const std::byte> values;
-  };
-  std::vector<Part> parts;
-  for (const Bytes& of_rank : plain) {
-    ByteReader reader(of_rank);
-    while (!reader.at_end()) {
-      Part part;
-      part.staged_as = static_cast<std::size_t>(reader.take<std::uint64_t>());
-      part.dataset = whole_of(part.staged_as);
-      part.epoch = reader.take<std::uint64_t>();
-      part.slab = reader.take_slab();
-      const std::size_t element = variables_[part.staged_as].log.element_bytes();
-      part.values = reader.take_bytes(part.slab.n_elements() * element);
-      parts.push_back(std::move(part));
-    }
-  }
-  // By dataset, and then as they were put.
-  std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
-    return std::pair(a.dataset, a.epoch) < std::pair(b.dataset, b.epoch);
-  });
+  const std::vector<PackedPart> parts = unpack_logs(plain);
   // HDF5 writes what it has buffered of a dataset when its last id is closed: those that the
   // program has open must be told.
   std::set<std::uint64_t> open;
@@ -486,7 +547,7 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
     }
     Status written;
     for (; i < parts.size() && parts[i].dataset == v; ++i) {
-      const Part& part = parts[i];
+      const PackedPart& part = parts[i];
       if (!alive || !written.ok()) continue;
       written = part.staged_as == v ? write_elements(dataset, part.slab, part.values)
                                     : write_member(dataset, live_[part.staged_as].member.name,

@@ -56,6 +56,12 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
   TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
   TAILRACE_TRY(settle_to_read(v));
+  TAILRACE_TRY(get_stored(v, slab, values));
+  return lay_over(v, slab, values);
+}
+
+/// The file's elements at its last flush; the fill value where it has none.
+Status DatasetArray::get_stored(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
   fill_elements(values, variable.fill);
   const bool there = output_.in_place() && live_[v].file_address != 0;
@@ -80,7 +86,7 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
       copy_box(box_of(part), box_of(part.slab), read.data(), box_of(slab), values.data(), element);
     }
   }
-  return lay_over(v, slab, values);
+  return Status();
 }
 
 Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<std::byte> values) {

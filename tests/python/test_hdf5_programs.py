@@ -294,6 +294,26 @@ def test_members_of_compounds_by_several_ranks(ranks, front, tmp_path):
             np.testing.assert_array_equal(file["triples"][name], expected[name], err_msg=name)
 
 
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("options", ["", "mode=async", "memory=1100000"])
+def test_members_of_compounds_that_all_ranks_write(ranks, front, options, tmp_path):
+    """Complex numbers, in chunks: in the order in which they were written, too."""
+    patterns(["pairs", "gone"], tmp_path, ranks, front=front, program="write_pairs",
+             TAILRACE_OPTIONS=options)
+    i = np.arange(5000, dtype="f4")
+    of_rank_0 = i < 5000 // ranks
+    with h5py.File(tmp_path / "pairs.h5") as file:
+        for name in ("contiguous", "chunked", "filtered"):
+            assert file[name].chunks is not None, name
+            np.testing.assert_array_equal(file[name]["re"], i + np.where(of_rank_0, 400, 100))
+            np.testing.assert_array_equal(file[name]["im"], i + 500)
+    with h5py.File(tmp_path / "gone.h5") as file:
+        assert list(file) == ["cut"]
+        np.testing.assert_array_equal(file["cut"]["re"], np.where(i < 4000, i + 1, 0))
+        assert not file["cut"]["im"].any()
+
+
 @pytest.mark.parametrize("front", LATER_FRONTS, ids=lambda end: f"hdf5{end}")
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_calls_of_1_14(ranks, front, tmp_path):
