@@ -8,25 +8,26 @@
 
 #include "codec/trz/book/book.hpp"
 #include "codec/trz/workspace.hpp"
+#include "core/kept_by_thread.hpp"
 
 namespace tailrace {
 
-inline trz::Workspace& thread_workspace() {
-  thread_local trz::Workspace workspace;
-  return workspace;
-}
+inline trz::Workspace& thread_workspace() { return kept_by_thread<trz::Workspace>(); }
 
 /// The book that these bytes are; nullptr for no bytes. Valid until this thread's next call.
 /// @error corrupt
 inline Result<const trz::Book*> thread_book(const std::vector<std::uint8_t>& bytes) {
-  thread_local std::vector<std::uint8_t> last_bytes;
-  thread_local trz::Book last_book;
+  struct Last {
+    std::vector<std::uint8_t> bytes;
+    trz::Book book;
+  };
   if (bytes.empty()) return static_cast<const trz::Book*>(nullptr);
-  if (bytes != last_bytes) {
-    TAILRACE_TAKE(last_book, trz::Book::parse(bytes));
-    last_bytes = bytes;
+  Last& last = kept_by_thread<Last>();
+  if (bytes != last.bytes) {
+    TAILRACE_TAKE(last.book, trz::Book::parse(bytes));
+    last.bytes = bytes;
   }
-  return static_cast<const trz::Book*>(&last_book);
+  return static_cast<const trz::Book*>(&last.book);
 }
 
 }  // namespace tailrace

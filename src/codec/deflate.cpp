@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "codec/registry.hpp"
+#include "core/kept_by_thread.hpp"
 
 namespace tailrace {
 
@@ -35,19 +37,24 @@ struct DecompressorDeleter {
 /// This thread's compressor. One is kept, that of the level used last (up to 9 MB at level 12,
 /// under 1 MB up to level 9); making one costs far less than compressing a chunk.
 libdeflate_compressor* thread_compressor(int level) {
-  thread_local std::unique_ptr<libdeflate_compressor, CompressorDeleter> compressor;
-  thread_local int compressor_level = -1;
-  if (!compressor || compressor_level != level) {
-    compressor.reset(libdeflate_alloc_compressor(level));
-    compressor_level = level;
+  struct Last {
+    std::unique_ptr<libdeflate_compressor, CompressorDeleter> compressor;
+    int level = -1;
+  };
+  Last& last = kept_by_thread<Last>();
+  if (!last.compressor || last.level != level) {
+    last.compressor.reset(libdeflate_alloc_compressor(level));
+    last.level = level;
   }
-  return compressor.get();
+  return last.compressor.get();
 }
 
 libdeflate_decompressor* thread_decompressor() {
-  thread_local std::unique_ptr<libdeflate_decompressor, DecompressorDeleter> decompressor(
-      libdeflate_alloc_decompressor());
-  return decompressor.get();
+  struct Last {
+    std::unique_ptr<libdeflate_decompressor, DecompressorDeleter> decompressor{
+        libdeflate_alloc_decompressor()};
+  };
+  return kept_by_thread<Last>().decompressor.get();
 }
 
 FilterSpec deflate_spec(int level) {

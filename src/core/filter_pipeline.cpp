@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/byte_shuffle.hpp"
+#include "core/kept_by_thread.hpp"
 
 namespace tailrace {
 namespace {
@@ -19,8 +20,10 @@ using ConstBytes = std::span<const std::byte>;
 /// One of two blocks of memory that a thread keeps; `which` is 0 or 1. Their content is lost with
 /// the next call for the same one. Empty if memory is short.
 std::span<std::byte> scratch(std::size_t which, std::uint64_t n_bytes) {
-  thread_local std::array<Buffer, 2> blocks;
-  Buffer& block = blocks[which];
+  struct Blocks {
+    std::array<Buffer, 2> blocks;
+  };
+  Buffer& block = kept_by_thread<Blocks>().blocks[which];
   if (block.capacity() < n_bytes) {
     block = Buffer();
     block = Buffer(n_bytes + n_bytes / 8);
