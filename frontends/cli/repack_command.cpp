@@ -70,6 +70,8 @@ Guards (--guard sign+threshold=273.15+...), of codec trz:
   monotone=A   neighbours along axis A (0 is the slowest) keep their order
   log=V        a value's logarithm changes by V at most
   power=P:V    its power P (0.5, or whole, -8 to 8) changes by V at most
+  region=W:V   values in W change by V at most; W: a range or * for each axis, 0..16x10..20x*
+               (up to index 15 and 19), or /MASK, a dataset that is not 0 there; repeatable
   gradient=V   differences of neighbours change by V at most (any codec with an absolute bound)
   laplacian=V  sums of second differences along all axes do (likewise)
 

@@ -63,6 +63,9 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   asked->by_name_ = by_name;
   settle_codec(asked->options_);
   TAILRACE_TRY(check_array_guards(asked->options_));
+  if (!options.guards.regions.empty()) {
+    return Status(Code::unsupported, "guard=region is not served in serial programs; repack has it");
+  }
   CodecRequest exact = asked->request_for(0);
   exact.pointwise_bound = 0;
   exact.guards = {};

@@ -165,6 +165,8 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   of a field stay these; not over time, nor where values come piece by piece.
  *                   sum: that of each chunk stays. monotone=AXIS: neighbours along it keep their
  *                   order. log=V, power=P:V: the logarithm, or x^P, changes by V at most.
+ *                   region=0..16x10..20x*:V: values whose indexes lie in these ranges (up to the
+ *                   index before 16 and 20; *: all) change by V at most; several are possible.
  *                   gradient=V: differences of neighbours change by V at most; laplacian=V: sums of
  *                   second differences. All but these two need codec trz, or no loss. Default:
  *                   none.

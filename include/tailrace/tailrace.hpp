@@ -134,7 +134,9 @@ class Options {
   Options& pointwise_bound(double bound) { return set("bound", "pw_rel=" + number_text(bound)); }
   Options& psnr(double decibels) { return set("bound", "psnr=" + number_text(decibels)); }
   /// What values keep besides the bound: "sign", "zero", "threshold=V", "minmax", "sum",
-  /// "monotone=AXIS", "log=V", "power=P:V", "gradient=V", "laplacian=V", joined by '+'.
+  /// "monotone=AXIS", "log=V", "power=P:V", "region=WHERE:V", "gradient=V", "laplacian=V", joined
+  /// by
+  /// '+'.
   Options& guard(std::string_view guards) { return set("guard", guards); }
   Options& chunk_shape(std::initializer_list<std::uint64_t> extents) {
     std::string text;

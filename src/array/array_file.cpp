@@ -18,6 +18,7 @@
 #include "core/comm.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
+#include "field/region_codec.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/one_file.hpp"
@@ -548,16 +549,18 @@ Status NetcdfArrayFile::continue_own(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const StoredDataset& dataset = *variable.stored;
   const std::string recorded = model_.variables[v].text_attribute(guard_attribute);
-  const auto continued = [&](const ValueGuards& guards) {
-    return continued_codec(dataset.storage.filters, *dataset.dtype, dataset.storage.chunk_shape,
-                           guards);
+  const auto continued = [filters = dataset.storage.filters, dtype = *dataset.dtype,
+                          chunk = dataset.storage.chunk_shape](const ValueGuards& guards) {
+    return continued_codec(filters, dtype, chunk, guards);
   };
   variable.resolved.codec = continued({});
   if (variable.resolved.codec == nullptr || recorded.empty()) return Status();
   if (!variable.resolved.codec->lossy()) return Status();
+  const Guards& guards = variable.resolved.stored_guards;
   TAILRACE_TAKE(variable.resolved.stored_guards, guards_to_continue(recorded));
-  variable.resolved.codec = continued(ValueGuards(variable.resolved.stored_guards, 0, 0));
-  return Status();
+  variable.resolved.codec = continued(ValueGuards(guards, 0, 0));
+  return tighten_stored(guards, dataset.shape, dtype_bytes(*dataset.dtype), continued,
+                        variable.resolved.codec);
 }
 
 /// Go on with a lossy plug-in where the variable's attributes name codec and bound, and what is

@@ -14,6 +14,7 @@
 #include "exec/comm_factory.hpp"
 #include "exec/encode_lane.hpp"
 #include "field/box_codec.hpp"
+#include "field/region_codec.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/chunk_shape.hpp"
@@ -602,14 +603,16 @@ Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created,
                                  ArrayVariable& variable) const {
   ResolvedField& resolved = variable.resolved;
   const bool plain = stored.dtype && stored.plain_number && !stored.swapped;
-  const auto continued = [&](const ValueGuards& guards) {
-    return continued_codec(stored.storage.filters, *stored.dtype, stored.storage.chunk_shape,
-                           guards);
+  const auto continued = [filters = stored.storage.filters, dtype = stored.dtype,
+                          chunk = stored.storage.chunk_shape](const ValueGuards& guards) {
+    return continued_codec(filters, *dtype, chunk, guards);
   };
   if (plain) resolved.codec = continued({});
   if (resolved.codec != nullptr && resolved.codec->lossy() && !stored.guards_text.empty()) {
     TAILRACE_TAKE(resolved.stored_guards, guards_to_continue(stored.guards_text));
     resolved.codec = continued(ValueGuards(resolved.stored_guards, 0, 0));
+    TAILRACE_TRY(tighten_stored(resolved.stored_guards, stored.shape, dtype_bytes(*stored.dtype),
+                                continued, resolved.codec));
   }
   if (resolved.codec == nullptr) {
     Result<std::unique_ptr<Codec>> made =

@@ -5,8 +5,10 @@
 // HDF5's own pipeline would have written.
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "codec/trz/book/book_counter.hpp"
 #include "codec/trz/client_data.hpp"
 #include "codec/trz/predict/choose.hpp"
+#include "codec/trz/region_bound.hpp"
 #include "codec/trz/trz.hpp"
 #include "core/filter_pipeline.hpp"
 
@@ -146,6 +149,12 @@ class TrzStage final : public OwnStage {
     type_.bound = request.bound;
     type_.fill_value = chunk.fill_value;
     type_.book = book_.get();
+    if (type_.kind == trz::BoundKind::absolute) {
+      const auto [chosen, least] = trz::bound_for_regions(
+          guards_.tighter, type_.bound, dtype_bytes(type_.dtype), settings_.coarse_views > 0);
+      type_.bound = chosen;
+      if (!guards_.tighter.empty()) set_without_patches(least);
+    }
     if (!guards_.empty()) type_.guards = &guards_;
   }
 
@@ -167,7 +176,15 @@ class TrzStage final : public OwnStage {
     BorrowedWorkspace workspace;
     Result<std::size_t> n_bytes = encode_counted(values, to, *workspace);
     if (!n_bytes.ok()) return as_codec_failure(n_bytes.status());
-    return n_bytes;
+    if (!without_patches_) return n_bytes;
+    Buffer other(trz::encoded_bytes_max(values.size()));
+    if (!other.allocated()) return no_memory(values.size());
+    const Result<std::size_t> n_other =
+        trz::encode(*without_patches_, settings_, values, other.bytes(), *workspace);
+    if (!n_other.ok()) return as_codec_failure(n_other.status());
+    if (*n_other >= *n_bytes) return n_bytes;
+    std::memcpy(to.data(), other.data(), *n_other);
+    return n_other;
   }
 
   Result<std::size_t> decode_into(std::span<const std::byte> encoded,
@@ -185,6 +202,14 @@ class TrzStage final : public OwnStage {
   }
 
  private:
+  /// The bound by which the regions' values need no patches.
+  void set_without_patches(double bound) {
+    other_guards_ = guards_;
+    other_guards_.tighter = RegionLevels();
+    without_patches_ = type_;
+    without_patches_->bound = bound;
+    if (!other_guards_.empty()) without_patches_->guards = &other_guards_;
+  }
   /// Encode, and let the counter see of the chunk what it wants to.
   Result<std::size_t> encode_counted(std::span<const std::byte> values, std::span<std::byte> out,
                                      trz::Workspace& workspace) const {
@@ -215,6 +240,8 @@ class TrzStage final : public OwnStage {
 
   ValueGuards guards_;
   trz::ChunkType type_;
+  ValueGuards other_guards_;                       ///< Of what follows.
+  std::optional<trz::ChunkType> without_patches_;  ///< The other way to keep regions' bounds.
   trz::Settings settings_;
   TrzViews views_{type_, settings_};
   std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
@@ -281,6 +308,7 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
 ValueGuards guards_of(const CodecRequest& request) {
   ValueGuards guards(request.guards, request.value_least, request.value_greatest);
   guards.counted = request.counted;
+  guards.tighter = request.tighter;
   const Shape& chunk = request.chunk_shape;
   std::erase_if(guards.orders,
                 [&](const ValueGuards::Order& order) { return order.axis >= chunk.size(); });

@@ -56,6 +56,8 @@ struct CodecRequest {
   Shape counted = {};
   double value_least = 0;  ///< Of the field's finite, non-fill values, for guard=minmax.
   double value_greatest = 0;
+  /// Of one chunk's values, which the codec is for then: what guard=region asks of them.
+  RegionLevels tighter = {};
 };
 
 /// The encoded form of one chunk.
@@ -118,6 +120,16 @@ class Codec {
     return *this;
   }
 
+  /// A codec for one chunk of the grid, where that depends on where the chunk lies; this codec
+  /// decodes what it makes. Null: of_chunk() is for it. Not collective. Thread-safe.
+  /// @error as make_codec(), and what cannot be read of a mask.
+  virtual Result<std::unique_ptr<Codec>> made_for(const ChunkGrid& grid,
+                                                  std::uint64_t chunk_index) const {
+    static_cast<void>(grid);
+    static_cast<void>(chunk_index);
+    return std::unique_ptr<Codec>();
+  }
+
   /// Encode one whole chunk; `values` (chunk_shape, row-major, native order) is consumed.
   /// Not collective. Thread-safe.
   /// @error codec_failed  the filter refused a mandatory stage.  @error out_of_memory
@@ -165,6 +177,10 @@ class CodecOver : public Codec {
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     return inner_->working_bytes(n_bytes);
+  }
+  Result<std::unique_ptr<Codec>> made_for(const ChunkGrid& grid,
+                                          std::uint64_t chunk_index) const override {
+    return inner_->made_for(grid, chunk_index);
   }
   Result<EncodedBytes> encode(Buffer values) const override {
     return inner_->encode(std::move(values));

@@ -9,6 +9,7 @@
 
 #include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
+#include "core/regions.hpp"
 
 namespace tailrace {
 
@@ -70,6 +71,9 @@ Status adapt_to_parts(const std::string& path, FieldOptions& options) {
 }
 
 Status check_array_guards(const FieldOptions& options) {
+  if (has_masks(options.guards.regions)) {
+    return Status(Code::unsupported, "guard=" + guards_text(options.guards) + ": " + mask_refusal);
+  }
   if (!options.guards.of_all()) return Status();
   return Status(Code::unsupported, "guard=" + guards_text(options.guards) +
                                        " needs all values at once; minmax, sum and monotone are "

@@ -107,6 +107,14 @@ Status add_axis(std::string_view guard, std::string_view number, Guards& guards)
   return Status();
 }
 
+Status add_region(std::string_view guard, std::string_view text, Guards& guards) {
+  if (guards.regions.size() == kMostOfOneKind) return bad_guard(guard, "more than 64 regions");
+  Result<RegionGuard> region = parse_region(text);
+  if (!region.ok()) return bad_guard(guard, region.status().message());
+  guards.regions.push_back(std::move(*region));
+  return Status();
+}
+
 Status add_flag(std::string_view guard, std::string_view name, bool has_number, Guards& guards) {
   bool* const flag = name == "sign"     ? &guards.sign
                      : name == "zero"   ? &guards.zero
@@ -116,7 +124,7 @@ Status add_flag(std::string_view guard, std::string_view name, bool has_number, 
   if (flag == nullptr) {
     return bad_guard(guard,
                      "there are sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, "
-                     "power=P:X, sum, monotone=AXIS, joined by +, and none");
+                     "power=P:X, sum, monotone=AXIS, region=WHERE:X, joined by +, and none");
   }
   if (has_number) return bad_guard(guard, "it takes no number");
   *flag = true;
@@ -154,12 +162,16 @@ Status add_guard(std::string_view guard, Guards& guards) {
     TAILRACE_TRY(needs("monotone=AXIS"));
     return add_axis(guard, number, guards);
   }
+  if (name == "region") {
+    TAILRACE_TRY(needs("region=WHERE:X"));
+    return add_region(guard, number, guards);
+  }
   return add_flag(guard, name, has_number, guards);
 }
 
 template <class T>
 void sort_out(std::vector<T>& some) {
-  std::ranges::sort(some);
+  std::sort(some.begin(), some.end());
   some.erase(std::unique(some.begin(), some.end()), some.end());
 }
 
@@ -219,7 +231,12 @@ Result<Guards> parse_guards(std::string_view text) {
   }
   sort_out(guards.thresholds);
   sort_out(guards.monotone);
+  sort_out(guards.regions);
   std::ranges::sort(guards.functions, {}, &FunctionGuard::exponent);
+  if (guards_text(guards).size() > guards_text_bytes_max) {
+    return bad_guard(text.substr(0, 80),
+                     "more than " + std::to_string(guards_text_bytes_max) + " bytes of text");
+  }
   return guards;
 }
 
@@ -238,13 +255,14 @@ std::string guards_text(const Guards& guards) {
   }
   if (guards.sum) add("sum");
   for (const int axis : guards.monotone) add("monotone=" + std::to_string(axis));
+  for (const RegionGuard& region : guards.regions) add("region=" + region_text(region));
   return text.empty() ? "none" : text;
 }
 
 Result<Guards> guards_to_continue(std::string_view recorded) {
   if (recorded.empty()) return Guards();
   Result<Guards> guards = parse_guards(recorded);
-  if (guards.ok() && !guards->of_all()) return guards;
+  if (guards.ok() && !guards->of_all() && !has_masks(guards->regions)) return guards;
   return Status(Code::unsupported, "its values keep guard=" + std::string(recorded.substr(0, 80)) +
                                        ", which values that are added could break");
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/box.hpp"
+#include "core/regions.hpp"
 #include "core/status.hpp"
 
 namespace tailrace {
@@ -34,12 +35,14 @@ struct Guards {
   double laplacian = 0;  ///< Sums of second differences along all axes, likewise.
   std::vector<double> thresholds;  ///< Below, at or above each: it stays so. Ascending.
   std::vector<FunctionGuard> functions;
-  std::vector<int> monotone;  ///< Axes along which neighbours keep their order. Ascending.
+  std::vector<int> monotone;         ///< Axes along which neighbours keep their order. Ascending.
+  std::vector<RegionGuard> regions;  ///< Whose values keep bounds of their own. Ascending.
 
   /// Whether some can be broken within the bound: then it needs an encoder that looks at what comes
   /// out.
   bool of_values() const {
-    return sign || zero || of_all() || !thresholds.empty() || !functions.empty();
+    return sign || zero || of_all() || !thresholds.empty() || !functions.empty() ||
+           !regions.empty();
   }
   /// Whether some are of values together, and so need all of them at once.
   bool of_all() const { return minmax || of_chunks(); }
@@ -54,17 +57,21 @@ struct Guards {
   bool operator==(const Guards&) const = default;
 };
 
+/// What a text of guards, as a file records it, is long at most.
+inline constexpr std::size_t guards_text_bytes_max = 4096;
+
 /// Parse "sign+zero+threshold=273.15+minmax+gradient=0.5+laplacian=1+log=0.01+power=2:0.5+sum+
-/// monotone=0", in any order, or "none".
+/// monotone=0+region=0..16x*:1e-4", in any order, or "none".
 /// @error invalid_argument  an unknown guard, no finite number, or one <= 0 where it must not be; a
-/// second gradient, laplacian or log; no such exponent or axis.
+/// second gradient, laplacian or log; no such exponent, axis or region; more than fits a file.
 Result<Guards> parse_guards(std::string_view text);
 
 /// "sign+threshold=273.15", or "none"; the inverse of parse_guards.
 std::string guards_text(const Guards& guards);
 
 /// The guards that values added to a dataset have to keep. @param recorded  as the dataset has
-/// them; empty: none. @error unsupported  a text that says no guards, or some that need all values.
+/// them; empty: none. @error unsupported  a text that says no guards, some that need all values, or
+/// a mask, which is not looked for then.
 Result<Guards> guards_to_continue(std::string_view recorded);
 
 /// A function guard as what it comes to for differences.
@@ -101,13 +108,14 @@ struct ValueGuards {
   std::vector<Order> orders;
   /// Of the chunk what is the array's, from its start, for sums and orders; empty: all of it.
   Shape counted;
+  RegionLevels tighter;  ///< Of the chunk's values.
 
   ValueGuards() = default;
   /// @param least, greatest  finite, non-fill values of the field, which guard=minmax needs.
   ValueGuards(const Guards& guards, double least, double greatest);
   bool empty() const { return !zeros && !extremes && thresholds.empty() && !in_any_place(); }
   /// Whether values may break some wherever they lie, so that there is no looking from afar.
-  bool in_any_place() const { return !functions.empty() || of_chunks(); }
+  bool in_any_place() const { return !functions.empty() || of_chunks() || !tighter.empty(); }
   bool of_chunks() const { return sum || !orders.empty(); }
 };
 

@@ -376,7 +376,7 @@ constexpr std::array<Field, 14> field_table = {{
      by_all_but_concat, assign_bound, bound_text},
     {"guard",
      "none, sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, power=P:X, sum, "
-     "monotone=AXIS",
+     "monotone=AXIS, region=WHERE:X",
      "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
      by_all_but_concat, assign_guard, guard_text},
     {"chunk", "BYTES, SHAPE",

@@ -108,9 +108,8 @@ std::string version_in_note(hid_t file) {
 
 /// A file may say anything, of any length; whoever checks or continues it needs to know.
 void read_guards(const std::string& text, FieldAttributes& attributes) {
-  constexpr std::size_t kMostBytes = 4096;
-  Result<Guards> guards = parse_guards(text.substr(0, kMostBytes));
-  if (guards.ok() && text.size() <= kMostBytes) {
+  Result<Guards> guards = parse_guards(text.substr(0, guards_text_bytes_max));
+  if (guards.ok() && text.size() <= guards_text_bytes_max) {
     attributes.guards = std::move(*guards);
   } else {
     attributes.guards_unknown = text.empty() ? "(no text)" : text.substr(0, 80);

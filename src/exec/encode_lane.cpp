@@ -161,7 +161,9 @@ std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& 
 Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index,
                                   Buffer& values) {
   ChunkOutcome outcome;
-  const Codec& codec = plan.codec->of_chunk(chunk_index);
+  Result<std::unique_ptr<Codec>> own = plan.codec->made_for(plan.grid, chunk_index);
+  if (!own.ok()) return at_chunk(plan, chunk_index, own.status());
+  const Codec& codec = *own != nullptr ? **own : plan.codec->of_chunk(chunk_index);
   if (!plan.verify && !may_refuse(plan)) {
     Result<EncodedBytes> encoded = codec.encodes_apart()
                                        ? codec.encode_from(std::as_const(values).bytes())

@@ -64,11 +64,12 @@ Status check_component_bounds(const std::string& name, std::span<const ErrorBoun
       bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
   const bool other_codec =
       options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
-  if (!pointwise && !other_codec && !options.guards.of_bound()) return Status();
+  const bool other_guard = options.guards.of_bound() || !options.guards.regions.empty();
+  if (!pointwise && !other_codec && !other_guard) return Status();
   return Status(Code::unsupported, name + ": components with bounds of their own need codec " +
                                        std::string(yardstick_codec) +
-                                       ", and no bound of mode pw_rel nor guard=gradient or "
-                                       "guard=laplacian beside them");
+                                       ", and no bound of mode pw_rel nor guard=gradient, "
+                                       "guard=laplacian or guard=region beside them");
 }
 
 Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, std::uint64_t length,
@@ -76,6 +77,10 @@ Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, s
                        std::unique_ptr<Codec>& codec) {
   if (codec->name() != request.name) return Status();  // Of values that are all alike.
   if (!codec_entry(request.name).chunks_say_shape) return Status();
+  if (!request.guards.regions.empty() && (codec->lossy() || !bounds.empty())) {
+    return Status(Code::unsupported, "guard=" + guards_text(request.guards) +
+                                         ": region is not served for levels of plotfiles");
+  }
   BoxChunks chunks(boxes, length);
   std::vector<std::shared_ptr<const Codec>> codecs;
   for (const Shape& shape : chunks.shapes()) {

@@ -17,6 +17,7 @@
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/options.hpp"
+#include "core/regions.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "model/dump_time.hpp"
 
@@ -40,6 +41,8 @@ struct FieldDefinition {
   std::shared_ptr<const FieldBoxes> boxes = nullptr;
   /// Under options.drop_covered: the cells whose values need not be kept; null: all are.
   std::shared_ptr<const CoveredCells> covered = nullptr;
+  /// Of guard=region, as region_levels() takes them; empty: a mask cannot be read here.
+  RegionMasks region_masks = {};
   bool grows() const { return extendable || more_unlimited != 0; }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }

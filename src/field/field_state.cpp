@@ -14,6 +14,7 @@
 #include "field/box_codec.hpp"
 #include "field/covered_values.hpp"
 #include "field/edge_codec.hpp"
+#include "field/region_codec.hpp"
 #include "hdf5/stored_codec.hpp"
 
 namespace tailrace {
@@ -185,6 +186,10 @@ Status prepare_codec(const FieldDefinition& definition,
                                     resolved.codec)
                      .within(definition.name()));
   }
+  if (lossy) {
+    TAILRACE_TRY(
+        tighten_field(definition, request, plugin_path, resolved.codec).within(definition.name()));
+  }
   // Lossy by its own settings (zfp,rate=8) and no bound asked: nothing is promised of finite
   // values.
   const double promised = !of_components.empty()     ? std::ranges::max(of_components)
@@ -259,8 +264,8 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 }
 
 Status check_definition(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered] =
-      definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
+               region_masks] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -321,8 +326,8 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 }
 
 std::string definition_text(const FieldDefinition& definition) {
-  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered] =
-      definition;
+  const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
+               region_masks] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {

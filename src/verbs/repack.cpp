@@ -15,11 +15,13 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "codec/verify.hpp"
+#include "core/codec_registry.hpp"
 #include "core/covered_cells.hpp"
 #include "exec/thread_team.hpp"
 #include "field/box_codec.hpp"
@@ -29,6 +31,7 @@
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/region_masks.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -55,9 +58,16 @@ std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
 class InputSource final : public BoxSource {
  public:
   /// @param input  whose chunks are copied as they stand; null: all are encoded.
-  InputSource(TileReader& reader, InputFile* input, std::size_t field_index, ChunkTiles tiles)
-      : reader_(&reader), input_(input), field_index_(field_index), tiles_(std::move(tiles)) {}
+  /// @param reading  held while the input is read: encode threads may read masks from it.
+  InputSource(TileReader& reader, InputFile* input, std::size_t field_index, ChunkTiles tiles,
+              std::mutex& reading)
+      : reader_(&reader),
+        input_(input),
+        field_index_(field_index),
+        tiles_(std::move(tiles)),
+        reading_(&reading) {}
   Status read(const Box& box, std::span<std::byte> values) override {
+    const std::scoped_lock alone(*reading_);
     return reader_->read(field_index_, tiles_, box, values);
   }
   Result<std::optional<EncodedBytes>> stored(const Box& chunk) override {
@@ -65,6 +75,7 @@ class InputSource final : public BoxSource {
     const ChunkGrid& grid = tiles_.grid();
     Shape at = chunk.start;
     for (std::size_t d = 0; d < at.size(); ++d) at[d] /= grid.chunk_shape[d];
+    const std::scoped_lock alone(*reading_);
     return input_->read_stored(field_index_, grid.index_of(at));
   }
   const ChunkTiles& tiles() const { return tiles_; }
@@ -74,6 +85,7 @@ class InputSource final : public BoxSource {
   InputFile* input_;
   std::size_t field_index_;
   ChunkTiles tiles_;
+  std::mutex* reading_;
 };
 
 /// Formats whose names already say HDF5 keep them; raw and npy files become .h5, or .nc.
@@ -226,6 +238,7 @@ class Repack {
   Status prepare();
   Status settle_boxes();
   Status settle_covers(std::vector<PlannedField>& plan);
+  Status settle_masks(std::vector<PlannedField>& plan);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
   ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
   std::uint64_t divide_memory();
@@ -239,6 +252,7 @@ class Repack {
   Comm& comm_;
   const RepackRequest& request_;
   std::unique_ptr<InputFile> input_;
+  std::mutex reading_;  ///< Of the input, while there are encode threads.
   std::optional<TileReader> reader_;
   std::deque<InputSource> sources_;
   std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
@@ -270,6 +284,7 @@ Status Repack::prepare() {
     planned.quantization = find_quantization(*input_, input_->fields()[planned.input_index]);
   }
   TAILRACE_TRY(ranks_.settle(settle_covers(plan)));
+  TAILRACE_TRY(ranks_.settle(settle_masks(plan)));
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
@@ -324,6 +339,34 @@ Status Repack::settle_covers(std::vector<PlannedField>& plan) {
   return Status();
 }
 
+/// What says which values of fields with loss are inside guard=region=/MASK. Every rank finds the
+/// same. The output has the masks as they are, since whoever checks it needs them.
+Status Repack::settle_masks(std::vector<PlannedField>& plan) {
+  const bool aims = request_.options.target_bytes > 0 || request_.options.target_psnr_db > 0;
+  for (PlannedField& planned : plan) {
+    FieldDefinition& field = planned.definition;
+    const std::vector<RegionGuard>& regions = field.options.guards.regions;
+    const bool may_lose = is_floating(field.dtype) && (aims || !field.options.bound.lossless());
+    if (!may_lose || field.as_stored != nullptr || !has_masks(regions)) continue;
+    TAILRACE_TAKE(field.region_masks,
+                  find_masks(*input_, regions, field.shape, &reading_).within(field.name()));
+    for (const RegionGuard& region : regions) {
+      if (region.mask.empty()) continue;
+      const auto mask = std::ranges::find(plan, region.mask,
+                                          [](const PlannedField& p) { return p.definition.path; });
+      if (mask != plan.end()) {
+        const FieldOptions& own = mask->definition.options;
+        const bool changes = codec_entry(own.codec).loss == Loss::by_purpose;
+        if (!changes || !own.codec_given_for_field) continue;
+      }
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: guard=region={}: the output must have {} as the input has it",
+                                field.name(), region_text(region), region.mask));
+    }
+  }
+  return Status();
+}
+
 /// What the Writer must know of plotfiles' levels.
 Status Repack::settle_boxes() {
   for (PlannedField& planned : report_.plan) {
@@ -373,7 +416,7 @@ Status Repack::define_fields(Writer& writer) {
     field_indices_.push_back(index);
     const FieldDefinition& field = planned.definition;
     sources_.emplace_back(*reader_, field.as_stored != nullptr ? input_.get() : nullptr,
-                          planned.input_index, tiles_of(planned, reader_->bytes_max()));
+                          planned.input_index, tiles_of(planned, reader_->bytes_max()), reading_);
   }
   return Status();
 }

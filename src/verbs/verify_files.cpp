@@ -21,6 +21,7 @@
 #include "exec/thread_team.hpp"
 #include "hdf5/one_file.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/region_masks.hpp"
 #include "verbs/verify_concat.hpp"
 #include "verbs/verify_guards.hpp"
 
@@ -59,6 +60,7 @@ struct ComparedBox {
   std::span<const std::byte> original;
   std::span<const std::byte> decoded;
   std::span<const std::uint8_t> covered;  ///< Marks of values that count for nothing; empty: none.
+  const RegionLevels& tighter;            ///< Of regions.
 
   std::size_t element_bytes() const { return dtype_bytes(task.dtype); }
   ChunkComparison compare(std::uint64_t first, std::uint64_t count) const {
@@ -152,7 +154,7 @@ void check_guards(const ComparedBox& box, VerifyFinding& finding) {
     std::memcpy(original.data() + i * bytes, box.decoded.data() + i * bytes, bytes);
   }
   const std::span<const std::byte> held_to = original.empty() ? box.original : original;
-  const BrokenGuards broken = find_broken_guards(task, box.box, held_to, box.decoded);
+  const BrokenGuards broken = find_broken_guards(task, box.box, box.tighter, held_to, box.decoded);
   finding.n_guards_broken = broken.n;
   if (broken.n > 0) finding.guard_first = box.offender(broken.first);
 }
@@ -279,7 +281,11 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
     TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
     covered.assign(task.covered != nullptr ? box.n_elements() : 0, 0);
     if (task.covered != nullptr && !task.covered->mark(box.start[0], covered)) covered.clear();
-    findings[t].merge(compare_box({task, box, of_original, of_compressed, covered}));
+    RegionLevels tighter;
+    if (!task.regions.empty()) {
+      TAILRACE_TAKE(tighter, region_levels(task.regions, task.region_masks, box, box.count));
+    }
+    findings[t].merge(compare_box({task, box, of_original, of_compressed, covered, tighter}));
     done_bytes += of_original.size();
     ranks.show(done_bytes, total_bytes);
     return Status();
@@ -384,6 +390,24 @@ Status resolve_covered(InputFile& compressed, const FieldAttributes& recorded, V
                     task.path));
   }
   return Status();
+}
+
+/// The recorded regions, and what says where they are. What the file does not have, or of another
+/// shape, is a problem.
+void resolve_regions(InputFile& compressed, VerifyTask& task, std::vector<std::string>& problems) {
+  const auto look = [&](const RegionGuard& region) -> Status {
+    constexpr std::uint64_t kAnyExtents = UINT64_MAX;
+    TAILRACE_TRY(check_regions({&region, 1}, task.shape, kAnyExtents));
+    TAILRACE_TAKE(RegionMasks masks, find_masks(compressed, {&region, 1}, task.shape, nullptr));
+    task.regions.push_back(region);
+    task.region_masks.push_back(masks.empty() ? nullptr : std::move(masks.front()));
+    return Status();
+  };
+  for (const RegionGuard& region : task.guards.regions) {
+    const Status found = look(region);
+    if (found.ok()) continue;
+    problems.push_back(fmt::format("field \"{}\": {}", task.path, found.message()));
+  }
 }
 
 /// Pair the fields of both files by path. What cannot be paired becomes a problem in words.
@@ -522,6 +546,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     TAILRACE_TRY(
         resolve_bound(original.fields()[task.original_index], requests, recorded[t], task));
     TAILRACE_TRY(resolve_covered(compressed, recorded[t], task, pairing.problems));
+    resolve_regions(compressed, task, pairing.problems);
     if (recorded[t].guards_unknown.empty()) continue;
     pairing.problems.push_back(
         fmt::format("field \"{}\": its attribute {} names no guards that can be checked: {}",

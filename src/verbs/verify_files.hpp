@@ -60,9 +60,11 @@ struct VerifyTask {
   /// Of a plotfile's level: cells whose values were not kept, as the compressed file says and its
   /// boxes confirm; null: all were.
   std::shared_ptr<const CoveredCells> covered;
-  Guards guards;               ///< As the compressed file records them.
-  bool bound_known = false;    ///< False: neither the file nor the user says a bound.
-  bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
+  Guards guards;                     ///< As the compressed file records them.
+  std::vector<RegionGuard> regions;  ///< Those of them that the file can be held to,
+  RegionMasks region_masks;          ///< and their masks in it.
+  bool bound_known = false;          ///< False: neither the file nor the user says a bound.
+  bool resolve_range = false;        ///< The bound is relative to a range that must be measured.
   std::string codec;
   std::optional<Quantization> quantization;  ///< Of the compressed file's values, else originals'.
   std::uint64_t raw_bytes = 0;

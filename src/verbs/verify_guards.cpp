@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error_bound.hpp"
 #include "verbs/fidelity.hpp"
 
 namespace tailrace::verbs {
@@ -33,6 +34,19 @@ void check_values(const GuardedBox<T>& of) {
     // Others come back bit for bit, which the comparison of values holds them to.
     if (!std::isfinite(x) || of.task.fill_value == x) continue;
     if (breaks_guards(guards, x, static_cast<double>(of.y[i]))) of.found(i);
+  }
+}
+
+/// Within regions values are as near as these ask.
+template <class T>
+void check_regions_of(const GuardedBox<T>& of, const RegionLevels& tighter) {
+  for (std::uint64_t i = 0; i < tighter.of_value.size(); ++i) {
+    if (tighter.of_value[i] == 0) continue;
+    const auto x = static_cast<double>(of.x[i]);
+    const auto y = static_cast<double>(of.y[i]);
+    if (!std::isfinite(x) || of.task.fill_value == x) continue;
+    const double bound = tighter.bounds[tighter.of_value[i] - 1U];
+    if (!std::isfinite(y) || exceeds_bound(x, y, bound)) of.found(i);
   }
 }
 
@@ -91,8 +105,8 @@ void check_sums(const GuardedBox<T>& of) {
 }
 
 template <class T>
-BrokenGuards check(const VerifyTask& task, const Box& box, std::span<const std::byte> original,
-                   std::span<const std::byte> decoded) {
+BrokenGuards check(const VerifyTask& task, const Box& box, const RegionLevels& tighter,
+                   std::span<const std::byte> original, std::span<const std::byte> decoded) {
   BrokenGuards broken;
   const GuardedBox<T> of{task, box, reinterpret_cast<const T*>(original.data()),
                          reinterpret_cast<const T*>(decoded.data()), broken};
@@ -102,16 +116,17 @@ BrokenGuards check(const VerifyTask& task, const Box& box, std::span<const std::
     if (a < box.rank() && !box.empty()) check_order(of, a);
   }
   if (task.guards.sum && !box.empty()) check_sums(of);
+  check_regions_of(of, tighter);
   return broken;
 }
 
 }  // namespace
 
-BrokenGuards find_broken_guards(const VerifyTask& task, const Box& box,
+BrokenGuards find_broken_guards(const VerifyTask& task, const Box& box, const RegionLevels& tighter,
                                 std::span<const std::byte> original,
                                 std::span<const std::byte> decoded) {
-  if (task.dtype == DType::f32) return check<float>(task, box, original, decoded);
-  if (task.dtype == DType::f64) return check<double>(task, box, original, decoded);
+  if (task.dtype == DType::f32) return check<float>(task, box, tighter, original, decoded);
+  if (task.dtype == DType::f64) return check<double>(task, box, tighter, original, decoded);
   return {};
 }
 

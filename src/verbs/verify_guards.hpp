@@ -17,7 +17,8 @@ struct BrokenGuards {
 
 /// What breaks the task's guards in a box of whole chunks, but for minmax, which is of the whole
 /// field. Values are row-major in the box. Cost: a pass for each kind of guard.
-BrokenGuards find_broken_guards(const VerifyTask& task, const Box& box,
+/// @param tighter  the regions' bounds in the box.
+BrokenGuards find_broken_guards(const VerifyTask& task, const Box& box, const RegionLevels& tighter,
                                 std::span<const std::byte> original,
                                 std::span<const std::byte> decoded);
 

@@ -326,6 +326,11 @@ def grids(path, **fields):
             file["native_fields/" * (name == "baryon_density") + name] = smooth(shape)
 
 
+def add_mask(path, shape):
+    with h5py.File(path, "a") as file:
+        file["mask"] = (smooth(shape) > 0).astype("u1")
+
+
 def ocean(path, **variables):
     import netCDF4
     with netCDF4.Dataset(path, "w") as file:
@@ -370,8 +375,9 @@ FILES = {
         grids(folder / "in.h5", u=(32, 32, 32)), grids(folder / "step_090.h5", density=(64,) * 3),
         grids(folder / "step_091.h5", density=(64,) * 3)),
     "docs/concat.md": inputs_of_concat,
-    "docs/guards.md": lambda folder: grids(
-        folder / "run.h5", temperature=(32, 32), velocity=(16, 16, 16)),
+    "docs/guards.md": lambda folder: (
+        grids(folder / "run.h5", temperature=(64, 32, 16), velocity=(16, 16, 16)),
+        add_mask(folder / "run.h5", (64, 32, 16))),
     "docs/hdf5.md": lambda folder: (
         simulation("hdf5", folder), write_plotfile(folder / "plt00100.h5", "equal")),
     "docs/netcdf.md": lambda folder: (

@@ -127,6 +127,24 @@ def test_options_by_dataset(options, bound, front, tmp_path):
         np.testing.assert_array_equal(file["fields/i32_big"][()], expected.astype("i4"))
 
 
+@FRONTS
+@pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
+def test_regions_of_datasets(bound, front, tmp_path):
+    """Also where the bound is known by the first flush alone."""
+    guard = "region=10..50x30..:1e-04"
+    patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_OPTIONS=(
+        f"*/f64: codec=trz,bound={bound},chunk=32x64,guard={guard}"))
+    with h5py.File(tmp_path / "blocks.h5") as file:
+        assert file["fields/f64"].attrs["tailrace_guard"].decode() == guard
+        largest = file["fields/f64"].attrs["tailrace_absolute_bound"]
+    expected = row_values(0, 97 * 120).reshape(97, 120)
+    with h5py.File(by_deflate(tmp_path / "blocks.h5")) as file:
+        off = np.abs(file["fields/f64"][()] - expected)
+    assert off[10:50, 30:].max() <= 1e-4 < off.max() <= largest
+    patterns(["blocks"], tmp_path, 2, code=None, front=front, TAILRACE_OPTIONS=(
+        "*/f64: codec=trz,bound=abs=1e-2,guard=region=/mask:0.1"))
+
+
 def test_options_that_nobody_knows_fail_the_create(tmp_path):
     said = patterns(["blocks"], tmp_path, 2, code=None, TAILRACE_OPTIONS="codek=trz")
     assert "codek" in said and list(tmp_path.iterdir()) == []

@@ -189,6 +189,95 @@ TEST_P(EngineGuards, SumsOfChunksAndOrdersStay) {
   }
 }
 
+/// What a file keeps of regions, value by value.
+struct KeptRegions {
+  std::uint64_t n_beyond = 0;  ///< Farther off than their region allows, or than the field's bound.
+  std::uint64_t n_inside = 0;
+  std::uint64_t n_looser = 0;  ///< Outside, farther off than the tightest region allows.
+};
+
+/// @param regions  of the array's indexes, in the order of guards_from().
+KeptRegions kept_regions(const Guards& guards, const Shape& shape, double bound,
+                         std::span<const float> x, std::span<const float> y) {
+  KeptRegions kept;
+  EXPECT_EQ(x.size(), y.size());
+  if (x.size() != y.size()) return {UINT64_MAX, 0, 0};
+  double tightest = bound;
+  for (const RegionGuard& region : guards.regions) tightest = std::min(tightest, region.most);
+  std::size_t i = 0;
+  for_each_position(whole_box(shape), [&](const Shape& at) {
+    double allowed = bound;
+    for (const RegionGuard& region : guards.regions) {
+      bool inside = true;
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        inside = inside && at[d] >= region.begin[d] && at[d] < region.end[d];
+      }
+      if (inside) allowed = std::min(allowed, region.most);
+    }
+    const double error = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
+    ++i;
+    kept.n_beyond += error > allowed ? 1 : 0;
+    kept.n_inside += allowed < bound ? 1 : 0;
+    kept.n_looser += allowed == bound && error > tightest ? 1 : 0;
+  });
+  return kept;
+}
+
+/// Boxes that end within chunks, with chunks that reach over the field's ends; other guards beside.
+TEST_P(EngineGuards, RegionsKeepBoundsOfTheirOwn) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {31, 33, 35};
+  const std::vector<float> x = guarded_waves(shape, whole_box(shape));
+  const double bound = 0.01;
+  for (const char* text :
+       {"region=5..20x*x30..:1e-04", "region=0..16x0..16x0..16:0.001",
+        "sign+sum+monotone=1+region=2..3x4..30x*:0+region=20..31x1..2x3..9:5e-04"}) {
+    for (const char* codec : {"codec=trz", "codec=trz,preset=max", "codec=auto"}) {
+      const std::string options =
+          std::string(codec) + ",bound=abs=0.01,chunk=16x16x16,replace=on,guard=" + text;
+      const Result<StepReport> report = write_guarded(GetParam(), path, shape, options);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+      EXPECT_EQ(report->fields[0].absolute_bound, bound);
+      const Guards guards = guards_from(text);
+      const std::vector<float> y = floats_in(path, "/u");
+      const KeptRegions kept = kept_regions(guards, shape, bound, x, y);
+      EXPECT_EQ(kept.n_beyond, 0U) << options;
+      EXPECT_GT(kept.n_inside, 100U);
+      EXPECT_GT(kept.n_looser, 5000U) << options;
+      EXPECT_EQ(recorded_guards(path, "/u"), text);
+      if (guards.sign) {
+        EXPECT_EQ(n_broken_in(ValueGuards(guards_from("sign"), 0, 0), x, y), 0U);
+      }
+    }
+  }
+  // They are needed.
+  ASSERT_TRUE(
+      write_guarded(GetParam(), path, shape, "codec=trz,bound=abs=0.01,chunk=16x16x16,replace=on")
+          .ok());
+  EXPECT_GT(
+      kept_regions(guards_from("region=5..20x*x30..:1e-04"), shape, bound, x, floats_in(path, "/u"))
+          .n_beyond,
+      1000U);
+}
+
+TEST_P(EngineGuards, RegionsUnderOtherBoundsAndViews) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {40, 50};
+  const std::vector<float> x = guarded_waves(shape, whole_box(shape));
+  const std::string text = "region=7..23x11..40:1e-04";
+  for (const char* bound : {"bound=pw_rel=0.05", "bound=rel=0.01", "bound=abs=0.02,coarse=1"}) {
+    const Result<StepReport> report = write_guarded(
+        GetParam(), path, shape, "codec=trz,chunk=16x16,replace=on,guard=" + text + "," + bound);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    const KeptRegions kept = kept_regions(guards_from(text), shape, 0.05, x, floats_in(path, "/u"));
+    EXPECT_EQ(kept.n_beyond, 0U) << bound;
+    EXPECT_EQ(kept.n_inside, 16U * 29U);
+    EXPECT_GT(kept.n_looser, 300U) << bound;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, EngineGuards, ::testing::Values(1, 2, 3, 4));
 
 TEST(EngineGuardsOverTime, AStepThatIsAddedKeepsWhatTheFileRecords) {
@@ -216,6 +305,30 @@ TEST(EngineGuardsOverTime, AStepThatIsAddedKeepsWhatTheFileRecords) {
     const std::vector<float> original =
         guarded_waves(shape, whole_box(shape), 0.001 * static_cast<double>(step));
     EXPECT_EQ(n_broken_in(guards, original, std::span(decoded).subspan(step * n, n)), 0U) << step;
+  }
+}
+
+/// A region of a field over time is one of every step.
+TEST(EngineGuardsOverTime, RegionsAreOfEveryStep) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {60, 70};
+  const std::string options = "codec=trz,bound=abs=0.02,over-time=on,chunk=32x32";
+  ASSERT_TRUE(write_guarded(2, path, shape, options + ",guard=region=*x3..40x50..:0.001").ok());
+  const Result<StepReport> silent = write_guarded(2, path, shape, options, true, 0.001);
+  ASSERT_TRUE(silent.ok()) << silent.status().message();
+  EXPECT_EQ(recorded_guards(path, "/u"), "region=*x3..40x50..:0.001");
+  const std::vector<float> decoded = floats_in(path, "/u");
+  const std::size_t n = n_elements(shape);
+  ASSERT_EQ(decoded.size(), 2 * n);
+  for (std::size_t step = 0; step < 2; ++step) {
+    const std::vector<float> original =
+        guarded_waves(shape, whole_box(shape), 0.001 * static_cast<double>(step));
+    const KeptRegions kept = kept_regions(guards_from("region=3..40x50..:0.001"), shape, 0.02,
+                                          original, std::span(decoded).subspan(step * n, n));
+    EXPECT_EQ(kept.n_beyond, 0U) << step;
+    EXPECT_EQ(kept.n_inside, 37U * 20U);
+    EXPECT_GT(kept.n_looser, 1000U);
   }
 }
 
@@ -254,6 +367,33 @@ TEST(EngineGuardsRefused, WhatCannotKeepThemSaysSo) {
   EXPECT_OK(refusal("codec=portable,bound=abs=0.01,guard=gradient=0.01"));
   EXPECT_EQ(recorded_guards(path, "/u"), "gradient=0.01");
   EXPECT_OK(refusal("codec=deflate,guard=sign+minmax+gradient=1"));
+  EXPECT_EQ(recorded_guards(path, "/u"), "none");
+}
+
+TEST(EngineGuardsRefused, RegionsThatAreNoneOfTheField) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {40, 40};
+  const auto refusal = [&](const std::string& options) {
+    return write_guarded(2, path, shape, "replace=on,bound=abs=0.01," + options).status();
+  };
+  expect_guard_words(
+      refusal("codec=portable,guard=region=*x*:0.001"),
+      "codec portable: it cannot keep guard=region=*x*:0.001; these codecs can: trz");
+  expect_guard_words(refusal("codec=trz,guard=region=*:0.001"),
+                     "it has 1 axes, the dataset is 40x40");
+  expect_guard_words(refusal("codec=trz,guard=region=30..41x*:0.001"),
+                     "field \"/u\": guard=region=30..41x*:0.001: it leaves the shape 40x40 along "
+                     "axis 0");
+  expect_guard_words(refusal("codec=trz,guard=region=*x40..:0.001"), "leaves the shape");
+  expect_guard_words(refusal("codec=trz,over-time=on,guard=region=*x*:0.001"), "it has 2 axes");
+  expect_guard_words(refusal("codec=trz,over-time=on,guard=region=2..x*x*:0.001"),
+                     "the first axis is time");
+  expect_guard_words(refusal("codec=trz,guard=region=/mask:0.001"),
+                     "a mask is read from the file that repack takes");
+  expect_guard_words(refusal("codec=trz,guard=region=40:0.001"), "is no range; a region is A..B");
+  // Without loss there is nothing to keep.
+  EXPECT_OK(refusal("codec=deflate,guard=region=*:0.001+region=/mask:1"));
   EXPECT_EQ(recorded_guards(path, "/u"), "none");
 }
 
@@ -297,6 +437,36 @@ TEST(EngineGuardsArrays, ValuesThatAreAddedKeepWhatTheFileRecords) {
   const std::vector<float> decoded = floats_in(path, "/u");
   EXPECT_EQ(n_broken_in(ValueGuards(guards_from("sign"), 0, 0), turned, decoded), 0U);
   EXPECT_EQ(recorded_guards(path, "/u"), "sign");
+}
+
+/// Rewritten whole and in part, by ranks that share chunks.
+TEST(EngineGuardsArrays, ValuesThatAreAddedKeepRegions) {
+  const TestFolder folder;
+  const std::string path = folder / "u.h5";
+  const Shape shape = {64, 64};
+  const std::string text = "region=10..50x20..45:5e-04";
+  ASSERT_TRUE(
+      write_guarded(1, path, shape, "codec=trz,bound=abs=0.02,chunk=32x32,guard=" + text).ok());
+  std::vector<float> expected = guarded_waves(shape, whole_box(shape));
+  const std::vector<float> turned = guarded_waves(shape, whole_box(shape), 0.05);
+  constexpr std::uint64_t kFirst = 7;
+  constexpr std::uint64_t kHalf = 20;
+  run_ranks(2, [&](std::unique_ptr<Comm> comm) {
+    const auto rank = static_cast<std::uint64_t>(comm->rank());
+    auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
+    ASSERT_NE(file, nullptr);
+    const Slab part = Slab::of({{kFirst + rank * kHalf, 0}, {kHalf, 64}});
+    EXPECT_OK(file->put(
+        0, part,
+        std::as_bytes(std::span(turned).subspan((kFirst + rank * kHalf) * 64, kHalf * 64))));
+    EXPECT_OK(file->close());
+  });
+  std::copy_n(turned.begin() + kFirst * 64, 2 * kHalf * 64, expected.begin() + kFirst * 64);
+  const KeptRegions kept =
+      kept_regions(guards_from(text), shape, 0.02, expected, floats_in(path, "/u"));
+  EXPECT_EQ(kept.n_beyond, 0U);
+  EXPECT_EQ(kept.n_inside, 40U * 25U);
+  EXPECT_EQ(recorded_guards(path, "/u"), text);
 }
 
 }  // namespace

@@ -212,7 +212,8 @@ template <class T>
 bool may_hold(const GuardedChunk<T>& chunk, std::size_t i, T y) {
   const T x = chunk.values[i];
   if (!std::isfinite(y)) return false;
-  if (exceeds_bound(static_cast<double>(x), static_cast<double>(y), chunk.bound)) return false;
+  const double bound = chunk.guards.tighter.bound_of(i, chunk.bound);
+  if (exceeds_bound(static_cast<double>(x), static_cast<double>(y), bound)) return false;
   if (y != x) {
     if (chunk.fill != nullptr && (x == *chunk.fill || y == *chunk.fill)) return false;
     for (const FunctionLimit& limit : chunk.guards.functions) {

@@ -817,6 +817,13 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
   if (type.kind == BoundKind::pointwise && !is_floating(type.dtype)) {
     return {Code::unsupported, "trz: a pointwise bound needs floating-point values"};
   }
+  const bool by_region = type.guards != nullptr && !type.guards->tighter.empty();
+  if (by_region && type.guards->tighter.of_value.size() != n_values) {
+    return {Code::invalid_argument, "trz: the regions' bounds are of another number of values"};
+  }
+  if (by_region && settings.coarse_views > 0 && type.kind == BoundKind::absolute) {
+    return {Code::unsupported, "trz: bounds of regions and coarse views need one bound for all"};
+  }
   if (settings.dimensions < 0 || settings.dimensions > 4 || settings.last_axis < -1 ||
       settings.last_axis > 3 || settings.coarse_views < 0 ||
       settings.coarse_views > coarse_views_max) {

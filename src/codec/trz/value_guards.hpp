@@ -67,6 +67,24 @@ bool may_break(const ValueGuards& guards, const T* values, std::size_t n, double
   return false;
 }
 
+/// Mark of a block what is not nearer than its region's bound: rounding of differences is monotone,
+/// so that what is farther in exact arithmetic is not nearer.
+template <class T>
+void mark_beyond(const RegionLevels& tighter, std::size_t start, std::size_t n_block, const T* x,
+                 const T* y, std::uint8_t* broken) {
+  const std::uint8_t* level = tighter.of_value.data() + start;
+  unsigned any = 0;
+  for (std::size_t i = 0; i < n_block; ++i) any |= level[i];
+  for (std::size_t k = 0; any != 0 && k < tighter.bounds.size(); ++k) {
+    const double bound = tighter.bounds[k];
+    for (std::size_t i = 0; i < n_block; ++i) {
+      const bool nearer = std::fabs(static_cast<double>(x[i]) - static_cast<double>(y[i])) < bound;
+      const bool beyond = (level[i] == k + 1) & !nearer & (x[i] != y[i]);
+      broken[i] |= beyond ? 1 : 0;
+    }
+  }
+}
+
 /// Mark the values that their decoded form would break guards of. @param decoded  all values but
 /// the patches, as the decoder will have them.
 template <class T>
@@ -104,6 +122,7 @@ void mark_broken(const ValueGuards& guards, const T* values, const T* decoded, s
         broken[i] |= moves ? 1 : 0;
       }
     }
+    if (!guards.tighter.empty()) mark_beyond(guards.tighter, start, n_block, x, y, broken);
     unsigned any = 0;
     for (std::size_t i = 0; i < n_block; ++i) any |= broken[i];
     for (std::size_t i = 0; any != 0 && i < n_block; ++i) {
