@@ -202,3 +202,20 @@ def test_arrays_take_boxes_and_no_masks(tmp_path):
     with pytest.raises(Exception, match="which values that are added could break"):
         with package.open(path, "a") as file:
             file["u"][0] = u[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_mask_that_cannot_be_read_is_the_error_of_every_rank(tmp_path, ranks):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["u"] = smooth((90, 120))
+        mask = file.create_dataset("z", data=np.random.default_rng(1).integers(0, 2, (90, 120)),
+                                   chunks=(30, 120), compression="gzip")
+        chunk = mask.id.get_chunk_info(2)
+    with open(source, "r+b") as file:
+        file.seek(chunk.byte_offset)
+        file.write(b"\xff" * chunk.size)
+    done = tailrace("repack", source, "-o", target, "--codec", "trz", "--bound", "abs=0.01",
+                    "--chunk", "8KiB", "--field", "u:guard=region=/z:0.001", "--only", "u",
+                    "--only", "z", ranks=ranks, code=2)
+    assert '"/z"' in done.stderr and not target.exists()

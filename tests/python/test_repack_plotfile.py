@@ -147,6 +147,9 @@ def test_what_has_no_boxes_of_its_own(tmp_path):
     (["--field", "component:density:codec=trz"], "can have a bound= of its own"),
     (["--field", "component:density"], "expected component:NAME:bound=MODE=VALUE"),
     (["--field", "component:density:bound=pw_rel=1e-3"], "no bound of mode pw_rel"),
+    (["--bound", "rel=1e-3", "--guard", "region=*:0.1"], "region is not served for levels"),
+    (["--guard", "region=*:0.1", "--field", "component:density:bound=rel=1e-3"],
+     "nor guard=gradient, guard=laplacian or guard=region"),
     (["--codec", "sz3", "--field", "component:density:bound=abs=1"], "need codec trz"),
     (["--bound", "rel=1e-3", "--field", "component:density:bound=fine=1"], "fine")])
 @pytest.mark.parametrize("ranks", [1, 2])
