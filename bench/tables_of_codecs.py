@@ -79,6 +79,61 @@ def xor_lossless(rows, paper):
     return lines(["data (fields)", "paper", *heads], made)
 
 
+#: Codecs of bench/lossless.py, and what the page calls them.
+EXACT = {"trz-fast": "`trz,preset=fast`", "trz": "`trz`", "trz-ratio": "`trz,preset=ratio`",
+         "pcodec-8": "pcodec 8", "pcodec-12": "pcodec 12", "openzl": "OpenZL", "zstd-19": "Zstd 19",
+         "xor": "`xor`"}
+WITHIN, TIMES = 1.03, 5
+
+
+def verdict_of(field):
+    """What one field's rows say: 2 where a preset of trz is the smallest of all, 1 where one is
+    within 3 % of the smallest at five times its speed of encoding, else 0."""
+    n_bytes = {codec: int(row["encoded_bytes"]) for codec, row in field.items()}
+    speed = {codec: float(row["encode_MB_per_s"]) for codec, row in field.items()}
+    own = [codec for codec in field if codec.startswith("trz")]
+    best = min((codec for codec in field if codec not in own), key=n_bytes.get)
+    if any(n_bytes[codec] <= n_bytes[best] for codec in own):
+        return 2
+    return int(any(n_bytes[codec] <= WITHIN * n_bytes[best] and
+                   speed[codec] >= TIMES * speed[best] for codec in own))
+
+
+@table("docs/trz.md", "lossless.csv")
+def lossless(rows):
+    fields = collections.defaultdict(dict)
+    for row in rows:
+        fields[row["dtype"], row["file"], row["field"]][row["codec"]] = row
+    dtypes = sorted({dtype for dtype, _, _ in fields})
+    made = []
+
+    def counted(some):
+        verdicts = [verdict_of(field) for field in some]
+        good = sum(verdict > 0 for verdict in verdicts)
+        return [verdicts.count(2), verdicts.count(1), f"{100 * good / len(verdicts):.0f} %"]
+
+    def ratios(some):
+        return [three_digits(geometric([int(field[codec]["raw_bytes"]) /
+                                        int(field[codec]["encoded_bytes"])
+                                        for field in some if codec in field]))
+                if any(codec in field for field in some) else "" for codec in EXACT]
+
+    for dtype in dtypes:
+        some = [field for (of, _, _), field in fields.items() if of == dtype]
+        made.append([f"{dtype} ({len(some)})", *ratios(some), *counted(some)])
+    every = list(fields.values())
+    made.append([f"all ({len(every)})", *ratios(every), *counted(every)])
+    for what in ("encode", "decode"):
+        speeds = []
+        for codec in EXACT:
+            some = [field[codec] for field in every if codec in field]
+            n_bytes = column(some, "raw_bytes")  # All of them, one after the other.
+            speeds.append(statistics.harmonic_mean(column(some, f"{what}_MB_per_s"), n_bytes))
+        made.append([f"{what}, MB/s", *(f"{speed:.0f}" for speed in speeds), "", "", ""])
+    return lines(["type (fields)", *EXACT.values(), "smallest", "within 3 % at 5x", "together"],
+                 made)
+
+
 # --- shared books: bench/micro/shared_book.cpp
 
 #: Ways of having codes, as the CSV calls them, with what the table says of them.

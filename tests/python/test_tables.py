@@ -129,3 +129,43 @@ def test_a_slow_build_is_not_measured(tmp_path):
         pytest.skip("this build is optimised")
     said = script("all", "--any-load", "--results", tmp_path, code=2)
     assert "is not optimised" in said and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sizes, verdict", [
+    ({"trz": (100, 9), "xor": (100, 900), "zstd-19": (101, 1)}, 2),
+    ({"trz": (103, 50), "trz-fast": (200, 900), "pcodec-12": (100, 10)}, 1),
+    ({"trz": (103, 49), "trz-fast": (200, 900), "pcodec-12": (100, 10)}, 0),
+    ({"trz": (104, 900), "trz-ratio": (103, 60), "pcodec-12": (100, 10)}, 1),
+    ({"trz": (104, 900), "pcodec-12": (100, 10), "xor": (99, 1)}, 0)])
+def test_what_counts_as_near_the_smallest(tables, sizes, verdict):
+    field = {codec: {"encoded_bytes": n, "encode_MB_per_s": speed}
+             for codec, (n, speed) in sizes.items()}
+    assert tables.tables_of_codecs.verdict_of(field) == verdict
+
+
+def test_exact_codecs_are_compared_on_equal_values(monkeypatch):
+    """The chunks are the field's, and a codec that changes a value is an error."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import lossless
+    import numpy as np
+    values = np.arange(5 * 7 * 3, dtype="i2").reshape(5, 7, 3)
+
+    class Stored:
+        name = "stored"
+
+        def encode(self, chunk):
+            return chunk.tobytes()
+
+        def decode(self, encoded, chunk):
+            chunk[:] = np.frombuffer(encoded, chunk.dtype)
+
+    class Broken(Stored):
+        def decode(self, encoded, chunk):
+            chunk[:] = np.frombuffer(encoded, chunk.dtype) | 1
+
+    n_bytes, encode_s, decode_s = lossless.measured(Stored(), values, (2, 4, 3), 2)
+    assert n_bytes == values.nbytes and encode_s >= 0 and decode_s >= 0
+    with pytest.raises(RuntimeError, match="stored changes values"):
+        lossless.measured(Broken(), values, (2, 4, 3), 1)
+    packed = lossless.packed(np.array([-1e10, 0, 1, 4], "f4"), -1e10)
+    assert packed.tolist() == [-32768, -32500, -16250, 32500]
