@@ -469,15 +469,19 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
     if (collective) array.begin_collective_put();
     for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
       const TransferPart& part = parts[i];
-      staged = local_part([&] { return stage(part.target, part.dataset, part.call, values[i]); });
-      if (!staged.ok()) {
-        staged = staged.within("dataset \"" + array.path_of(part.target.dataset) + "\"");
-      }
+      staged = local_part([&] {
+        const Status one = stage(part.target, part.dataset, part.call, values[i]);
+        if (one.ok()) return one;
+        return one.within("dataset \"" + array.path_of(part.target.dataset) + "\"");
+      });
     }
   }
   if (!collective) return staged;
   // The others wait for this rank, whatever has become of its part.
-  if (!staged.ok()) array.fail(staged);
+  if (!staged.ok()) {
+    const Status noted = local_part([&] { return array.fail(staged), Status(); });
+    if (!noted.ok()) array.fail(noted);  // Words so short need no memory.
+  }
   const Status settled = array.settle();
   return settled.ok() ? staged : settled;  // The one that all ranks have.
 }

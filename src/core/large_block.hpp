@@ -19,9 +19,11 @@ inline constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
 /// From this size on a block begins at a large page, and its whole pages are asked for as such.
 inline constexpr std::size_t large_block_bytes = 2 * large_page_bytes;
 
+/// @param alignment  a power of two.
 /// @returns a block that free() takes; nullptr if memory is short. Where the system has no large
 /// pages to give, it has small ones. No more is taken than is touched, but for what shares a page.
-inline void* allocate_block(std::size_t n_bytes) noexcept {
+inline void* allocate_block(std::size_t n_bytes,
+                            std::size_t alignment = alignof(std::max_align_t)) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (n_bytes >= large_block_bytes) {
     void* block = nullptr;
@@ -31,7 +33,8 @@ inline void* allocate_block(std::size_t n_bytes) noexcept {
     return block;
   }
 #endif
-  return std::malloc(n_bytes > 0 ? n_bytes : 1);
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(n_bytes > 0 ? n_bytes : 1);
+  return std::aligned_alloc(alignment, (n_bytes + alignment - 1) / alignment * alignment);
 }
 
 }  // namespace tailrace

@@ -58,8 +58,7 @@ void* Workspace::bytes_of(Slot slot, std::size_t n_bytes) {
   const std::size_t wanted = area.begin == nullptr ? n_bytes : n_bytes + n_bytes / 4;
   const std::size_t rounded = (wanted + kSlackBytes + kAlignment - 1) / kAlignment * kAlignment;
   std::free(area.begin);
-  area.begin = rounded < large_block_bytes ? std::aligned_alloc(kAlignment, rounded)
-                                           : allocate_block(rounded);
+  area.begin = allocate_block(rounded, kAlignment);
   area.n_bytes = area.begin == nullptr ? 0 : rounded - kSlackBytes;
   return limited_to(area.begin, n_bytes, area.n_bytes);
 }
