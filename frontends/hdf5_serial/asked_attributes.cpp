@@ -46,8 +46,6 @@ bool AskedFiles::is_scale(hid_t dataset) const {
 
 bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
   const char* const name = note.name.c_str();
-  // A tool may have copied it from its input.
-  if (hdf5_.H5Aexists(dataset, name) > 0 && hdf5_.H5Adelete(dataset, name) < 0) return false;
   const auto* const text = std::get_if<std::string>(&note.value);
   const hid_t type =
       hdf5_.H5Tcopy(text != nullptr ? *hdf5_.H5T_C_S1_g : *hdf5_.H5T_NATIVE_DOUBLE_g);
@@ -76,6 +74,10 @@ bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
   File* const file = asked.described() ? nullptr : file_of(dataset);
   if (file == nullptr) return true;
   bool ok = true;
+  // A tool may have copied them from its input: none of them holds here.
+  for (const char* const name : encoding_note_names) {
+    ok = (hdf5_.H5Aexists(dataset, name) <= 0 || hdf5_.H5Adelete(dataset, name) >= 0) && ok;
+  }
   if (file->options.file.notes != Notes::off) {
     for (const EncodingNote& note : asked.notes()) ok = write_note(dataset, note) && ok;
   }

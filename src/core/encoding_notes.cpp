@@ -9,13 +9,13 @@ std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& a
                                          std::optional<double> max_error) {
   const BoundMode mode = codec.lossy() ? asked.mode : BoundMode::none;
   std::vector<EncodingNote> notes = {{codec_attribute, std::string(codec.name())},
-                                     {"tailrace_codec_version", codec.version()},
+                                     {codec_version_attribute, codec.version()},
                                      {bound_mode_attribute, std::string(bound_mode_name(mode))}};
   if (mode != BoundMode::none) notes.push_back({bound_asked_attribute, asked.value});
   if (mode != BoundMode::pw_rel) notes.push_back({absolute_bound_attribute, absolute_bound});
   if (codec.lossy() && !guards.empty()) notes.push_back({guard_attribute, guards_text(guards)});
   if (max_error) notes.push_back({max_error_attribute_name, *max_error});
-  notes.push_back({"tailrace_version", std::string(version_text)});
+  notes.push_back({version_attribute, std::string(version_text)});
   return notes;
 }
 

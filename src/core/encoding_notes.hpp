@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,12 +16,25 @@
 namespace tailrace {
 
 inline constexpr const char* codec_attribute = "tailrace_codec";
+inline constexpr const char* codec_version_attribute = "tailrace_codec_version";
 inline constexpr const char* bound_mode_attribute = "tailrace_bound_mode";
 inline constexpr const char* bound_asked_attribute = "tailrace_bound_asked";
 inline constexpr const char* absolute_bound_attribute = "tailrace_absolute_bound";
 inline constexpr const char* max_error_attribute_name = "tailrace_max_error";
 /// The guards that a dataset's values were written with, as guard= has them.
 inline constexpr const char* guard_attribute = "tailrace_guard";
+/// Of a plotfile's components: their bounds, and which values are whose (field/box_codec.hpp).
+inline constexpr const char* component_bounds_attribute = "tailrace_component_bounds";
+inline constexpr const char* component_runs_attribute = "tailrace_component_runs";
+inline constexpr const char* version_attribute = "tailrace_version";
+
+/// All that may stand at a dataset of how it was encoded: who encodes it anew lets none of the old
+/// ones stay. What says which of its cells count (tailrace_covered_cells) is none of them.
+inline constexpr std::array encoding_note_names = {
+    codec_attribute,       codec_version_attribute,    bound_mode_attribute,
+    bound_asked_attribute, absolute_bound_attribute,   max_error_attribute_name,
+    guard_attribute,       component_bounds_attribute, component_runs_attribute,
+    version_attribute};
 
 /// An attribute: a text, or one number.
 struct EncodingNote {

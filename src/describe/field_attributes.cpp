@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/encoding_notes.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -58,9 +59,9 @@ void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
   constexpr std::uint64_t kMostBoxes = 1U << 20;
   constexpr auto kMostValues = static_cast<std::uint64_t>(INT64_MAX);
   attributes.component_bounds =
-      numbers_attribute<double>(dataset, "tailrace_component_bounds", H5T_NATIVE_DOUBLE, kMost);
-  const auto runs = numbers_attribute<std::uint64_t>(dataset, "tailrace_component_runs",
-                                                     H5T_NATIVE_UINT64, kMost);
+      numbers_attribute<double>(dataset, component_bounds_attribute, H5T_NATIVE_DOUBLE, kMost);
+  const auto runs =
+      numbers_attribute<std::uint64_t>(dataset, component_runs_attribute, H5T_NATIVE_UINT64, kMost);
   const auto fits = [&](double bound) { return bound >= 0 && bound <= attributes.absolute_bound; };
   if (!std::ranges::all_of(attributes.component_bounds, fits)) attributes.component_bounds.clear();
   const std::uint64_t n = attributes.component_bounds.size();
@@ -118,28 +119,28 @@ void read_guards(const std::string& text, FieldAttributes& attributes) {
 }
 
 Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
-  attributes.codec = hdf5_text_attribute(dataset, "tailrace_codec");
+  attributes.codec = hdf5_text_attribute(dataset, codec_attribute);
   attributes.by_tailrace = !attributes.codec.empty();
   if (!attributes.by_tailrace) return Status();
-  attributes.codec_version = hdf5_text_attribute(dataset, "tailrace_codec_version");
-  attributes.version = hdf5_text_attribute(dataset, "tailrace_version");
-  attributes.bound.mode = bound_mode_of(hdf5_text_attribute(dataset, "tailrace_bound_mode"));
+  attributes.codec_version = hdf5_text_attribute(dataset, codec_version_attribute);
+  attributes.version = hdf5_text_attribute(dataset, version_attribute);
+  attributes.bound.mode = bound_mode_of(hdf5_text_attribute(dataset, bound_mode_attribute));
   const auto number = [&](const char* name, auto store) {
     Result<std::optional<double>> value = number_attribute(dataset, name);
     if (value.ok() && value->has_value()) store(**value);
     return value.status();
   };
-  TAILRACE_TRY(number("tailrace_bound_asked", [&](double v) { attributes.bound.value = v; }));
+  TAILRACE_TRY(number(bound_asked_attribute, [&](double v) { attributes.bound.value = v; }));
   attributes.pointwise_bound = pointwise_bound(attributes.bound);
-  TAILRACE_TRY(number("tailrace_absolute_bound", [&](double v) { attributes.absolute_bound = v; }));
+  TAILRACE_TRY(number(absolute_bound_attribute, [&](double v) { attributes.absolute_bound = v; }));
   if (H5Aexists(dataset, guard_attribute) > 0) {
     read_guards(hdf5_text_attribute(dataset, guard_attribute), attributes);
   }
-  if (H5Aexists(dataset, "tailrace_component_bounds") > 0) {
+  if (H5Aexists(dataset, component_bounds_attribute) > 0) {
     attributes.bound = {BoundMode::abs, attributes.absolute_bound};
     read_component_bounds(dataset, attributes);
   }
-  return number("tailrace_max_error", [&](double v) { attributes.max_error = v; });
+  return number(max_error_attribute_name, [&](double v) { attributes.max_error = v; });
 }
 
 }  // namespace

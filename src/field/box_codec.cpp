@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/encoding_notes.hpp"
 #include "field/chunkwise_codec.hpp"
 
 namespace tailrace {
@@ -111,7 +112,7 @@ void describe_components(const BoxSeries& boxes, std::span<const double> bounds,
                          std::vector<NamedAttribute>& attributes) {
   // tailrace_absolute_bound is the largest of them.
   for (NamedAttribute& attribute : attributes) {
-    if (attribute.name == "tailrace_bound_mode") attribute.value = {std::string("component")};
+    if (attribute.name == bound_mode_attribute) attribute.value = {std::string("component")};
   }
   // Which values these are of is said apart from what a program may change; HDF5 has no room for
   // long attributes.
@@ -120,9 +121,9 @@ void describe_components(const BoxSeries& boxes, std::span<const double> bounds,
   for (const BoxSeries::Run& run : boxes.runs) {
     runs.insert(runs.end(), {run.n_boxes, n_elements(run.cells)});
   }
-  if (runs.size() <= 2 * kMostRuns) attributes.push_back({"tailrace_component_runs", {runs}});
+  if (runs.size() <= 2 * kMostRuns) attributes.push_back({component_runs_attribute, {runs}});
   attributes.push_back(
-      {"tailrace_component_bounds", {std::vector<double>(bounds.begin(), bounds.end())}});
+      {component_bounds_attribute, {std::vector<double>(bounds.begin(), bounds.end())}});
 }
 
 }  // namespace tailrace

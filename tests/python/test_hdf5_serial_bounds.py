@@ -313,3 +313,39 @@ def test_tools_write_within_the_bound_and_read_it_again(tmp_path, climate, comma
     preloaded([*command, ours, again], "tas: bound=abs=0.5")
     assert attributes(again, "tas")["tailrace_absolute_bound"] == 0.5
     assert worst(after, stored(again), "tas") <= 0.5
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("options", ["bound=abs=0.5", "bound=pw_rel=1e-3",
+                                     "bound=abs=0.5,attributes=off"])
+def test_what_an_input_said_of_itself_does_not_stay(tmp_path, climate, command, options):
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    noted, ours = tmp_path / "noted.nc", tmp_path / "ours.nc"
+    shutil.copy(climate, noted)
+    said = {"codec": "trz", "codec_version": "0.1", "bound_mode": "component",
+            "bound_asked": 1e-9, "absolute_bound": 1e-9, "guard": "sign", "max_error": 1e-10,
+            "component_bounds": [1e-9, 1e-9], "component_runs": [1, 2], "version": "0.1"}
+    with h5py.File(noted, "r+") as file:
+        for name, value in said.items():
+            file["tas"].attrs[f"tailrace_{name}"] = (
+                np.bytes_(value) if isinstance(value, str) else value)
+        file["tas"].attrs["tailrace_covered_cells"] = np.array([3, 4], "u8")
+    preloaded([*command, noted, ours], f"{options}; pr: bound=none")
+    notes = attributes(ours, "tas")
+    assert list(notes.pop("tailrace_covered_cells")) == [3, 4]  # Not of the encoding.
+    assert 1e-9 < worst(stored(noted), stored(ours), "tas") <= 0.5
+    if "off" in options:
+        assert notes == {}
+        return
+    asked, bound = options.rsplit("=", 1)
+    mode = asked.split("=")[1]
+    told = {"codec", "codec_version", "bound_mode", "bound_asked", "version"}
+    told |= {"absolute_bound"} if mode == "abs" else set()
+    assert notes.keys() == {f"tailrace_{name}" for name in told}
+    assert (notes["tailrace_bound_mode"], notes["tailrace_bound_asked"]) == (mode, float(bound))
+    assert notes["tailrace_version"] != "0.1"
+    with h5py.File(ours, "r+") as file:  # Of no plotfile: verify would look for boxes.
+        del file["tas"].attrs["tailrace_covered_cells"]
+    fields = {field["path"]: field for field in numbers("verify", climate, ours)["fields"]}
+    assert fields["/tas"]["max_error"] > 1e-9
