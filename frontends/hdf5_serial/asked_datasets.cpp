@@ -2,6 +2,8 @@
 
 #include "hdf5_serial/asked_datasets.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -64,7 +66,8 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   settle_codec(asked->options_);
   TAILRACE_TRY(check_array_guards(asked->options_));
   if (!options.guards.regions.empty()) {
-    return Status(Code::unsupported, "guard=region is not served in serial programs; repack has it");
+    return Status(Code::unsupported,
+                  "guard=region is not served in serial programs; repack has it");
   }
   CodecRequest exact = asked->request_for(0);
   exact.pointwise_bound = 0;
@@ -168,10 +171,18 @@ Result<GlobOptions> AskedFiles::read_options(bool& given) {
   return options;
 }
 
-void AskedFiles::enter(hid_t id, File file) {
+void AskedFiles::enter(hid_t id, File&& file, bool given) {
   H5O_info_t info{};
+  if (!given && replaced_.empty()) return;
   if (hdf5_.H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) return;
-  files_.try_emplace(info.fileno, std::move(file));  // It may be open already.
+  struct stat status {};
+  // What has no such file, as one in memory, is gone with its number.
+  const bool named = stat(file.name.c_str(), &status) == 0;
+  const Identity identity =
+      named ? Identity{status.st_dev, status.st_ino} : Identity{0, ino_t(info.fileno)};
+  if (file.made_here) replaced_.erase(identity);
+  identities_[info.fileno] = identity;
+  if (given) files_.try_emplace(info.fileno, std::move(file));  // It may be open already.
 }
 
 void AskedFiles::close_later(hid_t list) { lists_.push_back(list); }
@@ -186,6 +197,10 @@ AskedFiles::File* AskedFiles::file_of(hid_t object) {
 
 void AskedFiles::leave(hid_t file) {
   for (const hid_t list : std::exchange(lists_, {})) hdf5_.H5Pclose(list);
+  if (file < 0) {  // HDF5 may begin again, and counts files from 0 then.
+    identities_.clear();
+    std::erase_if(replaced_, [](const auto& entry) { return entry.first.first == 0; });
+  }
   if (files_.empty()) return;
   H5O_info_t info{};
   if (file >= 0 && (hdf5_.H5Iget_ref(file) > 1 || hdf5_.H5Fget_obj_count(file, H5F_OBJ_FILE) > 1 ||
@@ -324,20 +339,31 @@ Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDat
 
 void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) {
   H5O_info_t info{};
-  if (files_.empty() || hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return;
+  if (identities_.empty() || hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return;
+  const auto identity = identities_.find(info.fileno);
+  if (identity != identities_.end()) {
+    std::set<haddr_t>& replaced = replaced_[identity->second];
+    if (asked != nullptr) {
+      replaced.insert(info.addr);
+    } else {
+      replaced.erase(info.addr);  // Of one that was deleted.
+    }
+  }
   const auto file = files_.find(info.fileno);
   if (file == files_.end()) return;
   file->second.datasets.erase(info.addr);  // Of one that was deleted.
   if (asked != nullptr) file->second.datasets[info.addr] = asked;
 }
 
-bool AskedFiles::made_here(hid_t dataset) {
-  if (files_.empty()) return false;
+bool AskedFiles::has_replaced_filters(hid_t dataset) const {
+  if (replaced_.empty()) return false;
   const QuietHdf5 quiet(hdf5_);
   H5O_info_t info{};
   if (hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return false;
-  const auto file = files_.find(info.fileno);
-  return file != files_.end() && file->second.datasets.contains(info.addr);
+  const auto identity = identities_.find(info.fileno);
+  if (identity == identities_.end()) return false;
+  const auto replaced = replaced_.find(identity->second);
+  return replaced != replaced_.end() && replaced->second.contains(info.addr);
 }
 
 std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& info,

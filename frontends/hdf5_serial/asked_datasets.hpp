@@ -16,13 +16,16 @@
 #pragma once
 
 #include <hdf5.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/verify.hpp"
@@ -107,7 +110,8 @@ class AskedFiles {
     std::vector<std::string> paths;  ///< Of datasets that were created.
     std::map<haddr_t, std::shared_ptr<AskedDataset>> datasets;
   };
-  void enter(hid_t id, File file);
+  /// It was opened for writing. @param given  there are options.
+  void enter(hid_t id, File&& file, bool given);
 
   struct Creation {
     hid_t location;
@@ -124,8 +128,9 @@ class AskedFiles {
   /// A dataset has been created. @param asked  null: as the program wants it.
   void add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked);
 
-  /// Whether the filters of a dataset are not those that the program has asked for.
-  bool made_here(hid_t dataset);
+  /// Whether the filters of a dataset are not those with which this process has created it, whether
+  /// or not its file was closed in between.
+  bool has_replaced_filters(hid_t dataset) const;
   /// What is asked of a dataset that is open: one that was made here, or by an earlier program that
   /// was asked the same, as its attributes say. Null: nothing.
   std::shared_ptr<AskedDataset> find(hid_t dataset, const H5O_info_t& info, hid_t creation_list,
@@ -141,6 +146,9 @@ class AskedFiles {
   void leave(hid_t file);
 
  private:
+  /// One file, however often it is opened: its device and inode.
+  using Identity = std::pair<dev_t, ino_t>;
+
   File* file_of(hid_t object);
   std::string path_of(hid_t object) const;
   Result<std::shared_ptr<AskedDataset>> ask(const File& file, DatasetFacts facts) const;
@@ -152,8 +160,10 @@ class AskedFiles {
   void tell_idle(const File& file) const;
 
   const SerialHdf5& hdf5_;
-  std::map<unsigned long, File> files_;  ///< By HDF5's number of the file.
-  std::vector<hid_t> lists_;             ///< To be closed.
+  std::map<unsigned long, File> files_;             ///< By HDF5's number of the file.
+  std::map<unsigned long, Identity> identities_;    ///< As files_; of those that were closed, too.
+  std::map<Identity, std::set<haddr_t>> replaced_;  ///< Datasets with other filters.
+  std::vector<hid_t> lists_;                        ///< To be closed.
 };
 
 }  // namespace tailrace::hdf5_serial

@@ -158,7 +158,7 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
     return H5I_INVALID_HID;
   }
   const hid_t file = open();
-  if (file >= 0 && given) datasets->asked().enter(file, {name, *options, made_here, {}, {}});
+  if (file >= 0) datasets->asked().enter(file, {name, *options, made_here, {}, {}}, given);
   return file;
 }
 
@@ -393,7 +393,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   serial::ServedDatasets* const datasets = turn.datasets();
-  if (datasets != nullptr && datasets->asked().made_here(id)) {
+  if (datasets != nullptr && datasets->asked().has_replaced_filters(id)) {
     serial::tell("H5Dwrite_chunk",
                  tailrace::Status(tailrace::Code::unsupported,
                                   "the program has encoded a chunk by filters that "

@@ -4,6 +4,8 @@
 //   root_rank FILE         create it
 //   root_rank FILE append  append records to one that is there
 //   root_rank FILE chunk   create one, with a chunk that the program has encoded
+//   root_rank FILE chunk opened  the chunk comes when the file was closed and is opened again
+//   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
 
 #include <hdf5.h>
 #include <math.h>
@@ -163,21 +165,31 @@ static void others(hid_t file) {
   free(values);
 }
 
-static int write_encoded(const char* path) {
+static int write_encoded(const char* path, const char* when) {
   const hsize_t extents[2] = {n_rows, n_columns};
   const hsize_t start[2] = {0, 0};
   const char bytes[] = "of no matter";
-  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hid_t dataset = create(file, "encoded", H5T_NATIVE_FLOAT, 2, extents, NULL, extents);
+  const int opened = strcmp(when, "opened") == 0;
+  const int closed = strcmp(when, "closed") == 0;
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t dataset = create(file, "encoded", H5T_NATIVE_FLOAT, 2, extents, NULL, extents);
+  if (opened) H5Dclose(dataset);
+  if (opened || closed) H5Fclose(file);
+  if (opened) {
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    dataset = H5Dopen2(file, "encoded", H5P_DEFAULT);
+  }
   const herr_t done = H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, start, sizeof bytes, bytes);
   H5Dclose(dataset);
-  H5Fclose(file);
+  if (!closed) H5Fclose(file);
   return done < 0 ? 5 : failures;
 }
 
 int main(int n_arguments, char** arguments) {
   if (n_arguments < 2) return 2;
-  if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) return write_encoded(arguments[1]);
+  if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) {
+    return write_encoded(arguments[1], n_arguments > 3 ? arguments[3] : "");
+  }
   if (n_arguments > 2) {
     const hid_t file = H5Fopen(arguments[1], H5F_ACC_RDWR, H5P_DEFAULT);
     if (file < 0) return 3;

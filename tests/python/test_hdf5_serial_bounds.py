@@ -214,11 +214,13 @@ def test_what_fits_no_dataset_fails_its_create_and_idle_globs_are_named(tmp_path
                      '"tmep", "wind/*"']
 
 
-def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path):
-    said = root_rank(tmp_path / "a.h5", "codec=xor", code=5, more=["chunk"])
+@pytest.mark.parametrize("when", [[], ["opened"], ["closed"]])
+def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path, when):
+    said = root_rank(tmp_path / "a.h5", "codec=xor", code=5, more=["chunk", *when])
     assert "tailrace: H5Dwrite_chunk: " in said
-    root_rank(tmp_path / "a.h5", "other: codec=xor", more=["chunk"])
-    root_rank(tmp_path / "a.h5", "", more=["chunk"])
+    assert not stored(tmp_path / "a.h5")["encoded"].any()
+    root_rank(tmp_path / "a.h5", "other: codec=xor", more=["chunk", *when])
+    root_rank(tmp_path / "a.h5", "", more=["chunk", *when])
 
 
 def test_files_of_other_writers_are_read_by_all_threads(tmp_path, native):
