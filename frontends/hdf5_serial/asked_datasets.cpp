@@ -321,9 +321,8 @@ Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDat
                          : hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_CREATE_ID_g);
   bool ok = list >= 0;
   const std::vector<hsize_t> chunk(asked.chunk_shape().begin(), asked.chunk_shape().end());
-  if (ok && hdf5_.H5Pget_layout(list) == H5D_CHUNKED) {
-    ok = hdf5_.H5Premove_filter(list, H5Z_FILTER_ALL) >= 0;
-  }
+  // A list may have filters without chunks, too.
+  ok = ok && hdf5_.H5Premove_filter(list, H5Z_FILTER_ALL) >= 0;
   ok = ok && hdf5_.H5Pset_chunk(list, int(chunk.size()), chunk.data()) >= 0;
   for (const FilterSpec& filter : asked.filters()) {
     ok = ok && hdf5_.H5Pset_filter(list, H5Z_filter_t(filter.filter_id), filter.flags,

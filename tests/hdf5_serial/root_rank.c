@@ -4,6 +4,7 @@
 //   root_rank FILE         create it
 //   root_rank FILE append  append records to one that is there
 //   root_rank FILE chunk   create one, with a chunk that the program has encoded
+//   root_rank FILE flat    create one by a list with filters, but without chunks: HDF5 refuses it
 //   root_rank FILE chunk opened  the chunk comes when the file was closed and is opened again
 //   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
 
@@ -185,8 +186,28 @@ static int write_encoded(const char* path, const char* when) {
   return done < 0 ? 5 : failures;
 }
 
+static int write_flat(const char* path) {
+  const hsize_t extents[2] = {n_rows, n_columns};
+  float* values = malloc(n_cells * sizeof *values);
+  fill(values, 400);
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_deflate(list, 1);
+  const hid_t space = H5Screate_simple(2, extents, NULL);
+  const hid_t dataset =
+      H5Dcreate2(file, "flat", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  const herr_t done = H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  if (dataset >= 0) H5Dclose(dataset);
+  H5Sclose(space);
+  H5Pclose(list);
+  H5Fclose(file);
+  free(values);
+  return done < 0 ? 5 : failures;
+}
+
 int main(int n_arguments, char** arguments) {
   if (n_arguments < 2) return 2;
+  if (n_arguments > 2 && strcmp(arguments[2], "flat") == 0) return write_flat(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) {
     return write_encoded(arguments[1], n_arguments > 3 ? arguments[3] : "");
   }

@@ -223,6 +223,12 @@ def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path, when):
     root_rank(tmp_path / "a.h5", "", more=["chunk", *when])
 
 
+def test_filters_of_a_list_without_chunks_are_replaced_too(tmp_path):
+    root_rank(tmp_path / "a.h5", "", code=5, more=["flat"])
+    root_rank(tmp_path / "a.h5", "bound=abs=1e-2", more=["flat"])
+    assert filters(tmp_path / "a.h5", "flat") == ["trz"]
+
+
 def test_files_of_other_writers_are_read_by_all_threads(tmp_path, native):
     """trz with the bound in the filter's entry, and xor; without a plug-in."""
     for codec in ("trz,bound=abs=1e-2", "xor"):
